@@ -9,10 +9,11 @@ from typing import Any
 
 from docs.make import table
 from harness import registry
-from harness.commands.list import CARD, methods, sweep_text, value_text
+from harness.commands.list import methods
 from harness.files.printable import markdown_text
 
 OBJECTIVES = "methods.objectives"
+CARD = ("paper", "equations", "reference", "text", "supervision", "deterministic", "cost", "precision", "kept", "notes")
 _WORDS = {
     "untrained": "nothing is learnt",
     "unsupervised": "without labels",
@@ -97,3 +98,19 @@ def _recipes(presets: dict[str, dict[str, Any]]) -> str:
             values = ", ".join(f"`{key} = {value_text(value)}`" for key, value in recipe["values"].items())
             rows.append((f"`{name}`", family, values or "the defaults above", markdown_text(recipe["source"])))
     return table(("preset", "base models", "values", "source"), rows)
+
+
+def sweep_text(sweep: dict[str, Any]) -> str:
+    """The range that a study searches: "0.1 to 10, logarithmic", or its choices."""
+    if "choices" in sweep:
+        return ", ".join(value_text(choice) for choice in sweep["choices"])
+    return f"{sweep['low']:g} to {sweep['high']:g}{', logarithmic' if sweep['log'] else ''}"
+
+
+def value_text(value: Any) -> str:
+    """A value as written in a list of options."""
+    if value is None:
+        return "empty"
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"[{', '.join(map(value_text, value))}]" if isinstance(value, list | tuple) else str(value)

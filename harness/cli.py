@@ -37,7 +37,7 @@ example: harness compare demo --workdir work/demo
 # In the order of the help. Each has a function `register`.
 COMMANDS = (
     "harness.commands.compare", "harness.commands.status", "harness.commands.models", "harness.commands.list",
-    "harness.commands.extend", "harness.commands.doctor", "studies.study_command",
+    "harness.commands.check_method", "harness.commands.doctor", "studies.study_command",
     "reports.report_command", "reports.decide_commands", "reports.reproduce",
 )  # fmt: skip
 

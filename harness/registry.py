@@ -201,9 +201,3 @@ def package(point: EntryPoint) -> tuple[str, str]:
 def origin(point: EntryPoint) -> str:
     """ "sentence-harness 0.1.0, methods.simcse:SimCSE": where a plugin comes from."""
     return f"{' '.join(package(point))}, {point.value}"
-
-
-def foreign(point: EntryPoint) -> str:
-    """ "align-uniform 1.0": the package of a plugin that is not one of ours; "" of ours."""
-    name, version = package(point)
-    return "" if name == OWN else f"{name} {version}"

@@ -1,4 +1,4 @@
-"""The tables and figures of a report from Python: what the results of comparisons and studies have in common."""
+"""Frames, tables and figures from Python: what the results of comparisons and studies have in common."""
 
 from __future__ import annotations
 
@@ -13,10 +13,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from harness.config import nearest
 from harness.errors import InputError
+from harness.results import frames
+from harness.results.record import Record
 from reports.document.blocks import Document, Figure
 from reports.document.table import WORSE, Cell, Table
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.figure import Figure as Plot
     from pandas.io.formats.style import Styler
 
@@ -25,14 +28,16 @@ _CSS = {1: "font-weight: bold", 2: "text-decoration: underline"}
 
 
 class WithReport:
-    """A result with a report, which is built from its records when the first table or figure is requested.
+    """A result with records, and a report that is built from them when the first table or figure is requested.
 
     Attributes:
         name: what the report is called. workdir: where its records are.
+        records: one per run, in the order of the table or of the trials.
     """
 
     name: str
     workdir: Path
+    records: list[Record]
 
     @cached_property
     def _document(self) -> Document:
@@ -49,6 +54,46 @@ class WithReport:
     def plots(self) -> dict[str, str]:
         """Key -> title of the figures of the report."""
         return {figure.key: figure.title for figure in self._document.figures()}
+
+    def scores(self) -> pd.DataFrame:
+        """One row a score of a run; the columns are those of `harness.results.frames.SCORES`.
+
+        >>> found.scores().groupby("row", observed=True)["value"].count().index.tolist()
+        ['cls', 'mean']
+        """
+        return frames.scores(self.records)
+
+    def pairs(self) -> pd.DataFrame:
+        """One row a scored pair of sentences of a run; columns: `harness.results.frames.PAIRS`.
+
+        >>> found.pairs()[["gold", "score"]].shape
+        (480, 2)
+        """
+        return frames.pairs(self.workdir, self.records)
+
+    def outcomes(self) -> pd.DataFrame:
+        """One row an example of the other scores; columns: `harness.results.outcomes.COLUMNS`, after the run's.
+
+        >>> len(found.outcomes())  # correlations alone
+        0
+        """
+        return frames.outcomes(self.workdir, self.records)
+
+    def curves(self) -> pd.DataFrame:
+        """One row a number of the training log of a run; columns: `harness.results.frames.CURVES`.
+
+        >>> len(found.curves())  # nothing was trained
+        0
+        """
+        return frames.curves(self.workdir, self.records)
+
+    def costs(self) -> pd.DataFrame:
+        """One row a run with what it took; columns: `harness.results.frames.COSTS`.
+
+        >>> found.costs()[["row", "status"]].values.tolist()
+        [['cls', 'finished'], ['mean', 'finished']]
+        """
+        return frames.costs(self.records)
 
     def table(self, name: str) -> Styler:
         """A table of the report, as a pandas Styler: `.to_latex()` is as in the report, `.data` is what it shows.

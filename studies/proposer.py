@@ -14,14 +14,14 @@ from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from statistics import fmean, median
+from statistics import fmean
 from typing import Any
 
 import optuna
 from optuna.trial import FrozenTrial, TrialState
 
 from harness import registry
-from harness.errors import InputError, StopRequested
+from harness.errors import InputError
 from harness.executors.executor import Executor, ExecutorSettings
 from harness.machine.progress import Reporter
 from harness.results.record import Record
@@ -31,24 +31,12 @@ from harness.runs.progress import Progress, RunState
 from harness.runs.runner import Runner
 from harness.tracking import Tracker
 from reports.live import page
+from studies import trials
 from studies.definition.space import Space, planned_trials
 from studies.definition.study import DEV, ENUMERATED, Study
 from studies.samplers import make_pruner, make_sampler
 from studies.storage import create_or_resume, lock_study, open_storage
-from studies.trials import (
-    SLOT,
-    TrialResult,
-    TrialSeconds,
-    best_trials,
-    finished_trials,
-    has_result,
-    line_about,
-    next_trial,
-    queue_slots,
-    result_of,
-)
 
-_RACE_AFTER = 4  # trials with as many seeds, by which a trial's further seeds are judged
 _SHOWN = 8  # of the best trials, on the page of a running study
 _INDEPENDENT = (*ENUMERATED, "random", "qmc")  # samplers that learn nothing from ended trials
 
@@ -59,27 +47,25 @@ def run_trials(
     workdir: Path,
     settings: ExecutorSettings,
     *,
-    url: str,
     where: str,
     tracked: bool = False,
     tracking_uri: str | None = None,
-    force_new: bool = False,
     quiet: bool = True,
 ) -> optuna.Study:
     """Run a study until all planned trials have ended; returns it.
 
     Args:
-        url: of its storage. where: the file or preset, for messages.
-        tracked, tracking_uri, force_new, quiet: as `harness.study`.
+        where: the file or preset, for messages.
+        tracked, tracking_uri, quiet: as `harness.study`.
 
     Raises:
-        InputError: the storage cannot be used, holds another study of that name, or another process runs this one; the
-            executor cannot be used. RunError: a stop was requested.
+        InputError: the work directory holds another study of that name, or another process runs this one; the executor
+            cannot be used. RunError: a stop was requested.
     """
-    executor, storage = make_executor(study, settings, workdir), open_storage(url)
+    executor, storage = make_executor(study, settings, workdir), open_storage(workdir)
     with ExitStack() as ending:
-        ending.enter_context(lock_study(storage, url, study.name, workdir))
-        stored = create_or_resume(storage, study, where, force_new=force_new)
+        ending.enter_context(lock_study(workdir, study.name))
+        stored = create_or_resume(storage, study, where)
         begun = sum(t.state != TrialState.WAITING for t in stored.get_trials(deepcopy=False))
         stored.sampler, stored.pruner = make_sampler(study, begun), make_pruner(study, study.steps or 1000)
         planned = planned_trials(study, space)
@@ -89,32 +75,22 @@ def run_trials(
                      "trials": len(planned), **{f"space.{p.name}": p.describe() for p in space.parameters}}  # fmt: skip
             tracker = Tracker(workdir, study.name, tracking_uri, root=about)
             ending.callback(tracker.close)
-        resumed, left = queue_slots(storage, stored, planned)
+        resumed, left = trials.queue_slots(storage, stored, planned)
         if left:
             reporter = ending.enter_context(Reporter(left, quiet=quiet))
-            workers = (executor.settings.workers or 1) if executor.parallel else 1
-            progress = Progress(workdir, study.name, kind="study", title=study.title, executor=executor.name,
-                                workers=workers, reporter=reporter, page=page)  # fmt: skip
-            trials = OptunaTrials(stored, study, space, workdir, progress, resumed, len(planned), tracker)
-            progress.scores = trials.scores
-            try:
-                with progress:
-                    Runner(workdir, executor, progress).run(trials)
-            except StopRequested:
-                raise progress.stopped() from None
-        for trial in finished_trials(stored):  # those of a process that was killed before it sent them
-            log_trial(tracker, trial, study, workdir)
+            progress = Progress(workdir, study.name, kind="study", title=study.title, executor=executor,
+                                reporter=reporter, page=page)  # fmt: skip
+            proposer = OptunaTrials(stored, study, space, workdir, progress, resumed, len(planned), tracker)
+            Runner(workdir, executor, progress).run(proposer)
     return stored
 
 
 def make_executor(study: Study, settings: ExecutorSettings, workdir: Path) -> Executor:
-    """The executor of a study; several workers without a name are processes of this machine.
+    """The executor of a study.
 
     Raises:
         InputError: an unknown executor, or one that does not say how many trials run at a time.
     """
-    if settings.name == "serial" and (settings.workers or 1) > 1:
-        settings = settings.model_copy(update={"name": "processes"})
     executor: Executor = registry.load(registry.EXECUTORS, settings.name)(settings, workdir)
     if executor.parallel and not executor.local and settings.workers is None and study.sampler not in _INDEPENDENT:
         raise InputError(
@@ -146,24 +122,20 @@ class OptunaTrials:
         self.open: dict[int, OpenTrial] = {}
         self._executed: set[str] = set()
         self._ready: list[Job] = []
-        trials = [t for t in self.stored.get_trials(deepcopy=False) if not t.state.is_finished()]
-        names = [f"trial {t.number}" for t in trials if t.user_attrs.get(SLOT, self.slots) < self.slots]
+        left = [t for t in self.stored.get_trials(deepcopy=False) if not t.state.is_finished()]
+        names = [f"trial {t.number}" for t in left if t.user_attrs.get(trials.SLOT, self.slots) < self.slots]
         self.progress.expect([RunState(name, self.study.name) for name in names])
 
     def propose(self, room: int) -> list[Job]:
         """As `Proposer.propose`: further seeds of open trials, then new trials."""
         jobs, self._ready = self._ready, []
         while len(jobs) < room:
-            trial = self.resumed.pop(0) if self.resumed else next_trial(self.stored, self.slots)
+            trial = self.resumed.pop(0) if self.resumed else trials.next_trial(self.stored, self.slots)
             if trial is None:
                 break
             self.open[trial.number] = OpenTrial(trial, self.stored, self.study, self.space, self.workdir)
             jobs += self._advance(self.open[trial.number])
         return jobs
-
-    def label(self, job: Job) -> str:
-        """As `Proposer.label`."""
-        return f"trial {job.trial}"
 
     def prune(self, job: Job, step: int, score: float) -> str:
         """As `Proposer.prune`."""
@@ -181,10 +153,9 @@ class OptunaTrials:
     def scores(self) -> list[dict[str, Any]]:
         """The best trials so far, for the page of a running study."""
         return [
-            {"row": f"trial {t.number}: {result_of(t).label}", "task": name, "mean": 100 * value,
-             "n": len(result_of(t).seeds)}
-            for t in best_trials(self.stored)[:_SHOWN]
-            for name, value in zip(self.study.objective_names, t.values, strict=True)
+            {"row": f"trial {t.number}: {trials.result_of(t).label}", "task": self.study.objective_name,
+             "mean": 100 * (t.value or 0.0), "n": len(trials.result_of(t).seeds)}
+            for t in trials.best_trials(self.stored)[:_SHOWN]
         ]  # fmt: skip
 
     def _advance(self, trial: OpenTrial) -> list[Job]:
@@ -196,10 +167,10 @@ class OptunaTrials:
             return [replace(job, command=command, trial=number)]
         del self.open[number]
         ended = self.stored.get_trials(deepcopy=False)[number]
-        result = result_of(ended)
+        result = trials.result_of(ended)
         state = "failed" if ended.state == TrialState.FAIL else "reused" if result.reused else result.status
         self.progress.finish(
-            f"trial {number}", state, line_about(ended), reason=result.reason, seconds=result.seconds.whole
+            f"trial {number}", state, trials.line_about(ended), reason=result.reason, seconds=result.seconds
         )
         log_trial(self.tracker, ended, self.study, self.workdir)
         return []
@@ -213,12 +184,12 @@ class OpenTrial:
         self.started = time.perf_counter()
         self.jobs: list[Job] = []
         self.records: list[Record] = []
-        self.executed: list[Record] = []  # those made for this trial
-        self.values: list[list[float]] = []  # of each seed
+        self.executed = False  # was one of them made for this trial?
+        self.values: list[float] = []  # of each seed
         self.ended = False
-        self.judges_dev = study.objectives == [DEV]
+        self.judges_dev = study.objective == DEV
         self.reported = set(stored.get_trials(deepcopy=False)[trial.number].intermediate_values)
-        self.config = space.suggest(trial, first=trial.user_attrs.get(SLOT) == 0)
+        self.config = space.suggest(trial, first=trial.user_attrs.get(trials.SLOT) == 0)
         try:
             self.jobs = list(plan_trial(study, self.config, workdir).jobs)
         except InputError as error:  # a combination that the method refuses
@@ -240,21 +211,19 @@ class OpenTrial:
             for step, score in dev_scores(record, self.workdir):
                 self._report(step, score)  # also of a reused run, so that a pruner sees the same after a kill
         self.records.append(record)
-        self.executed += [record] if executed else []
+        self.executed |= executed
         if record.status == "pruned":
             self._end(TrialState.PRUNED)
         elif record.status == "failed":
             self._end(TrialState.FAIL)
         else:
             try:
-                self.values.append(objective_values(record, self.study, self.workdir))
+                self.values.append(objective_value(record, self.study, self.workdir))
             except InputError as error:
                 self._end(TrialState.FAIL, str(error))
                 return
             if len(self.records) == len(self.jobs):
                 self._end(TrialState.COMPLETE)
-            elif not in_contention(self.stored, self.study, self.values):
-                self._end(TrialState.COMPLETE, "out of contention: no further seed")
 
     def prune(self, step: int, score: float) -> str:
         """Report a dev score of the running job to Optuna; why to stop the run, empty to let it go on."""
@@ -272,10 +241,8 @@ class OpenTrial:
 
     def _end(self, state: TrialState, reason: str = "") -> None:
         """Store how the trial ended; the reason is that of its last record by default."""
-        costs = [record.cost for record in self.executed]
-        evaluation = ("dev_seconds", "encode_seconds", "evaluate_seconds")
         last = self.records[-1] if self.records else None
-        TrialResult(
+        trials.TrialResult(
             runs=[record.id for record in self.records],
             seeds=[record.seed for record in self.records],
             seed_values=self.values,
@@ -283,14 +250,9 @@ class OpenTrial:
             reason=reason or (last.reason if last else ""),
             reused=bool(self.records) and not self.executed,
             label=describe_values(self.config),
-            seconds=TrialSeconds(
-                training=sum(cost.get("train_seconds", 0.0) for cost in costs),
-                evaluation=sum(cost.get(key, 0.0) for cost in costs for key in evaluation),
-                whole=time.perf_counter() - self.started,
-            ),
+            seconds=time.perf_counter() - self.started,
         ).write(self.trial)
-        means = _means(self.values) if state == TrialState.COMPLETE else None
-        self.stored.tell(self.trial, means, state=state)
+        self.stored.tell(self.trial, fmean(self.values) if state == TrialState.COMPLETE else None, state=state)
         self.ended = True
 
 
@@ -303,13 +265,10 @@ def plan_trial(study: Study, values: Mapping[str, Any], workdir: Path) -> Plan:
     where = f'study "{study.name}"'
     plan = make_plan(study.experiment(values, describe_values(values)), where, workdir, starts=False)
     names = [task.name for task in plan.tasks]
-    for objective in study.objectives:
-        if objective == DEV and plan.dev is None:
-            raise InputError(
-                f'{where}: objectives: method "{study.method}" has no dev score; name a task and its suite'
-            )
-        if objective != DEV and not split_objective(objective, names):
-            raise InputError(f'{where}: objectives: no task of "{objective}" in suites; there are: {", ".join(names)}')
+    if study.objective == DEV and plan.dev is None:
+        raise InputError(f'{where}: objective: method "{study.method}" has no dev score; name a task and its suite')
+    if study.objective != DEV and not split_objective(study.objective, names):
+        raise InputError(f'{where}: objective: no task of "{study.objective}" in suites; there are: {", ".join(names)}')
     return plan
 
 
@@ -335,52 +294,30 @@ def dev_scores(record: Record, workdir: Path) -> list[tuple[int, float]]:
     return [(line["step"], line["spearman"]) for line in lines if line["kind"] == "dev"]
 
 
-def objective_values(record: Record, study: Study, workdir: Path) -> list[float]:
-    """The values of the objectives for one run; of a collapsed or diverged one the dev score that it fell to.
+def objective_value(record: Record, study: Study, workdir: Path) -> float:
+    """The objective of one run; of a collapsed or diverged one the dev score that it fell to.
 
     Raises:
-        InputError: the record lacks a score that is an objective.
+        InputError: the record lacks the score that is the objective.
     """
-    values = []
-    for objective in study.objectives:
-        value: float | None
-        if objective == DEV and record.status == "finished":
-            value = record.training.get("best_dev")
-        elif objective == DEV:
-            scores = dev_scores(record, workdir)
-            value = scores[-1][1] if scores and math.isfinite(scores[-1][1]) else 0.0
-        else:
-            parts = split_objective(objective, [*(score.task for score in record.scores), *record.missing])
-            value = record.score(*parts) if parts else None
-        if value is None or not math.isfinite(value):
-            raise InputError(f'objectives: the run has no score "{objective}" ({record.status} {record.reason})')
-        values.append(float(value))
-    return values
-
-
-def in_contention(stored: optuna.Study, study: Study, values: list[list[float]]) -> bool:
-    """Is a trial worth another seed: no worse than the median of the trials with as many seeds?"""
-    complete = stored.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
-    seed_values = [result_of(t).seed_values for t in complete]
-    others = [_means(own[: len(values)]) for own in seed_values if len(own) >= len(values)]
-    if len(others) < _RACE_AFTER:
-        return True
-    bars = map(median, zip(*others, strict=True))
-    return any(
-        (value >= bar) if sign == "maximize" else (value <= bar)
-        for value, bar, sign in zip(_means(values), bars, study.signs, strict=True)
-    )
-
-
-def _means(values: list[list[float]]) -> list[float]:
-    """The mean over seeds of each objective."""
-    return [fmean(column) for column in zip(*values, strict=True)]
+    value: float | None
+    if study.objective == DEV and record.status == "finished":
+        value = record.training.get("best_dev")
+    elif study.objective == DEV:
+        scores = dev_scores(record, workdir)
+        value = scores[-1][1] if scores and math.isfinite(scores[-1][1]) else 0.0
+    else:
+        parts = split_objective(study.objective, [*(score.task for score in record.scores), *record.missing])
+        value = record.score(*parts) if parts else None
+    if value is None or not math.isfinite(value):
+        raise InputError(f'objective: the run has no score "{study.objective}" ({record.status} {record.reason})')
+    return float(value)
 
 
 def log_trial(tracker: Tracker | None, trial: FrozenTrial, study: Study, workdir: Path) -> None:
     """Send the runs of a trial to the tracker: configuration = a row below the study, seed = a run below it."""
-    if tracker is None or not has_result(trial):
+    if tracker is None or not trials.has_result(trial):
         return
-    for run in result_of(trial).runs:
+    for run in trials.result_of(trial).runs:
         if (record := RunFolder(workdir, run).read_if_sound()) is not None:
             tracker.log(record.labelled(record.row, study.name))

@@ -22,8 +22,8 @@ from studies.definition.space import Space
 from studies.definition.study import ENUMERATED, Study
 
 
-def check(study: Study, space: Space, where: str) -> list[str]:
-    """Refuse a sampler that does not fit the space; returns remarks for the user.
+def check(study: Study, space: Space, where: str) -> None:
+    """Refuse a sampler that does not fit the space.
 
     Raises:
         InputError: one line with what does not fit and what would.
@@ -41,7 +41,7 @@ def check(study: Study, space: Space, where: str) -> list[str]:
             raise InputError(f'{where}: where: no configuration of the space meets "{study.where}"')
         if name == "grid" and study.trials is not None:
             raise InputError(f"{place} runs every cell; leave trials out, or take brute_force")
-        return []
+        return
     if study.where:
         raise InputError(f'{place} cannot refuse what it proposes: the key "where" goes with grid, brute_force')
     if study.trials is None:
@@ -51,9 +51,6 @@ def check(study: Study, space: Space, where: str) -> list[str]:
         raise InputError(f"{place} needs two or more ranges of numbers, and its package: pip install cmaes")
     if name == "qmc" and not numbers:
         raise InputError(f"{place} needs a range of numbers; take random or grid for lists")
-    own = {"cmaes": numbers, "qmc": numbers}
-    rest = [p for p in space.names if p not in own.get(name, space.names)]
-    return [f"sampler {name}: {', '.join(rest)}: drawn at random, which it cannot propose"] if rest else []
 
 
 def make_sampler(study: Study, begun: int = 0) -> BaseSampler:
@@ -97,7 +94,7 @@ def cmaes(study: Study, seed: int) -> BaseSampler:
 
 
 def nsgaii(study: Study, seed: int) -> BaseSampler:
-    """A genetic algorithm for several objectives (Deb et al. 2002)."""
+    """A genetic algorithm (Deb et al. 2002)."""
     return samplers.NSGAIISampler(seed=seed, population_size=min(50, max(4, (study.trials or 8) // 4)))
 
 

@@ -7,15 +7,13 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from harness.errors import InputError
 from harness.executors.executor import ExecutorSettings, executor_settings
 from harness.machine.progress import Reporter
-from harness.results import frames
-from harness.results.record import Record
 from harness.results.store import RunFolder, checked_workdir
 from harness.runs.plan import forget_loaded
 from reports.with_report import WithReport
@@ -34,11 +32,9 @@ def study(
     overrides: Sequence[str] = (),
     quick: bool = False,
     name: str | None = None,
-    storage: str | None = None,
     executor: str | Mapping[str, Any] | ExecutorSettings | None = None,
     tracked: bool = True,
     tracking_uri: str | None = None,
-    force_new: bool = False,
     progress: Reporter | None = None,
 ) -> StudyResult:
     """Search a method's hyperparameters under an equal budget for every trial; the same call resumes where it stopped.
@@ -46,31 +42,28 @@ def study(
         >>> found = harness.study(
         ...     {"name": "share", "method": "whitening", "sampler": "grid", "space": {"k": [16, 32]},
         ...      "corpus": {"uri": "embedded:sentences", "limit": 64},
-        ...      "suites": ["Embedded-STS-natural"], "objectives": ["Embedded-STS-natural"]},
+        ...      "suites": ["Embedded-STS-natural"], "objective": "Embedded-STS-natural"},
         ...     workdir=work / "study", tracked=False,
         ... )
         >>> sorted(found.trials()["k"])
         [16, 32]
 
     Args:
-        source: a TOML file, a preset's name (`harness study list`), or the keys of such a file.
+        source: a TOML file, a preset's name (`harness list studies`), or the keys of such a file.
         workdir: the work directory.
         overrides: as `--set`: "trials=20", "space.temperature=[0.05, 0.1]".
         quick: the file's small size.
         name: of the study; by default the file's own.
-        storage: where the trials are; by default a journal file in `workdir`.
         executor: where runs are executed: "processes", or keys of the table [executor], as {"workers": 2}.
         tracked, tracking_uri: whether runs go to MLflow, and to which store.
-        force_new: delete the trials of an earlier study of this name.
         progress: as in `compare`; of a reporter of your own only whether it is quiet counts.
 
     Raises:
-        InputError: a key, a space, a sampler, data or a storage that cannot work; another study of this name.
+        InputError: a key, a space, a sampler, or data that cannot work; another study of this name.
         RunError: a stop was requested; the message says what was saved.
     """
     from studies.proposer import plan_trial, run_trials
     from studies.samplers import check
-    from studies.storage import default_url
 
     reporter = progress or Reporter.of_caller()
     definition = source if isinstance(source, Study) else read_study(source, overrides, quick=quick, name=name)
@@ -85,22 +78,20 @@ def study(
     plan_trial(definition, first, folder)  # reports missing data and models first
     stored = run_trials(
         definition, space, folder, executor_settings(executor, definition.executor),
-        url=storage or default_url(folder), where=where, tracked=tracked, tracking_uri=tracking_uri,
-        force_new=force_new, quiet=reporter.quiet,
+        where=where, tracked=tracked, tracking_uri=tracking_uri, quiet=reporter.quiet,
     )  # fmt: skip
     result = StudyResult(stored, definition, space, folder)
-    result.write_report(storage)
+    result.write_report()
     return result
 
 
 def warn_of_test_parts(study: Study) -> str:
-    """A line on objectives that are test scores; empty where trials are chosen by the dev set alone."""
-    tests = ", ".join(objective for objective in study.objectives if objective != DEV)
-    if not tests:
+    """A line on an objective that is a test score; empty where trials are chosen by the dev set."""
+    if study.objective == DEV:
         return ""
     return (
-        f"note: trials are chosen by test scores ({tests}), so the score of the best one is too high; "
-        'objectives = ["dev"] chooses by the dev set'
+        f"note: trials are chosen by test scores ({study.objective}), so the score of the best one is too high; "
+        'objective = "dev" chooses by the dev set'
     )
 
 
@@ -113,15 +104,17 @@ def study_names(workdir: Path) -> list[str]:
     return list(studies_in(workdir))
 
 
-def open_study(name: str, workdir: Path, storage: str | None = None) -> StudyResult:
+def open_study(name: str, workdir: Path) -> StudyResult:
     """A study that was run, or that another process runs.
 
     Raises:
-        InputError: no such storage or study.
+        InputError: no such study.
     """
-    from studies.storage import default_url, definition_of, load
+    from studies.storage import definition_of, find
 
-    stored = load(storage or default_url(workdir), name)
+    stored = find(workdir, name)
+    if stored is None:
+        raise InputError(f'{workdir}: no study "{name}"; harness status lists the studies of a work directory')
     definition = definition_of(stored)
     return StudyResult(stored, definition, make_space(definition, name), workdir)
 
@@ -130,19 +123,23 @@ class StudyResult(WithReport):
     """A study with the trials that have ended so far. In a notebook it shows the best ones.
 
     Attributes:
-        stored: the study in its storage.
+        stored: Optuna's study.
         study: its definition.
         space: what it searches.
         ended: Optuna's trials that have ended, in the order of the plan.
         workdir: where the records of its runs are.
+        records: these records, in the order of the trials.
         files: the folder of its report, once it is written.
     """
 
     def __init__(self, stored: optuna.Study, study: Study, space: Space, workdir: Path) -> None:
-        from studies.trials import finished_trials
+        from studies.trials import finished_trials, result_of
 
         self.stored, self.study, self.space, self.workdir = stored, study, space, workdir
         self.name, self.ended = study.name, finished_trials(stored)
+        runs = dict.fromkeys(run for trial in self.ended for run in result_of(trial).runs)
+        found = (RunFolder(workdir, run).read_if_sound() for run in runs)
+        self.records = [record for record in found if record is not None]
         self.files: Path | None = None
 
     def __repr__(self) -> str:
@@ -172,20 +169,6 @@ class StudyResult(WithReport):
 
         return trials_frame(self.study, self.space, self.ended)
 
-    def scores(self) -> pd.DataFrame:
-        """One row a score of a run, as in `Comparison.scores`."""
-        return frames.scores(self._records)
-
-    def curves(self) -> pd.DataFrame:
-        """One row a number of the training log of a run, as in `Comparison.curves`, with the trial in front."""
-        frame = frames.curves(self.workdir, self._records)
-        frame.insert(0, "trial", [self._trial_of[run] for run in frame["run"]])
-        return frame
-
-    def costs(self) -> pd.DataFrame:
-        """One row a run with its costs, as in `Comparison.costs`."""
-        return frames.costs(self._records)
-
     def experiment(self, *, held_out: bool = False, default: bool = False) -> dict[str, Any]:
         """The keys of an experiment for `harness.compare` with the best configuration.
 
@@ -193,7 +176,10 @@ class StudyResult(WithReport):
             held_out: with the held-out seeds in place of those that chose.
             default: with a second row, the study's own config.
         """
-        keys = tomllib.loads(self.experiment_file(held_out=held_out))
+        from studies.show.findings import experiment_file
+
+        seeds = self.study.held_out_seeds if held_out else self.study.seeds
+        keys = tomllib.loads(experiment_file(self.stored, self.study, seeds))
         if default:
             row: dict[str, Any] = {"name": f"{self.study.method} (default)", "method": self.study.method}
             row["config"] = dict(self.study.config)
@@ -206,37 +192,19 @@ class StudyResult(WithReport):
 
         return experiment_file(self.stored, self.study, self.study.held_out_seeds if held_out else self.study.seeds)
 
-    def write_report(self, storage: str | None = None) -> Path:
+    def write_report(self) -> Path:
         """Write the report of the study, with the experiment files of its best configuration; returns its folder.
-
-        Args:
-            storage: where the study is, if not in its work directory, which then gets a copy.
 
         Raises:
             RunError: the folder cannot be written.
         """
         from reports.build import build_report
-        from studies.storage import copy_to_workdir
 
-        if storage is not None:
-            copy_to_workdir(storage, self.name, self.workdir)
         self.files = build_report(self.name, self.workdir)["json"].parent
         return self.files
 
-    @cached_property
-    def _trial_of(self) -> dict[str, int]:
-        """Run -> the first trial that it belongs to."""
-        from studies.trials import result_of
-
-        return {run: trial.number for trial in reversed(self.ended) for run in result_of(trial).runs}
-
-    @cached_property
-    def _records(self) -> list[Record]:
-        found = (RunFolder(self.workdir, run).read_if_sound() for run in self._trial_of)
-        return sorted((r for r in found if r is not None), key=lambda r: self._trial_of[r.id])
-
     def _repr_html_(self) -> str:
-        frame, value = self.trials(), self.study.objective_names[0]
-        frame = frame.sort_values(value, ascending=self.study.signs[0] == "minimize").head(5)
+        value = self.study.objective_name
+        frame = self.trials().sort_values(value, ascending=False).head(5)
         shown: str = frame[["trial", *self.space.names, value]].to_html(index=False)
         return f"<p>{escape(repr(self))}</p>{shown}"

@@ -18,38 +18,21 @@ _RESULT = "about"
 _DONE = (TrialState.COMPLETE, TrialState.PRUNED)
 
 
-class TrialSeconds(BaseModel):
-    """Wall seconds of a trial; zero where it reused records."""
-
-    training: float = 0.0
-    evaluation: float = 0.0
-    whole: float = 0.0
-
-
 class TrialResult(BaseModel):
     """How a trial ended."""
 
     runs: list[str] = []  # ids, one per seed
     seeds: list[int] = []
-    seed_values: list[list[float]] = []  # for each seed the values of the objectives
+    seed_values: list[float] = []  # the objective by each seed
     status: str = "failed"  # of its last run
     reason: str = ""
     reused: bool = False  # nothing was trained for it
     label: str = ""  # its configuration
-    seconds: TrialSeconds = TrialSeconds()
+    seconds: float = 0.0  # from its beginning to its end
 
     def write(self, trial: optuna.Trial) -> None:
-        """Store it with the trial, also as text for optuna-dashboard, which shows attributes in this order."""
-        shown = {
-            "configuration": self.label,
-            "ended": f"{self.status}: {self.reason}" if self.reason else self.status,
-            "runs": ", ".join(self.runs),
-            "seeds": ", ".join(map(str, self.seeds)),
-            "trained": "no, reused" if self.reused else "yes" if self.runs else "no",
-            "seconds": round(self.seconds.whole, 1),
-        }
-        for key, value in {**shown, _RESULT: self.model_dump()}.items():
-            trial.set_user_attr(key, value)
+        """Store it with the trial."""
+        trial.set_user_attr(_RESULT, self.model_dump())
 
 
 def has_result(trial: FrozenTrial) -> bool:
@@ -119,23 +102,15 @@ def finished_trials(stored: optuna.Study) -> list[FrozenTrial]:
 
 
 def best_trials(stored: optuna.Study) -> list[FrozenTrial]:
-    """The best finished trials, best first: by value among those with the most seeds; all Pareto-optimal ones of
-    several objectives, in the order of their numbers."""
-    if len(stored.directions) > 1:
-        return stored.best_trials
+    """The finished trials with a value, best first."""
     done = stored.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
-    most = max((len(result_of(t).seeds) for t in done), default=0)
-    sign = -1 if stored.direction == optuna.study.StudyDirection.MAXIMIZE else 1
-    return sorted(
-        (t for t in done if len(result_of(t).seeds) == most), key=lambda t: (sign * (t.value or 0.0), t.number)
-    )
+    return sorted(done, key=lambda t: (-(t.value or 0.0), t.number))
 
 
 def line_about(trial: FrozenTrial) -> str:
     """One line about a finished trial."""
     result = result_of(trial)
     if trial.state == TrialState.COMPLETE:
-        value = ", ".join(f"{100 * v:.2f}" for v in trial.values)
         ended = "" if result.status == "finished" else f" ({result.status})"
-        return f"{result.label}: {value}{ended}{' (reused)' if result.reused else ''}"
+        return f"{result.label}: {100 * (trial.value or 0.0):.2f}{ended}{' (reused)' if result.reused else ''}"
     return f"{result.label}: {trial.state.name.lower()}: {result.reason}"

@@ -6,17 +6,16 @@ from pathlib import Path
 
 import optuna
 
-from harness.errors import InputError
 from harness.files.printable import tell
 from harness.results.store import RunFolder
 from harness.runs.experiment import Entry, Experiment
 from harness.runs.rows import Row, resolve_rows
 from harness.runs.tuning import Budget, RowSearch, Tuning
 from studies import samplers
-from studies.definition.space import NothingToSearchError, Space, make_space
+from studies.definition.space import NothingToSearchError, make_space
 from studies.definition.study import Study
 from studies.proposer import plan_trial, run_trials
-from studies.storage import check_same, default_url, definition_of, load
+from studies.storage import check_same, definition_of, find
 from studies.trials import SLOT, best_trials, finished_trials, has_result, result_of
 
 
@@ -28,35 +27,36 @@ def tune_rows(
     tracked: bool = False,
     tracking_uri: str | None = None,
     quiet: bool = True,
-    dry: bool = False,
 ) -> Tuning:
     """Run the studies of all rows one after the other; a call that was interrupted resumes.
 
     Args:
         budget: as `harness.runs.tuning.check_budget` returns it.
-        dry: train and write nothing; the searches have what earlier calls found so far.
 
     Raises:
-        InputError: a row's study cannot be made, or exists with another definition; nothing has been run then.
-        RunError: from a study.
+        InputError: as `plan_searches`; nothing has been run then. RunError: from a study.
+    """
+    answers = []
+    for entry, study in zip(experiment.methods, plan_searches(experiment, budget, workdir), strict=True):
+        if isinstance(study, str):
+            answers.append(RowSearch(entry.label, reason=study))
+            continue
+        if not quiet:
+            tell(f"{study.title}: {budget.trials} trials of {budget.steps} training steps")
+        stored = run_trials(study, make_space(study, "--tune"), workdir, experiment.executor, where="--tune",
+                            tracked=tracked, tracking_uri=tracking_uri, quiet=quiet)  # fmt: skip
+        answers.append(_result(stored, entry.label, budget, workdir))
+    return Tuning(budget, answers)
+
+
+def plan_searches(experiment: Experiment, budget: Budget, workdir: Path) -> list[Study | str]:
+    """The study of each row, or why the row is not searched.
+
+    Raises:
+        InputError: a study cannot be made, or exists with another definition.
     """
     rows = [row for row in resolve_rows(experiment, "--tune") if row.base_model == experiment.base_models[0]]
-    url = default_url(workdir)
-    searches: list[tuple[RowSearch, Study | None, Space | None]] = []
-    for entry, row in zip(experiment.methods, rows, strict=True):
-        searches.append(_prepare(experiment, entry, row, budget, workdir, url))
-    if dry:
-        return Tuning(budget, [search for search, _, _ in searches])
-    answers = []
-    for search, study, space in searches:
-        if study is not None and space is not None:
-            if not quiet:
-                tell(f"{study.title}: {budget.trials} trials of {budget.steps} training steps")
-            stored = run_trials(study, space, workdir, experiment.executor, url=url, where="--tune", tracked=tracked,
-                                tracking_uri=tracking_uri, quiet=quiet)  # fmt: skip
-            search = _result(stored, search.row, budget, workdir)
-        answers.append(search)
-    return Tuning(budget, answers)
+    return [_plan_search(experiment, *pair, budget, workdir) for pair in zip(experiment.methods, rows, strict=True)]
 
 
 def study_of(experiment: Experiment, entry: Entry, row: Row, budget: Budget) -> Study:
@@ -84,26 +84,20 @@ def study_of(experiment: Experiment, entry: Entry, row: Row, budget: Budget) -> 
     )
 
 
-def _prepare(
-    experiment: Experiment, entry: Entry, row: Row, budget: Budget, workdir: Path, url: str
-) -> tuple[RowSearch, Study | None, Space | None]:
-    """What earlier calls found for a row, and its study and space, checked and ready to run, if it is searched."""
+def _plan_search(experiment: Experiment, entry: Entry, row: Row, budget: Budget, workdir: Path) -> Study | str:
     where = f'--tune: row "{row.label}"'
     if not (row.method.uses_dev(row.config) and hasattr(row.config, "learning_rate")):  # or its parts alone have one
-        return RowSearch(row.label, reason="not searched: no dev score of its training"), None, None
+        return "not searched: no dev score of its training"
     study = study_of(experiment, entry, row, budget)
     try:
         space = make_space(study, where)
     except NothingToSearchError:
-        return RowSearch(row.label, reason="not searched: no range declared that the row leaves open"), None, None
+        return "not searched: no range declared that the row leaves open"
     samplers.check(study, space, where)
     plan_trial(study, space.first_point(), workdir)  # input that cannot work is reported before anything is trained
-    try:
-        stored = load(url, study.name)
-    except InputError:  # nothing was stored yet
-        return RowSearch(row.label, study.name), study, space
-    check_same(definition_of(stored), study, where)
-    return _result(stored, row.label, budget, workdir), study, space
+    if (stored := find(workdir, study.name)) is not None:
+        check_same(definition_of(stored), study, where)
+    return study
 
 
 def _result(stored: optuna.Study, row: str, budget: Budget, workdir: Path) -> RowSearch:

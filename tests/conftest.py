@@ -50,7 +50,6 @@ LONG_FILES = (
     "harness/results/test_store.py",
     "reports/test_reproduce.py",
     "docs/test_contributing.py",
-    "studies/test_postgres.py",
 )
 LONG_SECONDS = 30.0  # a test that takes longer is named at the end of the run
 

@@ -23,10 +23,10 @@ from harness.files.toml_text import inline
 from harness.machine.distributed import Team, join
 from harness.machine.progress import Reporter
 from harness.method import DEFAULT_BASE_MODEL, Method, own_line
-from harness.results.store import RunFolder, checked_workdir, read_comparison_file
+from harness.results.store import checked_workdir, read_comparison_file
 from harness.runs.against import find_other_rows, limit_to_protocols
 from harness.runs.differences import summarise_differences
-from harness.runs.execute import find_finished, needs_training, take_part
+from harness.runs.execute import take_part
 from harness.runs.experiment import EMBEDDED_DEV, Experiment, read_experiment
 from harness.runs.grid import Grid
 from harness.runs.plan import Job, Plan, forget_loaded, make_plan
@@ -149,7 +149,6 @@ def compare(
     formats: Sequence[str] = FORMATS,
     executor: str | Mapping[str, Any] | ExecutorSettings | None = None,
     progress: Reporter | None = None,
-    log: Callable[[str], None] | None = None,
     against: Sequence[str | Path] = (),
 ) -> Comparison:
     """Train every row of an experiment under the same conditions, evaluate, track and report; finished runs are reused.
@@ -177,8 +176,7 @@ def compare(
         tracked, tracking_uri: whether runs go to MLflow, and to which store (default: sqlite in `workdir`).
         formats: of the report.
         executor: where runs are executed: "processes", or keys of the table [executor]; they override the experiment's.
-        progress: what shows the progress; by default bars in a notebook, nothing elsewhere.
-        log: callback for one-line notices; by default they go to `progress`.
+        progress: what shows the progress and one-line notices; by default bars in a notebook, nothing elsewhere.
         against: work directories, archives of one or "shipped", whose rows are compared with these where they were made
             under the same conditions; nothing of them is trained.
 
@@ -192,21 +190,20 @@ def compare(
     """
     check_formats(formats)  # now, and not when all runs have ended
     reporter = progress or Reporter.of_caller()
-    notify = log or reporter.say
     folder = checked_workdir(workdir, create=False)
     keywords = _as_overrides(name=name, seeds=seeds, suites=suites, base_models=base_models, corpus=corpus, dev=dev,
                              max_steps=max_steps)  # fmt: skip
     overrides = [*overrides, *keywords]
     source = _source(experiment)
     if isinstance(source, Experiment) and source is not experiment and source.dev == EMBEDDED_DEV and dev is None:
-        notify(f"note: checkpoints are selected on {EMBEDDED_DEV.task}; dev= names another set")
+        reporter.say(f"note: checkpoints are selected on {EMBEDDED_DEV.task}; dev= names another set")
     team = join(read_experiment(source, overrides).device)
     with team.main_first():
         planned = plan_comparison(
             source, folder, overrides=overrides, only=only, rehearse=rehearse,
             tune=Budget(tune) if isinstance(tune, int) else tune,
             until=Until() if until == "decided" else until, against=against, executor=executor, team=team,
-            log_line=notify,
+            log_line=reporter.say,
         )  # fmt: skip
         folder = checked_workdir(workdir)
     if not team.main:
@@ -220,10 +217,10 @@ def compare(
             planned.tuning = tune_rows(planned.experiment, planned.budget, folder, tracked=tracked,
                                        tracking_uri=tracking_uri, quiet=reporter.quiet)  # fmt: skip
             tuned = planned.tuning.with_winners(planned.experiment)
-            planned.plan = make_plan(tuned, planned.where, folder, log_line=notify)
+            planned.plan = make_plan(tuned, planned.where, folder, log_line=reporter.say)
         tracker = Tracker(folder, planned.name, tracking_uri) if tracked else None
         with reporter, closing(tracker) if tracker is not None else nullcontext():
-            grid = _run(planned, folder, reporter, notify, tracker)
+            grid = _run(planned, folder, reporter, tracker)
         written = build.build_comparison(folder, planned.name, formats=formats) if formats else {}
         if tracker is not None and "html" in written:
             tracker.attach(written["html"])
@@ -267,9 +264,7 @@ def _as_overrides(**given: Any) -> list[str]:
     return [f"{key}={inline(value).as_string()}" for key, value in given.items() if value is not None]
 
 
-def _run(
-    planned: Planned, folder: Path, reporter: Reporter, notify: Callable[[str], None], tracker: Tracker | None
-) -> Grid:
+def _run(planned: Planned, folder: Path, reporter: Reporter, tracker: Tracker | None) -> Grid:
     """Run a plan; the lock of the comparison is held."""
     plan, experiment, more_seeds = planned.plan, planned.experiment, None
     if planned.until is not None:
@@ -279,32 +274,26 @@ def _run(
             earlier = read_comparison_file(folder, planned.name)
         more_seeds.check_earlier(planned.name, earlier)
         plan = more_seeds.begin(plan)
-    for line in notices(plan, folder):
-        notify(line)
     others = find_other_rows(plan, planned.others, folder) if planned.others else None
+    for line in notices(plan):
+        reporter.say(line)
     executor: Executor = registry.load(registry.EXECUTORS, experiment.executor.name)(experiment.executor, folder)
-    workers = (executor.settings.workers or 1) if executor.parallel else 1
-    progress = Progress(folder, planned.name, title=experiment.title, executor=executor.name, workers=workers,
-                        reporter=reporter, page=page)  # fmt: skip
+    progress = Progress(folder, planned.name, title=experiment.title, executor=executor, reporter=reporter, page=page)
     grid = Grid(
         plan, folder, progress, command_of=lambda job: reproduce_command(planned, plan, job), tracker=tracker,
         tuning=planned.tuning, only=planned.only, more_seeds=more_seeds, others=others,
     )  # fmt: skip
-    progress.scores = grid.scores
     try:
-        with progress:
-            Runner(folder, executor, progress, plan.team).run(grid)
-    except StopRequested:
-        raise progress.stopped() from None
+        Runner(folder, executor, progress, plan.team).run(grid)
     finally:
         plan.team.from_main("")  # no more training: the other processes end
     if others is not None:
         grid.others = others = limit_to_protocols(others, [grid.records[job.place] for job in grid.plan.jobs])
         grid.write()
         for line in others.summary():
-            notify(line)
+            reporter.say(line)
     for line in check_overlaps(grid.plan, folder):
-        notify(line)
+        reporter.say(line)
     return grid
 
 
@@ -322,23 +311,10 @@ def sources_of(against: Sequence[str | Path]) -> dict[str, Path]:
     return sources
 
 
-def notices(plan: Plan, workdir: Path) -> list[str]:
+def notices(plan: Plan) -> list[str]:
     """Lines that a reader should know before the first run."""
-    lines = [f"note: {one_line(plan.schedule.note)}"] if plan.schedule.note else []
-    if line := summarise_differences(plan):
-        lines.append(f"note: {line}")
-    again = [
-        job
-        for job in {job.id: job for job in plan.jobs}.values()
-        if (record := RunFolder(workdir, job.id).read_if_sound()) is not None
-        and record.removed
-        and find_finished(job, workdir) is None
-        and needs_training(job, workdir)
-    ]
-    if again:
-        rows = join_some(list(dict.fromkeys(one_line(job.row) for job in again)))
-        lines.append(f"note: {len(again)} runs are trained again for new scores, as their weights were removed: {rows}")
-    return lines
+    lines = [one_line(plan.schedule.note), summarise_differences(plan)]
+    return [f"note: {line}" for line in lines if line]
 
 
 def reproduce_command(planned: Planned, plan: Plan, job: Job) -> str:

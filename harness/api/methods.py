@@ -154,7 +154,7 @@ def register(kind: type[M]) -> type[M]:
 
     Runs are identified by the source of the class: a change of it trains them again. Where the class has a `version`,
     that counts instead. Other processes do not know the class: for commands, and for executors
-    that start processes, a package of its own has to bring it (`harness new method`).
+    that start processes, a package of its own has to bring it (CONTRIBUTING.md has one).
 
     Raises:
         InputError: no method, one of this name is installed, or its text is not known and it has no `version`.

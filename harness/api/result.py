@@ -6,11 +6,10 @@ import re
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from harness.config import nearest
 from harness.errors import InputError
-from harness.results import frames
 from harness.results.answer import Answer
 from harness.results.record import Record
 from harness.results.store import comparison_files, read_comparison_file, read_records
@@ -20,9 +19,6 @@ from reports.comparison.terminal_summary import summary_table
 from reports.decide.power_answer import power
 from reports.decide.verdict_answer import verdict
 from reports.with_report import WithReport
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 @dataclass(frozen=True)
@@ -78,46 +74,6 @@ class Comparison(WithReport):
     def status(self) -> Literal["finished", "failed"]:
         """Did every run come to a result? A collapsed or diverged training is one."""
         return "failed" if self.failed else "finished"
-
-    def scores(self) -> pd.DataFrame:
-        """One row a score of a run; the columns are those of `harness.results.frames.SCORES`.
-
-        >>> found.scores().groupby("row", observed=True)["value"].count().index.tolist()
-        ['cls', 'mean']
-        """
-        return frames.scores(self.records)
-
-    def pairs(self) -> pd.DataFrame:
-        """One row a scored pair of sentences of a run; columns: `harness.results.frames.PAIRS`.
-
-        >>> found.pairs()[["gold", "score"]].shape
-        (480, 2)
-        """
-        return frames.pairs(self.workdir, self.records)
-
-    def outcomes(self) -> pd.DataFrame:
-        """One row an example of the other scores; columns: `harness.results.outcomes.COLUMNS`, after the run's.
-
-        >>> len(found.outcomes())  # correlations alone
-        0
-        """
-        return frames.outcomes(self.workdir, self.records)
-
-    def curves(self) -> pd.DataFrame:
-        """One row a number of the training log of a run; columns: `harness.results.frames.CURVES`.
-
-        >>> len(found.curves())  # nothing was trained
-        0
-        """
-        return frames.curves(self.workdir, self.records)
-
-    def costs(self) -> pd.DataFrame:
-        """One row a run with what it took; columns: `harness.results.frames.COSTS`.
-
-        >>> found.costs()[["row", "status"]].values.tolist()
-        [['cls', 'finished'], ['mean', 'finished']]
-        """
-        return frames.costs(self.records)
 
     def verdict(self, a: str = "", b: str = "", *, on: str = "", equivalence: float = 0.5) -> Answer:
         """Is row `a` better than `b`? All pairs of rows without them; arguments as `harness.verdict` has them.
@@ -187,14 +143,13 @@ def load(path: str | Path, name: str = "") -> Any:
             return load_model(path)
         except InputError as error:
             raise InputError(f"{path}: holds no comparison and no study, and is no model ({error})") from None
-    if not name and len(known) > 1:
-        raise InputError(f'{folder}: holds {", ".join(known)}: name one, as harness.load(workdir, "{known[0]}")')
-    name = name or known[0]
-    if name in studies and name not in compared:
-        return open_study(name, folder)
+    if not name and len(compared or studies) == 1:
+        name = known[0]
+    if name not in known:
+        wanted = f'no comparison "{name}"{nearest(name, known)}; ' if name else ""
+        raise InputError(f"{folder}: {wanted}it holds {', '.join(known)}: name one of them")
     if name not in compared:
-        known = [*compared, *studies]
-        raise InputError(f'{folder}: no comparison "{name}"{nearest(name, known)}; it holds {", ".join(known)}')
+        return open_study(name, folder)
     try:
         experiment = read_experiment((read_comparison_file(folder, name) or {})["experiment"])
     except (KeyError, InputError):

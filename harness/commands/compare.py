@@ -6,23 +6,11 @@ import argparse
 import json
 from typing import TYPE_CHECKING
 
-from harness.commands.options import (
-    EXECUTOR,
-    FORMATS,
-    QUIET,
-    SET,
-    TRACKING,
-    WORKDIR,
-    Commands,
-    add_command,
-    executor_keys,
-    tracking,
-)  # fmt: skip
+from harness.commands import options
 from harness.commands.terminal import print_table
 from harness.errors import InputError
 from harness.files.printable import one_line, tell, tell_lines
 from harness.machine.distributed import follower
-from harness.machine.progress import Reporter
 
 if TYPE_CHECKING:
     from harness.api import Comparison
@@ -30,10 +18,10 @@ if TYPE_CHECKING:
 _OF_UNTIL = {"max_seeds": "most", "max_runs": "runs", "equivalence": "equivalence"}
 
 
-def register(commands: Commands) -> None:
+def register(commands: options.Commands) -> None:
     """Add `harness compare` to the command line."""
-    add = add_command(
-        commands, "compare", run, WORKDIR, SET, EXECUTOR, TRACKING, FORMATS, QUIET,
+    add = options.add_command(
+        commands, "compare", run, *options.RUNS, options.FORMATS,
         help="train, evaluate, track and report the methods of an experiment file",
         description="Train every method of an experiment under the same conditions, evaluate, track in MLflow, write a "
         "report. Finished runs are reused: the same command resumes where it stopped. harness status and "
@@ -75,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
     ):
         if wrong:
             raise InputError(message)
-    options = {
+    choices = {
         "overrides": args.overrides,
         "only": args.only,
         "rehearse": args.rehearse,
@@ -86,16 +74,13 @@ def run(args: argparse.Namespace) -> int:
     if args.dry_run:
         from harness.commands import dry_run
 
-        return 0 if follower() else dry_run.show(args.experiment, args.workdir, measure=args.measure, **options)
+        return 0 if follower() else dry_run.show(args.experiment, args.workdir, measure=args.measure, **choices)
     result = api.compare(
         args.experiment,
         workdir=args.workdir,
         formats=args.format or report_folder.FORMATS,
-        executor=executor_keys(args),
-        progress=Reporter(quiet=args.quiet),
-        log=tell,
-        **tracking(args),
-        **options,
+        **options.run_settings(args),
+        **choices,
     )
     if follower():
         return 0

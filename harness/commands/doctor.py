@@ -3,30 +3,20 @@
 from __future__ import annotations
 
 import argparse
-import json
-import os
-import shutil
-import sqlite3
-import tempfile
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
-from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from harness.commands.list import Plugin, installed
 from harness.commands.options import JSON, Commands, add_command
 from harness.commands.terminal import print_columns, print_table
-from harness.errors import HarnessError, InputError
+from harness.errors import InputError
 from harness.files.printable import tell, tell_json
-from harness.files.redaction import redacted
 from harness.machine import environment
 
 if TYPE_CHECKING:
     from harness.results.store import RunFolder
 
-_HUB_SECONDS = 4.0
 _TOOLS = ("safetensors", "pyarrow", "pydantic", "optuna", "mlflow", "matplotlib", "accelerate")
 _SCORED_AGAIN = "the next comparison that contains it scores it again from its saved weights"
 _RUN_AGAIN = "the next comparison that contains it runs it again"
@@ -37,7 +27,7 @@ def register(commands: Commands) -> None:
     """Add `harness doctor` to the command line."""
     parser = add_command(
         commands, "doctor", run, JSON,
-        help="show devices, precision, hub, caches, versions and broken plugins of this machine",
+        help="show devices, precision, versions and broken plugins of this machine",
         example="harness doctor --workdir work",
     )  # fmt: skip
     parser.add_argument("--workdir", type=Path, metavar="DIR", help="verify every file of a work directory instead, "
@@ -58,12 +48,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 def examine() -> Iterator[tuple[str, str]]:
-    """A name and a description of devices with their measured precision, hub, folders and versions."""
+    """A name and a description of devices with their measured precision, and versions."""
     import torch
-    from huggingface_hub.constants import HF_HUB_CACHE
 
     from harness.encoder.precision import choose_precision
-    from harness.sources.remote.cache_folder import cache_root
 
     machine = environment.describe("cpu", "fp32")
     yield "python", f"{machine['python']} on {machine['platform']}"
@@ -73,13 +61,6 @@ def examine() -> Iterator[tuple[str, str]]:
         precision = choose_precision(device)
         why = precision.measurement.get("reason") or f"bf16 gain {precision.measurement.get('bf16_gain')}"
         yield device, f"{environment.device_name(device)}: {precision.name} ({why})"
-    yield "hub", _describe_hub()
-    folders = {"hub cache": Path(HF_HUB_CACHE), "harness cache": cache_root(), "current folder": Path.cwd(),
-               "temporary files": Path(tempfile.gettempdir())}  # fmt: skip
-    for what, path in folders.items():
-        disk = next(folder for folder in (path, *path.parents) if folder.is_dir())
-        yield what, f"{path} ({shutil.disk_usage(disk).free / 1e9:.1f} GB free)"
-    yield "WordNet", find_wordnet()
     versions = {**machine["versions"], **environment.versions(_TOOLS)}
     yield "versions", ", ".join(f"{name} {version}" for name, version in versions.items())
 
@@ -91,29 +72,6 @@ def _describe_plugins(plugins: list[Plugin]) -> Iterator[tuple[str, str]]:
     for plugin in plugins:
         if plugin.fault:
             yield f"broken {plugin.name}", plugin.fault
-
-
-def _describe_hub() -> str:
-    """Whether the hub answers (any HTTP status is an answer); what is embedded works without it."""
-    endpoint = os.environ.get("HF_ENDPOINT") or "https://huggingface.co"
-    offline = "; HF_HUB_OFFLINE is set" if os.environ.get("HF_HUB_OFFLINE") else ""
-    try:
-        request = urllib.request.Request(endpoint, method="HEAD")  # noqa: S310 - the user's own setting
-        with suppress(urllib.error.HTTPError), urllib.request.urlopen(request, timeout=_HUB_SECONDS):  # noqa: S310
-            pass
-    except (OSError, ValueError) as error:
-        return redacted(f"{endpoint} not reachable: {getattr(error, 'reason', '') or error}{offline}")
-    return redacted(f"{endpoint} reachable{offline}")
-
-
-def find_wordnet() -> str:
-    """Where EDA views find WordNet, or how to get it."""
-    from harness.views import wordnet
-
-    try:
-        return wordnet.find()[0]
-    except HarnessError as error:
-        return str(error)
 
 
 class Fault(NamedTuple):
@@ -170,34 +128,17 @@ def check_run(folder: RunFolder) -> list[Fault]:
 
 
 def _check_shared_files(workdir: Path) -> Iterator[Fault]:
-    """What is wrong with files that several runs share: measurements, comparisons, MLflow's database, journals."""
+    """What is wrong with files that several runs share: comparisons, the journal of studies."""
     from harness.results.store import comparison_files, read_comparison_file
-    from studies.storage import is_sound
+    from studies.storage import JOURNAL, is_sound
 
-    measurements, database = workdir / "measurements.json", workdir / "mlflow.db"
-    with suppress(FileNotFoundError):
-        try:
-            dict(json.loads(measurements.read_bytes()))
-        except (ValueError, TypeError, RecursionError):
-            yield Fault(measurements.name, "damaged", "everything is measured again")
+    journal = workdir / JOURNAL
     for name, comparison in comparison_files(workdir).items():
         try:
             read_comparison_file(workdir, name)
         except InputError:
             yield Fault(f"comparisons/{comparison.name}", "damaged", "the same comparison writes it again")
-    if database.is_file() and (what := _check_database(database)):
-        yield Fault(database.name, what, "no run: delete it; harness track sync writes it again")
-    for journal in sorted(workdir.glob("*.journal")):
+    if journal.exists():
         lines = journal.read_bytes().splitlines()
         if number := next((number for number, line in enumerate(lines, 1) if not is_sound(line)), None):
             yield Fault(journal.name, f"line {number} is damaged", "no run: remove that line; its trial is run again")
-
-
-def _check_database(file: Path) -> str:
-    """What sqlite finds wrong with a database, which is only read; empty where it is sound."""
-    try:
-        with closing(sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True, timeout=10)) as store:
-            found = str(store.execute("PRAGMA quick_check(1)").fetchone()[0])
-    except sqlite3.DatabaseError as error:
-        found = str(error)
-    return "" if found == "ok" else found.splitlines()[-1]

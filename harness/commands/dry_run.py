@@ -13,9 +13,10 @@ from harness.files.printable import join_some, one_line, tell
 from harness.runs.progress import describe_duration
 
 if TYPE_CHECKING:
-    from harness.api.experiments import Planned
     from harness.results.record import Record
+    from harness.runs.experiment import Experiment
     from harness.runs.plan import Job, Plan
+    from harness.runs.tuning import Budget
 
 _SCORING = 5.0  # seconds to score a run, where nothing is known
 
@@ -28,7 +29,9 @@ def show(experiment: str, workdir: str, *, measure: bool = False, **options: Any
 
     folder = checked_workdir(workdir, create=False)
     planned = plan_comparison(experiment, folder, log_line=tell, **options)
-    plan = _with_tuned_rows(planned, folder)
+    plan = planned.plan
+    if planned.budget is not None:
+        _show_searches(planned.experiment, planned.budget, folder)
     if planned.until is not None:
         more = more_seeds_of(planned.until, planned.experiment)
         plan = more.begin(plan)
@@ -40,25 +43,19 @@ def show(experiment: str, workdir: str, *, measure: bool = False, **options: Any
     lines = [f"budget: {amount} {unit}"] if amount else []
     if planned.others:
         lines += find_other_rows(plan, planned.others, None).summary()
-    for line in [*lines, *notices(plan, folder)]:
+    for line in [*lines, *notices(plan)]:
         tell(line)
     return 0
 
 
-def _with_tuned_rows(planned: Planned, folder: Path) -> Plan:
-    """The plan with the tuned rows whose search has ended; open searches are counted."""
-    from harness.runs.plan import make_plan
+def _show_searches(experiment: Experiment, budget: Budget, folder: Path) -> None:
+    """A line on the searches of `--tune`."""
+    from studies.tune import plan_searches
 
-    budget = planned.budget
-    if budget is None:
-        return planned.plan
-    from studies.tune import tune_rows
-
-    tuning = tune_rows(planned.experiment, budget, folder, dry=True)
-    if open_rows := [one_line(search.row) for search in tuning.rows if search.study and search.trials < budget.trials]:
-        tell(f"first a search of {len(open_rows)} rows: {budget.trials} trials of up to {budget.steps:,} training "
-             f"steps each ({join_some(open_rows)}); each adds a tuned row")  # fmt: skip
-    return make_plan(tuning.with_winners(planned.experiment, ended=True), planned.where, folder)
+    searches = zip(experiment.methods, plan_searches(experiment, budget, folder), strict=True)
+    searched = [one_line(entry.label) for entry, study in searches if not isinstance(study, str)]
+    tell(f"first a search of {len(searched)} rows: {budget.trials} trials of up to {budget.steps:,} training steps "
+         f"each ({join_some(searched)}); each adds a tuned row")  # fmt: skip
 
 
 def _show_runs(plan: Plan, folder: Path, measure: bool) -> None:

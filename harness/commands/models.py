@@ -1,4 +1,4 @@
-"""`harness train`, `harness evaluate` and `harness encode`: one method or model at a time."""
+"""`harness train` and `harness evaluate`: one method or model at a time."""
 
 from __future__ import annotations
 
@@ -6,45 +6,33 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.commands.options import (
-    CONFIG,
-    CORPUS,
-    DEVICE,
-    JSON,
-    QUIET,
-    Commands,
-    add_command,
-    config_values,
-    one_name,
-)  # fmt: skip
+from harness.commands import options
 from harness.commands.terminal import print_columns
 from harness.errors import InputError, TrainingStopped
-from harness.files.printable import one_line, tell, tell_error, tell_json, tell_lines
+from harness.files.printable import tell, tell_error, tell_json, tell_lines
 from harness.machine.distributed import follower
 from harness.machine.progress import Reporter
 
 if TYPE_CHECKING:
     from harness.results.record import Score
 
-_ENCODING = ("pooling", "max_length", "batch_size", "device")
+_SETTINGS = ("source", "mteb_results", "model_name", "pooling", "max_length", "batch_size", "device")
 
 
-def register(commands: Commands) -> None:
+def register(commands: options.Commands) -> None:
     """Add the commands to the command line."""
-    model = argparse.ArgumentParser(add_help=False)
-    model.add_argument("model", help="hub id, folder or embedded:NAME")
-    model.add_argument("--pooling", help="pooling for a plain transformer (default: what the model says, else mean)")
-    model.add_argument("--max-length", type=int, help="longest input in tokens (default: the model's maximum)")
-    model.add_argument("--batch-size", type=int, default=64, help="sentences per batch (default: 64)")
-
-    score = add_command(
-        commands, "evaluate", evaluate, model, DEVICE, JSON, QUIET,
+    score = options.add_command(
+        commands, "evaluate", evaluate, options.DEVICE, options.JSON, options.QUIET,
         help="score a model on suites or tasks",
         description="Score a model of the hub, a SentenceTransformer folder, a saved method or embedded:NAME.",
         example="harness evaluate sentence-transformers/all-MiniLM-L6-v2 --suite sts --suite transfer",
     )  # fmt: skip
-    score.add_argument("--suite", action="append", type=one_name, metavar="NAME", help="a suite or task; may be "
-                       "repeated (default: sts; see: harness list suites)")  # fmt: skip
+    score.add_argument("model", help="hub id, folder or embedded:NAME")
+    score.add_argument("--pooling", help="pooling for a plain transformer (default: what the model says, else mean)")
+    score.add_argument("--max-length", type=int, help="longest input in tokens (default: the model's maximum)")
+    score.add_argument("--batch-size", type=int, default=64, help="sentences per batch (default: 64)")
+    score.add_argument("--suite", action="append", type=options.one_name, metavar="NAME", help="a suite or task; may "
+                       "be repeated (default: sts; see: harness list suites)")  # fmt: skip
     score.add_argument("--source", default="senteval", choices=["senteval", "mteb"], help="copy of the STS sets")
     score.add_argument("--no-cache", action="store_true", help="neither read nor write vectors of earlier evaluations")
     score.add_argument("--prompts", metavar="own|FILE",
@@ -52,19 +40,8 @@ def register(commands: Commands) -> None:
     score.add_argument("--mteb-results", metavar="FOLDER", help="write the scores of mteb's tasks in mteb's layout")
     score.add_argument("--model-name", metavar="ORG/NAME", help="name in --mteb-results (default: the hub id)")
 
-    vectors = add_command(
-        commands, "encode", encode, model, CORPUS, DEVICE, QUIET,
-        help="write the vectors of a text to a file",
-        description="Encode every sentence of a text, in its order, and write the vectors (n, d) in float32 to a file "
-        "that numpy reads and maps. Memory does not grow with the number of sentences.",
-        example="harness encode models/simcse --corpus sentences.txt --out vectors.npy; then in Python: "
-        'numpy.load("vectors.npy", mmap_mode="r")',
-    )  # fmt: skip
-    vectors.add_argument("--out", required=True, metavar="FILE", help="ends with .npy; an existing file is replaced")
-    vectors.add_argument("--normalize", action="store_true", help="vectors of unit length")
-
-    fit = add_command(
-        commands, "train", train, CONFIG, CORPUS, DEVICE, QUIET,
+    fit = options.add_command(
+        commands, "train", train, options.CONFIG, options.CORPUS, options.DEVICE, options.QUIET,
         help="train one method and save it",
         description="Fit one method on a corpus and save it in the SentenceTransformer layout. "
         "The same command resumes an interrupted run.",
@@ -88,23 +65,13 @@ def train(args: argparse.Namespace) -> int:
     try:
         api.train(
             args.method,
-            config=config_values(args),
+            config=options.config_values(args),
             dev=None if args.dev == "none" else args.dev,
             progress=Reporter(quiet=args.quiet or follower()),
             **{name: getattr(args, name) for name in names},
         )
     except TrainingStopped:  # the reporter has shown the reason
         return 1
-    return 0
-
-
-def encode(args: argparse.Namespace) -> int:
-    """Exit code 0 when the file is written."""
-    from harness import api
-
-    options = {name: getattr(args, name) for name in ("out", "limit", "normalize", *_ENCODING)}
-    rows = api.encode(args.model, args.corpus, progress=Reporter(quiet=args.quiet), **options)
-    tell(f"{one_line(args.out)}: {rows.shape[0]:,} vectors of {rows.shape[1]} numbers")
     return 0
 
 
@@ -119,7 +86,7 @@ def evaluate(args: argparse.Namespace) -> int:
         cached=not args.no_cache,
         prompts=_prompts(args.prompts),
         progress=Reporter(quiet=args.quiet),
-        **{name: getattr(args, name) for name in ("source", "mteb_results", "model_name", *_ENCODING)},
+        **{name: getattr(args, name) for name in _SETTINGS},
     )
     result = evaluation.result
     if evaluation.remark:

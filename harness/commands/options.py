@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from harness.errors import InputError
+from harness.machine.progress import Reporter
 
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 Options: TypeAlias = argparse.ArgumentParser
@@ -89,6 +90,9 @@ EXECUTOR.add_argument(
     "--gpus-per-run", type=float, metavar="N", help="1, or the part of a GPU that a run takes, as 0.33"
 )
 
+RUNS = (WORKDIR, SET, EXECUTOR, TRACKING, QUIET)
+"""Of the commands that execute runs."""
+
 CONFIG = _shared()
 CONFIG.add_argument("--preset", help="a preset of the method (see: harness list methods --verbose)")
 CONFIG.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", dest="config", help="a value of its "
@@ -115,15 +119,15 @@ def config_values(args: argparse.Namespace) -> dict[str, Any]:
     return dict(setting(text) for text in args.config)
 
 
-def executor_keys(args: argparse.Namespace) -> dict[str, Any] | None:
-    """The keys of [executor] that the options give; None without any."""
-    names = {"name": "executor", "workers": "workers", "gpus_per_run": "gpus_per_run"}
-    return {key: value for key, name in names.items() if (value := getattr(args, name)) is not None} or None
-
-
-def tracking(args: argparse.Namespace) -> dict[str, Any]:
-    """What `--tracking-uri` says, as the functions of the API take it."""
-    return {"tracked": args.tracking_uri != "none", "tracking_uri": args.tracking_uri}
+def run_settings(args: argparse.Namespace) -> dict[str, Any]:
+    """What the options of `RUNS` say, as the functions of the API take it."""
+    given = {"name": args.executor, "workers": args.workers, "gpus_per_run": args.gpus_per_run}
+    return {
+        "executor": {key: value for key, value in given.items() if value is not None},
+        "tracked": args.tracking_uri != "none",
+        "tracking_uri": args.tracking_uri,
+        "progress": Reporter(quiet=args.quiet),
+    }
 
 
 def two_rows(args: argparse.Namespace) -> list[str]:

@@ -35,16 +35,6 @@ _FAMILIES = {
 }
 
 
-def size_of(base_model: str) -> float:
-    """Width squared times depth, to which the work for a token is proportional; 0 where the model is no transformer.
-
-    Raises:
-        InputError: as `family_of`.
-    """
-    width, depth = _dimensions(_configuration(base_model))
-    return float(width * width * depth)
-
-
 @cache
 def family_of(base_model: str) -> str:
     """The family of "embedded:NAME", a folder or a hub id; only its configuration is read.

@@ -94,20 +94,12 @@ class Executor(ABC):
         to it. `tick` is called at least once a second. When the iterator is closed, all jobs are ended.
         """
 
-    def room(self, jobs: int) -> int:
-        """How many of so many jobs run at a time."""
-        return self.workers(jobs)
-
-    def workers(self, jobs: int) -> int:
-        """How many jobs run at a time on this machine."""
+    def room(self) -> int:
+        """How many jobs run at a time."""
         given = self.settings.workers
         if given is None and self.settings.cpus_per_run:
             given = usable_cores() // self.settings.cpus_per_run
-        return max(1, min(jobs, given or usable_cores()))
-
-    def threads(self, jobs: int) -> int:
-        """Threads of one of these workers, so that all of them use no more than the available cores."""
-        return self.settings.cpus_per_run or max(1, usable_cores() // self.workers(jobs))
+        return max(1, given or usable_cores())
 
 
 class Serial(Executor):
@@ -122,7 +114,7 @@ class Serial(Executor):
             job = queue.popleft()
             yield Answer(job, function(job))
 
-    def room(self, jobs: int) -> int:
+    def room(self) -> int:
         """As `Executor.room`."""
         return 1
 
@@ -152,10 +144,13 @@ def executor_settings(
 ) -> ExecutorSettings:
     """The executor that the caller names, with the experiment's settings where the caller names none.
 
+    Several workers without a name are processes of this machine.
+
     Raises:
         InputError: unknown key, value out of range.
     """
-    if given is None or isinstance(given, ExecutorSettings):
-        return given or experiment
-    keys = {"name": given} if isinstance(given, str) else dict(given)
-    return ExecutorSettings.parse({**experiment.model_dump(exclude_unset=True), **keys}, "executor")
+    if not isinstance(given, ExecutorSettings):
+        keys = {"name": given} if isinstance(given, str) else dict(given or {})
+        given = ExecutorSettings.parse({**experiment.model_dump(exclude_unset=True), **keys}, "executor")
+    several = given.name == "serial" and (given.workers or 1) > 1
+    return given.model_copy(update={"name": "processes"}) if several else given

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 import traceback
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -18,6 +17,7 @@ from typing import Any
 from harness.errors import HarnessError, InputError
 from harness.executors.executor import TICK, Answer, Executor, use_threads
 from harness.machine.child_process import end_with_parent
+from harness.machine.environment import usable_cores
 
 
 @dataclass
@@ -40,8 +40,9 @@ class Processes(Executor):
 
     def run(self, function: Callable[[Any], Any], queue: deque[Any], tick: Callable[[], None]) -> Iterator[Answer]:
         """As `Executor.run`."""
-        count = self.room(sys.maxsize)  # the caller may add jobs
-        devices, threads = _visible() if self.settings.gpus_per_run else [], self.threads(count)
+        count = self.room()
+        devices = _visible() if self.settings.gpus_per_run else []
+        threads = self.settings.cpus_per_run or max(1, usable_cores() // count)  # together no more than the cores
         context = get_context("spawn")  # a fork would share locks of torch's threads
 
         def start(place: int) -> _Worker:
@@ -93,15 +94,15 @@ class Processes(Executor):
                 worker.process.kill()
                 worker.process.join()
 
-    def room(self, jobs: int) -> int:
+    def room(self) -> int:
         """`workers` of the settings, else as many as the GPUs, else the cores, allow."""
         share = self.settings.gpus_per_run
         if not share:
-            return self.workers(jobs)
+            return super().room()
         gpus = len(_visible())
         if not gpus:
             raise InputError(f"executor: gpus_per_run = {share:g}, and this machine has no GPU")
-        return min(jobs, self.settings.workers or int(gpus / share))
+        return self.settings.workers or int(gpus / share)
 
 
 def _visible() -> list[str]:

@@ -65,7 +65,7 @@ class Ray(Executor):
         """As `Executor.run`."""
         import ray
 
-        threads = self._cpus(len(queue))
+        threads = self._cpus()
         memory = self.settings.memory_per_run
         task = ray.remote(
             num_cpus=threads,
@@ -89,21 +89,22 @@ class Ray(Executor):
             for reference in waiting:
                 ray.cancel(reference, force=True)
 
-    def room(self, jobs: int) -> int:
+    def room(self) -> int:
         """`workers` of the settings, else as many as the cluster has cores and GPUs for now."""
         import ray
 
         if self.settings.workers is not None:
-            return min(jobs, self.settings.workers)
+            return self.settings.workers
         there = ray.cluster_resources()
-        rooms = [there.get("CPU", 0) / self._cpus(jobs)]
+        rooms = [there.get("CPU", 0) / self._cpus()]
         if self.settings.gpus_per_run:
             rooms.append(there.get("GPU", 0) / self.settings.gpus_per_run)
-        return max(1, min(jobs, int(min(rooms))))
+        return max(1, int(min(rooms)))
 
-    def _cpus(self, jobs: int) -> int:
-        """Cores of a job."""
-        return self.settings.cpus_per_run or (1 if self.settings.address else self.threads(jobs))
+    def _cpus(self) -> int:
+        """Cores of a job; on this machine alone the workers share them."""
+        shared = 1 if self.settings.address else usable_cores() // (self.settings.workers or usable_cores())
+        return self.settings.cpus_per_run or max(1, shared)
 
 
 def _called(threads: int, function: Callable[[Any], Any], job: Any) -> Any:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
-import shutil
+import re
 import signal
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 from harness.errors import InputError, RunError, StopRequested
@@ -17,6 +15,7 @@ from harness.executors.executor import TICK, Answer, Executor, leave_requested, 
 
 _RULE = "-" * 22  # above and below a traceback in an error of submitit
 _ARRAY = 1000  # jobs of an array: SLURM refuses more, unless its administrator has allowed it
+_ALL = 1_000_000  # jobs
 _TIME = "4:00:00"  # of a job without `slurm.time`
 GRACE = 45  # seconds for a checkpoint; submitit has SLURM send the signal 90 seconds before the end
 
@@ -47,7 +46,6 @@ class Slurm(Executor):
         except (RuntimeError, ValueError, NameError, TypeError) as error:
             raise InputError(f"executor slurm: {str(error).splitlines()[0]}") from None
         waiting: dict[Any, tuple[Any, int]] = {}  # job of submitit -> ours, and how often it was tried
-        folders: set[Path] = set()
         try:
             while queue or waiting:
                 room = workers - len(waiting) if workers and waiting else _ARRAY
@@ -56,13 +54,10 @@ class Slurm(Executor):
                     with executor.batch():  # one array of jobs
                         array = [executor.submit(Queued(threads, function, job)) for job in jobs]
                     waiting |= {submitted: (job, 0) for submitted, job in zip(array, jobs, strict=True)}
-                    folders |= {submitted.paths.folder for submitted in array}
                 done = [submitted for submitted in waiting if submitted.done()]
                 for submitted in done:
                     job, tries = waiting.pop(submitted)
                     answer = _answer(submitit, submitted, job)
-                    if answer.lost or answer.error:
-                        folders.discard(submitted.paths.folder)
                     if answer.lost and tries < retries:
                         waiting[executor.submit(Queued(threads, function, job))] = (job, tries + 1)
                     else:
@@ -73,15 +68,10 @@ class Slurm(Executor):
         finally:
             for submitted in waiting:
                 submitted.cancel(check=False)
-        for folder in folders:  # files of jobs that have all succeeded
-            shutil.rmtree(folder, ignore_errors=True)
-        for empty in (root / "%j", root):
-            with suppress(OSError):  # other files are there
-                empty.rmdir()
 
-    def room(self, jobs: int) -> int:
+    def room(self) -> int:
         """`workers` of the settings; else all of them, and the cluster decides when."""
-        return min(jobs, self.settings.workers or jobs)
+        return self.settings.workers or _ALL
 
     def _parameters(self, threads: int) -> dict[str, Any]:
         """Of `sbatch`, in submitit's words; other options are passed on unchanged."""
@@ -156,18 +146,14 @@ def _answer(submitit: Any, submitted: Any, job: Any) -> Answer:
 
 
 def _minutes(text: str) -> int:
-    """Minutes of the notations of sbatch: M, M:S, H:M:S, D-H, D-H:M, D-H:M:S.
+    """Minutes of "H:MM:SS" or "D-H:MM:SS".
 
     Raises:
-        InputError: it is none of them.
+        InputError: it is neither.
     """
-    days, _, clock = text.rpartition("-")
-    try:
-        parts = [int(part) for part in clock.split(":")]
-        hours, minutes, seconds = [*parts, 0, 0][: max(3, len(parts))] if days or len(parts) > 2 else [0, *parts, 0][:3]
-        total = (int(days or 0) * 24 + hours) * 60 + minutes + (seconds > 0)
-    except ValueError:
-        total = 0
-    if total < 1:
-        raise InputError(f'executor slurm: time = "{text}": expected M, M:S, H:M:S, D-H, D-H:M or D-H:M:S')
+    match = re.fullmatch(r"(?:(\d+)-)?(\d+):(\d\d):\d\d", text)
+    days, hours, minutes = (int(part or 0) for part in match.groups()) if match else (0, 0, 0)
+    total = (24 * days + hours) * 60 + minutes
+    if not total:
+        raise InputError(f'executor slurm: time = "{text}": expected H:MM:SS or D-H:MM:SS')
     return total

@@ -53,24 +53,16 @@ def measure_once(workdir: Path | None, table: str, key: str, measure: Callable[[
         return measure()
     known = read_measurements(workdir).get(table, {}).get(key)
     if known is None:
-        known = update_measurement(workdir, table, key, lambda known: measure() if known is None else known)
+        from filelock import FileLock
+
+        workdir.mkdir(parents=True, exist_ok=True)
+        with FileLock(workdir / ".measurements.lock"):
+            tree = read_measurements(workdir)
+            known = tree.setdefault(table, {}).get(key) or measure()
+            tree[table][key] = known
+            sweep(measurements_file(workdir))
+            write_atomic(measurements_file(workdir), json.dumps(tree, indent=1) + "\n")
     return known
-
-
-def update_measurement(
-    workdir: Path, table: str, key: str, update: Callable[[dict[str, Any] | None], dict[str, Any]]
-) -> dict[str, Any]:
-    """Replace one measurement by `update` of the stored one (None where there is none), under a lock; returns it."""
-    from filelock import FileLock
-
-    workdir.mkdir(parents=True, exist_ok=True)
-    with FileLock(workdir / ".measurements.lock"):
-        tree = read_measurements(workdir)
-        new = update(tree.get(table, {}).get(key))
-        tree.setdefault(table, {})[key] = new
-        sweep(measurements_file(workdir))
-        write_atomic(measurements_file(workdir), json.dumps(tree, indent=1) + "\n")
-    return new
 
 
 class InferenceCost(BaseModel):
@@ -105,13 +97,3 @@ def read_inference(workdir: Path) -> dict[str, InferenceCost]:
         with suppress(ValidationError):
             found[key] = InferenceCost.model_validate(one)
     return found
-
-
-def add_passes(workdir: Path, measured: InferenceCost) -> None:
-    """Store further passes of an architecture."""
-
-    def add(known: dict[str, Any] | None) -> dict[str, Any]:
-        earlier = (known or {}).get("seconds", [])
-        return measured.model_copy(update={"seconds": [*earlier, *measured.seconds]}).model_dump()
-
-    update_measurement(workdir, "inference", measured.key, add)

@@ -27,16 +27,6 @@ _LICENSES = {
     "answerdotai/modernbert-": "apache-2.0", "roberta-": "mit", "facebookai/roberta-": "mit", "xlm-roberta-": "mit",
     "facebookai/xlm-roberta-": "mit", "albert": "apache-2.0", "sentence-transformers/": "apache-2.0",
 }  # fmt: skip
-_COSTS = {
-    "train_seconds": ("training", "s"),
-    "train_tokens_per_second": ("tokens per second in training", ""),
-    "encode_seconds": ("encoding the tasks' text", "s"),
-    "evaluate_seconds": ("scoring", "s"),
-    "sentences_per_second": ("sentences encoded a second", ""),
-    "peak_memory_bytes": ("peak memory", "GB"),
-    "parameters": ("parameters", ""),
-    "corpus_sentences_seen": ("corpus sentences seen", ""),
-}
 
 
 def write_card(model: Path, record: Record) -> None:
@@ -205,16 +195,6 @@ def _made(record: Record) -> list[tuple[str, str]]:
     if c := record.corpus:
         rows.append(("text", f"{c.get('uri')} ({c.get('count')} {c.get('kind')}, sha256 {str(c.get('sha256'))[:16]})"))
     rows += [("record", record.id), ("seed", seed_text(record.random_seed))]
-    if versions := record.environment.get("versions"):
-        kept = ("torch", "transformers", "sentence-transformers")
-        rows.append(("versions", ", ".join(f"{name} {versions[name]}" for name in kept if name in versions)))
-    if device := record.environment.get("device_name") or record.environment.get("device"):
-        rows.append(("device", str(device)))
-    for name, (what, unit) in _COSTS.items():
-        if name in record.cost:
-            value = record.cost[name] / (1e9 if unit == "GB" else 1)
-            number = f"{value:.2f}" if unit == "GB" else f"{value:.1f}" if unit else f"{value:,.0f}"
-            rows.append((what, f"{number} {unit}".strip()))
     return rows
 
 

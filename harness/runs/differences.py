@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from harness.runs.rows import length_of
-
 if TYPE_CHECKING:
     from harness.results.record import Record
     from harness.results.spec import RunSpec
@@ -60,7 +58,7 @@ COLUMNS = (
 def planned_settings(plan: Plan, job: Job) -> Settings:
     """The settings of a planned run."""
     row, spec = plan.row_of(job), job.spec
-    length = length_of(row, plan.corpus(row))
+    length = row.length(plan.corpus(row))
     trained = {} if length is None else {"steps": length.steps, "seen": length.seen}
     return _settings(spec, trained, rate_from=rate_origin(plan, row), precision=spec.precision)
 

@@ -23,15 +23,9 @@ from harness.files.faults import storage_fault
 from harness.files.locks import run_lock
 from harness.files.printable import markdown_text
 from harness.files.redaction import redacted
+from harness.machine import environment
 from harness.machine.devices import pick_device
 from harness.machine.distributed import ALONE, Team
-from harness.machine.environment import (
-    describe,
-    device_name,
-    load_average,
-    peak_memory_bytes,
-    reset_peak_memory,
-)
 from harness.method import FitContext, FitReport, Method
 from harness.results.model_card import write_card
 from harness.results.record import Record
@@ -167,7 +161,7 @@ class Execution:
     def __post_init__(self) -> None:
         self.spec, self.folder = self.job.spec, RunFolder(self.workdir, self.job.id)
         self.device = self.team.device or pick_device(self.job.device)
-        self.started, self.load_start = _now(), load_average()
+        self.started, self.load_start = _now(), environment.load_average()
         self.retrained = False  # for further scores
 
     def run(self) -> Record:
@@ -176,7 +170,7 @@ class Execution:
             log.warning("%s: renamed, and the run is scored again", damage)
         earlier = self._usable_record()
         tasks = find_due(earlier, self.job)
-        reset_peak_memory(self.device)
+        environment.reset_peak_memory(self.device)
         details: dict[str, Any] = {}
         result = TaskResult()
         status, reason, architecture = "finished", "", ""
@@ -368,7 +362,7 @@ class Execution:
         precision: Any = "fp32"
         if report.training.get("precision"):
             precision = choose_precision(self.workdir, self.device, spec.precision or "fp32")
-        loads = {"load_start": self.load_start, "load_end": load_average()}
+        loads = {"load_start": self.load_start, "load_end": environment.load_average()}
         kind: type[Method] = registry.load(registry.METHODS, spec.method)
         config = kind.Config.parse(spec.config, f'method "{spec.method}"')
         return Record(
@@ -388,10 +382,10 @@ class Execution:
             cost={
                 **report.cost,
                 **result.cost,
-                "peak_memory_bytes": float(peak_memory_bytes(self.device)),
+                "peak_memory_bytes": float(environment.peak_memory_bytes(self.device)),
                 **{key: most for key, most in loads.items() if most is not None},
             },
-            environment=describe(self.device, precision),
+            environment=environment.describe(self.device, precision),
             command=self.job.command,
             started=self.started,
             finished=_now(),
@@ -484,7 +478,7 @@ def stored_vectors(spec: RunSpec, workdir: Path, device: str) -> StoredVectors:
         folder_hash(RunFolder(workdir, spec.id).model) if spec.trained else spec.id,
         str(spec.config.get("pooling")),
         code=f"{NUMERICS}.{spec.version}",
-        device=device_name(device),
+        device=environment.device_name(device),
     )
 
 

@@ -282,13 +282,10 @@ def read_experiment(source: str | Path | Mapping[str, Any] | Experiment, overrid
     if isinstance(source, Mapping):
         where, tree = "experiment", deepcopy(dict(source))
     else:
-        path = _find_file(str(source))
-        where, tree = str(path), {"name": path.stem, **read_toml(path)}
+        where, tree = read_keys(str(source), presets())
     for override in overrides:
         _override(tree, override)
     _resolve_conflicts(tree, overrides)
-    if tree.pop("schema", SCHEMA) != SCHEMA:
-        raise InputError(f'{where}: key "schema": this version of the harness reads {SCHEMA}; update one of the two')
     if isinstance(tree.get("methods"), list):
         tree["methods"] = expand_grids(tree["methods"], where)
     experiment = Experiment.parse(tree, where)
@@ -297,14 +294,22 @@ def read_experiment(source: str | Path | Mapping[str, Any] | Experiment, overrid
     return experiment
 
 
-def _find_file(name: str) -> Path:
-    path, known = Path(name), presets()
-    if is_there(path) and not (path.is_dir() and name in known):
-        return path
-    if name not in known:
-        hint = nearest(name, sorted(known))
-        raise InputError(f'no file and no preset "{name}"{hint}; presets: {", ".join(known) or "none"}')
-    return known[name]
+def read_keys(name: str, known: Mapping[str, Path]) -> tuple[str, dict[str, Any]]:
+    """Path and keys of the file of that name, or of that of a known preset; "name" is its stem by default.
+
+    Raises:
+        InputError: there is none, it is no TOML, or one of another schema.
+    """
+    path = Path(name)
+    if not is_there(path) or (path.is_dir() and name in known):
+        if name not in known:
+            hint = nearest(name, sorted(known))
+            raise InputError(f'no file and no preset "{name}"{hint}; presets: {", ".join(known) or "none"}')
+        path = known[name]
+    tree = read_toml(path)
+    if tree.pop("schema", SCHEMA) != SCHEMA:
+        raise InputError(f'{path}: key "schema": this version of the harness reads {SCHEMA}; update one of the two')
+    return str(path), {"name": path.stem, **tree}
 
 
 def _override(tree: dict[str, Any], override: str) -> None:
@@ -320,11 +325,21 @@ def _override(tree: dict[str, Any], override: str) -> None:
     if keys[0] == "methods" and len(keys) > 2:
         place = _find_row(_tables(tree.get("methods")), keys[1], override)
         keys = keys[2:] if keys[2] in Entry.model_fields else ["config", *keys[2:]]
-    for key in keys[:-1]:
-        place = place.setdefault(key, {})
-        if not isinstance(place, dict):
+    set_value(place, keys, value, override)
+
+
+def set_value(tree: dict[str, Any], keys: Sequence[str], value: Any, override: str) -> None:
+    """Set a value of a table of tables, as `override` says.
+
+    Raises:
+        InputError: one of the keys before the last one is no table.
+    """
+    *tables, last = keys
+    for key in tables:
+        tree = tree.setdefault(key, {})
+        if not isinstance(tree, dict):
             raise InputError(f'--set {override}: "{key}" is no table')
-    place[keys[-1]] = value
+    tree[last] = value
 
 
 def _tables(value: Any) -> list[dict[str, Any]]:

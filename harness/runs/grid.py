@@ -73,15 +73,11 @@ class Grid:
             return False
         self.more_seeds.open_analysis()
         self.write()
-        plan = self.more_seeds.close_analysis(self.plan, self.workdir, list(self.records.values()))
+        plan = self.more_seeds.close_analysis(self.plan, self.workdir)
         self.plan = plan or self.plan
         self.write()
         self.progress.reporter.say(self.more_seeds.summary())
         return plan is not None
-
-    def label(self, job: Job) -> str:
-        """As `Proposer.label`."""
-        return job.label
 
     def prune(self, job: Job, step: int, score: float) -> str:
         """As `Proposer.prune`: no run of a comparison is pruned."""

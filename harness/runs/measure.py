@@ -15,14 +15,7 @@ from harness.files.printable import first_line
 from harness.identity import model_fingerprint
 from harness.machine.environment import device_name
 from harness.method import FitContext, Method, own_line
-from harness.results.measurements import (
-    PROCESSOR,
-    WALL,
-    InferenceCost,
-    add_passes,
-    measure_once,
-    read_inference,
-)
+from harness.results.measurements import PROCESSOR, WALL, InferenceCost, measure_once
 
 if TYPE_CHECKING:
     from harness.runs.rows import Row
@@ -31,9 +24,9 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _SENTENCES = 64  # of a pass of inference
-_FIRST, _ENOUGH = 3, 7  # passes of the first encoder of an architecture; of all
+_PASSES = 7  # over these sentences
 _SHORTEST = 0.05  # seconds of a pass: a clock's steps and a collection of garbage are small compared with it
-_LONGEST = 20.0  # seconds of the passes of one run: a large network is measured over more runs
+_LONGEST = 20.0  # seconds of all passes: of a large network there are fewer
 _UNTIMED = 2  # the first training steps pay for setting up
 _FEWEST, _MOST, _SECONDS = 4, 48, 5.0  # timed steps: at least, at most, and until this much time has passed
 
@@ -158,11 +151,10 @@ def _clock(device: str) -> Callable[[], float]:
 
 
 def measure_inference(method: Method, workdir: Path, device: str) -> str:
-    """Add encoding passes of a fitted method where its architecture has too few; returns the architecture's name.
+    """Measure the encoding of a fitted method, once for each architecture; returns the architecture's name.
 
-    Passes use one thread, measured in processor time (elapsed time on a GPU), over the same embedded sentences. Each
-    run of an architecture adds passes until there are enough, so that a slow moment of the machine counts little. It
-    never raises: the name is "" where the cost cannot be measured.
+    Passes over the same embedded sentences use one thread, in processor time (elapsed time on a GPU). It never raises:
+    the name is "" where the cost cannot be measured.
     """
     from harness.evaluation.any_model import architecture
 
@@ -172,18 +164,18 @@ def measure_inference(method: Method, workdir: Path, device: str) -> str:
             architecture=name, device=device_name(device), threads=1, precision="fp32", clock=clock,
             sentences=_SENTENCES, seconds=[],
         )  # fmt: skip
-        known = read_inference(workdir).get(conditions.key, conditions)
-        if len(known.seconds) < _ENOUGH:
-            passes = _time_passes(method, device, 1 if known.seconds else _FIRST)
-            add_passes(workdir, conditions.model_copy(update={"seconds": passes}))
+        measure_once(
+            workdir, "inference", conditions.key,
+            lambda: conditions.model_copy(update={"seconds": _time_passes(method, device)}).model_dump(),
+        )  # fmt: skip
         return name
     except Exception as error:
         log.warning("the cost of inference of %s was not measured: %s", method.name, error)
         return ""
 
 
-def _time_passes(method: Method, device: str, count: int) -> list[float]:
-    """Seconds of `count` passes; at least one, fewer where they take long."""
+def _time_passes(method: Method, device: str) -> list[float]:
+    """Seconds of each pass; at least one, fewer where they take long."""
     import torch
 
     from harness.sources import embedded_rows
@@ -202,6 +194,6 @@ def _time_passes(method: Method, device: str, count: int) -> list[float]:
     try:
         first = max(seconds(1), 1e-6)  # warms up
         repeats = max(1, math.ceil(_SHORTEST / first))
-        return [seconds(repeats) for _ in range(max(1, min(count, int(_LONGEST / first))))]
+        return [seconds(repeats) for _ in range(max(1, min(_PASSES, int(_LONGEST / first))))]
     finally:
         torch.set_num_threads(threads)

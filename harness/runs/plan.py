@@ -15,18 +15,7 @@ from harness.machine.distributed import ALONE, Team
 from harness.results.spec import RunSpec, method_version
 from harness.runs.experiment import CorpusSettings, DevSettings, Experiment
 from harness.runs.measure import step_seconds
-from harness.runs.rows import (
-    Blocks,
-    Row,
-    Schedule,
-    add_untrained_starts,
-    apply_budget,
-    apply_schedule,
-    length_of,
-    resolve_rows,
-    row_key,
-    start_of,
-)
+from harness.runs.rows import Blocks, Row, Schedule, add_untrained_starts, apply_budget, apply_schedule, resolve_rows
 from harness.seeds import seed_fields, seed_text
 from harness.tasks.base import task_key
 
@@ -70,7 +59,9 @@ class Job:
 
     @property
     def label(self) -> str:
-        """Row, base model and seed in words."""
+        """What its progress is shown under: the trial of a study, else row, base model and seed."""
+        if self.trial is not None:
+            return f"trial {self.trial}"
         return f"{self.row} · {self.spec.base_model} · seed {seed_text(self.spec.random_seed)}"
 
     @property
@@ -121,7 +112,7 @@ class Plan:
             if row.method.card.deterministic:
                 every = (block for blocks in seeds.values() for block in blocks)
                 seeds = {int(next(iter(seeds))): tuple(dict.fromkeys(every))}
-            spec, length = self._spec(row), length_of(row, self.corpus(row))
+            spec, length = self._spec(row), row.length(self.corpus(row))
             steps = length.steps if length is not None else 0
             for seed, blocks in seeds.items():
                 own = spec.model_copy(update=seed_fields(seed) | {"vary": tuple(getattr(seed, "vary", ()))})
@@ -144,9 +135,9 @@ class Plan:
     @cached_property
     def starts(self) -> dict[str, str]:
         """Id of a run -> id of the run of its untrained start, of those that have one."""
-        known = {row_key(self.row_of(job)): job.id for job in reversed(self.jobs)}
-        starts = {job.id: start for job in self.jobs if (start := start_of(self.row_of(job))) is not None}
-        return {run: known[key] for run, start in starts.items() if (key := row_key(start)) in known}
+        known = {self.row_of(job).key: job.id for job in reversed(self.jobs)}
+        starts = {job.id: start for job in self.jobs if (start := self.row_of(job).start()) is not None}
+        return {run: known[key] for run, start in starts.items() if (key := start.key) in known}
 
     def corpus(self, row: Row) -> Corpus | None:
         """The text that a row learns from; None where it learns from none, or its text is not available."""

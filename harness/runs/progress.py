@@ -8,14 +8,13 @@ import signal
 import socket
 import threading
 import time
-from collections import defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import fmean
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import psutil
 
@@ -23,6 +22,9 @@ from harness.errors import InputError, RunError, StopRequested
 from harness.files.atomic import write_atomic
 from harness.machine.progress import Reporter
 from harness.results.store import RunFolder
+
+if TYPE_CHECKING:
+    from harness.executors.executor import Executor
 
 _EVERY = 2.0  # seconds between two writings of the file
 _SILENT = 60.0  # a process that has not written for so long has ended or hangs
@@ -54,8 +56,8 @@ class Progress:
     The first SIGINT or SIGTERM requests a clean stop (`stopping`); the second interrupts at once.
 
     Args:
+        executor: where runs are executed; default: this process.
         page: makes an HTML page of what is stored, and of the time.
-        scores: the scores so far, for the page: dicts with row, task, mean, n.
     """
 
     def __init__(
@@ -65,18 +67,18 @@ class Progress:
         *,
         kind: str = "comparison",
         title: str = "",
-        executor: str = "serial",
-        workers: int = 1,
+        executor: Executor | None = None,
         reporter: Reporter | None = None,
         page: Page | None = None,
-        scores: Callable[[], list[dict[str, Any]]] = list,
     ) -> None:
-        self.workdir, self.name, self.workers = workdir, name, workers
+        self.workdir, self.name, self.page = workdir, name, page
         self.reporter = reporter or Reporter(quiet=True)
-        self.page, self.scores = page, scores
+        self.workers = (executor.settings.workers or 1) if executor is not None and executor.parallel else 1
+        self.scores: Callable[[], list[dict[str, Any]]] = list  # of the proposer
         self.runs: dict[str, RunState] = {}
         self.stopping = False
-        self._about = {"name": name, "title": title, "kind": kind, "executor": executor, "workers": workers}
+        self._about = {"name": name, "title": title, "kind": kind, "workers": self.workers}
+        self._about["executor"] = executor.name if executor is not None else "serial"
         self._about |= {"pid": os.getpid(), "host": socket.gethostname(), "started": time.time()}
         self._written, self._cost = 0.0, 0.0
         self._handlers: dict[signal.Signals, Any] = {}
@@ -169,21 +171,14 @@ class Progress:
         self.write(seldom=True)
 
     def remaining(self) -> float | None:
-        """Seconds until all runs have ended, if each takes as long as the mean of its row, else of all rows."""
-        now, took = time.time(), defaultdict(list)
-        for run in self.runs.values():
-            if run.state not in (*OPEN, "reused", "n/a"):
-                took[run.row].append(run.seconds)
-            elif run.state == "running" and run.step and run.steps:
-                took[run.row].append((now - run.began) * run.steps / run.step)
+        """Seconds until all runs have ended, if each takes as long as the mean of those that were executed."""
+        now, runs = time.time(), self.runs.values()
+        took = [run.seconds for run in runs if run.state not in (*OPEN, "reused", "n/a")]
+        took += [(now - r.began) * r.steps / r.step for r in runs if r.state == "running" and r.step and r.steps]
         if not took:
             return None
-        mean = fmean(fmean(seconds) for seconds in took.values())
-        left = 0.0
-        for run in self.runs.values():
-            if run.state in OPEN:
-                whole = fmean(took[run.row]) if run.row in took else mean
-                left += max(whole - (now - run.began if run.state == "running" else 0.0), 0.1 * whole)
+        begun = [now - run.began if run.state == "running" else 0.0 for run in runs if run.state in OPEN]
+        left = sum(max(fmean(took) - seconds, 0.1 * fmean(took)) for seconds in begun)
         return left / max(1, self.workers)
 
     def write(self, phase: str = "running", reason: str = "", *, seldom: bool = False) -> None:

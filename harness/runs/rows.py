@@ -56,6 +56,47 @@ class Row:
         """The blocks of all its runs."""
         return tuple(dict.fromkeys(block for blocks in self.seeds.values() for block in blocks))
 
+    @property
+    def key(self) -> str:
+        """Equal for rows of one method, base model and config."""
+        what = [self.method.name, self.base_model, self.config.model_dump(mode="json")]
+        return json.dumps(what, sort_keys=True, default=str)
+
+    def start(self) -> Row | None:
+        """The untrained row that it starts from, under its label; None where there is none, or it cannot be run."""
+        found = None if self.fault else self.method.untrained(self.config)
+        if found is None:
+            return None
+        name, values = found
+        try:
+            method: type[Method] = registry.load(registry.METHODS, name)
+            config = method.configure(
+                values, base_model=self.base_model, where=f'the untrained start of "{self.label}"'
+            )
+        except InputError:
+            return None
+        return Row(self.label, method, self.base_model, config, None, added=True)
+
+    def length(self, corpus: Corpus | None) -> RunLength | None:
+        """How long it trains; None where it is not trained by steps, or its parts have batches of their own."""
+        from harness.training import BatchStream, TrainedMethod, planned_steps
+
+        config: Any = self.config
+        if corpus is None:
+            return None
+        if issubclass(self.method, TrainedMethod):
+            stream: BatchStream = self.method(config, base_model=self.base_model).stream(corpus, 0)
+        elif {"batch_size", "epochs", "max_steps"} <= type(config).model_fields.keys():
+            stream = BatchStream(range(len(corpus)), batch_size=config.batch_size, bucket=1, seed=0, length_cap=0)
+        else:
+            return None
+        items = stream.steps_per_epoch * stream.batch_size
+        if type(stream) is BatchStream:  # the items of another stream need not be those of its corpus
+            items = min(items, len(corpus))
+        return RunLength(
+            planned_steps(config, stream, self.max_steps), stream.batch_size, stream.steps_per_epoch, items
+        )
+
 
 def resolve_rows(experiment: Experiment, where: str, *, tolerant: bool = False) -> list[Row]:
     """Every row on each of its base models, base model by base model.
@@ -135,11 +176,11 @@ def add_untrained_starts(rows: Sequence[Row]) -> list[Row]:
     that the gain of training is known. Rows with equal starts share one, which belongs to the blocks of all of them.
     """
     made, names, labels = list(rows), dict[str, str](), {row.label for row in rows}
-    places = {row_key(row): place for place, row in reversed(list(enumerate(rows))) if not row.fault}
+    places = {row.key: place for place, row in reversed(list(enumerate(rows))) if not row.fault}
     for row in rows:
-        if (start := start_of(row)) is None:
+        if (start := row.start()) is None:
             continue
-        key, anywhere = row_key(start), row_key(replace(start, base_model=""))
+        key, anywhere = start.key, replace(start, base_model="").key
         if key not in places:
             if anywhere not in names:  # one label on all base models
                 names[anywhere] = next(name for name in _names(start, row) if name not in labels)
@@ -148,26 +189,6 @@ def add_untrained_starts(rows: Sequence[Row]) -> list[Row]:
             made.append(replace(start, label=names[anywhere], seeds={next(iter(row.seeds)): ()}))
         made[places[key]] = _add_blocks(made[places[key]], row.blocks)
     return made
-
-
-def start_of(row: Row) -> Row | None:
-    """The untrained row that a row starts from, under its own label; None where there is none, or it cannot be run."""
-    found = None if row.fault else row.method.untrained(row.config)
-    if found is None:
-        return None
-    name, values = found
-    try:
-        method: type[Method] = registry.load(registry.METHODS, name)
-        config = method.configure(values, base_model=row.base_model, where=f'the untrained start of "{row.label}"')
-    except InputError:
-        return None
-    return Row(row.label, method, row.base_model, config, None, added=True)
-
-
-def row_key(row: Row) -> str:
-    """Equal for rows of one method, base model and config."""
-    what = [row.method.name, row.base_model, row.config.model_dump(mode="json")]
-    return json.dumps(what, sort_keys=True, default=str)
 
 
 def _add_blocks(row: Row, blocks: Blocks) -> Row:
@@ -250,7 +271,7 @@ def apply_budget(row: Row, budget: BudgetSettings, corpus: Corpus, step_seconds:
     Raises:
         InputError: the row cannot have the budget.
     """
-    length = length_of(row, corpus)
+    length = row.length(corpus)
     if length is None:
         if not row.method.uses_dev(row.config):
             return row
@@ -287,25 +308,6 @@ class RunLength:
         """Items in all steps; the short batch of an epoch counts at its end."""
         epochs, rest = divmod(self.steps, self.epoch)
         return epochs * self.items + min(rest * self.batch, self.items)
-
-
-def length_of(row: Row, corpus: Corpus | None) -> RunLength | None:
-    """How long a row trains; None for one that is not trained by steps, or whose parts have batches of their own."""
-    from harness.training import BatchStream, TrainedMethod, planned_steps
-
-    config: Any = row.config
-    if corpus is None:
-        return None
-    if issubclass(row.method, TrainedMethod):
-        stream: BatchStream = row.method(config, base_model=row.base_model).stream(corpus, 0)
-    elif {"batch_size", "epochs", "max_steps"} <= type(config).model_fields.keys():
-        stream = BatchStream(range(len(corpus)), batch_size=config.batch_size, bucket=1, seed=0, length_cap=0)
-    else:
-        return None
-    items = stream.steps_per_epoch * stream.batch_size
-    if type(stream) is BatchStream:  # the items of another stream need not be those of its corpus
-        items = min(items, len(corpus))
-    return RunLength(planned_steps(config, stream, row.max_steps), stream.batch_size, stream.steps_per_epoch, items)
 
 
 def with_steps(config: Any, steps: int, epoch: int) -> Any:

@@ -8,11 +8,10 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
-from harness.encoder.families import size_of
 from harness.errors import HarnessError, StopRequested, TrainingStopped
-from harness.executors.executor import TICK, Answer, Executor
+from harness.executors.executor import TICK, Answer, Executor, leave_requested
 from harness.machine.devices import pick_device
 from harness.machine.distributed import ALONE, Team
 from harness.results.record import Record
@@ -21,9 +20,8 @@ from harness.runs.execute import execute, find_finished, record_failure
 from harness.runs.measure import choose_precision
 from harness.runs.plan import Job
 from harness.runs.progress import Progress
-from harness.runs.worker import run_job
 
-_MANY = 1_000_000  # jobs, where their number is not known
+_INTERVAL = 1.0  # seconds between two checks of a worker for a request to stop
 
 
 class Proposer(Protocol):
@@ -32,14 +30,14 @@ class Proposer(Protocol):
     def propose(self, room: int) -> Sequence[Job]:
         """Jobs to start now, of which `room` more can run at once; called again whenever a job has ended."""
 
-    def label(self, job: Job) -> str:
-        """What the progress of a job is shown under."""
-
     def finish(self, job: Job, record: Record, *, reused: bool) -> None:
         """A job has its record; `reused` where an earlier call had made it."""
 
     def prune(self, job: Job, step: int, score: float) -> str:
         """Why a run is to be stopped after a dev score; empty to let it go on."""
+
+    def scores(self) -> list[dict[str, Any]]:
+        """The scores so far, for the page of a running comparison or study: row, task, mean, n."""
 
 
 class Runner:
@@ -63,22 +61,25 @@ class Runner:
 
         Raises:
             InputError: the executor cannot be used. OSError: the disk is full or fails.
-            StopRequested: a stop was requested; runs have checkpoints.
+            RunError: a stop was requested; runs have checkpoints.
         """
-        self.proposer = proposer
+        self.proposer, self.progress.scores = proposer, proposer.scores
         self._settled = False
-        with self.executor:
-            self._room = self.executor.room(_MANY)
-            self._fill()
-            while self.queue:
-                function: Callable[[Job], Record | None] = self._run_here
-                if self.executor.parallel:
-                    function = partial(run_job, workdir=self.workdir.resolve())
-                for answer in self.executor.run(function, self.queue, self._tick):
-                    self._take(answer)
-                    self._fill()
-        if self.progress.stopping:
-            raise StopRequested
+        try:
+            with self.progress, self.executor:
+                self._room = self.executor.room()
+                self._fill()
+                while self.queue:
+                    function: Callable[[Job], Record | None] = self._run_here
+                    if self.executor.parallel:
+                        function = partial(run_job, workdir=self.workdir.resolve())
+                    for answer in self.executor.run(function, self.queue, self._tick):
+                        self._take(answer)
+                        self._fill()
+                if self.progress.stopping:
+                    raise StopRequested
+        except StopRequested:
+            raise self.progress.stopped() from None
 
     def _fill(self) -> None:
         """Queue what the proposer wants; runs that are finished already are reported at once."""
@@ -114,13 +115,12 @@ class Runner:
 
     def _run_here(self, job: Job) -> Record | None:
         """A job in this process."""
-        label = self.proposer.label(job)
         if self.progress.stopping:
             return None
-        self.progress.start(label, job.id)
+        self.progress.start(job.label, job.id)
 
         def on_dev(step: int, score: float) -> None:
-            self.progress.dev(label, step, score)
+            self.progress.dev(job.label, step, score)
             if reason := self.proposer.prune(job, step, score):
                 raise TrainingStopped("pruned", reason)
 
@@ -128,7 +128,7 @@ class Runner:
             return execute(
                 job,
                 self.workdir,
-                progress=partial(self.progress.step, label),
+                progress=partial(self.progress.step, job.label),
                 on_dev=on_dev,
                 stop=lambda: self.progress.stopping,
                 team=self.team,
@@ -142,14 +142,14 @@ class Runner:
             return
         self._ticked = time.monotonic()
         first = dict(islice(self.waiting.items(), 2 * self._room + 10))  # jobs start in this order
-        self.progress.update([(self.proposer.label(jobs[0]), run, jobs[0].steps) for run, jobs in first.items()])
+        self.progress.update([(jobs[0].label, run, jobs[0].steps) for run, jobs in first.items()])
         for run, jobs in self.waiting.items() if self.progress.stopping else first.items():
             folder = RunFolder(self.workdir, run)
             if self.progress.stopping:
                 if folder.path.exists() and not folder.stop_file.exists():
                     folder.stop_file.touch()
                 continue
-            for step, score in self.progress.runs[self.proposer.label(jobs[0])].dev:
+            for step, score in self.progress.runs[jobs[0].label].dev:
                 if run not in self._pruned and (reason := self.proposer.prune(jobs[0], step, score)):
                     self._pruned.add(run)
                     folder.stop_file.write_text(reason, "utf-8")
@@ -176,12 +176,39 @@ class Runner:
             self.proposer.finish(one, record, reused=False)
 
 
-def estimate_work(job: Job) -> float:
-    """Relative duration of a run, for scheduling: tokens in all training steps times the size of the encoder."""
+def estimate_work(job: Job) -> int:
+    """Tokens in all training steps of a run, for scheduling."""
     config = job.spec.config
-    tokens = float(job.steps * config.get("batch_size", 1) * config.get("train_length", 32))
+    return int(job.steps * config.get("batch_size", 1) * config.get("train_length", 32))
+
+
+def run_job(job: Job, workdir: Path) -> Record | None:
+    """Execute a job in a worker; None where the run was stopped at a checkpoint.
+
+    Raises:
+        StopRequested: the worker is about to be taken away; a checkpoint is written.
+    """
     try:
-        size = float(size_of(job.spec.base_model)) or 1.0
-    except HarnessError:
-        size = 1.0  # word vectors and the like
-    return (tokens + 1.0) * size
+        return execute(job, workdir, stop=watch_stop_file(job, workdir))
+    except StopRequested:
+        if leave_requested():  # nobody requested the comparison to stop
+            raise
+        return None
+
+
+def watch_stop_file(job: Job, workdir: Path) -> Callable[[], bool]:
+    """The `stop` of a fit in a worker: has the coordinator written `runs/ID/stop`?
+
+    An empty file stops the run at a checkpoint; one with a reason prunes it.
+    """
+    file, last, found = RunFolder(workdir, job.id).stop_file, 0.0, False
+
+    def stop() -> bool:
+        nonlocal last, found
+        if not found and time.monotonic() - last >= _INTERVAL:
+            last, found = time.monotonic(), file.exists()
+        if found and (reason := file.read_text("utf-8")):
+            raise TrainingStopped("pruned", reason)
+        return found or leave_requested()
+
+    return stop

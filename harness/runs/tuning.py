@@ -75,12 +75,12 @@ class Tuning:
     budget: Budget
     rows: list[RowSearch]
 
-    def with_winners(self, experiment: Experiment, *, ended: bool = False) -> Experiment:
-        """The experiment with each tuned row after its untuned one; with `ended`, of searches without trials left."""
+    def with_winners(self, experiment: Experiment) -> Experiment:
+        """The experiment with each tuned row after its untuned one."""
         rows = []
         for entry, search in zip(experiment.methods, self.rows, strict=True):
             rows.append(entry)
-            if search.values and (search.trials >= self.budget.trials or not ended):
+            if search.values:
                 update = {"name": search.label, "config": {**entry.config, **search.values}}
                 rows.append(entry.model_copy(update=update))
         return experiment.model_copy(update={"methods": rows})

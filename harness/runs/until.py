@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 from harness.errors import InputError
-from harness.results.record import Record
 from harness.runs.experiment import Experiment
 from harness.runs.plan import Job, Plan
 from harness.runs.rows import Row
@@ -29,19 +28,17 @@ Key = tuple[str, str]  # base model and label of a row
 class Until:
     """When to stop adding seeds.
 
-        >>> Until(most=8, hours=2.0).equivalence
+        >>> Until(most=8).equivalence
         0.5
 
     Attributes:
         most: seeds of a row, those of the experiment included. The level of every analysis depends on it.
-        runs, hours: of the whole comparison, reused runs included; a round that would exceed them is not started. Hours
-            are those of training and scoring in the records.
+        runs: of the whole comparison, reused runs included; a round that would exceed them is not started.
         equivalence: points; smaller differences do not matter.
     """
 
     most: int = MOST
     runs: int | None = None
-    hours: float | None = None
     equivalence: float = 0.5
 
 
@@ -73,7 +70,6 @@ def check_until(until: Until, experiment: Experiment) -> None:
         "--until: adds seeds that all rows share; this file has blocks": experiment.blocks,
         f"--equivalence {until.equivalence:g}: expected a number of points, 0 or more": until.equivalence < 0,
         f"--max-runs {until.runs}: expected more than 0": until.runs is not None and until.runs <= 0,
-        f"hours = {until.hours}: expected more than 0": until.hours is not None and until.hours <= 0,
         f"--max-seeds {until.most}: the first analysis takes {first}": until.most < first,
     }
     for fault, holds in faults.items():
@@ -129,7 +125,7 @@ class MoreSeeds:
             InputError: the budget is smaller than that.
         """
         begun = self._with_seeds(plan, {_key(row): self.first for row in plan.rows})
-        if self._exceeds_budget(begun, []):
+        if self._exceeds_budget(begun):
             raise InputError(f"--max-runs {self.until.runs}: the first analysis takes more, {self.first} per row")
         return begun
 
@@ -146,7 +142,7 @@ class MoreSeeds:
         """All runs of the next analysis have ended: the comparison's file has to name it before it is made."""
         self.analyses.append({"seeds": self.first + len(self.analyses)})
 
-    def close_analysis(self, plan: Plan, workdir: Path, records: Sequence[Record]) -> Plan | None:
+    def close_analysis(self, plan: Plan, workdir: Path) -> Plan | None:
         """Make the analysis; the plan of the next round, None at the end."""
         analysis = self.analyse(workdir, plan.experiment.name)
         self.analyses[-1].update({"by": analysis.by, "rows": list(analysis.rows)})
@@ -156,7 +152,7 @@ class MoreSeeds:
         if len(more.jobs) == len(plan.jobs):  # no row is open, or no seed enters those that are
             reached = number > self.until.most and bool(analysis.contending)
             self.ended = "seeds" if reached else "decided"
-        elif self._exceeds_budget(more, records):
+        elif self._exceeds_budget(more):
             self.ended = "budget"
         return None if self.ended else more
 
@@ -178,12 +174,8 @@ class MoreSeeds:
             self._since.setdefault(job.place, len(self.analyses) + 1)
         return more
 
-    def _exceeds_budget(self, plan: Plan, records: Sequence[Record]) -> bool:
-        runs, hours = self.until.runs, self.until.hours
-        spent = sum({record.id: record.seconds for record in records}.values())
-        return (hours is not None and spent >= 3600 * hours) or (
-            runs is not None and len({job.id for job in plan.jobs}) > runs
-        )
+    def _exceeds_budget(self, plan: Plan) -> bool:
+        return self.until.runs is not None and len({job.id for job in plan.jobs}) > self.until.runs
 
 
 _ENDINGS = {

@@ -16,21 +16,20 @@ Points = list[tuple[float, float, float, int]]  # middle of the bin, best, upper
 
 
 def draw_by_bin(
-    axes: Any, groups: Mapping[str, Sequence[tuple[float, float]]], intervals: Intervals, *, log: bool, sign: int = 1
+    axes: Any, groups: Mapping[str, Sequence[tuple[float, float]]], intervals: Intervals, *, log: bool
 ) -> dict[str, Points]:
     """The best trial (full line) and the upper quartile (dashed) of each bin, a colour for each group; what was drawn.
 
     Args:
         groups: name of a group -> (option, score) of its trials.
         log: whether the axis is logarithmic.
-        sign: -1 where lower scores are better.
     """
     lines: dict[str, Points] = {}
     for name, trials in groups.items():
         for i, (low, high) in enumerate(intervals):
-            scores = [sign * score for value, score in trials if bin_of(value, intervals) == i]
+            scores = [score for value, score in trials if bin_of(value, intervals) == i]
             if scores:
-                best, upper = sign * max(scores), sign * quartile(scores, 0.75)
+                best, upper = max(scores), quartile(scores, 0.75)
                 lines.setdefault(name, []).append((_middle(low, high, log), best, upper, len(scores)))
     for k, (name, points) in enumerate(lines.items()):
         x, best_scores, quartiles, _ = zip(*points, strict=True)
@@ -60,7 +59,7 @@ def draw_legend(plot: Any) -> None:
 
 def draw_best(
     axes: Any, trials: Sequence[tuple[float, float, float]], across: Intervals, up: Intervals,
-    logs: tuple[bool, bool] = (True, True), *, sign: int = 1,
+    logs: tuple[bool, bool] = (True, True),
 ) -> Any:  # fmt: skip
     """The best score of each cell of two options' bins, as a heat map.
 
@@ -68,13 +67,11 @@ def draw_best(
         trials: the two options and the score of each.
         across, up: bins of the first and of the second option.
         logs: whether each option is on a logarithmic scale.
-        sign: -1 where lower scores are better.
     """
     grid = np.full((len(up), len(across)), np.nan)
     for a, b, score in trials:
         place = bin_of(b, up), bin_of(a, across)
-        grid[place] = np.fmax(grid[place], sign * score)
-    grid *= sign
+        grid[place] = np.fmax(grid[place], score)
     middle = (np.nanmin(grid) + np.nanmax(grid)) / 2
     image = axes.imshow(grid, cmap="cividis", origin="lower", aspect="auto")
     for (j, i), value in np.ndenumerate(grid):

@@ -14,9 +14,7 @@ from harness.config import nearest, option, setting
 from harness.errors import InputError
 from harness.executors.executor import ExecutorSettings
 from harness.files.names import name_fault
-from harness.files.reading import is_there, read_toml
-from harness.results.record import SCHEMA
-from harness.runs.experiment import Conditions, DevSettings, Entry, Experiment, Kept
+from harness.runs.experiment import Conditions, DevSettings, Entry, Experiment, Kept, read_keys, set_value
 
 PRESETS = Path(__file__).parents[1] / "presets"
 EXTENDS = "extends"  # key of a file: the preset whose keys it has where it does not say otherwise
@@ -36,9 +34,8 @@ class Study(Conditions):
     base_model: str = option("embedded:mini-bert", "hub id, folder or embedded:NAME")
     suites: list[str] = option([], "suites or tasks that every trial is evaluated on; none: the dev set alone")
     steps: int | None = option(None, "upper bound on the training steps of every trial: its budget", ge=1)
-    objectives: list[str] = option([DEV], "dev, or TASK, TASK:METRIC, TASK:METRIC:AGGREGATION of the suites")
-    directions: list[Literal["maximize", "minimize"]] = option([], "one for each objective; empty: maximize")
-    seeds: list[int] = option([101], "seeds of a trial; the second and later ones only for trials still in contention")
+    objective: str = option(DEV, "what is maximised: dev, or TASK, TASK:METRIC, TASK:METRIC:AGGREGATION of the suites")
+    seeds: list[int] = option([101], "seeds of a trial: a run for each")
     held_out_seeds: list[int] = option([1, 2, 3], "seeds that confirm the best configuration; none of them searches")
     sampler: str = option("tpe", "how configurations are proposed: grid, brute_force or a sampler")
     sampler_seed: int = option(0, "seed of the sampler")
@@ -59,7 +56,7 @@ class Study(Conditions):
             raise ValueError(f'unknown sampler "{value}"{nearest(value, known)}; known: {", ".join(known)}')
         return value
 
-    @field_validator("seeds", "objectives")
+    @field_validator("seeds")
     @classmethod
     def _not_empty(cls, value: list[Any]) -> list[Any]:
         if not value or len(set(value)) != len(value):
@@ -71,28 +68,18 @@ class Study(Conditions):
         both = sorted(set(self.seeds) & set(self.held_out_seeds))
         if both:
             raise ValueError(f"held_out_seeds: seed {both[0]} searches too (seeds); choose others")
-        if self.directions and len(self.directions) != len(self.objectives):
-            raise ValueError(f"directions: expected {len(self.objectives)}, one for each objective")
-        if self.pruner != "none" and (self.objectives != [DEV] or "minimize" in self.directions):
-            raise ValueError(f'pruner: {self.pruner} judges dev scores; it goes with objectives = ["dev"] alone')
+        if self.pruner != "none" and self.objective != DEV:
+            raise ValueError(f'pruner: {self.pruner} judges dev scores; it goes with objective = "dev" alone')
         if self.defaults_first and self.sampler in ENUMERATED:
             raise ValueError(f"defaults_first: {self.sampler} goes through the whole space in its own order")
-        if len(self.objectives) > 1 and self.sampler == "cmaes":
-            raise ValueError(f"sampler: {self.sampler} takes one objective; use tpe, nsgaii, gp, random or qmc")
-        needs = [o for o in self.objectives if o != DEV]
-        if needs and not self.suites:
-            raise ValueError(f'objectives: "{needs[0]}" is evaluated by no suite; name one in suites')
+        if self.objective != DEV and not self.suites:
+            raise ValueError(f'objective: "{self.objective}" is evaluated by no suite; name one in suites')
         return self
 
     @property
-    def signs(self) -> list[Literal["maximize", "minimize"]]:
-        """A direction for each objective."""
-        return list(self.directions) or ["maximize"] * len(self.objectives)
-
-    @property
-    def objective_names(self) -> list[str]:
-        """Titles of the objectives."""
-        return [f"{self.dev.task} dev" if o == DEV else o for o in self.objectives]
+    def objective_name(self) -> str:
+        """Title of the objective."""
+        return f"{self.dev.task} dev" if self.objective == DEV else self.objective
 
     def experiment(self, values: Mapping[str, Any], label: str) -> Experiment:
         """The comparison of one row, named `label`, that a trial with these values is: its runs have the same ids."""
@@ -133,14 +120,15 @@ def read_study(
         InputError: no such file or preset, not TOML, no quick size, unknown key, value out of range.
     """
     path, tree = ("study", deepcopy(dict(source))) if isinstance(source, Mapping) else _read(str(source))
-    tree["name"] = tree.get("name", Path(path).stem)
+    tree.setdefault("name", "study")
     smaller = tree.pop("quick", None)
     if quick:
         if not isinstance(smaller, dict):
             raise InputError(f"{path}: --quick: the file has no table [quick]")
         tree |= {"name": f"{tree['name']}-quick", **smaller}
     for override in overrides:
-        _override(tree, override)
+        key, value = setting(override, "trials=20")
+        set_value(tree, key.split("."), value, override)
     if name is not None:
         tree["name"] = name
     study = Study.parse(tree, path)
@@ -152,31 +140,10 @@ def read_study(
 def _read(file: str) -> tuple[str, dict[str, Any]]:
     """Path and keys of a file or preset; those that it does not have are those of the study that it `extends`."""
     known = presets()
-    path = Path(file)
-    if not is_there(path) or (path.is_dir() and file in known):
-        if file not in known:
-            hint = nearest(file, sorted(known))
-            raise InputError(f'no file and no study preset "{file}"{hint}; presets: {", ".join(known)}')
-        path = known[file]
-    tree = read_toml(path)
-    if tree.pop("schema", SCHEMA) != SCHEMA:
-        raise InputError(f'{path}: key "schema": this version of the harness reads {SCHEMA}; update one of the two')
+    path, tree = read_keys(file, known)
     base = tree.pop(EXTENDS, None)
     if base is None:
-        return str(path), tree
-    whole = [name for name, other in known.items() if EXTENDS not in read_toml(other)]
-    if base not in whole:
-        raise InputError(f'{path}: key "{EXTENDS}": expected one of the presets {", ".join(whole)}, not {base!r}')
-    inherited = {key: value for key, value in _read(base)[1].items() if key != "name"}
-    return str(path), {**inherited, **tree}
-
-
-def _override(tree: dict[str, Any], override: str) -> None:
-    """Set one value of the tree: trials=20, config.temperature=0.1, space.learning_rate=[1e-5, 3e-5]."""
-    path, value = setting(override, "trials=20")
-    *tables, key = path.split(".")
-    for table in tables:
-        tree = tree.setdefault(table, {})
-        if not isinstance(tree, dict):
-            raise InputError(f'--set {override}: "{table}" is a single value, not a table')
-    tree[key] = value
+        return path, tree
+    if base not in list(known):
+        raise InputError(f'{path}: key "{EXTENDS}": expected one of the presets {", ".join(known)}, not {base!r}')
+    return path, {**_read(base)[1], **tree}

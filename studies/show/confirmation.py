@@ -12,7 +12,7 @@ from harness.results.record import Record
 from harness.results.store import read_records
 from reports.stats.estimate import Interval, mean_sd, predict
 from studies.definition.study import Study
-from studies.proposer import objective_values
+from studies.proposer import objective_value
 from studies.trials import result_of
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Confirmation:
-    """The first objective times 100: by the seeds that chose, and by those that did not."""
+    """The objective times 100: by the seeds that chose, and by those that did not."""
 
     trial: int
     chosen_by: tuple[tuple[Record, float], ...]
@@ -75,6 +75,6 @@ def _same(r: Record) -> dict[str, Any]:
 
 def _value(record: Record, study: Study, workdir: Path) -> float | None:
     try:
-        return 100 * objective_values(record, study, workdir)[0]
+        return 100 * objective_value(record, study, workdir)
     except (InputError, OSError, ValueError, KeyError):
         return None

@@ -20,13 +20,8 @@ if TYPE_CHECKING:
 
 
 def value_label(study: Study) -> str:
-    """The axis of the first objective."""
-    return f"{study.objective_names[0]} ×100"
-
-
-def sign_of(study: Study) -> int:
-    """-1 where a lower first objective is better, else 1."""
-    return 1 if study.signs[0] == "maximize" else -1
+    """The axis of the objective."""
+    return f"{study.objective_name} ×100"
 
 
 def scored(trials: Sequence[FrozenTrial]) -> list[FrozenTrial]:
@@ -34,31 +29,29 @@ def scored(trials: Sequence[FrozenTrial]) -> list[FrozenTrial]:
     return [t for t in trials if t.state.name == "COMPLETE" and math.isfinite(t.values[0])]
 
 
-def top(study: Study, trials: Sequence[FrozenTrial], share: float = 1.0) -> float:
-    """The best score of the trials times 100, or the quantile that `share` of them do not exceed in merit."""
-    sign = sign_of(study)
-    return 100 * sign * quartile([sign * t.values[0] for t in trials], share)
+def top(trials: Sequence[FrozenTrial], share: float = 1.0) -> float:
+    """The best score of the trials times 100, or the quantile that `share` of them do not exceed."""
+    return 100 * quartile([t.values[0] for t in trials], share)
 
 
 def trials_frame(study: Study, space: Space, trials: Sequence[FrozenTrial]) -> pd.DataFrame:
     """Every trial: configuration, values (correlations, not times 100), state, seeds, seconds, ids of its runs."""
     import pandas as pd
 
-    seconds_of = ("training", "evaluation", "whole")
-    columns = ["trial", *space.names, *study.objective_names, "state", "status", "seeds", "reused",
-               *(f"{part} seconds" for part in seconds_of), "last step", "runs", "reason"]  # fmt: skip
+    columns = ["trial", *space.names, study.objective_name, "state", "status", "seeds", "reused",
+               "seconds", "last step", "runs", "reason"]  # fmt: skip
     rows: list[tuple[Any, ...]] = []
     for t in trials:
         result = result_of(t)
         rows.append((
             t.number,
             *(t.params.get(name) for name in space.names),
-            *(t.values if t.state.name == "COMPLETE" else [None] * len(study.objectives)),
+            t.value if t.state.name == "COMPLETE" else None,
             t.state.name.lower(),
             result.status,
             " ".join(map(str, result.seeds)),
             "yes" if result.reused else "no",
-            *(round(getattr(result.seconds, key), 3) for key in seconds_of),
+            round(result.seconds, 3),
             t.last_step,
             " ".join(result.runs),
             result.reason,

@@ -17,7 +17,7 @@ from reports.figures.trials import Intervals, draw_best, draw_by_bin, draw_legen
 from reports.stats.search import bins, expected_maximum
 from studies.definition.space import Parameter, Space
 from studies.definition.study import Study
-from studies.show.findings import scored, sign_of, value_label
+from studies.show.findings import scored, value_label
 
 if TYPE_CHECKING:
     import optuna
@@ -37,7 +37,7 @@ def history(study: Study, trials: Sequence[FrozenTrial]) -> Figure | None:
         return None
     cut = [(i, 100 * t.intermediate_values[t.last_step]) for i, t in enumerate(order, 1)
            if t.state.name == "PRUNED" and t.last_step is not None]  # fmt: skip
-    best = (np.maximum if sign_of(study) == 1 else np.minimum).accumulate([value for _, value in done])
+    best = np.maximum.accumulate([value for _, value in done])
     with style():
         plot = new(7.2, 3.0)
         axes = plot.add_subplot()
@@ -78,7 +78,7 @@ def development(study: Study, trials: Sequence[FrozenTrial]) -> Figure | None:
 def expected(study: Study, trials: Sequence[FrozenTrial]) -> Figure | None:
     """Expected validation performance against the number of trials (Dodge et al., EMNLP 2019)."""
     values = [t.values[0] for t in scored(trials)]
-    if len(values) < 2 or sign_of(study) == -1:
+    if len(values) < 2:
         return None
     budgets = list(range(1, len(values) + 1))
     curve = 100 * expected_maximum(values, budgets)
@@ -101,8 +101,6 @@ def importance(search: optuna.Study) -> Figure | None:
 
     import optuna
 
-    if len(search.directions) > 1:
-        return None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -137,7 +135,7 @@ def by_parameter(study: Study, space: Space, trials: Sequence[FrozenTrial], para
     with style():
         plot = new(7.2, 3.2)
         axes = plot.add_subplot()
-        lines = draw_by_bin(axes, groups, intervals, log=log, sign=sign_of(study))
+        lines = draw_by_bin(axes, groups, intervals, log=log)
         axes.set_xlabel(name)
         axes.set_ylabel(value_label(study))
         draw_legend(plot)
@@ -159,7 +157,7 @@ def by_two(study: Study, trials: Sequence[FrozenTrial], a: Parameter, b: Paramet
         plot = new(7.2, 0.9 + 0.42 * len(up))
         axes = plot.add_subplot()
         points = [(float(t.params[a.name]), float(t.params[b.name]), 100 * t.values[0]) for t in have]
-        image = draw_best(axes, points, across, up, (log_a, log_b), sign=sign_of(study))
+        image = draw_best(axes, points, across, up, (log_a, log_b))
         axes.set(xlabel=a.name, ylabel=b.name)
         add_bar(plot, image, axes, value_label(study))
         return finish(plot, f"heat-{a.name}-{b.name}", f"Scores by {a.name} and {b.name}",

@@ -22,7 +22,6 @@ from studies.show.study_tables import (
     listed,
     space_table,
     summary_table,
-    time_table,
     trials_table,
     two_digits,
 )
@@ -43,7 +42,7 @@ def document(workdir: Path, name: str) -> tuple[Document, dict[str, str]] | None
     configuration by their path; None where there is no such study.
 
     Raises:
-        InputError: the storage is damaged, or the study was not made by `harness study`.
+        InputError: the journal is damaged, or the study was not made by `harness study`.
     """
     stored = studies_in(workdir).get(name)
     if stored is None:
@@ -57,13 +56,13 @@ def document(workdir: Path, name: str) -> tuple[Document, dict[str, str]] | None
 
 
 def trials_on_dev(workdir: Path) -> Iterator[tuple[str, float, list[str]]]:
-    """Study, value and ids of the runs of every scored trial of the studies that are chosen by a dev score first.
+    """Study, value and ids of the runs of every scored trial of the studies that choose by a dev score.
 
     Raises:
         InputError: the storage is damaged.
     """
     for name, stored in studies_in(workdir).items():
-        if definition_of(stored).objectives[0] == DEV:
+        if definition_of(stored).objective == DEV:
             yield from ((name, t.values[0], result_of(t).runs) for t in scored(finished_trials(stored)))
 
 
@@ -72,7 +71,7 @@ def describe(
 ) -> Document:
     """Every table and figure of a study, in the order of the page."""
     leading = best_trials(stored)
-    confirmed = confirm(leading[0], study, workdir) if leading and len(study.signs) == 1 else None
+    confirmed = confirm(leading[0], study, workdir) if leading else None
     drawn = study_figures.all_figures(stored, study, space, trials)
 
     def those(*begins: str) -> list[Figure]:
@@ -86,7 +85,6 @@ def describe(
         ("search", "The search", [*those(*_SEARCH)]),
         ("parameters", "What the parameters do", [*those(*_PARAMETERS)]),
         ("training", "Training", [*those(*_TRAINING)]),
-        ("time", "Time", [time_table(trials)]),
         ("trials", "All trials", [trials_table(study, space, trials)]),
         ("limits", "Limits", [_limits(study, trials, confirmed)]),
     ]
@@ -121,13 +119,11 @@ def _headline(
 ) -> str:
     if not leading:
         return "No trial has a value yet."
-    if len(study.signs) > 1:
-        return f"{len(leading)} of {len(trials)} trials are Pareto-optimal: none beats them on every objective."
     best = leading[0]
     result = result_of(best)
     seeds = f"seed{'s' if len(result.seeds) > 1 else ''} {listed(result.seeds)}"
     text = (
-        f"The best of {len(trials)} trials reaches {two_digits(100 * best.values[0])} on {study.objective_names[0]} "
+        f"The best of {len(trials)} trials reaches {two_digits(100 * best.values[0])} on {study.objective_name} "
         f"(×100, {seeds}): {result.label}."
     )
     if confirmed is None or not confirmed.held_out:
@@ -149,7 +145,7 @@ def _definition(study: Study, planned: int, trials: Sequence[FrozenTrial]) -> Fa
         ("base model", study.base_model),
         ("corpus", corpus.uri + (f", {corpus.limit:,} items" if corpus.limit else "")),
         ("selected on", f"{study.dev.task} ({study.dev.where}), dev"),
-        ("objectives", listed([f"{n} ({s})" for n, s in zip(study.objective_names, study.signs, strict=True)])),
+        ("objective", study.objective_name),
         ("budget", f"{planned} trials of {f'{study.steps} training steps' if study.steps else 'whole runs'}"),
         ("sampler", f"{study.sampler}, seed {study.sampler_seed}"),
         ("pruner", study.pruner),

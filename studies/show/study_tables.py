@@ -10,7 +10,7 @@ from reports.document.blocks import Block, Facts, Text, slug
 from reports.document.table import Cell, Column, Table, TableRow, absent, number, number_text
 from studies.definition.space import Space
 from studies.definition.study import Study
-from studies.show.findings import scored, sign_of, top
+from studies.show.findings import scored, top
 from studies.trials import result_of
 
 if TYPE_CHECKING:
@@ -79,30 +79,22 @@ def best_table(study: Study, space: Space, leading: Sequence[FrozenTrial]) -> Ta
     columns = [
         Column("trial", "Trial", numeric=False),
         *_parameter_columns(space),
-        *[Column(f"o:{name}", name, "×100") for name in study.objective_names],
+        Column("objective", study.objective_name, "×100"),
         Column("seeds", "Seeds", numeric=False, aside=True),
     ]
     rows = []
     for t in leading[:TOP]:
         result = result_of(t)
-        by_seed = result.seed_values
         cells = [Cell(str(t.number), value=t.number, records=tuple(result.runs)), *_parameter_cells(space, t)]
-        for i, value in enumerate(t.values):
-            deviation = _deviation([100 * seed[i] for seed in by_seed])
-            cells.append(number(100 * value, sd=deviation, n=len(by_seed), records=result.runs))
+        deviation = _deviation([100 * value for value in result.seed_values])
+        cells.append(number(100 * (t.value or 0.0), sd=deviation, n=len(result.seeds), records=result.runs))
         cells.append(Cell(listed(result.seeds)))
         rows.append(TableRow(tuple(cells)))
-    several = len(study.signs) > 1
-    title = "Pareto-optimal trials" if several else "Best trials"
-    caption = f"{min(TOP, len(leading))} of {len(leading)} scored trials"
-    caption += ", in the order in which they were begun." if several else ", best first."
+    caption = f"{min(TOP, len(leading))} of {len(leading)} scored trials, best first."
     legend = ["These scores chose: the highest of them is too high by the very choice (see held-out seeds)."]
     if len(study.seeds) > 1:
-        legend.insert(
-            0,
-            "Mean ± standard deviation over seeds. Only trials with all seeds are shown; others were stopped early.",
-        )
-    return Table("best", title, caption, tuple(columns), tuple(rows), tuple(legend))
+        legend.insert(0, "Mean ± standard deviation over seeds.")
+    return Table("best", "Best trials", caption, tuple(columns), tuple(rows), tuple(legend))
 
 
 def _deviation(values: Sequence[float]) -> float | None:
@@ -112,52 +104,29 @@ def _deviation(values: Sequence[float]) -> float | None:
 
 
 def summary_table(study: Study, space: Space, trials: Sequence[FrozenTrial]) -> Table:
-    """Best value and quartiles by category: the values of `by`, then all trials. With `minimize` the best value is the
-    least one, and the quartiles are the lower ones."""
+    """Best value and quartiles by category: the values of `by`, then all trials."""
     groups = [("all", list(trials))]
     if study.by is not None:
         values = space[study.by].values()
         groups = [(f"{study.by} = {v}", [t for t in trials if t.params.get(study.by) == v]) for v in values] + groups
-    best = "Max" if sign_of(study) == 1 else "Min"
     counts = ("Scored trials", "Pruned", "Failed", "Different configurations")
-    columns = [Column("category", "Category", numeric=False), *(Column(n.lower(), n) for n in (best, "q75", "q50"))]
+    columns = [Column("category", "Category", numeric=False), *(Column(n.lower(), n) for n in ("Max", "q75", "q50"))]
     rows = []
     for name, group in groups:
         done = scored(group)
-        cells = [number(top(study, done, share)) if done else absent("missing") for share in (1.0, 0.75, 0.5)]
+        cells = [number(top(done, share)) if done else absent("missing") for share in (1.0, 0.75, 0.5)]
         ended = [sum(t.state.name == state for t in group) for state in ("PRUNED", "FAIL")]
         distinct = len({tuple(result_of(t).runs) for t in group})
         cells += [Cell(str(count), value=count) for count in (len(done), *ended, distinct)]
         rows.append(TableRow((Cell(name), *cells)))
     columns += [Column(count.lower(), count) for count in counts]
-    caption = f"{study.objective_names[0]} ×100 over trials, as in Table 1 of Farina & Pappadopulo (2024)."
+    caption = f"{study.objective_name} ×100 over trials, as in Table 1 of Farina & Pappadopulo (2024)."
     return Table("summary", "Maximum and quartiles by category", caption, tuple(columns), tuple(rows))
-
-
-def time_table(trials: Sequence[FrozenTrial]) -> Table:
-    """Wall seconds of the trials that were trained, by their parts."""
-    trained = [seconds for t in trials if (seconds := result_of(t).seconds).training > 0]
-    whole = sum(part.whole for part in trained)
-    sums = {"training": sum(part.training for part in trained), "evaluation": sum(part.evaluation for part in trained)}
-    sums["other"] = whole - sum(sums.values())
-    rows = [
-        TableRow((Cell(part), number(seconds / max(1, len(trained))), number(100 * seconds / whole if whole else 0.0)))
-        for part, seconds in sums.items()
-    ]
-    columns = (
-        Column("part", "Part", numeric=False),
-        Column("seconds", "Seconds a trial"),
-        Column("share", "Percent"),
-    )
-    title, caption = f"Time of {len(trained)} trained trials", "Wall-clock seconds, by what they went into."
-    return Table("time", title, caption, columns, tuple(rows))
 
 
 def held_out_scores(study: Study, confirmed: Confirmation | None) -> list[Block]:
     """Chosen against held-out scores of the best configuration, or how to get them."""
     if confirmed is None or not confirmed.held_out:
-        if len(study.signs) > 1:
-            return []
         commands = (f"harness compare {shlex.quote(held_out_file('WORKDIR', study.name))} --workdir WORKDIR",)
         seeds = listed(study.held_out_seeds)
         return [
@@ -166,7 +135,7 @@ def held_out_scores(study: Study, confirmed: Confirmation | None) -> list[Block]
         ]
     from reports.stats.estimate import mean_sd
 
-    columns = (Column("seed", "Seed", numeric=False), Column("score", study.objective_names[0], "×100"))
+    columns = (Column("seed", "Seed", numeric=False), Column("score", study.objective_name, "×100"))
     rows = []
     for part, what in ((confirmed.chosen_by, "seeds that chose"), (confirmed.held_out, "held-out seeds")):
         for record, value in part:
@@ -192,7 +161,7 @@ def trials_table(study: Study, space: Space, trials: Sequence[FrozenTrial]) -> T
     columns = [
         Column("trial", "Trial", numeric=False),
         *_parameter_columns(space),
-        *[Column(f"o:{name}", name, "×100") for name in study.objective_names],
+        Column("objective", study.objective_name, "×100"),
         Column("state", "Ended", numeric=False, aside=True),
         Column("seconds", "Seconds", aside=True),
     ]
@@ -202,11 +171,11 @@ def trials_table(study: Study, space: Space, trials: Sequence[FrozenTrial]) -> T
         runs = tuple(result.runs)
         cells = [Cell(str(t.number), value=t.number, records=runs), *_parameter_cells(space, t)]
         complete = t.state.name == "COMPLETE"
-        values = t.values if complete else [None] * len(study.objectives)
-        cells += [Cell("–", state="empty") if v is None else number(100 * v, records=runs) for v in values]
+        value = t.value if complete else None
+        cells.append(Cell("–", state="empty") if value is None else number(100 * value, records=runs))
         ended = result.status if complete else t.state.name.lower()
         cells.append(Cell(ended, notes=(f"trial {t.number}: {result.reason}",) if result.reason else ()))
-        cells.append(Cell("reused") if result.reused else number(result.seconds.whole, digits=1))
+        cells.append(Cell("reused") if result.reused else number(result.seconds, digits=1))
         rows.append(TableRow(tuple(cells)))
     caption = "In the order of their places in the plan; reused: nothing was trained."
     return Table("trials", "Trials", caption, tuple(columns), tuple(rows))

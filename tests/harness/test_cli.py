@@ -136,4 +136,4 @@ def test_lists_are_readable_by_machines(capsys: pytest.CaptureFixture[str]) -> N
         assert main(["list", what, "--json"]) == 0
         assert json.loads(capsys.readouterr().out)
     assert main(["list", "methods", "--verbose"]) == 0
-    assert "temperature = 0.05" in capsys.readouterr().out
+    assert "default: 0.05" in capsys.readouterr().out

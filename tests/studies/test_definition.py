@@ -98,4 +98,4 @@ def test_a_study_that_selects_on_a_test_part_warns() -> None:
 
     keys: dict[str, Any] = {"name": "s", "method": "whitening", "suites": ["STS-B"], "sampler": "random", "trials": 2}
     assert warn_of_test_parts(Study(**keys)) == ""
-    assert "test scores (STS-B)" in warn_of_test_parts(Study(**keys, objectives=["STS-B"]))
+    assert "test scores (STS-B)" in warn_of_test_parts(Study(**keys, objective="STS-B"))

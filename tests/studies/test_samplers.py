@@ -34,8 +34,7 @@ def test_every_sampler_fills_its_slots_inside_the_space(name: str) -> None:
         "x",
     )
     space = make_space(study, "x")
-    remarks = check(study, space, "x")
-    assert bool(remarks) == (name in ("qmc", "cmaes"))
+    check(study, space, "x")
     storage = optuna.storages.InMemoryStorage()
     stored = optuna.create_study(storage=storage, direction="maximize", sampler=make_sampler(study))
     planned = planned_trials(study, space)

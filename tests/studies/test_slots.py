@@ -11,7 +11,6 @@ from optuna.trial import TrialState
 from studies.trials import (
     SLOT,
     TrialResult,
-    TrialSeconds,
     finished_trials,
     has_result,
     next_trial,
@@ -104,7 +103,7 @@ def test_more_trials_continue_the_study_and_fewer_leave_the_rest_for_later(store
 
 def test_how_a_trial_ended_is_stored_with_it(stored: optuna.Study) -> None:
     trial = stored.ask()
-    result = TrialResult(runs=["a"], seeds=[1], seed_values=[[0.5]], status="finished", seconds=TrialSeconds(whole=2))
+    result = TrialResult(runs=["a"], seeds=[1], seed_values=[0.5], status="finished", seconds=2.0)
     result.write(trial)
     stored.tell(trial, 0.5)
     stored.tell(stored.ask(), state=TrialState.FAIL)

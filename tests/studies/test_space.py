@@ -147,9 +147,9 @@ def test_a_sampler_that_does_not_fit_the_space_is_refused(more: dict[str, Any], 
         ({"sampler": "tpee"}, "sampler"),
         ({"defaults_first": True}, "grid goes through the whole space in its own order"),
         ({"seeds": [1], "held_out_seeds": [1, 2]}, "seed 1 searches too"),
-        ({"pruner": "median", "objectives": ["STS12"], "suites": ["STS12"]}, "judges dev scores"),
-        ({"objectives": ["STS12"]}, "evaluated by no suite"),
-        ({"objektives": ["dev"]}, 'did you mean "objectives"?'),
+        ({"pruner": "median", "objective": "STS12", "suites": ["STS12"]}, "judges dev scores"),
+        ({"objective": "STS12"}, "evaluated by no suite"),
+        ({"objektive": "dev"}, 'did you mean "objective"?'),
     ],
 )
 def test_a_study_that_contradicts_itself_is_refused(more: dict[str, Any], said: str) -> None:

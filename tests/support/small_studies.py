@@ -15,7 +15,7 @@ CHEAP: dict[str, Any] = {
     "method": "random",
     "precision": "fp32",
     "suites": [NATURAL],
-    "objectives": [NATURAL],
+    "objective": NATURAL,
     "sampler": "grid",
     "space": {"dimension": [2, 4, 8]},
 }

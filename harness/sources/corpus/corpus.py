@@ -352,13 +352,6 @@ def _table_in_memory(write: Callable[[Any], T]) -> tuple[pa.Table, T]:
     return pa.ipc.open_stream(sink.getvalue()).read_all(), written
 
 
-def stored_texts() -> Iterator[dict[str, Any]]:
-    """What each stored text says about itself: its `request`, its hub `revision` and its size in `bytes`."""
-    for file in cache_root().glob(f"corpora/*/{_ABOUT}"):
-        if (texts := file.parent / _ARROW).is_file():  # else its folder is damaged, and written again when it is used
-            yield {**read_json(file), "bytes": texts.stat().st_size}
-
-
 _ABOUT, _ARROW = "about.json", "texts.arrow"
 
 

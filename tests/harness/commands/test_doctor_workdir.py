@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from pathlib import Path
 
 import pytest
@@ -13,12 +12,8 @@ from harness.cli import main
 
 @pytest.fixture
 def work(tmp_path: Path) -> Path:
-    """A work directory with a sqlite file of a few hundred kilobytes and a journal of three lines."""
+    """A work directory with a journal of three lines."""
     (tmp_path / "runs").mkdir()
-    with sqlite3.connect(tmp_path / "mlflow.db") as store:
-        store.execute("CREATE TABLE runs (name TEXT)")
-        store.executemany("INSERT INTO runs VALUES (?)", [("x" * 100,)] * 3000)
-    store.close()
     (tmp_path / "studies.journal").write_text("".join(json.dumps({"op_code": n}) + "\n" for n in range(3)))
     return tmp_path
 
@@ -30,17 +25,6 @@ def faults(work: Path, capsys: pytest.CaptureFixture[str]) -> dict[str, str]:
 
 def test_sound_stores(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert faults(work, capsys) == {}
-
-
-@pytest.mark.parametrize("damage", ["cut", "overwritten", "text"])
-def test_a_damaged_store_of_mlflow(work: Path, capsys: pytest.CaptureFixture[str], damage: str) -> None:
-    store = work / "mlflow.db"
-    whole = store.read_bytes()
-    hole = whole[:50_000] + b"\xff" * 40_000 + whole[90_000:]
-    store.write_bytes({"cut": whole[: len(whole) // 2], "overwritten": hole, "text": b"hello\n" * 200}[damage])
-    assert faults(work, capsys).keys() == {"mlflow.db"}
-    assert main(["doctor", "--workdir", str(work)]) == 1
-    assert "harness track sync" in " ".join(capsys.readouterr().out.split())
 
 
 @pytest.mark.parametrize("line", ['{"op_code": ', "3", "\x00\x00"])

@@ -74,25 +74,19 @@ def only(monkeypatch: pytest.MonkeyPatch, **card: Any) -> None:
     monkeypatch.setattr(registry, "load", lambda group, name: method)
 
 
-def test_a_card_is_printed_whole_and_wrapped(
+def test_a_card_is_printed_whole(
     numbers: None, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("COLUMNS", "80")
     notes = "a remark that is longer than a line of the terminal, " * 3 + "and ends here"
     only(monkeypatch, notes=notes, published=("mine.csv:My-BERT", "mine.csv:None"), kept="a layer")
     assert main(["list", "methods", "--verbose"]) == 0
-    out = capsys.readouterr().out
-    assert max(len(line) for line in out.splitlines()) <= 80
-    text = " ".join(out.split())
-    for part in ("Gao, Yao & Chen, EMNLP 2021", "Eq. 4", "and ends here", "a layer", "temperature = 0.05"):
+    text = " ".join(capsys.readouterr().out.split())
+    for part in ("Gao, Yao & Chen, EMNLP 2021", "Eq. 4", "and ends here", "kept: a layer", "default: 0.05"):
         assert part in text
     assert "mine.csv:My-BERT" in text
     assert "STS12 66.94, STS13 78.03" in text
     assert 'no model "None"' in text  # a key without rows does not take the list down
-    assert "study: 0.001 to 1, logarithmic" in text
-    assert "paper or paper-roberta (roberta-base)" in text
     assert "Gao et al. 2021, appendix A" in text
-    assert text.count("patience = ") == 1  # what all trained methods share is in one line
 
 
 def test_the_machine_readable_list_has_the_same(

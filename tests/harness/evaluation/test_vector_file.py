@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 import harness
-from harness.cli import main
 from harness.encoder import Encoder
 from harness.errors import InputError
 from harness.evaluation import vector_file
@@ -66,10 +65,12 @@ def test_bad_places_are_told_before_anything_is_encoded(tmp_path: Path) -> None:
         write_vectors(lengths, numbered(3), tmp_path / "file" / "v.npy")
 
 
-def test_a_corpus_by_command_has_the_vectors_of_encode(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_corpus_by_its_name_has_the_vectors_of_encode(tmp_path: Path) -> None:
     out = tmp_path / "v.npy"
-    assert main(["encode", "embedded:mini-bert", "--limit", "10", "--out", str(out), "--device", "cpu"]) == 0
-    assert "10 vectors of 256 numbers" in capsys.readouterr().out
+    assert harness.encode("embedded:mini-bert", "embedded:sentences", limit=10, out=out, device="cpu").shape == (
+        10,
+        256,
+    )
     sentences = load_corpus("embedded:sentences", limit=10)
     encoder = Encoder.from_pretrained("embedded:mini-bert")
     assert np.allclose(np.load(out), encoder.encode(sentences), atol=1e-5)

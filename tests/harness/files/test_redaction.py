@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from harness.cli import main
 from harness.files.redaction import redacted
 
 TOKEN = "hf_" + "a1B2" * 8
@@ -46,15 +45,3 @@ def test_what_may_be_a_credential_is_hidden(text: str) -> None:
 @pytest.mark.parametrize("text", UNTOUCHED)
 def test_what_is_none_stays(text: str) -> None:
     assert redacted(text) == text
-
-
-@pytest.mark.parametrize(
-    "uri", ["postgresql://me:hid/den@127.0.0.1:1/none", "postgresql://127.0.0.1:1/no?password=hidden"]
-)
-def test_a_storage_that_cannot_be_reached_is_told_without_its_password(
-    uri: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["study", "show", "x", "--storage", uri]) == 2
-    shown = capsys.readouterr().err
-    assert "storage postgresql://" in shown
-    assert "hid" not in shown

@@ -72,16 +72,16 @@ def test_weights_and_cheap_poolings_do_not_change_an_architecture_but_work_does(
         assert architecture(mean) != architecture(another)
 
 
-def test_encoders_of_one_architecture_share_passes_until_there_are_enough(tmp_path: Path) -> None:
+def test_encoders_of_one_architecture_are_measured_once(tmp_path: Path) -> None:
     threads = torch.get_num_threads()
-    methods = [fitted(pooling=pooling) for pooling in ("mean", "cls")]
-    counts, names = [], set()
-    for method in 4 * methods:
-        names.add(measure_inference(method, tmp_path, "cpu"))
-        (cost,) = read_inference(tmp_path).values()
-        counts.append(len(cost.seconds))
+    names, costs = set(), []
+    for pooling in ("mean", "cls"):
+        names.add(measure_inference(fitted(pooling=pooling), tmp_path, "cpu"))
+        costs += read_inference(tmp_path).values()
+    cost, again = costs
+    assert cost == again
+    assert len(cost.seconds) > 1
     assert names == {cost.architecture}
-    assert counts[0] < counts[1] < counts[-2] == counts[-1]
     assert (cost.clock, cost.threads) == ("processor", 1)
     assert torch.get_num_threads() == threads
 

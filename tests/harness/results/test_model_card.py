@@ -56,7 +56,7 @@ def test_the_hub_reads_results_protocols_seed_and_cost(tmp_path: Path) -> None:
     assert result.dataset_args == {"fingerprint": "0f" * 32}
     about = read.data["harness"]
     assert (about["seed"], about["cost"]["train_seconds"], about["record"]) == (3, 12.5, "0123456789abcdef")
-    for said in ("| STS12 | senteval |", "| alignment |", "STS13: the hub cannot be reached", "| training | 12.5 s |"):
+    for said in ("| STS12 | senteval |", "| alignment |", "STS13: the hub cannot be reached"):
         assert said in read.text
 
 

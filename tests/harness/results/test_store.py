@@ -20,7 +20,6 @@ from harness.results.record import Record
 from harness.results.store import (
     DamagedRecord,
     RunFolder,
-    checked_workdir,
     read_comparison_file,
     read_records,
     write_comparison_file,
@@ -176,21 +175,6 @@ def test_a_damaged_comparison_file_is_named(tmp_path: Path, text: str) -> None:
         read_comparison_file(tmp_path, "a")
 
 
-@pytest.mark.parametrize("name", ["precision.json", "live/x", "runs/abc/fitted.json", "runs/abc/pairs.parquet"])
-def test_a_work_directory_of_version_0_1_is_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
-) -> None:
-    file = tmp_path / "old" / name
-    file.parent.mkdir(parents=True)
-    file.write_text("{}")
-    with pytest.raises(InputError, match=r"old"):
-        checked_workdir(tmp_path / "old")
-    assert main(["compare", "demo", "--workdir", str(tmp_path / "old"), "--tracking-uri=none"]) == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert "old" in line
-    assert [f for f in (tmp_path / "old").rglob("*") if f.is_file()] == [file]
-
-
 def test_a_record_of_another_schema_is_refused(trained: tuple[Job, Record, RunFolder]) -> None:
     _, _, folder = trained
     tree = json.loads(folder.record_file.read_text())
@@ -231,12 +215,11 @@ def test_the_doctor_names_what_is_damaged_and_what_it_costs(
     assert main(["doctor", "--workdir", str(work)]) == 0
     flip(folder.model / "model.safetensors")
     flip(folder.curves_file)
-    (work / "measurements.json").write_text("[")
     capsys.readouterr()
     assert main(["doctor", "--workdir", str(work), "--json"]) == 1
     faults = json.loads(capsys.readouterr().out)["faults"]
     assert {fault["file"] for fault in faults} == {
-        f"runs/{record.id}/model/model.safetensors", f"runs/{record.id}/curves.jsonl", "measurements.json",
+        f"runs/{record.id}/model/model.safetensors", f"runs/{record.id}/curves.jsonl",
     }  # fmt: skip
     assert main(["doctor", "--workdir", str(work / "none")]) == 2
     assert small_runs.NATURAL in record.scores[0].task

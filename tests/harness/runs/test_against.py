@@ -11,6 +11,7 @@ import pytest
 from harness.api.result import Comparison
 from harness.commands.doctor import check_run
 from harness.errors import InputError
+from harness.machine.progress import Reporter
 from harness.results.elsewhere import copy_run, open_workdir
 from harness.results.store import RunFolder, read_comparison_file, read_records
 from harness.runs import runner
@@ -30,12 +31,18 @@ def archive(small: Comparison, tmp_path: Path) -> Path:
 
 
 def test_rows_of_an_archive_are_shown_with_the_own_ones_and_nothing_of_them_runs(
-    small: Comparison, archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    small: Comparison,
+    archive: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     executed, execute = [], runner.execute
     monkeypatch.setattr(runner, "execute", lambda job, *a, **k: executed.append(job.row) or execute(job, *a, **k))
-    work, lines = tmp_path / "work", []
-    found = small_runs.compare(work, name="ours", seeds=[1], methods=[CLS, OURS], against=[archive], log=lines.append)
+    work = tmp_path / "work"
+    found = small_runs.compare(
+        work, name="ours", seeds=[1], methods=[CLS, OURS], against=[archive], progress=Reporter()
+    )
     assert executed == ["cls", "ours"]
     theirs = [r for r in found.records if r.row == "SimCSE (theirs)"]
     assert [(r.id, r.scores) for r in theirs] == [(r.id, r.scores) for r in small.records[1:]]
@@ -45,7 +52,7 @@ def test_rows_of_an_archive_are_shown_with_the_own_ones_and_nothing_of_them_runs
     assert tree is not None
     assert {run["row"] for run in tree["runs"] if run.get("source") == "theirs"} == {"SimCSE (theirs)"}
     assert [one["row"] for one in tree["left_out"]] == ["cls"]  # it is the same run
-    assert any("theirs" in line for line in lines)
+    assert "theirs" in capsys.readouterr().err
     alone = small_runs.compare(work, name="ours", seeds=[1], methods=[CLS, OURS])
     assert alone.rows == ["cls", "ours"]
 

@@ -15,7 +15,7 @@ from harness.results.measurements import read_measurements
 from harness.runs import measure
 from harness.runs.experiment import read_experiment
 from harness.runs.plan import Plan, make_plan
-from harness.runs.rows import Row, RunLength, length_of
+from harness.runs.rows import Row, RunLength
 from harness.runs.selection import rehearse, select
 from harness.runs.tuning import Budget, check_budget
 
@@ -73,7 +73,7 @@ def timed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def steps(plan: Plan) -> dict[str, int]:
-    lengths = {row.label: length_of(row, plan.corpus(row)) for row in plan.rows}
+    lengths = {row.label: row.length(plan.corpus(row)) for row in plan.rows}
     return {label: length.steps for label, length in lengths.items() if length is not None}
 
 

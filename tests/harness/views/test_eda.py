@@ -13,7 +13,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.commands import doctor
 from harness.errors import InputError
 from harness.views import eda, wordnet
 from tests.support import tiny_wordnet
@@ -170,7 +169,6 @@ def test_without_data_the_error_names_the_remedy(monkeypatch: pytest.MonkeyPatch
     with pytest.raises(InputError, match=r"python -m nltk\.downloader wordnet") as caught:
         wordnet.load()
     assert "\n" not in str(caught.value)
-    assert "nltk.downloader wordnet" in doctor.find_wordnet()
 
 
 def test_without_nltk_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -187,5 +185,5 @@ def test_damaged_data_is_named(installed: Path) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_the_doctor_finds_it(installed: Path) -> None:
-    assert doctor.find_wordnet() == str(installed / "corpora" / "wordnet")
+def test_the_folder_of_nltk_is_found(installed: Path) -> None:
+    assert wordnet.find()[0] == str(installed / "corpora" / "wordnet")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.results.measurements import InferenceCost, add_passes
+from harness.results.measurements import InferenceCost, measure_once
 from harness.results.record import Record
 from harness.results.store import RunFolder
 from reports.figures.cost_tradeoff import Point, pareto, tradeoff
@@ -28,7 +28,7 @@ def made(tmp_path: Path) -> synthetic.Invented:
         architecture="one", device="a processor", threads=1, precision="fp32", clock="processor", sentences=64,
         seconds=[0.16, 0.2, 0.16, 0.128, 0.16],
     )  # fmt: skip
-    add_passes(tmp_path, passes)
+    measure_once(tmp_path, "inference", passes.key, passes.model_dump)
     return made
 
 
