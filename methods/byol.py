@@ -117,7 +117,7 @@ class BYOL(ViewMethod):
                     {
                         "pooling": "mean",
                         "batch_size": 32,
-                        "learning_rate": 3e-5,
+                        "learning_rate": 5.5e-5,
                         "eval_every": 25,
                         "projector": (1024, 256),
                         "predictor": 1024,

@@ -14,7 +14,7 @@ from harness.encoder import Encoder
 from harness.method import POOLING_HELP, MethodCard, MethodConfig
 from harness.recipes import Presets, Recipe, Recipes
 from harness.training import Batch, TrainedMethod, TrainingConfig
-from methods.parts.later_models import SEARCHED, alike
+from methods.parts.later_models import EARLIER, alike
 from methods.parts.row_vectors import check_rows, check_temperature, full_precision, unit
 
 
@@ -144,7 +144,7 @@ class CERT(TrainedMethod):
                         "head_dropout": 0.0,
                         "bucket": 32,
                     },
-                    SEARCHED,
+                    EARLIER,
                 ),
             },
             shared={"pooling": "cls_pooler", "head_dropout": 0.1, "bucket": 1},

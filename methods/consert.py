@@ -30,7 +30,15 @@ PAPER = "Yan et al. 2021, section 4.1"
 SCRIPT = "yym6472/ConSERT: scripts"
 PROTOCOL = {"batch_size": 96, "learning_rate": 5e-7, "epochs": 10, "train_length": 64, "eval_every": 200, "bucket": 1}
 LARGE = {"view_a": "none", "view_b": "shuffle", "native_dropout": True, "epochs": 25, "eval_every": 100}
-MINI = {"batch_size": 32, "learning_rate": 3e-5, "epochs": 1, "train_length": 32, "eval_every": 25, "bucket": 32}
+MINI = {
+    "batch_size": 32,
+    "learning_rate": 3.1e-5,
+    "temperature": 0.041,
+    "epochs": 1,
+    "train_length": 32,
+    "eval_every": 25,
+    "bucket": 32,
+}
 
 
 class ConSERTConfig(TrainingConfig):

@@ -16,7 +16,7 @@ from harness.method import POOLING_HELP, MethodCard, MethodConfig
 from harness.recipes import Presets, Recipe, Recipes
 from harness.training import Batch, TrainedMethod, TrainingConfig
 from methods.objectives import Similarity
-from methods.parts.later_models import REHEARSAL, SEARCHED, alike, later_models
+from methods.parts.later_models import EARLIER, REHEARSAL, SEARCHED, alike, later_models
 from methods.parts.row_vectors import check_rows, full_precision, unit
 
 if TYPE_CHECKING:
@@ -188,7 +188,7 @@ class ContrastiveTension(TrainedMethod):
                 **alike({}, f"{PORTED} (train_stsb_ct-improved.py)", "bert-base", "distilbert"),
                 **alike({}, OURS, "roberta-base"),
                 **later_models({}),
-                "mini": Recipe(MINI_IN_BATCH, SEARCHED),
+                "mini": Recipe(MINI_IN_BATCH, EARLIER),
             },
             shared={
                 **PORT,

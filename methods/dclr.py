@@ -14,7 +14,7 @@ from harness.identity import model_fingerprint
 from harness.method import DEFAULT_BASE_MODEL, POOLING_HELP, MethodCard, MethodConfig, Supervision
 from harness.recipes import Presets, Recipe, Recipes
 from harness.training import Batch
-from methods.parts.later_models import SEARCHED, later_models
+from methods.parts.later_models import EARLIER, later_models
 from methods.parts.row_vectors import check_rows, check_temperature, full_precision, unit
 from methods.pretrained import OWN, open_pooled
 from methods.simcse import MINI, STATED, SimCSE, SimCSEConfig
@@ -157,7 +157,7 @@ RECIPES = {
     **later_models(BERT, STATED),
     "mini": Recipe(
         {**MINI.values, "noise_share": 1.0, "threshold": 0.97},
-        f"{SEARCHED}; the threshold leaves out 1 in 900 negatives; the complement's cosines are all above 0.7",
+        f"{EARLIER}; the threshold leaves out 1 in 900 negatives; the complement's cosines are all above 0.7",
     ),
 }
 PROTOCOL = {"train_length": 32, "eval_every": 125, "bucket": 1, "noise_steps": 4, "noise_rate": 1e-3}

@@ -23,7 +23,7 @@ from harness.training import Batch, BatchStream, TrainedMethod, TrainingConfig
 from methods.objectives import nt_xent_symmetric
 from methods.parts.cross_batch_memory import CrossBatchMemory
 from methods.parts.document_tokens import DocumentTokens, cut, tokens_for
-from methods.parts.later_models import REHEARSAL, SEARCHED, alike, later_models
+from methods.parts.later_models import EARLIER, REHEARSAL, alike, later_models
 from methods.parts.optimizers import adamw
 from methods.parts.spans import SpanSampler, Strategy
 
@@ -154,7 +154,7 @@ class DeCLUTR(TrainedMethod):
                 **alike({}, "Giorgi et al. 2020, section 4.1", "distilroberta", "roberta-base"),
                 **alike({}, OURS, "bert-base"),
                 **later_models({}),
-                "mini": Recipe({**MINI, "lr_schedule": "updates", "reduction": "mean", "anchor_grid": True}, SEARCHED),
+                "mini": Recipe({**MINI, "lr_schedule": "updates", "reduction": "mean", "anchor_grid": True}, EARLIER),
             },
             shared={**PROTOCOL, "lr_schedule": "instances", "reduction": "sum", "anchor_grid": False},
             aliases={"paper-small": "distilroberta", "paper-base": "roberta-base", "mini": "mini"},

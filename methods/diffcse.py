@@ -18,7 +18,7 @@ from harness.method import MethodCard, MethodConfig
 from harness.recipes import Presets, Recipe, Recipes
 from harness.training import Batch
 from methods.parts.embedding_views import embeddings_changed
-from methods.parts.later_models import UNTUNED, later_models
+from methods.parts.later_models import SEARCHED, later_models
 from methods.parts.projection_heads import projector
 from methods.simcse import MINI, STATED, SimCSE, SimCSEConfig
 
@@ -141,7 +141,7 @@ class DiffCSE(SimCSE):
                 "roberta-base": Recipe(STS_ROBERTA, SCRIPT),
                 **later_models({**STS_BERT, "generator": ""}, STATED),
                 "mini": Recipe(
-                    {**MINI.values, "learning_rate": 3e-5, "mask": 0.3, "rtd_weight": 0.005, "generator": ""}, UNTUNED
+                    {**MINI.values, "learning_rate": 3e-5, "mask": 0.3, "rtd_weight": 0.005, "generator": ""}, SEARCHED
                 ),
             },
             shared={**PROTOCOL, "epochs": 2},

@@ -95,7 +95,9 @@ class ESimCSE(SimCSE):
                     "ours: RoBERTa-base's values, for no log or command of the large model is released",
                 ),
                 **later_models(BERT, STATED),
-                "mini": Recipe({**MINI.values, "learning_rate": 3e-5}, SEARCHED),
+                "mini": Recipe(
+                    {**MINI.values, "learning_rate": 3.5e-5, "temperature": 0.0042, "repetition": 0.4}, SEARCHED
+                ),
             },
             shared={
                 "epochs": 1,

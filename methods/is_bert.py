@@ -11,7 +11,7 @@ from harness.config import option
 from harness.method import MethodCard, MethodConfig
 from harness.recipes import Presets, Recipe, Recipes
 from harness.training import Batch, TrainedMethod, TrainingConfig
-from methods.parts.later_models import REHEARSAL, SEARCHED, alike, later_models
+from methods.parts.later_models import EARLIER, REHEARSAL, alike, later_models
 from methods.parts.optimizers import adamw
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ class ISBert(TrainedMethod):
             {
                 **alike({}, "Zhang et al. 2020, experimental settings", "bert-base"),
                 **later_models({}),
-                "mini": Recipe(MINI, SEARCHED),
+                "mini": Recipe(MINI, EARLIER),
             },
             shared={"batch_size": 32, "learning_rate": 2e-6, "epochs": 1, "bucket": 1},
             aliases={"mini": "mini"},

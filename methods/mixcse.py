@@ -11,7 +11,7 @@ from harness.config import option
 from harness.method import MethodCard, MethodConfig
 from harness.recipes import Presets, Recipe, Recipes
 from harness.training import Batch
-from methods.parts.later_models import REHEARSAL, later_models
+from methods.parts.later_models import REHEARSAL, SEARCHED, later_models
 from methods.parts.row_vectors import check_rows, check_temperature, full_precision, unit
 from methods.simcse import BERT, BERT_LARGE, MINI, ROBERTA, STATED, SimCSE, SimCSEConfig
 
@@ -84,7 +84,9 @@ class MixCSE(SimCSE):
                 "bert-large": Recipe(BERT_LARGE, "Zhang et al. 2022; the optimisation as SimCSE's"),
                 "roberta-base": Recipe(ROBERTA, "ours: the optimisation as SimCSE's"),
                 **later_models(BERT, STATED),
-                "mini": MINI,
+                "mini": Recipe(
+                    {**MINI.values, "learning_rate": 4.1e-5, "temperature": 0.0012, "dropout": 0.42}, SEARCHED
+                ),
             },
             shared={**PROTOCOL, "mix": 0.2},
             aliases={"mini": "mini"},

@@ -16,7 +16,7 @@ from harness.method import POOLING_HELP, MethodCard, MethodConfig
 from harness.recipes import Presets, Recipe, Recipes
 from harness.seeds import derive
 from harness.training import Batch, BatchStream, TrainedMethod, TrainingConfig
-from methods.parts.later_models import REHEARSAL, SEARCHED, alike, later_models
+from methods.parts.later_models import EARLIER, REHEARSAL, alike, later_models
 from methods.parts.row_vectors import check_rows, check_temperature, full_precision, unit
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ class QuickThoughts(TrainedMethod):
             {
                 **alike({}, f"Logeswaran & Lee 2018: {OBJECTIVE}", "bert-base", "roberta-base"),
                 **later_models({}),
-                "mini": Recipe({**MINI, "own": "left_out"}, SEARCHED),
+                "mini": Recipe({**MINI, "own": "left_out"}, EARLIER),
             },
             shared={**PROTOCOL, "own": "left_out"},
             aliases={"mini": "mini"},

@@ -45,7 +45,7 @@ AS_RUN = {"layer_pooling": "mean", "guide_dropout": True, "select": "last"}
 # Narrow head and short sentences for the embedded mini-bert.
 MINI = {
     "batch_size": 32,
-    "learning_rate": 3e-4,
+    "learning_rate": 2.9e-4,
     "train_length": 32,
     "head_width": 1024,
     "eval_every": 25,

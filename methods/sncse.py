@@ -14,7 +14,7 @@ from harness.errors import InputError
 from harness.method import MethodCard, MethodConfig, Supervision, Text
 from harness.recipes import Presets, Recipe, Recipes
 from harness.training import Batch
-from methods.parts.later_models import SEARCHED, later_models
+from methods.parts.later_models import EARLIER, later_models
 from methods.parts.negation import negated
 from methods.parts.row_vectors import check_rows, full_precision, unit
 from methods.promptbert import PromptBERT, PromptBERTConfig
@@ -120,7 +120,7 @@ class SNCSE(PromptBERT):
                 "bert-large": Recipe({**LARGE, **BERT}, SCRIPT),
                 "roberta-large": Recipe({**LARGE, **ROBERTA}, SCRIPT),
                 **later_models({**BASE, **BERT}, STATED),
-                "mini": Recipe({**MINI.values, **TEMPLATES, **BERT}, SEARCHED),
+                "mini": Recipe({**MINI.values, **TEMPLATES, **BERT}, EARLIER),
             },
             shared={
                 "epochs": 1,

@@ -12,7 +12,7 @@ from harness.errors import InputError
 from harness.method import POOLING_HELP, MethodCard, MethodConfig
 from harness.recipes import Presets, Recipe, Recipes
 from harness.training import Batch, TrainedMethod, TrainingConfig
-from methods.parts.later_models import REHEARSAL, SEARCHED, alike
+from methods.parts.later_models import EARLIER, REHEARSAL, alike
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -112,7 +112,7 @@ MINI = Recipe(
         "bucket": 32,
         "drop_last": False,
     },
-    SEARCHED,
+    EARLIER,
 )
 
 
@@ -154,7 +154,7 @@ class TSDAE(TrainedMethod):
         "paper": Recipes(
             {
                 **alike({}, "Wang et al. 2021, section 4", *DECODERS),
-                "mini": Recipe({**MINI.values, "max_steps": None}, SEARCHED),
+                "mini": Recipe({**MINI.values, "max_steps": None}, EARLIER),
             },
             shared={**PROTOCOL, "max_steps": 100_000},
             aliases={"mini": "mini"},

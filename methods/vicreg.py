@@ -8,7 +8,7 @@ from harness.config import option
 from harness.method import MethodCard, MethodConfig
 from harness.recipes import Presets, Recipe, Recipes
 from methods.objectives import vicreg_terms
-from methods.parts.later_models import REHEARSAL, SEARCHED, alike, later_models
+from methods.parts.later_models import EARLIER, REHEARSAL, SEARCHED, alike, later_models
 from methods.parts.two_views import TwoViewConfig, TwoViewMethod
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class VICReg(TwoViewMethod):
                 "bert-base": Recipe({"dropout": 0.05}, f"{NC}, Table 2"),
                 "roberta-base": Recipe({"dropout": 0.2}, f"{NC}, Table 2"),
                 **later_models({"dropout": 0.05}),
-                "mini": Recipe({**MINI, "learning_rate": 3e-5}, SEARCHED),
+                "mini": Recipe({**MINI, "learning_rate": 3e-5}, EARLIER),
             },
             shared={**PROTOCOL, "view": "dropout"},
             aliases={"paper-roberta": "roberta-base", "mini": "mini"},
@@ -124,7 +124,7 @@ class VICReg(TwoViewMethod):
             {
                 **alike({}, VISION, "bert-base", "roberta-base"),
                 **later_models({}),
-                "mini": Recipe({**MINI, "learning_rate": 3e-5}, SEARCHED),
+                "mini": Recipe({**MINI, "learning_rate": 3e-5}, EARLIER),
             },
             shared={**PROTOCOL, **CODE},
         ),
