@@ -106,7 +106,8 @@ def describe(comparison: Comparison) -> Document:
         section.folded = section.key != "limits"  # the first one holds the answer
     origin = provenance_of([*comparison.records, *comparison.held])
     facts, text = _facts(comparison), comparison.description
-    return Document(comparison.title, " ".join(said), facts, sections, text, origin, answer=said[0])
+    first = 2 if comparison.baseline or comparison.contrasts else 1  # the planned pairs, and the best
+    return Document(comparison.title, " ".join(said), facts, sections, text, origin, answer=" ".join(said[:first]))
 
 
 def _sections(comparison: Comparison, significance: Significance) -> Iterator[Section]:

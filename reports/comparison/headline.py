@@ -122,7 +122,16 @@ def _planned(comparison: Comparison, significance: Significance, target: Target)
     for (row, other), d in found:
         against.setdefault(other.label, []).append((row, d))
     phrases = {"better": "better:", "worse": "worse:", SAME: "not significantly different:", NOT_JUDGED: "not judged:"}
-    return "; ".join(f"Against {label}, as planned, {_by_verdict(rows, phrases)}" for label, rows in against.items())
+    verbs = {"better": "is better than", "worse": "is worse than", SAME: "is not significantly different from"}
+    texts = []
+    for label, rows in against.items():
+        row, d = rows[0]
+        if len(rows) == 1 and d.verdict in verbs:
+            points = number_text(100 * d.estimate.value, 2, signed=True)
+            texts.append(f"{row.label} {verbs[d.verdict]} {label} ({points} points)")
+        else:
+            texts.append(f"against {label}, {_by_verdict(rows, phrases)}")
+    return f"As planned, on {target.title}: {'; '.join(texts)}" if texts else ""
 
 
 def _gains(comparison: Comparison, significance: Significance, target: Target) -> str:

@@ -89,7 +89,7 @@ class Document:
     origin: dict[str, Any] = field(
         default_factory=dict
     )  # what repeats the runs behind it: `reports.read.provenance.provenance_of`
-    answer: str = ""  # the first sentence of the headline, for a terminal
+    answer: str = ""  # the beginning of the headline, for a terminal
 
     def tables(self) -> list[Table]:
         return [block for section in self.sections for block in section.blocks if isinstance(block, Table)]
