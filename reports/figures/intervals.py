@@ -60,9 +60,9 @@ def overview(comparison: Comparison, significance: Significance) -> Figure | Non
             plot,
             "overview",
             "All rows, best first",
-            "Bar: 95 % interval over seeds and examples; rows share the examples, so rows whose bars overlap can differ "
-            "significantly. Open dot: fewer than three seeds. Blue: may be the best (95 %). A vertical line joins rows "
-            "that do not differ significantly."
+            "Bar: 95 % interval over seeds and examples; rows share the examples, so rows whose bars overlap can "
+            "differ significantly. Open dot: fewer than three seeds. Blue: may be the best (95 %). A vertical line "
+            "joins rows that do not differ significantly."
             f"{omitted}",
             f"{target.title}: {'; '.join(descriptions)}.",
         )
