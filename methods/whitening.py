@@ -144,7 +144,7 @@ class Whitening(VectorMap):
         "nli-256": {**_PAPER, "fit_on": "pairs", "k": 256},
         "target": {**_PAPER, "fit_on": "task"},
         "target-256": {**_PAPER, "fit_on": "task", "k": 256},
-        "mini": _PAPER,
+        "mini": {"pooling": "mean", "max_length": None},
     }
 
     def _without_map(self) -> Encoder:

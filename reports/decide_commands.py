@@ -25,6 +25,9 @@ def register(commands: Commands) -> None:
     target.add_argument("--on", default="", metavar="NAME", help="what to compare by: a task, a suite or a block, as "
                         "STS, MR, transfer (default: as the report does)")  # fmt: skip
     target.add_argument("--block", default="", metavar="NAME", help="one block of the file, on its own suites")
+    target.add_argument("--scores", default="", metavar="PATH", help="scores that others made, in place of a work "
+                        "directory: a CSV or Parquet file (row, seed, task, example, score), results of mteb, logs of "
+                        "lm-evaluation-harness or Inspect")  # fmt: skip
     rows.add_argument("rows", nargs="*", metavar="A B", help="labels of two rows (default: all rows)")
     rows.add_argument("--base-model", default="", metavar="MODEL", help="if a row has several")
 
@@ -79,7 +82,8 @@ def run_verdict(args: argparse.Namespace) -> int:
     from reports.decide.verdict_answer import verdict
 
     options = (*_SHARED, "base_model", "equivalence", "without_overlap")
-    return _show(args, verdict(args.workdir, *two_rows(args), **{name: getattr(args, name) for name in options}))
+    found = args.scores or args.workdir
+    return _show(args, verdict(found, *two_rows(args), **{name: getattr(args, name) for name in options}))
 
 
 def run_power(args: argparse.Namespace) -> int:
@@ -87,7 +91,7 @@ def run_power(args: argparse.Namespace) -> int:
     from reports.decide.power_answer import power
 
     options = (*_SHARED, "difference", "sd", "pairs_sd", "rows")
-    found = args.workdir if args.sd is None else None
+    found = args.scores or (args.workdir if args.sd is None else None)
     return _show(args, power(found, **{name: getattr(args, name) for name in options}))
 
 

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from harness import registry
-from harness.errors import InputError, TrainingStopped
+from harness.errors import HarnessError, InputError, RunError, TrainingStopped
 from harness.files.locks import work_lock
-from harness.files.printable import markdown_text
+from harness.files.printable import first_line, markdown_text
 from harness.machine.distributed import ALONE, join
 from harness.machine.progress import Reporter
-from harness.method import DEFAULT_BASE_MODEL, FitContext, Method
+from harness.method import DEFAULT_BASE_MODEL, FitContext, Method, own_line
 from harness.results.spec import method_version
 from harness.runs.experiment import EMBEDDED_DEV, DevSettings
 from harness.saved_method import METHOD_FILE
@@ -62,6 +62,7 @@ def train(
     Raises:
         InputError: unknown method, preset or key, data that cannot be had, `out` holds a model already.
         TrainingStopped: the training collapsed or diverged.
+        RunError: an error in the method's own code, with its line.
     """
     from harness.machine.devices import pick_device
     from harness.sources import corpus_of
@@ -103,6 +104,12 @@ def train(
         except TrainingStopped as stop:
             curves = f" (curves: {folder / 'curves.jsonl'})" if folder is not None else ""
             shown.done(f"{stop.status}: {stop.reason}{curves}")
+            raise
+        except HarnessError:
+            raise
+        except Exception as error:
+            if line := own_line(error, kind):
+                raise RunError(f"{kind.name}: {type(error).__name__}: {first_line(error)}{line}") from error
             raise
         if leads:
             if target is not None:

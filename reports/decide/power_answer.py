@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from harness.errors import InputError
 from harness.files.printable import one_line
 from harness.results.answer import Answer
 from reports.decide.question import Compared, comparison_of, question_of
+from reports.decide.table_answer import design_of_scores, is_score_table
 from reports.stats.power import CHANCE, MOST_SEEDS, seeds_needed, smallest_difference
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 SEEDS = (3, 4, 5, 6, 8, 10, 15, 20)
 EXAMPLES_SD = 0.7  # points: median over six rows of the seven STS sets (docs/statistics.md)
@@ -19,7 +23,7 @@ _GIVE_SD = "give --sd (BERT-base has about 0.84 points on STS)"
 
 
 def power(
-    found: Compared | str | Path | None = None,
+    found: Compared | str | Path | pd.DataFrame | None = None,
     difference: float | None = None,
     *,
     on: str = "",
@@ -35,7 +39,8 @@ def power(
         4
 
     Args:
-        found: a comparison or its work directory, whose spread counts; None where `sd` is given.
+        found: a comparison or its work directory, whose spread counts, or scores as `harness.verdict` takes them; None
+            where `sd` is given.
         difference: in points: how many seeds does it take?
         on, block, comparison: as `harness.verdict` has them.
         sd, pairs_sd: standard deviation in points over seeds, and of a difference by the choice of test examples.
@@ -54,8 +59,10 @@ def power(
     ):  # fmt: skip
         if value is not None and not low < value <= high and not low == value == rows:
             raise InputError(f"--{name} {value:g}: expected a number from {low} to {high}")
-    designs = []
-    if found is not None:
+    designs: list[tuple[str, int, float, float, int]] = []
+    if found is not None and is_score_table(found):
+        designs = [design_of_scores(found, on)]
+    elif found is not None:
         question = question_of(comparison_of(found, comparison, block), on)
         count = question.significance.examples(question.target)
         for name, judged in question.blocks().items():
@@ -95,6 +102,7 @@ def _seen(what: str, rows: int, sd: float, pairs_sd: float, count: int, differen
         "examples": {
             str(many): {str(n): smallest_difference(n, sd, pairs_sd / math.sqrt(many / count), rows) for n in SEEDS}
             for many in (4 * count, 16 * count)
+            if count
         },
     }  # fmt: skip
     if difference is not None:
@@ -106,10 +114,11 @@ def _seen(what: str, rows: int, sd: float, pairs_sd: float, count: int, differen
 def _lines(one: dict[str, Any]) -> list[str]:
     more = list(one["examples"])
     heads = ["seeds", "any two rows", "a planned pair", *(f"{int(n):,} examples" for n in more)]
+    count = one["test_examples"]
     lines = [
         one_line(
-            f"{one['what']}: {one['rows']} rows, {one['test_examples']:,} test examples; standard deviation "
-            f"{one['sd']:.2f} points over seeds, {one['pairs_sd']:.2f} of a difference over examples"
+            f"{one['what']}: {one['rows']} rows, {f'{count:,}' if count else 'unknown'} test examples; standard "
+            f"deviation {one['sd']:.2f} points over seeds, {one['pairs_sd']:.2f} of a difference over examples"
         ),
         f"Smallest difference in points that is found in {CHANCE:.0%} of comparisons:",
         "  ".join(head.rjust(14) for head in heads),

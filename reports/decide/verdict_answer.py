@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from harness.errors import InputError
 from harness.files.printable import one_line
 from harness.results.answer import Answer
 from reports.decide.question import Compared, Question, comparison_of, question_of, row_of
+from reports.decide.table_answer import is_score_table, verdict_on_scores
 from reports.document.table import number_text
 from reports.read.comparison_runs import ResultRow, base_name
 from reports.stats.significance import NOT_JUDGED, SAME, Difference
@@ -27,11 +28,14 @@ from reports.stats.verdicts import (
     starts,
 )
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 _MARKS = {SAME: "", NOT_JUDGED: "?"}  # all others: "*"
 
 
 def verdict(
-    found: Compared | str | Path,
+    found: Compared | str | Path | pd.DataFrame,
     a: str = "",
     b: str = "",
     *,
@@ -49,7 +53,7 @@ def verdict(
         'better'
 
     Args:
-        found: a comparison, or the work directory of one.
+        found: a comparison, or the work directory of one; or scores that others made, as `read_scores` takes them.
         a, b: labels of rows.
         on: what to compare by: "STS", a task, a suite, a block; as the report does, when left out.
         block: one block of the file, on what it asks for.
@@ -70,6 +74,8 @@ def verdict(
         raise InputError("verdict: name two rows, or none for all pairs")
     if equivalence < 0:
         raise InputError(f"--equivalence {equivalence:g}: a number of points, 0 or more")
+    if is_score_table(found):
+        return verdict_on_scores(found, a, b, on=on, equivalence=equivalence)
     read, left_out = comparison_of(found, comparison, block), ""
     if without_overlap:
         from reports.read.overlap import without_overlap as leave_out

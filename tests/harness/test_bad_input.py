@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,7 +13,7 @@ import harness
 from harness import registry
 from harness.cli import main
 from harness.config import Config, option
-from harness.errors import InputError
+from harness.errors import InputError, RunError
 from harness.results.model_card import write_card
 from harness.results.store import RunFolder
 from harness.runs.experiment import read_experiment
@@ -214,21 +215,44 @@ def test_a_missing_or_empty_key_is_named() -> None:
         read_experiment({"name": "x", "seeds": [], "methods": [{"method": "pooling"}]})
 
 
-def test_an_error_in_the_code_of_a_method_names_its_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    source = tmp_path / "buggy.py"
-    source.write_text(BUGGY)
-    spec = importlib.util.spec_from_file_location("buggy", source)
+def load_source(source: str, file: Path) -> Any:
+    """The module of that source."""
+    file.write_text(source)
+    spec = importlib.util.spec_from_file_location(file.stem, file)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.modules["buggy"] = module
+    sys.modules[file.stem] = module
     spec.loader.exec_module(module)
+    return module
+
+
+def test_an_error_in_the_code_of_a_method_names_its_line(tmp_path: Path) -> None:
+    module = load_source(BUGGY, tmp_path / "buggy.py")
     keys = {"methods": [{"method": module.Buggy}], "suites": ["Embedded-STS-natural"], "max_steps": 2}
     with pytest.raises(InputError, match=r"AttributeError: .*no attribute 'nothing' \(.*buggy.py, line 11: "):
         harness.compare(keys, workdir=tmp_path / "work", tracked=False)
     assert not (tmp_path / "work").exists()
 
 
+def test_an_error_in_a_loss_is_one_line_when_it_is_trained(tmp_path: Path) -> None:
+    module = load_source(WRONG_LOSS, tmp_path / "wrong_loss.py")
+    with pytest.raises(RunError, match=r"^wrong: ZeroDivisionError: .* \(.*wrong_loss.py, line 10: ") as error:
+        harness.train(module.Wrong, config={"max_steps": 2}, dev=None)
+    assert isinstance(error.value.__cause__, ZeroDivisionError)
+
+
+WRONG_LOSS = """
+from harness.training import TrainedMethod
+
+class Wrong(TrainedMethod):
+    name = "wrong"
+    version = 1
+
+    def loss(self, encoder, heads, batch):
+        first, second = encoder.two_views(batch.texts)
+        return {"loss": (first - second).sum() * (1 / 0)}
+"""
 BUGGY = """
 from harness.training import TrainedMethod
 

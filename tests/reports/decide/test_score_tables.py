@@ -1,0 +1,145 @@
+"""Verdicts on scores that others made: against textbook tests, from each source, and what is said of bad input."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+import harness
+from harness.cli import main
+from harness.errors import InputError
+from reports.read.score_tables import read_scores
+
+
+def seeds_table(rows: dict[str, Sequence[float]]) -> pd.DataFrame:
+    lines = [(row, seed, score) for row, runs in rows.items() for seed, score in enumerate(runs)]
+    return pd.DataFrame(lines, columns=["row", "seed", "score"])
+
+
+def test_runs_alone_give_about_welchs_test() -> None:
+    generator = np.random.default_rng(1)
+    a, b = generator.normal(75, 1, 40), generator.normal(74.4, 1.2, 40)
+    found = harness.verdict(seeds_table({"a": list(a), "b": list(b)}), "a", "b").data
+    welch = stats.ttest_ind(a, b, equal_var=False)
+    assert found["p"] == pytest.approx(welch.pvalue, rel=0.3)
+    assert found["difference"] == pytest.approx(a.mean() - b.mean())
+    assert "holds for these test sets alone" in found["text"]
+
+
+def test_examples_alone_give_about_the_paired_test() -> None:
+    generator = np.random.default_rng(2)
+    common = generator.uniform(0.3, 0.9, 400)
+    scores = {"a": common + 0.02 + generator.normal(0, 0.1, 400), "b": common + generator.normal(0, 0.1, 400)}
+    lines = [(row, "t", n, x) for row, values in scores.items() for n, x in enumerate(np.clip(values, 0, 1))]
+    found = harness.verdict(pd.DataFrame(lines, columns=["row", "task", "example", "score"]), "a", "b").data
+    paired = stats.ttest_rel(np.clip(scores["a"], 0, 1), np.clip(scores["b"], 0, 1))
+    assert found["p"] == pytest.approx(paired.pvalue, rel=0.1)
+    assert found["difference"] == pytest.approx(100 * (np.clip(scores["a"], 0, 1) - np.clip(scores["b"], 0, 1)).mean())
+    assert "only one run" in found["text"]
+
+
+def test_seeds_and_examples_are_wider_than_either() -> None:
+    generator = np.random.default_rng(3)
+    lines = [
+        (row, seed, n, float(np.clip(0.5 + shift + level + generator.normal(0, 0.2), 0, 1)))
+        for row, shift in (("a", 0.02), ("b", 0.0))
+        for seed, level in enumerate(generator.normal(0, 0.01, 5))
+        for n in range(200)
+    ]
+    frame = pd.DataFrame(lines, columns=["row", "seed", "example", "score"])
+    both = harness.verdict(frame, "a", "b").data
+    means = frame.groupby(["row", "seed"], as_index=False)["score"].mean()
+    seeds = harness.verdict(means, "a", "b").data
+    assert both["high"] - both["low"] > seeds["high"] - seeds["low"]
+    assert both["difference"] == pytest.approx(seeds["difference"])
+    assert "Note" not in both["text"]
+
+
+def test_one_run_without_examples_is_not_judged() -> None:
+    found = harness.verdict(pd.DataFrame({"row": ["a", "b"], "score": [71.0, 70.0]}), "a", "b").data
+    assert (found["verdict"], found["p"]) == ("not judged", None)
+
+
+def test_power_reads_the_spread_of_the_runs() -> None:
+    generator = np.random.default_rng(4)
+    frame = seeds_table({row: list(generator.normal(70, 1, 30)) for row in "abc"})
+    (one,) = harness.power(frame, difference=2).data
+    assert one["sd"] == pytest.approx(1, abs=0.15)
+    assert one["rows"] == 3
+    with pytest.raises(InputError, match="fewer than 3 runs; give --sd"):
+        harness.power(pd.DataFrame({"row": ["a", "b"], "score": [1.0, 2.0]}))
+
+
+def test_command_on_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "scores.csv"
+    seeds_table({"new": [81.2, 81.9, 81.4], "old": [70.1, 70.3, 70.0]}).to_csv(file, index=False)
+    assert main(["verdict", "new", "old", "--scores", str(file)]) == 0
+    assert "new is better than old" in capsys.readouterr().out
+    assert main(["verdict", "--scores", str(file), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)[0]["verdict"] == "better"
+
+
+def test_results_of_mteb(tmp_path: Path) -> None:
+    for model, score in (("org__a", 0.7), ("org__b", 0.6)):
+        folder = tmp_path / model / "revision"
+        folder.mkdir(parents=True)
+        (folder / "model_meta.json").write_text("{}")
+        scores = {"test": [{"main_score": score, "hf_subset": "default"}]}
+        (folder / "STS12.json").write_text(json.dumps({"task_name": "STS12", "scores": scores}))
+    frame = read_scores(tmp_path)
+    assert frame[["row", "task", "score"]].to_numpy().tolist() == [["org/a", "STS12", 0.7], ["org/b", "STS12", 0.6]]
+
+
+def test_sample_logs_of_lm_evaluation_harness(tmp_path: Path) -> None:
+    for model, right in (("org__a", [1, 1, 0]), ("org__b", [0, 1, 0])):
+        (tmp_path / model).mkdir()
+        lines = [{"doc_id": n, "target": "x", "metrics": ["acc"], "acc": float(x)} for n, x in enumerate(right)]
+        log = tmp_path / model / "samples_arc_easy_2026-01-01T00-00-00.jsonl"
+        log.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    frame = read_scores(tmp_path)
+    assert frame["task"].unique().tolist() == ["arc_easy"]
+    assert frame.groupby("row")["score"].sum().to_dict() == {"org/a": 2.0, "org/b": 1.0}
+
+
+def test_logs_of_inspect_in_both_formats(tmp_path: Path) -> None:
+    header = {"model": "org/a", "task": "qa"}
+    samples = [{"id": n, "epoch": 1, "scores": {"match": {"value": "CI"[n % 2]}}} for n in range(4)]
+    (tmp_path / "log.json").write_text(json.dumps({"eval": {**header, "model": "org/b"}, "samples": samples}))
+    with zipfile.ZipFile(tmp_path / "log.eval", "w") as archive:
+        archive.writestr("header.json", json.dumps({"eval": header}))
+        for sample in samples:
+            archive.writestr(f"samples/{sample['id']}_epoch_1.json", json.dumps(sample))
+    frame = read_scores(tmp_path)
+    assert frame.groupby("row")["score"].mean().to_dict() == {"org/a": 0.5, "org/b": 0.5}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("row,score\na,1\nb,x\n", "scores.csv, line 3: column \"score\": expected a number, not 'x'"),
+        ("row,score\n,1\n", 'scores.csv, line 2: column "row": expected a name'),
+        ("row,scor\na,1\n", 'scores.csv: unknown column "scor" (did you mean "score"?)'),
+        ("row,seed\na,1\n", 'scores.csv: no column "score"'),
+        ("row,score\na,1\na,2\n", "scores.csv, line 3: a second score of row a"),
+        ("row,score\na,1\n", 'one row ("a"); expected two or more'),
+        ("row,seed,example,score\na,1,x,1\na,1,y,0\nb,1,x,1\n", "row b, seed 1: no score of example y"),
+    ],
+)
+def test_bad_input_names_file_line_and_column(tmp_path: Path, text: str, said: str) -> None:
+    file = tmp_path / "scores.csv"
+    file.write_text(text)
+    with pytest.raises(InputError) as error:
+        harness.verdict(file)
+    assert said in str(error.value)
+
+
+def test_a_folder_without_scores_says_what_is_expected(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no scores found; expected a CSV"):
+        read_scores(tmp_path)
