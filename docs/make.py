@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import re
-import tomllib
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import NoneType, UnionType
@@ -19,13 +18,11 @@ from harness.config import Config
 from harness.executors.executor import ExecutorSettings
 from harness.runs.experiment import (
     Block,
-    BudgetSettings,
     Conditions,
     CorpusSettings,
     DevSettings,
     Entry,
     Experiment,
-    Rehearsal,
 )
 from harness.sources.corpus.catalogue import CATALOGUE
 from studies.definition.study import Study
@@ -43,15 +40,6 @@ def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
     head = list(head)
     lines = [head, ["---"] * len(head), *rows]
     return "".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |\n" for line in lines)
-
-
-def layers() -> str:
-    """The floors of `harness` and who may know whom, from the contracts of pyproject.toml."""
-    tool = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["tool"]
-    contracts = tool["importlinter"]["contracts"]
-    said = "".join(f"- {contract['name']}\n" for contract in contracts)
-    (floors,) = (contract["layers"] for contract in contracts if contract["type"] == "layers")
-    return said + "\n```text\n" + "\n".join(floors) + "\n```\n"
 
 
 def groups() -> str:
@@ -134,14 +122,11 @@ def align_uniform() -> str:
 
 MADE: dict[str, Callable[[], str]] = {
     "align-uniform": align_uniform,
-    "layers": layers,
     "groups": groups,
     "experiment": lambda: keys(Experiment),
     "methods": lambda: keys(Entry),
     "blocks": lambda: keys(Block),
-    "budget": lambda: keys(BudgetSettings),
     "executor": lambda: keys(ExecutorSettings),
-    "rehearsal": lambda: keys(Rehearsal),
     "corpus": lambda: keys(CorpusSettings),
     "corpora": corpora,
     "dev": lambda: keys(DevSettings),
