@@ -5,30 +5,34 @@ It is between `<!-- made: NAME -->` and `<!-- end -->`. A test fails when a page
 
 from __future__ import annotations
 
-import ast
 import json
 import re
-import tomllib
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from docs import published
 from harness import registry
 from harness.config import Config
 from harness.executors.executor import ExecutorSettings
-from harness.runs.experiment import Block, BudgetSettings, CorpusSettings, DevSettings, Entry, Experiment, Rehearsal
+from harness.runs.experiment import (
+    Block,
+    Conditions,
+    CorpusSettings,
+    DevSettings,
+    Entry,
+    Experiment,
+)
 from harness.sources.corpus.catalogue import CATALOGUE
-from harness.sources.senteval.prepared import PREPARED
 from studies.definition.study import Study
 
 REPOSITORY = Path(__file__).parents[1]
 PACKAGES = ("harness", "methods", "studies", "reports")
 PAGES = (REPOSITORY / "CONTRIBUTING.md", *sorted((REPOSITORY / "docs").rglob("*.md")))
 _MADE = re.compile(r"(?P<head><!-- made: (?P<name>[\w-]+) -->\n).*?(?=<!-- end -->)", re.DOTALL)
-_TYPES = {str: "text", int: "whole number", float: "number", bool: "true or false", Any: "any value"}
-_BOUNDS = {"ge": "from", "gt": "above", "le": "to", "lt": "below"}
+_TYPES = {str: "string", int: "integer", float: "float", bool: "boolean", Any: "any value"}
+_BOUNDS = {"ge": "≥", "gt": ">", "le": "≤", "lt": "<"}
 
 
 def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
@@ -38,43 +42,6 @@ def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
     return "".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |\n" for line in lines)
 
 
-def layers() -> str:
-    """The floors of `harness` and who may know whom, from the contracts of pyproject.toml."""
-    tool = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["tool"]
-    contracts = tool["importlinter"]["contracts"]
-    said = "".join(f"- {contract['name']}\n" for contract in contracts)
-    (floors,) = (contract["layers"] for contract in contracts if contract["type"] == "layers")
-    return said + "\n```text\n" + "\n".join(floors) + "\n```\n"
-
-
-def rooms() -> str:
-    """Every folder of the packages with its job, and the modules of `harness` that others import."""
-    return "\n".join(f"### `{package}/`\n\n{table(('where', 'job'), _jobs(package))}" for package in PACKAGES)
-
-
-def _jobs(package: str) -> list[tuple[str, str]]:
-    top = REPOSITORY / package
-    folders = [file.parent for file in sorted(top.rglob("__init__.py")) if file.parent != top]
-    files = [file for file in sorted(top.glob("*.py")) if not file.name.startswith("__")]
-    if package != "harness":  # its files are what others import by name
-        files = []
-    loose = [(f"`{file.relative_to(REPOSITORY)}`", _job(file)) for file in files]
-    return loose + [(f"`{folder.relative_to(REPOSITORY)}/`", _job(folder / "__init__.py")) for folder in folders]
-
-
-def _job(file: Path) -> str:
-    """The first sentence of a module's docstring.
-
-    Raises:
-        ValueError: it has none.
-    """
-    said = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8")))
-    if not said:
-        raise ValueError(f"{file.relative_to(REPOSITORY)} does not say what it is for")
-    paragraph = " ".join(said.split("\n\n")[0].split())
-    return re.split(r"(?<=[.?!]) (?=[A-Z`])", paragraph)[0]
-
-
 def groups() -> str:
     """The groups of entry points and what each is to name."""
     return table(
@@ -82,26 +49,31 @@ def groups() -> str:
     )
 
 
-def keys(config: type[Config]) -> str:
-    """The keys of a config: type, default, help.
+def keys(config: type[Config], without: Iterable[str] = ()) -> str:
+    """The keys of a config: type, default, help; `without` some.
 
     Raises:
         ValueError: a key has no help.
     """
     rows = []
     for name, field in config.model_fields.items():
+        if name in without:
+            continue
         bounds = [f"{words} {value:g}" for limit in field.metadata for key, words in _BOUNDS.items()
                   if (value := getattr(limit, key, None)) is not None]  # fmt: skip
-        default = "needed" if field.is_required() else _value(field.default)
         if not field.description:
             raise ValueError(f"{config.__name__}.{name} does not say what it is for")
+        required = field.is_required() and "default:" not in field.description  # a file's name is set by its reader
+        default = "required" if required else "" if field.is_required() else _value(field.default)
         rows.append((f"`{name}`", ", ".join([_kind(field.annotation), *bounds]), default, field.description))
-    return table(("key", "type", "default", "what it says"), rows)
+    return table(("key", "type", "default", "meaning"), rows)
 
 
 def _kind(annotation: Any) -> str:
     """A type in words."""
     origin, parts = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        return _kind(parts[0])
     if annotation in _TYPES:
         return _TYPES[annotation]
     if origin is Literal:
@@ -109,41 +81,26 @@ def _kind(annotation: Any) -> str:
     if origin in (Union, UnionType):
         return " or ".join(_kind(part) for part in parts if part is not NoneType)
     if origin is list:
-        return f"list of {_kind(parts[0])}"
+        kind = _kind(parts[0])
+        return f"list of {kind if get_origin(parts[0]) is Literal else kind + 's'}"
     return "table"
 
 
 def corpora() -> str:
-    """The corpora that have a name."""
-    head = ("name", "holds", "items", "parts", "source", "whose text it is")
+    """The corpora that have a name; what each holds in words is in `harness list data`."""
     return table(
-        head,
+        ("name", "holds", "items", "parts", "source"),
         (
-            (f"`{name}`", c.kind, f"{c.items:,}", ", ".join(c.parts), f"`{c.uri}`", _tried(c.purpose, c.untried))
+            (f"`{name}`" + " \\*" * c.untried, c.kind, f"{c.items:,}", ", ".join(c.parts), f"`{c.uri}`")
             for name, c in CATALOGUE.items()
         ),
     )
 
 
-def prepared() -> str:
-    """The data of tasks that comes from no hub."""
-    return table(
-        ("name", "for", "items", "download", "from"),
-        (
-            (f"`{name}`", _tried(d.purpose, d.untried), d.items, d.size, f"`{d.address}`")
-            for name, d in PREPARED.items()
-        ),
-    )
-
-
-def _tried(purpose: str, untried: bool) -> str:
-    return purpose + (" (untried on the real server)" if untried else "")
-
-
 def _value(default: Any) -> str:
     if isinstance(default, Config):
         default = default.model_dump(exclude_defaults=True)
-    return "empty" if default is None or default in ({}, []) or default == "" else f"`{json.dumps(default)}`"
+    return "" if default is None or default in ({}, []) or default == "" else f"`{json.dumps(default)}`"
 
 
 def published_totals() -> str:
@@ -165,20 +122,15 @@ def align_uniform() -> str:
 
 MADE: dict[str, Callable[[], str]] = {
     "align-uniform": align_uniform,
-    "layers": layers,
-    "rooms": rooms,
     "groups": groups,
     "experiment": lambda: keys(Experiment),
     "methods": lambda: keys(Entry),
     "blocks": lambda: keys(Block),
-    "budget": lambda: keys(BudgetSettings),
     "executor": lambda: keys(ExecutorSettings),
-    "rehearsal": lambda: keys(Rehearsal),
     "corpus": lambda: keys(CorpusSettings),
     "corpora": corpora,
-    "prepared": prepared,
     "dev": lambda: keys(DevSettings),
-    "study": lambda: keys(Study),
+    "study": lambda: keys(Study, without=Conditions.model_fields.keys() - {"dev"}),
     "published-totals": published_totals,
 }
 
