@@ -18,13 +18,14 @@ from docs import command_pages, method_pages, notebook_pages
 from docs.make import REPOSITORY, published_numbers
 
 CONTENTS = {
-    "Tutorials": ["tutorials/first-comparison", "tutorials/your-own-loss", "tutorials/study", "tutorials/paper"],
+    "Tutorials": ["tutorials/first-comparison", "tutorials/your-own-loss", "tutorials/study", "tutorials/paper",
+                  "tutorials/your-scores"],
     "Notebooks": ["notebooks/first-comparison", "notebooks/own-loss"],
     "How to": ["how-to/data", "how-to/evaluate", "how-to/reports", "how-to/runs-of-others", "how-to/other-tools",
                "how-to/trouble"],
     "Explanation": ["concepts", "fairness", "statistics", "contamination", "executors", "clusters", "live",
                     "speed", "architecture"],
-    "Reference": ["methods", "methods/index", "api/index", "commands", "reference", "published",
+    "Reference": ["methods", "methods/index", "mini-recipes", "api/index", "commands", "reference", "published",
                   "../harness/embedded/README", "../CHANGELOG", "../CONTRIBUTING"],
 }  # fmt: skip
 """The contents at the side of every page, as paths from docs/."""

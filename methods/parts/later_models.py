@@ -7,7 +7,7 @@ from typing import Any
 
 from harness.recipes import Recipe
 
-SEARCHED = "the best of 12 trials by the embedded dev set (harness compare shipped --tune 12)"
+SEARCHED = "searched: the best of 12 trials by the embedded dev set (docs/mini-recipes.md)"
 EARLIER = "searched on a smaller embedded dev set (three learning rates, 33 training steps)"
 UNTUNED = "ours: simcse's preset mini, at 3e-5; not searched for this method"
 REHEARSAL = "for rehearsals: the searched values of this method's preset mini; not searched for this preset"

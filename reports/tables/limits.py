@@ -39,8 +39,8 @@ def limits(comparison: Comparison, significance: Significance) -> Text:
         )
     if comparison.columns("embedded"):
         said.append(
-            "The embedded tasks are small and scored by one author without a second annotator: they show direction, "
-            "not rank on public benchmarks, and are not STS-B or any of its kin."
+            "Texts and scores of the embedded tasks were made by language models. They show how methods differ on a "
+            "small model, not their rank on public benchmarks, and they are not STS-B or any of its kin."
         )
     lost = [row for row in comparison.rows if row.unfinished]
     if any(row.finished for row in lost):

@@ -84,7 +84,7 @@ def test_a_row_is_resolved_for_each_base_model(tmp_path: Path) -> None:
     base = folder_of(tmp_path, ROBERTA)
     rows = resolve_rows(experiment(base_models=["embedded:mini-bert", base]), "file")
     assert [(row.base_model, row.config.off_diagonal_weight) for row in rows] == [  # type: ignore[attr-defined]
-        ("embedded:mini-bert", 0.012), (base, 0.028),
+        ("embedded:mini-bert", 0.068), (base, 0.028),
     ]  # fmt: skip
 
 

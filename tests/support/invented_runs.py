@@ -78,10 +78,10 @@ def store_study(workdir: Path, name: str, trials: Iterable[tuple[float, str, str
 
     import optuna
 
-    from studies.storage import DEFINITION, default_url, open_storage
+    from studies.storage import DEFINITION, open_storage
     from studies.trials import SLOT
 
-    stored = optuna.create_study(storage=open_storage(default_url(workdir)), study_name=name, direction="maximize")
+    stored = optuna.create_study(storage=open_storage(workdir), study_name=name, direction="maximize")
     stored.set_user_attr(DEFINITION, json.dumps({"name": name, "method": "simcse"}))
     for slot, (value, state, run_id) in enumerate(trials):
         about = {SLOT: slot, "about": {"runs": [run_id], "seeds": [1], "status": "finished"}}

@@ -19,7 +19,7 @@ BASE = "embedded:mini-bert"
 STEPS = 4
 SIMCSE = {
     "name": "SimCSE", "method": "simcse", "preset": "mini",
-    "config": {"batch_size": 8, "eval_every": 2, "train_length": 12},
+    "config": {"pooling": "cls", "learning_rate": 3e-4, "batch_size": 8, "eval_every": 2, "train_length": 12},
 }  # fmt: skip
 CLS = {"name": "cls", "method": "pooling", "config": {"pooling": "cls"}}
 EXPERIMENT: dict[str, Any] = {

@@ -41,7 +41,7 @@ def test_a_plan_names_the_differences_of_its_rows_and_marks_those_that_matter() 
         "learning_rate": ("", "0.0003", "0.0001"),
         "evaluations": ("", "3", "2"),
     }
-    assert marked(found) == ["pooling", "steps", "rate_from", "evaluations"]  # 32 items more are one batch of 32
+    assert marked(found) == ["pooling", "steps", "evaluations"]  # 32 items more are one batch of 32
     assert "pooling" in summarise_differences(plan)
     same = plan_of(methods=[SIMCSE, {**SIMCSE, "name": "hot", "config": {**SIMCSE["config"], "temperature": 0.2}}])
     assert planned_differences(replace(same, rows=same.rows[:2])).columns == ()

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from harness.results.measurements import InferenceCost, add_passes
+from harness.results.measurements import InferenceCost, measure_once
 from harness.results.store import RunFolder, read_records
 from harness.tasks.geometry.isotropy import cosine_histograms
 from reports.figures import layer_maps, training_curves
@@ -155,8 +155,9 @@ def test_accuracy_against_cost(made):
         update = {"architecture": name, "environment": here}
         RunFolder(made.workdir, record.id).write(record.model_copy(update=update))
         seconds = [3.2 if name == "slow" else 0.16]
-        add_passes(made.workdir, InferenceCost(architecture=name, device="a processor", threads=1, precision="fp32",
-                                               clock="processor", sentences=64, seconds=seconds))  # fmt: skip
+        cost = InferenceCost(architecture=name, device="a processor", threads=1, precision="fp32", clock="processor",
+                             sentences=64, seconds=seconds)  # fmt: skip
+        measure_once(made.workdir, "inference", cost.key, cost.model_dump)
     comparison = read_comparison(made.workdir, "invented")
     figure = tradeoff(comparison, targets(comparison)[0])
     assert figure is not None

@@ -110,7 +110,7 @@ def test_each_row_of_a_new_user_s_file_has_its_own_start(tmp_path: Path, monkeyp
     rows = [
         {"name": "mean", "method": "pooling"},
         {"name": "own loss", "method": "simcse", "config": {**small, "pooling": "mean"}},
-        {"name": "SimCSE", "method": "simcse", "preset": "mini", "config": small},
+        {"name": "SimCSE", "method": "simcse", "preset": "mini", "config": {**small, "pooling": "cls"}},
     ]
     text, dev = {"uri": "embedded:sentences", "limit": 96}, {"task": NATURAL}
     experiment = {"name": "new", "seeds": [1], "suites": [NATURAL], "max_steps": 2, "corpus": text, "dev": dev}
