@@ -138,7 +138,7 @@ def test_the_report_has_a_table_of_their_suite_and_their_table(folder: Path) -> 
     suite = tables["suite-order"]
     assert [row["name"] for row in suite["rows"]] == ["untrained (mean)", "align_uniform", "centred"]
     column = suite["columns"][-1]
-    assert (column["title"], column["sub"]) == ("word-order", "accuracy · n = 300 · chance 50.00")
+    assert (column["title"], column["sub"]) == ("word-order", "accuracy · chance 50.00 · 300 examples")
     (centred,) = (score.value for run in runs if run.row == "centred" for score in run.scores if score.suite == "order")
     assert suite["rows"][2]["cells"][column["key"]]["text"] == f"{100 * centred:.2f}"
     (line,) = tables["seed-range"]["rows"]  # the other row has one seed

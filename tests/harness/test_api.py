@@ -34,7 +34,7 @@ SMALL: dict[str, Any] = {
     "methods": [
         {"method": "pooling", "config": {"pooling": "cls"}},
         {"name": "SimCSE", "method": "simcse", "preset": "mini",
-         "config": {"batch_size": 8, "eval_every": 2, "train_length": 12}},
+         "config": {"pooling": "cls", "learning_rate": 3e-4, "batch_size": 8, "eval_every": 2, "train_length": 12}},
     ],
 }  # fmt: skip
 AS_A_FILE = """
@@ -51,7 +51,7 @@ config = { pooling = "cls" }
 name = "SimCSE"
 method = "simcse"
 preset = "mini"
-config = { batch_size = 8, eval_every = 2, train_length = 12 }
+config = { pooling = "cls", learning_rate = 3e-4, batch_size = 8, eval_every = 2, train_length = 12 }
 """
 
 

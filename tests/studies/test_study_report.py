@@ -13,7 +13,7 @@ from scipy import stats
 from harness import api
 from harness.results.store import read_records
 from reports.document.blocks import Document
-from reports.document.table import Table
+from reports.document.table import Table, number_text
 from studies.show.confirmation import Confirmation
 from studies.show.study_report import document
 from tests.support import short_runs
@@ -62,7 +62,7 @@ def test_tables_hold_what_the_records_say(tmp_path: Path) -> None:
     quantiles = [np.quantile(list(scores.values()), share) for share in (1, 0.75, 0.5)]
     assert [cell.value for cell in summary[1:4]] == pytest.approx(quantiles)
     assert len(table(made, "trials").rows) == 4
-    assert f"{scores[order[0]]:.2f}" in made.headline
+    assert number_text(scores[order[0]], 2) in made.headline
     assert "Not confirmed" in made.headline
     assert set(made.origin["runs"]) == set(ids.values())
 

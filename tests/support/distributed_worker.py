@@ -28,7 +28,7 @@ from harness.training import Batch
 # forward pass with a tied vocabulary layer, token states, a decoder tied to the encoder, a penalty on the weights and a
 # frozen guide's hidden states.
 CASES: dict[str, tuple[str, dict[str, Any]]] = {
-    "simcse": ("simcse", {"dropout": 0.0}),
+    "simcse": ("simcse", {"dropout": 0.0, "temperature": 0.05}),
     "barlow_twins": ("barlow_twins", {"dropout": 0.0, "projector": [64, 64]}),
     "scd": ("scd", {"dropout_a": 0.0, "dropout_b": 0.0, "projector": [64, 64]}),
     "parts": ("scd", {"dropout_a": 0.0, "dropout_b": 0.0, "projector": [64, 64], "micro_batch": 2}),
