@@ -27,7 +27,7 @@ def table() -> str:
     with open_workdir(SHIPPED) as folder:
         comparison = comparison_of(folder, NAME)
         question = question_of(comparison, "")
-        block = question.block(comparison.base_models)
+        (block,) = question.blocks().values()
         groups = block.groups()
         lines = [
             f"| | row | {question.target.title}, Spearman ×100 | deviation over seeds | seeds | group |",
