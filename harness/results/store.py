@@ -281,9 +281,15 @@ def checked_workdir(path: str | Path, *, create: bool = True) -> Path:
     """The work directory, absolute, created if need be (not for a dry run).
 
     Raises:
-        InputError: it cannot be created or written.
+        InputError: it cannot be created or written, or version 0.1 of the harness wrote it.
     """
     workdir = Path(path).absolute()
+    if any((workdir / name).exists() for name in ("precision.json", "live")) or any(
+        next((workdir / "runs").glob(f"*/{name}"), None) for name in ("fitted.json", "pairs.parquet")
+    ):
+        raise InputError(
+            f"--workdir {path}: a work directory of version 0.1, which this version does not read; name a new folder"
+        )
     if create:
         try:
             (workdir / "runs").mkdir(parents=True, exist_ok=True)

@@ -20,6 +20,7 @@ from harness.results.record import Record
 from harness.results.store import (
     DamagedRecord,
     RunFolder,
+    checked_workdir,
     read_comparison_file,
     read_records,
     write_comparison_file,
@@ -173,6 +174,21 @@ def test_a_damaged_comparison_file_is_named(tmp_path: Path, text: str) -> None:
     (tmp_path / "comparisons" / "a.json").write_text(text)
     with pytest.raises(InputError, match=r"a\.json"):
         read_comparison_file(tmp_path, "a")
+
+
+@pytest.mark.parametrize("name", ["precision.json", "live/x", "runs/abc/fitted.json", "runs/abc/pairs.parquet"])
+def test_a_work_directory_of_version_0_1_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    file = tmp_path / "old" / name
+    file.parent.mkdir(parents=True)
+    file.write_text("{}")
+    with pytest.raises(InputError, match=r"old"):
+        checked_workdir(tmp_path / "old")
+    assert main(["compare", "demo", "--workdir", str(tmp_path / "old"), "--tracking-uri=none"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "old" in line
+    assert [f for f in (tmp_path / "old").rglob("*") if f.is_file()] == [file]
 
 
 def test_a_record_of_another_schema_is_refused(trained: tuple[Job, Record, RunFolder]) -> None:
