@@ -14,7 +14,7 @@ from harness.errors import InputError
 from harness.files.printable import join_some, one_line
 from harness.results.answer import Answer
 from reports.document.table import number_text
-from reports.read.score_tables import read_scores
+from reports.read.score_tables import holds_results, read_scores
 from reports.stats.clusters import Chance, chance
 from reports.stats.estimate import Estimate, Floats
 from reports.stats.simultaneous import ALPHA, EXPLORED, FEWEST_SEEDS, Rows, all_pairs, judge, may_be_best, moderate
@@ -193,10 +193,11 @@ def design_of_scores(source: str | Path | pd.DataFrame, on: str = "") -> tuple[s
 
 
 def is_score_table(source: object) -> TypeIs[str | Path | pd.DataFrame]:
-    """Whether scores that others made are meant: a frame, a file, or a folder that is no work directory."""
+    """Whether scores that others made are meant: a frame, a file, or a folder of another tool's results."""
     if isinstance(source, str | Path):
         path = Path(source)
-        return path.is_file() or (path.is_dir() and not any((path / name).is_dir() for name in ("runs", "comparisons")))
+        is_workdir = any((path / name).is_dir() for name in ("runs", "comparisons"))
+        return path.is_file() or (path.is_dir() and not is_workdir and holds_results(path))
     return hasattr(source, "columns")
 
 

@@ -62,6 +62,11 @@ def read_scores(source: str | Path | pd.DataFrame) -> pd.DataFrame:
     return _checked(pd.DataFrame(lines), str(path))
 
 
+def holds_results(folder: Path) -> bool:
+    """Whether a folder has files that may be results of another tool, by their names."""
+    return any(_reader_of(file) is not None for file in folder.rglob("*"))
+
+
 def _checked(frame: pd.DataFrame, where: str) -> pd.DataFrame:
     import numpy as np
     import pandas as pd

@@ -140,6 +140,11 @@ def test_bad_input_names_file_line_and_column(tmp_path: Path, text: str, said: s
     assert said in str(error.value)
 
 
+def test_a_folder_without_runs_or_results_is_a_work_directory_without_runs(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="it holds no runs"):
+        harness.verdict(tmp_path)
+
+
 def test_a_folder_without_scores_says_what_is_expected(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no scores found; expected a CSV"):
         read_scores(tmp_path)
