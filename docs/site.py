@@ -22,7 +22,7 @@ CONTENTS = {
                   "tutorials/your-scores"],
     "Notebooks": ["notebooks/first-comparison", "notebooks/own-loss"],
     "How to": ["how-to/data", "how-to/evaluate", "how-to/reports", "how-to/runs-of-others", "how-to/other-tools",
-               "how-to/trouble"],
+               "how-to/plan-and-decide", "how-to/trouble"],
     "Explanation": ["concepts", "fairness", "statistics", "contamination", "executors", "clusters", "live",
                     "speed", "architecture"],
     "Reference": ["methods", "methods/index", "mini-recipes", "api/index", "commands", "reference", "published",

@@ -24,7 +24,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 _API = {
     "Answer", "Budget", "Comparison", "Experiment", "Reporter", "Scores", "Until", "compare", "encode", "evaluate",
-    "load", "load_model", "power", "register", "report", "study", "train", "verdict",
+    "gate", "load", "load_model", "power", "register", "report", "study", "train", "verdict",
 }  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""`harness verdict`, `power` and `examples`: which row is better, how many seeds show it, and where rows differ."""
+"""`harness verdict`, `power`, `gate` and `examples`: which row is better, how sure that is, and where rows differ."""
 
 from __future__ import annotations
 
@@ -22,12 +22,8 @@ def register(commands: Commands) -> None:
     """Add `harness verdict`, `power` and `examples`. Imports nothing slow."""
     comparison, target, rows = (argparse.ArgumentParser(add_help=False) for _ in range(3))
     comparison.add_argument("--comparison", default="", metavar="NAME", help="if the work directory holds several")
-    target.add_argument("--on", default="", metavar="NAME", help="what to compare by: a task, a suite or a block, as "
-                        "STS, MR, transfer (default: as the report does)")  # fmt: skip
+    _add_target(target)
     target.add_argument("--block", default="", metavar="NAME", help="one block of the file, on its own suites")
-    target.add_argument("--scores", default="", metavar="PATH", help="scores that others made, in place of a work "
-                        "directory: a CSV or Parquet file (row, seed, task, example, score), results of mteb, logs of "
-                        "lm-evaluation-harness or Inspect")  # fmt: skip
     rows.add_argument("rows", nargs="*", metavar="A B", help="labels of two rows (default: all rows)")
     rows.add_argument("--base-model", default="", metavar="MODEL", help="if a row has several")
 
@@ -63,6 +59,21 @@ def register(commands: Commands) -> None:
                        "choice of test pairs (default: that of the records, or 0.7)")  # fmt: skip
     power.add_argument("--rows", type=int, metavar="K", help="number of rows compared (default: as recorded, or 2)")
 
+    gate = add_command(
+        commands, "gate", run_gate, WORKDIR, comparison, JSON,
+        help="keep a proposed change or drop it, for scripts that try many",
+        description="Exit code 0: the candidate is better; 1: it is not; 3: undecided, add seeds and ask again. Every "
+        "candidate is a proposal in a history: of all that are ever accepted, at most 5 % are wrong in expectation.",
+        example="harness gate --baseline SimCSE --candidate mine --workdir work/demo",
+    )  # fmt: skip
+    gate.add_argument("--baseline", required=True, metavar="ROW", help="label of the row to be improved on")
+    gate.add_argument("--candidate", required=True, metavar="ROW", help="label of the proposed row")
+    _add_target(gate)
+    gate.add_argument("--most", type=int, default=10, metavar="N", help="seeds at which it is decided at the latest "
+                      "(default: 10)")  # fmt: skip
+    gate.add_argument("--history", default="", metavar="FILE", help="the proposals so far (default: gate.jsonl in the "
+                      "work directory, or beside the scores)")  # fmt: skip
+
     examples = add_command(
         commands, "examples", run_examples, WORKDIR, comparison, rows, JSON,
         help="show the examples on which two rows differ most, or that most rows get wrong",
@@ -75,6 +86,14 @@ def register(commands: Commands) -> None:
                           "(default: all)")  # fmt: skip
     examples.add_argument("--top", type=int, default=10, metavar="N", help="examples per task (default: 10)")
     examples.add_argument("--text", default="", metavar="WORDS", help="only examples that contain these words")
+
+
+def _add_target(options: argparse.ArgumentParser) -> None:
+    options.add_argument("--on", default="", metavar="NAME", help="what to compare by: a task, a suite or a block, as "
+                         "STS, MR, transfer (default: as the report does)")  # fmt: skip
+    options.add_argument("--scores", default="", metavar="PATH", help="scores that others made, in place of a work "
+                         "directory: a CSV or Parquet file (row, seed, task, example, score), results of mteb, logs of "
+                         "lm-evaluation-harness or Inspect")  # fmt: skip
 
 
 def run_verdict(args: argparse.Namespace) -> int:
@@ -93,6 +112,17 @@ def run_power(args: argparse.Namespace) -> int:
     options = (*_SHARED, "difference", "sd", "pairs_sd", "rows")
     found = args.scores or (args.workdir if args.sd is None else None)
     return _show(args, power(found, **{name: getattr(args, name) for name in options}))
+
+
+def run_gate(args: argparse.Namespace) -> int:
+    """Print the decision; its exit code says it to a script."""
+    from reports.decide.gate_answer import gate
+    from reports.stats.online import BETTER, NOT_BETTER
+
+    options = ("baseline", "candidate", "on", "comparison", "most", "history")
+    answer = gate(args.scores or args.workdir, **{name: getattr(args, name) for name in options})
+    _show(args, answer)
+    return {BETTER: 0, NOT_BETTER: 1}.get(answer.data["decision"], 3)
 
 
 def _show(args: argparse.Namespace, answer: Answer) -> int:

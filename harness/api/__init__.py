@@ -23,11 +23,13 @@ from harness.runs.experiment import Experiment
 from harness.runs.tuning import Budget
 from harness.runs.until import Until
 from reports.build import build_report as report
+from reports.decide.gate_answer import gate
 from reports.decide.power_answer import power
 from reports.decide.verdict_answer import verdict
 from studies.study_api import study
 
 __all__ = [
     "Answer", "Budget", "Comparison", "Experiment", "Reporter", "Scores", "Until",
-    "compare", "encode", "evaluate", "load", "load_model", "power", "register", "report", "study", "train", "verdict",
+    "compare", "encode", "evaluate", "gate", "load", "load_model", "power", "register", "report", "study", "train",
+    "verdict",
 ]  # fmt: skip

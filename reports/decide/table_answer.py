@@ -83,6 +83,11 @@ class ScoreTable:
         return cls(rows, some, left_out, [means[labels == row] for row in rows], influences)
 
     @property
+    def title(self) -> str:
+        """What the scores are of."""
+        return f"the mean of {len(self.tasks)} tasks" if len(self.tasks) > 1 else self.tasks[0] or "the score"
+
+    @property
     def seeded(self) -> bool:
         """Whether every row has enough runs to estimate their spread."""
         return min(map(len, self.runs)) >= FEWEST_SEEDS
@@ -189,7 +194,7 @@ def design_of_scores(source: str | Path | pd.DataFrame, on: str = "") -> tuple[s
     i, j = all_pairs(len(table.rows)).T
     by_examples = float(np.median(table.known.examples.between(i, j))) ** 0.5
     count = sum(rows[0].shape[1] for rows in table.influences)
-    return _title(table), len(table.rows), variance**0.5, by_examples, count
+    return table.title, len(table.rows), variance**0.5, by_examples, count
 
 
 def is_score_table(source: object) -> TypeIs[str | Path | pd.DataFrame]:
@@ -205,23 +210,17 @@ def _name(source: object) -> str:
     return str(source) if isinstance(source, str | Path) else "frame"
 
 
-def _title(table: ScoreTable) -> str:
-    if len(table.tasks) > 1:
-        return f"the mean of {len(table.tasks)} tasks"
-    return table.tasks[0] or "the score"
-
-
 def _pair(table: ScoreTable, i: int, j: int, equivalence: float) -> dict[str, Any]:
     estimate = table.differences.get((min(i, j), max(i, j)))
     means = [float(table.runs[place].mean()) for place in (i, j)]
     a, b = table.rows[i], table.rows[j]
-    data: dict[str, Any] = {"a": a, "b": b, "on": _title(table), "mean_a": means[0], "mean_b": means[1],
+    data: dict[str, Any] = {"a": a, "b": b, "on": table.title, "mean_a": means[0], "mean_b": means[1],
                             "seeds_a": len(table.runs[i]), "seeds_b": len(table.runs[j]),
                             "difference": means[0] - means[1]}  # fmt: skip
     numbers = f"{number_text(means[0], 2)} against {number_text(means[1], 2)}"
     if estimate is None:
         text = (
-            f"{a} and {b} cannot be judged on {_title(table)}: {numbers}. Neither several runs of each row nor scores "
+            f"{a} and {b} cannot be judged on {table.title}: {numbers}. Neither several runs of each row nor scores "
             "of single examples are known, and a difference says nothing without its chance."
         )
         return {**data, "verdict": "not judged", "low": None, "high": None, "p": None, "family": "", "text": text}
@@ -236,7 +235,7 @@ def _pair(table: ScoreTable, i: int, j: int, equivalence: float) -> dict[str, An
     signed = [number_text(x, 2, signed=True) for x in (data["difference"], low, high)]
     p = "p < 0.001" if estimate.p < 1e-3 else f"p = {estimate.p:.3f}"
     text = (
-        f"{start} on {_title(table)}: {numbers}, {signed[0]} points [{signed[1]}, {signed[2]}] ({data['seeds_a']} and "
+        f"{start} on {table.title}: {numbers}, {signed[0]} points [{signed[1]}, {signed[2]}] ({data['seeds_a']} and "
         f"{data['seeds_b']} runs); {p}, corrected for {table.family}."
     )
     text += f" Note: {table.limits}." if table.limits else ""
@@ -244,7 +243,7 @@ def _pair(table: ScoreTable, i: int, j: int, equivalence: float) -> dict[str, An
 
 
 def _overview(table: ScoreTable, pairs: list[dict[str, Any]]) -> list[str]:
-    lines = [f"{_title(table)}, in points"]
+    lines = [f"{table.title}, in points"]
     wide, left_out = max(map(len, table.rows)), join_some(table.left_out, 4)
     for row, runs in zip(table.rows, table.runs, strict=True):
         spread = f" ± {runs.std(ddof=1):.2f} over {len(runs)} runs" if len(runs) > 1 else ""

@@ -35,6 +35,11 @@ class Estimate(Interval):
 
     p: float
 
+    @property
+    def reversed(self) -> Estimate:
+        """Of the difference the other way round."""
+        return Estimate(-self.value, -self.high, -self.low, self.p)
+
 
 def predict(value: float, sides: Sequence[Sequence[float]], *, runs: float = 1) -> Interval:
     """Where the mean of `runs` more runs, or the difference of two such means, is expected at 95 %.

@@ -53,8 +53,7 @@ class Difference:
     @property
     def reversed(self) -> Difference:
         """The other row against this one."""
-        e = self.estimate
-        return replace(self, estimate=Estimate(-e.value, -e.high, -e.low, e.p), seeds=self.seeds[::-1])
+        return replace(self, estimate=self.estimate.reversed, seeds=self.seeds[::-1])
 
     @property
     def verdict(self) -> str:
