@@ -1,9 +1,10 @@
-"""`harness compare`: run an experiment, track it, print the table and write the report."""
+"""`harness compare` and `plan`: run an experiment, track it, print the table, write the report; or only plan it."""
 
 from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from harness.commands import options
@@ -19,23 +20,33 @@ _OF_UNTIL = {"max_seeds": "most", "max_runs": "runs", "equivalence": "equivalenc
 
 
 def register(commands: options.Commands) -> None:
-    """Add `harness compare` to the command line."""
-    add = options.add_command(
-        commands, "compare", run, *options.RUNS, options.FORMATS,
+    """Add `harness compare` and `plan` to the command line."""
+    choices = argparse.ArgumentParser(add_help=False)
+    _add_choices(choices.add_argument)
+    options.add_command(
+        commands, "compare", run, choices, *options.RUNS, options.FORMATS,
         help="train, evaluate, track and report the methods of an experiment file",
         description="Train every method of an experiment under the same conditions, evaluate, track in MLflow, write a "
         "report. Finished runs are reused: the same command resumes where it stopped. harness status and "
         "DIR/progress.html show the progress; Ctrl-C or harness stop stops it cleanly.",
         example="harness compare demo --workdir work/demo --set seeds='[1, 2]'",
-        several=True,
-    ).add_argument  # fmt: skip
+        several=True, freeze=False,
+    ).add_argument("--dry-run", action="store_true", help="as harness plan: run nothing")  # fmt: skip
+    options.add_command(
+        commands, "plan", run, choices, options.WORKDIR, options.SET, options.EXECUTOR,
+        help="print what a comparison would run, how rows differ and a cost estimate; write it down with --freeze",
+        example="harness plan demo --freeze --workdir work/demo", dry_run=True,
+    ).add_argument("--freeze", action="store_true", help="write the plan with its date and hash to DIR/plans, before "
+                   "any result: the report says whether the comparison was run as planned")  # fmt: skip
+
+
+def _add_choices(add: Callable[..., object]) -> None:
     add("experiment", help="a TOML file or a preset (see: harness list presets)")
     add("--only", action="append", default=[], metavar="NAME", help="run only this block of the file, or the rows that "
         "match this pattern, as 'SCD*'; may be repeated")  # fmt: skip
     add("--rehearse", action="store_true", help="try the file: every row with the embedded model, little text and few "
         "training steps (see [rehearsal])")  # fmt: skip
-    add("--dry-run", action="store_true", help="print the runs, how rows differ and a cost estimate; run nothing")
-    add("--measure", action="store_true", help="with --dry-run: time two training steps of each row")
+    add("--measure", action="store_true", help="of a plan: time two training steps of each row")
     add("--tune", type=int, metavar="TRIALS", help="search every row's declared ranges with this many trials on the "
         "dev set, and add the best configuration as a row")  # fmt: skip
     add("--tune-steps", type=int, metavar="N", help="with --tune: training steps of a trial (default: max_steps)")
@@ -59,7 +70,8 @@ def run(args: argparse.Namespace) -> int:
     for wrong, message in (
         (until and not args.until, "--max-seeds, --max-runs, --equivalence: require --until decided"),
         (args.tune_steps is not None and args.tune is None, "--tune-steps: requires --tune"),
-        (args.measure and not args.dry_run, "--measure: requires --dry-run"),
+        (args.measure and not args.dry_run, "--measure: is an option of harness plan"),
+        (args.freeze and args.rehearse, "--freeze: a rehearsal decides nothing; leave one of them out"),
     ):
         if wrong:
             raise InputError(message)
@@ -74,7 +86,11 @@ def run(args: argparse.Namespace) -> int:
     if args.dry_run:
         from harness.commands import dry_run
 
-        return 0 if follower() else dry_run.show(args.experiment, args.workdir, measure=args.measure, **choices)
+        return (
+            0
+            if follower()
+            else dry_run.show(args.experiment, args.workdir, measure=args.measure, freeze=args.freeze, **choices)
+        )
     result = api.compare(
         args.experiment,
         workdir=args.workdir,

@@ -1,4 +1,4 @@
-"""`harness compare --dry-run`: what a comparison would run, how its rows differ, and about how long it would take."""
+"""`harness plan`: what a comparison would run, how its rows differ, and about how long it would take."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from harness.files.printable import join_some, one_line, tell
 from harness.runs.progress import describe_duration
 
 if TYPE_CHECKING:
+    from harness.api.experiments import Planned
     from harness.results.record import Record
     from harness.runs.experiment import Experiment
     from harness.runs.plan import Job, Plan
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
 _SCORING = 5.0  # seconds to score a run, where nothing is known
 
 
-def show(experiment: str, workdir: str, *, measure: bool = False, **options: Any) -> int:
-    """Print the plan; with `measure`, two training steps of each row are timed for the estimate."""
+def show(experiment: str, workdir: str, *, measure: bool = False, freeze: bool = False, **options: Any) -> int:
+    """Print the plan; `measure`: two training steps of each row are timed for the estimate; `freeze`: write it."""
     from harness.api.experiments import more_seeds_of, notices, plan_comparison
     from harness.results.store import checked_workdir
     from harness.runs.against import find_other_rows
@@ -45,7 +46,23 @@ def show(experiment: str, workdir: str, *, measure: bool = False, **options: Any
         lines += find_other_rows(plan, planned.others, None).summary()
     for line in [*lines, *notices(plan)]:
         tell(line)
+    if freeze:
+        _freeze(planned, plan, folder)
     return 0
+
+
+def _freeze(planned: Planned, plan: Plan, folder: Path) -> None:
+    """Write the plan, and print its hash: what is published before the results."""
+    from harness.runs.frozen_plan import freeze_plan
+
+    e, until = planned.experiment, planned.until
+    analysis = {
+        "baseline": e.baseline, "contrasts": [one.model_dump() for one in e.contrasts],
+        "most_seeds": until.most if until else len(e.seeds), "equivalence": until.equivalence if until else 0.5,
+    }  # fmt: skip
+    jobs = [job for job in plan.jobs if not plan.row_of(job).added]
+    file, digest = freeze_plan(folder, e.name, jobs, plan.keys_of(plan.block_tasks), analysis)
+    tell(f"plan {digest} written to {file}: publish the hash before the first result")
 
 
 def _show_searches(experiment: Experiment, budget: Budget, folder: Path) -> None:

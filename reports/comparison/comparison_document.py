@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
+from harness.runs.frozen_plan import deviations
 from reports.comparison.budget_facts import budget_facts
 from reports.comparison.headline import headline
 from reports.document.blocks import Block, Document, Figure, Section, Text, slug
@@ -72,6 +73,7 @@ def built_in() -> list[TableBuilder]:
         TableBuilder("mteb", mteb_tables, 100, ("mteb",)),
         TableBuilder("mteb", partial(suite_tables, suites=RETRIEVAL), 200, RETRIEVAL),
         TableBuilder("differences", lambda c, _: difference_table(c), 900),
+        TableBuilder("base", lambda c, _: _as_planned(c), 10),
         TableBuilder("base", against_base, 100),
         TableBuilder("base", forest, 200),
         TableBuilder("base", planned_tables, 50),
@@ -139,6 +141,20 @@ def _part(part: Comparison, builders: list[TableBuilder]) -> Section:
     return Section(f"part-{slug(part.name)}", part.title, [*said, *blocks], "The rows of this part of the file.")
 
 
+def _plan(comparison: Comparison) -> tuple[str, str, list[str]] | None:
+    records = [*comparison.records, *comparison.held, *comparison.set_aside]
+    return deviations(comparison.workdir, comparison.name, records)
+
+
+def _as_planned(comparison: Comparison) -> list[Block | None]:
+    """Whether the comparison is what its plan said."""
+    if (plan := _plan(comparison)) is None:
+        return []
+    date, digest, found = plan
+    said = f"The plan {digest} of {date[:10]} was written before the results. "
+    return [Text((f"{said}Deviations from it: {'; '.join(found)}." if found else f"{said}Everything is as planned.",))]
+
+
 def _spaces(comparison: Comparison, significance: Significance) -> list[Figure | None]:
     """What is drawn of the space: a scatter and the cosines for each data set, then the spectra of all."""
     from reports.figures.alignment_scatter import scatter
@@ -183,5 +199,9 @@ def _facts(comparison: Comparison) -> list[tuple[str, str]]:
         (str(len(tasks)), "task" if len(tasks) == 1 else "tasks"),
         *budget_facts(comparison),
     ]
+    if (plan := _plan(comparison)) is not None:
+        date, _, found = plan
+        deviating = f"deviation{'s' if len(found) > 1 else ''} from the plan of {date[:10]}"
+        facts.append((str(len(found)), deviating) if found else ("as planned", f"on {date[:10]}"))
     last = max((r.finished for r in comparison.records), default="")
     return facts + ([(last[:10], "last run")] if last else [])
