@@ -12,20 +12,23 @@ from harness.errors import InputError
 from harness.results.store import comparison_files
 from reports.comparison.terminal_summary import summary_table as summary_table  # `harness compare` prints it
 from reports.document.blocks import Document, marked, slug
-from reports.read.comparison_runs import comparisons, read_comparison
+from reports.read.comparison_runs import Comparison, comparisons, read_comparison
 from reports.write.bibliography import bibliography
+from reports.write.exports import every_eval_ever
 from reports.write.report_folder import FORMATS, check_formats, write
 
 
 @dataclass(frozen=True)
 class Report:
-    """A report before it is written: the document, further keys of data.json, files by their path, and its methods."""
+    """A report before it is written: the document, further keys of data.json, files by their path, its methods, and the
+    comparison that it is of."""
 
     document: Document
     data: Mapping[str, Any]
     files: Mapping[str, str] = field(default_factory=dict)
     methods: frozenset[str] = frozenset()
     rehearsal: bool = False
+    comparison: Comparison | None = None
 
 
 def build_report(
@@ -46,8 +49,9 @@ def build_report(
         name: a paper, a definition file (.toml), a comparison or a study.
         workdir: the work directory whose runs are read.
         formats: any of "html" (`index.html`), "md" (`report.md`), "latex" (`report.tex`, `tables/*.tex`,
-            `references.bib`), "csv" (`tables/*.csv`) and "pdf" (`report.pdf`). `data.json` is always written; the
-            figures, as SVG and PNG, with all but "csv" (as PDF with LaTeX).
+            `references.bib`), "csv" (`tables/*.csv`), "pdf" (`report.pdf`), "ro-crate" (`ro-crate-metadata.json`, of
+            all the files) and, of a comparison, "every-eval-ever" (`data/`, a record for each run). `data.json` is
+            always written; figures with the first three and "pdf".
         out: the folder to write to; `WORKDIR/reports/NAME` when left out.
         without_overlap: of a comparison: without the examples of which a text occurs in the training text of a row;
             to `WORKDIR/reports/NAME-without-overlap`.
@@ -106,7 +110,7 @@ def describe(name: str, workdir: Path, *, without_overlap: bool = False, with_te
     data, files = {"comparison": comparison.name}, {"tables/all-scores.csv": all_scores(comparison)}
     rehearsal = any(row.rehearsal for row in comparison.rows)
     methods = frozenset(record.method for record in comparison.records)
-    return Report(comparison_document.describe(comparison), data, files, methods, rehearsal)
+    return Report(comparison_document.describe(comparison), data, files, methods, rehearsal, comparison)
 
 
 def _check_name(name: str, workdir: Path) -> None:
@@ -136,6 +140,10 @@ def _write(report: Report, folder: Path, formats: Sequence[str]) -> dict[str, Pa
     if report.rehearsal:
         document, data["rehearsal"] = marked(document), True
     files = {path: text for path, text in report.files.items() if "csv" in formats or not path.startswith("tables/")}
+    if "every-eval-ever" in formats:
+        if report.comparison is None:
+            raise InputError("--format every-eval-ever: goes with a comparison")
+        files |= every_eval_ever(report.comparison)
     if "latex" in formats and report.methods:
         files["references.bib"] = bibliography(report.methods)
     return write(document, folder, formats, extra=files, data=data)

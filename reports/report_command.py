@@ -7,7 +7,7 @@ from pathlib import Path
 
 from harness.commands.options import FORMATS, WORKDIR, Commands, add_command, add_group
 from harness.errors import InputError
-from harness.files.printable import tell
+from harness.files.printable import tell, tell_lines
 
 
 def register(commands: Commands) -> None:
@@ -32,6 +32,11 @@ def register(commands: Commands) -> None:
     build.add_argument("--with-texts", action="store_true", help="of a comparison: show texts of all data sets; their "
                        "licences may forbid passing the report on")  # fmt: skip
     add_command(
+        actions, "checklist", run_checklist, WORKDIR,
+        help="answer the reproducibility questions of NeurIPS and ACL from records, as Markdown",
+        example=example.format("checklist demo"),
+    ).add_argument("name", metavar="NAME", help="a comparison")  # fmt: skip
+    add_command(
         actions, "list", run_list, WORKDIR,
         help="list the papers' reports, and what a work directory holds",
         example=example.format("list"),
@@ -49,6 +54,14 @@ def run_build(args: argparse.Namespace) -> int:
     formats = args.format or report_folder.FORMATS
     for kind, path in build_report(args.name, args.workdir, out=args.out, formats=formats, **ways).items():
         tell(f"{kind:6} {path}")
+    return 0
+
+
+def run_checklist(args: argparse.Namespace) -> int:
+    """Print the checklist."""
+    from reports.comparison.checklist import checklist
+
+    tell_lines(checklist(args.name, args.workdir))
     return 0
 
 

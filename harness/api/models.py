@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from harness.errors import InputError
 from harness.evaluation.model_scores import Scores
+from harness.files.hashing import content_id
 from harness.machine.progress import Reporter
 from harness.method import Method
 from harness.results.store import comparison_files
@@ -58,7 +59,8 @@ def evaluate(
             configuration has. Without it a method's own, or the one prompt that the configuration names as its default,
             if any.
         mteb_results: a folder that gets the scores of mteb's tasks in mteb's own layout, under `model_name` (ORG/NAME;
-            the hub id, when left out) and `revision` (of the hub's model the commit, else a hash of its content).
+            the hub id, when left out) and `revision` (of the hub's model the commit, else a hash of its content). What
+            was set here (pooling, length, prompts) makes an experiment of its own there.
 
     Raises:
         InputError: no such model, suite or task, or a setting that the model cannot have.
@@ -93,7 +95,12 @@ def evaluate(
         from harness.tasks.mteb.adapter import write_results
 
         kept = [text for file, text in result.artifacts.items() if file.startswith("mteb/")]
-        write_results(Path(mteb_results), *public, kept)
+        chosen = {"pooling": pooling, "max_length": max_length, "prompts": content_id(before, 8) if prompts else None}
+        write_results(
+            Path(mteb_results), *public, kept,
+            experiment_kwargs={key: value for key, value in chosen.items() if value is not None} or None,
+            loader_kwargs={"batch_size": batch_size, "device": where, "pooling": opened.pooling, "prompts": before},
+        )  # fmt: skip
     return Scores(name, opened.pooling, where, result, "; ".join(filter(None, (opened.remark, remark))))
 
 

@@ -79,8 +79,8 @@ SET.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", dest
                  "of the file, as seeds='[1, 2]' or executor.address=auto; may be repeated")  # fmt: skip
 
 FORMATS = _shared()
-FORMATS.add_argument("--format", action="append", type=one_name, metavar="NAME", help="html, md, latex, csv or pdf; "
-                     "may be repeated (default: the first four)")  # fmt: skip
+FORMATS.add_argument("--format", action="append", type=one_name, metavar="NAME", help="html, md, latex, csv, pdf, "
+                     "ro-crate or every-eval-ever; may be repeated (default: the first four)")  # fmt: skip
 
 EXECUTOR = _shared()
 EXECUTOR.add_argument("--executor", metavar="NAME", help="where runs are executed: serial (this process), processes, "

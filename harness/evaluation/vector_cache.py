@@ -23,7 +23,7 @@ import numpy as np
 
 from harness.files.atomic import write_atomic
 from harness.files.hashing import content_id, sha256_of
-from harness.results.card_files import CARD_FILES
+from harness.results.card_files import is_card
 from harness.tasks.base import Array
 
 log = logging.getLogger(__name__)
@@ -44,7 +44,7 @@ def text_key(text: str) -> bytes:
 def folder_hash(folder: Path) -> str:
     """Content hash of a saved model: all its files but its card."""
     digest = hashlib.sha256()
-    for file in sorted(f for f in folder.rglob("*") if f.is_file() and f.name not in CARD_FILES):
+    for file in sorted(f for f in folder.rglob("*") if f.is_file() and not is_card(f)):
         digest.update(f"{file.relative_to(folder)}\n{file.stat().st_size}\n".encode())
         digest.update(bytes.fromhex(sha256_of(file)))
     return digest.hexdigest()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.files.atomic import write_atomic
 from harness.files.printable import markdown_text, one_line
-from harness.results.card_files import SCORES_FILE, TAGS
+from harness.results.card_files import RESULTS_FOLDER, SCORES_FILE, TAGS
 from harness.results.record import Record, Score
 from harness.seeds import seed_text
 
@@ -46,6 +46,26 @@ def write_card(model: Path, record: Record) -> None:
     body = body[:at] + ours + "\n" + body[at:] if at else f"{body.rstrip()}\n\n{ours}"
     write_atomic(file, f"---\n{front_matter(record)}\n---\n{body}")
     write_atomic(model / SCORES_FILE, scores_text(record))
+    for task, text in community_results(record).items():
+        write_atomic(model / RESULTS_FOLDER / f"{task}.yaml", text)
+
+
+def community_results(record: Record) -> dict[str, str]:
+    """Task -> YAML of the hub's community evaluations (`.eval_results/`), of tasks whose data is one set of the hub."""
+    import yaml
+    from huggingface_hub import EvalResultEntry, eval_result_entries_to_yaml
+
+    found: dict[str, str] = {}
+    for score in _main_scores(record):
+        data = (record.protocols.get(score.protocol) or {}).get("data")
+        if score.source == "mteb" and isinstance(data, dict) and len(data) == 1 and math.isfinite(score.value):
+            ((name, revision),) = data.items()
+            notes = f"{score.metric}; one run, seed {seed_text(record.random_seed)}; {SCORES_FILE} says how"
+            value, date = round(100 * score.value, 2), record.finished[:10]
+            entry = EvalResultEntry(name, score.task, value, revision, date=date, notes=notes)
+            text = yaml.safe_dump(eval_result_entries_to_yaml([entry]), sort_keys=False)
+            found.setdefault(re.sub(r"[^\w.-]", "-", score.task), text)
+    return found
 
 
 def front_matter(record: Record) -> str:

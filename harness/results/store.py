@@ -32,7 +32,7 @@ from harness.files.config_faults import first_fault
 from harness.files.locks import LOCK_FILE, try_run_lock
 from harness.files.names import name_fault
 from harness.files.reading import read_json, read_text
-from harness.results.card_files import CARD_FILES
+from harness.results.card_files import is_card
 from harness.results.record import SCHEMA, Record
 
 if TYPE_CHECKING:
@@ -206,7 +206,7 @@ class RunFolder:
 
     def weight_hashes(self) -> dict[str, str]:
         """Name -> sha256 of every file of the saved model but its card, which people may edit."""
-        files = sorted(f for f in self.model.rglob("*") if f.is_file() and f.name not in CARD_FILES)
+        files = sorted(f for f in self.model.rglob("*") if f.is_file() and not is_card(f))
         return {f.relative_to(self.path).as_posix(): _sha256(f) for f in files}
 
     def result_hashes(self) -> dict[str, str]:

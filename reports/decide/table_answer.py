@@ -17,6 +17,7 @@ from reports.document.table import number_text
 from reports.read.score_tables import holds_results, read_scores
 from reports.stats.clusters import Chance, chance
 from reports.stats.estimate import Estimate, Floats
+from reports.stats.influence import influence, of_mean
 from reports.stats.simultaneous import ALPHA, EXPLORED, FEWEST_SEEDS, Rows, all_pairs, judge, may_be_best, moderate
 
 if TYPE_CHECKING:
@@ -57,9 +58,8 @@ class ScoreTable:
         if not some:
             raise InputError(f"{where}: no task has scores of all {every} rows; name one with --on")
         frame = frame[frame["task"].isin(some)]
-        scale = 100.0 if frame["score"].abs().max() <= 1 else 1.0
         by_run = frame.pivot_table(index=["row", "seed"], columns=["task", "example"], values="score", sort=False)
-        values = scale * by_run.to_numpy()
+        values = by_run.to_numpy()
         lacking = np.isnan(values)
         for place in np.flatnonzero(lacking.any(axis=1)):
             (row, seed), (task, example) = list(by_run.index)[place], list(by_run.columns)[lacking[place].argmax()]
@@ -67,18 +67,22 @@ class ScoreTable:
             what = ", ".join(f"{kind} {name}" for kind, name in (("task", task), ("example", example)) if name)
             raise InputError(f"{where}: {who}: no score of {what}")
         of_column = by_run.columns.get_level_values("task").to_numpy()
-        by_task = {task: values[:, of_column == task] for task in some}
-        means = np.mean([scores.mean(axis=1) for scores in by_task.values()], axis=0)
+        plain = frame["target"].isna()
+        scale = 100.0 if frame["score"][plain].abs().max() <= 1 else 1.0
+        gold = frame.groupby(["task", "example"], sort=False)[["target", "metric"]].first().reindex(by_run.columns)
+        by_task = {}
+        for task in some:
+            here = of_column == task
+            metric, target = gold["metric"][here].iloc[0], gold["target"][here].to_numpy()
+            by_task[task] = [_moved(scores, target, metric, scale) for scores in values[:, here]]
+        means = np.mean([[value for value, _ in runs] for runs in by_task.values()], axis=0)
         labels = by_run.index.get_level_values("row").to_numpy()
         rows = sorted(dict.fromkeys(labels), key=lambda row: -means[labels == row].mean())
         if len(rows) < 2:
             raise InputError(f'{where}: one row ("{rows[0]}"); expected two or more')
-        whole = [task for task, scores in by_task.items() if scores.shape[1] == 1]
-        influences = []
-        for scores in () if whole else by_task.values():
-            n = scores.shape[1]
-            moved = (scores - scores.mean(axis=1, keepdims=True)) / np.sqrt(n * (n - 1)) / len(some)
-            influences.append([moved[labels == row] for row in rows])
+        moved = {task: np.stack([moved for _, moved in runs]) / len(some) for task, runs in by_task.items()}
+        whole = any(of_task.shape[1] == 1 for of_task in moved.values())
+        influences = [[of_task[labels == row] for row in rows] for of_task in moved.values() if not whole]
         left_out = [] if on else [task for task in tasks if task not in some]
         return cls(rows, some, left_out, [means[labels == row] for row in rows], influences)
 
@@ -204,6 +208,18 @@ def is_score_table(source: object) -> TypeIs[str | Path | pd.DataFrame]:
         is_workdir = any((path / name).is_dir() for name in ("runs", "comparisons"))
         return path.is_file() or (path.is_dir() and not is_workdir and holds_results(path))
     return hasattr(source, "columns")
+
+
+def _moved(scores: Floats, target: Floats, metric: str, scale: float) -> tuple[float, Floats]:
+    """The score of a run on a task in points, and what each example does to it: of a mean or, with gold values, of a
+    correlation. n / (n - 1) makes the variance of a mean the usual one."""
+    n = len(scores)
+    if np.isnan(target).any():
+        value, moved = of_mean(scale * scores)
+    else:
+        value, moved = influence(metric or "spearman", target, scores)
+        value, moved = 100 * value, 100 * moved
+    return value, moved * np.sqrt(n / max(n - 1, 1))
 
 
 def _name(source: object) -> str:

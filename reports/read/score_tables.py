@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import zipfile
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +27,10 @@ COLUMNS = {
     "task": "without it all scores are of one task",
     "example": "an id, the same for all rows; without it a score is that of the whole task",
     "score": "needed: a number; of an example 1 for right and 0 for wrong, or any other score of it",
+    "target": "the gold value of the example, such as of a pair of sentences: the task's score is then a correlation",
+    "metric": "of score and target: spearman (without it), pearson, f1 or ap",
 }
+METRICS = ("", "spearman", "pearson", "f1", "ap")
 _CORRECT = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}  # grades of Inspect's scorers
 Line = dict[str, Any]
 
@@ -54,6 +58,8 @@ def read_scores(source: str | Path | pd.DataFrame) -> pd.DataFrame:
         return _checked(frame, str(path))
     files = [path] if path.is_file() else sorted(file for file in path.rglob("*") if file.is_file())
     lines = [line for file in files if (reader := _reader_of(file)) for line in reader(file)]
+    known = {(line["row"], line["task"]) for line in lines if "example" in line}
+    lines = [line for line in lines if "example" in line or (line["row"], line["task"]) not in known]
     if not lines:
         raise InputError(
             f"{path}: no scores found; expected a CSV or Parquet file with the columns {', '.join(COLUMNS)}, a folder "
@@ -79,12 +85,19 @@ def _checked(frame: pd.DataFrame, where: str) -> pd.DataFrame:
         if column not in frame.columns:
             raise InputError(f'{where}: no column "{column}"; expected {", ".join(COLUMNS)} (row and score are needed)')
     found = pd.DataFrame({c: frame[c] if c in frame.columns else "" for c in COLUMNS}).reset_index(drop=True)
-    found["score"] = pd.to_numeric(found["score"], errors="coerce")
-    for name in ("row", "seed", "task", "example"):
+    for name in ("row", "seed", "task", "example", "metric"):
         found[name] = found[name].fillna("").astype(str)
-    for bad in np.flatnonzero(~np.isfinite(found["score"])):
-        given = frame["score"].iloc[bad]
-        raise InputError(f'{where}, line {bad + 2}: column "score": expected a number, not {given!r}')
+    for name in ("score", "target"):
+        given = found[name]
+        found[name] = pd.to_numeric(given, errors="coerce")
+        empty = given.isna() | (given == "") if name == "target" else np.zeros(len(found), bool)
+        for bad in np.flatnonzero(~np.isfinite(found[name]) & ~empty):
+            raise InputError(f'{where}, line {bad + 2}: column "{name}": expected a number, not {given.iloc[bad]!r}')
+    for bad in np.flatnonzero(~found["metric"].isin(METRICS)):
+        raise InputError(
+            f'{where}, line {bad + 2}: column "metric": expected {", ".join(METRICS[1:])}, not '
+            f"{found['metric'].iloc[bad]!r}"
+        )
     for bad in np.flatnonzero(found["row"] == ""):
         raise InputError(f'{where}, line {bad + 2}: column "row": expected a name')
     for bad in np.flatnonzero(found.duplicated(["row", "seed", "task", "example"])):
@@ -99,6 +112,8 @@ def _reader_of(file: Path) -> Callable[[Path], Iterator[Line]] | None:
         return _read_lm_eval
     if file.suffix == ".eval":
         return _read_inspect
+    if file.name.endswith("_predictions.json"):
+        return _read_predictions
     if file.suffix == ".json" and file.name != "model_meta.json":
         return _read_json_results
     return None
@@ -111,11 +126,47 @@ def _read_json_results(file: Path) -> Iterator[Line]:
         yield from _inspect_lines(file, tree["eval"], tree["samples"] or [])
     elif isinstance(tree.get("scores"), dict) and "task_name" in tree:
         row = file.parent.parent.name.replace("__", "/")  # .../ORG__MODEL/REVISION/TASK.json
-        values = [entry["main_score"] for split in ("test", "dev", "validation") if split in tree["scores"]
-                  for entry in tree["scores"][split] if "main_score" in entry][:1]  # fmt: skip
+        if file.parent.parent.name == "experiments":  # .../ORG__MODEL/REVISION/experiments/SETTINGS/TASK.json
+            row = f"{file.parents[3].name.replace('__', '/')} ({file.parent.name})"
+        parts: list[Line] = next(
+            (tree["scores"][s] for s in ("test", "dev", "validation") if tree["scores"].get(s)), []
+        )
+        values = [float(part["main_score"]) for part in parts if "main_score" in part]
         if not values:
             raise InputError(f'{file}: key "scores": no "main_score" of a test split')
-        yield {"row": row, "task": tree["task_name"], "score": values[0]}
+        yield {"row": row, "task": tree["task_name"], "score": sum(values) / len(values)}
+
+
+def _read_predictions(file: Path) -> Iterator[Line]:
+    """Predictions of mteb (`prediction_folder`), scored by the data of their task, which is read from the hub."""
+    from harness.tasks.mteb.examples import PAIR, read_examples
+
+    name = file.name.removesuffix("_predictions.json")
+    try:
+        row = read_json(file)["mteb_model_meta"]["model_name"]
+        task = _task(name)
+        examples = read_examples(task, file.parent)
+    except (KeyError, TypeError) as error:
+        raise InputError(f"{file}: not predictions of a task that mteb knows ({first_line(error)})") from None
+    except (OSError, ValueError) as error:
+        raise InputError(f"{file}: the data of {name} is needed to score predictions ({first_line(error)})") from None
+    if examples is None:
+        return
+    main = PAIR if PAIR in set(examples["metric"]) else task.metadata.main_score
+    metric = "spearman" if main == PAIR else "ap" if main.endswith("_ap") else ""
+    for one in examples[examples["metric"] == main].to_dict("records"):
+        yield {"row": row, "task": f"{name} {one['subset']}".strip(), "example": f"{one['split']} {one['example']}",
+               "score": float(one["outcome"]), "target": float(one["target"]), "metric": metric}  # fmt: skip
+
+
+@cache
+def _task(name: str) -> Any:
+    """A task of mteb with its data."""
+    import mteb
+
+    task = mteb.get_task(name)
+    task.load_data()
+    return task
 
 
 def _read_lm_eval(file: Path) -> Iterator[Line]:

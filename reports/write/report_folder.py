@@ -12,16 +12,17 @@ from harness.errors import InputError, RunError
 from reports.document.blocks import Document, slug
 from reports.write import latex
 from reports.write import markdown as render
+from reports.write.exports import ro_crate
 from reports.write.html import page
 from reports.write.pdf import pdf
 
 FORMATS = ("html", "md", "latex", "csv")  # those that are written unless others are asked for
 _PLACES = {
     "html": "index.html", "md": "report.md", "latex": "report.tex", "csv": "tables", "pdf": "report.pdf",
-    "json": "data.json",
+    "json": "data.json", "ro-crate": "ro-crate-metadata.json", "every-eval-ever": "data",
 }  # fmt: skip
-ALL_FORMATS = (*FORMATS, "pdf")
-_OWNED = ("tables", "figures", "experiments")  # folders of a report in which a build removes what it no longer writes
+ALL_FORMATS = (*FORMATS, "pdf", "ro-crate", "every-eval-ever")
+_OWNED = ("tables", "figures", "data")  # folders of a report in which a build removes what it no longer writes
 
 
 def check_formats(formats: Sequence[str]) -> None:
@@ -81,6 +82,9 @@ def write(
         files["report.tex"] = tex
     if "html" in formats:
         files["index.html"] = page(document, data)
+    if "ro-crate" in formats:
+        pages = ["report.pdf"] if "pdf" in formats else []
+        files["ro-crate-metadata.json"] = ro_crate(document, [*files, *pages, "data.json"])
     # Last of the text, since it lists what is there: the next build removes what it no longer writes, and nothing else.
     listed = data | {"files": sorted(files)}
     try:
@@ -115,5 +119,5 @@ def _remove_stale(folder: Path, wanted: set[str]) -> None:
         return
     for name in names - wanted:
         parts = Path(name).parts
-        if len(parts) == 2 and parts[0] in _OWNED and parts[1] != "..":
+        if len(parts) > 1 and parts[0] in _OWNED and ".." not in parts:
             (folder / name).unlink(missing_ok=True)

@@ -15,6 +15,7 @@ from harness.encoder import Encoder
 from harness.encoder.foreign import own_prompts
 from harness.errors import InputError
 from harness.tasks.prompts import Prompts
+from reports.read.score_tables import read_scores
 
 MODEL = "embedded:mini-bert"
 
@@ -82,6 +83,22 @@ def test_mteb_s_own_loader_reads_the_results(tmp_path: Path) -> None:
     assert found.keys() == ours.keys()
     for task, value in ours.items():
         assert found[task].get_score() == pytest.approx(value, abs=1e-5)
+
+
+def test_settings_make_an_experiment_of_mteb_and_are_written_down(tmp_path: Path) -> None:
+    name = {"mteb_results": tmp_path, "model_name": "org/mini", "revision": "0123abc"}
+    for pooling in (None, "cls"):
+        evaluate(MODEL, "Embedded-Clustering", pooling=pooling, cached=False, batch_size=16, **name)  # type: ignore[arg-type]
+    cache = mteb.ResultCache(tmp_path)
+    (usual,) = cache.load_results(include_remote=False, load_experiments="no_experiments").model_results
+    both = cache.load_results(include_remote=False, load_experiments="match_name").model_results
+    assert len(both) == 2
+    meta = json.loads((tmp_path / "results/org__mini/0123abc/experiments/pooling_cls/model_meta.json").read_text())
+    assert meta["experiment_kwargs"] == {"pooling": "cls"}
+    assert {"batch_size": 16, "pooling": "cls"}.items() <= meta["loader_kwargs"].items()
+    scores = read_scores(tmp_path)
+    assert sorted(scores["row"]) == ["org/mini", "org/mini (pooling_cls)"]
+    assert usual.task_results[0].get_score() == pytest.approx(scores["score"][scores["row"] == "org/mini"].item())
 
 
 def test_a_row_is_scored_with_its_prompts_and_marked(prompted: Path, tmp_path: Path) -> None:

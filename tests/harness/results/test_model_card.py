@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from huggingface_hub import ModelCard
+import yaml
+from huggingface_hub import ModelCard, parse_eval_result_entries
 
 from harness.results.model_card import write_card
 from harness.results.record import Missing, Record, Score
@@ -166,3 +167,17 @@ def test_front_matter_is_what_the_hub_takes(tmp_path: Path, base: str, license: 
         assert result.task_type in TASKS
         assert isinstance(result.metric_value, float)
         assert result.dataset_type == result.dataset_type.lower()
+
+
+def test_scores_on_data_of_the_hub_are_community_results(tmp_path: Path) -> None:
+    of_hub = {"pSTSBenchmark": {"data": {"mteb/stsbenchmark-sts": "b0fd"}}}
+    both = [score("STSBenchmark", 0.7612, source="mteb"), score("STS12", 0.5)]
+    write_card(tmp_path, record(scores=both, protocols=of_hub, finished="2026-11-24T01:02:03+00:00"))
+    (file,) = (tmp_path / ".eval_results").iterdir()
+    (entry,) = parse_eval_result_entries(yaml.safe_load(file.read_text()))
+    assert (file.name, entry.dataset_id, entry.dataset_revision) == (
+        "STSBenchmark.yaml",
+        "mteb/stsbenchmark-sts",
+        "b0fd",
+    )
+    assert (entry.task_id, entry.value, entry.date) == ("STSBenchmark", 76.12, "2026-11-24")

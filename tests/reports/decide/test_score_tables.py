@@ -7,6 +7,7 @@ import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 
+import mteb
 import numpy as np
 import pandas as pd
 import pytest
@@ -47,9 +48,10 @@ def test_examples_alone_give_about_the_paired_test() -> None:
 
 def test_seeds_and_examples_are_wider_than_either() -> None:
     generator = np.random.default_rng(3)
+    of_row = {"a": 0.02 + generator.normal(0, 0.1, 200), "b": generator.normal(0, 0.1, 200)}  # also of each example
     lines = [
-        (row, seed, n, float(np.clip(0.5 + shift + level + generator.normal(0, 0.2), 0, 1)))
-        for row, shift in (("a", 0.02), ("b", 0.0))
+        (row, seed, n, float(np.clip(0.5 + shifts[n] + level + generator.normal(0, 0.05), 0, 1)))
+        for row, shifts in of_row.items()
         for seed, level in enumerate(generator.normal(0, 0.01, 5))
         for n in range(200)
     ]
@@ -57,9 +59,39 @@ def test_seeds_and_examples_are_wider_than_either() -> None:
     both = harness.verdict(frame, "a", "b").data
     means = frame.groupby(["row", "seed"], as_index=False)["score"].mean()
     seeds = harness.verdict(means, "a", "b").data
-    assert both["high"] - both["low"] > seeds["high"] - seeds["low"]
+    assert both["high"] - both["low"] > 1.05 * (seeds["high"] - seeds["low"])
     assert both["difference"] == pytest.approx(seeds["difference"])
     assert "Note" not in both["text"]
+
+
+def correlated(rows: dict[str, float], count: int = 300) -> pd.DataFrame:
+    """Cosines of pairs with gold scores; the lower the noise of a row, the higher its correlation."""
+    generator = np.random.default_rng(4)
+    gold = generator.uniform(0, 5, count)
+    lines = [
+        (row, n, gold[n] + x, gold[n]) for row, sd in rows.items() for n, x in enumerate(generator.normal(0, sd, count))
+    ]
+    return pd.DataFrame(lines, columns=["row", "example", "score", "target"])
+
+
+def test_scores_with_gold_values_are_a_rank_correlation() -> None:
+    frame = correlated({"a": 1.0, "b": 2.0})
+    found = harness.verdict(frame, "a", "b").data
+    ranks = {row: stats.spearmanr(part["score"], part["target"]).statistic for row, part in frame.groupby("row")}
+    assert [found["mean_a"], found["mean_b"]] == pytest.approx([100 * ranks["a"], 100 * ranks["b"]])
+    assert found["verdict"] == "better"
+
+
+def test_interval_of_a_correlation_is_that_of_a_bootstrap() -> None:
+    frame = correlated({"a": 1.0, "b": 1.1})
+    found = harness.verdict(frame, "a", "b").data
+    sides = {row: part.reset_index(drop=True) for row, part in frame.groupby("row")}
+    generator, drawn = np.random.default_rng(5), []
+    for _ in range(500):
+        some = generator.integers(0, 300, 300)
+        of = {row: stats.spearmanr(side["score"][some], side["target"][some]).statistic for row, side in sides.items()}
+        drawn.append(100 * (of["a"] - of["b"]))
+    assert (found["high"] - found["low"]) / 2 == pytest.approx(1.96 * float(np.std(drawn)), rel=0.15)
 
 
 def test_one_run_without_examples_is_not_judged() -> None:
@@ -148,3 +180,27 @@ def test_a_folder_without_runs_or_results_is_a_work_directory_without_runs(tmp_p
 def test_a_folder_without_scores_says_what_is_expected(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no scores found; expected a CSV"):
         read_scores(tmp_path)
+
+
+@pytest.mark.hub
+def test_predictions_of_mteb_are_scored_as_mteb_scores_them(tmp_path: Path) -> None:
+    from mteb.models import SentenceTransformerEncoderWrapper
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.models import Pooling, Transformer
+
+    from harness.sources import resolve_model
+
+    found = {}
+    for pooling in ("mean", "cls"):
+        part = Transformer(str(resolve_model("embedded:mini-bert")), max_seq_length=64)
+        model = SentenceTransformerEncoderWrapper(SentenceTransformer(modules=[part, Pooling(256, pooling)]))
+        model.mteb_model_meta = model.mteb_model_meta.model_copy(update={"name": f"org/{pooling}", "revision": "1"})
+        scored = mteb.evaluate(
+            model, mteb.get_tasks(tasks=["STSBenchmark"]), cache=None, prediction_folder=tmp_path / pooling,
+            show_progress_bar=False,
+        )  # fmt: skip
+        found[f"org/{pooling}"] = 100 * scored.task_results[0].get_score()
+    answer = harness.verdict(tmp_path, "org/mean", "org/cls").data
+    assert answer["mean_a"] == pytest.approx(found["org/mean"], abs=0.01)
+    assert answer["mean_b"] == pytest.approx(found["org/cls"], abs=0.01)
+    assert answer["verdict"] == "better"
