@@ -11,6 +11,7 @@ from harness.config import nearest
 from harness.errors import InputError
 from harness.results.store import comparison_files
 from reports.comparison.terminal_summary import summary_table as summary_table  # `harness compare` prints it
+from reports.decide.table_answer import is_score_table
 from reports.document.blocks import Document, marked, slug
 from reports.read.comparison_runs import Comparison, comparisons, read_comparison
 from reports.write.bibliography import bibliography
@@ -46,7 +47,8 @@ def build_report(
         ['json', 'md']
 
     Args:
-        name: a paper, a definition file (.toml), a comparison or a study.
+        name: a paper, a definition file (.toml), a comparison or a study; or scores that others made, a file or folder
+            as `harness.verdict` takes them.
         workdir: the work directory whose runs are read.
         formats: any of "html" (`index.html`), "md" (`report.md`), "latex" (`report.tex`, `tables/*.tex`,
             `references.bib`), "csv" (`tables/*.csv`), "pdf" (`report.pdf`), "ro-crate" (`ro-crate-metadata.json`, of
@@ -68,6 +70,12 @@ def build_report(
 
     check_formats(formats)
     workdir, out = Path(workdir), Path(out) if out is not None else None
+    if Path(name).suffix != ".toml" and is_score_table(name):
+        from reports.decide.table_report import describe_scores
+
+        source = Path(name)
+        report = Report(describe_scores(source), {"scores": source.name})
+        return _write(report, out or workdir / "reports" / slug(source.stem), formats)
     if not without_overlap and (defined := definition.load(name)) is not None:
         return _write(describe_paper(workdir, defined), out or workdir / "reports" / slug(defined.name), formats)
     report = describe(name, workdir, without_overlap=without_overlap, with_texts=with_texts)

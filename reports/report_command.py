@@ -48,7 +48,7 @@ def run_build(args: argparse.Namespace) -> int:
     from reports.build import build_report
     from reports.write import report_folder
 
-    if not args.workdir.is_dir():
+    if not args.workdir.is_dir() and not Path(args.name).exists():
         raise InputError(f"--workdir {args.workdir}: no such folder; name a work directory of `harness compare`")
     ways = {"without_overlap": args.without_overlap, "with_texts": args.with_texts}
     formats = args.format or report_folder.FORMATS

@@ -35,6 +35,7 @@ class ScoreTable:
         left_out: tasks that not every row has.
         runs: of each row, (runs,) in points.
         influences: of each task, of each row: what each example adds to the mean, (runs, n); empty without examples.
+        by_task: of each task, of each row, (runs,) in points.
     """
 
     rows: list[str]
@@ -42,6 +43,7 @@ class ScoreTable:
     left_out: list[str]
     runs: list[Floats]
     influences: list[list[Floats]]
+    by_task: dict[str, list[Floats]]
 
     @classmethod
     def of(cls, frame: pd.DataFrame, on: str, where: str) -> ScoreTable:
@@ -75,7 +77,8 @@ class ScoreTable:
             here = of_column == task
             metric, target = gold["metric"][here].iloc[0], gold["target"][here].to_numpy()
             by_task[task] = [_moved(scores, target, metric, scale) for scores in values[:, here]]
-        means = np.mean([[value for value, _ in runs] for runs in by_task.values()], axis=0)
+        scored = {task: np.array([value for value, _ in runs]) for task, runs in by_task.items()}
+        means = np.mean(list(scored.values()), axis=0)
         labels = by_run.index.get_level_values("row").to_numpy()
         rows = sorted(dict.fromkeys(labels), key=lambda row: -means[labels == row].mean())
         if len(rows) < 2:
@@ -84,7 +87,8 @@ class ScoreTable:
         whole = any(of_task.shape[1] == 1 for of_task in moved.values())
         influences = [[of_task[labels == row] for row in rows] for of_task in moved.values() if not whole]
         left_out = [] if on else [task for task in tasks if task not in some]
-        return cls(rows, some, left_out, [means[labels == row] for row in rows], influences)
+        of_rows = {task: [value[labels == row] for row in rows] for task, value in scored.items()}
+        return cls(rows, some, left_out, [means[labels == row] for row in rows], influences, of_rows)
 
     @property
     def title(self) -> str:

@@ -52,7 +52,7 @@ def overview(comparison: Comparison, significance: Significance) -> Figure | Non
             for x, group in enumerate([group for group in block.groups() if len(group) > 1][:_MOST_GROUPS]):
                 heights = [places[key] for place in group if (key := block.rows[place].key) in places]
                 side.plot([x] * len(heights), heights, color=MUTED, linewidth=1.2, marker="o", markersize=3)
-        _name_lines([axes], [row_name(row, comparison) for row in reversed(rows)])
+        name_lines([axes], [row_name(row, comparison) for row in reversed(rows)])
         axes.set_title(target.short)
         axes.set_xlabel(target.unit)
         _write_costs(side, comparison, rows, places)
@@ -68,7 +68,7 @@ def overview(comparison: Comparison, significance: Significance) -> Figure | Non
         )
 
 
-def _name_lines(panels: Sequence[Any], names: Sequence[str]) -> None:
+def name_lines(panels: Sequence[Any], names: Sequence[str]) -> None:
     """Write names on the left, from below, of panels that share their vertical axis."""
     for axes in panels:
         axes.grid(axis="y", visible=False)
@@ -138,7 +138,7 @@ def forest(comparison: Comparison, significance: Significance) -> Figure | None:
             axes.locator_params(axis="x", nbins=5)
             axes.set_title(target.short)
         names = [f"{row_name(pairs[i][0], comparison)} − {short(pairs[i][1].label)}" for i in kept]
-        _name_lines(grid, names)
+        name_lines(grid, names)
         plot.supxlabel(f"difference in points of {common_unit(panels)}", fontsize=8.5)
         return finish(
             plot,
@@ -199,7 +199,7 @@ def strip(comparison: Comparison, significance: Significance) -> Figure | None:
                     said.append(_strip_text(target, row_name(row, comparison), values, estimate))
             axes.locator_params(axis="x", nbins=5)
             axes.set_title(textwrap.fill(target.short, 15) if len(panels) > 2 else target.short)
-        _name_lines(grid, [row_name(row, comparison) for row in rows])
+        name_lines(grid, [row_name(row, comparison) for row in rows])
         plot.supxlabel(common_unit([target for target, _ in panels]), fontsize=8.5)
         return finish(
             plot,
@@ -257,7 +257,7 @@ def spread_figure(comparison: Comparison, significance: Significance) -> Figure 
             axes.set_xlim(0, _WIDTH * max(source.deviation for source in d.sources) or 1)
             axes.locator_params(axis="x", nbins=5)
             axes.set_title(row_name(d.row, comparison))
-        _name_lines(grid, names)
+        name_lines(grid, names)
         plot.supxlabel(f"standard deviation in points, {target.short}", fontsize=8.5)
         return finish(
             plot,

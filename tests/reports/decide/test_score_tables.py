@@ -204,3 +204,16 @@ def test_predictions_of_mteb_are_scored_as_mteb_scores_them(tmp_path: Path) -> N
     assert answer["mean_a"] == pytest.approx(found["org/mean"], abs=0.01)
     assert answer["mean_b"] == pytest.approx(found["org/cls"], abs=0.01)
     assert answer["verdict"] == "better"
+
+
+def test_report_of_scores_has_answer_table_figure_and_pairs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = {"a <b>": [71.0, 71.2, 70.9], "b": [69.0, 69.3, 69.1], "c": [69.1, 69.0, 69.2]}
+    seeds_table(rows).to_csv(tmp_path / "own.csv", index=False)
+    assert main(["report", "build", str(tmp_path / "own.csv"), "--workdir", str(tmp_path)]) == 0
+    folder = tmp_path / "reports" / "own"
+    assert str(folder / "index.html") in capsys.readouterr().out
+    data = json.loads((folder / "data.json").read_text())
+    assert data["answer"].startswith("a <b> (71.03) is the best of 3 rows")
+    assert {"scores", "pairs"} <= data["tables"].keys()
+    assert "a <b>" not in (folder / "index.html").read_text().split("<script")[0]
+    assert (folder / "figures" / "overview.svg").exists()
