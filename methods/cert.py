@@ -12,9 +12,8 @@ from torch.nn import functional
 from harness.config import option
 from harness.encoder import Encoder
 from harness.method import POOLING_HELP, MethodCard, MethodConfig
-from harness.recipes import Presets, Recipe, Recipes
+from harness.recipes import Presets, RecipeFile
 from harness.training import Batch, TrainedMethod, TrainingConfig
-from methods.parts.later_models import EARLIER, alike
 from methods.parts.row_vectors import check_rows, check_temperature, full_precision, unit
 
 
@@ -122,35 +121,7 @@ class CERT(TrainedMethod):
         when_it_collapses="a lower learning_rate, a larger queue_size, a momentum nearer to 1",
     )
     Config: ClassVar[type[MethodConfig]] = CERTConfig
-    presets: ClassVar[Presets] = {
-        "paper": Recipes(
-            {
-                "bert-large": Recipe({}, "UCSD-AI4H/CERT: MOCO.py"),
-                **alike({}, "ours: the values of BERT-large; untested at full size", "bert-base"),
-                **alike({}, "ours: the values of BERT-large; untested at full size", "bert-base-multilingual"),
-                "mini": Recipe(
-                    {
-                        "pooling": "mean",
-                        "batch_size": 32,
-                        "learning_rate": 3e-5,
-                        "optimizer": "adamw",
-                        "max_grad_norm": 1.0,
-                        "epochs": 1,
-                        "train_length": 32,
-                        "momentum": 0.99,
-                        "queue_size": 512,
-                        "keep": "query",
-                        "eval_every": 25,
-                        "head_dropout": 0.0,
-                        "bucket": 32,
-                    },
-                    EARLIER,
-                ),
-            },
-            shared={"pooling": "cls_pooler", "head_dropout": 0.1, "bucket": 1},
-            aliases={"mini": "mini"},
-        ),
-    }
+    presets: ClassVar[Presets] = RecipeFile.beside(__file__)
 
     def heads(self, encoder: Encoder) -> nn.Module:
         d, width = encoder.dimension, self.config.head_width

@@ -11,13 +11,12 @@ from torch import Tensor, nn
 
 from harness.config import option
 from harness.method import POOLING_HELP, MethodCard, MethodConfig
-from harness.recipes import Presets, Recipe, Recipes
+from harness.recipes import Presets, RecipeFile
 from harness.training import Batch, TrainedMethod, TrainingConfig
 from harness.views import shuffle_tokens
 from harness.views.make import markers
 from methods.objectives import nt_xent_symmetric
 from methods.parts import embedding_views as views
-from methods.parts.later_models import SEARCHED, later_models
 from methods.parts.optimizers import adamw
 
 if TYPE_CHECKING:
@@ -26,19 +25,6 @@ if TYPE_CHECKING:
     from harness.encoder import Encoder
 
 View = Literal["none", "shuffle", "token_cutoff", "feature_cutoff", "dropout", "adversarial"]
-PAPER = "Yan et al. 2021, section 4.1"
-SCRIPT = "yym6472/ConSERT: scripts"
-PROTOCOL = {"batch_size": 96, "learning_rate": 5e-7, "epochs": 10, "train_length": 64, "eval_every": 200, "bucket": 1}
-LARGE = {"view_a": "none", "view_b": "shuffle", "native_dropout": True, "epochs": 25, "eval_every": 100}
-MINI = {
-    "batch_size": 32,
-    "learning_rate": 3.1e-5,
-    "temperature": 0.041,
-    "epochs": 1,
-    "train_length": 32,
-    "eval_every": 25,
-    "bucket": 32,
-}
 
 
 class ConSERTConfig(TrainingConfig):
@@ -95,29 +81,7 @@ class ConSERT(TrainedMethod):
         when_it_collapses="a lower learning_rate, milder views, native_dropout = true",
     )
     Config: ClassVar[type[MethodConfig]] = ConSERTConfig
-    presets: ClassVar[Presets] = {
-        "paper": Recipes(
-            {
-                "bert-base": Recipe({}, PAPER),
-                "bert-large": Recipe(LARGE, f"{PAPER} and {SCRIPT}/unsup-consert-large.sh"),
-                "roberta-base": Recipe({}, f"{SCRIPT}/roberta/unsup-consert-base.sh"),
-                "roberta-large": Recipe(LARGE, f"{SCRIPT}/roberta/unsup-consert-large.sh"),
-                **later_models({}),
-                "mini": Recipe(MINI, SEARCHED),
-            },
-            shared={**PROTOCOL, "pooling": "last2_avg"},
-            aliases={"mini": "mini"},
-        ),
-        "code": Recipes(
-            {
-                "bert-base": Recipe({}, f"{SCRIPT}/unsup-consert-base.sh"),
-                "bert-large": Recipe(LARGE, f"{SCRIPT}/unsup-consert-large.sh"),
-                "roberta-base": Recipe({}, f"{SCRIPT}/roberta/unsup-consert-base.sh"),
-                "roberta-large": Recipe(LARGE, f"{SCRIPT}/roberta/unsup-consert-large.sh"),
-            },
-            shared={**PROTOCOL, "pooling": "mean", "contrastive_weight": 0.3},
-        ),
-    }
+    presets: ClassVar[Presets] = RecipeFile.beside(__file__)
 
     def optimizer(self, groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
         """AdamW without bias correction, as the code has it."""

@@ -13,26 +13,15 @@ from torch.nn import functional
 from harness.config import option
 from harness.encoder import Encoder
 from harness.method import POOLING_HELP, MethodCard, MethodConfig
-from harness.recipes import Presets, Recipe, Recipes
+from harness.recipes import Presets, RecipeFile
 from harness.training import Batch, TrainedMethod, TrainingConfig
 from methods.objectives import Similarity
-from methods.parts.later_models import EARLIER, REHEARSAL, SEARCHED, alike, later_models
 from methods.parts.row_vectors import check_rows, full_precision, unit
 
 if TYPE_CHECKING:
     import numpy as np
 
 STEPS = (1.0, 0.8, 0.6, 0.4, 0.2)  # shares of the peak rate; it falls after 10, 20, 30 and 40 % of the training steps
-
-PORT = {
-    "dropout": True,
-    "keep": "second",
-    "eval_every": 1000,
-    "max_grad_norm": 1.0,
-    "min_characters": 10,
-    "bucket": 1,
-    "drop_last": True,
-}
 
 
 @full_precision
@@ -78,22 +67,6 @@ def pairs_of(texts: Sequence[str], negatives: int, rng: np.random.Generator) -> 
     alike = max(1, len(order) // (1 + 2 * negatives))
     half = (len(order) - alike) // 2
     return order[: alike + half], order[:alike] + order[alike + half : alike + 2 * half]
-
-
-OURS = "ours: the values of BERT-base; untested at full size"
-PORTED = "sentence-transformers' example"
-MINI = {"learning_rate": 3e-5, "train_length": 32, "eval_every": 25, "bucket": 32, "drop_last": False}
-MINI_IN_BATCH = {
-    **MINI,
-    "batch_size": 32,
-    "keep": "better",
-    "max_grad_norm": 1e9,
-    "min_characters": 0,
-    "warmup_steps": None,
-    "weight_decay": 0.0,
-    "similarity": "cosine",
-    "scale": 20.0,
-}
 
 
 class ContrastiveTensionConfig(TrainingConfig):
@@ -158,52 +131,7 @@ class ContrastiveTension(TrainedMethod):
         when_it_collapses="a lower learning_rate, more negatives in a batch",
     )
     Config: ClassVar[type[MethodConfig]] = ContrastiveTensionConfig
-    presets: ClassVar[Presets] = {
-        # 10 rounds of 500 updates, however often that goes through the corpus. Random pairs: no bucketing by length.
-        "official": Recipes(
-            {
-                **alike(
-                    {},
-                    "FreddeFrallan/Contrastive-Tension: Training.py, the same for every base model",
-                    *("bert-base", "bert-large", "distilbert"),
-                ),
-                **alike({}, OURS, "roberta-base", "roberta-large"),
-                **later_models({}),
-                "mini": Recipe({**MINI, "batch_size": 32, "max_steps": None, "epochs": 1}, SEARCHED),
-            },
-            shared={"max_steps": 5000, "epochs": 1000, "bucket": 1},
-            aliases={"mini": "mini"},
-        ),
-        "port": Recipes(
-            {
-                **alike({}, f"{PORTED} (train_stsb_ct.py)", "bert-base", "distilbert"),
-                **alike({}, OURS, "roberta-base"),
-                **later_models({}),
-                "mini": Recipe({**MINI, "batch_size": 32}, REHEARSAL),
-            },
-            shared={**PORT, "reduction": "sum", "optimizer": "rmsprop_torch", "decay": "linear"},
-        ),
-        "in-batch": Recipes(
-            {
-                **alike({}, f"{PORTED} (train_stsb_ct-improved.py)", "bert-base", "distilbert"),
-                **alike({}, OURS, "roberta-base"),
-                **later_models({}),
-                "mini": Recipe(MINI_IN_BATCH, EARLIER),
-            },
-            shared={
-                **PORT,
-                "objective": "in_batch",
-                "batch_size": 128,
-                "learning_rate": 5e-5,
-                "optimizer": "adamw",
-                "decay": "linear",
-                "min_characters": 0,  # this example leaves none out
-                "warmup_steps": 1000,
-                "weight_decay": 0.01,
-            },
-            aliases={"mini-in-batch": "mini"},
-        ),
-    }
+    presets: ClassVar[Presets] = RecipeFile.beside(__file__)
 
     def heads(self, encoder: Encoder) -> nn.Module:
         if self.config.dropout:

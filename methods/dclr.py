@@ -12,19 +12,17 @@ from torch.nn import functional
 from harness.config import option
 from harness.identity import model_fingerprint
 from harness.method import DEFAULT_BASE_MODEL, POOLING_HELP, MethodCard, MethodConfig, Supervision
-from harness.recipes import Presets, Recipe, Recipes
+from harness.recipes import Presets, RecipeFile
 from harness.training import Batch
-from methods.parts.later_models import EARLIER, later_models
 from methods.parts.row_vectors import check_rows, check_temperature, full_precision, unit
 from methods.pretrained import OWN, open_pooled
-from methods.simcse import MINI, STATED, SimCSE, SimCSEConfig
+from methods.simcse import SimCSE, SimCSEConfig
 
 if TYPE_CHECKING:
     from harness.encoder import Encoder
     from harness.encoder.foreign import ForeignEncoder
 
 Form = Literal["printed", "released"]
-RUN = "RUCAIBox/DCLR: run.sh; steps of the ascent: the default of train.py"
 
 
 @full_precision
@@ -123,46 +121,6 @@ class DCLRConfig(SimCSEConfig):
         return value if value == OWN else cls._known_pooling(value)
 
 
-def _simcse(name: str) -> dict[str, str]:
-    return {"complement": f"princeton-nlp/unsup-simcse-{name}", "complement_pooling": "cls_pooler"}
-
-
-BASE = {"batch_size": 128, "learning_rate": 3e-5, "epochs": 3}
-BERT = {**BASE, **_simcse("bert-base-uncased"), "threshold": 0.9, "noise_share": 1.0}
-RECIPES = {
-    "bert-base": Recipe(BERT, RUN),
-    "roberta-base": Recipe({**BASE, **_simcse("roberta-base"), "threshold": 0.85, "noise_share": 2.5}, RUN),
-    "bert-large": Recipe(
-        {
-            **_simcse("bert-base-uncased"),
-            "batch_size": 256,
-            "learning_rate": 3e-5,
-            "epochs": 1,
-            "threshold": 0.9,
-            "noise_share": 3.0,
-        },
-        f"{RUN}; there it starts from SimCSE's weights",
-    ),
-    "roberta-large": Recipe(
-        {
-            **_simcse("roberta-base"),
-            "batch_size": 256,
-            "learning_rate": 1e-5,
-            "epochs": 1,
-            "threshold": 0.85,
-            "noise_share": 5.0,
-        },
-        f"{RUN}; there it starts from SimCSE's weights",
-    ),
-    **later_models(BERT, STATED),
-    "mini": Recipe(
-        {**MINI.values, "noise_share": 1.0, "threshold": 0.97},
-        f"{EARLIER}; the threshold leaves out 1 in 900 negatives; the complement's cosines are all above 0.7",
-    ),
-}
-PROTOCOL = {"train_length": 32, "eval_every": 125, "bucket": 1, "noise_steps": 4, "noise_rate": 1e-3}
-
-
 class DCLR(SimCSE):
     """`debiased_contrast` of zA and zB against the included sentences of the batch and `ascended` noise."""
 
@@ -189,10 +147,7 @@ class DCLR(SimCSE):
         when_it_collapses="a lower learning_rate, a larger batch_size, a higher threshold, a temperature near 0.05",
     )
     Config: ClassVar[type[MethodConfig]] = DCLRConfig
-    presets: ClassVar[Presets] = {
-        "paper": Recipes(RECIPES, shared={**PROTOCOL, "form": "printed"}, aliases={"mini": "mini"}),
-        "code": Recipes(RECIPES, shared={**PROTOCOL, "form": "released"}),
-    }
+    presets: ClassVar[Presets] = RecipeFile.beside(__file__)
 
     _complement: Encoder | ForeignEncoder | None = None
 

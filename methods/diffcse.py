@@ -15,12 +15,11 @@ from harness.encoder.masked_lm import MaskedLM, mask_tokens
 from harness.errors import InputError
 from harness.identity import model_fingerprint
 from harness.method import MethodCard, MethodConfig
-from harness.recipes import Presets, Recipe, Recipes
+from harness.recipes import Presets, RecipeFile
 from harness.training import Batch
 from methods.parts.embedding_views import embeddings_changed
-from methods.parts.later_models import SEARCHED, later_models
 from methods.parts.projection_heads import projector
-from methods.simcse import MINI, STATED, SimCSE, SimCSEConfig
+from methods.simcse import SimCSE, SimCSEConfig
 
 
 def replaced_token_detection(logits: Tensor, ids: Tensor, original: Tensor, mask: Tensor) -> Tensor:
@@ -89,12 +88,6 @@ class Discriminator(nn.Module):
         return logits
 
 
-SCRIPT = "voidism/DiffCSE: run_diffcse.sh"
-STS_BERT = {"learning_rate": 7e-6, "mask": 0.3, "rtd_weight": 0.005, "generator": "distilbert-base-uncased"}
-STS_ROBERTA = {"learning_rate": 1e-5, "mask": 0.2, "rtd_weight": 0.005, "generator": "distilroberta-base"}
-PROTOCOL = {"batch_size": 64, "train_length": 32, "eval_every": 125, "bucket": 1}
-
-
 class DiffCSEConfig(SimCSEConfig):
     """Defaults: the released script for BERT-base."""
 
@@ -134,37 +127,7 @@ class DiffCSE(SimCSE):
         when_it_collapses="a lower learning_rate, a lower rtd_weight, a larger batch_size",
     )
     Config: ClassVar[type[MethodConfig]] = DiffCSEConfig
-    presets: ClassVar[Presets] = {
-        "paper": Recipes(
-            {
-                "bert-base": Recipe(STS_BERT, SCRIPT),
-                "roberta-base": Recipe(STS_ROBERTA, SCRIPT),
-                **later_models({**STS_BERT, "generator": ""}, STATED),
-                "mini": Recipe(
-                    {**MINI.values, "learning_rate": 3e-5, "mask": 0.3, "rtd_weight": 0.005, "generator": ""}, SEARCHED
-                ),
-            },
-            shared={**PROTOCOL, "epochs": 2},
-            aliases={"mini": "mini"},
-        ),
-        "paper-transfer": Recipes(
-            {
-                "bert-base": Recipe(
-                    {**STS_BERT, "learning_rate": 2e-6, "mask": 0.15, "rtd_weight": 0.05},
-                    f"{SCRIPT}, for transfer tasks",
-                ),
-                "roberta-base": Recipe(
-                    {**STS_ROBERTA, "learning_rate": 3e-6, "mask": 0.15, "rtd_weight": 0.05},
-                    f"{SCRIPT}, for transfer tasks",
-                ),
-            },
-            shared={**PROTOCOL, "epochs": 2},
-        ),
-        "code": Recipes(
-            {"bert-base": Recipe(STS_BERT, f"{SCRIPT}, first release")},
-            shared={**PROTOCOL, "epochs": 1},
-        ),
-    }
+    presets: ClassVar[Presets] = RecipeFile.beside(__file__)
 
     @classmethod
     def inputs(cls, config: Any) -> dict[str, str]:

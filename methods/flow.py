@@ -17,7 +17,7 @@ from harness.config import option
 from harness.encoder import Encoder
 from harness.encoder.sentences import token_budget_batches
 from harness.method import FitContext, FitReport, MethodCard, MethodConfig
-from harness.recipes import Presets
+from harness.recipes import Presets, RecipeFile
 from harness.seeds import derive
 from harness.sources.remote.cache_folder import writing
 from harness.training import BatchStream, Descent, planned_steps
@@ -71,13 +71,7 @@ class Flow(VectorMap):
         "dropout is an option. sentence-transformers has no flow: a saved model names a module of this package.",
     )
     Config: ClassVar[type[MethodConfig]] = FlowConfig
-    presets: ClassVar[Presets] = {
-        "paper": {"pooling": "last2_avg", "fit_on": "pairs"},
-        "code": {"pooling": "first_last_avg", "first_layer": 1, "fit_on": "pairs", "dropout": True},
-        "code-target": {"pooling": "first_last_avg", "first_layer": 1, "fit_on": "task", "dropout": True},
-        "target": {"fit_on": "task"},
-        "mini": {"fit_on": "sentences"},
-    }
+    presets: ClassVar[Presets] = RecipeFile.beside(__file__)
 
     _flow: Glow | None = None
 

@@ -9,9 +9,8 @@ from pydantic import field_validator
 
 from harness.config import option
 from harness.method import MethodCard, MethodConfig
-from harness.recipes import Presets, Recipe, Recipes
+from harness.recipes import Presets, RecipeFile
 from harness.training import Batch, TrainedMethod, TrainingConfig
-from methods.parts.later_models import EARLIER, REHEARSAL, alike, later_models
 from methods.parts.optimizers import adamw
 
 if TYPE_CHECKING:
@@ -58,9 +57,6 @@ def jensen_shannon_information(local: Tensor, mask: Tensor, vectors: Tensor) -> 
     return own, others
 
 
-MINI = {"batch_size": 32, "learning_rate": 1e-4, "train_length": 32, "eval_every": 25, "bucket": 32}
-
-
 class ISBertConfig(TrainingConfig):
     """Defaults: the released script."""
 
@@ -105,32 +101,7 @@ class ISBert(TrainedMethod):
         when_it_collapses="a lower learning_rate (the paper's is 2e-6), a larger batch_size",
     )
     Config: ClassVar[type[MethodConfig]] = ISBertConfig
-    presets: ClassVar[Presets] = {
-        "paper": Recipes(
-            {
-                **alike({}, "Zhang et al. 2020, experimental settings", "bert-base"),
-                **later_models({}),
-                "mini": Recipe(MINI, EARLIER),
-            },
-            shared={"batch_size": 32, "learning_rate": 2e-6, "epochs": 1, "bucket": 1},
-            aliases={"mini": "mini"},
-        ),
-        "code": Recipes(
-            {
-                **alike({}, "yanzhangnlp/IS-BERT: its NLI script", "bert-base"),
-                **later_models({}),
-                "mini": Recipe(MINI, REHEARSAL),
-            },
-            shared={
-                "batch_size": 32,
-                "learning_rate": 2e-6,
-                "epochs": 1,
-                "bias_correction": False,
-                "adam_eps": 1e-7,
-                "bucket": 1,
-            },
-        ),
-    }
+    presets: ClassVar[Presets] = RecipeFile.beside(__file__)
 
     def load_base(self) -> Encoder:
         """The base model with untrained convolutions on top, which are a part of the model."""

@@ -13,7 +13,7 @@ from harness.encoder.masked_lm import IGNORED, mask_tokens, masked_lm_loss, padd
 from harness.encoder.quiet import quiet_transformers
 from harness.errors import InputError
 from harness.method import POOLING_HELP, FitContext, MethodCard, MethodConfig
-from harness.recipes import Presets, Recipe, Recipes
+from harness.recipes import Presets, RecipeFile
 from harness.sources import resolve_model
 from harness.training import Batch, TrainedMethod, TrainingConfig
 from harness.views.settings import both
@@ -101,16 +101,6 @@ def merge_lora(encoder: Encoder) -> None:
     encoder.requires_grad_(True)
 
 
-RELEASED = "McGill-NLP/llm2vec: train_configs/mntp and train_configs/simcse"
-RECIPE = {"lora": 16, "mntp_steps": 1000, "max_steps": 2000, "bucket": 1, "eval_every": 125, "select": "last"}
-LLAMA = Recipe({"masking": "bert", "mask": 0.2}, RELEASED)
-FAMILIES = {
-    "llama-4096x32": LLAMA,  # Llama 2 and 3 with 7 and 8 billion weights
-    "llama-2048x24": LLAMA,  # Sheared LLaMA with 1.3 billion
-    "mistral-4096x32": Recipe({"masking": "all", "mask": 0.8}, RELEASED),
-}
-
-
 class LLM2VecConfig(TrainingConfig):
     """Defaults: the paper's, but for LoRA, which needs an extra."""
 
@@ -153,18 +143,7 @@ class LLM2Vec(TrainedMethod):
         when_it_collapses="a lower learning_rate, fewer mntp_steps, a lower attention_rate",
     )
     Config: ClassVar[type[MethodConfig]] = LLM2VecConfig
-    presets: ClassVar[Presets] = {
-        "paper": Recipes(FAMILIES, shared=RECIPE),
-        "full": Recipes(FAMILIES, shared={**RECIPE, "lora": None}),
-        "mini": Recipes(
-            {
-                "mini": Recipe(
-                    {"mntp_steps": 16, "batch_size": 32, "train_length": 32, "eval_every": 25, "bucket": 32},
-                    "ours: the paper's values, as short as the embedded corpus; not searched",
-                )
-            }
-        ),
-    }
+    presets: ClassVar[Presets] = RecipeFile.beside(__file__)
 
     def load_base(self) -> Encoder:
         """As `TrainedMethod.load_base`; each token attends to all others."""

@@ -17,7 +17,7 @@ from harness.encoder.prompts import frame_of
 from harness.errors import InputError
 from harness.files.hashing import content_id
 from harness.method import FitContext, FitReport, Method, MethodCard, MethodConfig, Supervision, Text, require_corpus
-from harness.recipes import Presets, Recipes
+from harness.recipes import Presets, RecipeFile, Recipes
 from harness.results.spec import method_version
 from methods.static import Static
 
@@ -117,12 +117,7 @@ class Model2Vec(Static):
         "library's potion models are).",
     )
     Config: ClassVar[type[MethodConfig]] = Model2VecConfig
-    presets: ClassVar[Presets] = {
-        "code": {"dimensions": 256, "sif": 1e-4, "frequencies": "zipf"},
-        "paper": {"dimensions": 256, "sif": 1e-3, "frequencies": "zipf"},
-        "mean": {"of": {"method": "pooling", "preset": "mean"}},
-        "mini": {"of": {"method": "simcse", "preset": "mini"}},
-    }
+    presets: ClassVar[Presets] = RecipeFile.beside(__file__)
 
     @classmethod
     def values_for(cls, values: Mapping[str, Any], family: str | None, base_model: str | None) -> Mapping[str, Any]:

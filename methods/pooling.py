@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar, Self
 
 from harness.method import FitContext, Method, MethodCard
-from harness.recipes import Presets
+from harness.recipes import Presets, RecipeFile
 
 if TYPE_CHECKING:
     from harness.sources import Corpus, TrainingText
@@ -29,19 +29,7 @@ class PoolingMethod(Method):
         "et al., ICLR 2025 (arXiv 2402.15449), made for causal models. Both copies together have the length of a text; "
         "the authors' code allows it to each copy.",
     )
-    presets: ClassVar[Presets] = {
-        "cls": {"pooling": "cls"},
-        "cls_pooler": {"pooling": "cls_pooler"},
-        "mean": {"pooling": "mean"},
-        "max": {"pooling": "max"},
-        "first_last_avg": {"pooling": "first_last_avg", "first_layer": 1},
-        "first_last_avg_static": {"pooling": "first_last_avg", "first_layer": 0},
-        "last2_avg": {"pooling": "last2_avg"},
-        "prompt": {"pooling": 'prompt:This sentence : "[X]" means [MASK].'},
-        "echo": {"pooling": "echo"},
-        "echo_last": {"pooling": "echo_last"},
-        "prompteol": {"pooling": 'prompt:This sentence : "[X]" means in one word:"'},
-    }
+    presets: ClassVar[Presets] = RecipeFile.beside(__file__)
 
     def check(self, corpus: Corpus | None) -> None:
         """Also refuse a layer, a mask token or a template's room that the base model has not, before any run."""

@@ -25,7 +25,7 @@ from harness.method import (
     Supervision,
     unfitted,
 )
-from harness.recipes import Presets
+from harness.recipes import Presets, RecipeFile
 from harness.saved_method import write_settings
 from harness.sources.remote.hub import hub_reachable
 from harness.tasks.prompts import Prompts
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from harness.sources import Corpus, TrainingText
 
 OWN: Final = "own"
-_UNLABELLED: dict[str, Any] = {"supervision": "unsupervised"}
 
 
 class PretrainedConfig(MethodConfig):
@@ -84,14 +83,7 @@ class Pretrained(Method):
         "Tables mark a row with prompts, and one whose model has some that are not used.",
     )
     Config: ClassVar[type[MethodConfig]] = PretrainedConfig
-    presets: ClassVar[Presets] = {
-        "sbert-nli": {"model": "sentence-transformers/bert-base-nli-mean-tokens", "supervision": "supervised"},
-        "simcse": {"model": "princeton-nlp/unsup-simcse-bert-base-uncased", "pooling": "cls", **_UNLABELLED},
-        "simcse-sup": {"model": "princeton-nlp/sup-simcse-bert-base-uncased", "pooling": "cls_pooler"},
-        "declutr": {"model": "johngiorgi/declutr-base", **_UNLABELLED},
-        "minilm": {"model": "sentence-transformers/all-MiniLM-L6-v2"},
-        "mini": {"model": DEFAULT_BASE_MODEL, "supervision": "untrained"},
-    }
+    presets: ClassVar[Presets] = RecipeFile.beside(__file__)
 
     _model: Encoder | ForeignEncoder | None = None
 

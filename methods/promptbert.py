@@ -13,18 +13,15 @@ from harness.config import option
 from harness.encoder.loading import tokens_of
 from harness.encoder.prompts import HOW, Prompt
 from harness.method import MethodCard, MethodConfig
-from harness.recipes import Presets, Recipe, Recipes
+from harness.recipes import Presets, RecipeFile
 from harness.training import Batch
-from methods.parts.later_models import UNTUNED, later_models
-from methods.simcse import MINI, STATE_A_RATE, STATED, SimCSE, SimCSEConfig
+from methods.simcse import STATE_A_RATE, SimCSE, SimCSEConfig
 
 if TYPE_CHECKING:
     from harness.encoder import Encoder
 
 PROMPT = "prompt:"
 BERT = {"pooling": 'prompt:This sentence of "[X]" means [MASK].', "second": 'This sentence : "[X]" means [MASK].'}
-ROBERTA = {"pooling": "prompt:This sentence : ' [X] ' means [MASK].", "second": "The sentence : ' [X] ' means [MASK]."}
-RUN = "kongds/Prompt-BERT: run.sh"
 
 
 class PromptBERTConfig(SimCSEConfig):
@@ -83,25 +80,7 @@ class PromptBERT(SimCSE):
         when_it_collapses="a lower learning_rate, a larger batch_size, denoise = true, a temperature near 0.05",
     )
     Config: ClassVar[type[MethodConfig]] = PromptBERTConfig
-    presets: ClassVar[Presets] = {
-        "paper": Recipes(
-            {
-                "bert-base": Recipe(BERT, f"{RUN}, unsup-bert"),
-                "roberta-base": Recipe(ROBERTA, f"{RUN}, unsup-roberta"),
-                **later_models(BERT, STATED),
-                "mini": Recipe({**MINI.values, **BERT}, UNTUNED),
-            },
-            shared={
-                "batch_size": 256,
-                "learning_rate": 1e-5,
-                "epochs": 1,
-                "train_length": 32,
-                "eval_every": 125,
-                "bucket": 1,
-            },
-            aliases={"mini": "mini"},
-        ),
-    }
+    presets: ClassVar[Presets] = RecipeFile.beside(__file__)
 
     def heads(self, encoder: Encoder) -> nn.Module:
         if self.config.dropout is None and self.config.attention_rate is None:

@@ -13,10 +13,9 @@ from torch import Tensor, nn
 from harness.config import option
 from harness.errors import InputError
 from harness.method import POOLING_HELP, MethodCard, MethodConfig
-from harness.recipes import Presets, Recipe, Recipes
+from harness.recipes import Presets, RecipeFile
 from harness.seeds import derive
 from harness.training import Batch, BatchStream, TrainedMethod, TrainingConfig
-from methods.parts.later_models import EARLIER, REHEARSAL, alike, later_models
 from methods.parts.row_vectors import check_rows, check_temperature, full_precision, unit
 
 if TYPE_CHECKING:
@@ -96,11 +95,6 @@ def neighbour_loss(
     return (scores.logsumexp(1) - near).mean()
 
 
-OBJECTIVE = "batch, context and objective; ours: the optimisation of a transformer"
-PROTOCOL = {"batch_size": 400, "context": 1, "similarity": "dot", "temperature": 1.0}
-MINI = {"batch_size": 32, "learning_rate": 1e-4, "train_length": 32, "eval_every": 25}
-
-
 class QuickThoughtsConfig(TrainingConfig):
     """Defaults: the paper's objective, with the optimisation that suits a pretrained transformer."""
 
@@ -138,25 +132,7 @@ class QuickThoughts(TrainedMethod):
         when_it_collapses="a lower learning_rate, a larger batch_size: its other sentences are the contrast",
     )
     Config: ClassVar[type[MethodConfig]] = QuickThoughtsConfig
-    presets: ClassVar[Presets] = {
-        "paper": Recipes(
-            {
-                **alike({}, f"Logeswaran & Lee 2018: {OBJECTIVE}", "bert-base", "roberta-base"),
-                **later_models({}),
-                "mini": Recipe({**MINI, "own": "left_out"}, EARLIER),
-            },
-            shared={**PROTOCOL, "own": "left_out"},
-            aliases={"mini": "mini"},
-        ),
-        "code": Recipes(
-            {
-                **alike({}, f"lajanugen/S2V: {OBJECTIVE}", "bert-base", "roberta-base"),
-                **later_models({}),
-                "mini": Recipe(MINI, REHEARSAL),
-            },
-            shared={**PROTOCOL, "own": "zero"},
-        ),
-    }
+    presets: ClassVar[Presets] = RecipeFile.beside(__file__)
 
     def heads(self, encoder: Encoder) -> nn.Module:
         heads = nn.Module()

@@ -11,12 +11,11 @@ from torch import Tensor, nn
 from harness.config import option
 from harness.identity import model_fingerprint
 from harness.method import DEFAULT_BASE_MODEL, POOLING_HELP, MethodCard, MethodConfig, Supervision
-from harness.recipes import Presets, Recipe, Recipes
+from harness.recipes import Presets, RecipeFile
 from harness.training import Batch
-from methods.parts.later_models import UNTUNED, later_models
 from methods.parts.row_vectors import check_rows, full_precision, unit
 from methods.pretrained import OWN, open_pooled
-from methods.simcse import MINI, STATED, SimCSE, SimCSEConfig
+from methods.simcse import SimCSE, SimCSEConfig
 
 if TYPE_CHECKING:
     from harness.encoder import Encoder
@@ -124,38 +123,7 @@ class RankCSE(SimCSE):
         when_it_collapses="a lower learning_rate, a lower consistency_weight",
     )
     Config: ClassVar[type[MethodConfig]] = RankCSEConfig
-    presets: ClassVar[Presets] = {
-        "paper": Recipes(
-            {
-                "bert-base": Recipe(
-                    {
-                        "learning_rate": 3e-5,
-                        "teachers": (
-                            "voidism/diffcse-bert-base-uncased-sts",
-                            "princeton-nlp/unsup-simcse-bert-large-uncased",
-                        ),
-                        "teacher_pooling": "cls",
-                    },
-                    "Liu et al. 2023, section 4 and appendix",
-                ),
-                "roberta-base": Recipe(
-                    {
-                        "learning_rate": 1e-5,
-                        "teachers": (
-                            "voidism/diffcse-roberta-base-sts",
-                            "princeton-nlp/unsup-simcse-roberta-large",
-                        ),
-                        "teacher_pooling": "cls",
-                    },
-                    "ours: the RoBERTa checkpoints of BERT-base's teachers, SimCSE's learning rate; untested",
-                ),
-                **later_models({"learning_rate": 3e-5}, STATED),
-                "mini": Recipe({**MINI.values, "learning_rate": 3e-5}, UNTUNED),
-            },
-            shared={"batch_size": 128, "epochs": 1, "train_length": 32, "eval_every": 125, "bucket": 1},
-            aliases={"mini": "mini"},
-        ),
-    }
+    presets: ClassVar[Presets] = RecipeFile.beside(__file__)
 
     _teachers: tuple[Encoder | ForeignEncoder, ...] = ()
 

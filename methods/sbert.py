@@ -9,17 +9,14 @@ from torch import nn
 
 from harness.config import option
 from harness.method import POOLING_HELP, MethodCard, MethodConfig
-from harness.recipes import Presets, Recipe, Recipes
+from harness.recipes import Presets, RecipeFile
 from harness.training import Batch, TrainingConfig
-from methods.parts.later_models import alike, later_models
 from methods.parts.nli import LABELS, NLIMethod, joined, split_parts
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from harness.encoder import Encoder
-
-FULL_SIZE = ("bert-base", "bert-large", "roberta-base", "roberta-large", "distilroberta")
 
 
 class SBERTConfig(TrainingConfig):
@@ -68,20 +65,7 @@ class SBERT(NLIMethod):
         when_it_collapses="a lower learning_rate with a warmup",
     )
     Config: ClassVar[type[MethodConfig]] = SBERTConfig
-    presets: ClassVar[Presets] = {
-        "paper": Recipes(
-            {
-                **alike({}, "Reimers & Gurevych 2019, section 3.1", *FULL_SIZE),
-                **later_models({}),
-                "mini": Recipe(
-                    {"batch_size": 16, "learning_rate": 3e-4, "train_length": 32, "eval_every": 25, "bucket": 32},
-                    "for rehearsals: the training steps of the other presets mini; not searched",
-                ),
-            },
-            shared={"batch_size": 16, "learning_rate": 2e-5, "epochs": 1, "warmup": 0.1, "bucket": 1},
-            aliases={"mini": "mini"},
-        ),
-    }
+    presets: ClassVar[Presets] = RecipeFile.beside(__file__)
 
     def heads(self, encoder: Encoder) -> nn.Module:
         heads = nn.Module()

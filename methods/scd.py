@@ -6,47 +6,16 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from harness.config import option
 from harness.method import POOLING_HELP, MethodCard, MethodConfig
-from harness.recipes import Presets, Recipe, Recipes
+from harness.recipes import Presets, RecipeFile
 from harness.training import Batch, TrainedMethod, TrainingConfig
 from harness.views.settings import both
 from methods.objectives import decorrelation, self_contrast
-from methods.parts.later_models import REHEARSAL, SEARCHED, later_models
 from methods.parts.projection_heads import Widths, projector, widths_for
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
     from harness.encoder import Encoder
-
-PROTOCOL = {
-    "learning_rate": 3e-5,
-    "batch_size": 192,
-    "epochs": 1,
-    "train_length": 32,
-    "eval_every": 250,
-    "bucket": 1,
-    "projector": (4096, 4096, 4096),
-}
-PAPER_BERT = {"decorrelation_weight": 0.005, "off_diagonal_weight": 0.013, "dropout_a": 0.05, "dropout_b": 0.15}
-PAPER_ROBERTA = {"decorrelation_weight": 0.0033, "off_diagonal_weight": 0.028, "dropout_a": 0.065, "dropout_b": 0.24}
-CODE_BERT = {"decorrelation_weight": 0.005225, "off_diagonal_weight": 0.012, "dropout_a": 0.05, "dropout_b": 0.155}
-MINI = Recipe(
-    {
-        **CODE_BERT,
-        "decorrelation_weight": 0.0024,
-        "off_diagonal_weight": 0.068,
-        "dropout_a": 0.14,
-        "dropout_b": 0.14,
-        "temperature": 0.05,
-        "batch_size": 32,
-        "pooling": "mean",
-        "learning_rate": 3.4e-5,
-        "eval_every": 25,
-        "projector": (1024, 1024, 1024),
-        "bucket": 32,
-    },
-    SEARCHED,
-)
 
 
 class SCDConfig(TrainingConfig):
@@ -121,40 +90,7 @@ class SCD(TrainedMethod):
         when_it_collapses="a lower learning_rate, a higher decorrelation_weight: it alone keeps sentences apart",
     )
     Config: ClassVar[type[MethodConfig]] = SCDConfig
-    presets: ClassVar[Presets] = {
-        "paper": Recipes(
-            {
-                "bert-base": Recipe(PAPER_BERT, "Klein & Nabi 2022, section 3.1; Eq. 2 has no temperature"),
-                "roberta-base": Recipe(PAPER_ROBERTA, "Klein & Nabi 2022, section 3.1; Eq. 2 has no temperature"),
-                **later_models(PAPER_BERT),
-                "mini": MINI,
-            },
-            shared={**PROTOCOL, "temperature": 1.0},
-            aliases={"paper-roberta": "roberta-base", "mini": "mini"},
-        ),
-        "code": Recipes(
-            {
-                "bert-base": Recipe(CODE_BERT, "SAP-samples/acl2022-self-contrastive-decorrelation: README"),
-                "roberta-base": Recipe(
-                    PAPER_ROBERTA, "Klein & Nabi 2022, section 3.1, at the code's temperature; no command is released"
-                ),
-                **later_models(CODE_BERT),
-                "mini": MINI,
-            },
-            shared={**PROTOCOL, "temperature": 0.05},
-        ),
-        "released-weights": Recipes(
-            {
-                "bert-base": Recipe(
-                    {**CODE_BERT, "decorrelation_weight": 1.05},
-                    "SAP-samples/acl2022-self-contrastive-decorrelation: issue 2; what it leaves open as in its README",
-                ),
-                # 0.0209 x 64: the weight of a sum over the batch instead of a mean
-                "mini": Recipe({**MINI.values, "decorrelation_weight": 1.34}, REHEARSAL),
-            },
-            shared={**PROTOCOL, "reduction": "sum", "temperature": 0.05},
-        ),
-    }
+    presets: ClassVar[Presets] = RecipeFile.beside(__file__)
 
     def heads(self, encoder: Encoder) -> nn.Module:
         from torch import nn

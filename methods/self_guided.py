@@ -13,10 +13,9 @@ from harness.encoder import Encoder
 from harness.encoder.pooling import reduce_tokens
 from harness.errors import InputError
 from harness.method import POOLING_HELP, MethodCard, MethodConfig, Supervision, Text
-from harness.recipes import Presets, Recipe, Recipes
+from harness.recipes import Presets, RecipeFile
 from harness.training import Batch, TrainedMethod, TrainingConfig
 from methods.objectives import nt_xent_symmetric, self_guided
-from methods.parts.later_models import REHEARSAL, SEARCHED, alike, later_models
 from methods.parts.self_guided_terms import opt2_as_coded, squared_distance
 
 if TYPE_CHECKING:
@@ -25,45 +24,6 @@ if TYPE_CHECKING:
 
 Variant = Literal["base", "opt1", "opt2", "opt3"]
 Objective = Literal["base", "opt1", "opt2", "opt3", "back_translation", "back_translation+opt3"]
-
-SUMMARY = "Kim et al. 2021, after a summary of it: the same settings for every base model; SBERT bases count as BERT"
-RELEASED = "galsang/SG-BERT: the defaults of training.py, the same for every base model"
-PROTOCOL = {
-    "learning_rate": 5e-5,
-    "batch_size": 16,
-    "epochs": 1,
-    "train_length": 128,
-    "warmup": 0.1,
-    "temperature": 0.01,
-    "regularisation": 0.1,
-    "layer_pooling": "max",
-    "eval_every": 50,
-    "patience": 10,
-    "bucket": 1,
-}
-AS_RUN = {"layer_pooling": "mean", "guide_dropout": True, "select": "last"}
-# Narrow head and short sentences for the embedded mini-bert.
-MINI = {
-    "batch_size": 32,
-    "learning_rate": 2.9e-4,
-    "train_length": 32,
-    "head_width": 1024,
-    "eval_every": 25,
-    "bucket": 32,
-}
-
-
-def _recipes(
-    own: dict[str, Any], source: str, searched: str = REHEARSAL, aliases: dict[str, str] | None = None
-) -> Recipes:
-    """A preset of one objective: the paper's base models alike, and the mini model's."""
-    families = {
-        **alike({}, source, "bert-base", "bert-large", "roberta-base", "roberta-large"),
-        **later_models({}),
-        "bert-base-multilingual": Recipe({}, source),
-        "mini": Recipe(MINI, searched),
-    }
-    return Recipes(families, shared={**PROTOCOL, **own}, aliases=aliases or {})
 
 
 class SelfGuidedConfig(TrainingConfig):
@@ -153,19 +113,7 @@ class SelfGuided(TrainedMethod):
         when_it_collapses="a lower learning_rate, a higher regularisation, which holds the weights to where they began",
     )
     Config: ClassVar[type[MethodConfig]] = SelfGuidedConfig
-    presets: ClassVar[Presets] = {
-        "paper": _recipes({"objective": "opt3"}, SUMMARY, SEARCHED, aliases={"mini": "mini"}),
-        "paper-sg": _recipes({"objective": "base"}, SUMMARY),
-        "paper-opt1": _recipes({"objective": "opt1"}, SUMMARY),
-        "paper-opt2": _recipes({"objective": "opt2"}, SUMMARY),
-        "paper-back-translation": _recipes({"objective": "back_translation"}, SUMMARY),
-        "paper-back-translation+opt3": _recipes({"objective": "back_translation+opt3"}, SUMMARY),
-        "code": _recipes({**AS_RUN, "objective": "opt3"}, RELEASED),
-        "code-opt1": _recipes({**AS_RUN, "objective": "opt1"}, RELEASED),
-        "code-opt2": _recipes(
-            {**AS_RUN, "objective": "opt2", "opt2_negatives": "code", "shift_layers": False}, RELEASED
-        ),
-    }
+    presets: ClassVar[Presets] = RecipeFile.beside(__file__)
 
     @classmethod
     def text_for(cls, config: Any) -> Text:

@@ -19,10 +19,9 @@ from harness.config import option
 from harness.encoder.quiet import quiet_transformers
 from harness.errors import InputError
 from harness.method import MethodCard, MethodConfig, unfitted
-from harness.recipes import Presets, Recipe, Recipes
+from harness.recipes import Presets, RecipeFile
 from harness.sources import resolve_model
 from harness.training import Batch, BatchStream, TrainedMethod, TrainingConfig
-from methods.parts.later_models import alike, later_models
 from methods.parts.recurrent_encoder import RecurrentEncoder
 from methods.quick_thoughts import split_sentences
 
@@ -30,9 +29,6 @@ if TYPE_CHECKING:
     from harness.encoder import Encoder
     from harness.sources import Corpus
 
-FULL_SIZE = ("bert-base", "bert-large", "roberta-base", "roberta-large", "distilroberta")
-PAPER = {"hidden": 2400, "embedding": 620, "batch_size": 128, "max_grad_norm": 10.0, "bucket": 32}
-MINI = {"hidden": 128, "embedding": 64, "batch_size": 16, "learning_rate": 2e-4, "epochs": 2, "eval_every": 25}
 SPREAD = 0.1  # weights that are not recurrent begin uniformly in [-SPREAD, SPREAD]
 
 
@@ -128,20 +124,7 @@ class SkipThought(TrainedMethod):
         when_it_collapses="a lower learning_rate, more training steps: its vectors are alike for the first hundreds",
     )
     Config: ClassVar[type[MethodConfig]] = SkipThoughtConfig
-    presets: ClassVar[Presets] = {
-        "paper": Recipes(
-            {
-                **alike(
-                    PAPER,
-                    "Kiros et al. 2015, section 3.1; learning rate: ryankiros/skip-thoughts, training/optim.py",
-                    *FULL_SIZE,
-                ),
-                **later_models(PAPER),
-                "mini": Recipe(MINI, "for rehearsals: small sizes; not searched"),
-            },
-            aliases={"mini": "mini"},
-        ),
-    }
+    presets: ClassVar[Presets] = RecipeFile.beside(__file__)
 
     def load_base(self) -> Encoder:
         """Untrained word vectors and GRU, with the tokenizer of the base model.

@@ -12,13 +12,11 @@ from torch import Tensor
 from harness.config import option
 from harness.errors import InputError
 from harness.method import MethodCard, MethodConfig, Supervision, Text
-from harness.recipes import Presets, Recipe, Recipes
+from harness.recipes import Presets, RecipeFile
 from harness.training import Batch
-from methods.parts.later_models import EARLIER, later_models
 from methods.parts.negation import negated
 from methods.parts.row_vectors import check_rows, full_precision, unit
 from methods.promptbert import PromptBERT, PromptBERTConfig
-from methods.simcse import MINI, STATED
 
 if TYPE_CHECKING:
     from harness.encoder import Encoder
@@ -27,10 +25,6 @@ TEMPLATES = {
     "pooling": 'prompt:This sentence : " [X] " means [MASK] .',
     "second": 'This sentence of " [X] " means [MASK] .',
 }
-SCRIPT = "Sense-GVT/SNCSE: train_SNCSE.sh, train_SNCSE.py"
-BASE = {**TEMPLATES, "batch_size": 256, "learning_rate": 1e-5}
-LARGE = {**TEMPLATES, "batch_size": 128, "learning_rate": 5e-6}
-BERT, ROBERTA = {"margin_weight": 1e-3}, {"margin_weight": 5e-4}
 
 
 @full_precision
@@ -112,28 +106,7 @@ class SNCSE(PromptBERT):
         when_it_collapses="a lower learning_rate, a lower margin_weight, a larger batch_size, a temperature near 0.05",
     )
     Config: ClassVar[type[MethodConfig]] = SNCSEConfig
-    presets: ClassVar[Presets] = {
-        "paper": Recipes(
-            {
-                "bert-base": Recipe({**BASE, **BERT}, SCRIPT),
-                "roberta-base": Recipe({**BASE, **ROBERTA}, SCRIPT),
-                "bert-large": Recipe({**LARGE, **BERT}, SCRIPT),
-                "roberta-large": Recipe({**LARGE, **ROBERTA}, SCRIPT),
-                **later_models({**BASE, **BERT}, STATED),
-                "mini": Recipe({**MINI.values, **TEMPLATES, **BERT}, EARLIER),
-            },
-            shared={
-                "epochs": 1,
-                "train_length": 32,
-                "eval_every": 125,
-                "bucket": 1,
-                "temperature": 0.05,
-                "margin_lower": 0.1,
-                "margin_upper": 0.3,
-            },
-            aliases={"mini": "mini"},
-        ),
-    }
+    presets: ClassVar[Presets] = RecipeFile.beside(__file__)
 
     @classmethod
     def text_for(cls, config: Any) -> Text:

@@ -14,7 +14,7 @@ from harness.encoder.layout import CONFIG, MODULES, write_json
 from harness.encoder.sentences import clean
 from harness.errors import NotFitted
 from harness.method import FitContext, FitReport, MethodCard, MethodConfig, unfitted
-from harness.recipes import Presets
+from harness.recipes import Presets, RecipeFile
 from methods.parts.array_method import ArrayMethod
 from methods.parts.saved_folder import new_folder
 from methods.parts.word_vectors import GLOVE, SOURCES, read_word_vectors, vectors_hash
@@ -63,12 +63,7 @@ class Static(ArrayMethod):
         "line has two fields; DeCLUTR's script always drops the first line, GloVe's comma. Base models do not enter.",
     )
     Config: ClassVar[type[MethodConfig]] = StaticConfig
-    presets: ClassVar[Presets] = {
-        "paper": {"tokens": "space", "lower_case": False},
-        "glove-6b": {"vectors": GLOVE, "lower_case": True, "tokens": "space"},
-        "raw-text": {"vectors": GLOVE, "lower_case": True, "tokens": "punctuation"},
-        "mini": {"vectors": GLOVE, "lower_case": True, "tokens": "punctuation"},
-    }
+    presets: ClassVar[Presets] = RecipeFile.beside(__file__)
 
     _tokenizer: Tokenizer | None = None
     _matrix: NDArray[np.float32] | None = None

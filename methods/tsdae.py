@@ -10,9 +10,8 @@ import numpy as np
 from harness.config import option
 from harness.errors import InputError
 from harness.method import POOLING_HELP, MethodCard, MethodConfig
-from harness.recipes import Presets, Recipe, Recipes
+from harness.recipes import Presets, RecipeFile
 from harness.training import Batch, TrainedMethod, TrainingConfig
-from methods.parts.later_models import EARLIER, REHEARSAL, alike
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -101,21 +100,6 @@ def _share(decoder: PreTrainedModel, encoder: Encoder) -> None:
                 module.__dict__[leaf] = twins[id(p)]
 
 
-DECODERS = ("bert-base", "roberta-base", "bert-base-multilingual", "xlm-roberta-base")  # ModernBERT has none
-PROTOCOL = {"batch_size": 8, "learning_rate": 3e-5, "deletion": 0.6, "tied": True, "bucket": 1}
-MINI = Recipe(
-    {
-        "pooling": "mean",
-        "batch_size": 32,
-        "train_length": 32,
-        "eval_every": 25,
-        "bucket": 32,
-        "drop_last": False,
-    },
-    EARLIER,
-)
-
-
 class TSDAEConfig(TrainingConfig):
     """Defaults: the released example."""
 
@@ -150,34 +134,7 @@ class TSDAE(TrainedMethod):
         when_it_collapses="a lower learning_rate, tied = true, so that the decoder cannot do without the vector",
     )
     Config: ClassVar[type[MethodConfig]] = TSDAEConfig
-    presets: ClassVar[Presets] = {
-        "paper": Recipes(
-            {
-                **alike({}, "Wang et al. 2021, section 4", *DECODERS),
-                "mini": Recipe({**MINI.values, "max_steps": None}, EARLIER),
-            },
-            shared={**PROTOCOL, "max_steps": 100_000},
-            aliases={"mini": "mini"},
-        ),
-        "code": Recipes(
-            {**alike({}, "sentence-transformers: train_tsdae_from_file.py", *DECODERS), "mini": MINI},
-            shared={**PROTOCOL, "epochs": 1, "drop_last": True},
-        ),
-        "code-stsb": Recipes(
-            {
-                **alike({}, "sentence-transformers: train_stsb_tsdae.py", *DECODERS),
-                "mini": Recipe({**MINI.values, "warmup": 0.1, "warmup_steps": None}, REHEARSAL),
-            },
-            shared={
-                **PROTOCOL,
-                "epochs": 1,
-                "decay": True,
-                "warmup_steps": 100,
-                "train_length": 75,
-                "drop_last": True,
-            },
-        ),
-    }
+    presets: ClassVar[Presets] = RecipeFile.beside(__file__)
 
     def schedule(self, step: int, steps: int) -> float:
         warming = step < self.config.warm_updates(steps)

@@ -13,10 +13,9 @@ from torch import Tensor, nn
 from harness.config import option
 from harness.errors import InputError, TrainingStopped
 from harness.method import POOLING_HELP, MethodCard, MethodConfig
-from harness.recipes import Presets, Recipe, Recipes
+from harness.recipes import Presets, RecipeFile
 from harness.training import Batch, BatchStream, TrainingConfig
 from harness.views import ViewConfig, encode_views
-from methods.parts.later_models import REHEARSAL, SEARCHED, later_models
 from methods.parts.projection_heads import Widths, projector
 from methods.parts.row_vectors import check_rows, full_precision, unit
 from methods.parts.two_views import ViewMethod
@@ -89,29 +88,6 @@ def slices(count: int, size: int, rng: np.random.Generator) -> list[np.ndarray]:
     return np.array_split(rng.permutation(count), max(1, count // size))
 
 
-HEAD = "batch of two views, slice and head; ours: the optimisation, as SimCSE's"
-TWO_VIEWS = {
-    "batch_size": 512,
-    "slice": 128,
-    "projector": (1024, 64),
-    "joint_head": True,
-    "shrinkage": 0.0,
-    "bucket": 1,
-}
-MINI = {
-    "pooling": "mean",
-    "batch_size": 64,
-    "slice": 64,
-    "projector": (1024, 32),
-    "learning_rate": 4.5e-5,
-    "dropout": 0.2,
-    "eval_every": 25,
-    "joint_head": False,
-    "shrinkage": 1e-3,
-    "bucket": 32,
-}
-
-
 class WMSEConfig(ViewConfig, TrainingConfig):
     """Defaults: the released code's width and slice, with a slight shrinkage for short batches."""
 
@@ -166,27 +142,7 @@ class WMSE(ViewMethod):
         when_it_collapses="a batch_size well above slice, a higher shrinkage, a lower learning_rate",
     )
     Config: ClassVar[type[MethodConfig]] = WMSEConfig
-    presets: ClassVar[Presets] = {
-        "paper": Recipes(
-            {
-                "bert-base": Recipe({"learning_rate": 3e-5}, f"Ermolov et al. 2021: {HEAD}"),
-                "roberta-base": Recipe({"learning_rate": 1e-5}, f"Ermolov et al. 2021: {HEAD}"),
-                **later_models({"learning_rate": 3e-5}),
-                "mini": Recipe(MINI, SEARCHED),
-            },
-            shared=TWO_VIEWS,
-            aliases={"mini": "mini"},
-        ),
-        "code": Recipes(
-            {
-                "bert-base": Recipe({"learning_rate": 3e-5}, f"htdt/self-supervised: cfg.py, {HEAD}"),
-                "roberta-base": Recipe({"learning_rate": 1e-5}, f"htdt/self-supervised: cfg.py, {HEAD}"),
-                **later_models({"learning_rate": 3e-5}),
-                "mini": Recipe(MINI, REHEARSAL),
-            },
-            shared=TWO_VIEWS,
-        ),
-    }
+    presets: ClassVar[Presets] = RecipeFile.beside(__file__)
 
     def stream(self, corpus: Corpus, seed: int) -> BatchStream:
         batches = super().stream(corpus, seed)

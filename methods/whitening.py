@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from harness.config import option
 from harness.errors import InputError
 from harness.method import FitContext, FitReport, MethodCard, MethodConfig
-from harness.recipes import Presets
+from harness.recipes import Presets, RecipeFile
 from methods.parts.vector_maps import VectorMap, VectorMapConfig, text_chunks, twin
 
 if TYPE_CHECKING:
@@ -107,9 +107,6 @@ class WhiteningConfig(VectorMapConfig):
     epsilon: float = option(0.0, "shrinkage added to the variances; the paper has none", ge=0)
 
 
-_PAPER: dict[str, Any] = {"pooling": "first_last_avg", "first_layer": 1, "max_length": 64, "k": None}
-
-
 class Whitening(VectorMap):
     """y = (x - mean) W, saved as a Dense layer after the pooling; length-normalising is left to the cosine."""
 
@@ -137,15 +134,7 @@ class Whitening(VectorMap):
         "without variance are dropped; the code divides by noise.",
     )
     Config: ClassVar[type[MethodConfig]] = WhiteningConfig
-    presets: ClassVar[Presets] = {
-        "paper": _PAPER,
-        "paper-256": {**_PAPER, "k": 256},
-        "nli": {**_PAPER, "fit_on": "pairs"},
-        "nli-256": {**_PAPER, "fit_on": "pairs", "k": 256},
-        "target": {**_PAPER, "fit_on": "task"},
-        "target-256": {**_PAPER, "fit_on": "task", "k": 256},
-        "mini": {"pooling": "mean", "max_length": None},
-    }
+    presets: ClassVar[Presets] = RecipeFile.beside(__file__)
 
     def _without_map(self) -> Encoder:
         encoder = twin(self.encoder)

@@ -13,15 +13,13 @@ from harness.config import option
 from harness.encoder import Encoder
 from harness.errors import InputError
 from harness.method import FitContext, Method, MethodCard, MethodConfig, unfitted
-from harness.recipes import Presets, Recipe, Recipes
-from methods.parts.later_models import alike
+from harness.recipes import Presets, RecipeFile
 from methods.parts.saved_folder import new_folder
 
 if TYPE_CHECKING:
     from harness.sources import TrainingText
 
 ENCODER = "encoder"  # the folder of the base model inside of a saved method
-TWELVE_LAYERS = ("bert-base", "roberta-base", "bert-base-multilingual", "xlm-roberta-base")
 _NOTHING = 1e-12  # squares below this share of their vector are rounding noise
 
 
@@ -166,23 +164,7 @@ class WKPooling(Method):
         "model names a module of this package; its folder encoder/ alone is the base model with plain mean pooling.",
     )
     Config: ClassVar[type[MethodConfig]] = WKPoolingConfig
-    presets: ClassVar[Presets] = {
-        "paper": Recipes(
-            {
-                **alike({"layer_start": 4}, "Wang & Kuo 2020", *TWELVE_LAYERS),
-                "mini": Recipe({"layer_start": 1}, "the mini model has 4 layers"),
-            },
-            shared={"window": 2, "left": "available"},
-        ),
-        "code": Recipes(
-            {
-                **alike({"layer_start": 4}, "BinWang28/SBERT-WK-Sentence-Embedding: utils.py", *TWELVE_LAYERS),
-                "mini": Recipe({"layer_start": 1}, "the mini model has 4 layers"),
-            },
-            shared={"window": 2, "left": "code"},
-            aliases={"mini": "mini"},
-        ),
-    }
+    presets: ClassVar[Presets] = RecipeFile.beside(__file__)
 
     def fit(self, corpus: TrainingText | None = None, context: FitContext | None = None) -> Self:
         """Load the base model; there is nothing to learn, a corpus is ignored.
