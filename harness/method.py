@@ -15,7 +15,6 @@ from pydantic import field_validator
 
 from harness.config import Config, option
 from harness.errors import InputError, NotFitted
-from harness.machine.distributed import ALONE, Team
 from harness.recipes import Presets, Recipe, recipe_of
 from harness.saved_method import METHOD_FILE, check_weights, write_settings
 
@@ -116,7 +115,6 @@ class FitContext:
         on_dev: called as `on_dev(step, score)` after each evaluation on the dev set; it ends the run by raising
             `TrainingStopped("pruned", reason)`.
         stop: called after each training step; if it returns True, a checkpoint is written and `StopRequested` raised.
-        team: the processes that train together, each with this context and a device of its own.
     """
 
     seed: int = 0
@@ -129,7 +127,6 @@ class FitContext:
     progress: Callable[[int, int, str], None] | None = None
     on_dev: Callable[[int, float], None] | None = None
     stop: Callable[[], bool] | None = None
-    team: Team = ALONE
 
     def __post_init__(self) -> None:
         if self.device == "auto":

@@ -83,7 +83,6 @@ class Discriminator(nn.Module):
             return lambda states, mask: torch.cat([z.unsqueeze(1).to(states.dtype), states[:, 1:]], dim=1)
 
         with embeddings_changed(self.transformer, told(z_a), told(z_b)):
-            # Not by an encoder: every process of a team reads all rows, with the vectors that all of them have.
             logits: Tensor = self.head(self.transformer(**features).last_hidden_state)
         return logits
 

@@ -10,7 +10,6 @@ from harness.commands import options
 from harness.commands.terminal import print_table
 from harness.errors import InputError
 from harness.files.printable import one_line, tell, tell_lines
-from harness.machine.distributed import follower
 
 if TYPE_CHECKING:
     from harness.api import Comparison
@@ -27,7 +26,6 @@ def register(commands: options.Commands) -> None:
         "report. Finished runs are reused: the same command resumes where it stopped. harness status and "
         "DIR/progress.html show the progress; Ctrl-C or harness stop stops it cleanly.",
         example="harness compare demo --workdir work/demo --set seeds='[1, 2]'",
-        several=True,
     ).add_argument  # fmt: skip
     add("experiment", help="a TOML file or a preset (see: harness list presets)")
     add("--only", action="append", default=[], metavar="NAME", help="run only this block of the file, or the rows that "
@@ -74,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
     if args.dry_run:
         from harness.commands import dry_run
 
-        return 0 if follower() else dry_run.show(args.experiment, args.workdir, measure=args.measure, **choices)
+        return dry_run.show(args.experiment, args.workdir, measure=args.measure, **choices)
     result = api.compare(
         args.experiment,
         workdir=args.workdir,
@@ -82,8 +80,6 @@ def run(args: argparse.Namespace) -> int:
         **options.run_settings(args),
         **choices,
     )
-    if follower():
-        return 0
     _show(result)
     return 1 if result.failed else 0
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from harness.errors import HarnessError, InputError, OutOfReach, RunError
 from harness.identity import model_fingerprint
 from harness.machine.devices import pick_device
-from harness.machine.distributed import ALONE, Team
 from harness.results.spec import RunSpec, method_version
 from harness.runs.experiment import CorpusSettings, DevSettings, Experiment
 from harness.runs.measure import step_seconds
@@ -87,7 +86,6 @@ class Plan:
     dev: DevSet | None
     block_tasks: dict[str, list[Task]]
     device: str
-    team: Team = ALONE
     most_sentences: int | None = None
     schedule: Schedule = field(default_factory=Schedule)
 
@@ -185,7 +183,6 @@ def make_plan(
     where: str,
     workdir: Path | None = None,
     *,
-    team: Team = ALONE,
     log_line: Callable[[str], None] = lambda line: None,
     starts: bool = True,
     most_sentences: int | None = None,
@@ -195,7 +192,6 @@ def make_plan(
     Args:
         where: the file or name that error messages name.
         workdir: where measurements are stored; None stores nothing.
-        team: the processes that train together.
         log_line: called with a line for each row whose steps were timed.
         starts: whether the untrained starts that the file does not contain are added.
         most_sentences: as in `RunSpec`, of a rehearsal.
@@ -217,19 +213,18 @@ def make_plan(
             raise InputError(f"{error} (table [dev]; embedded: --set dev.task=Embedded-STS-natural)") from None
     suites = {name: block.suites or experiment.suites for name, block in experiment.parts.items()}
     block_tasks = {name: _resolve_tasks(names, experiment.source) for name, names in suites.items()}
-    device, precision = team.device or pick_device(experiment.device), experiment.precision
-    say = log_line if team.main else lambda line: None
+    device, precision = pick_device(experiment.device), experiment.precision
 
     def with_budget(row: Row) -> Row:
         if row.corpus is None:
             return row
         text = load_text(row.corpus)
-        timed = partial(step_seconds, workdir, row, text, device=device, precision=precision, log_line=say)
+        timed = partial(step_seconds, workdir, row, text, device=device, precision=precision, log_line=log_line)
         return apply_budget(row, experiment.budget, text, timed)
 
     if experiment.budget.kind:
         rows = [_attempt(with_budget, row, tolerant) for row in rows]
-    plan = Plan(experiment, rows, dev, block_tasks, device, team, most_sentences, schedule)
+    plan = Plan(experiment, rows, dev, block_tasks, device, most_sentences, schedule)
     if plan.jobs and all(job.spec.missing for job in plan.jobs):
         raise InputError(plan.jobs[0].spec.missing)
     return plan

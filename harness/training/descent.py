@@ -37,7 +37,7 @@ def decay_groups(parameters: Iterable[nn.Parameter], weight_decay: float) -> lis
 
 
 class Descent:
-    """The state of a run, and its training step. `context` gives its device, folder, progress and team.
+    """The state of a run, and its training step. `context` gives its device, folder and progress.
 
         >>> weights = nn.Linear(2, 1)
         >>> adam = torch.optim.AdamW(weights.parameters())
@@ -52,7 +52,7 @@ class Descent:
 
     Attributes:
         step, steps: training steps made, and planned (0 where a clock decides).
-        parameters: those whose gradients are averaged over the team and clipped together.
+        parameters: those whose gradients are clipped together.
         counters: names of the attributes (numbers, strings, lists and dicts of them) that a subclass wants back.
     """
 
@@ -74,7 +74,7 @@ class Descent:
         self.step, self.steps = 0, steps
         self.max_grad_norm, self.log_every, self.precision = max_grad_norm, log_every, precision
         self.scaler = torch.amp.GradScaler(context.device.split(":")[0], enabled=precision == "fp16")
-        self.curves = Curves(context.folder if context.team.main else None)
+        self.curves = Curves(context.folder)
         self._file = context.folder / "checkpoint" / "state.pt" if context.folder else None
         self._saved = time.monotonic()
 
@@ -88,7 +88,6 @@ class Descent:
             group["lr"] = rate
         self.optimizer.zero_grad(set_to_none=True)
         self.scaler.scale(loss).backward()  # type: ignore[no-untyped-call]
-        self.context.team.average_gradients(self.parameters)
         self.scaler.unscale_(self.optimizer)
         norm = nn.utils.clip_grad_norm_(self.parameters, self.max_grad_norm)
         self.scaler.step(self.optimizer)
@@ -119,10 +118,10 @@ class Descent:
         Raises:
             StopRequested: by `context.stop`; the checkpoint is that of this update.
         """
-        asked = self._asked_to_stop()
+        asked = self.context.stop is not None and self.context.stop()
         if not asked and time.monotonic() - self._saved <= self.context.checkpoint_seconds:
             return False
-        if self._file is not None and self.context.team.main:
+        if self._file is not None:
             self.curves.flush()
             device, buffer = self.context.device, io.BytesIO()
             state = {
@@ -140,13 +139,6 @@ class Descent:
         if asked:
             raise StopRequested
         return True
-
-    def _asked_to_stop(self) -> bool:
-        """Does the caller want the run to stop here? A team stops together, at the updates that are logged."""
-        team, stop = self.context.team, self.context.stop
-        if team.size == 1:
-            return stop is not None and stop()
-        return self.at_log_step() and team.from_main(stop is not None and stop())
 
     def is_whole(self, state: dict[str, Any]) -> bool:
         """Is what a checkpoint refers to there? For descents that keep more than the checkpoint's own file."""
@@ -176,13 +168,10 @@ class Descent:
         """Go on from the last checkpoint, if there is one.
 
         Raises:
-            InputError: it is another run's, or the processes of the team do not see the same one.
+            InputError: it is another run's.
         """
         state = self._stored()
-        step = None if state is None else state["step"]
-        if self.context.team.from_main(step) != step:
-            raise InputError("the processes see different checkpoints: give a folder that all of them can read")
-        self.curves.cut(-1 if step is None else step)
+        self.curves.cut(-1 if state is None else state["step"])
         if state is None:
             return False
         theirs = state["identity"]
