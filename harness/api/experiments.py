@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -75,7 +75,6 @@ class Planned:
 
 def plan_comparison(
     experiment: Source,
-    workdir: Path,
     *,
     overrides: Sequence[str] = (),
     only: Sequence[str] = (),
@@ -84,7 +83,6 @@ def plan_comparison(
     until: Until | None = None,
     against: Sequence[str | Path] = (),
     executor: str | Mapping[str, Any] | ExecutorSettings | None = None,
-    log_line: Callable[[str], None] = lambda line: None,
 ) -> Planned:
     """The plan of a comparison; arguments as in `compare`.
 
@@ -111,7 +109,7 @@ def plan_comparison(
     if rehearse:
         selected = rehearse_experiment(selected, where)
     try:
-        plan = make_plan(selected, where, workdir, log_line=log_line, most_sentences=most)
+        plan = make_plan(selected, where, most_sentences=most)
     except HarnessError:
         raise
     except Exception as error:
@@ -192,9 +190,9 @@ def compare(
     if isinstance(source, Experiment) and source is not experiment and source.dev == EMBEDDED_DEV and dev is None:
         reporter.say(f"note: checkpoints are selected on {EMBEDDED_DEV.task}; dev= names another set")
     planned = plan_comparison(
-        source, folder, overrides=overrides, only=only, rehearse=rehearse,
+        source, overrides=overrides, only=only, rehearse=rehearse,
         tune=Budget(tune) if isinstance(tune, int) else tune,
-        until=Until() if until == "decided" else until, against=against, executor=executor, log_line=reporter.say,
+        until=Until() if until == "decided" else until, against=against, executor=executor,
     )  # fmt: skip
     folder = checked_workdir(workdir)
     with comparison_lock(folder, planned.name):
@@ -204,7 +202,7 @@ def compare(
             planned.tuning = tune_rows(planned.experiment, planned.budget, folder, tracked=tracked,
                                        tracking_uri=tracking_uri, quiet=reporter.quiet)  # fmt: skip
             tuned = planned.tuning.with_winners(planned.experiment)
-            planned.plan = make_plan(tuned, planned.where, folder, log_line=reporter.say)
+            planned.plan = make_plan(tuned, planned.where)
         tracker = Tracker(folder, planned.name, tracking_uri) if tracked else None
         with reporter, closing(tracker) if tracker is not None else nullcontext():
             grid = _run(planned, folder, reporter, tracker)
@@ -310,9 +308,6 @@ def reproduce_command(planned: Planned, plan: Plan, job: Job) -> str:
     if seed.vary:
         changes += [f"vary={json.dumps(seed.vary)}", f"held_seed={seed.held}"]
     changes += planned.tuning.overrides(job.row) if planned.tuning else []
-    budget = planned.experiment.budget
-    if budget.kind == "seconds":  # not measured again
-        changes.append(f"budget={{steps = {row.max_steps}}}" if row.max_steps is not None else "budget={}")
     # An added start comes with a row of the file.
     trained = next((other for other in plan.jobs if plan.starts.get(other.id) == job.id), job) if row.added else job
     only = [trained.row] if len(planned.experiment.methods) > 1 else []

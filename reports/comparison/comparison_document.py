@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
-from reports.comparison.budget_facts import budget_facts
+from harness.errors import InputError
+from harness.results.store import read_comparison_file
+from harness.runs.experiment import BudgetSettings
 from reports.comparison.headline import headline
 from reports.document.blocks import Block, Document, Figure, Section, Text, slug
 from reports.read.comparison_runs import Comparison
@@ -185,3 +187,18 @@ def _facts(comparison: Comparison) -> list[tuple[str, str]]:
     ]
     last = max((r.finished for r in comparison.records), default="")
     return facts + ([(last[:10], "last run")] if last else [])
+
+
+def budget_facts(comparison: Comparison) -> list[tuple[str, str]]:
+    """The training budget that all rows share; without one, the planned training steps of the rows."""
+    try:
+        experiment = (read_comparison_file(comparison.workdir, comparison.name) or {}).get("experiment") or {}
+        amount, of = BudgetSettings.parse(experiment.get("budget") or {}, "budget").describe()
+    except InputError:
+        amount, of = "", ""
+    if amount:
+        return [(amount, of)]
+    steps = {r.training["planned_steps"] for r in comparison.records if r.training.get("planned_steps")}
+    if len(steps) > 1:
+        return [("each row's own", "number of training steps")]
+    return [(f"{one:,}", "training steps per row") for one in steps]
