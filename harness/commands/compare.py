@@ -14,7 +14,7 @@ from harness.files.printable import one_line, tell, tell_lines
 if TYPE_CHECKING:
     from harness.api import Comparison
 
-_OF_UNTIL = {"max_seeds": "most", "max_runs": "runs", "equivalence": "equivalence"}
+_OF_UNTIL = {"max_seeds": "most", "equivalence": "equivalence"}
 
 
 def register(commands: options.Commands) -> None:
@@ -42,8 +42,6 @@ def register(commands: options.Commands) -> None:
     add("--until", choices=("decided",), help="add seeds, one at a time, to the rows between which a decision is open; "
         "verdicts are corrected for the interim analyses")  # fmt: skip
     add("--max-seeds", type=int, metavar="N", help="with --until: largest number of seeds per row (default: 15)")
-    add("--max-runs", type=int, metavar="N", help="with --until: start no round beyond this many runs; reused runs "
-        "count")  # fmt: skip
     add("--equivalence", type=float, metavar="POINTS", help="with --until: smaller differences do not matter "
         "(default: 0.5)")  # fmt: skip
 
@@ -55,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
 
     until = {name: value for option, name in _OF_UNTIL.items() if (value := getattr(args, option)) is not None}
     for wrong, message in (
-        (until and not args.until, "--max-seeds, --max-runs, --equivalence: require --until decided"),
+        (until and not args.until, "--max-seeds, --equivalence: require --until decided"),
         (args.tune_steps is not None and args.tune is None, "--tune-steps: requires --tune"),
         (args.measure and not args.dry_run, "--measure: requires --dry-run"),
     ):

@@ -174,7 +174,7 @@ class InterimAnalyses:
         since: (base model, label, seed) of a run -> the first analysis that includes it, from 1.
         rows: what each analysis found for each row ("row", "base_model", "state").
         rule: how the analyses decide, in a line.
-        ended: "decided", "seeds" (no more were available), "budget"; "" for a comparison that has not ended.
+        ended: "decided", "seeds" (no more were available); "" for a comparison that has not ended.
         equivalence: half width of the region of practical equivalence, in points.
     """
 
