@@ -103,11 +103,6 @@ def usable_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def load_average() -> float | None:
-    """Mean number of processes that ran or waited to run in the last minute; None where the system does not say."""
-    return os.getloadavg()[0] if hasattr(os, "getloadavg") else None
-
-
 def memory_bytes() -> int:
     """Physical memory, or the control group's limit where that is less."""
     import psutil

@@ -157,7 +157,7 @@ class Execution:
     def __post_init__(self) -> None:
         self.spec, self.folder = self.job.spec, RunFolder(self.workdir, self.job.id)
         self.device = pick_device(self.job.device)
-        self.started, self.load_start = _now(), environment.load_average()
+        self.started = _now()
         self.retrained = False  # for further scores
 
     def run(self) -> Record:
@@ -353,7 +353,6 @@ class Execution:
         precision: Any = "fp32"
         if report.training.get("precision"):
             precision = choose_precision(self.workdir, self.device, spec.precision or "fp32")
-        loads = {"load_start": self.load_start, "load_end": environment.load_average()}
         kind: type[Method] = registry.load(registry.METHODS, spec.method)
         config = kind.Config.parse(spec.config, f'method "{spec.method}"')
         return Record(
@@ -374,7 +373,6 @@ class Execution:
                 **report.cost,
                 **result.cost,
                 "peak_memory_bytes": float(environment.peak_memory_bytes(self.device)),
-                **{key: most for key, most in loads.items() if most is not None},
             },
             environment=environment.describe(self.device, precision),
             command=self.job.command,

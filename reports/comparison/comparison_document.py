@@ -63,7 +63,7 @@ def built_in() -> list[TableBuilder]:
     from reports.tables.mteb import mteb_tables
     from reports.tables.row_differences import difference_table
     from reports.tables.run_details import how_it_was_run, tuning_table
-    from reports.tables.seeds import best_seed_table, spread_table
+    from reports.tables.seeds import spread_table
     from reports.tables.space import geometry_tables
     from reports.tables.suites import RETRIEVAL, SCORES, sts_tables, suite_tables
 
@@ -82,7 +82,6 @@ def built_in() -> list[TableBuilder]:
         TableBuilder("certainty", strip, 100),
         TableBuilder("certainty", spread_table, 150),
         TableBuilder("certainty", spread_figure, 160),
-        TableBuilder("certainty", best_seed_table, 300),
         TableBuilder("contamination", lambda c, _: contamination(c), 100),
         TableBuilder("space", lambda c, _: geometry_tables(c), 100, ("geometry",)),
         TableBuilder("space", _spaces, 200),
