@@ -98,7 +98,6 @@ class Significance:
         self.comparison = comparison
         own = examples if examples is not None else ExampleScores(comparison) if whole is None else whole._examples
         self._examples: ExampleScores = own
-        self._checked: set[Measure] = set()
         self._by_row: dict[tuple[Key, Target], Runs | None] = {}
         self._known: dict[Target, tuple[Rows, dict[Key, int]]] = {}
         self._share, self._earlier = 1 / families, list[Significance]()  # of 0.05, for this analysis alone
@@ -130,9 +129,6 @@ class Significance:
 
     def _scored(self, measure: Measure) -> dict[str, Scored]:
         score = (measure.task, measure.source, measure.split, measure.metric)
-        if measure not in self._checked:
-            self._checked.add(measure)
-            self._examples.check(score, measure.aggregation)
         return self._examples.of(score)
 
     def _texts(self, measure: Measure) -> Ids | None:
