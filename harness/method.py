@@ -130,7 +130,7 @@ class FitContext:
 
     def __post_init__(self) -> None:
         if self.device == "auto":
-            from harness.machine.devices import pick_device
+            from harness.machine.environment import pick_device
 
             self.device = pick_device("auto")
 

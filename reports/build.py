@@ -89,7 +89,7 @@ def describe(name: str, workdir: Path, *, without_overlap: bool = False, with_te
         InputError: nothing of that name, damaged record.
     """
     from reports.comparison import comparison_document
-    from reports.comparison.all_scores import all_scores
+    from reports.comparison.comparison_document import all_scores
     from studies.show import study_report
 
     if name not in comparison_files(workdir):

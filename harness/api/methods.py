@@ -63,7 +63,7 @@ def train(
         TrainingStopped: the training collapsed or diverged.
         RunError: an error in the method's own code, with its line.
     """
-    from harness.machine.devices import pick_device
+    from harness.machine.environment import pick_device
     from harness.sources import corpus_of
 
     kind: type[Method] = registry.load(registry.METHODS, method) if isinstance(method, str) else registered(method)

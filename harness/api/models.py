@@ -64,7 +64,7 @@ def evaluate(
     """
     from harness.evaluation.any_model import choose_prompts, open_any, public_name, stored_vectors
     from harness.evaluation.scoring import evaluate as score_all
-    from harness.machine.devices import pick_device
+    from harness.machine.environment import pick_device
     from harness.tasks.catalogue import resolve_tasks
     from harness.tasks.vectors import Origin
 

@@ -9,7 +9,9 @@ import copy
 import inspect
 import logging
 from array import array
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Self
@@ -26,7 +28,6 @@ from harness.encoder.precision import autocast
 from harness.encoder.prompts import EchoFrame
 from harness.encoder.quiet import evaluation
 from harness.encoder.sentences import clean, token_budget_batches
-from harness.encoder.token_count import add_tokens
 from harness.errors import InputError
 from harness.machine.progress import encoding_bar
 
@@ -414,3 +415,37 @@ def _cuts(rows: int, size: int | None) -> list[slice]:
     """0 .. rows - 1 in slices of `size`, the last one shorter; one slice where `size` is None."""
     size = size or max(rows, 1)
     return [slice(start, min(start + size, rows)) for start in range(0, max(rows, 1), size)]
+
+
+_counts: ContextVar[list[int] | None] = ContextVar("tokens", default=None)
+
+
+@contextmanager
+def count_tokens() -> Iterator[list[int]]:
+    """Inside the block the length of every row that an encoder processes is added to the list.
+
+    Special tokens count and padding does not; the tokens of two views count twice.
+
+    >>> from harness.encoder import Encoder
+    >>> encoder = Encoder.from_pretrained("embedded:mini-bert")
+    >>> with count_tokens() as lengths:
+    ...     vectors = encoder(encoder.collate(encoder.tokenize(["A dog runs."])))
+    >>> lengths
+    [6]
+    """
+    lengths: list[int] = []
+    token = _counts.set(lengths)
+    try:
+        yield lengths
+    finally:
+        _counts.reset(token)
+
+
+def add_tokens(rows: Tensor | Sequence[Sequence[int]]) -> None:
+    """Report the rows of a pass to `count_tokens`: a mask (n, length), or rows of token ids.
+
+    A mask on a GPU is waited for, so give that of `Network.collate`.
+    """
+    lengths = _counts.get()
+    if lengths is not None:
+        lengths += rows.sum(1).tolist() if isinstance(rows, Tensor) else [len(row) for row in rows]

@@ -24,7 +24,7 @@ from harness.files.locks import run_lock
 from harness.files.printable import markdown_text
 from harness.files.redaction import redacted
 from harness.machine import environment
-from harness.machine.devices import pick_device
+from harness.machine.environment import pick_device
 from harness.method import FitContext, FitReport, Method
 from harness.results.model_card import write_card
 from harness.results.record import Record

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.errors import HarnessError, InputError, OutOfReach, RunError
 from harness.identity import model_fingerprint
-from harness.machine.devices import pick_device
+from harness.machine.environment import pick_device
 from harness.results.spec import RunSpec, method_version
 from harness.runs.experiment import CorpusSettings, DevSettings, Experiment
 from harness.runs.rows import Blocks, Row, Schedule, add_untrained_starts, apply_budget, apply_schedule, resolve_rows

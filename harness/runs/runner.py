@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from harness.errors import HarnessError, StopRequested, TrainingStopped
 from harness.executors.executor import TICK, Answer, Executor, leave_requested
-from harness.machine.devices import pick_device
+from harness.machine.environment import pick_device
 from harness.results.record import Record
 from harness.results.store import RunFolder
 from harness.runs.execute import execute, find_finished, record_failure

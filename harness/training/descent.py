@@ -7,11 +7,13 @@ its own loss, and decides when it evaluates and when it ends.
 from __future__ import annotations
 
 import io
+import json
 import logging
 import math
 import shutil
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, ClassVar
 from zipfile import ZipFile
 
@@ -21,7 +23,6 @@ from torch import Tensor, nn
 from harness.errors import InputError, StopRequested, TrainingStopped
 from harness.files.atomic import write_atomic
 from harness.method import FitContext
-from harness.training.curves import Curves
 
 logger = logging.getLogger(__name__)
 
@@ -191,3 +192,35 @@ class Descent:
         for name in ("step", *self.counters):
             setattr(self, name, state[name])
         return True
+
+
+logger = logging.getLogger(__name__)
+
+
+class Curves:
+    """`FOLDER/curves.jsonl`; lines after the checkpoint that a run resumes from are dropped."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self.file = folder / "curves.jsonl" if folder else None
+        self.lines: list[dict[str, Any]] = []
+
+    def cut(self, step: int) -> None:
+        """Read what an earlier process wrote, up to and including `step`."""
+        if self.file is not None and self.file.exists():
+            try:
+                earlier = [json.loads(line) for line in self.file.read_text("utf-8").splitlines() if line]
+                self.lines = [line for line in earlier if line["step"] <= step]
+            except (IsADirectoryError, ValueError, TypeError, KeyError):
+                if self.file.is_dir():
+                    shutil.rmtree(self.file)  # else no curve could be written
+                logger.warning("%s: damaged; the curve begins at step %d", self.file, step + 1)
+                self.lines = []
+
+    def add(self, step: int, kind: str, values: Mapping[str, Any]) -> None:
+        """A line; `flush` writes it."""
+        self.lines.append({"step": step, "kind": kind, **values})
+
+    def flush(self, *, durable: bool = True) -> None:
+        """Write all lines to the file; `durable` waits until they are on the disk."""
+        if self.file is not None:
+            write_atomic(self.file, "".join(json.dumps(line) + "\n" for line in self.lines), durable=durable)

@@ -20,8 +20,8 @@ from torch import nn
 
 from harness.config import option
 from harness.encoder import Encoder
+from harness.encoder.network import count_tokens
 from harness.encoder.precision import autocast, choose_precision
-from harness.encoder.token_count import count_tokens
 from harness.errors import TrainingStopped
 from harness.method import FitContext, FitReport, Method, MethodCard, MethodConfig, require_corpus
 from harness.seeds import derive

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -10,12 +12,14 @@ from functools import partial
 from harness.errors import InputError
 from harness.results.store import read_comparison_file
 from harness.runs.experiment import BudgetSettings
+from harness.seeds import seed_text
 from reports.comparison.headline import headline
 from reports.document.blocks import Block, Document, Figure, Section, Text, slug
 from reports.read.comparison_runs import Comparison
 from reports.read.provenance import provenance_of
 from reports.stats.significance import Significance
 from reports.tables.builder import TableBuilder, from_other_packages
+from reports.write.markdown import csv_text
 
 # Key -> title, and the sentence that introduces the section where it is folded.
 SECTIONS = {
@@ -201,3 +205,17 @@ def budget_facts(comparison: Comparison) -> list[tuple[str, str]]:
     if len(steps) > 1:
         return [("each row's own", "number of training steps")]
     return [(f"{one:,}", "training steps per row") for one in steps]
+
+
+def all_scores(comparison: Comparison) -> str:
+    """The text of the CSV file, a line for each score."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    fields = ("task", "suite", "source", "split", "metric", "aggregation", "value", "n", "protocol", "comparable")
+    writer.writerow(["record", "row", "base_model", "seed", "status", *fields])
+    for r in {r.id: r for r in [*comparison.records, *comparison.held]}.values():
+        for s in r.scores:
+            values = [getattr(s, field) for field in fields]
+            line = [r.id, r.row, r.base_model, seed_text(r.random_seed), r.status, *values]
+            writer.writerow([csv_text(value) if isinstance(value, str) else value for value in line])
+    return out.getvalue()
