@@ -88,7 +88,7 @@ def _published_rows(matching: Matching, table: PaperTable) -> list[TableRow]:
         cells = [Cell(model).noted(*(marks if one_mark else ()), *sorted(common)), BLANK]
         for i, column in enumerate(columns):
             if i not in numbers:
-                cells.append(BLANK)
+                cells.append(_derived_cell(table, column, columns, (model, base, row, numbers), lines))
                 continue
             p = numbers[i].published
             own = [note for note in published_notes(p) if note not in common]
@@ -97,6 +97,24 @@ def _published_rows(matching: Matching, table: PaperTable) -> list[TableRow]:
         block = f"{base if base in bases else OTHER} · published"
         rows.append(TableRow(tuple(cells), block, ranked=not row.supervised))
     return rows
+
+
+def _derived_cell(
+    table: PaperTable, column: PaperColumn, columns: Sequence[PaperColumn], line: _Line, lines: Sequence[_Line]
+) -> Cell:
+    """A difference that the paper does not print, from the two numbers that it does."""
+    _, base, row, numbers = line
+    found = table.reference_of(row)
+    if not column.difference or column.published or found is None or found[0] is row:
+        return BLANK
+    at = next(i for i, c in enumerate(columns) if c.head == column.name)
+    other = next((n[at] for _, b, r, n in lines if r is found[0] and b == base and at in n), None)
+    if at not in numbers or other is None:
+        return BLANK
+    own, reference = numbers[at].value, other.value
+    if own is None or reference is None:
+        return BLANK
+    return number(column.difference * (own - reference), digits=column.digits, signed=True)
 
 
 # --- our rows ---------------------------------------------------------------------------------------------------------
