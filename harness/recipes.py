@@ -63,7 +63,7 @@ _KINDS: dict[type, str] = {dict: "a table", str: "text", list: "a list"}
 
 
 class RecipeFile(Mapping[str, Mapping[str, Any] | Recipes]):
-    """Presets from a TOML file, which is read when a preset is first asked for. A table is a preset:
+    """Presets from a TOML file, which is read when it is first needed. A table is a preset, but for `[card]`:
 
     .. code-block:: toml
 
@@ -103,12 +103,24 @@ class RecipeFile(Mapping[str, Mapping[str, Any] | Recipes]):
         return len(self._presets)
 
     @cached_property
+    def card(self) -> dict[str, Any]:
+        """The values of a `MethodCard`, from the table `[card]`."""
+        given = self._expected(dict, "card", self._tree.get("card"))
+        return {key: tuple(value) if isinstance(value, list) else value for key, value in given.items()}
+
+    @cached_property
+    def _tree(self) -> dict[str, Any]:
+        return read_toml(self.path)
+
+    @cached_property
     def _presets(self) -> dict[str, Mapping[str, Any] | Recipes]:
         presets: dict[str, Mapping[str, Any] | Recipes] = {}
         named = self.path.with_name("sources.toml")
         sources = read_toml(named) if named.exists() else {}
         rows: dict[tuple[str, str], Recipe] = {}  # (preset, family or "values")
-        for name, given in read_toml(self.path).items():
+        for name, given in self._tree.items():
+            if name == "card":
+                continue
             preset = dict(self._expected(dict, name, given))
             aliases = self._expected(dict, f"{name}.aliases", preset.pop("aliases", {}))
             source = self._expected(str, f"{name}.source", preset.pop("source", ""))

@@ -13,6 +13,8 @@ from methods.parts.two_views import TwoViewConfig, TwoViewMethod
 if TYPE_CHECKING:
     from torch import Tensor
 
+SHEET = RecipeFile.beside(__file__)
+
 
 class BarlowTwinsConfig(TwoViewConfig):
     """The protocol of `TwoViewConfig` and the options of the objective."""
@@ -31,30 +33,9 @@ class BarlowTwins(TwoViewMethod):
 
     name = "barlow_twins"
     version = 1
-    card = MethodCard(
-        title="Barlow Twins",
-        paper="Farina & Pappadopulo, Non-contrastive sentence representations, Findings of NAACL 2024",
-        equations="Eq. 2",
-        reference="none published; facebookresearch/barlowtwins for the objective",
-        text="sentences",
-        supervision="unsupervised",
-        cost="two epochs, both views in one forward, a wide projector",
-        precision="not stated",
-        published=(
-            "noncontrastive.csv:Barlow Twins (p_do=0.05)",
-            "noncontrastive.csv:Barlow Twins (p_shuffle=0.5)",
-            "noncontrastive.csv:Barlow Twins (p_do=0.1)",
-            "noncontrastive.csv:Barlow Twins (NLI)",
-            "noncontrastive.csv:Barlow Twins (WikiAuto)",
-        ),
-        notes="The paper does not print its final lambda, optimiser, lengths, or how it treats special tokens; "
-        "the vision code's projector has no biases (preset code), the paper follows VICReg's. Optimisation is "
-        "SimCSE's in every preset, not the LARS of the vision code. "
-        "With view = paraphrase it learns from pairs, one side per branch, and no negatives.",
-        when_it_collapses="a lower learning_rate, a larger batch_size, a higher off_diagonal_weight for rank",
-    )
+    card = MethodCard(**SHEET.card)
     Config: ClassVar[type[MethodConfig]] = BarlowTwinsConfig
-    presets: ClassVar[Presets] = RecipeFile.beside(__file__)
+    presets: ClassVar[Presets] = SHEET
 
     def terms(self, z_a: Tensor, z_b: Tensor) -> dict[str, Tensor]:
         config = self.config

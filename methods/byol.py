@@ -20,6 +20,8 @@ from methods.parts.two_views import ViewMethod
 if TYPE_CHECKING:
     from harness.encoder import Encoder
 
+SHEET = RecipeFile.beside(__file__)
+
 
 @full_precision
 def bootstrap(q_a: Tensor, q_b: Tensor, t_a: Tensor, t_b: Tensor) -> Tensor:
@@ -87,22 +89,9 @@ class BYOL(ViewMethod):
 
     name = "byol"
     version = 1
-    card = MethodCard(
-        title="BYOL",
-        paper="Grill et al., NeurIPS 2020",
-        equations="Eq. 1-2",
-        reference="github.com/google-deepmind/deepmind-research/tree/master/byol",
-        text="sentences",
-        supervision="unsupervised",
-        cost="one epoch, two forwards of both views (one without gradient), a second copy of the encoder in memory",
-        precision="not stated",
-        notes="A method for images, here on sentence views. The target's momentum is constant; the paper raises it to "
-        "1 along a cosine. BatchNorm's running statistics are not averaged: the target has its own. Optimisation is "
-        "SimCSE's, not LARS.",
-        when_it_collapses="a lower learning_rate, a momentum nearer to 1; without its predictor it always collapses",
-    )
+    card = MethodCard(**SHEET.card)
     Config: ClassVar[type[MethodConfig]] = BYOLConfig
-    presets: ClassVar[Presets] = RecipeFile.beside(__file__)
+    presets: ClassVar[Presets] = SHEET
 
     def heads(self, encoder: Encoder) -> nn.Module:
         return Heads(encoder, self.config)

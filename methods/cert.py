@@ -16,6 +16,8 @@ from harness.recipes import Presets, RecipeFile
 from harness.training import Batch, TrainedMethod, TrainingConfig
 from methods.parts.row_vectors import check_rows, check_temperature, full_precision, unit
 
+SHEET = RecipeFile.beside(__file__)
+
 
 @full_precision
 def info_nce(queries: Tensor, keys: Tensor, queue: Tensor, *, temperature: float) -> Tensor:
@@ -103,25 +105,9 @@ class CERT(TrainedMethod):
 
     name = "cert"
     version = 1
-    card = MethodCard(
-        title="CERT (momentum contrast on paraphrases)",
-        paper="Fang et al., 2020, arXiv 2005.12766",
-        equations="MoCo's InfoNCE",
-        reference="github.com/UCSD-AI4H/CERT",
-        text="pairs",
-        supervision="supervised",
-        cost="one forward and backward of the model, one forward of the key encoder; 50 short epochs",
-        precision="not stated",
-        notes="Pairs come from outside; the paper translates to German and to Chinese and back. What made them decides "
-        "whether a row is unsupervised, so it is marked supervised. The released code fills its queue with a constant "
-        "instead of the keys; this is a proper queue. The learning rate follows the cosine update by update, the "
-        "script's epoch by epoch; it decays biases too, and saves every tenth epoch without a dev set. The pooled "
-        "vector is dropped out before the head (head_dropout), as its classifier does. With a momentum of 0.999 the "
-        "key encoder needs thousands of training steps to move.",
-        when_it_collapses="a lower learning_rate, a larger queue_size, a momentum nearer to 1",
-    )
+    card = MethodCard(**SHEET.card)
     Config: ClassVar[type[MethodConfig]] = CERTConfig
-    presets: ClassVar[Presets] = RecipeFile.beside(__file__)
+    presets: ClassVar[Presets] = SHEET
 
     def heads(self, encoder: Encoder) -> nn.Module:
         d, width = encoder.dimension, self.config.head_width

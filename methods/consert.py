@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
     from harness.encoder import Encoder
 
+SHEET = RecipeFile.beside(__file__)
+
 View = Literal["none", "shuffle", "token_cutoff", "feature_cutoff", "dropout", "adversarial"]
 
 
@@ -63,25 +65,9 @@ class ConSERT(TrainedMethod):
 
     name = "consert"
     version = 1
-    card = MethodCard(
-        title="ConSERT",
-        paper="Yan, Li, Wang, Zhang, Wu & Xu, ACL 2021",
-        equations="the contrastive loss of section 3.2 and the augmentations of section 3.3",
-        reference="github.com/yym6472/ConSERT",
-        text="sentences",
-        supervision="unsupervised",
-        cost="ten short epochs, both views in one forward; two forwards and one more backward with an adversarial view",
-        precision="fp16 (Apex O1)",
-        notes="The originals train on the unlabelled texts of the STS tasks, test sentences included: give that text "
-        "as the corpus to compare with published rows. Shuffled positions are shuffled tokens here, the same for all "
-        "poolings but cls, for which the special tokens stay in place. The paper has adversarial views in "
-        "supervised training alone; here their gradient is that of the contrastive loss of the plain view. The code "
-        "trains with mean pooling, tests with the last two layers, sums both directions and weighs them by 0.15, and "
-        "stops early; its AdamW lacks the bias correction, as here.",
-        when_it_collapses="a lower learning_rate, milder views, native_dropout = true",
-    )
+    card = MethodCard(**SHEET.card)
     Config: ClassVar[type[MethodConfig]] = ConSERTConfig
-    presets: ClassVar[Presets] = RecipeFile.beside(__file__)
+    presets: ClassVar[Presets] = SHEET
 
     def optimizer(self, groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
         """AdamW without bias correction, as the code has it."""

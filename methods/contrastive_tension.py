@@ -21,6 +21,8 @@ from methods.parts.row_vectors import check_rows, full_precision, unit
 if TYPE_CHECKING:
     import numpy as np
 
+SHEET = RecipeFile.beside(__file__)
+
 STEPS = (1.0, 0.8, 0.6, 0.4, 0.2)  # shares of the peak rate; it falls after 10, 20, 30 and 40 % of the training steps
 
 
@@ -109,29 +111,9 @@ class ContrastiveTension(TrainedMethod):
 
     name = "contrastive_tension"
     version = 1
-    card = MethodCard(
-        title="Contrastive Tension (CT)",
-        paper="Carlsson et al., ICLR 2021",
-        equations="binary cross-entropy of dot products; in-batch cross-entropy",
-        reference="github.com/FreddeFrallan/Contrastive-Tension; sentence-transformers (port and in-batch form)",
-        text="sentences",
-        supervision="unsupervised",
-        cost="two models are trained; each sentence is read once (an identical pair's twice)",
-        precision="fp32",
-        published=(
-            "scd.csv:CT-BERT",
-            "reference_repos.csv:CT",
-            "reference_repos.csv:CT in-batch negatives",
-            "reference_repos.csv:BERT-Base-CT",
-        ),
-        notes="The published BERT row is SimCSE's evaluation of released weights, which the authors say were trained "
-        "with later settings than the paper's. Different pairs that happen to hold the same text count as identical. "
-        "A batch shares out its sentences, where the code draws with replacement; both move on by 30 a step. "
-        "The port leaves short sentences out of the corpus, min_characters out of their batch, which is then smaller.",
-        when_it_collapses="a lower learning_rate, more negatives in a batch",
-    )
+    card = MethodCard(**SHEET.card)
     Config: ClassVar[type[MethodConfig]] = ContrastiveTensionConfig
-    presets: ClassVar[Presets] = RecipeFile.beside(__file__)
+    presets: ClassVar[Presets] = SHEET
 
     def heads(self, encoder: Encoder) -> nn.Module:
         if self.config.dropout:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from harness.encoder import Encoder
     from harness.encoder.foreign import ForeignEncoder
 
+SHEET = RecipeFile.beside(__file__)
+
 Form = Literal["printed", "released"]
 
 
@@ -126,28 +128,9 @@ class DCLR(SimCSE):
 
     name = "dclr"
     version = 1
-    card = MethodCard(
-        title="DCLR",
-        paper="Zhou, Zhang, Zhao & Wen, ACL 2022",
-        equations="the noise-based negatives and the contrastive loss with instance weighting",
-        reference="github.com/RUCAIBox/DCLR",
-        text="sentences",
-        supervision="unsupervised",
-        cost="as SimCSE, a forward of the complementary model, and a few products of a batch with its noise",
-        precision="unknown",
-        notes="As in the code the noise is one set for a batch (printed: k vectors a sentence), starts with variance 1 "
-        "and is never left out by weight. Its steps of 0.001 hardly turn vectors of the length of sqrt(d). The code's "
-        "loss is another one (form = released): it counts the positive below the line, makes the cosine of what it "
-        "leaves out 0, and adds cross-entropies of all columns. Its models see padding as words and its complementary "
-        "one drops out units; here neither does, and the complement reads whole sentences with its own pooling. The "
-        "code's training head begins with the checkpoint's pretrained pooler (large models: that alone), and it "
-        "selects by the mean of STS-B and SICK-R; here the head is SimCSE's and the comparison's dev set selects. "
-        "What the complement was trained with is the row's supervision too (complement_supervision). By default it is "
-        "the untrained embedded model.",
-        when_it_collapses="a lower learning_rate, a larger batch_size, a higher threshold, a temperature near 0.05",
-    )
+    card = MethodCard(**SHEET.card)
     Config: ClassVar[type[MethodConfig]] = DCLRConfig
-    presets: ClassVar[Presets] = RecipeFile.beside(__file__)
+    presets: ClassVar[Presets] = SHEET
 
     _complement: Encoder | ForeignEncoder | None = None
 

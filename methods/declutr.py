@@ -29,6 +29,8 @@ from methods.parts.spans import SpanSampler, Strategy
 if TYPE_CHECKING:
     from harness.sources import Corpus, TrainingText
 
+SHEET = RecipeFile.beside(__file__)
+
 # Tokens that a span of l_max may lose to the cut at train_length: the paper's 512 are cut to 510.
 _TOLERATED = 2
 
@@ -113,25 +115,9 @@ class DeCLUTR(TrainedMethod):
 
     name = "declutr"
     version = 1
-    card = MethodCard(
-        title="DeCLUTR",
-        paper="Giorgi, Nitski, Wang & Bader, ACL 2021",
-        equations="Eq. 1-3",
-        reference="github.com/JohnGiorgi/DeCLUTR",
-        text="documents",
-        supervision="unsupervised",
-        cost="one epoch; A (1 + P) spans a document, 6 with the defaults, and a vocabulary-wide softmax",
-        precision="fp32 in the released configuration; mixed where Apex is installed and named",
-        published=("declutr.csv:DeCLUTR-small", "declutr.csv:DeCLUTR-base"),
-        notes="Paper and code differ in the anchor rule (anchor_grid), the reduction and which anchors are contrasted. "
-        "The printed schedule only climbs, the released one never leaves its floor (lr_schedule). On several GPUs the "
-        "released code divides the contrastive gradient by their number (contrastive_weight; preset as-run). Spans are "
-        "cut from the text, without the leading space that the code gives them, as test sentences get none either. Its "
-        "loader leaves out an epoch's last, shorter batch (drop_last).",
-        when_it_collapses="a lower learning_rate, a larger batch_size or more anchors, objective = both",
-    )
+    card = MethodCard(**SHEET.card)
     Config: ClassVar[type[MethodConfig]] = DeCLUTRConfig
-    presets: ClassVar[Presets] = RecipeFile.beside(__file__)
+    presets: ClassVar[Presets] = SHEET
 
     def __init__(self, config: MethodConfig | None = None, *, base_model: str = DEFAULT_BASE_MODEL) -> None:
         super().__init__(config, base_model=base_model)

@@ -21,6 +21,8 @@ from methods.parts.embedding_views import embeddings_changed
 from methods.parts.projection_heads import projector
 from methods.simcse import SimCSE, SimCSEConfig
 
+SHEET = RecipeFile.beside(__file__)
+
 
 def replaced_token_detection(logits: Tensor, ids: Tensor, original: Tensor, mask: Tensor) -> Tensor:
     """Mean cross-entropy in nats of telling, for every real token, whether it was replaced.
@@ -109,24 +111,9 @@ class DiffCSE(SimCSE):
 
     name = "diffcse"
     version = 1
-    card = MethodCard(
-        title="DiffCSE",
-        paper="Chuang et al., NAACL 2022",
-        equations="Eq. 1-3",
-        reference="github.com/voidism/DiffCSE",
-        text="sentences",
-        supervision="unsupervised",
-        cost="SimCSE's forward, a forward of the frozen generator, and a second model that is trained and dropped",
-        precision="fp16",
-        notes="As in the code the generator takes its likeliest token (the paper samples), everywhere and not in "
-        "masked places alone, and the discriminator gets the projections. Special tokens are not replaced, "
-        "padding is not counted and the generator drops nothing; in the code only the first token stays, padding "
-        "counts and the generator runs with dropout. BatchNorm sees both views at once. Published STS average on "
-        "BERT-base: 78.49.",
-        when_it_collapses="a lower learning_rate, a lower rtd_weight, a larger batch_size",
-    )
+    card = MethodCard(**SHEET.card)
     Config: ClassVar[type[MethodConfig]] = DiffCSEConfig
-    presets: ClassVar[Presets] = RecipeFile.beside(__file__)
+    presets: ClassVar[Presets] = SHEET
 
     @classmethod
     def inputs(cls, config: Any) -> dict[str, str]:

@@ -22,6 +22,8 @@ from methods.simcse import STATE_A_RATE, SimCSE, SimCSEConfig
 if TYPE_CHECKING:
     from harness.encoder import Encoder
 
+SHEET = RecipeFile.beside(__file__)
+
 
 @full_precision
 def nt_xent_queue(anchors: Tensor, positives: Tensor, queue: Tensor, *, temperature: float) -> Tensor:
@@ -61,23 +63,9 @@ class ESimCSE(SimCSE):
 
     name = "esimcse"
     version = 1
-    card = MethodCard(
-        title="ESimCSE",
-        paper="Wu, Gao, Zang, Han, Wang & Hu, COLING 2022",
-        equations="the repetition of section 3.1 and the loss with a momentum queue of section 3.2",
-        reference="github.com/caskcsg/sentemb/tree/main/ESimCSE",
-        text="sentences",
-        supervision="unsupervised",
-        cost="as SimCSE, and one forward of a slow copy of the encoder, without dropout or gradient",
-        precision="fp16",
-        notes="The second view doubles k of n tokens, k uniform in 0 .. max(2, floor(rate n)). The code draws k "
-        "from 0 .. min(10, floor(rate n)) - 1, n with the special tokens, once for the whole run; here it is drawn "
-        "each time, as printed. It empties the queue when an epoch begins; here it goes on. Vectors of the queue "
-        "go through the trained head, as in the code. Published STS average on BERT-base: 78.27.",
-        when_it_collapses="a lower learning_rate, a larger batch_size, a temperature near 0.05",
-    )
+    card = MethodCard(**SHEET.card)
     Config: ClassVar[type[MethodConfig]] = ESimCSEConfig
-    presets: ClassVar[Presets] = RecipeFile.beside(__file__)
+    presets: ClassVar[Presets] = SHEET
 
     def heads(self, encoder: Encoder) -> nn.Module:
         """Also the slow encoder and the queue of its vectors."""

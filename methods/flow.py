@@ -25,6 +25,8 @@ from methods.parts.glow import Glow
 from methods.parts.optimizers import adamw
 from methods.parts.vector_maps import VectorMap, VectorMapConfig, text_chunks
 
+SHEET = RecipeFile.beside(__file__)
+
 WEIGHTS = "flow.safetensors"
 ROWS = 8192  # vectors that pass the flow at a time
 
@@ -52,26 +54,9 @@ class Flow(VectorMap):
 
     name = "flow"
     version = 1
-    card = MethodCard(
-        title="BERT-flow",
-        paper="Li, Zhou, He, Wang, Yang & Li, On the sentence embeddings from pre-trained language models, EMNLP 2020",
-        equations="section 3, equation 4",
-        reference="github.com/bohanli/BERT-flow",
-        text="sentences",
-        supervision="unsupervised",
-        cost="one pass of encoding, then small training steps on vectors",
-        published=(
-            "scd.csv:BERT-flow",
-            "sg.csv:BERT + flow",
-            "reference_repos.csv:BERT-flow (NLI)",
-            "reference_repos.csv:BERT-flow (target)",
-        ),
-        notes="The text says the last two layers are averaged; the code averages the first and the last one (default). "
-        "The code keeps dropout on while fitting and lets BERT's weights decay slightly; here BERT is frozen and "
-        "dropout is an option. sentence-transformers has no flow: a saved model names a module of this package.",
-    )
+    card = MethodCard(**SHEET.card)
     Config: ClassVar[type[MethodConfig]] = FlowConfig
-    presets: ClassVar[Presets] = RecipeFile.beside(__file__)
+    presets: ClassVar[Presets] = SHEET
 
     _flow: Glow | None = None
 

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from harness.encoder import Encoder
     from harness.sources import Corpus, Pair
 
+SHEET = RecipeFile.beside(__file__)
+
 
 class InferSentConfig(TrainingConfig):
     """Defaults: the paper's, which are the released script's."""
@@ -70,28 +72,9 @@ class InferSent(NLIMethod):
 
     name = "infersent"
     version = 1
-    card = MethodCard(
-        title="InferSent",
-        paper="Conneau, Kiela, Schwenk, Barrault & Bordes, EMNLP 2017",
-        equations="section 3.1 and figure 1; section 3.2.3: BiLSTM-Max",
-        reference="github.com/facebookresearch/InferSent (train_nli.py, models.py)",
-        text="pairs",
-        supervision="supervised",
-        cost="twenty epochs over labelled pairs, one LSTM over each sentence",
-        precision="fp32",
-        published=("declutr.csv:InferSent",),
-        kept="the LSTM; no base model enters, but its family chooses between the paper's sizes and small ones",
-        notes="The vectors are GloVe 840B (preset paper) or fastText crawl (version-2), of 300 dimensions: files in "
-        "the folder where the harness is called, or wherever vectors says. The dev set of NLI, whose accuracy sets the "
-        "learning rate, is a part of the pairs here (held_out); which weights stay is decided as for all methods. "
-        "Version 1 lets padding enter the maximum; here it never does, as in version 2. Words are split by a simpler "
-        "rule than NLTK's. The script ends at a learning rate of 1e-5; here it goes on at the small rate. A mark that "
-        "has no vector gets zeros. Of pairs with negatives instead of labels it learns two classes, which the run's "
-        "notes say.",
-        when_it_collapses="a lower learning_rate",
-    )
+    card = MethodCard(**SHEET.card)
     Config: ClassVar[type[MethodConfig]] = InferSentConfig
-    presets: ClassVar[Presets] = RecipeFile.beside(__file__)
+    presets: ClassVar[Presets] = SHEET
 
     _steps_per_epoch = 1
     _kept_apart: Sequence[Pair] = ()

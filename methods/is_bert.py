@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from harness.encoder import Encoder
 
+SHEET = RecipeFile.beside(__file__)
+
 
 def jensen_shannon_information(local: Tensor, mask: Tensor, vectors: Tensor) -> tuple[Tensor, Tensor]:
     """The two halves of the Jensen-Shannon estimate of mutual information; the loss is their sum (in nats).
@@ -85,23 +87,9 @@ class ISBert(TrainedMethod):
 
     name = "is_bert"
     version = 1
-    card = MethodCard(
-        title="IS-BERT (Info-Sentence BERT)",
-        paper="Zhang, He, Liu, Lim & Bing, EMNLP 2020",
-        equations="the Jensen-Shannon estimator of mutual information",
-        reference="github.com/yanzhangnlp/IS-BERT (CNN.py, MutualInformationLoss.py)",
-        text="sentences",
-        supervision="unsupervised",
-        cost="one epoch, one forward, scores of all tokens with all sentences of a batch",
-        precision="unknown",
-        published=("scd.csv:IS-BERT", "reference_repos.csv:IS-BERT"),
-        kept="the convolutions over tokens, of whose output a vector is the mean",
-        notes="As in the released code the convolutions have no activation; the published model learnt from sentences "
-        "of SNLI and MultiNLI, without labels. The code lets padding leak into the convolutions; here it is 0.",
-        when_it_collapses="a lower learning_rate (the paper's is 2e-6), a larger batch_size",
-    )
+    card = MethodCard(**SHEET.card)
     Config: ClassVar[type[MethodConfig]] = ISBertConfig
-    presets: ClassVar[Presets] = RecipeFile.beside(__file__)
+    presets: ClassVar[Presets] = SHEET
 
     def load_base(self) -> Encoder:
         """The base model with untrained convolutions on top, which are a part of the model."""

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from harness.encoder import Encoder
     from harness.sources import TrainingText
 
+SHEET = RecipeFile.beside(__file__)
+
 BLANK = "_"  # what masks a token where the tokenizer has no mask token
 
 
@@ -126,24 +128,9 @@ class LLM2Vec(TrainedMethod):
 
     name = "llm2vec"
     version = 2  # 1: all chosen tokens were masked, and both rates fell to 0
-    card = MethodCard(
-        title="LLM2Vec (unsupervised)",
-        paper="BehnamGhader et al., COLM 2024",
-        equations="the three steps of section 2",
-        reference="github.com/McGill-NLP/llm2vec",
-        text="sentences",
-        supervision="unsupervised",
-        cost="1,000 training steps with one forward, 1,000 with two views",
-        precision="bf16",
-        notes="For causal models; others look both ways already. One optimiser and one set of adapters go through both "
-        "phases, each at a constant rate: the released runs end after 1,000 steps of a decay that goes on for three "
-        "epochs. The originals merge the first adapters and begin new ones, on longer text (Wikitext, batches of 32) "
-        "in the first phase. The last weights are used, as there. Output embeddings stay as they are. Adapters are "
-        "merged at the end, and the configuration says that the model is not causal.",
-        when_it_collapses="a lower learning_rate, fewer mntp_steps, a lower attention_rate",
-    )
+    card = MethodCard(**SHEET.card)
     Config: ClassVar[type[MethodConfig]] = LLM2VecConfig
-    presets: ClassVar[Presets] = RecipeFile.beside(__file__)
+    presets: ClassVar[Presets] = SHEET
 
     def load_base(self) -> Encoder:
         """As `TrainedMethod.load_base`; each token attends to all others."""

@@ -17,6 +17,8 @@ from methods.simcse import SimCSE, SimCSEConfig
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
+SHEET = RecipeFile.beside(__file__)
+
 
 @full_precision
 def mixed_negatives(anchors: Tensor, positives: Tensor, *, shift: int, mix: float, temperature: float) -> Tensor:
@@ -57,22 +59,9 @@ class MixCSE(SimCSE):
 
     name = "mixcse"
     version = 1
-    card = MethodCard(
-        title="MixCSE",
-        paper="Zhang, Zhang, Mensah, Liu & Mao, AAAI 2022",
-        equations="the loss with mixed negatives",
-        reference="github.com/BDBC-KG-NLP/MixCSE_AAAI2022",
-        text="sentences",
-        supervision="unsupervised",
-        cost="as SimCSE",
-        precision="fp32: the released command asks for nothing else",
-        notes="One mixed negative an anchor, of unit vectors, with a partner drawn at each step. The released script "
-        "mixes unscaled vectors with the next row's, shows every mixture to every anchor, does the same in the other "
-        "direction; that form is not offered, its lambda (0.2; 0.6 before June 2022) is.",
-        when_it_collapses="a lower learning_rate, a larger batch_size, a temperature near 0.05",
-    )
+    card = MethodCard(**SHEET.card)
     Config: ClassVar[type[MethodConfig]] = MixCSEConfig
-    presets: ClassVar[Presets] = RecipeFile.beside(__file__)
+    presets: ClassVar[Presets] = SHEET
 
     def contrast(self, z_a: Tensor, z_b: Tensor, heads: nn.Module, batch: Batch) -> Tensor:
         n, config = len(z_a), self.config

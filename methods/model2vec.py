@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from harness.encoder import Encoder
     from harness.sources import Corpus, TrainingText
 
+SHEET = RecipeFile.beside(__file__)
+
 ROWS = 1024  # tokens encoded at a time
 
 
@@ -100,24 +102,9 @@ class Model2Vec(Static):
 
     name = "model2vec"
     version = 2  # 1: special and unused tokens had vectors, and moved the components and the ranks of all others
-    card = MethodCard(
-        title="Model2Vec (a row distilled into static vectors)",
-        paper="Tulkens & van Dongen, Model2Vec, 2024",
-        equations="distillation: forward pass of the vocabulary, PCA, SIF weights",
-        reference="github.com/MinishLab/model2vec",
-        text="sentences",
-        supervision="unsupervised",
-        deterministic=False,
-        cost="that of the row, and one pass over the vocabulary",
-        notes="A piece is encoded as the row encodes a sentence of it alone, framed by the special tokens (and the "
-        "template) in their usual order, and pooled as the row pools; the library swaps the two special tokens and "
-        "takes the mean. As in the library, special tokens and [unusedN] take no part; their vectors, and those of "
-        "unknown words, are zero. The library also normalises a sentence's vector and stores float16: cosines are the "
-        "same but for rounding. Text and supervision are those of the row; nothing is trained afterwards (the "
-        "library's potion models are).",
-    )
+    card = MethodCard(**SHEET.card)
     Config: ClassVar[type[MethodConfig]] = Model2VecConfig
-    presets: ClassVar[Presets] = RecipeFile.beside(__file__)
+    presets: ClassVar[Presets] = SHEET
 
     @classmethod
     def values_for(cls, values: Mapping[str, Any], family: str | None, base_model: str | None) -> Mapping[str, Any]:

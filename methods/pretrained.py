@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from harness.encoder.foreign import ForeignEncoder
     from harness.sources import Corpus, TrainingText
 
+SHEET = RecipeFile.beside(__file__)
+
 OWN: Final = "own"
 
 
@@ -71,19 +73,9 @@ class Pretrained(Method):
 
     name = "pretrained"
     version = 1
-    card = MethodCard(
-        title="A model trained elsewhere",
-        paper="the model's own",
-        deterministic=True,
-        cost="none: trained by others",
-        supervision="supervised",
-        published=("scd.csv:SBERT (+)", "reference_repos.csv:SBERT", "declutr.csv:USE"),
-        notes="What it was trained on is not known here: `supervision` is what the user says. Test sentences may have "
-        "been in its training data. Modules that only sentence-transformers knows, and default prompts, are run by it. "
-        "Tables mark a row with prompts, and one whose model has some that are not used.",
-    )
+    card = MethodCard(**SHEET.card)
     Config: ClassVar[type[MethodConfig]] = PretrainedConfig
-    presets: ClassVar[Presets] = RecipeFile.beside(__file__)
+    presets: ClassVar[Presets] = SHEET
 
     _model: Encoder | ForeignEncoder | None = None
 

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from harness.encoder import Encoder
     from harness.sources import Corpus
 
+SHEET = RecipeFile.beside(__file__)
+
 Similarity = Literal["dot", "cosine"]
 Own = Literal["left_out", "zero"]
 
@@ -116,23 +118,9 @@ class QuickThoughts(TrainedMethod):
 
     name = "quick_thoughts"
     version = 1
-    card = MethodCard(
-        title="Quick Thoughts",
-        paper="Logeswaran & Lee, ICLR 2018",
-        equations="Eq. 1-3",
-        reference="github.com/lajanugen/S2V",
-        text="documents",
-        supervision="unsupervised",
-        cost="one epoch, two encoders (f and g), one forward of each",
-        precision="fp32",
-        notes="The paper trains two GRUs and tests on f and g side by side (2d values). A sentence-transformers folder "
-        "holds one transformer, so f is used, or the better of the two (test). Neighbours across the border of two "
-        "documents do not count here; in the code they do. Batches are consecutive sentences, so bucket has no effect. "
-        "The recipe for a transformer (learning rate) is ours.",
-        when_it_collapses="a lower learning_rate, a larger batch_size: its other sentences are the contrast",
-    )
+    card = MethodCard(**SHEET.card)
     Config: ClassVar[type[MethodConfig]] = QuickThoughtsConfig
-    presets: ClassVar[Presets] = RecipeFile.beside(__file__)
+    presets: ClassVar[Presets] = SHEET
 
     def heads(self, encoder: Encoder) -> nn.Module:
         heads = nn.Module()

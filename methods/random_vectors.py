@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from harness.config import option
 from harness.errors import NotFitted
 from harness.method import FitContext, MethodCard, MethodConfig, unfitted
+from harness.recipes import RecipeFile
 from harness.saved_method import saved_seed
 from harness.seeds import derive, seed_fields
 from methods.parts.array_method import ArrayMethod
@@ -20,6 +21,8 @@ from methods.parts.saved_folder import new_folder
 
 if TYPE_CHECKING:
     from harness.sources import TrainingText
+
+SHEET = RecipeFile.beside(__file__)
 
 
 class RandomVectorsConfig(MethodConfig):
@@ -34,11 +37,7 @@ class RandomVectors(ArrayMethod):
 
     name = "random"
     version = 1
-    card = MethodCard(
-        title="Random vectors",
-        paper="sanity check: correlations must be about 0",
-        notes="Reads no base model. It has no weights, so a saved one is its seed and settings.",
-    )
+    card = MethodCard(**SHEET.card)
     Config: ClassVar[type[MethodConfig]] = RandomVectorsConfig
 
     _seed: int | None = None

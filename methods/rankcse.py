@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from harness.encoder import Encoder
     from harness.encoder.foreign import ForeignEncoder
 
+SHEET = RecipeFile.beside(__file__)
+
 
 @full_precision
 def ranking_consistency(scores: Tensor) -> Tensor:
@@ -107,23 +109,9 @@ class RankCSE(SimCSE):
 
     name = "rankcse"
     version = 2  # 1: ListMLE was the mean over places, where paper and code take the sum
-    card = MethodCard(
-        title="RankCSE",
-        paper="Liu et al., ACL 2023",
-        equations="the ranking consistency, ListNet and ListMLE",
-        reference="github.com/perceptiveshawty/RankCSE (not the authors')",
-        text="sentences",
-        supervision="unsupervised",
-        cost="as SimCSE, and a forward of every teacher",
-        precision="fp16 (community code)",
-        notes="The paper's teachers on BERT-base are DiffCSE-base and SimCSE-large. What a teacher was trained with is "
-        "the row's supervision too (teacher_supervision). The community code clamps the logarithm of the mixture at "
-        "1e-7, which makes the divergence another one, and never multiplies by beta: here is the equation. Teachers "
-        "read whole sentences. Published STS average on BERT-base: 80.36 with ListMLE.",
-        when_it_collapses="a lower learning_rate, a lower consistency_weight",
-    )
+    card = MethodCard(**SHEET.card)
     Config: ClassVar[type[MethodConfig]] = RankCSEConfig
-    presets: ClassVar[Presets] = RecipeFile.beside(__file__)
+    presets: ClassVar[Presets] = SHEET
 
     _teachers: tuple[Encoder | ForeignEncoder, ...] = ()
 

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     from harness.encoder import Encoder
 
+SHEET = RecipeFile.beside(__file__)
+
 
 class SBERTConfig(TrainingConfig):
     """Defaults: the paper's."""
@@ -47,25 +49,9 @@ class SBERT(NLIMethod):
 
     name = "sbert"
     version = 1
-    card = MethodCard(
-        title="SBERT (softmax on NLI)",
-        paper="Reimers & Gurevych, EMNLP 2019",
-        equations="section 3: classification objective function",
-        reference="github.com/UKPLab/sentence-transformers (SoftmaxLoss, training_nli.py)",
-        text="pairs",
-        supervision="supervised",
-        cost="one epoch over labelled pairs, both sentences in one forward",
-        precision="unknown",
-        published=("reference_repos.csv:SBERT", "scd.csv:SBERT (+)", "declutr.csv:Sentence Transformers"),
-        notes="Learns from pairs labelled entailment, neutral or contradiction (corpus nli-labelled). Of pairs with "
-        "negatives instead of labels it learns two classes, which the run's notes say. The paper states neither the "
-        "length at which sentences are cut nor the weight decay: those are the script's. The published checkpoints "
-        "are rows of the method pretrained. SBERT-flow and SBERT-whitening: those methods, from such a checkpoint or a "
-        "saved run of this one as base model.",
-        when_it_collapses="a lower learning_rate with a warmup",
-    )
+    card = MethodCard(**SHEET.card)
     Config: ClassVar[type[MethodConfig]] = SBERTConfig
-    presets: ClassVar[Presets] = RecipeFile.beside(__file__)
+    presets: ClassVar[Presets] = SHEET
 
     def heads(self, encoder: Encoder) -> nn.Module:
         heads = nn.Module()

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     from harness.encoder import Encoder
 
+SHEET = RecipeFile.beside(__file__)
+
 
 class SCDConfig(TrainingConfig):
     """Defaults: the released BERT command, selected by the comparison's dev set."""
@@ -65,32 +67,9 @@ class SCD(TrainedMethod):
 
     name = "scd"
     version = 1
-    card = MethodCard(
-        title="SCD (self-contrastive decorrelation)",
-        paper="Klein & Nabi, ACL 2022",
-        equations="Eq. 1-4",
-        reference="github.com/SAP-samples/acl2022-self-contrastive-decorrelation",
-        text="sentences",
-        supervision="unsupervised",
-        cost="one epoch, both views in one forward, a wide projector",
-        precision="fp16",
-        published=(
-            "scd.csv:SCD-BERT",
-            "scd.csv:SCD-RoBERTa",
-            "scd.csv:SCD (L_S + L_C)",
-            "scd.csv:SCD (L_S only)",
-            "scd.csv:SCD (L_C only)",
-            "reference_repos.csv:SCD-BERT",
-            "reference_repos.csv:SCD-RoBERTa",
-        ),
-        notes="Paper and code differ in temperature (none / 0.05), sign of Eq. 4, normaliser of Eq. 3 and weights, and "
-        "in SCD-BERT's transfer row: the README's numbers (average 84.35) are the plausible ones, not the paper's. "
-        "The code selects checkpoints on SICK-R's trial part; here every method uses the comparison's dev set "
-        "(dev.task = SICK-R gives the code's). Late checkpoints can be far worse than early ones: evaluate often.",
-        when_it_collapses="a lower learning_rate, a higher decorrelation_weight: it alone keeps sentences apart",
-    )
+    card = MethodCard(**SHEET.card)
     Config: ClassVar[type[MethodConfig]] = SCDConfig
-    presets: ClassVar[Presets] = RecipeFile.beside(__file__)
+    presets: ClassVar[Presets] = SHEET
 
     def heads(self, encoder: Encoder) -> nn.Module:
         from torch import nn

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     import numpy as np
     from torch import Tensor
 
+SHEET = RecipeFile.beside(__file__)
+
 Variant = Literal["base", "opt1", "opt2", "opt3"]
 Objective = Literal["base", "opt1", "opt2", "opt3", "back_translation", "back_translation+opt3"]
 
@@ -86,36 +88,9 @@ class SelfGuided(TrainedMethod):
 
     name = "self_guided"
     version = 1
-    card = MethodCard(
-        title="SG / SG-OPT (self-guided)",
-        paper="Kim, Yoo & Lee, ACL 2021",
-        equations="L_base, L_opt1 to L_opt3, L_reg",
-        reference="github.com/galsang/SG-BERT",
-        text="sentences",
-        supervision="unsupervised",
-        cost="one epoch, one forward and backward of the model, one forward of its frozen copy, a wide head",
-        precision="fp32",
-        published=(
-            "sg.csv:SG-OPT (L_opt3)",
-            "sg.csv:L_opt2 (single sampled view)",
-            "sg.csv:L_opt1 (keeps c_j repulsion)",
-            "sg.csv:SG (L_base)",
-            "sg.csv:SG-OPT, tau=0.1 instead of 0.01",
-            "sg.csv:SG-OPT, lambda=0.0",
-            "sg.csv:SG-OPT, lambda=1.0",
-            "sg.csv:SG-OPT without projection head f",
-            "sg.csv:BERT + contrastive (BT)",
-            "sg.csv:BERT + contrastive (BT + SG-OPT)",
-        ),
-        notes="The paper trains on the STS-B sentences themselves, test part included. The released L_base and BT fail "
-        "(labels for half of the rows); the code's opt2 loses one negative, its frozen copy drops, and it reports the "
-        "last weights; the untrained ones count as best until a later checkpoint beats them, whereas here the best of "
-        "the trained ones is used whatever it scores. The paper's translations for BT are not available: bring pairs; "
-        "what made them decides whether a row is unsupervised, so it is marked supervised.",
-        when_it_collapses="a lower learning_rate, a higher regularisation, which holds the weights to where they began",
-    )
+    card = MethodCard(**SHEET.card)
     Config: ClassVar[type[MethodConfig]] = SelfGuidedConfig
-    presets: ClassVar[Presets] = RecipeFile.beside(__file__)
+    presets: ClassVar[Presets] = SHEET
 
     @classmethod
     def text_for(cls, config: Any) -> Text:

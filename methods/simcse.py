@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     from harness.encoder import Encoder
 
+SHEET = RecipeFile.beside(__file__)
+
 STATE_A_RATE = "set dropout, or attention_rate alone, to a rate above 0, such as 0.1"
 
 
@@ -66,32 +68,9 @@ class SimCSE(TrainedMethod):
 
     name = "simcse"
     version = 1
-    card = MethodCard(
-        title="SimCSE (unsupervised)",
-        paper="Gao, Yao & Chen, EMNLP 2021",
-        equations="Eq. 4",
-        reference="github.com/princeton-nlp/SimCSE",
-        text="sentences",
-        supervision="unsupervised",
-        cost="one epoch, both views in one forward (with MLM a second one)",
-        precision="fp16",
-        published=(
-            "reference_repos.csv:SimCSE-BERT unsup",
-            "reference_repos.csv:SimCSE-RoBERTa unsup",
-            "reference_repos.csv:SimCSE-BERT unsup w/ MLM",
-            "reference_repos.csv:SimCSE-RoBERTa unsup w/ MLM",
-            "scd.csv:SimCSE-BERT (unsup)",
-            "scd.csv:SimCSE-RoBERTa (unsup)",
-            "noncontrastive.csv:SimCSE (unsup)",
-        ),
-        notes="The paper evaluates every 250 steps, the released script every 125 (the default). "
-        "Reruns of the script by others stay near 74.5 on the STS average, below the published 76.25. The script's "
-        "batches are random (bucket = 1); a last batch of a single sentence, which has no negatives, is left out here, "
-        "and the last step is always evaluated, there only where eval_every divides it.",
-        when_it_collapses="a lower learning_rate, a larger batch_size, a temperature near 0.05",
-    )
+    card = MethodCard(**SHEET.card)
     Config: ClassVar[type[MethodConfig]] = SimCSEConfig
-    presets: ClassVar[Presets] = RecipeFile.beside(__file__)
+    presets: ClassVar[Presets] = SHEET
 
     def heads(self, encoder: Encoder) -> nn.Module:
         """The tanh layer "mlp" and the vocabulary layer "mlm", each where the config requests it."""

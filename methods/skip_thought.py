@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from harness.encoder import Encoder
     from harness.sources import Corpus
 
+SHEET = RecipeFile.beside(__file__)
+
 SPREAD = 0.1  # weights that are not recurrent begin uniformly in [-SPREAD, SPREAD]
 
 
@@ -103,28 +105,9 @@ class SkipThought(TrainedMethod):
 
     name = "skip_thought"
     version = 1
-    card = MethodCard(
-        title="Skip-Thought",
-        paper="Kiros, Zhu, Salakhutdinov, Zemel, Torralba, Urtasun & Fidler, NIPS 2015",
-        equations="equations 1-10",
-        reference="github.com/ryankiros/skip-thoughts (training/)",
-        text="documents",
-        supervision="unsupervised",
-        cost="one epoch, one encoder and two decoders over the whole vocabulary",
-        precision="fp32",
-        published=("scd.csv:Skip-thought", "reference_repos.csv:Skip-thought"),
-        kept="word vectors and GRU, which are all of the model: of the base model only the tokenizer enters",
-        notes="The vocabulary is that of the base model's tokenizer, so that no word is out of it and the "
-        "paper's mapping of word2vec into it is not needed; the paper has 20,000 words. Batches in the code hold "
-        "sentences of one length: bucket comes near that. A decoder begins with the sentence's vector as its state, "
-        "as in the code; in the paper the vector enters every gate. Combine-skip, the paper's best, joins "
-        "the vectors of uni and bi. The paper trains for weeks, on the BookCorpus, which is not public any more: in "
-        "the first hundreds of training steps all vectors come near one another, so no collapse guard is set. "
-        "sentence-transformers has no GRU: a saved model names a module of this package.",
-        when_it_collapses="a lower learning_rate, more training steps: its vectors are alike for the first hundreds",
-    )
+    card = MethodCard(**SHEET.card)
     Config: ClassVar[type[MethodConfig]] = SkipThoughtConfig
-    presets: ClassVar[Presets] = RecipeFile.beside(__file__)
+    presets: ClassVar[Presets] = SHEET
 
     def load_base(self) -> Encoder:
         """Untrained word vectors and GRU, with the tokenizer of the base model.

@@ -21,6 +21,8 @@ from methods.promptbert import PromptBERT, PromptBERTConfig
 if TYPE_CHECKING:
     from harness.encoder import Encoder
 
+SHEET = RecipeFile.beside(__file__)
+
 TEMPLATES = {
     "pooling": 'prompt:This sentence : " [X] " means [MASK] .',
     "second": 'This sentence of " [X] " means [MASK] .',
@@ -87,26 +89,9 @@ class SNCSE(PromptBERT):
 
     name = "sncse"
     version = 2  # 1: no full stop behind a sentence
-    card = MethodCard(
-        title="SNCSE",
-        paper="Wang, Li, Huang, Dou, Kong & Shao, ICIC 2023 (arXiv 2201.05979)",
-        equations="the bidirectional margin loss (BML) and its weighted sum with InfoNCE",
-        reference="github.com/Sense-GVT/SNCSE",
-        text="sentences",
-        supervision="unsupervised",
-        cost="as SimCSE with three rows a sentence instead of two, each longer by the template",
-        precision="fp32: the released command asks for nothing else",
-        notes="English only with negatives = rules. The authors' negation asks spaCy's parser for the first auxiliary "
-        "or the root and its tense. Here lists of words and their neighbours tell: more sentences get a mere Not in "
-        "front (a sixth of the embedded ones), some a not at a verb that is not the root, and n't is taken away as not "
-        "is. Punctuation stays as it was, but for the full stop at the end; the authors write words apart and look "
-        "a sentence without a full stop up in vain, so that those get Not in front. All three rows have the dropout of "
-        "one forward; as in the code a row is cut with its template in it. alpha, beta and lambda are the code's. "
-        "Published STS average on BERT-base: 78.97.",
-        when_it_collapses="a lower learning_rate, a lower margin_weight, a larger batch_size, a temperature near 0.05",
-    )
+    card = MethodCard(**SHEET.card)
     Config: ClassVar[type[MethodConfig]] = SNCSEConfig
-    presets: ClassVar[Presets] = RecipeFile.beside(__file__)
+    presets: ClassVar[Presets] = SHEET
 
     @classmethod
     def text_for(cls, config: Any) -> Text:

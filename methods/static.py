@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
     from harness.sources import TrainingText
 
+SHEET = RecipeFile.beside(__file__)
+
 CHUNK = 4096  # sentences averaged at a time
 MODULE = "0_StaticEmbedding"
 MARK = "\ue000"  # stands before every word of the vocabulary; see `word_tokenizer`
@@ -47,23 +49,9 @@ class Static(ArrayMethod):
 
     name = "static"
     version = 1
-    card = MethodCard(
-        title="Average of word vectors",
-        paper="Pennington, Socher & Manning, GloVe, EMNLP 2014; the baseline of all later papers",
-        reference="github.com/JohnGiorgi/DeCLUTR, scripts/run_senteval.py (bow)",
-        deterministic=True,
-        cost="none: the vectors are read",
-        published=(
-            "declutr.csv:GloVe",
-            "declutr.csv:fastText",
-            "scd.csv:GloVe embeddings (avg.)",
-            "reference_repos.csv:GloVe embeddings (avg.)",
-        ),
-        notes="Published rows use GloVe 840B or fastText of 300 dimensions. A header is skipped only where the first "
-        "line has two fields; DeCLUTR's script always drops the first line, GloVe's comma. Base models do not enter.",
-    )
+    card = MethodCard(**SHEET.card)
     Config: ClassVar[type[MethodConfig]] = StaticConfig
-    presets: ClassVar[Presets] = RecipeFile.beside(__file__)
+    presets: ClassVar[Presets] = SHEET
 
     _tokenizer: Tokenizer | None = None
     _matrix: NDArray[np.float32] | None = None

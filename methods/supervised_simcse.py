@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from harness.encoder import Encoder
     from harness.sources import Corpus, Pair
 
+SHEET = RecipeFile.beside(__file__)
+
 
 class SupervisedSimCSEConfig(ContrastiveConfig):
     """Defaults: the released script for base models."""
@@ -42,24 +44,9 @@ class SupervisedSimCSE(SimCSE):
 
     name = "simcse_supervised"
     version = 1
-    card = MethodCard(
-        title="SimCSE (supervised)",
-        paper="Gao, Yao & Chen, EMNLP 2021",
-        equations="Eq. 5 and its weighted form",
-        reference="github.com/princeton-nlp/SimCSE",
-        text="pairs",
-        supervision="supervised",
-        kept="the tanh layer above the first token",
-        cost="three epochs, two or three texts a pair in one forward",
-        precision="fp16",
-        published=("reference_repos.csv:SimCSE-BERT sup", "reference_repos.csv:SimCSE-RoBERTa sup"),
-        notes="The tanh layer is also used when encoding. The paper speaks of 314,000 pairs; the released triplets, "
-        "which need an entailment and a contradiction of one premise, are fewer. Pairs without negatives give N "
-        "columns.",
-        when_it_collapses="a lower learning_rate, a larger batch_size, a temperature near 0.05",
-    )
+    card = MethodCard(**SHEET.card)
     Config: ClassVar[type[MethodConfig]] = SupervisedSimCSEConfig
-    presets: ClassVar[Presets] = RecipeFile.beside(__file__)
+    presets: ClassVar[Presets] = SHEET
 
     def stream(self, corpus: Corpus, seed: int) -> BatchStream:
         self._uses_negatives(corpus, corpus.uri)  # a gap in the column is told before the first training step

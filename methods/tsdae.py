@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from harness.encoder import Encoder
 
+SHEET = RecipeFile.beside(__file__)
+
 _WORD = re.compile(r"\s*(?:\w+|[^\w\s])")  # a word or a punctuation mark, with the blanks before it
 IGNORED = -100  # the label of padding
 
@@ -118,23 +120,9 @@ class TSDAE(TrainedMethod):
 
     name = "tsdae"
     version = 1
-    card = MethodCard(
-        title="TSDAE (sequential denoising auto-encoder)",
-        paper="Wang, Reimers & Gurevych, Findings of EMNLP 2021",
-        equations="the reconstruction objective and the cross-attention to one vector",
-        reference="github.com/UKPLab/sentence-transformers (DenoisingAutoEncoderLoss)",
-        text="sentences",
-        supervision="unsupervised",
-        cost="one epoch; an encoder forward, a decoder forward and logits over the vocabulary for every token",
-        precision="unknown",
-        notes="The decoder sees one vector only, and is dropped afterwards. Words and punctuation marks are separated "
-        "by a rule of ours, not nltk's tokeniser. The examples leave out sentences under 10 characters and an epoch's "
-        "last, shorter batch (drop_last); one has a constant rate, one a warm-up of 100 steps and linear decay. The "
-        "paper's figures are on domain tasks: no published row for STS.",
-        when_it_collapses="a lower learning_rate, tied = true, so that the decoder cannot do without the vector",
-    )
+    card = MethodCard(**SHEET.card)
     Config: ClassVar[type[MethodConfig]] = TSDAEConfig
-    presets: ClassVar[Presets] = RecipeFile.beside(__file__)
+    presets: ClassVar[Presets] = SHEET
 
     def schedule(self, step: int, steps: int) -> float:
         warming = step < self.config.warm_updates(steps)

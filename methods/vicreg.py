@@ -13,6 +13,8 @@ from methods.parts.two_views import TwoViewConfig, TwoViewMethod
 if TYPE_CHECKING:
     from torch import Tensor
 
+SHEET = RecipeFile.beside(__file__)
+
 
 class VICRegConfig(TwoViewConfig):
     """The protocol of `TwoViewConfig` and the options of the objective; weights inside the paper's search ranges."""
@@ -36,28 +38,9 @@ class VICReg(TwoViewMethod):
 
     name = "vicreg"
     version = 1
-    card = MethodCard(
-        title="VICReg",
-        paper="Farina & Pappadopulo, Non-contrastive sentence representations, Findings of NAACL 2024",
-        equations="Eq. 3",
-        reference="none published; facebookresearch/vicreg for the objective",
-        text="sentences",
-        supervision="unsupervised",
-        cost="two epochs, both views in one forward, a wide projector",
-        precision="not stated",
-        published=(
-            "noncontrastive.csv:VICReg (p_do=0.05)",
-            "noncontrastive.csv:VICReg (p_shuffle=0.5)",
-            "noncontrastive.csv:VICReg (p_do=0.2)",
-        ),
-        notes="The printed equation weighs invariance d times and variance twice as much as the vision code (preset "
-        "code); the searched ranges fit the equation. The selected weights are not printed: the defaults lie in the "
-        "ranges' part that the paper reports as good (large lambda_V, small lambda_C). Learning from pairs "
-        "(view = paraphrase) is not reported. Optimisation is SimCSE's in every preset, not the vision code's LARS.",
-        when_it_collapses="a higher variance_weight, a lower invariance_weight, a lower learning_rate",
-    )
+    card = MethodCard(**SHEET.card)
     Config: ClassVar[type[MethodConfig]] = VICRegConfig
-    presets: ClassVar[Presets] = RecipeFile.beside(__file__)
+    presets: ClassVar[Presets] = SHEET
 
     def terms(self, z_a: Tensor, z_b: Tensor) -> dict[str, Tensor]:
         config = self.config

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from harness.encoder import Encoder
     from harness.sources import Corpus
 
+SHEET = RecipeFile.beside(__file__)
+
 Statistics = Literal["view", "both"]
 
 
@@ -126,23 +128,9 @@ class WMSE(ViewMethod):
 
     name = "w_mse"
     version = 1
-    card = MethodCard(
-        title="W-MSE (whitening MSE)",
-        paper="Ermolov, Siarohin, Sangineto & Sebe, ICML 2021",
-        equations="Eq. 4-5",
-        reference="github.com/htdt/self-supervised",
-        text="sentences",
-        supervision="unsupervised",
-        cost="one epoch, both views in one forward, a Cholesky factor a slice",
-        precision="not stated",
-        notes="A method for images, here on sentence views. Paper and code whiten without shrinkage (their presets); "
-        "then an epoch's last, shorter batch is left out. The code whitens each view's slice separately (the default), "
-        "and its head sees both views in one call (joint_head). It has 512 images of two views or 256 of four in a "
-        "batch; the four-view form is not offered. Optimisation is SimCSE's, not that for images.",
-        when_it_collapses="a batch_size well above slice, a higher shrinkage, a lower learning_rate",
-    )
+    card = MethodCard(**SHEET.card)
     Config: ClassVar[type[MethodConfig]] = WMSEConfig
-    presets: ClassVar[Presets] = RecipeFile.beside(__file__)
+    presets: ClassVar[Presets] = SHEET
 
     def stream(self, corpus: Corpus, seed: int) -> BatchStream:
         batches = super().stream(corpus, seed)

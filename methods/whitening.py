@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     from harness.encoder import Encoder
 
+SHEET = RecipeFile.beside(__file__)
+
 RANK_TOLERANCE = 1e-10  # variances below this share of the largest are rounding noise of float32 vectors
 
 Matrix = NDArray[np.float64]
@@ -112,29 +114,9 @@ class Whitening(VectorMap):
 
     name = "whitening"
     version = 1
-    card = MethodCard(
-        title="BERT-whitening",
-        paper="Su, Cao, Liu & Ou, Whitening sentence representations for better semantics, 2021",
-        equations="algorithm 1",
-        reference="github.com/bojone/BERT-whitening",
-        text="sentences",
-        supervision="unsupervised",
-        deterministic=True,
-        cost="one pass of encoding and one SVD of a d x d matrix",
-        published=(
-            "scd.csv:BERT-whitening",
-            "reference_repos.csv:BERT-whitening (NLI)",
-            "reference_repos.csv:BERT-whitening (target)",
-            "reference_repos.csv:BERTbase-whiten(nli)",
-            "reference_repos.csv:BERTbase-whiten-256(nli)",
-            "reference_repos.csv:BERTbase-whiten-256(target)",
-        ),
-        notes="Fitted to the comparison's sentences, to both sides of NLI pairs (as in SimCSE's and SCD's tables), or "
-        "to the unlabelled text of each task (transductive: the paper's target rows); fit_on says which. Directions "
-        "without variance are dropped; the code divides by noise.",
-    )
+    card = MethodCard(**SHEET.card)
     Config: ClassVar[type[MethodConfig]] = WhiteningConfig
-    presets: ClassVar[Presets] = RecipeFile.beside(__file__)
+    presets: ClassVar[Presets] = SHEET
 
     def _without_map(self) -> Encoder:
         encoder = twin(self.encoder)

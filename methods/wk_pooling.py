@@ -19,6 +19,8 @@ from methods.parts.saved_folder import new_folder
 if TYPE_CHECKING:
     from harness.sources import TrainingText
 
+SHEET = RecipeFile.beside(__file__)
+
 ENCODER = "encoder"  # the folder of the base model inside of a saved method
 _NOTHING = 1e-12  # squares below this share of their vector are rounding noise
 
@@ -150,21 +152,9 @@ class WKPooling(Method):
 
     name = "wk_pooling"
     version = 1
-    card = MethodCard(
-        title="WK pooling (SBERT-WK)",
-        paper="Wang & Kuo, SBERT-WK: a sentence embedding method by dissecting BERT-based word models, TASLP 2020",
-        equations="sections III-B and III-C",
-        reference="github.com/BinWang28/SBERT-WK-Sentence-Embedding",
-        deterministic=True,
-        cost="a small triangular factorisation for every layer of every token",
-        published=("sg.csv:BERT + WK pooling",),
-        notes="Made for models fine-tuned on sentence pairs; on a plain BERT it is far below mean pooling. The code's "
-        "slice leaves the first layers without left neighbours (left=code). The port in sentence-transformers takes "
-        "the unbiased variance: the same after scaling. sentence-transformers has no such pooling any more: a saved "
-        "model names a module of this package; its folder encoder/ alone is the base model with plain mean pooling.",
-    )
+    card = MethodCard(**SHEET.card)
     Config: ClassVar[type[MethodConfig]] = WKPoolingConfig
-    presets: ClassVar[Presets] = RecipeFile.beside(__file__)
+    presets: ClassVar[Presets] = SHEET
 
     def fit(self, corpus: TrainingText | None = None, context: FitContext | None = None) -> Self:
         """Load the base model; there is nothing to learn, a corpus is ignored.

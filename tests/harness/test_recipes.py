@@ -110,6 +110,10 @@ def test_every_recipe_says_where_it_stands() -> None:
 
 
 FILE = """
+[card]
+title = "Mine"
+published = ["mine.csv:Mine"]
+
 [paper]
 source = "Table 1"
 aliases = { paper-roberta = "roberta-base" }
@@ -135,6 +139,7 @@ def recipe_file(folder: Path, text: str) -> RecipeFile:
 
 
 def test_a_file_says_what_python_would_say(tmp_path: Path) -> None:
+    assert recipe_file(tmp_path, FILE).card == {"title": "Mine", "published": ("mine.csv:Mine",)}
     roberta = Recipe({"rate": 1e-5}, "run.sh of the authors")
     bert = Recipe({"rate": 3e-5}, "Table 1")
     paper = {
