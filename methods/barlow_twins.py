@@ -5,15 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from harness.config import option
-from harness.method import MethodCard, MethodConfig
-from harness.recipes import Presets, RecipeFile
+from harness.method import MethodConfig
+from harness.recipes import RecipeFile
 from methods.objectives import barlow_twins_terms
 from methods.parts.two_views import TwoViewConfig, TwoViewMethod
 
 if TYPE_CHECKING:
     from torch import Tensor
-
-SHEET = RecipeFile.beside(__file__)
 
 
 class BarlowTwinsConfig(TwoViewConfig):
@@ -33,9 +31,8 @@ class BarlowTwins(TwoViewMethod):
 
     name = "barlow_twins"
     version = 1
-    card = MethodCard(**SHEET.card)
+    sheet = RecipeFile.beside(__file__)
     Config: ClassVar[type[MethodConfig]] = BarlowTwinsConfig
-    presets: ClassVar[Presets] = SHEET
 
     def terms(self, z_a: Tensor, z_b: Tensor) -> dict[str, Tensor]:
         config = self.config

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from harness.config import option
-from harness.method import POOLING_HELP, MethodCard, MethodConfig
-from harness.recipes import Presets, RecipeFile
+from harness.method import POOLING_HELP, MethodConfig
+from harness.recipes import RecipeFile
 from harness.training import Batch, TrainingConfig
 from harness.views import ViewConfig, Views, make_views
 from methods.parts.projection_heads import Widths, projector
@@ -19,8 +19,6 @@ from methods.parts.two_views import ViewMethod
 
 if TYPE_CHECKING:
     from harness.encoder import Encoder
-
-SHEET = RecipeFile.beside(__file__)
 
 
 @full_precision
@@ -89,9 +87,8 @@ class BYOL(ViewMethod):
 
     name = "byol"
     version = 1
-    card = MethodCard(**SHEET.card)
+    sheet = RecipeFile.beside(__file__)
     Config: ClassVar[type[MethodConfig]] = BYOLConfig
-    presets: ClassVar[Presets] = SHEET
 
     def heads(self, encoder: Encoder) -> nn.Module:
         return Heads(encoder, self.config)

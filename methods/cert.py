@@ -11,12 +11,10 @@ from torch.nn import functional
 
 from harness.config import option
 from harness.encoder import Encoder
-from harness.method import POOLING_HELP, MethodCard, MethodConfig
-from harness.recipes import Presets, RecipeFile
+from harness.method import POOLING_HELP, MethodConfig
+from harness.recipes import RecipeFile
 from harness.training import Batch, TrainedMethod, TrainingConfig
 from methods.parts.row_vectors import check_rows, check_temperature, full_precision, unit
-
-SHEET = RecipeFile.beside(__file__)
 
 
 @full_precision
@@ -105,9 +103,8 @@ class CERT(TrainedMethod):
 
     name = "cert"
     version = 1
-    card = MethodCard(**SHEET.card)
+    sheet = RecipeFile.beside(__file__)
     Config: ClassVar[type[MethodConfig]] = CERTConfig
-    presets: ClassVar[Presets] = SHEET
 
     def heads(self, encoder: Encoder) -> nn.Module:
         d, width = encoder.dimension, self.config.head_width

@@ -10,8 +10,8 @@ from pydantic import model_validator
 from torch import Tensor, nn
 
 from harness.config import option
-from harness.method import POOLING_HELP, MethodCard, MethodConfig
-from harness.recipes import Presets, RecipeFile
+from harness.method import POOLING_HELP, MethodConfig
+from harness.recipes import RecipeFile
 from harness.training import Batch, TrainedMethod, TrainingConfig
 from harness.views import shuffle_tokens
 from harness.views.make import markers
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from harness.encoder import Encoder
 
-SHEET = RecipeFile.beside(__file__)
 
 View = Literal["none", "shuffle", "token_cutoff", "feature_cutoff", "dropout", "adversarial"]
 
@@ -65,9 +64,8 @@ class ConSERT(TrainedMethod):
 
     name = "consert"
     version = 1
-    card = MethodCard(**SHEET.card)
+    sheet = RecipeFile.beside(__file__)
     Config: ClassVar[type[MethodConfig]] = ConSERTConfig
-    presets: ClassVar[Presets] = SHEET
 
     def optimizer(self, groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
         """AdamW without bias correction, as the code has it."""

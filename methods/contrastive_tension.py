@@ -12,16 +12,14 @@ from torch.nn import functional
 
 from harness.config import option
 from harness.encoder import Encoder
-from harness.method import POOLING_HELP, MethodCard, MethodConfig
-from harness.recipes import Presets, RecipeFile
+from harness.method import POOLING_HELP, MethodConfig
+from harness.recipes import RecipeFile
 from harness.training import Batch, TrainedMethod, TrainingConfig
 from methods.objectives import Similarity
 from methods.parts.row_vectors import check_rows, full_precision, unit
 
 if TYPE_CHECKING:
     import numpy as np
-
-SHEET = RecipeFile.beside(__file__)
 
 STEPS = (1.0, 0.8, 0.6, 0.4, 0.2)  # shares of the peak rate; it falls after 10, 20, 30 and 40 % of the training steps
 
@@ -111,9 +109,8 @@ class ContrastiveTension(TrainedMethod):
 
     name = "contrastive_tension"
     version = 1
-    card = MethodCard(**SHEET.card)
+    sheet = RecipeFile.beside(__file__)
     Config: ClassVar[type[MethodConfig]] = ContrastiveTensionConfig
-    presets: ClassVar[Presets] = SHEET
 
     def heads(self, encoder: Encoder) -> nn.Module:
         if self.config.dropout:

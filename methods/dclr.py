@@ -11,8 +11,8 @@ from torch.nn import functional
 
 from harness.config import option
 from harness.identity import model_fingerprint
-from harness.method import DEFAULT_BASE_MODEL, POOLING_HELP, MethodCard, MethodConfig, Supervision
-from harness.recipes import Presets, RecipeFile
+from harness.method import DEFAULT_BASE_MODEL, POOLING_HELP, MethodConfig, Supervision
+from harness.recipes import RecipeFile
 from harness.training import Batch
 from methods.parts.row_vectors import check_rows, check_temperature, full_precision, unit
 from methods.pretrained import OWN, open_pooled
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from harness.encoder import Encoder
     from harness.encoder.foreign import ForeignEncoder
 
-SHEET = RecipeFile.beside(__file__)
 
 Form = Literal["printed", "released"]
 
@@ -128,9 +127,8 @@ class DCLR(SimCSE):
 
     name = "dclr"
     version = 1
-    card = MethodCard(**SHEET.card)
+    sheet = RecipeFile.beside(__file__)
     Config: ClassVar[type[MethodConfig]] = DCLRConfig
-    presets: ClassVar[Presets] = SHEET
 
     _complement: Encoder | ForeignEncoder | None = None
 

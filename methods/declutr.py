@@ -17,8 +17,8 @@ from harness.encoder.masked_lm import IGNORED, MaskedLM, mask_tokens, masked_lm_
 from harness.encoder.pooling import average_layers
 from harness.encoder.sentences import clean
 from harness.errors import InputError
-from harness.method import DEFAULT_BASE_MODEL, POOLING_HELP, FitContext, MethodCard, MethodConfig
-from harness.recipes import Presets, RecipeFile
+from harness.method import DEFAULT_BASE_MODEL, POOLING_HELP, FitContext, MethodConfig
+from harness.recipes import RecipeFile
 from harness.training import Batch, BatchStream, TrainedMethod, TrainingConfig
 from methods.objectives import nt_xent_symmetric
 from methods.parts.cross_batch_memory import CrossBatchMemory
@@ -28,8 +28,6 @@ from methods.parts.spans import SpanSampler, Strategy
 
 if TYPE_CHECKING:
     from harness.sources import Corpus, TrainingText
-
-SHEET = RecipeFile.beside(__file__)
 
 # Tokens that a span of l_max may lose to the cut at train_length: the paper's 512 are cut to 510.
 _TOLERATED = 2
@@ -115,9 +113,8 @@ class DeCLUTR(TrainedMethod):
 
     name = "declutr"
     version = 1
-    card = MethodCard(**SHEET.card)
+    sheet = RecipeFile.beside(__file__)
     Config: ClassVar[type[MethodConfig]] = DeCLUTRConfig
-    presets: ClassVar[Presets] = SHEET
 
     def __init__(self, config: MethodConfig | None = None, *, base_model: str = DEFAULT_BASE_MODEL) -> None:
         super().__init__(config, base_model=base_model)

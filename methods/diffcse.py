@@ -14,14 +14,12 @@ from harness.encoder import Encoder
 from harness.encoder.masked_lm import MaskedLM, mask_tokens
 from harness.errors import InputError
 from harness.identity import model_fingerprint
-from harness.method import MethodCard, MethodConfig
-from harness.recipes import Presets, RecipeFile
+from harness.method import MethodConfig
+from harness.recipes import RecipeFile
 from harness.training import Batch
 from methods.parts.embedding_views import embeddings_changed
 from methods.parts.projection_heads import projector
 from methods.simcse import SimCSE, SimCSEConfig
-
-SHEET = RecipeFile.beside(__file__)
 
 
 def replaced_token_detection(logits: Tensor, ids: Tensor, original: Tensor, mask: Tensor) -> Tensor:
@@ -111,9 +109,8 @@ class DiffCSE(SimCSE):
 
     name = "diffcse"
     version = 1
-    card = MethodCard(**SHEET.card)
+    sheet = RecipeFile.beside(__file__)
     Config: ClassVar[type[MethodConfig]] = DiffCSEConfig
-    presets: ClassVar[Presets] = SHEET
 
     @classmethod
     def inputs(cls, config: Any) -> dict[str, str]:

@@ -9,8 +9,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from harness.config import option
-from harness.method import MethodCard, MethodConfig
-from harness.recipes import Presets, RecipeFile
+from harness.method import MethodConfig
+from harness.recipes import RecipeFile
 from harness.training import Batch
 from harness.views import repeat_tokens
 from harness.views.make import markers
@@ -21,8 +21,6 @@ from methods.simcse import STATE_A_RATE, SimCSE, SimCSEConfig
 
 if TYPE_CHECKING:
     from harness.encoder import Encoder
-
-SHEET = RecipeFile.beside(__file__)
 
 
 @full_precision
@@ -63,9 +61,8 @@ class ESimCSE(SimCSE):
 
     name = "esimcse"
     version = 1
-    card = MethodCard(**SHEET.card)
+    sheet = RecipeFile.beside(__file__)
     Config: ClassVar[type[MethodConfig]] = ESimCSEConfig
-    presets: ClassVar[Presets] = SHEET
 
     def heads(self, encoder: Encoder) -> nn.Module:
         """Also the slow encoder and the queue of its vectors."""

@@ -16,16 +16,14 @@ from torch import nn
 from harness.config import option
 from harness.encoder import Encoder
 from harness.encoder.sentences import token_budget_batches
-from harness.method import FitContext, FitReport, MethodCard, MethodConfig
-from harness.recipes import Presets, RecipeFile
+from harness.method import FitContext, FitReport, MethodConfig
+from harness.recipes import RecipeFile
 from harness.seeds import derive
 from harness.sources.remote.cache_folder import writing
 from harness.training import BatchStream, Descent, planned_steps
 from methods.parts.glow import Glow
 from methods.parts.optimizers import adamw
 from methods.parts.vector_maps import VectorMap, VectorMapConfig, text_chunks
-
-SHEET = RecipeFile.beside(__file__)
 
 WEIGHTS = "flow.safetensors"
 ROWS = 8192  # vectors that pass the flow at a time
@@ -54,9 +52,8 @@ class Flow(VectorMap):
 
     name = "flow"
     version = 1
-    card = MethodCard(**SHEET.card)
+    sheet = RecipeFile.beside(__file__)
     Config: ClassVar[type[MethodConfig]] = FlowConfig
-    presets: ClassVar[Presets] = SHEET
 
     _flow: Glow | None = None
 

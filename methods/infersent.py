@@ -15,8 +15,8 @@ from torch.utils.data import Subset
 from harness.config import option
 from harness.encoder.quiet import evaluation
 from harness.errors import InputError
-from harness.method import MethodCard, MethodConfig, unfitted
-from harness.recipes import Presets, RecipeFile
+from harness.method import MethodConfig, unfitted
+from harness.recipes import RecipeFile
 from harness.training import Batch, BatchStream, TrainingConfig
 from methods.parts.nli import LABELS, NLIMethod, class_indices, joined, split_parts
 from methods.parts.recurrent_encoder import FrozenWords, RecurrentEncoder
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
     from harness.encoder import Encoder
     from harness.sources import Corpus, Pair
-
-SHEET = RecipeFile.beside(__file__)
 
 
 class InferSentConfig(TrainingConfig):
@@ -72,9 +70,8 @@ class InferSent(NLIMethod):
 
     name = "infersent"
     version = 1
-    card = MethodCard(**SHEET.card)
+    sheet = RecipeFile.beside(__file__)
     Config: ClassVar[type[MethodConfig]] = InferSentConfig
-    presets: ClassVar[Presets] = SHEET
 
     _steps_per_epoch = 1
     _kept_apart: Sequence[Pair] = ()

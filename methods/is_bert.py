@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from pydantic import field_validator
 
 from harness.config import option
-from harness.method import MethodCard, MethodConfig
-from harness.recipes import Presets, RecipeFile
+from harness.method import MethodConfig
+from harness.recipes import RecipeFile
 from harness.training import Batch, TrainedMethod, TrainingConfig
 from methods.parts.optimizers import adamw
 
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
     from harness.encoder import Encoder
-
-SHEET = RecipeFile.beside(__file__)
 
 
 def jensen_shannon_information(local: Tensor, mask: Tensor, vectors: Tensor) -> tuple[Tensor, Tensor]:
@@ -87,9 +85,8 @@ class ISBert(TrainedMethod):
 
     name = "is_bert"
     version = 1
-    card = MethodCard(**SHEET.card)
+    sheet = RecipeFile.beside(__file__)
     Config: ClassVar[type[MethodConfig]] = ISBertConfig
-    presets: ClassVar[Presets] = SHEET
 
     def load_base(self) -> Encoder:
         """The base model with untrained convolutions on top, which are a part of the model."""

@@ -12,8 +12,8 @@ from harness.config import option
 from harness.encoder.masked_lm import IGNORED, mask_tokens, masked_lm_loss, padded_labels
 from harness.encoder.quiet import quiet_transformers
 from harness.errors import InputError
-from harness.method import POOLING_HELP, FitContext, MethodCard, MethodConfig
-from harness.recipes import Presets, RecipeFile
+from harness.method import POOLING_HELP, FitContext, MethodConfig
+from harness.recipes import RecipeFile
 from harness.sources import resolve_model
 from harness.training import Batch, TrainedMethod, TrainingConfig
 from harness.views.settings import both
@@ -22,8 +22,6 @@ from methods.objectives import nt_xent
 if TYPE_CHECKING:
     from harness.encoder import Encoder
     from harness.sources import TrainingText
-
-SHEET = RecipeFile.beside(__file__)
 
 BLANK = "_"  # what masks a token where the tokenizer has no mask token
 
@@ -128,9 +126,8 @@ class LLM2Vec(TrainedMethod):
 
     name = "llm2vec"
     version = 2  # 1: all chosen tokens were masked, and both rates fell to 0
-    card = MethodCard(**SHEET.card)
+    sheet = RecipeFile.beside(__file__)
     Config: ClassVar[type[MethodConfig]] = LLM2VecConfig
-    presets: ClassVar[Presets] = SHEET
 
     def load_base(self) -> Encoder:
         """As `TrainedMethod.load_base`; each token attends to all others."""

@@ -8,16 +8,14 @@ import torch
 from torch.nn import functional
 
 from harness.config import option
-from harness.method import MethodCard, MethodConfig
-from harness.recipes import Presets, RecipeFile
+from harness.method import MethodConfig
+from harness.recipes import RecipeFile
 from harness.training import Batch
 from methods.parts.row_vectors import check_rows, check_temperature, full_precision, unit
 from methods.simcse import SimCSE, SimCSEConfig
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
-
-SHEET = RecipeFile.beside(__file__)
 
 
 @full_precision
@@ -59,9 +57,8 @@ class MixCSE(SimCSE):
 
     name = "mixcse"
     version = 1
-    card = MethodCard(**SHEET.card)
+    sheet = RecipeFile.beside(__file__)
     Config: ClassVar[type[MethodConfig]] = MixCSEConfig
-    presets: ClassVar[Presets] = SHEET
 
     def contrast(self, z_a: Tensor, z_b: Tensor, heads: nn.Module, batch: Batch) -> Tensor:
         n, config = len(z_a), self.config

@@ -16,8 +16,8 @@ from harness.config import Config, option
 from harness.encoder.prompts import frame_of
 from harness.errors import InputError
 from harness.files.hashing import content_id
-from harness.method import FitContext, FitReport, Method, MethodCard, MethodConfig, Supervision, Text, require_corpus
-from harness.recipes import Presets, RecipeFile, Recipes
+from harness.method import FitContext, FitReport, Method, MethodConfig, Supervision, Text, require_corpus
+from harness.recipes import RecipeFile, Recipes
 from harness.results.spec import method_version
 from methods.static import Static
 
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
     from harness.encoder import Encoder
     from harness.sources import Corpus, TrainingText
-
-SHEET = RecipeFile.beside(__file__)
 
 ROWS = 1024  # tokens encoded at a time
 
@@ -102,9 +100,8 @@ class Model2Vec(Static):
 
     name = "model2vec"
     version = 2  # 1: special and unused tokens had vectors, and moved the components and the ranks of all others
-    card = MethodCard(**SHEET.card)
+    sheet = RecipeFile.beside(__file__)
     Config: ClassVar[type[MethodConfig]] = Model2VecConfig
-    presets: ClassVar[Presets] = SHEET
 
     @classmethod
     def values_for(cls, values: Mapping[str, Any], family: str | None, base_model: str | None) -> Mapping[str, Any]:

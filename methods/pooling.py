@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, Self
 
-from harness.method import FitContext, Method, MethodCard
-from harness.recipes import Presets, RecipeFile
+from harness.method import FitContext, Method
+from harness.recipes import RecipeFile
 
 if TYPE_CHECKING:
     from harness.sources import Corpus, TrainingText
-
-SHEET = RecipeFile.beside(__file__)
 
 
 class PoolingMethod(Method):
@@ -18,8 +16,7 @@ class PoolingMethod(Method):
 
     name = "pooling"
     version = 2  # 1: no full stop behind a sentence in a prompt
-    card = MethodCard(**SHEET.card)
-    presets: ClassVar[Presets] = SHEET
+    sheet = RecipeFile.beside(__file__)
 
     def check(self, corpus: Corpus | None) -> None:
         """Also refuse a layer, a mask token or a template's room that the base model has not, before any run."""

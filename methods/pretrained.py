@@ -20,12 +20,11 @@ from harness.method import (
     FitContext,
     FitReport,
     Method,
-    MethodCard,
     MethodConfig,
     Supervision,
     unfitted,
 )
-from harness.recipes import Presets, RecipeFile
+from harness.recipes import RecipeFile
 from harness.saved_method import write_settings
 from harness.sources.remote.hub import hub_reachable
 from harness.tasks.prompts import Prompts
@@ -37,8 +36,6 @@ if TYPE_CHECKING:
     from harness.encoder import Encoder
     from harness.encoder.foreign import ForeignEncoder
     from harness.sources import Corpus, TrainingText
-
-SHEET = RecipeFile.beside(__file__)
 
 OWN: Final = "own"
 
@@ -73,9 +70,8 @@ class Pretrained(Method):
 
     name = "pretrained"
     version = 1
-    card = MethodCard(**SHEET.card)
+    sheet = RecipeFile.beside(__file__)
     Config: ClassVar[type[MethodConfig]] = PretrainedConfig
-    presets: ClassVar[Presets] = SHEET
 
     _model: Encoder | ForeignEncoder | None = None
 

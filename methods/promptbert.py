@@ -12,15 +12,13 @@ from torch import Tensor, nn
 from harness.config import option
 from harness.encoder.loading import tokens_of
 from harness.encoder.prompts import HOW, Prompt
-from harness.method import MethodCard, MethodConfig
-from harness.recipes import Presets, RecipeFile
+from harness.method import MethodConfig
+from harness.recipes import RecipeFile
 from harness.training import Batch
 from methods.simcse import STATE_A_RATE, SimCSE, SimCSEConfig
 
 if TYPE_CHECKING:
     from harness.encoder import Encoder
-
-SHEET = RecipeFile.beside(__file__)
 
 PROMPT = "prompt:"
 BERT = {"pooling": 'prompt:This sentence of "[X]" means [MASK].', "second": 'This sentence : "[X]" means [MASK].'}
@@ -63,9 +61,8 @@ class PromptBERT(SimCSE):
 
     name = "promptbert"
     version = 2  # 1: no full stop behind a sentence; RoBERTa's quotes next to it; two tokens fewer of a sentence
-    card = MethodCard(**SHEET.card)
+    sheet = RecipeFile.beside(__file__)
     Config: ClassVar[type[MethodConfig]] = PromptBERTConfig
-    presets: ClassVar[Presets] = SHEET
 
     def heads(self, encoder: Encoder) -> nn.Module:
         if self.config.dropout is None and self.config.attention_rate is None:

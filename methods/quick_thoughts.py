@@ -12,8 +12,8 @@ from torch import Tensor, nn
 
 from harness.config import option
 from harness.errors import InputError
-from harness.method import POOLING_HELP, MethodCard, MethodConfig
-from harness.recipes import Presets, RecipeFile
+from harness.method import POOLING_HELP, MethodConfig
+from harness.recipes import RecipeFile
 from harness.seeds import derive
 from harness.training import Batch, BatchStream, TrainedMethod, TrainingConfig
 from methods.parts.row_vectors import check_rows, check_temperature, full_precision, unit
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from harness.encoder import Encoder
     from harness.sources import Corpus
 
-SHEET = RecipeFile.beside(__file__)
 
 Similarity = Literal["dot", "cosine"]
 Own = Literal["left_out", "zero"]
@@ -118,9 +117,8 @@ class QuickThoughts(TrainedMethod):
 
     name = "quick_thoughts"
     version = 1
-    card = MethodCard(**SHEET.card)
+    sheet = RecipeFile.beside(__file__)
     Config: ClassVar[type[MethodConfig]] = QuickThoughtsConfig
-    presets: ClassVar[Presets] = SHEET
 
     def heads(self, encoder: Encoder) -> nn.Module:
         heads = nn.Module()

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from harness.config import option
 from harness.errors import NotFitted
-from harness.method import FitContext, MethodCard, MethodConfig, unfitted
+from harness.method import FitContext, MethodConfig, unfitted
 from harness.recipes import RecipeFile
 from harness.saved_method import saved_seed
 from harness.seeds import derive, seed_fields
@@ -21,8 +21,6 @@ from methods.parts.saved_folder import new_folder
 
 if TYPE_CHECKING:
     from harness.sources import TrainingText
-
-SHEET = RecipeFile.beside(__file__)
 
 
 class RandomVectorsConfig(MethodConfig):
@@ -37,7 +35,7 @@ class RandomVectors(ArrayMethod):
 
     name = "random"
     version = 1
-    card = MethodCard(**SHEET.card)
+    sheet = RecipeFile.beside(__file__)
     Config: ClassVar[type[MethodConfig]] = RandomVectorsConfig
 
     _seed: int | None = None

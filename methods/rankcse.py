@@ -10,8 +10,8 @@ from torch import Tensor, nn
 
 from harness.config import option
 from harness.identity import model_fingerprint
-from harness.method import DEFAULT_BASE_MODEL, POOLING_HELP, MethodCard, MethodConfig, Supervision
-from harness.recipes import Presets, RecipeFile
+from harness.method import DEFAULT_BASE_MODEL, POOLING_HELP, MethodConfig, Supervision
+from harness.recipes import RecipeFile
 from harness.training import Batch
 from methods.parts.row_vectors import check_rows, full_precision, unit
 from methods.pretrained import OWN, open_pooled
@@ -20,8 +20,6 @@ from methods.simcse import SimCSE, SimCSEConfig
 if TYPE_CHECKING:
     from harness.encoder import Encoder
     from harness.encoder.foreign import ForeignEncoder
-
-SHEET = RecipeFile.beside(__file__)
 
 
 @full_precision
@@ -109,9 +107,8 @@ class RankCSE(SimCSE):
 
     name = "rankcse"
     version = 2  # 1: ListMLE was the mean over places, where paper and code take the sum
-    card = MethodCard(**SHEET.card)
+    sheet = RecipeFile.beside(__file__)
     Config: ClassVar[type[MethodConfig]] = RankCSEConfig
-    presets: ClassVar[Presets] = SHEET
 
     _teachers: tuple[Encoder | ForeignEncoder, ...] = ()
 

@@ -8,8 +8,8 @@ from pydantic import field_validator
 from torch import nn
 
 from harness.config import option
-from harness.method import POOLING_HELP, MethodCard, MethodConfig
-from harness.recipes import Presets, RecipeFile
+from harness.method import POOLING_HELP, MethodConfig
+from harness.recipes import RecipeFile
 from harness.training import Batch, TrainingConfig
 from methods.parts.nli import LABELS, NLIMethod, joined, split_parts
 
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from harness.encoder import Encoder
-
-SHEET = RecipeFile.beside(__file__)
 
 
 class SBERTConfig(TrainingConfig):
@@ -49,9 +47,8 @@ class SBERT(NLIMethod):
 
     name = "sbert"
     version = 1
-    card = MethodCard(**SHEET.card)
+    sheet = RecipeFile.beside(__file__)
     Config: ClassVar[type[MethodConfig]] = SBERTConfig
-    presets: ClassVar[Presets] = SHEET
 
     def heads(self, encoder: Encoder) -> nn.Module:
         heads = nn.Module()

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from harness.config import option
-from harness.method import POOLING_HELP, MethodCard, MethodConfig
-from harness.recipes import Presets, RecipeFile
+from harness.method import POOLING_HELP, MethodConfig
+from harness.recipes import RecipeFile
 from harness.training import Batch, TrainedMethod, TrainingConfig
 from harness.views.settings import both
 from methods.objectives import decorrelation, self_contrast
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
     from harness.encoder import Encoder
-
-SHEET = RecipeFile.beside(__file__)
 
 
 class SCDConfig(TrainingConfig):
@@ -67,9 +65,8 @@ class SCD(TrainedMethod):
 
     name = "scd"
     version = 1
-    card = MethodCard(**SHEET.card)
+    sheet = RecipeFile.beside(__file__)
     Config: ClassVar[type[MethodConfig]] = SCDConfig
-    presets: ClassVar[Presets] = SHEET
 
     def heads(self, encoder: Encoder) -> nn.Module:
         from torch import nn

@@ -14,8 +14,8 @@ from harness.config import option
 from harness.encoder import Encoder
 from harness.encoder.pooling import reduce_tokens
 from harness.errors import InputError
-from harness.method import POOLING_HELP, MethodCard, MethodConfig, Supervision, Text
-from harness.recipes import Presets, RecipeFile
+from harness.method import POOLING_HELP, MethodConfig, Supervision, Text
+from harness.recipes import RecipeFile
 from harness.training import Batch, TrainedMethod, TrainingConfig
 from methods.objectives import nt_xent_symmetric, self_guided
 from methods.parts.row_vectors import check_rows, check_temperature, full_precision, unit
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     import numpy as np
     from torch import Tensor
 
-SHEET = RecipeFile.beside(__file__)
 
 Variant = Literal["base", "opt1", "opt2", "opt3"]
 Objective = Literal["base", "opt1", "opt2", "opt3", "back_translation", "back_translation+opt3"]
@@ -88,9 +87,8 @@ class SelfGuided(TrainedMethod):
 
     name = "self_guided"
     version = 1
-    card = MethodCard(**SHEET.card)
+    sheet = RecipeFile.beside(__file__)
     Config: ClassVar[type[MethodConfig]] = SelfGuidedConfig
-    presets: ClassVar[Presets] = SHEET
 
     @classmethod
     def text_for(cls, config: Any) -> Text:

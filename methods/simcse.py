@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Self
 from pydantic import model_validator
 
 from harness.config import option
-from harness.method import POOLING_HELP, MethodCard, MethodConfig
-from harness.recipes import Presets, RecipeFile
+from harness.method import POOLING_HELP, MethodConfig
+from harness.recipes import RecipeFile
 from harness.training import Batch, TrainedMethod, TrainingConfig
 from harness.views.settings import both
 from methods.objectives import nt_xent
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
     from harness.encoder import Encoder
-
-SHEET = RecipeFile.beside(__file__)
 
 STATE_A_RATE = "set dropout, or attention_rate alone, to a rate above 0, such as 0.1"
 
@@ -68,9 +66,8 @@ class SimCSE(TrainedMethod):
 
     name = "simcse"
     version = 1
-    card = MethodCard(**SHEET.card)
+    sheet = RecipeFile.beside(__file__)
     Config: ClassVar[type[MethodConfig]] = SimCSEConfig
-    presets: ClassVar[Presets] = SHEET
 
     def heads(self, encoder: Encoder) -> nn.Module:
         """The tanh layer "mlp" and the vocabulary layer "mlm", each where the config requests it."""

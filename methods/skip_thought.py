@@ -18,8 +18,8 @@ from torch.nn.utils.rnn import pack_padded_sequence
 from harness.config import option
 from harness.encoder.quiet import quiet_transformers
 from harness.errors import InputError
-from harness.method import MethodCard, MethodConfig, unfitted
-from harness.recipes import Presets, RecipeFile
+from harness.method import MethodConfig, unfitted
+from harness.recipes import RecipeFile
 from harness.sources import resolve_model
 from harness.training import Batch, BatchStream, TrainedMethod, TrainingConfig
 from methods.parts.recurrent_encoder import RecurrentEncoder
@@ -28,8 +28,6 @@ from methods.quick_thoughts import split_sentences
 if TYPE_CHECKING:
     from harness.encoder import Encoder
     from harness.sources import Corpus
-
-SHEET = RecipeFile.beside(__file__)
 
 SPREAD = 0.1  # weights that are not recurrent begin uniformly in [-SPREAD, SPREAD]
 
@@ -105,9 +103,8 @@ class SkipThought(TrainedMethod):
 
     name = "skip_thought"
     version = 1
-    card = MethodCard(**SHEET.card)
+    sheet = RecipeFile.beside(__file__)
     Config: ClassVar[type[MethodConfig]] = SkipThoughtConfig
-    presets: ClassVar[Presets] = SHEET
 
     def load_base(self) -> Encoder:
         """Untrained word vectors and GRU, with the tokenizer of the base model.

@@ -11,8 +11,8 @@ from torch import Tensor
 
 from harness.config import option
 from harness.errors import InputError
-from harness.method import MethodCard, MethodConfig, Supervision, Text
-from harness.recipes import Presets, RecipeFile
+from harness.method import MethodConfig, Supervision, Text
+from harness.recipes import RecipeFile
 from harness.training import Batch
 from methods.parts.negation import negated
 from methods.parts.row_vectors import check_rows, full_precision, unit
@@ -20,8 +20,6 @@ from methods.promptbert import PromptBERT, PromptBERTConfig
 
 if TYPE_CHECKING:
     from harness.encoder import Encoder
-
-SHEET = RecipeFile.beside(__file__)
 
 TEMPLATES = {
     "pooling": 'prompt:This sentence : " [X] " means [MASK] .',
@@ -89,9 +87,8 @@ class SNCSE(PromptBERT):
 
     name = "sncse"
     version = 2  # 1: no full stop behind a sentence
-    card = MethodCard(**SHEET.card)
+    sheet = RecipeFile.beside(__file__)
     Config: ClassVar[type[MethodConfig]] = SNCSEConfig
-    presets: ClassVar[Presets] = SHEET
 
     @classmethod
     def text_for(cls, config: Any) -> Text:

@@ -13,8 +13,8 @@ from harness.config import option
 from harness.encoder.layout import CONFIG, MODULES, write_json
 from harness.encoder.sentences import clean
 from harness.errors import NotFitted
-from harness.method import FitContext, FitReport, MethodCard, MethodConfig, unfitted
-from harness.recipes import Presets, RecipeFile
+from harness.method import FitContext, FitReport, MethodConfig, unfitted
+from harness.recipes import RecipeFile
 from methods.parts.array_method import ArrayMethod
 from methods.parts.saved_folder import new_folder
 from methods.parts.word_vectors import GLOVE, SOURCES, read_word_vectors, vectors_hash
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
     from harness.sources import TrainingText
-
-SHEET = RecipeFile.beside(__file__)
 
 CHUNK = 4096  # sentences averaged at a time
 MODULE = "0_StaticEmbedding"
@@ -49,9 +47,8 @@ class Static(ArrayMethod):
 
     name = "static"
     version = 1
-    card = MethodCard(**SHEET.card)
+    sheet = RecipeFile.beside(__file__)
     Config: ClassVar[type[MethodConfig]] = StaticConfig
-    presets: ClassVar[Presets] = SHEET
 
     _tokenizer: Tokenizer | None = None
     _matrix: NDArray[np.float32] | None = None

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from harness.config import option
 from harness.errors import InputError
-from harness.method import MethodCard, MethodConfig
-from harness.recipes import Presets, RecipeFile
+from harness.method import MethodConfig
+from harness.recipes import RecipeFile
 from harness.training import Batch, BatchStream
 from methods.objectives import nt_xent
 from methods.simcse import ContrastiveConfig, SimCSE
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from harness.encoder import Encoder
     from harness.sources import Corpus, Pair
-
-SHEET = RecipeFile.beside(__file__)
 
 
 class SupervisedSimCSEConfig(ContrastiveConfig):
@@ -44,9 +42,8 @@ class SupervisedSimCSE(SimCSE):
 
     name = "simcse_supervised"
     version = 1
-    card = MethodCard(**SHEET.card)
+    sheet = RecipeFile.beside(__file__)
     Config: ClassVar[type[MethodConfig]] = SupervisedSimCSEConfig
-    presets: ClassVar[Presets] = SHEET
 
     def stream(self, corpus: Corpus, seed: int) -> BatchStream:
         self._uses_negatives(corpus, corpus.uri)  # a gap in the column is told before the first training step

@@ -9,8 +9,8 @@ import numpy as np
 
 from harness.config import option
 from harness.errors import InputError
-from harness.method import POOLING_HELP, MethodCard, MethodConfig
-from harness.recipes import Presets, RecipeFile
+from harness.method import POOLING_HELP, MethodConfig
+from harness.recipes import RecipeFile
 from harness.training import Batch, TrainedMethod, TrainingConfig
 
 if TYPE_CHECKING:
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
     from harness.encoder import Encoder
-
-SHEET = RecipeFile.beside(__file__)
 
 _WORD = re.compile(r"\s*(?:\w+|[^\w\s])")  # a word or a punctuation mark, with the blanks before it
 IGNORED = -100  # the label of padding
@@ -120,9 +118,8 @@ class TSDAE(TrainedMethod):
 
     name = "tsdae"
     version = 1
-    card = MethodCard(**SHEET.card)
+    sheet = RecipeFile.beside(__file__)
     Config: ClassVar[type[MethodConfig]] = TSDAEConfig
-    presets: ClassVar[Presets] = SHEET
 
     def schedule(self, step: int, steps: int) -> float:
         warming = step < self.config.warm_updates(steps)

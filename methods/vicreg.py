@@ -5,15 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from harness.config import option
-from harness.method import MethodCard, MethodConfig
-from harness.recipes import Presets, RecipeFile
+from harness.method import MethodConfig
+from harness.recipes import RecipeFile
 from methods.objectives import vicreg_terms
 from methods.parts.two_views import TwoViewConfig, TwoViewMethod
 
 if TYPE_CHECKING:
     from torch import Tensor
-
-SHEET = RecipeFile.beside(__file__)
 
 
 class VICRegConfig(TwoViewConfig):
@@ -38,9 +36,8 @@ class VICReg(TwoViewMethod):
 
     name = "vicreg"
     version = 1
-    card = MethodCard(**SHEET.card)
+    sheet = RecipeFile.beside(__file__)
     Config: ClassVar[type[MethodConfig]] = VICRegConfig
-    presets: ClassVar[Presets] = SHEET
 
     def terms(self, z_a: Tensor, z_b: Tensor) -> dict[str, Tensor]:
         config = self.config

@@ -12,8 +12,8 @@ from torch import Tensor, nn
 
 from harness.config import option
 from harness.errors import InputError, TrainingStopped
-from harness.method import POOLING_HELP, MethodCard, MethodConfig
-from harness.recipes import Presets, RecipeFile
+from harness.method import POOLING_HELP, MethodConfig
+from harness.recipes import RecipeFile
 from harness.training import Batch, BatchStream, TrainingConfig
 from harness.views import ViewConfig, encode_views
 from methods.parts.projection_heads import Widths, projector
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from harness.encoder import Encoder
     from harness.sources import Corpus
 
-SHEET = RecipeFile.beside(__file__)
 
 Statistics = Literal["view", "both"]
 
@@ -128,9 +127,8 @@ class WMSE(ViewMethod):
 
     name = "w_mse"
     version = 1
-    card = MethodCard(**SHEET.card)
+    sheet = RecipeFile.beside(__file__)
     Config: ClassVar[type[MethodConfig]] = WMSEConfig
-    presets: ClassVar[Presets] = SHEET
 
     def stream(self, corpus: Corpus, seed: int) -> BatchStream:
         batches = super().stream(corpus, seed)

@@ -11,16 +11,14 @@ from numpy.typing import NDArray
 
 from harness.config import option
 from harness.errors import InputError
-from harness.method import FitContext, FitReport, MethodCard, MethodConfig
-from harness.recipes import Presets, RecipeFile
+from harness.method import FitContext, FitReport, MethodConfig
+from harness.recipes import RecipeFile
 from methods.parts.vector_maps import VectorMap, VectorMapConfig, text_chunks, twin
 
 if TYPE_CHECKING:
     import torch
 
     from harness.encoder import Encoder
-
-SHEET = RecipeFile.beside(__file__)
 
 RANK_TOLERANCE = 1e-10  # variances below this share of the largest are rounding noise of float32 vectors
 
@@ -114,9 +112,8 @@ class Whitening(VectorMap):
 
     name = "whitening"
     version = 1
-    card = MethodCard(**SHEET.card)
+    sheet = RecipeFile.beside(__file__)
     Config: ClassVar[type[MethodConfig]] = WhiteningConfig
-    presets: ClassVar[Presets] = SHEET
 
     def _without_map(self) -> Encoder:
         encoder = twin(self.encoder)

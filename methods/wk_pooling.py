@@ -12,14 +12,12 @@ from torch import Tensor
 from harness.config import option
 from harness.encoder import Encoder
 from harness.errors import InputError
-from harness.method import FitContext, Method, MethodCard, MethodConfig, unfitted
-from harness.recipes import Presets, RecipeFile
+from harness.method import FitContext, Method, MethodConfig, unfitted
+from harness.recipes import RecipeFile
 from methods.parts.saved_folder import new_folder
 
 if TYPE_CHECKING:
     from harness.sources import TrainingText
-
-SHEET = RecipeFile.beside(__file__)
 
 ENCODER = "encoder"  # the folder of the base model inside of a saved method
 _NOTHING = 1e-12  # squares below this share of their vector are rounding noise
@@ -152,9 +150,8 @@ class WKPooling(Method):
 
     name = "wk_pooling"
     version = 1
-    card = MethodCard(**SHEET.card)
+    sheet = RecipeFile.beside(__file__)
     Config: ClassVar[type[MethodConfig]] = WKPoolingConfig
-    presets: ClassVar[Presets] = SHEET
 
     def fit(self, corpus: TrainingText | None = None, context: FitContext | None = None) -> Self:
         """Load the base model; there is nothing to learn, a corpus is ignored.
