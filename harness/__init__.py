@@ -23,7 +23,7 @@ __version__ = "0.2.0.dev0"
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 _API = {
-    "Answer", "Budget", "Comparison", "Experiment", "Reporter", "Scores", "Until", "compare", "encode", "evaluate",
+    "Answer", "Budget", "Comparison", "Experiment", "Reporter", "Scores", "Until", "compare", "evaluate",
     "gate", "load", "load_model", "power", "register", "report", "study", "train", "verdict",
 }  # fmt: skip
 

@@ -17,7 +17,6 @@ from harness.config import nearest
 from harness.errors import HarnessError
 from harness.files.faults import refusal
 from harness.files.printable import SafeFormatter, one_line, safe_line, tell_error
-from harness.machine.distributed import follower
 from harness.machine.environment import disable_telemetry
 
 DESCRIPTION = """\
@@ -105,8 +104,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
     try:
         args = build_parser().parse_args(argv)
-        if follower() and not getattr(args, "several", False):
-            return 0  # the main process of a launcher runs it alone
         code: int = args.run(args)
         return code
     except HarnessError as error:

@@ -15,8 +15,7 @@ from pydantic import field_validator
 
 from harness.config import Config, option
 from harness.errors import InputError, NotFitted
-from harness.machine.distributed import ALONE, Team
-from harness.recipes import Presets, Recipe, recipe_of
+from harness.recipes import Presets, Recipe, RecipeFile, recipe_of
 from harness.saved_method import METHOD_FILE, check_weights, write_settings
 
 if TYPE_CHECKING:
@@ -116,7 +115,6 @@ class FitContext:
         on_dev: called as `on_dev(step, score)` after each evaluation on the dev set; it ends the run by raising
             `TrainingStopped("pruned", reason)`.
         stop: called after each training step; if it returns True, a checkpoint is written and `StopRequested` raised.
-        team: the processes that train together, each with this context and a device of its own.
     """
 
     seed: int = 0
@@ -129,11 +127,10 @@ class FitContext:
     progress: Callable[[int, int, str], None] | None = None
     on_dev: Callable[[int, float], None] | None = None
     stop: Callable[[], bool] | None = None
-    team: Team = ALONE
 
     def __post_init__(self) -> None:
         if self.device == "auto":
-            from harness.machine.devices import pick_device
+            from harness.machine.environment import pick_device
 
             self.device = pick_device("auto")
 
@@ -153,6 +150,8 @@ class FitReport:
 class Method(ABC):
     """A sentence-embedding method. Subclasses set `name`, `card`, `Config`, `presets` and write `fit`.
 
+    A `sheet`, which is a TOML file, has both card and presets.
+
     `fit` must set `self._encoder` (or the subclass overrides `encode` and `save`) and return self.
     """
 
@@ -160,11 +159,17 @@ class Method(ABC):
     card: ClassVar[MethodCard]
     Config: ClassVar[type[MethodConfig]] = MethodConfig
     presets: ClassVar[Presets] = {}
+    sheet: ClassVar[RecipeFile | None] = None
     version: ClassVar[str | int | None] = None
     """Raise it when the numbers of the method change, so that its runs are trained again. A class that declares none is
     identified by the source of its module: any change of it does so."""
     prompts: Prompts | None = None
     """The prompt before the texts of each kind of task when the method is evaluated; `encode` itself adds none."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if (sheet := cls.__dict__.get("sheet")) is not None:
+            cls.card, cls.presets = MethodCard(**sheet.card), sheet
 
     def __init__(self, config: MethodConfig | None = None, *, base_model: str = DEFAULT_BASE_MODEL) -> None:
         self.config: Any = config if config is not None else self.Config()

@@ -1,17 +1,20 @@
 """A preset's values by family of base model: what an author sets on BERT-base need not be what they set on RoBERTa.
 
 Families are those of `harness.encoder.families`. A preset of one family is never applied to a base model of another
-without the user's word.
+without the user's word. Methods keep their presets in TOML files, which `RecipeFile` reads.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from harness.config import nearest
 from harness.errors import InputError
+from harness.files.reading import read_toml
 
 DEFAULT = "default"
 """The preset that every method has for every base model: the defaults of its options."""
@@ -55,6 +58,100 @@ class Recipes:
 
 Presets = Mapping[str, Mapping[str, Any] | Recipes]
 """Name -> values for every base model, or values by family."""
+
+_KINDS: dict[type, str] = {dict: "a table", str: "text", list: "a list"}
+
+
+class RecipeFile(Mapping[str, Mapping[str, Any] | Recipes]):
+    """Presets from a TOML file, which is read when it is first needed. A table is a preset, but for `[card]`:
+
+    .. code-block:: toml
+
+        [paper]
+        source = "Table 7"
+        aliases = { paper-roberta = "roberta-base" }
+        values = { epochs = 1 }
+        bert-base = { learning_rate = 3e-5 }
+        "roberta-base, roberta-large" = { learning_rate = 1e-5, source = "the authors' script" }
+        modernbert-base = { like = "bert-base", dropout = 0.1, source = "ours" }
+
+        [code]
+        values = { like = "paper", epochs = 3 }
+
+    A row holds the values of a family, or of several; `values` holds those of all families, or of every base model
+    where no family has a row. In a row, `source` is where its values are from (else the preset's `source`), `empty`
+    lists the options that it empties, and `like` names what it begins as: a row of this preset, or a preset whose row
+    of the same name is meant, both from above. A source may be a name in the file sources.toml of the same folder.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @classmethod
+    def beside(cls, module: str) -> RecipeFile:
+        """The file recipes/NAME.toml beside the module NAME.py, whose `__file__` is `module`."""
+        path = Path(module)
+        return cls(path.parent / "recipes" / f"{path.stem}.toml")
+
+    def __getitem__(self, name: str) -> Mapping[str, Any] | Recipes:
+        return self._presets[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._presets)
+
+    def __len__(self) -> int:
+        return len(self._presets)
+
+    @cached_property
+    def card(self) -> dict[str, Any]:
+        """The values of a `MethodCard`, from the table `[card]`."""
+        given = self._expected(dict, "card", self._tree.get("card"))
+        return {key: tuple(value) if isinstance(value, list) else value for key, value in given.items()}
+
+    @cached_property
+    def _tree(self) -> dict[str, Any]:
+        return read_toml(self.path)
+
+    @cached_property
+    def _presets(self) -> dict[str, Mapping[str, Any] | Recipes]:
+        presets: dict[str, Mapping[str, Any] | Recipes] = {}
+        named = self.path.with_name("sources.toml")
+        sources = read_toml(named) if named.exists() else {}
+        rows: dict[tuple[str, str], Recipe] = {}  # (preset, family or "values")
+        for name, given in self._tree.items():
+            if name == "card":
+                continue
+            preset = dict(self._expected(dict, name, given))
+            aliases = self._expected(dict, f"{name}.aliases", preset.pop("aliases", {}))
+            source = self._expected(str, f"{name}.source", preset.pop("source", ""))
+            for key, table in preset.items():
+                for family in key.split(", "):
+                    row = self._row(name, family, f"{name}.{key}", table, rows)
+                    rows[name, family] = Recipe(row.values, sources.get(row.source, row.source) or source)
+            families = {family: row for (of, family), row in rows.items() if of == name and family != "values"}
+            shared = rows.get((name, "values"), Recipe({})).values
+            presets[name] = Recipes(families, shared, aliases) if families else shared
+        return presets
+
+    def _row(self, preset: str, family: str, key: str, table: Any, rows: Mapping[tuple[str, str], Recipe]) -> Recipe:
+        values = dict(self._expected(dict, key, table))
+        like, begin = values.pop("like", None), Recipe({})
+        if like is not None:
+            self._expected(str, f"{key}.like", like)
+            found = rows.get((preset, like)) or rows.get((like, family))
+            if found is None:
+                raise InputError(
+                    f'{self.path}: key "{key}.like": "{like}" is no row above it, and no preset that has one'
+                )
+            begin = found
+        source = self._expected(str, f"{key}.source", values.pop("source", begin.source))
+        empty = self._expected(list, f"{key}.empty", values.pop("empty", []))
+        return Recipe({**begin.values, **values, **dict.fromkeys(map(str, empty))}, source)
+
+    def _expected(self, kind: type, key: str, given: Any) -> Any:
+        if not isinstance(given, kind):
+            raise InputError(f'{self.path}: key "{key}": expected {_KINDS[kind]}, not {given!r}')
+        return given
 
 
 def declared(presets: Presets) -> Iterator[tuple[str, str | None]]:

@@ -58,8 +58,8 @@ METHODS = Group(
 TASKS = Group(
     "harness.tasks",
     "task",
-    "something callable that gives a task (or a harness.tasks.family.TaskFamily)",
-    lambda plugin: callable(plugin) or _is_a(type(plugin), "harness.tasks.family.TaskFamily"),
+    "something callable that gives a task (or a harness.tasks.suite.TaskFamily)",
+    lambda plugin: callable(plugin) or _is_a(type(plugin), "harness.tasks.suite.TaskFamily"),
 )
 SUITES = Group("harness.suites", "suite", "a harness.tasks.suite.Suite", _instance_of("harness.tasks.suite.Suite"))
 TABLES = Group("harness.tables", "table", "a builder of tables of a comparison", callable)

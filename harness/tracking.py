@@ -8,7 +8,6 @@ When MLflow fails, the comparison continues; `sync` later sends the records that
 from __future__ import annotations
 
 import hashlib
-import json
 import logging
 import os
 import re
@@ -36,7 +35,7 @@ from harness.seeds import seed_fields, seed_text
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
-    from mlflow.entities import DatasetInput, Run
+    from mlflow.entities import Run
 
 logger = logging.getLogger(__name__)
 Points = Mapping[tuple[str, int], float]  # (name, step) -> value
@@ -139,23 +138,6 @@ def _numbers(record: Record) -> dict[str, float]:
         numbers[f"{score.suite} more/{more}" if name in numbers else name] = score.value
     numbers |= _flat({"usage": record.cost, "training": record.training}, separator="/")
     return {_name(name): value for name, value in numbers.items() if _is_number(value)}
-
-
-def _datasets(record: Record) -> list[DatasetInput]:
-    """The corpus, the dev set and the test sets, each with its hash and what it was for."""
-    from mlflow.entities import Dataset, DatasetInput, InputTag
-
-    corpus, dev = record.corpus or {}, record.dev or {}
-    found = [(str(corpus.get("uri")), corpus.get("sha256"), corpus.get("uri"), "training"),
-             (f"{dev.get('task')} dev", dev.get("sha256"), dev.get("source"), "selection")]  # fmt: skip
-    for score in (score for score in record.scores if score.split != "dev"):
-        protocol = record.protocols.get(score.comparable) or record.protocols.get(score.protocol) or {}
-        data = protocol.get("data")
-        digest, source = (content_id(data), " ".join(data)) if isinstance(data, Mapping) else (data, score.source)
-        found.append((f"{score.task} {score.split}", digest, source, "evaluation"))
-    datasets = [(Dataset(name[:500], str(digest)[:36], "harness", json.dumps({"uri": source})), use)  # MLflow's limits
-                for name, digest, source, use in dict.fromkeys(found) if digest]  # fmt: skip
-    return [DatasetInput(dataset, [InputTag("mlflow.data.context", use)]) for dataset, use in datasets]
 
 
 def _comparisons(workdir: Path) -> Iterator[tuple[str, list[Record]]]:
@@ -300,13 +282,12 @@ class _Experiment:
         return True
 
     def end_rows(self) -> None:
-        """Give each row that has changed its parameters, data sets and the means over its seeds, and end its run."""
+        """Give each row that has changed its parameters and the means over its seeds, and end its run."""
         for row in [row for row in self.changed if row in self.newest]:
             run_id, record = self.rows[row], self.newest[row]
             done = [numbers for numbers in self.seeds[run_id].values() if numbers is not None]
             note = f"{_description(record)}\n\nseeds: {len(done)} of {len(self.seeds[run_id])} finished"
             self._log(run_id, _row_params(record), _means(done), _milliseconds(""), note)
-            self.client.log_inputs(run_id, _datasets(record))
             self.client.set_terminated(run_id, "FINISHED" if done else "FAILED", _milliseconds(record.finished))
             self.changed.discard(row)
 

@@ -9,11 +9,10 @@ import torch
 from torch import Tensor, nn
 
 from harness.config import option
-from harness.method import POOLING_HELP, MethodCard, MethodConfig
-from harness.recipes import Presets, Recipe, Recipes
+from harness.method import POOLING_HELP, MethodConfig
+from harness.recipes import RecipeFile
 from harness.training import Batch, TrainingConfig
 from harness.views import ViewConfig, Views, make_views
-from methods.parts.later_models import SEARCHED, later_models
 from methods.parts.projection_heads import Widths, projector
 from methods.parts.row_vectors import check_rows, full_precision, unit
 from methods.parts.two_views import ViewMethod
@@ -37,9 +36,6 @@ def bootstrap(q_a: Tensor, q_b: Tensor, t_a: Tensor, t_b: Tensor) -> Tensor:
     check_rows(q_b, t_a)
     forth, back = ((unit(q) * unit(t.detach())).sum(-1).mean() for q, t in ((q_a, t_b), (q_b, t_a)))
     return 4 - 2 * (forth + back)
-
-
-VISION = "Grill et al. 2020: heads and momentum; ours: the optimisation, as SimCSE's on the same base model"
 
 
 class BYOLConfig(ViewConfig, TrainingConfig):
@@ -91,46 +87,8 @@ class BYOL(ViewMethod):
 
     name = "byol"
     version = 1
-    card = MethodCard(
-        title="BYOL",
-        paper="Grill et al., NeurIPS 2020",
-        equations="Eq. 1-2",
-        reference="github.com/google-deepmind/deepmind-research/tree/master/byol",
-        text="sentences",
-        supervision="unsupervised",
-        cost="one epoch, two forwards of both views (one without gradient), a second copy of the encoder in memory",
-        precision="not stated",
-        notes="A method for images, here on sentence views. The target's momentum is constant; the paper raises it to "
-        "1 along a cosine. BatchNorm's running statistics are not averaged: the target has its own. Optimisation is "
-        "SimCSE's, not LARS.",
-        when_it_collapses="a lower learning_rate, a momentum nearer to 1; without its predictor it always collapses",
-    )
+    sheet = RecipeFile.beside(__file__)
     Config: ClassVar[type[MethodConfig]] = BYOLConfig
-    presets: ClassVar[Presets] = {
-        "paper": Recipes(
-            {
-                "bert-base": Recipe({"batch_size": 64, "learning_rate": 3e-5}, VISION),
-                "roberta-base": Recipe({"batch_size": 512, "learning_rate": 1e-5}, VISION),
-                **later_models({"batch_size": 64, "learning_rate": 3e-5}),
-                # A short run needs a target that moves: 0.99 forgets half of its past in 69 updates.
-                "mini": Recipe(
-                    {
-                        "pooling": "mean",
-                        "batch_size": 32,
-                        "learning_rate": 5.5e-5,
-                        "eval_every": 25,
-                        "projector": (1024, 256),
-                        "predictor": 1024,
-                        "momentum": 0.99,
-                        "bucket": 32,
-                    },
-                    SEARCHED,
-                ),
-            },
-            shared={"projector": (4096, 256), "predictor": 4096, "momentum": 0.996, "bucket": 1},
-            aliases={"mini": "mini"},
-        ),
-    }
 
     def heads(self, encoder: Encoder) -> nn.Module:
         return Heads(encoder, self.config)

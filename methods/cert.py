@@ -11,10 +11,9 @@ from torch.nn import functional
 
 from harness.config import option
 from harness.encoder import Encoder
-from harness.method import POOLING_HELP, MethodCard, MethodConfig
-from harness.recipes import Presets, Recipe, Recipes
+from harness.method import POOLING_HELP, MethodConfig
+from harness.recipes import RecipeFile
 from harness.training import Batch, TrainedMethod, TrainingConfig
-from methods.parts.later_models import EARLIER, alike
 from methods.parts.row_vectors import check_rows, check_temperature, full_precision, unit
 
 
@@ -104,53 +103,8 @@ class CERT(TrainedMethod):
 
     name = "cert"
     version = 1
-    card = MethodCard(
-        title="CERT (momentum contrast on paraphrases)",
-        paper="Fang et al., 2020, arXiv 2005.12766",
-        equations="MoCo's InfoNCE",
-        reference="github.com/UCSD-AI4H/CERT",
-        text="pairs",
-        supervision="supervised",
-        cost="one forward and backward of the model, one forward of the key encoder; 50 short epochs",
-        precision="not stated",
-        notes="Pairs come from outside; the paper translates to German and to Chinese and back. What made them decides "
-        "whether a row is unsupervised, so it is marked supervised. The released code fills its queue with a constant "
-        "instead of the keys; this is a proper queue. The learning rate follows the cosine update by update, the "
-        "script's epoch by epoch; it decays biases too, and saves every tenth epoch without a dev set. The pooled "
-        "vector is dropped out before the head (head_dropout), as its classifier does. With a momentum of 0.999 the "
-        "key encoder needs thousands of training steps to move.",
-        when_it_collapses="a lower learning_rate, a larger queue_size, a momentum nearer to 1",
-    )
+    sheet = RecipeFile.beside(__file__)
     Config: ClassVar[type[MethodConfig]] = CERTConfig
-    presets: ClassVar[Presets] = {
-        "paper": Recipes(
-            {
-                "bert-large": Recipe({}, "UCSD-AI4H/CERT: MOCO.py"),
-                **alike({}, "ours: the values of BERT-large; untested at full size", "bert-base"),
-                **alike({}, "ours: the values of BERT-large; untested at full size", "bert-base-multilingual"),
-                "mini": Recipe(
-                    {
-                        "pooling": "mean",
-                        "batch_size": 32,
-                        "learning_rate": 3e-5,
-                        "optimizer": "adamw",
-                        "max_grad_norm": 1.0,
-                        "epochs": 1,
-                        "train_length": 32,
-                        "momentum": 0.99,
-                        "queue_size": 512,
-                        "keep": "query",
-                        "eval_every": 25,
-                        "head_dropout": 0.0,
-                        "bucket": 32,
-                    },
-                    EARLIER,
-                ),
-            },
-            shared={"pooling": "cls_pooler", "head_dropout": 0.1, "bucket": 1},
-            aliases={"mini": "mini"},
-        ),
-    }
 
     def heads(self, encoder: Encoder) -> nn.Module:
         d, width = encoder.dimension, self.config.head_width

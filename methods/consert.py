@@ -10,14 +10,13 @@ from pydantic import model_validator
 from torch import Tensor, nn
 
 from harness.config import option
-from harness.method import POOLING_HELP, MethodCard, MethodConfig
-from harness.recipes import Presets, Recipe, Recipes
+from harness.method import POOLING_HELP, MethodConfig
+from harness.recipes import RecipeFile
 from harness.training import Batch, TrainedMethod, TrainingConfig
 from harness.views import shuffle_tokens
 from harness.views.make import markers
 from methods.objectives import nt_xent_symmetric
 from methods.parts import embedding_views as views
-from methods.parts.later_models import SEARCHED, later_models
 from methods.parts.optimizers import adamw
 
 if TYPE_CHECKING:
@@ -25,20 +24,8 @@ if TYPE_CHECKING:
 
     from harness.encoder import Encoder
 
+
 View = Literal["none", "shuffle", "token_cutoff", "feature_cutoff", "dropout", "adversarial"]
-PAPER = "Yan et al. 2021, section 4.1"
-SCRIPT = "yym6472/ConSERT: scripts"
-PROTOCOL = {"batch_size": 96, "learning_rate": 5e-7, "epochs": 10, "train_length": 64, "eval_every": 200, "bucket": 1}
-LARGE = {"view_a": "none", "view_b": "shuffle", "native_dropout": True, "epochs": 25, "eval_every": 100}
-MINI = {
-    "batch_size": 32,
-    "learning_rate": 3.1e-5,
-    "temperature": 0.041,
-    "epochs": 1,
-    "train_length": 32,
-    "eval_every": 25,
-    "bucket": 32,
-}
 
 
 class ConSERTConfig(TrainingConfig):
@@ -77,47 +64,8 @@ class ConSERT(TrainedMethod):
 
     name = "consert"
     version = 1
-    card = MethodCard(
-        title="ConSERT",
-        paper="Yan, Li, Wang, Zhang, Wu & Xu, ACL 2021",
-        equations="the contrastive loss of section 3.2 and the augmentations of section 3.3",
-        reference="github.com/yym6472/ConSERT",
-        text="sentences",
-        supervision="unsupervised",
-        cost="ten short epochs, both views in one forward; two forwards and one more backward with an adversarial view",
-        precision="fp16 (Apex O1)",
-        notes="The originals train on the unlabelled texts of the STS tasks, test sentences included: give that text "
-        "as the corpus to compare with published rows. Shuffled positions are shuffled tokens here, the same for all "
-        "poolings but cls, for which the special tokens stay in place. The paper has adversarial views in "
-        "supervised training alone; here their gradient is that of the contrastive loss of the plain view. The code "
-        "trains with mean pooling, tests with the last two layers, sums both directions and weighs them by 0.15, and "
-        "stops early; its AdamW lacks the bias correction, as here.",
-        when_it_collapses="a lower learning_rate, milder views, native_dropout = true",
-    )
+    sheet = RecipeFile.beside(__file__)
     Config: ClassVar[type[MethodConfig]] = ConSERTConfig
-    presets: ClassVar[Presets] = {
-        "paper": Recipes(
-            {
-                "bert-base": Recipe({}, PAPER),
-                "bert-large": Recipe(LARGE, f"{PAPER} and {SCRIPT}/unsup-consert-large.sh"),
-                "roberta-base": Recipe({}, f"{SCRIPT}/roberta/unsup-consert-base.sh"),
-                "roberta-large": Recipe(LARGE, f"{SCRIPT}/roberta/unsup-consert-large.sh"),
-                **later_models({}),
-                "mini": Recipe(MINI, SEARCHED),
-            },
-            shared={**PROTOCOL, "pooling": "last2_avg"},
-            aliases={"mini": "mini"},
-        ),
-        "code": Recipes(
-            {
-                "bert-base": Recipe({}, f"{SCRIPT}/unsup-consert-base.sh"),
-                "bert-large": Recipe(LARGE, f"{SCRIPT}/unsup-consert-large.sh"),
-                "roberta-base": Recipe({}, f"{SCRIPT}/roberta/unsup-consert-base.sh"),
-                "roberta-large": Recipe(LARGE, f"{SCRIPT}/roberta/unsup-consert-large.sh"),
-            },
-            shared={**PROTOCOL, "pooling": "mean", "contrastive_weight": 0.3},
-        ),
-    }
 
     def optimizer(self, groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
         """AdamW without bias correction, as the code has it."""

@@ -12,27 +12,16 @@ from torch.nn import functional
 
 from harness.config import option
 from harness.encoder import Encoder
-from harness.method import POOLING_HELP, MethodCard, MethodConfig
-from harness.recipes import Presets, Recipe, Recipes
+from harness.method import POOLING_HELP, MethodConfig
+from harness.recipes import RecipeFile
 from harness.training import Batch, TrainedMethod, TrainingConfig
 from methods.objectives import Similarity
-from methods.parts.later_models import EARLIER, REHEARSAL, SEARCHED, alike, later_models
 from methods.parts.row_vectors import check_rows, full_precision, unit
 
 if TYPE_CHECKING:
     import numpy as np
 
 STEPS = (1.0, 0.8, 0.6, 0.4, 0.2)  # shares of the peak rate; it falls after 10, 20, 30 and 40 % of the training steps
-
-PORT = {
-    "dropout": True,
-    "keep": "second",
-    "eval_every": 1000,
-    "max_grad_norm": 1.0,
-    "min_characters": 10,
-    "bucket": 1,
-    "drop_last": True,
-}
 
 
 @full_precision
@@ -80,22 +69,6 @@ def pairs_of(texts: Sequence[str], negatives: int, rng: np.random.Generator) -> 
     return order[: alike + half], order[:alike] + order[alike + half : alike + 2 * half]
 
 
-OURS = "ours: the values of BERT-base; untested at full size"
-PORTED = "sentence-transformers' example"
-MINI = {"learning_rate": 3e-5, "train_length": 32, "eval_every": 25, "bucket": 32, "drop_last": False}
-MINI_IN_BATCH = {
-    **MINI,
-    "batch_size": 32,
-    "keep": "better",
-    "max_grad_norm": 1e9,
-    "min_characters": 0,
-    "warmup_steps": None,
-    "weight_decay": 0.0,
-    "similarity": "cosine",
-    "scale": 20.0,
-}
-
-
 class ContrastiveTensionConfig(TrainingConfig):
     """Defaults: the official code; presets hold the port to sentence-transformers and its in-batch form."""
 
@@ -136,74 +109,8 @@ class ContrastiveTension(TrainedMethod):
 
     name = "contrastive_tension"
     version = 1
-    card = MethodCard(
-        title="Contrastive Tension (CT)",
-        paper="Carlsson et al., ICLR 2021",
-        equations="binary cross-entropy of dot products; in-batch cross-entropy",
-        reference="github.com/FreddeFrallan/Contrastive-Tension; sentence-transformers (port and in-batch form)",
-        text="sentences",
-        supervision="unsupervised",
-        cost="two models are trained; each sentence is read once (an identical pair's twice)",
-        precision="fp32",
-        published=(
-            "scd.csv:CT-BERT",
-            "reference_repos.csv:CT",
-            "reference_repos.csv:CT in-batch negatives",
-            "reference_repos.csv:BERT-Base-CT",
-        ),
-        notes="The published BERT row is SimCSE's evaluation of released weights, which the authors say were trained "
-        "with later settings than the paper's. Different pairs that happen to hold the same text count as identical. "
-        "A batch shares out its sentences, where the code draws with replacement; both move on by 30 a step. "
-        "The port leaves short sentences out of the corpus, min_characters out of their batch, which is then smaller.",
-        when_it_collapses="a lower learning_rate, more negatives in a batch",
-    )
+    sheet = RecipeFile.beside(__file__)
     Config: ClassVar[type[MethodConfig]] = ContrastiveTensionConfig
-    presets: ClassVar[Presets] = {
-        # 10 rounds of 500 updates, however often that goes through the corpus. Random pairs: no bucketing by length.
-        "official": Recipes(
-            {
-                **alike(
-                    {},
-                    "FreddeFrallan/Contrastive-Tension: Training.py, the same for every base model",
-                    *("bert-base", "bert-large", "distilbert"),
-                ),
-                **alike({}, OURS, "roberta-base", "roberta-large"),
-                **later_models({}),
-                "mini": Recipe({**MINI, "batch_size": 32, "max_steps": None, "epochs": 1}, SEARCHED),
-            },
-            shared={"max_steps": 5000, "epochs": 1000, "bucket": 1},
-            aliases={"mini": "mini"},
-        ),
-        "port": Recipes(
-            {
-                **alike({}, f"{PORTED} (train_stsb_ct.py)", "bert-base", "distilbert"),
-                **alike({}, OURS, "roberta-base"),
-                **later_models({}),
-                "mini": Recipe({**MINI, "batch_size": 32}, REHEARSAL),
-            },
-            shared={**PORT, "reduction": "sum", "optimizer": "rmsprop_torch", "decay": "linear"},
-        ),
-        "in-batch": Recipes(
-            {
-                **alike({}, f"{PORTED} (train_stsb_ct-improved.py)", "bert-base", "distilbert"),
-                **alike({}, OURS, "roberta-base"),
-                **later_models({}),
-                "mini": Recipe(MINI_IN_BATCH, EARLIER),
-            },
-            shared={
-                **PORT,
-                "objective": "in_batch",
-                "batch_size": 128,
-                "learning_rate": 5e-5,
-                "optimizer": "adamw",
-                "decay": "linear",
-                "min_characters": 0,  # this example leaves none out
-                "warmup_steps": 1000,
-                "weight_decay": 0.01,
-            },
-            aliases={"mini-in-batch": "mini"},
-        ),
-    }
 
     def heads(self, encoder: Encoder) -> nn.Module:
         if self.config.dropout:

@@ -11,20 +11,19 @@ from torch.nn import functional
 
 from harness.config import option
 from harness.identity import model_fingerprint
-from harness.method import DEFAULT_BASE_MODEL, POOLING_HELP, MethodCard, MethodConfig, Supervision
-from harness.recipes import Presets, Recipe, Recipes
+from harness.method import DEFAULT_BASE_MODEL, POOLING_HELP, MethodConfig, Supervision
+from harness.recipes import RecipeFile
 from harness.training import Batch
-from methods.parts.later_models import EARLIER, later_models
 from methods.parts.row_vectors import check_rows, check_temperature, full_precision, unit
 from methods.pretrained import OWN, open_pooled
-from methods.simcse import MINI, STATED, SimCSE, SimCSEConfig
+from methods.simcse import SimCSE, SimCSEConfig
 
 if TYPE_CHECKING:
     from harness.encoder import Encoder
     from harness.encoder.foreign import ForeignEncoder
 
+
 Form = Literal["printed", "released"]
-RUN = "RUCAIBox/DCLR: run.sh; steps of the ascent: the default of train.py"
 
 
 @full_precision
@@ -123,76 +122,13 @@ class DCLRConfig(SimCSEConfig):
         return value if value == OWN else cls._known_pooling(value)
 
 
-def _simcse(name: str) -> dict[str, str]:
-    return {"complement": f"princeton-nlp/unsup-simcse-{name}", "complement_pooling": "cls_pooler"}
-
-
-BASE = {"batch_size": 128, "learning_rate": 3e-5, "epochs": 3}
-BERT = {**BASE, **_simcse("bert-base-uncased"), "threshold": 0.9, "noise_share": 1.0}
-RECIPES = {
-    "bert-base": Recipe(BERT, RUN),
-    "roberta-base": Recipe({**BASE, **_simcse("roberta-base"), "threshold": 0.85, "noise_share": 2.5}, RUN),
-    "bert-large": Recipe(
-        {
-            **_simcse("bert-base-uncased"),
-            "batch_size": 256,
-            "learning_rate": 3e-5,
-            "epochs": 1,
-            "threshold": 0.9,
-            "noise_share": 3.0,
-        },
-        f"{RUN}; there it starts from SimCSE's weights",
-    ),
-    "roberta-large": Recipe(
-        {
-            **_simcse("roberta-base"),
-            "batch_size": 256,
-            "learning_rate": 1e-5,
-            "epochs": 1,
-            "threshold": 0.85,
-            "noise_share": 5.0,
-        },
-        f"{RUN}; there it starts from SimCSE's weights",
-    ),
-    **later_models(BERT, STATED),
-    "mini": Recipe(
-        {**MINI.values, "noise_share": 1.0, "threshold": 0.97},
-        f"{EARLIER}; the threshold leaves out 1 in 900 negatives; the complement's cosines are all above 0.7",
-    ),
-}
-PROTOCOL = {"train_length": 32, "eval_every": 125, "bucket": 1, "noise_steps": 4, "noise_rate": 1e-3}
-
-
 class DCLR(SimCSE):
     """`debiased_contrast` of zA and zB against the included sentences of the batch and `ascended` noise."""
 
     name = "dclr"
     version = 1
-    card = MethodCard(
-        title="DCLR",
-        paper="Zhou, Zhang, Zhao & Wen, ACL 2022",
-        equations="the noise-based negatives and the contrastive loss with instance weighting",
-        reference="github.com/RUCAIBox/DCLR",
-        text="sentences",
-        supervision="unsupervised",
-        cost="as SimCSE, a forward of the complementary model, and a few products of a batch with its noise",
-        precision="unknown",
-        notes="As in the code the noise is one set for a batch (printed: k vectors a sentence), starts with variance 1 "
-        "and is never left out by weight. Its steps of 0.001 hardly turn vectors of the length of sqrt(d). The code's "
-        "loss is another one (form = released): it counts the positive below the line, makes the cosine of what it "
-        "leaves out 0, and adds cross-entropies of all columns. Its models see padding as words and its complementary "
-        "one drops out units; here neither does, and the complement reads whole sentences with its own pooling. The "
-        "code's training head begins with the checkpoint's pretrained pooler (large models: that alone), and it "
-        "selects by the mean of STS-B and SICK-R; here the head is SimCSE's and the comparison's dev set selects. "
-        "What the complement was trained with is the row's supervision too (complement_supervision). By default it is "
-        "the untrained embedded model.",
-        when_it_collapses="a lower learning_rate, a larger batch_size, a higher threshold, a temperature near 0.05",
-    )
+    sheet = RecipeFile.beside(__file__)
     Config: ClassVar[type[MethodConfig]] = DCLRConfig
-    presets: ClassVar[Presets] = {
-        "paper": Recipes(RECIPES, shared={**PROTOCOL, "form": "printed"}, aliases={"mini": "mini"}),
-        "code": Recipes(RECIPES, shared={**PROTOCOL, "form": "released"}),
-    }
 
     _complement: Encoder | ForeignEncoder | None = None
 

@@ -17,13 +17,12 @@ from harness.encoder.masked_lm import IGNORED, MaskedLM, mask_tokens, masked_lm_
 from harness.encoder.pooling import average_layers
 from harness.encoder.sentences import clean
 from harness.errors import InputError
-from harness.method import DEFAULT_BASE_MODEL, POOLING_HELP, FitContext, MethodCard, MethodConfig
-from harness.recipes import Presets, Recipe, Recipes
+from harness.method import DEFAULT_BASE_MODEL, POOLING_HELP, FitContext, MethodConfig
+from harness.recipes import RecipeFile
 from harness.training import Batch, BatchStream, TrainedMethod, TrainingConfig
 from methods.objectives import nt_xent_symmetric
 from methods.parts.cross_batch_memory import CrossBatchMemory
 from methods.parts.document_tokens import DocumentTokens, cut, tokens_for
-from methods.parts.later_models import EARLIER, REHEARSAL, alike, later_models
 from methods.parts.optimizers import adamw
 from methods.parts.spans import SpanSampler, Strategy
 
@@ -34,21 +33,6 @@ if TYPE_CHECKING:
 _TOLERATED = 2
 
 Schedule = Literal["updates", "instances", "released"]
-
-RUN = "JohnGiorgi/DeCLUTR: training_config on four GPUs with scale_fix = false, README; preprocess_openwebtext.py"
-OURS = "ours: the values of roberta-base; untested at full size"
-PROTOCOL = {"batch_size": 16, "learning_rate": 5e-5, "epochs": 1, "bucket": 1, "drop_last": True}
-# Spans as long as the sentences of the tests, which the 64 positions hold; documents need 120 tokens.
-MINI = {
-    "batch_size": 16,
-    "learning_rate": 3e-5,
-    "train_length": 64,
-    "l_min": 8,
-    "l_max": 30,
-    "epochs": 2,
-    "eval_every": 25,
-    "drop_last": False,
-}
 
 
 class DeCLUTRConfig(TrainingConfig):
@@ -129,55 +113,8 @@ class DeCLUTR(TrainedMethod):
 
     name = "declutr"
     version = 1
-    card = MethodCard(
-        title="DeCLUTR",
-        paper="Giorgi, Nitski, Wang & Bader, ACL 2021",
-        equations="Eq. 1-3",
-        reference="github.com/JohnGiorgi/DeCLUTR",
-        text="documents",
-        supervision="unsupervised",
-        cost="one epoch; A (1 + P) spans a document, 6 with the defaults, and a vocabulary-wide softmax",
-        precision="fp32 in the released configuration; mixed where Apex is installed and named",
-        published=("declutr.csv:DeCLUTR-small", "declutr.csv:DeCLUTR-base"),
-        notes="Paper and code differ in the anchor rule (anchor_grid), the reduction and which anchors are contrasted. "
-        "The printed schedule only climbs, the released one never leaves its floor (lr_schedule). On several GPUs the "
-        "released code divides the contrastive gradient by their number (contrastive_weight; preset as-run). Spans are "
-        "cut from the text, without the leading space that the code gives them, as test sentences get none either. Its "
-        "loader leaves out an epoch's last, shorter batch (drop_last).",
-        when_it_collapses="a lower learning_rate, a larger batch_size or more anchors, objective = both",
-    )
+    sheet = RecipeFile.beside(__file__)
     Config: ClassVar[type[MethodConfig]] = DeCLUTRConfig
-    # The two paper presets differ in the base model only: distilroberta-base and roberta-base.
-    presets: ClassVar[Presets] = {
-        "paper": Recipes(
-            {
-                **alike({}, "Giorgi et al. 2020, section 4.1", "distilroberta", "roberta-base"),
-                **alike({}, OURS, "bert-base"),
-                **later_models({}),
-                "mini": Recipe({**MINI, "lr_schedule": "updates", "reduction": "mean", "anchor_grid": True}, EARLIER),
-            },
-            shared={**PROTOCOL, "lr_schedule": "instances", "reduction": "sum", "anchor_grid": False},
-            aliases={"paper-small": "distilroberta", "paper-base": "roberta-base", "mini": "mini"},
-        ),
-        "code": Recipes(
-            {
-                **alike({}, "JohnGiorgi/DeCLUTR: training_config", "distilroberta", "roberta-base"),
-                **alike({}, OURS, "bert-base"),
-                **later_models({}),
-                "mini": Recipe({**MINI, "lr_schedule": "updates"}, REHEARSAL),
-            },
-            shared={**PROTOCOL, "lr_schedule": "released"},
-        ),
-        "as-run": Recipes(  # about 1/256 of the weight of "paper" on the contrastive loss: mean for sum, four GPUs
-            {
-                **alike({}, RUN, "distilroberta", "roberta-base"),
-                **alike({}, OURS, "bert-base"),
-                **later_models({}),
-                "mini": Recipe({**MINI, "lr_schedule": "updates"}, REHEARSAL),
-            },
-            shared={**PROTOCOL, "lr_schedule": "released", "contrastive_weight": 0.25, "lower": True},
-        ),
-    }
 
     def __init__(self, config: MethodConfig | None = None, *, base_model: str = DEFAULT_BASE_MODEL) -> None:
         super().__init__(config, base_model=base_model)

@@ -14,13 +14,12 @@ from harness.encoder import Encoder
 from harness.encoder.masked_lm import MaskedLM, mask_tokens
 from harness.errors import InputError
 from harness.identity import model_fingerprint
-from harness.method import MethodCard, MethodConfig
-from harness.recipes import Presets, Recipe, Recipes
+from harness.method import MethodConfig
+from harness.recipes import RecipeFile
 from harness.training import Batch
 from methods.parts.embedding_views import embeddings_changed
-from methods.parts.later_models import SEARCHED, later_models
 from methods.parts.projection_heads import projector
-from methods.simcse import MINI, STATED, SimCSE, SimCSEConfig
+from methods.simcse import SimCSE, SimCSEConfig
 
 
 def replaced_token_detection(logits: Tensor, ids: Tensor, original: Tensor, mask: Tensor) -> Tensor:
@@ -84,15 +83,8 @@ class Discriminator(nn.Module):
             return lambda states, mask: torch.cat([z.unsqueeze(1).to(states.dtype), states[:, 1:]], dim=1)
 
         with embeddings_changed(self.transformer, told(z_a), told(z_b)):
-            # Not by an encoder: every process of a team reads all rows, with the vectors that all of them have.
             logits: Tensor = self.head(self.transformer(**features).last_hidden_state)
         return logits
-
-
-SCRIPT = "voidism/DiffCSE: run_diffcse.sh"
-STS_BERT = {"learning_rate": 7e-6, "mask": 0.3, "rtd_weight": 0.005, "generator": "distilbert-base-uncased"}
-STS_ROBERTA = {"learning_rate": 1e-5, "mask": 0.2, "rtd_weight": 0.005, "generator": "distilroberta-base"}
-PROTOCOL = {"batch_size": 64, "train_length": 32, "eval_every": 125, "bucket": 1}
 
 
 class DiffCSEConfig(SimCSEConfig):
@@ -117,54 +109,8 @@ class DiffCSE(SimCSE):
 
     name = "diffcse"
     version = 1
-    card = MethodCard(
-        title="DiffCSE",
-        paper="Chuang et al., NAACL 2022",
-        equations="Eq. 1-3",
-        reference="github.com/voidism/DiffCSE",
-        text="sentences",
-        supervision="unsupervised",
-        cost="SimCSE's forward, a forward of the frozen generator, and a second model that is trained and dropped",
-        precision="fp16",
-        notes="As in the code the generator takes its likeliest token (the paper samples), everywhere and not in "
-        "masked places alone, and the discriminator gets the projections. Special tokens are not replaced, "
-        "padding is not counted and the generator drops nothing; in the code only the first token stays, padding "
-        "counts and the generator runs with dropout. BatchNorm sees both views at once. Published STS average on "
-        "BERT-base: 78.49.",
-        when_it_collapses="a lower learning_rate, a lower rtd_weight, a larger batch_size",
-    )
+    sheet = RecipeFile.beside(__file__)
     Config: ClassVar[type[MethodConfig]] = DiffCSEConfig
-    presets: ClassVar[Presets] = {
-        "paper": Recipes(
-            {
-                "bert-base": Recipe(STS_BERT, SCRIPT),
-                "roberta-base": Recipe(STS_ROBERTA, SCRIPT),
-                **later_models({**STS_BERT, "generator": ""}, STATED),
-                "mini": Recipe(
-                    {**MINI.values, "learning_rate": 3e-5, "mask": 0.3, "rtd_weight": 0.005, "generator": ""}, SEARCHED
-                ),
-            },
-            shared={**PROTOCOL, "epochs": 2},
-            aliases={"mini": "mini"},
-        ),
-        "paper-transfer": Recipes(
-            {
-                "bert-base": Recipe(
-                    {**STS_BERT, "learning_rate": 2e-6, "mask": 0.15, "rtd_weight": 0.05},
-                    f"{SCRIPT}, for transfer tasks",
-                ),
-                "roberta-base": Recipe(
-                    {**STS_ROBERTA, "learning_rate": 3e-6, "mask": 0.15, "rtd_weight": 0.05},
-                    f"{SCRIPT}, for transfer tasks",
-                ),
-            },
-            shared={**PROTOCOL, "epochs": 2},
-        ),
-        "code": Recipes(
-            {"bert-base": Recipe(STS_BERT, f"{SCRIPT}, first release")},
-            shared={**PROTOCOL, "epochs": 1},
-        ),
-    }
 
     @classmethod
     def inputs(cls, config: Any) -> dict[str, str]:

@@ -9,16 +9,15 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from harness.config import option
-from harness.method import MethodCard, MethodConfig
-from harness.recipes import Presets, Recipe, Recipes
+from harness.method import MethodConfig
+from harness.recipes import RecipeFile
 from harness.training import Batch
 from harness.views import repeat_tokens
 from harness.views.make import markers
 from methods.cert import follow
 from methods.parts.cross_batch_memory import CrossBatchMemory
-from methods.parts.later_models import SEARCHED, later_models
 from methods.parts.row_vectors import check_rows, check_temperature, full_precision, unit
-from methods.simcse import BERT, BERT_LARGE, MINI, STATE_A_RATE, STATED, SimCSE, SimCSEConfig
+from methods.simcse import STATE_A_RATE, SimCSE, SimCSEConfig
 
 if TYPE_CHECKING:
     from harness.encoder import Encoder
@@ -43,9 +42,6 @@ def nt_xent_queue(anchors: Tensor, positives: Tensor, queue: Tensor, *, temperat
     return functional.cross_entropy(logits, torch.arange(len(a), device=a.device))
 
 
-PAPER = "Wu et al. 2022, section 4"
-
-
 class ESimCSEConfig(SimCSEConfig):
     """Defaults: the paper's on BERT-base."""
 
@@ -65,52 +61,8 @@ class ESimCSE(SimCSE):
 
     name = "esimcse"
     version = 1
-    card = MethodCard(
-        title="ESimCSE",
-        paper="Wu, Gao, Zang, Han, Wang & Hu, COLING 2022",
-        equations="the repetition of section 3.1 and the loss with a momentum queue of section 3.2",
-        reference="github.com/caskcsg/sentemb/tree/main/ESimCSE",
-        text="sentences",
-        supervision="unsupervised",
-        cost="as SimCSE, and one forward of a slow copy of the encoder, without dropout or gradient",
-        precision="fp16",
-        notes="The second view doubles k of n tokens, k uniform in 0 .. max(2, floor(rate n)). The code draws k "
-        "from 0 .. min(10, floor(rate n)) - 1, n with the special tokens, once for the whole run; here it is drawn "
-        "each time, as printed. It empties the queue when an epoch begins; here it goes on. Vectors of the queue "
-        "go through the trained head, as in the code. Published STS average on BERT-base: 78.27.",
-        when_it_collapses="a lower learning_rate, a larger batch_size, a temperature near 0.05",
-    )
+    sheet = RecipeFile.beside(__file__)
     Config: ClassVar[type[MethodConfig]] = ESimCSEConfig
-    presets: ClassVar[Presets] = {
-        "paper": Recipes(
-            {
-                "bert-base": Recipe(BERT, PAPER),
-                "bert-large": Recipe(BERT_LARGE, f"{PAPER}; the learning rate as SimCSE's"),
-                "roberta-base": Recipe(
-                    {"batch_size": 64, "learning_rate": 1e-5, "repetition": 0.3},
-                    "caskcsg/sentemb: ESimCSE/logs/roberta-base.log",
-                ),
-                "roberta-large": Recipe(
-                    {"batch_size": 64, "learning_rate": 1e-5, "repetition": 0.3},
-                    "ours: RoBERTa-base's values, for no log or command of the large model is released",
-                ),
-                **later_models(BERT, STATED),
-                "mini": Recipe(
-                    {**MINI.values, "learning_rate": 3.5e-5, "temperature": 0.0042, "repetition": 0.4}, SEARCHED
-                ),
-            },
-            shared={
-                "epochs": 1,
-                "train_length": 32,
-                "eval_every": 125,
-                "bucket": 1,
-                "repetition": 0.32,
-                "queue_size": 160,
-                "momentum": 0.995,
-            },
-            aliases={"mini": "mini"},
-        ),
-    }
 
     def heads(self, encoder: Encoder) -> nn.Module:
         """Also the slow encoder and the queue of its vectors."""

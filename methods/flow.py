@@ -16,8 +16,8 @@ from torch import nn
 from harness.config import option
 from harness.encoder import Encoder
 from harness.encoder.sentences import token_budget_batches
-from harness.method import FitContext, FitReport, MethodCard, MethodConfig
-from harness.recipes import Presets
+from harness.method import FitContext, FitReport, MethodConfig
+from harness.recipes import RecipeFile
 from harness.seeds import derive
 from harness.sources.remote.cache_folder import writing
 from harness.training import BatchStream, Descent, planned_steps
@@ -52,32 +52,8 @@ class Flow(VectorMap):
 
     name = "flow"
     version = 1
-    card = MethodCard(
-        title="BERT-flow",
-        paper="Li, Zhou, He, Wang, Yang & Li, On the sentence embeddings from pre-trained language models, EMNLP 2020",
-        equations="section 3, equation 4",
-        reference="github.com/bohanli/BERT-flow",
-        text="sentences",
-        supervision="unsupervised",
-        cost="one pass of encoding, then small training steps on vectors",
-        published=(
-            "scd.csv:BERT-flow",
-            "sg.csv:BERT + flow",
-            "reference_repos.csv:BERT-flow (NLI)",
-            "reference_repos.csv:BERT-flow (target)",
-        ),
-        notes="The text says the last two layers are averaged; the code averages the first and the last one (default). "
-        "The code keeps dropout on while fitting and lets BERT's weights decay slightly; here BERT is frozen and "
-        "dropout is an option. sentence-transformers has no flow: a saved model names a module of this package.",
-    )
+    sheet = RecipeFile.beside(__file__)
     Config: ClassVar[type[MethodConfig]] = FlowConfig
-    presets: ClassVar[Presets] = {
-        "paper": {"pooling": "last2_avg", "fit_on": "pairs"},
-        "code": {"pooling": "first_last_avg", "first_layer": 1, "fit_on": "pairs", "dropout": True},
-        "code-target": {"pooling": "first_last_avg", "first_layer": 1, "fit_on": "task", "dropout": True},
-        "target": {"fit_on": "task"},
-        "mini": {"fit_on": "sentences"},
-    }
 
     _flow: Glow | None = None
 

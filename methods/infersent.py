@@ -15,8 +15,8 @@ from torch.utils.data import Subset
 from harness.config import option
 from harness.encoder.quiet import evaluation
 from harness.errors import InputError
-from harness.method import MethodCard, MethodConfig, unfitted
-from harness.recipes import Presets, Recipe, Recipes
+from harness.method import MethodConfig, unfitted
+from harness.recipes import RecipeFile
 from harness.training import Batch, BatchStream, TrainingConfig
 from methods.parts.nli import LABELS, NLIMethod, class_indices, joined, split_parts
 from methods.parts.recurrent_encoder import FrozenWords, RecurrentEncoder
@@ -28,25 +28,6 @@ if TYPE_CHECKING:
 
     from harness.encoder import Encoder
     from harness.sources import Corpus, Pair
-
-FULL_SIZE = (
-    "bert-base", "bert-large", "roberta-base", "roberta-large", "distilroberta", "distilbert", "albert-base",
-    "bert-base-multilingual", "xlm-roberta-base", "xlm-roberta-large", "modernbert-base", "modernbert-large",
-)  # fmt: skip
-README = "facebookresearch/InferSent: README, models.py and train_nli.py"
-SOURCE = "Conneau et al. 2017, section 3.3; facebookresearch/InferSent: train_nli.py"
-PROTOCOL = {"learning_rate": 0.1, "decay": 0.99, "shrink": 5.0, "max_grad_norm": 5.0, "bucket": 1, "pooling": "max"}
-MINI = {
-    "vectors": GLOVE, "words": 20_000, "lower_case": True,
-    "hidden": 128, "classifier": 64, "epochs": 3, "batch_size": 16, "eval_every": 25,
-}  # fmt: skip
-
-
-def _recipes(version: dict[str, Any], source: str, **aliases: str) -> Recipes:
-    """The paper's sizes for a base model of any full size, small ones for the mini model."""
-    paper = Recipe({**version, "epochs": 20, "batch_size": 64, "hidden": 2048, "classifier": 512}, source)
-    mini = Recipe({**MINI, "marks": version["marks"]}, "for rehearsals: small sizes, public vectors; not searched")
-    return Recipes({**dict.fromkeys(FULL_SIZE, paper), "mini": mini}, shared=PROTOCOL, aliases=aliases)
 
 
 class InferSentConfig(TrainingConfig):
@@ -89,31 +70,8 @@ class InferSent(NLIMethod):
 
     name = "infersent"
     version = 1
-    card = MethodCard(
-        title="InferSent",
-        paper="Conneau, Kiela, Schwenk, Barrault & Bordes, EMNLP 2017",
-        equations="section 3.1 and figure 1; section 3.2.3: BiLSTM-Max",
-        reference="github.com/facebookresearch/InferSent (train_nli.py, models.py)",
-        text="pairs",
-        supervision="supervised",
-        cost="twenty epochs over labelled pairs, one LSTM over each sentence",
-        precision="fp32",
-        published=("declutr.csv:InferSent",),
-        kept="the LSTM; no base model enters, but its family chooses between the paper's sizes and small ones",
-        notes="The vectors are GloVe 840B (preset paper) or fastText crawl (version-2), of 300 dimensions: files in "
-        "the folder where the harness is called, or wherever vectors says. The dev set of NLI, whose accuracy sets the "
-        "learning rate, is a part of the pairs here (held_out); which weights stay is decided as for all methods. "
-        "Version 1 lets padding enter the maximum; here it never does, as in version 2. Words are split by a simpler "
-        "rule than NLTK's. The script ends at a learning rate of 1e-5; here it goes on at the small rate. A mark that "
-        "has no vector gets zeros. Of pairs with negatives instead of labels it learns two classes, which the run's "
-        "notes say.",
-        when_it_collapses="a lower learning_rate",
-    )
+    sheet = RecipeFile.beside(__file__)
     Config: ClassVar[type[MethodConfig]] = InferSentConfig
-    presets: ClassVar[Presets] = {
-        "paper": _recipes({"vectors": "glove.840B.300d.txt", "marks": "s"}, SOURCE, mini="mini"),
-        "version-2": _recipes({"vectors": "crawl-300d-2M.vec", "marks": "p"}, f"{README}: infersent2"),
-    }
 
     _steps_per_epoch = 1
     _kept_apart: Sequence[Pair] = ()

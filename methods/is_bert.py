@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from pydantic import field_validator
 
 from harness.config import option
-from harness.method import MethodCard, MethodConfig
-from harness.recipes import Presets, Recipe, Recipes
+from harness.method import MethodConfig
+from harness.recipes import RecipeFile
 from harness.training import Batch, TrainedMethod, TrainingConfig
-from methods.parts.later_models import EARLIER, REHEARSAL, alike, later_models
 from methods.parts.optimizers import adamw
 
 if TYPE_CHECKING:
@@ -58,9 +57,6 @@ def jensen_shannon_information(local: Tensor, mask: Tensor, vectors: Tensor) -> 
     return own, others
 
 
-MINI = {"batch_size": 32, "learning_rate": 1e-4, "train_length": 32, "eval_every": 25, "bucket": 32}
-
-
 class ISBertConfig(TrainingConfig):
     """Defaults: the released script."""
 
@@ -89,48 +85,8 @@ class ISBert(TrainedMethod):
 
     name = "is_bert"
     version = 1
-    card = MethodCard(
-        title="IS-BERT (Info-Sentence BERT)",
-        paper="Zhang, He, Liu, Lim & Bing, EMNLP 2020",
-        equations="the Jensen-Shannon estimator of mutual information",
-        reference="github.com/yanzhangnlp/IS-BERT (CNN.py, MutualInformationLoss.py)",
-        text="sentences",
-        supervision="unsupervised",
-        cost="one epoch, one forward, scores of all tokens with all sentences of a batch",
-        precision="unknown",
-        published=("scd.csv:IS-BERT", "reference_repos.csv:IS-BERT"),
-        kept="the convolutions over tokens, of whose output a vector is the mean",
-        notes="As in the released code the convolutions have no activation; the published model learnt from sentences "
-        "of SNLI and MultiNLI, without labels. The code lets padding leak into the convolutions; here it is 0.",
-        when_it_collapses="a lower learning_rate (the paper's is 2e-6), a larger batch_size",
-    )
+    sheet = RecipeFile.beside(__file__)
     Config: ClassVar[type[MethodConfig]] = ISBertConfig
-    presets: ClassVar[Presets] = {
-        "paper": Recipes(
-            {
-                **alike({}, "Zhang et al. 2020, experimental settings", "bert-base"),
-                **later_models({}),
-                "mini": Recipe(MINI, EARLIER),
-            },
-            shared={"batch_size": 32, "learning_rate": 2e-6, "epochs": 1, "bucket": 1},
-            aliases={"mini": "mini"},
-        ),
-        "code": Recipes(
-            {
-                **alike({}, "yanzhangnlp/IS-BERT: its NLI script", "bert-base"),
-                **later_models({}),
-                "mini": Recipe(MINI, REHEARSAL),
-            },
-            shared={
-                "batch_size": 32,
-                "learning_rate": 2e-6,
-                "epochs": 1,
-                "bias_correction": False,
-                "adam_eps": 1e-7,
-                "bucket": 1,
-            },
-        ),
-    }
 
     def load_base(self) -> Encoder:
         """The base model with untrained convolutions on top, which are a part of the model."""

@@ -12,8 +12,8 @@ from harness.config import option
 from harness.encoder.masked_lm import IGNORED, mask_tokens, masked_lm_loss, padded_labels
 from harness.encoder.quiet import quiet_transformers
 from harness.errors import InputError
-from harness.method import POOLING_HELP, FitContext, MethodCard, MethodConfig
-from harness.recipes import Presets, Recipe, Recipes
+from harness.method import POOLING_HELP, FitContext, MethodConfig
+from harness.recipes import RecipeFile
 from harness.sources import resolve_model
 from harness.training import Batch, TrainedMethod, TrainingConfig
 from harness.views.settings import both
@@ -101,16 +101,6 @@ def merge_lora(encoder: Encoder) -> None:
     encoder.requires_grad_(True)
 
 
-RELEASED = "McGill-NLP/llm2vec: train_configs/mntp and train_configs/simcse"
-RECIPE = {"lora": 16, "mntp_steps": 1000, "max_steps": 2000, "bucket": 1, "eval_every": 125, "select": "last"}
-LLAMA = Recipe({"masking": "bert", "mask": 0.2}, RELEASED)
-FAMILIES = {
-    "llama-4096x32": LLAMA,  # Llama 2 and 3 with 7 and 8 billion weights
-    "llama-2048x24": LLAMA,  # Sheared LLaMA with 1.3 billion
-    "mistral-4096x32": Recipe({"masking": "all", "mask": 0.8}, RELEASED),
-}
-
-
 class LLM2VecConfig(TrainingConfig):
     """Defaults: the paper's, but for LoRA, which needs an extra."""
 
@@ -136,35 +126,8 @@ class LLM2Vec(TrainedMethod):
 
     name = "llm2vec"
     version = 2  # 1: all chosen tokens were masked, and both rates fell to 0
-    card = MethodCard(
-        title="LLM2Vec (unsupervised)",
-        paper="BehnamGhader et al., COLM 2024",
-        equations="the three steps of section 2",
-        reference="github.com/McGill-NLP/llm2vec",
-        text="sentences",
-        supervision="unsupervised",
-        cost="1,000 training steps with one forward, 1,000 with two views",
-        precision="bf16",
-        notes="For causal models; others look both ways already. One optimiser and one set of adapters go through both "
-        "phases, each at a constant rate: the released runs end after 1,000 steps of a decay that goes on for three "
-        "epochs. The originals merge the first adapters and begin new ones, on longer text (Wikitext, batches of 32) "
-        "in the first phase. The last weights are used, as there. Output embeddings stay as they are. Adapters are "
-        "merged at the end, and the configuration says that the model is not causal.",
-        when_it_collapses="a lower learning_rate, fewer mntp_steps, a lower attention_rate",
-    )
+    sheet = RecipeFile.beside(__file__)
     Config: ClassVar[type[MethodConfig]] = LLM2VecConfig
-    presets: ClassVar[Presets] = {
-        "paper": Recipes(FAMILIES, shared=RECIPE),
-        "full": Recipes(FAMILIES, shared={**RECIPE, "lora": None}),
-        "mini": Recipes(
-            {
-                "mini": Recipe(
-                    {"mntp_steps": 16, "batch_size": 32, "train_length": 32, "eval_every": 25, "bucket": 32},
-                    "ours: the paper's values, as short as the embedded corpus; not searched",
-                )
-            }
-        ),
-    }
 
     def load_base(self) -> Encoder:
         """As `TrainedMethod.load_base`; each token attends to all others."""

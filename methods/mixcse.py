@@ -8,12 +8,11 @@ import torch
 from torch.nn import functional
 
 from harness.config import option
-from harness.method import MethodCard, MethodConfig
-from harness.recipes import Presets, Recipe, Recipes
+from harness.method import MethodConfig
+from harness.recipes import RecipeFile
 from harness.training import Batch
-from methods.parts.later_models import REHEARSAL, SEARCHED, later_models
 from methods.parts.row_vectors import check_rows, check_temperature, full_precision, unit
-from methods.simcse import BERT, BERT_LARGE, MINI, ROBERTA, STATED, SimCSE, SimCSEConfig
+from methods.simcse import SimCSE, SimCSEConfig
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -46,10 +45,6 @@ def mixed_negatives(anchors: Tensor, positives: Tensor, *, shift: int, mix: floa
     return functional.cross_entropy(logits / temperature, torch.arange(n, device=a.device))
 
 
-RELEASED = "BDBC-KG-NLP/MixCSE_AAAI2022: run_unsup_example.sh"
-PROTOCOL = {"epochs": 1, "train_length": 32, "eval_every": 125, "bucket": 1}
-
-
 class MixCSEConfig(SimCSEConfig):
     """Defaults: SimCSE's, and the paper's share."""
 
@@ -62,44 +57,8 @@ class MixCSE(SimCSE):
 
     name = "mixcse"
     version = 1
-    card = MethodCard(
-        title="MixCSE",
-        paper="Zhang, Zhang, Mensah, Liu & Mao, AAAI 2022",
-        equations="the loss with mixed negatives",
-        reference="github.com/BDBC-KG-NLP/MixCSE_AAAI2022",
-        text="sentences",
-        supervision="unsupervised",
-        cost="as SimCSE",
-        precision="fp32: the released command asks for nothing else",
-        notes="One mixed negative an anchor, of unit vectors, with a partner drawn at each step. The released script "
-        "mixes unscaled vectors with the next row's, shows every mixture to every anchor, does the same in the other "
-        "direction; that form is not offered, its lambda (0.2; 0.6 before June 2022) is.",
-        when_it_collapses="a lower learning_rate, a larger batch_size, a temperature near 0.05",
-    )
+    sheet = RecipeFile.beside(__file__)
     Config: ClassVar[type[MethodConfig]] = MixCSEConfig
-    presets: ClassVar[Presets] = {
-        "paper": Recipes(
-            {
-                "bert-base": Recipe(BERT, "Zhang et al. 2022, experimental settings"),
-                "bert-large": Recipe(BERT_LARGE, "Zhang et al. 2022; the optimisation as SimCSE's"),
-                "roberta-base": Recipe(ROBERTA, "ours: the optimisation as SimCSE's"),
-                **later_models(BERT, STATED),
-                "mini": Recipe(
-                    {**MINI.values, "learning_rate": 4.1e-5, "temperature": 0.0012, "dropout": 0.42}, SEARCHED
-                ),
-            },
-            shared={**PROTOCOL, "mix": 0.2},
-            aliases={"mini": "mini"},
-        ),
-        "code": Recipes(
-            {"bert-base": Recipe(BERT, f"{RELEASED} since June 2022"), **later_models(BERT, STATED), "mini": MINI},
-            shared={**PROTOCOL, "mix": 0.2},
-        ),
-        "code-before-june-2022": Recipes(
-            {"bert-base": Recipe(BERT, f"{RELEASED} until June 2022"), "mini": Recipe(MINI.values, REHEARSAL)},
-            shared={**PROTOCOL, "mix": 0.6},
-        ),
-    }
 
     def contrast(self, z_a: Tensor, z_b: Tensor, heads: nn.Module, batch: Batch) -> Tensor:
         n, config = len(z_a), self.config

@@ -16,8 +16,8 @@ from harness.config import Config, option
 from harness.encoder.prompts import frame_of
 from harness.errors import InputError
 from harness.files.hashing import content_id
-from harness.method import FitContext, FitReport, Method, MethodCard, MethodConfig, Supervision, Text, require_corpus
-from harness.recipes import Presets, Recipes
+from harness.method import FitContext, FitReport, Method, MethodConfig, Supervision, Text, require_corpus
+from harness.recipes import RecipeFile, Recipes
 from harness.results.spec import method_version
 from methods.static import Static
 
@@ -100,29 +100,8 @@ class Model2Vec(Static):
 
     name = "model2vec"
     version = 2  # 1: special and unused tokens had vectors, and moved the components and the ranks of all others
-    card = MethodCard(
-        title="Model2Vec (a row distilled into static vectors)",
-        paper="Tulkens & van Dongen, Model2Vec, 2024",
-        equations="distillation: forward pass of the vocabulary, PCA, SIF weights",
-        reference="github.com/MinishLab/model2vec",
-        text="sentences",
-        supervision="unsupervised",
-        deterministic=False,
-        cost="that of the row, and one pass over the vocabulary",
-        notes="A piece is encoded as the row encodes a sentence of it alone, framed by the special tokens (and the "
-        "template) in their usual order, and pooled as the row pools; the library swaps the two special tokens and "
-        "takes the mean. As in the library, special tokens and [unusedN] take no part; their vectors, and those of "
-        "unknown words, are zero. The library also normalises a sentence's vector and stores float16: cosines are the "
-        "same but for rounding. Text and supervision are those of the row; nothing is trained afterwards (the "
-        "library's potion models are).",
-    )
+    sheet = RecipeFile.beside(__file__)
     Config: ClassVar[type[MethodConfig]] = Model2VecConfig
-    presets: ClassVar[Presets] = {
-        "code": {"dimensions": 256, "sif": 1e-4, "frequencies": "zipf"},
-        "paper": {"dimensions": 256, "sif": 1e-3, "frequencies": "zipf"},
-        "mean": {"of": {"method": "pooling", "preset": "mean"}},
-        "mini": {"of": {"method": "simcse", "preset": "mini"}},
-    }
 
     @classmethod
     def values_for(cls, values: Mapping[str, Any], family: str | None, base_model: str | None) -> Mapping[str, Any]:

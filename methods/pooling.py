@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, Self
 
-from harness.method import FitContext, Method, MethodCard
-from harness.recipes import Presets
+from harness.method import FitContext, Method
+from harness.recipes import RecipeFile
 
 if TYPE_CHECKING:
     from harness.sources import Corpus, TrainingText
@@ -16,32 +16,7 @@ class PoolingMethod(Method):
 
     name = "pooling"
     version = 2  # 1: no full stop behind a sentence in a prompt
-    card = MethodCard(
-        title="Pooling of a pretrained encoder",
-        paper="baselines of Gao, Yao & Chen, SimCSE, EMNLP 2021 (and of all later papers)",
-        reference="github.com/princeton-nlp/SimCSE",
-        deterministic=True,
-        notes="first_last_avg: the SimCSE and SCD tables used the embedding block as first layer (first_layer=0), "
-        "today's SimCSE code and BERT-flow / whitening use layer 1 (the default here). prompt: the state at [MASK] of "
-        "a template (PromptBERT's untrained row, 67.85 on BERT-base), or at its last token (PromptEOL, causal models), "
-        "with the full stop that the authors' evaluations put behind a sentence without one. "
-        "echo: the mean over the second of two copies of the sentence, or its last token, in the template of Springer "
-        "et al., ICLR 2025 (arXiv 2402.15449), made for causal models. Both copies together have the length of a text; "
-        "the authors' code allows it to each copy.",
-    )
-    presets: ClassVar[Presets] = {
-        "cls": {"pooling": "cls"},
-        "cls_pooler": {"pooling": "cls_pooler"},
-        "mean": {"pooling": "mean"},
-        "max": {"pooling": "max"},
-        "first_last_avg": {"pooling": "first_last_avg", "first_layer": 1},
-        "first_last_avg_static": {"pooling": "first_last_avg", "first_layer": 0},
-        "last2_avg": {"pooling": "last2_avg"},
-        "prompt": {"pooling": 'prompt:This sentence : "[X]" means [MASK].'},
-        "echo": {"pooling": "echo"},
-        "echo_last": {"pooling": "echo_last"},
-        "prompteol": {"pooling": 'prompt:This sentence : "[X]" means in one word:"'},
-    }
+    sheet = RecipeFile.beside(__file__)
 
     def check(self, corpus: Corpus | None) -> None:
         """Also refuse a layer, a mask token or a template's room that the base model has not, before any run."""

@@ -20,12 +20,11 @@ from harness.method import (
     FitContext,
     FitReport,
     Method,
-    MethodCard,
     MethodConfig,
     Supervision,
     unfitted,
 )
-from harness.recipes import Presets
+from harness.recipes import RecipeFile
 from harness.saved_method import write_settings
 from harness.sources.remote.hub import hub_reachable
 from harness.tasks.prompts import Prompts
@@ -39,7 +38,6 @@ if TYPE_CHECKING:
     from harness.sources import Corpus, TrainingText
 
 OWN: Final = "own"
-_UNLABELLED: dict[str, Any] = {"supervision": "unsupervised"}
 
 
 class PretrainedConfig(MethodConfig):
@@ -72,26 +70,8 @@ class Pretrained(Method):
 
     name = "pretrained"
     version = 1
-    card = MethodCard(
-        title="A model trained elsewhere",
-        paper="the model's own",
-        deterministic=True,
-        cost="none: trained by others",
-        supervision="supervised",
-        published=("scd.csv:SBERT (+)", "reference_repos.csv:SBERT", "declutr.csv:USE"),
-        notes="What it was trained on is not known here: `supervision` is what the user says. Test sentences may have "
-        "been in its training data. Modules that only sentence-transformers knows, and default prompts, are run by it. "
-        "Tables mark a row with prompts, and one whose model has some that are not used.",
-    )
+    sheet = RecipeFile.beside(__file__)
     Config: ClassVar[type[MethodConfig]] = PretrainedConfig
-    presets: ClassVar[Presets] = {
-        "sbert-nli": {"model": "sentence-transformers/bert-base-nli-mean-tokens", "supervision": "supervised"},
-        "simcse": {"model": "princeton-nlp/unsup-simcse-bert-base-uncased", "pooling": "cls", **_UNLABELLED},
-        "simcse-sup": {"model": "princeton-nlp/sup-simcse-bert-base-uncased", "pooling": "cls_pooler"},
-        "declutr": {"model": "johngiorgi/declutr-base", **_UNLABELLED},
-        "minilm": {"model": "sentence-transformers/all-MiniLM-L6-v2"},
-        "mini": {"model": DEFAULT_BASE_MODEL, "supervision": "untrained"},
-    }
 
     _model: Encoder | ForeignEncoder | None = None
 

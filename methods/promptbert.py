@@ -12,19 +12,16 @@ from torch import Tensor, nn
 from harness.config import option
 from harness.encoder.loading import tokens_of
 from harness.encoder.prompts import HOW, Prompt
-from harness.method import MethodCard, MethodConfig
-from harness.recipes import Presets, Recipe, Recipes
+from harness.method import MethodConfig
+from harness.recipes import RecipeFile
 from harness.training import Batch
-from methods.parts.later_models import UNTUNED, later_models
-from methods.simcse import MINI, STATE_A_RATE, STATED, SimCSE, SimCSEConfig
+from methods.simcse import STATE_A_RATE, SimCSE, SimCSEConfig
 
 if TYPE_CHECKING:
     from harness.encoder import Encoder
 
 PROMPT = "prompt:"
 BERT = {"pooling": 'prompt:This sentence of "[X]" means [MASK].', "second": 'This sentence : "[X]" means [MASK].'}
-ROBERTA = {"pooling": "prompt:This sentence : ' [X] ' means [MASK].", "second": "The sentence : ' [X] ' means [MASK]."}
-RUN = "kongds/Prompt-BERT: run.sh"
 
 
 class PromptBERTConfig(SimCSEConfig):
@@ -64,44 +61,8 @@ class PromptBERT(SimCSE):
 
     name = "promptbert"
     version = 2  # 1: no full stop behind a sentence; RoBERTa's quotes next to it; two tokens fewer of a sentence
-    card = MethodCard(
-        title="PromptBERT (unsupervised)",
-        paper="Jiang et al., EMNLP 2022",
-        equations="the prompts of section 3 and the contrastive objective with template denoising of section 4",
-        reference="github.com/kongds/Prompt-BERT",
-        text="sentences",
-        supervision="unsupervised",
-        cost="as SimCSE with sentences longer by the template, and a short forward of each template",
-        precision="fp16",
-        notes="h0 is read with the sentence's words hidden from attention, so that the template stays in place: "
-        "the released code's shifted position ids, for models of any kind of position. Its dropout is the "
-        "checkpoint's own. As in the released script nothing is taken away when encoding; its selection on the dev set "
-        "does take it away, here the dev set is encoded like every other text. A sentence is cut to "
-        "train_length before the template is put around it. The released code gives RoBERTa position ids from 0 on, "
-        "where the checkpoint was trained with ids from 2 on: its published numbers have that shift, ours have not. "
-        "Published STS average on BERT-base: 78.54.",
-        when_it_collapses="a lower learning_rate, a larger batch_size, denoise = true, a temperature near 0.05",
-    )
+    sheet = RecipeFile.beside(__file__)
     Config: ClassVar[type[MethodConfig]] = PromptBERTConfig
-    presets: ClassVar[Presets] = {
-        "paper": Recipes(
-            {
-                "bert-base": Recipe(BERT, f"{RUN}, unsup-bert"),
-                "roberta-base": Recipe(ROBERTA, f"{RUN}, unsup-roberta"),
-                **later_models(BERT, STATED),
-                "mini": Recipe({**MINI.values, **BERT}, UNTUNED),
-            },
-            shared={
-                "batch_size": 256,
-                "learning_rate": 1e-5,
-                "epochs": 1,
-                "train_length": 32,
-                "eval_every": 125,
-                "bucket": 1,
-            },
-            aliases={"mini": "mini"},
-        ),
-    }
 
     def heads(self, encoder: Encoder) -> nn.Module:
         if self.config.dropout is None and self.config.attention_rate is None:

@@ -12,16 +12,16 @@ from torch import Tensor, nn
 
 from harness.config import option
 from harness.errors import InputError
-from harness.method import POOLING_HELP, MethodCard, MethodConfig
-from harness.recipes import Presets, Recipe, Recipes
+from harness.method import POOLING_HELP, MethodConfig
+from harness.recipes import RecipeFile
 from harness.seeds import derive
 from harness.training import Batch, BatchStream, TrainedMethod, TrainingConfig
-from methods.parts.later_models import EARLIER, REHEARSAL, alike, later_models
 from methods.parts.row_vectors import check_rows, check_temperature, full_precision, unit
 
 if TYPE_CHECKING:
     from harness.encoder import Encoder
     from harness.sources import Corpus
+
 
 Similarity = Literal["dot", "cosine"]
 Own = Literal["left_out", "zero"]
@@ -96,11 +96,6 @@ def neighbour_loss(
     return (scores.logsumexp(1) - near).mean()
 
 
-OBJECTIVE = "batch, context and objective; ours: the optimisation of a transformer"
-PROTOCOL = {"batch_size": 400, "context": 1, "similarity": "dot", "temperature": 1.0}
-MINI = {"batch_size": 32, "learning_rate": 1e-4, "train_length": 32, "eval_every": 25}
-
-
 class QuickThoughtsConfig(TrainingConfig):
     """Defaults: the paper's objective, with the optimisation that suits a pretrained transformer."""
 
@@ -122,41 +117,8 @@ class QuickThoughts(TrainedMethod):
 
     name = "quick_thoughts"
     version = 1
-    card = MethodCard(
-        title="Quick Thoughts",
-        paper="Logeswaran & Lee, ICLR 2018",
-        equations="Eq. 1-3",
-        reference="github.com/lajanugen/S2V",
-        text="documents",
-        supervision="unsupervised",
-        cost="one epoch, two encoders (f and g), one forward of each",
-        precision="fp32",
-        notes="The paper trains two GRUs and tests on f and g side by side (2d values). A sentence-transformers folder "
-        "holds one transformer, so f is used, or the better of the two (test). Neighbours across the border of two "
-        "documents do not count here; in the code they do. Batches are consecutive sentences, so bucket has no effect. "
-        "The recipe for a transformer (learning rate) is ours.",
-        when_it_collapses="a lower learning_rate, a larger batch_size: its other sentences are the contrast",
-    )
+    sheet = RecipeFile.beside(__file__)
     Config: ClassVar[type[MethodConfig]] = QuickThoughtsConfig
-    presets: ClassVar[Presets] = {
-        "paper": Recipes(
-            {
-                **alike({}, f"Logeswaran & Lee 2018: {OBJECTIVE}", "bert-base", "roberta-base"),
-                **later_models({}),
-                "mini": Recipe({**MINI, "own": "left_out"}, EARLIER),
-            },
-            shared={**PROTOCOL, "own": "left_out"},
-            aliases={"mini": "mini"},
-        ),
-        "code": Recipes(
-            {
-                **alike({}, f"lajanugen/S2V: {OBJECTIVE}", "bert-base", "roberta-base"),
-                **later_models({}),
-                "mini": Recipe(MINI, REHEARSAL),
-            },
-            shared={**PROTOCOL, "own": "zero"},
-        ),
-    }
 
     def heads(self, encoder: Encoder) -> nn.Module:
         heads = nn.Module()

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from harness.config import option
 from harness.errors import NotFitted
-from harness.method import FitContext, MethodCard, MethodConfig, unfitted
+from harness.method import FitContext, MethodConfig, unfitted
+from harness.recipes import RecipeFile
 from harness.saved_method import saved_seed
 from harness.seeds import derive, seed_fields
 from methods.parts.array_method import ArrayMethod
@@ -34,11 +35,7 @@ class RandomVectors(ArrayMethod):
 
     name = "random"
     version = 1
-    card = MethodCard(
-        title="Random vectors",
-        paper="sanity check: correlations must be about 0",
-        notes="Reads no base model. It has no weights, so a saved one is its seed and settings.",
-    )
+    sheet = RecipeFile.beside(__file__)
     Config: ClassVar[type[MethodConfig]] = RandomVectorsConfig
 
     _seed: int | None = None

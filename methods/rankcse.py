@@ -10,13 +10,12 @@ from torch import Tensor, nn
 
 from harness.config import option
 from harness.identity import model_fingerprint
-from harness.method import DEFAULT_BASE_MODEL, POOLING_HELP, MethodCard, MethodConfig, Supervision
-from harness.recipes import Presets, Recipe, Recipes
+from harness.method import DEFAULT_BASE_MODEL, POOLING_HELP, MethodConfig, Supervision
+from harness.recipes import RecipeFile
 from harness.training import Batch
-from methods.parts.later_models import UNTUNED, later_models
 from methods.parts.row_vectors import check_rows, full_precision, unit
 from methods.pretrained import OWN, open_pooled
-from methods.simcse import MINI, STATED, SimCSE, SimCSEConfig
+from methods.simcse import SimCSE, SimCSEConfig
 
 if TYPE_CHECKING:
     from harness.encoder import Encoder
@@ -108,54 +107,8 @@ class RankCSE(SimCSE):
 
     name = "rankcse"
     version = 2  # 1: ListMLE was the mean over places, where paper and code take the sum
-    card = MethodCard(
-        title="RankCSE",
-        paper="Liu et al., ACL 2023",
-        equations="the ranking consistency, ListNet and ListMLE",
-        reference="github.com/perceptiveshawty/RankCSE (not the authors')",
-        text="sentences",
-        supervision="unsupervised",
-        cost="as SimCSE, and a forward of every teacher",
-        precision="fp16 (community code)",
-        notes="The paper's teachers on BERT-base are DiffCSE-base and SimCSE-large. What a teacher was trained with is "
-        "the row's supervision too (teacher_supervision). The community code clamps the logarithm of the mixture at "
-        "1e-7, which makes the divergence another one, and never multiplies by beta: here is the equation. Teachers "
-        "read whole sentences. Published STS average on BERT-base: 80.36 with ListMLE.",
-        when_it_collapses="a lower learning_rate, a lower consistency_weight",
-    )
+    sheet = RecipeFile.beside(__file__)
     Config: ClassVar[type[MethodConfig]] = RankCSEConfig
-    presets: ClassVar[Presets] = {
-        "paper": Recipes(
-            {
-                "bert-base": Recipe(
-                    {
-                        "learning_rate": 3e-5,
-                        "teachers": (
-                            "voidism/diffcse-bert-base-uncased-sts",
-                            "princeton-nlp/unsup-simcse-bert-large-uncased",
-                        ),
-                        "teacher_pooling": "cls",
-                    },
-                    "Liu et al. 2023, section 4 and appendix",
-                ),
-                "roberta-base": Recipe(
-                    {
-                        "learning_rate": 1e-5,
-                        "teachers": (
-                            "voidism/diffcse-roberta-base-sts",
-                            "princeton-nlp/unsup-simcse-roberta-large",
-                        ),
-                        "teacher_pooling": "cls",
-                    },
-                    "ours: the RoBERTa checkpoints of BERT-base's teachers, SimCSE's learning rate; untested",
-                ),
-                **later_models({"learning_rate": 3e-5}, STATED),
-                "mini": Recipe({**MINI.values, "learning_rate": 3e-5}, UNTUNED),
-            },
-            shared={"batch_size": 128, "epochs": 1, "train_length": 32, "eval_every": 125, "bucket": 1},
-            aliases={"mini": "mini"},
-        ),
-    }
 
     _teachers: tuple[Encoder | ForeignEncoder, ...] = ()
 

@@ -8,18 +8,15 @@ from pydantic import field_validator
 from torch import nn
 
 from harness.config import option
-from harness.method import POOLING_HELP, MethodCard, MethodConfig
-from harness.recipes import Presets, Recipe, Recipes
+from harness.method import POOLING_HELP, MethodConfig
+from harness.recipes import RecipeFile
 from harness.training import Batch, TrainingConfig
-from methods.parts.later_models import alike, later_models
 from methods.parts.nli import LABELS, NLIMethod, joined, split_parts
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from harness.encoder import Encoder
-
-FULL_SIZE = ("bert-base", "bert-large", "roberta-base", "roberta-large", "distilroberta")
 
 
 class SBERTConfig(TrainingConfig):
@@ -50,38 +47,8 @@ class SBERT(NLIMethod):
 
     name = "sbert"
     version = 1
-    card = MethodCard(
-        title="SBERT (softmax on NLI)",
-        paper="Reimers & Gurevych, EMNLP 2019",
-        equations="section 3: classification objective function",
-        reference="github.com/UKPLab/sentence-transformers (SoftmaxLoss, training_nli.py)",
-        text="pairs",
-        supervision="supervised",
-        cost="one epoch over labelled pairs, both sentences in one forward",
-        precision="unknown",
-        published=("reference_repos.csv:SBERT", "scd.csv:SBERT (+)", "declutr.csv:Sentence Transformers"),
-        notes="Learns from pairs labelled entailment, neutral or contradiction (corpus nli-labelled). Of pairs with "
-        "negatives instead of labels it learns two classes, which the run's notes say. The paper states neither the "
-        "length at which sentences are cut nor the weight decay: those are the script's. The published checkpoints "
-        "are rows of the method pretrained. SBERT-flow and SBERT-whitening: those methods, from such a checkpoint or a "
-        "saved run of this one as base model.",
-        when_it_collapses="a lower learning_rate with a warmup",
-    )
+    sheet = RecipeFile.beside(__file__)
     Config: ClassVar[type[MethodConfig]] = SBERTConfig
-    presets: ClassVar[Presets] = {
-        "paper": Recipes(
-            {
-                **alike({}, "Reimers & Gurevych 2019, section 3.1", *FULL_SIZE),
-                **later_models({}),
-                "mini": Recipe(
-                    {"batch_size": 16, "learning_rate": 3e-4, "train_length": 32, "eval_every": 25, "bucket": 32},
-                    "for rehearsals: the training steps of the other presets mini; not searched",
-                ),
-            },
-            shared={"batch_size": 16, "learning_rate": 2e-5, "epochs": 1, "warmup": 0.1, "bucket": 1},
-            aliases={"mini": "mini"},
-        ),
-    }
 
     def heads(self, encoder: Encoder) -> nn.Module:
         heads = nn.Module()

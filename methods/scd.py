@@ -5,48 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from harness.config import option
-from harness.method import POOLING_HELP, MethodCard, MethodConfig
-from harness.recipes import Presets, Recipe, Recipes
+from harness.method import POOLING_HELP, MethodConfig
+from harness.recipes import RecipeFile
 from harness.training import Batch, TrainedMethod, TrainingConfig
 from harness.views.settings import both
 from methods.objectives import decorrelation, self_contrast
-from methods.parts.later_models import REHEARSAL, SEARCHED, later_models
 from methods.parts.projection_heads import Widths, projector, widths_for
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
     from harness.encoder import Encoder
-
-PROTOCOL = {
-    "learning_rate": 3e-5,
-    "batch_size": 192,
-    "epochs": 1,
-    "train_length": 32,
-    "eval_every": 250,
-    "bucket": 1,
-    "projector": (4096, 4096, 4096),
-}
-PAPER_BERT = {"decorrelation_weight": 0.005, "off_diagonal_weight": 0.013, "dropout_a": 0.05, "dropout_b": 0.15}
-PAPER_ROBERTA = {"decorrelation_weight": 0.0033, "off_diagonal_weight": 0.028, "dropout_a": 0.065, "dropout_b": 0.24}
-CODE_BERT = {"decorrelation_weight": 0.005225, "off_diagonal_weight": 0.012, "dropout_a": 0.05, "dropout_b": 0.155}
-MINI = Recipe(
-    {
-        **CODE_BERT,
-        "decorrelation_weight": 0.0024,
-        "off_diagonal_weight": 0.068,
-        "dropout_a": 0.14,
-        "dropout_b": 0.14,
-        "temperature": 0.05,
-        "batch_size": 32,
-        "pooling": "mean",
-        "learning_rate": 3.4e-5,
-        "eval_every": 25,
-        "projector": (1024, 1024, 1024),
-        "bucket": 32,
-    },
-    SEARCHED,
-)
 
 
 class SCDConfig(TrainingConfig):
@@ -96,65 +65,8 @@ class SCD(TrainedMethod):
 
     name = "scd"
     version = 1
-    card = MethodCard(
-        title="SCD (self-contrastive decorrelation)",
-        paper="Klein & Nabi, ACL 2022",
-        equations="Eq. 1-4",
-        reference="github.com/SAP-samples/acl2022-self-contrastive-decorrelation",
-        text="sentences",
-        supervision="unsupervised",
-        cost="one epoch, both views in one forward, a wide projector",
-        precision="fp16",
-        published=(
-            "scd.csv:SCD-BERT",
-            "scd.csv:SCD-RoBERTa",
-            "scd.csv:SCD (L_S + L_C)",
-            "scd.csv:SCD (L_S only)",
-            "scd.csv:SCD (L_C only)",
-            "reference_repos.csv:SCD-BERT",
-            "reference_repos.csv:SCD-RoBERTa",
-        ),
-        notes="Paper and code differ in temperature (none / 0.05), sign of Eq. 4, normaliser of Eq. 3 and weights, and "
-        "in SCD-BERT's transfer row: the README's numbers (average 84.35) are the plausible ones, not the paper's. "
-        "The code selects checkpoints on SICK-R's trial part; here every method uses the comparison's dev set "
-        "(dev.task = SICK-R gives the code's). Late checkpoints can be far worse than early ones: evaluate often.",
-        when_it_collapses="a lower learning_rate, a higher decorrelation_weight: it alone keeps sentences apart",
-    )
+    sheet = RecipeFile.beside(__file__)
     Config: ClassVar[type[MethodConfig]] = SCDConfig
-    presets: ClassVar[Presets] = {
-        "paper": Recipes(
-            {
-                "bert-base": Recipe(PAPER_BERT, "Klein & Nabi 2022, section 3.1; Eq. 2 has no temperature"),
-                "roberta-base": Recipe(PAPER_ROBERTA, "Klein & Nabi 2022, section 3.1; Eq. 2 has no temperature"),
-                **later_models(PAPER_BERT),
-                "mini": MINI,
-            },
-            shared={**PROTOCOL, "temperature": 1.0},
-            aliases={"paper-roberta": "roberta-base", "mini": "mini"},
-        ),
-        "code": Recipes(
-            {
-                "bert-base": Recipe(CODE_BERT, "SAP-samples/acl2022-self-contrastive-decorrelation: README"),
-                "roberta-base": Recipe(
-                    PAPER_ROBERTA, "Klein & Nabi 2022, section 3.1, at the code's temperature; no command is released"
-                ),
-                **later_models(CODE_BERT),
-                "mini": MINI,
-            },
-            shared={**PROTOCOL, "temperature": 0.05},
-        ),
-        "released-weights": Recipes(
-            {
-                "bert-base": Recipe(
-                    {**CODE_BERT, "decorrelation_weight": 1.05},
-                    "SAP-samples/acl2022-self-contrastive-decorrelation: issue 2; what it leaves open as in its README",
-                ),
-                # 0.0209 x 64: the weight of a sum over the batch instead of a mean
-                "mini": Recipe({**MINI.values, "decorrelation_weight": 1.34}, REHEARSAL),
-            },
-            shared={**PROTOCOL, "reduction": "sum", "temperature": 0.05},
-        ),
-    }
 
     def heads(self, encoder: Encoder) -> nn.Module:
         from torch import nn

@@ -2,68 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import torch
 from pydantic import model_validator
-from torch import nn
+from torch import Tensor, nn
+from torch.nn import functional
 
 from harness.config import option
 from harness.encoder import Encoder
 from harness.encoder.pooling import reduce_tokens
 from harness.errors import InputError
-from harness.method import POOLING_HELP, MethodCard, MethodConfig, Supervision, Text
-from harness.recipes import Presets, Recipe, Recipes
+from harness.method import POOLING_HELP, MethodConfig, Supervision, Text
+from harness.recipes import RecipeFile
 from harness.training import Batch, TrainedMethod, TrainingConfig
 from methods.objectives import nt_xent_symmetric, self_guided
-from methods.parts.later_models import REHEARSAL, SEARCHED, alike, later_models
-from methods.parts.self_guided_terms import opt2_as_coded, squared_distance
+from methods.parts.row_vectors import check_rows, check_temperature, full_precision, unit
 
 if TYPE_CHECKING:
     import numpy as np
     from torch import Tensor
 
+
 Variant = Literal["base", "opt1", "opt2", "opt3"]
 Objective = Literal["base", "opt1", "opt2", "opt3", "back_translation", "back_translation+opt3"]
-
-SUMMARY = "Kim et al. 2021, after a summary of it: the same settings for every base model; SBERT bases count as BERT"
-RELEASED = "galsang/SG-BERT: the defaults of training.py, the same for every base model"
-PROTOCOL = {
-    "learning_rate": 5e-5,
-    "batch_size": 16,
-    "epochs": 1,
-    "train_length": 128,
-    "warmup": 0.1,
-    "temperature": 0.01,
-    "regularisation": 0.1,
-    "layer_pooling": "max",
-    "eval_every": 50,
-    "patience": 10,
-    "bucket": 1,
-}
-AS_RUN = {"layer_pooling": "mean", "guide_dropout": True, "select": "last"}
-# Narrow head and short sentences for the embedded mini-bert.
-MINI = {
-    "batch_size": 32,
-    "learning_rate": 2.9e-4,
-    "train_length": 32,
-    "head_width": 1024,
-    "eval_every": 25,
-    "bucket": 32,
-}
-
-
-def _recipes(
-    own: dict[str, Any], source: str, searched: str = REHEARSAL, aliases: dict[str, str] | None = None
-) -> Recipes:
-    """A preset of one objective: the paper's base models alike, and the mini model's."""
-    families = {
-        **alike({}, source, "bert-base", "bert-large", "roberta-base", "roberta-large"),
-        **later_models({}),
-        "bert-base-multilingual": Recipe({}, source),
-        "mini": Recipe(MINI, searched),
-    }
-    return Recipes(families, shared={**PROTOCOL, **own}, aliases=aliases or {})
 
 
 class SelfGuidedConfig(TrainingConfig):
@@ -124,48 +87,8 @@ class SelfGuided(TrainedMethod):
 
     name = "self_guided"
     version = 1
-    card = MethodCard(
-        title="SG / SG-OPT (self-guided)",
-        paper="Kim, Yoo & Lee, ACL 2021",
-        equations="L_base, L_opt1 to L_opt3, L_reg",
-        reference="github.com/galsang/SG-BERT",
-        text="sentences",
-        supervision="unsupervised",
-        cost="one epoch, one forward and backward of the model, one forward of its frozen copy, a wide head",
-        precision="fp32",
-        published=(
-            "sg.csv:SG-OPT (L_opt3)",
-            "sg.csv:L_opt2 (single sampled view)",
-            "sg.csv:L_opt1 (keeps c_j repulsion)",
-            "sg.csv:SG (L_base)",
-            "sg.csv:SG-OPT, tau=0.1 instead of 0.01",
-            "sg.csv:SG-OPT, lambda=0.0",
-            "sg.csv:SG-OPT, lambda=1.0",
-            "sg.csv:SG-OPT without projection head f",
-            "sg.csv:BERT + contrastive (BT)",
-            "sg.csv:BERT + contrastive (BT + SG-OPT)",
-        ),
-        notes="The paper trains on the STS-B sentences themselves, test part included. The released L_base and BT fail "
-        "(labels for half of the rows); the code's opt2 loses one negative, its frozen copy drops, and it reports the "
-        "last weights; the untrained ones count as best until a later checkpoint beats them, whereas here the best of "
-        "the trained ones is used whatever it scores. The paper's translations for BT are not available: bring pairs; "
-        "what made them decides whether a row is unsupervised, so it is marked supervised.",
-        when_it_collapses="a lower learning_rate, a higher regularisation, which holds the weights to where they began",
-    )
+    sheet = RecipeFile.beside(__file__)
     Config: ClassVar[type[MethodConfig]] = SelfGuidedConfig
-    presets: ClassVar[Presets] = {
-        "paper": _recipes({"objective": "opt3"}, SUMMARY, SEARCHED, aliases={"mini": "mini"}),
-        "paper-sg": _recipes({"objective": "base"}, SUMMARY),
-        "paper-opt1": _recipes({"objective": "opt1"}, SUMMARY),
-        "paper-opt2": _recipes({"objective": "opt2"}, SUMMARY),
-        "paper-back-translation": _recipes({"objective": "back_translation"}, SUMMARY),
-        "paper-back-translation+opt3": _recipes({"objective": "back_translation+opt3"}, SUMMARY),
-        "code": _recipes({**AS_RUN, "objective": "opt3"}, RELEASED),
-        "code-opt1": _recipes({**AS_RUN, "objective": "opt1"}, RELEASED),
-        "code-opt2": _recipes(
-            {**AS_RUN, "objective": "opt2", "opt2_negatives": "code", "shift_layers": False}, RELEASED
-        ),
-    }
 
     @classmethod
     def text_for(cls, config: Any) -> Text:
@@ -254,3 +177,33 @@ class SelfGuided(TrainedMethod):
                 choice = torch.from_numpy(rng.integers(len(layers), size=len(pooled))).to(pooled.device)
                 pooled = pooled[torch.arange(len(pooled), device=pooled.device), choice].unsqueeze(1)
         return pooled
+
+
+@full_precision
+def opt2_as_coded(cls: Tensor, views: Tensor, *, temperature: float) -> Tensor:
+    """`self_guided(variant="opt2")` with the code's slip: the first h_j of each denominator is missing.
+
+    L = mean over i of -log[ f(c_i,h_i) / ( f(c_i,h_i) + sum over j != i, j != first(i) of f(c_i,h_j) ) ],
+    f(u, v) = exp(cos(u, v)/t), first(i) the smallest j other than i: n - 2 negatives instead of n - 1.
+
+    Args:
+        cls, views: (n, d). n <= 2 leaves no negative, and the loss is 0.
+    """
+    check_rows(cls, views)
+    check_temperature(temperature)
+    n = len(cls)
+    logits = unit(cls) @ unit(views).T / temperature
+    row = torch.arange(n, device=logits.device)
+    dropped = torch.zeros_like(logits, dtype=torch.bool)
+    if n > 1:
+        dropped[row, (row == 0).long()] = True
+    return functional.cross_entropy(logits.masked_fill(dropped, float("-inf")), row)
+
+
+def squared_distance(parameters: Iterable[Tensor], start: Iterable[Tensor]) -> Tensor:
+    """L_reg = sum over all parameters of (p - p_0)^2, a scalar; gradient 2 (p - p_0) through `parameters`.
+
+    Parameters that do not learn are still where they started, so leaving them out changes nothing.
+    """
+    terms = [(p - p_0.detach()).square().sum() for p, p_0 in zip(parameters, start, strict=True) if p.requires_grad]
+    return torch.stack(terms).sum() if terms else torch.zeros(())

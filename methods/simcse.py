@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Self
 from pydantic import model_validator
 
 from harness.config import option
-from harness.method import POOLING_HELP, MethodCard, MethodConfig
-from harness.recipes import Presets, Recipe, Recipes
+from harness.method import POOLING_HELP, MethodConfig
+from harness.recipes import RecipeFile
 from harness.training import Batch, TrainedMethod, TrainingConfig
 from harness.views.settings import both
 from methods.objectives import nt_xent
-from methods.parts.later_models import SEARCHED, later_models
 from methods.parts.projection_heads import tanh_mlp
 
 if TYPE_CHECKING:
@@ -22,16 +21,7 @@ if TYPE_CHECKING:
 
     from harness.encoder import Encoder
 
-BERT = {"batch_size": 64, "learning_rate": 3e-5}
-BERT_LARGE = {"batch_size": 64, "learning_rate": 1e-5}
-ROBERTA = {"batch_size": 512, "learning_rate": 1e-5}
-ROBERTA_LARGE = {"batch_size": 512, "learning_rate": 3e-5}
 STATE_A_RATE = "set dropout, or attention_rate alone, to a rate above 0, such as 0.1"
-STATED = {"dropout": 0.1}  # the rate that BERT's checkpoints have
-MINI = Recipe(
-    {"pooling": "mean", "batch_size": 32, "learning_rate": 1e-4, "epochs": 1, "eval_every": 25, "bucket": 32},
-    "ours: mean pooling at a rate of BERT's order; not searched",
-)
 
 
 class ContrastiveConfig(TrainingConfig):
@@ -76,86 +66,8 @@ class SimCSE(TrainedMethod):
 
     name = "simcse"
     version = 1
-    card = MethodCard(
-        title="SimCSE (unsupervised)",
-        paper="Gao, Yao & Chen, EMNLP 2021",
-        equations="Eq. 4",
-        reference="github.com/princeton-nlp/SimCSE",
-        text="sentences",
-        supervision="unsupervised",
-        cost="one epoch, both views in one forward (with MLM a second one)",
-        precision="fp16",
-        published=(
-            "reference_repos.csv:SimCSE-BERT unsup",
-            "reference_repos.csv:SimCSE-RoBERTa unsup",
-            "reference_repos.csv:SimCSE-BERT unsup w/ MLM",
-            "reference_repos.csv:SimCSE-RoBERTa unsup w/ MLM",
-            "scd.csv:SimCSE-BERT (unsup)",
-            "scd.csv:SimCSE-RoBERTa (unsup)",
-            "noncontrastive.csv:SimCSE (unsup)",
-        ),
-        notes="The paper evaluates every 250 steps, the released script every 125 (the default). "
-        "Reruns of the script by others stay near 74.5 on the STS average, below the published 76.25. The script's "
-        "batches are random (bucket = 1); a last batch of a single sentence, which has no negatives, is left out here, "
-        "and the last step is always evaluated, there only where eval_every divides it.",
-        when_it_collapses="a lower learning_rate, a larger batch_size, a temperature near 0.05",
-    )
+    sheet = RecipeFile.beside(__file__)
     Config: ClassVar[type[MethodConfig]] = SimCSEConfig
-    presets: ClassVar[Presets] = {
-        "paper": Recipes(
-            {
-                "bert-base": Recipe(BERT, "Gao et al. 2021, appendix A"),
-                "bert-large": Recipe(BERT_LARGE, "Gao et al. 2021, appendix A"),
-                "roberta-base": Recipe(ROBERTA, "Gao et al. 2021, appendix A"),
-                "roberta-large": Recipe(ROBERTA_LARGE, "Gao et al. 2021, appendix A"),
-                **later_models(BERT, STATED),
-                "mini": Recipe(
-                    {**MINI.values, "learning_rate": 4.1e-5, "temperature": 0.0012, "dropout": 0.42}, SEARCHED
-                ),
-            },
-            shared={"epochs": 1, "train_length": 32, "eval_every": 250, "bucket": 1},
-            aliases={
-                "paper-large": "bert-large",
-                "paper-roberta": "roberta-base",
-                "paper-roberta-large": "roberta-large",
-                "mini": "mini",
-            },
-        ),
-        "code": Recipes(
-            {
-                "bert-base": Recipe(BERT, "princeton-nlp/SimCSE: run_unsup_example.sh"),
-                "bert-large": Recipe(BERT_LARGE, "princeton-nlp/SimCSE: README"),
-                "roberta-base": Recipe(ROBERTA, "princeton-nlp/SimCSE: README"),
-                "roberta-large": Recipe(ROBERTA_LARGE, "princeton-nlp/SimCSE: README"),
-                **later_models(BERT, STATED),
-                "mini": MINI,
-            },
-            shared={"epochs": 1, "train_length": 32, "eval_every": 125, "bucket": 1},
-            aliases={
-                "code-large": "bert-large",
-                "code-roberta": "roberta-base",
-                "code-roberta-large": "roberta-large",
-            },
-        ),
-        "paper-mlm": Recipes(
-            {
-                "bert-base": Recipe(BERT, "Gao et al. 2021, section 7 and appendix A"),
-                "roberta-base": Recipe(ROBERTA, "Gao et al. 2021, section 7 and appendix A"),
-                **later_models(BERT, STATED),
-                "mini": MINI,
-            },
-            shared={"mlm_weight": 0.1, "epochs": 1, "train_length": 32, "eval_every": 250, "bucket": 1},
-        ),
-        "noncontrastive-baseline": Recipes(
-            {
-                "bert-base": Recipe({"learning_rate": 3e-5}, "Farina & Pappadopulo, appendix A"),
-                "roberta-base": Recipe({"learning_rate": 1e-5}, "Farina & Pappadopulo, appendix A"),
-                **later_models({"learning_rate": 3e-5}, STATED),
-                "mini": MINI,
-            },
-            shared={"batch_size": 256, "epochs": 2, "train_length": 32, "eval_every": 60, "bucket": 1},
-        ),
-    }
 
     def heads(self, encoder: Encoder) -> nn.Module:
         """The tanh layer "mlp" and the vocabulary layer "mlm", each where the config requests it."""

@@ -18,11 +18,10 @@ from torch.nn.utils.rnn import pack_padded_sequence
 from harness.config import option
 from harness.encoder.quiet import quiet_transformers
 from harness.errors import InputError
-from harness.method import MethodCard, MethodConfig, unfitted
-from harness.recipes import Presets, Recipe, Recipes
+from harness.method import MethodConfig, unfitted
+from harness.recipes import RecipeFile
 from harness.sources import resolve_model
 from harness.training import Batch, BatchStream, TrainedMethod, TrainingConfig
-from methods.parts.later_models import alike, later_models
 from methods.parts.recurrent_encoder import RecurrentEncoder
 from methods.quick_thoughts import split_sentences
 
@@ -30,9 +29,6 @@ if TYPE_CHECKING:
     from harness.encoder import Encoder
     from harness.sources import Corpus
 
-FULL_SIZE = ("bert-base", "bert-large", "roberta-base", "roberta-large", "distilroberta")
-PAPER = {"hidden": 2400, "embedding": 620, "batch_size": 128, "max_grad_norm": 10.0, "bucket": 32}
-MINI = {"hidden": 128, "embedding": 64, "batch_size": 16, "learning_rate": 2e-4, "epochs": 2, "eval_every": 25}
 SPREAD = 0.1  # weights that are not recurrent begin uniformly in [-SPREAD, SPREAD]
 
 
@@ -107,41 +103,8 @@ class SkipThought(TrainedMethod):
 
     name = "skip_thought"
     version = 1
-    card = MethodCard(
-        title="Skip-Thought",
-        paper="Kiros, Zhu, Salakhutdinov, Zemel, Torralba, Urtasun & Fidler, NIPS 2015",
-        equations="equations 1-10",
-        reference="github.com/ryankiros/skip-thoughts (training/)",
-        text="documents",
-        supervision="unsupervised",
-        cost="one epoch, one encoder and two decoders over the whole vocabulary",
-        precision="fp32",
-        published=("scd.csv:Skip-thought", "reference_repos.csv:Skip-thought"),
-        kept="word vectors and GRU, which are all of the model: of the base model only the tokenizer enters",
-        notes="The vocabulary is that of the base model's tokenizer, so that no word is out of it and the "
-        "paper's mapping of word2vec into it is not needed; the paper has 20,000 words. Batches in the code hold "
-        "sentences of one length: bucket comes near that. A decoder begins with the sentence's vector as its state, "
-        "as in the code; in the paper the vector enters every gate. Combine-skip, the paper's best, joins "
-        "the vectors of uni and bi. The paper trains for weeks, on the BookCorpus, which is not public any more: in "
-        "the first hundreds of training steps all vectors come near one another, so no collapse guard is set. "
-        "sentence-transformers has no GRU: a saved model names a module of this package.",
-        when_it_collapses="a lower learning_rate, more training steps: its vectors are alike for the first hundreds",
-    )
+    sheet = RecipeFile.beside(__file__)
     Config: ClassVar[type[MethodConfig]] = SkipThoughtConfig
-    presets: ClassVar[Presets] = {
-        "paper": Recipes(
-            {
-                **alike(
-                    PAPER,
-                    "Kiros et al. 2015, section 3.1; learning rate: ryankiros/skip-thoughts, training/optim.py",
-                    *FULL_SIZE,
-                ),
-                **later_models(PAPER),
-                "mini": Recipe(MINI, "for rehearsals: small sizes; not searched"),
-            },
-            aliases={"mini": "mini"},
-        ),
-    }
 
     def load_base(self) -> Encoder:
         """Untrained word vectors and GRU, with the tokenizer of the base model.

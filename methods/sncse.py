@@ -11,14 +11,12 @@ from torch import Tensor
 
 from harness.config import option
 from harness.errors import InputError
-from harness.method import MethodCard, MethodConfig, Supervision, Text
-from harness.recipes import Presets, Recipe, Recipes
+from harness.method import MethodConfig, Supervision, Text
+from harness.recipes import RecipeFile
 from harness.training import Batch
-from methods.parts.later_models import EARLIER, later_models
 from methods.parts.negation import negated
 from methods.parts.row_vectors import check_rows, full_precision, unit
 from methods.promptbert import PromptBERT, PromptBERTConfig
-from methods.simcse import MINI, STATED
 
 if TYPE_CHECKING:
     from harness.encoder import Encoder
@@ -27,10 +25,6 @@ TEMPLATES = {
     "pooling": 'prompt:This sentence : " [X] " means [MASK] .',
     "second": 'This sentence of " [X] " means [MASK] .',
 }
-SCRIPT = "Sense-GVT/SNCSE: train_SNCSE.sh, train_SNCSE.py"
-BASE = {**TEMPLATES, "batch_size": 256, "learning_rate": 1e-5}
-LARGE = {**TEMPLATES, "batch_size": 128, "learning_rate": 5e-6}
-BERT, ROBERTA = {"margin_weight": 1e-3}, {"margin_weight": 5e-4}
 
 
 @full_precision
@@ -93,47 +87,8 @@ class SNCSE(PromptBERT):
 
     name = "sncse"
     version = 2  # 1: no full stop behind a sentence
-    card = MethodCard(
-        title="SNCSE",
-        paper="Wang, Li, Huang, Dou, Kong & Shao, ICIC 2023 (arXiv 2201.05979)",
-        equations="the bidirectional margin loss (BML) and its weighted sum with InfoNCE",
-        reference="github.com/Sense-GVT/SNCSE",
-        text="sentences",
-        supervision="unsupervised",
-        cost="as SimCSE with three rows a sentence instead of two, each longer by the template",
-        precision="fp32: the released command asks for nothing else",
-        notes="English only with negatives = rules. The authors' negation asks spaCy's parser for the first auxiliary "
-        "or the root and its tense. Here lists of words and their neighbours tell: more sentences get a mere Not in "
-        "front (a sixth of the embedded ones), some a not at a verb that is not the root, and n't is taken away as not "
-        "is. Punctuation stays as it was, but for the full stop at the end; the authors write words apart and look "
-        "a sentence without a full stop up in vain, so that those get Not in front. All three rows have the dropout of "
-        "one forward; as in the code a row is cut with its template in it. alpha, beta and lambda are the code's. "
-        "Published STS average on BERT-base: 78.97.",
-        when_it_collapses="a lower learning_rate, a lower margin_weight, a larger batch_size, a temperature near 0.05",
-    )
+    sheet = RecipeFile.beside(__file__)
     Config: ClassVar[type[MethodConfig]] = SNCSEConfig
-    presets: ClassVar[Presets] = {
-        "paper": Recipes(
-            {
-                "bert-base": Recipe({**BASE, **BERT}, SCRIPT),
-                "roberta-base": Recipe({**BASE, **ROBERTA}, SCRIPT),
-                "bert-large": Recipe({**LARGE, **BERT}, SCRIPT),
-                "roberta-large": Recipe({**LARGE, **ROBERTA}, SCRIPT),
-                **later_models({**BASE, **BERT}, STATED),
-                "mini": Recipe({**MINI.values, **TEMPLATES, **BERT}, EARLIER),
-            },
-            shared={
-                "epochs": 1,
-                "train_length": 32,
-                "eval_every": 125,
-                "bucket": 1,
-                "temperature": 0.05,
-                "margin_lower": 0.1,
-                "margin_upper": 0.3,
-            },
-            aliases={"mini": "mini"},
-        ),
-    }
 
     @classmethod
     def text_for(cls, config: Any) -> Text:

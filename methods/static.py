@@ -13,8 +13,8 @@ from harness.config import option
 from harness.encoder.layout import CONFIG, MODULES, write_json
 from harness.encoder.sentences import clean
 from harness.errors import NotFitted
-from harness.method import FitContext, FitReport, MethodCard, MethodConfig, unfitted
-from harness.recipes import Presets
+from harness.method import FitContext, FitReport, MethodConfig, unfitted
+from harness.recipes import RecipeFile
 from methods.parts.array_method import ArrayMethod
 from methods.parts.saved_folder import new_folder
 from methods.parts.word_vectors import GLOVE, SOURCES, read_word_vectors, vectors_hash
@@ -47,28 +47,8 @@ class Static(ArrayMethod):
 
     name = "static"
     version = 1
-    card = MethodCard(
-        title="Average of word vectors",
-        paper="Pennington, Socher & Manning, GloVe, EMNLP 2014; the baseline of all later papers",
-        reference="github.com/JohnGiorgi/DeCLUTR, scripts/run_senteval.py (bow)",
-        deterministic=True,
-        cost="none: the vectors are read",
-        published=(
-            "declutr.csv:GloVe",
-            "declutr.csv:fastText",
-            "scd.csv:GloVe embeddings (avg.)",
-            "reference_repos.csv:GloVe embeddings (avg.)",
-        ),
-        notes="Published rows use GloVe 840B or fastText of 300 dimensions. A header is skipped only where the first "
-        "line has two fields; DeCLUTR's script always drops the first line, GloVe's comma. Base models do not enter.",
-    )
+    sheet = RecipeFile.beside(__file__)
     Config: ClassVar[type[MethodConfig]] = StaticConfig
-    presets: ClassVar[Presets] = {
-        "paper": {"tokens": "space", "lower_case": False},
-        "glove-6b": {"vectors": GLOVE, "lower_case": True, "tokens": "space"},
-        "raw-text": {"vectors": GLOVE, "lower_case": True, "tokens": "punctuation"},
-        "mini": {"vectors": GLOVE, "lower_case": True, "tokens": "punctuation"},
-    }
 
     _tokenizer: Tokenizer | None = None
     _matrix: NDArray[np.float32] | None = None

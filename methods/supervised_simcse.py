@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from harness.config import option
 from harness.errors import InputError
-from harness.method import MethodCard, MethodConfig
-from harness.recipes import Presets, Recipe, Recipes
+from harness.method import MethodConfig
+from harness.recipes import RecipeFile
 from harness.training import Batch, BatchStream
 from methods.objectives import nt_xent
-from methods.parts.later_models import EARLIER, alike, later_models
 from methods.simcse import ContrastiveConfig, SimCSE
 
 if TYPE_CHECKING:
@@ -19,14 +18,6 @@ if TYPE_CHECKING:
 
     from harness.encoder import Encoder
     from harness.sources import Corpus, Pair
-
-RELEASED = "princeton-nlp/SimCSE: run_sup_example.sh and README"
-PROTOCOL = {"batch_size": 512, "epochs": 3, "train_length": 32, "bucket": 1}
-# The embedded pairs allow 8 updates: 3e-5 and 3e-4 came out equal, and more pairs can use the larger.
-MINI = Recipe(
-    {"pooling": "mean", "batch_size": 32, "learning_rate": 1e-4, "epochs": 1, "eval_every": 25, "bucket": 32},
-    EARLIER,
-)
 
 
 class SupervisedSimCSEConfig(ContrastiveConfig):
@@ -51,54 +42,8 @@ class SupervisedSimCSE(SimCSE):
 
     name = "simcse_supervised"
     version = 1
-    card = MethodCard(
-        title="SimCSE (supervised)",
-        paper="Gao, Yao & Chen, EMNLP 2021",
-        equations="Eq. 5 and its weighted form",
-        reference="github.com/princeton-nlp/SimCSE",
-        text="pairs",
-        supervision="supervised",
-        kept="the tanh layer above the first token",
-        cost="three epochs, two or three texts a pair in one forward",
-        precision="fp16",
-        published=("reference_repos.csv:SimCSE-BERT sup", "reference_repos.csv:SimCSE-RoBERTa sup"),
-        notes="The tanh layer is also used when encoding. The paper speaks of 314,000 pairs; the released triplets, "
-        "which need an entailment and a contradiction of one premise, are fewer. Pairs without negatives give N "
-        "columns.",
-        when_it_collapses="a lower learning_rate, a larger batch_size, a temperature near 0.05",
-    )
+    sheet = RecipeFile.beside(__file__)
     Config: ClassVar[type[MethodConfig]] = SupervisedSimCSEConfig
-    presets: ClassVar[Presets] = {
-        "paper": Recipes(
-            {
-                **alike({"learning_rate": 5e-5}, "Gao et al. 2021, appendix A", "bert-base", "roberta-base"),
-                **alike({"learning_rate": 1e-5}, "Gao et al. 2021, appendix A", "bert-large", "roberta-large"),
-                **later_models({"learning_rate": 5e-5}),
-                "mini": MINI,
-            },
-            shared={**PROTOCOL, "eval_every": 250},
-            aliases={
-                "paper-large": "bert-large",
-                "paper-roberta": "roberta-base",
-                "paper-roberta-large": "roberta-large",
-                "mini": "mini",
-            },
-        ),
-        "code": Recipes(
-            {
-                **alike({"learning_rate": 5e-5}, RELEASED, "bert-base", "roberta-base"),
-                **alike({"learning_rate": 1e-5}, RELEASED, "bert-large", "roberta-large"),
-                **later_models({"learning_rate": 5e-5}),
-                "mini": MINI,
-            },
-            shared={**PROTOCOL, "eval_every": 125},
-            aliases={
-                "code-large": "bert-large",
-                "code-roberta": "roberta-base",
-                "code-roberta-large": "roberta-large",
-            },
-        ),
-    }
 
     def stream(self, corpus: Corpus, seed: int) -> BatchStream:
         self._uses_negatives(corpus, corpus.uri)  # a gap in the column is told before the first training step

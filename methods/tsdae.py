@@ -9,10 +9,9 @@ import numpy as np
 
 from harness.config import option
 from harness.errors import InputError
-from harness.method import POOLING_HELP, MethodCard, MethodConfig
-from harness.recipes import Presets, Recipe, Recipes
+from harness.method import POOLING_HELP, MethodConfig
+from harness.recipes import RecipeFile
 from harness.training import Batch, TrainedMethod, TrainingConfig
-from methods.parts.later_models import EARLIER, REHEARSAL, alike
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -101,21 +100,6 @@ def _share(decoder: PreTrainedModel, encoder: Encoder) -> None:
                 module.__dict__[leaf] = twins[id(p)]
 
 
-DECODERS = ("bert-base", "roberta-base", "bert-base-multilingual", "xlm-roberta-base")  # ModernBERT has none
-PROTOCOL = {"batch_size": 8, "learning_rate": 3e-5, "deletion": 0.6, "tied": True, "bucket": 1}
-MINI = Recipe(
-    {
-        "pooling": "mean",
-        "batch_size": 32,
-        "train_length": 32,
-        "eval_every": 25,
-        "bucket": 32,
-        "drop_last": False,
-    },
-    EARLIER,
-)
-
-
 class TSDAEConfig(TrainingConfig):
     """Defaults: the released example."""
 
@@ -134,50 +118,8 @@ class TSDAE(TrainedMethod):
 
     name = "tsdae"
     version = 1
-    card = MethodCard(
-        title="TSDAE (sequential denoising auto-encoder)",
-        paper="Wang, Reimers & Gurevych, Findings of EMNLP 2021",
-        equations="the reconstruction objective and the cross-attention to one vector",
-        reference="github.com/UKPLab/sentence-transformers (DenoisingAutoEncoderLoss)",
-        text="sentences",
-        supervision="unsupervised",
-        cost="one epoch; an encoder forward, a decoder forward and logits over the vocabulary for every token",
-        precision="unknown",
-        notes="The decoder sees one vector only, and is dropped afterwards. Words and punctuation marks are separated "
-        "by a rule of ours, not nltk's tokeniser. The examples leave out sentences under 10 characters and an epoch's "
-        "last, shorter batch (drop_last); one has a constant rate, one a warm-up of 100 steps and linear decay. The "
-        "paper's figures are on domain tasks: no published row for STS.",
-        when_it_collapses="a lower learning_rate, tied = true, so that the decoder cannot do without the vector",
-    )
+    sheet = RecipeFile.beside(__file__)
     Config: ClassVar[type[MethodConfig]] = TSDAEConfig
-    presets: ClassVar[Presets] = {
-        "paper": Recipes(
-            {
-                **alike({}, "Wang et al. 2021, section 4", *DECODERS),
-                "mini": Recipe({**MINI.values, "max_steps": None}, EARLIER),
-            },
-            shared={**PROTOCOL, "max_steps": 100_000},
-            aliases={"mini": "mini"},
-        ),
-        "code": Recipes(
-            {**alike({}, "sentence-transformers: train_tsdae_from_file.py", *DECODERS), "mini": MINI},
-            shared={**PROTOCOL, "epochs": 1, "drop_last": True},
-        ),
-        "code-stsb": Recipes(
-            {
-                **alike({}, "sentence-transformers: train_stsb_tsdae.py", *DECODERS),
-                "mini": Recipe({**MINI.values, "warmup": 0.1, "warmup_steps": None}, REHEARSAL),
-            },
-            shared={
-                **PROTOCOL,
-                "epochs": 1,
-                "decay": True,
-                "warmup_steps": 100,
-                "train_length": 75,
-                "drop_last": True,
-            },
-        ),
-    }
 
     def schedule(self, step: int, steps: int) -> float:
         warming = step < self.config.warm_updates(steps)

@@ -12,11 +12,10 @@ from torch import Tensor, nn
 
 from harness.config import option
 from harness.errors import InputError, TrainingStopped
-from harness.method import POOLING_HELP, MethodCard, MethodConfig
-from harness.recipes import Presets, Recipe, Recipes
+from harness.method import POOLING_HELP, MethodConfig
+from harness.recipes import RecipeFile
 from harness.training import Batch, BatchStream, TrainingConfig
 from harness.views import ViewConfig, encode_views
-from methods.parts.later_models import REHEARSAL, SEARCHED, later_models
 from methods.parts.projection_heads import Widths, projector
 from methods.parts.row_vectors import check_rows, full_precision, unit
 from methods.parts.two_views import ViewMethod
@@ -24,6 +23,7 @@ from methods.parts.two_views import ViewMethod
 if TYPE_CHECKING:
     from harness.encoder import Encoder
     from harness.sources import Corpus
+
 
 Statistics = Literal["view", "both"]
 
@@ -89,29 +89,6 @@ def slices(count: int, size: int, rng: np.random.Generator) -> list[np.ndarray]:
     return np.array_split(rng.permutation(count), max(1, count // size))
 
 
-HEAD = "batch of two views, slice and head; ours: the optimisation, as SimCSE's"
-TWO_VIEWS = {
-    "batch_size": 512,
-    "slice": 128,
-    "projector": (1024, 64),
-    "joint_head": True,
-    "shrinkage": 0.0,
-    "bucket": 1,
-}
-MINI = {
-    "pooling": "mean",
-    "batch_size": 64,
-    "slice": 64,
-    "projector": (1024, 32),
-    "learning_rate": 4.5e-5,
-    "dropout": 0.2,
-    "eval_every": 25,
-    "joint_head": False,
-    "shrinkage": 1e-3,
-    "bucket": 32,
-}
-
-
 class WMSEConfig(ViewConfig, TrainingConfig):
     """Defaults: the released code's width and slice, with a slight shrinkage for short batches."""
 
@@ -150,43 +127,8 @@ class WMSE(ViewMethod):
 
     name = "w_mse"
     version = 1
-    card = MethodCard(
-        title="W-MSE (whitening MSE)",
-        paper="Ermolov, Siarohin, Sangineto & Sebe, ICML 2021",
-        equations="Eq. 4-5",
-        reference="github.com/htdt/self-supervised",
-        text="sentences",
-        supervision="unsupervised",
-        cost="one epoch, both views in one forward, a Cholesky factor a slice",
-        precision="not stated",
-        notes="A method for images, here on sentence views. Paper and code whiten without shrinkage (their presets); "
-        "then an epoch's last, shorter batch is left out. The code whitens each view's slice separately (the default), "
-        "and its head sees both views in one call (joint_head). It has 512 images of two views or 256 of four in a "
-        "batch; the four-view form is not offered. Optimisation is SimCSE's, not that for images.",
-        when_it_collapses="a batch_size well above slice, a higher shrinkage, a lower learning_rate",
-    )
+    sheet = RecipeFile.beside(__file__)
     Config: ClassVar[type[MethodConfig]] = WMSEConfig
-    presets: ClassVar[Presets] = {
-        "paper": Recipes(
-            {
-                "bert-base": Recipe({"learning_rate": 3e-5}, f"Ermolov et al. 2021: {HEAD}"),
-                "roberta-base": Recipe({"learning_rate": 1e-5}, f"Ermolov et al. 2021: {HEAD}"),
-                **later_models({"learning_rate": 3e-5}),
-                "mini": Recipe(MINI, SEARCHED),
-            },
-            shared=TWO_VIEWS,
-            aliases={"mini": "mini"},
-        ),
-        "code": Recipes(
-            {
-                "bert-base": Recipe({"learning_rate": 3e-5}, f"htdt/self-supervised: cfg.py, {HEAD}"),
-                "roberta-base": Recipe({"learning_rate": 1e-5}, f"htdt/self-supervised: cfg.py, {HEAD}"),
-                **later_models({"learning_rate": 3e-5}),
-                "mini": Recipe(MINI, REHEARSAL),
-            },
-            shared=TWO_VIEWS,
-        ),
-    }
 
     def stream(self, corpus: Corpus, seed: int) -> BatchStream:
         batches = super().stream(corpus, seed)

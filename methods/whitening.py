@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from harness.config import option
 from harness.errors import InputError
-from harness.method import FitContext, FitReport, MethodCard, MethodConfig
-from harness.recipes import Presets
+from harness.method import FitContext, FitReport, MethodConfig
+from harness.recipes import RecipeFile
 from methods.parts.vector_maps import VectorMap, VectorMapConfig, text_chunks, twin
 
 if TYPE_CHECKING:
@@ -107,45 +107,13 @@ class WhiteningConfig(VectorMapConfig):
     epsilon: float = option(0.0, "shrinkage added to the variances; the paper has none", ge=0)
 
 
-_PAPER: dict[str, Any] = {"pooling": "first_last_avg", "first_layer": 1, "max_length": 64, "k": None}
-
-
 class Whitening(VectorMap):
     """y = (x - mean) W, saved as a Dense layer after the pooling; length-normalising is left to the cosine."""
 
     name = "whitening"
     version = 1
-    card = MethodCard(
-        title="BERT-whitening",
-        paper="Su, Cao, Liu & Ou, Whitening sentence representations for better semantics, 2021",
-        equations="algorithm 1",
-        reference="github.com/bojone/BERT-whitening",
-        text="sentences",
-        supervision="unsupervised",
-        deterministic=True,
-        cost="one pass of encoding and one SVD of a d x d matrix",
-        published=(
-            "scd.csv:BERT-whitening",
-            "reference_repos.csv:BERT-whitening (NLI)",
-            "reference_repos.csv:BERT-whitening (target)",
-            "reference_repos.csv:BERTbase-whiten(nli)",
-            "reference_repos.csv:BERTbase-whiten-256(nli)",
-            "reference_repos.csv:BERTbase-whiten-256(target)",
-        ),
-        notes="Fitted to the comparison's sentences, to both sides of NLI pairs (as in SimCSE's and SCD's tables), or "
-        "to the unlabelled text of each task (transductive: the paper's target rows); fit_on says which. Directions "
-        "without variance are dropped; the code divides by noise.",
-    )
+    sheet = RecipeFile.beside(__file__)
     Config: ClassVar[type[MethodConfig]] = WhiteningConfig
-    presets: ClassVar[Presets] = {
-        "paper": _PAPER,
-        "paper-256": {**_PAPER, "k": 256},
-        "nli": {**_PAPER, "fit_on": "pairs"},
-        "nli-256": {**_PAPER, "fit_on": "pairs", "k": 256},
-        "target": {**_PAPER, "fit_on": "task"},
-        "target-256": {**_PAPER, "fit_on": "task", "k": 256},
-        "mini": {"pooling": "mean", "max_length": None},
-    }
 
     def _without_map(self) -> Encoder:
         encoder = twin(self.encoder)

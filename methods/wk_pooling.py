@@ -12,16 +12,14 @@ from torch import Tensor
 from harness.config import option
 from harness.encoder import Encoder
 from harness.errors import InputError
-from harness.method import FitContext, Method, MethodCard, MethodConfig, unfitted
-from harness.recipes import Presets, Recipe, Recipes
-from methods.parts.later_models import alike
+from harness.method import FitContext, Method, MethodConfig, unfitted
+from harness.recipes import RecipeFile
 from methods.parts.saved_folder import new_folder
 
 if TYPE_CHECKING:
     from harness.sources import TrainingText
 
 ENCODER = "encoder"  # the folder of the base model inside of a saved method
-TWELVE_LAYERS = ("bert-base", "roberta-base", "bert-base-multilingual", "xlm-roberta-base")
 _NOTHING = 1e-12  # squares below this share of their vector are rounding noise
 
 
@@ -152,37 +150,8 @@ class WKPooling(Method):
 
     name = "wk_pooling"
     version = 1
-    card = MethodCard(
-        title="WK pooling (SBERT-WK)",
-        paper="Wang & Kuo, SBERT-WK: a sentence embedding method by dissecting BERT-based word models, TASLP 2020",
-        equations="sections III-B and III-C",
-        reference="github.com/BinWang28/SBERT-WK-Sentence-Embedding",
-        deterministic=True,
-        cost="a small triangular factorisation for every layer of every token",
-        published=("sg.csv:BERT + WK pooling",),
-        notes="Made for models fine-tuned on sentence pairs; on a plain BERT it is far below mean pooling. The code's "
-        "slice leaves the first layers without left neighbours (left=code). The port in sentence-transformers takes "
-        "the unbiased variance: the same after scaling. sentence-transformers has no such pooling any more: a saved "
-        "model names a module of this package; its folder encoder/ alone is the base model with plain mean pooling.",
-    )
+    sheet = RecipeFile.beside(__file__)
     Config: ClassVar[type[MethodConfig]] = WKPoolingConfig
-    presets: ClassVar[Presets] = {
-        "paper": Recipes(
-            {
-                **alike({"layer_start": 4}, "Wang & Kuo 2020", *TWELVE_LAYERS),
-                "mini": Recipe({"layer_start": 1}, "the mini model has 4 layers"),
-            },
-            shared={"window": 2, "left": "available"},
-        ),
-        "code": Recipes(
-            {
-                **alike({"layer_start": 4}, "BinWang28/SBERT-WK-Sentence-Embedding: utils.py", *TWELVE_LAYERS),
-                "mini": Recipe({"layer_start": 1}, "the mini model has 4 layers"),
-            },
-            shared={"window": 2, "left": "code"},
-            aliases={"mini": "mini"},
-        ),
-    }
 
     def fit(self, corpus: TrainingText | None = None, context: FitContext | None = None) -> Self:
         """Load the base model; there is nothing to learn, a corpus is ignored.

@@ -11,9 +11,9 @@ from harness.config import nearest
 from harness.errors import InputError
 from harness.results.store import comparison_files
 from reports.comparison.terminal_summary import summary_table as summary_table  # `harness compare` prints it
-from reports.decide.table_answer import is_score_table
 from reports.document.blocks import Document, marked, slug
 from reports.read.comparison_runs import Comparison, comparisons, read_comparison
+from reports.scores.score_table import is_score_table
 from reports.write.bibliography import bibliography
 from reports.write.exports import every_eval_ever
 from reports.write.report_folder import FORMATS, check_formats, write
@@ -71,7 +71,7 @@ def build_report(
     check_formats(formats)
     workdir, out = Path(workdir), Path(out) if out is not None else None
     if Path(name).suffix != ".toml" and is_score_table(name):
-        from reports.decide.table_report import describe_scores
+        from reports.scores.score_report import describe_scores
 
         source = Path(name)
         report = Report(describe_scores(source), {"scores": source.name})
@@ -101,7 +101,7 @@ def describe(name: str, workdir: Path, *, without_overlap: bool = False, with_te
         InputError: nothing of that name, damaged record.
     """
     from reports.comparison import comparison_document
-    from reports.comparison.all_scores import all_scores
+    from reports.comparison.comparison_document import all_scores
     from studies.show import study_report
 
     if name not in comparison_files(workdir):

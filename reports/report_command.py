@@ -1,4 +1,4 @@
-"""`harness report`: build a report from records; list what can be built."""
+"""`harness report build`: build a report from records."""
 
 from __future__ import annotations
 
@@ -12,20 +12,18 @@ from harness.files.printable import tell, tell_lines
 
 def register(commands: Commands) -> None:
     """Add `harness report` to the command line. Imports nothing slow: the work is imported when it runs."""
-    example = "harness report {} --workdir work/demo"
+    example = "harness report build demo --workdir work/demo"
     actions = add_group(
         commands, "report",
-        help="build the report of a paper, a comparison or a study, or list them",
-        example=example.format("build demo"),
+        help="build the report of a paper, a comparison or a study",
+        example=example,
     )  # fmt: skip
     build = add_command(
         actions, "build", run_build, WORKDIR, FORMATS,
         help="write a report from records (no run is repeated)",
-        example=example.format("build demo") + " --format html --format pdf",
+        example=example + " --format html --format pdf",
     )  # fmt: skip
-    build.add_argument(
-        "name", metavar="NAME|FILE", help="a paper, comparison or study (see `harness report list`), or a definition"
-    )
+    build.add_argument("name", metavar="NAME|FILE", help="a paper, a comparison, a study, or a definition")
     build.add_argument("--out", type=Path, metavar="FOLDER", help="folder to write to (default: DIR/reports/NAME)")
     build.add_argument("--without-overlap", action="store_true", help="of a comparison: leave out test examples that "
                        "occur in the training data of a row")  # fmt: skip
@@ -36,11 +34,6 @@ def register(commands: Commands) -> None:
         help="answer the reproducibility questions of NeurIPS and ACL from records, as Markdown",
         example=example.format("checklist demo"),
     ).add_argument("name", metavar="NAME", help="a comparison")  # fmt: skip
-    add_command(
-        actions, "list", run_list, WORKDIR,
-        help="list the papers' reports, and what a work directory holds",
-        example=example.format("list"),
-    )  # fmt: skip
 
 
 def run_build(args: argparse.Namespace) -> int:
@@ -62,31 +55,4 @@ def run_checklist(args: argparse.Namespace) -> int:
     from reports.comparison.checklist import checklist
 
     tell_lines(checklist(args.name, args.workdir))
-    return 0
-
-
-def run_list(args: argparse.Namespace) -> int:
-    """Print the definitions, then every comparison and study with its number of runs, and reports that were built."""
-    from reports.document.blocks import slug
-    from reports.papers import definition
-    from reports.read.comparison_runs import comparisons
-    from studies.study_api import study_names
-
-    tell("papers:")
-    for name in definition.names():
-        defined = definition.load(name)
-        assert defined is not None
-        tell(f"  {name}  {defined.title}")
-    workdir = args.workdir
-    counts = comparisons(workdir)
-    studies = set(study_names(workdir))
-    tell(f"{workdir}:")
-    if not counts and not studies:
-        tell("  no runs yet")
-    for name in [*counts, *sorted(studies - set(counts))]:
-        number = counts.get(name, 0)
-        built = workdir / "reports" / slug(name) / "index.html"
-        kind = "study" if name in studies else "comparison"
-        runs = f"{number} run{'' if number == 1 else 's'}"
-        tell(f"  {name}  {kind}, {runs}  {built if built.exists() else '(no report built)'}")
     return 0

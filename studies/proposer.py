@@ -191,7 +191,7 @@ class OpenTrial:
         self.reported = set(stored.get_trials(deepcopy=False)[trial.number].intermediate_values)
         self.config = space.suggest(trial, first=trial.user_attrs.get(trials.SLOT) == 0)
         try:
-            self.jobs = list(plan_trial(study, self.config, workdir).jobs)
+            self.jobs = list(plan_trial(study, self.config).jobs)
         except InputError as error:  # a combination that the method refuses
             self._end(TrialState.FAIL, str(error))
 
@@ -256,14 +256,14 @@ class OpenTrial:
         self.ended = True
 
 
-def plan_trial(study: Study, values: Mapping[str, Any], workdir: Path) -> Plan:
+def plan_trial(study: Study, values: Mapping[str, Any]) -> Plan:
     """The plan of a trial with these values.
 
     Raises:
         InputError: a configuration, text, dev set, model or objective that cannot work.
     """
     where = f'study "{study.name}"'
-    plan = make_plan(study.experiment(values, describe_values(values)), where, workdir, starts=False)
+    plan = make_plan(study.experiment(values, describe_values(values)), where, starts=False)
     names = [task.name for task in plan.tasks]
     if study.objective == DEV and plan.dev is None:
         raise InputError(f'{where}: objective: method "{study.method}" has no dev score; name a task and its suite')

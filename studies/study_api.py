@@ -75,7 +75,7 @@ def study(
     folder = checked_workdir(str(workdir))
     forget_loaded()
     first = {**space.first_point(), **planned_trials(definition, space)[0]}
-    plan_trial(definition, first, folder)  # reports missing data and models first
+    plan_trial(definition, first)  # reports missing data and models first
     stored = run_trials(
         definition, space, folder, executor_settings(executor, definition.executor),
         where=where, tracked=tracked, tracking_uri=tracking_uri, quiet=reporter.quiet,

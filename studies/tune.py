@@ -94,7 +94,7 @@ def _plan_search(experiment: Experiment, entry: Entry, row: Row, budget: Budget,
     except NothingToSearchError:
         return "not searched: no range declared that the row leaves open"
     samplers.check(study, space, where)
-    plan_trial(study, space.first_point(), workdir)  # input that cannot work is reported before anything is trained
+    plan_trial(study, space.first_point())  # input that cannot work is reported before anything is trained
     if (stored := find(workdir, study.name)) is not None:
         check_same(definition_of(stored), study, where)
     return study

@@ -38,7 +38,6 @@ def pytest_configure(config: pytest.Config) -> None:
 # These files come first, the longest before the others, so that at the end no worker is left alone with one of them.
 LONG_FILES = (
     "methods/test_conformance.py",
-    "harness/training/test_distributed.py",
     "golden/test_golden.py",
     "harness/runs/test_resume.py",
     "harness/executors/test_executors.py",

@@ -14,7 +14,7 @@ raised (`harness.errors`).
 
 from harness.api.experiments import compare
 from harness.api.methods import register, train
-from harness.api.models import encode, evaluate, load_model
+from harness.api.models import evaluate, load_model
 from harness.api.result import Comparison, load
 from harness.evaluation.model_scores import Scores
 from harness.machine.progress import Reporter
@@ -30,6 +30,5 @@ from studies.study_api import study
 
 __all__ = [
     "Answer", "Budget", "Comparison", "Experiment", "Reporter", "Scores", "Until",
-    "compare", "encode", "evaluate", "gate", "load", "load_model", "power", "register", "report", "study", "train",
-    "verdict",
+    "compare", "evaluate", "gate", "load", "load_model", "power", "register", "report", "study", "train", "verdict",
 ]  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,18 +15,16 @@ from harness import registry
 from harness.api.methods import registered
 from harness.api.result import Comparison
 from harness.contamination.check import check, selection_text, training_text
-from harness.errors import HarnessError, InputError, StopRequested
+from harness.errors import HarnessError, InputError
 from harness.executors.executor import Executor, ExecutorSettings, executor_settings
 from harness.files.locks import comparison_lock
 from harness.files.printable import first_line, join_some, one_line
 from harness.files.toml_text import inline
-from harness.machine.distributed import Team, join
 from harness.machine.progress import Reporter
 from harness.method import DEFAULT_BASE_MODEL, Method, own_line
 from harness.results.store import checked_workdir, read_comparison_file
 from harness.runs.against import find_other_rows, limit_to_protocols
 from harness.runs.differences import summarise_differences
-from harness.runs.execute import take_part
 from harness.runs.experiment import EMBEDDED_DEV, Experiment, read_experiment
 from harness.runs.grid import Grid
 from harness.runs.plan import Job, Plan, forget_loaded, make_plan
@@ -77,7 +75,6 @@ class Planned:
 
 def plan_comparison(
     experiment: Source,
-    workdir: Path,
     *,
     overrides: Sequence[str] = (),
     only: Sequence[str] = (),
@@ -86,8 +83,6 @@ def plan_comparison(
     until: Until | None = None,
     against: Sequence[str | Path] = (),
     executor: str | Mapping[str, Any] | ExecutorSettings | None = None,
-    team: Team | None = None,
-    log_line: Callable[[str], None] = lambda line: None,
 ) -> Planned:
     """The plan of a comparison; arguments as in `compare`.
 
@@ -103,12 +98,10 @@ def plan_comparison(
     registry.load(registry.EXECUTORS, selected.executor.name)
     if until is not None:
         check_until(until, selected)
-    team = team or join(selected.device)
     for wrong, message in (
         (until and rehearse, "--until: a rehearsal decides nothing; leave one of them out"),
         (until and against, "--until: rows made elsewhere get no further seeds; decide first, then use --against"),
         (against and rehearse, "--against: a rehearsal is comparable with nothing; leave one of them out"),
-        ((until or budget) and team.size > 1, "--until, --tune: run in one process; start it without a launcher"),
     ):
         if wrong:
             raise InputError(message)
@@ -116,7 +109,7 @@ def plan_comparison(
     if rehearse:
         selected = rehearse_experiment(selected, where)
     try:
-        plan = make_plan(selected, where, workdir, team=team, log_line=log_line, most_sentences=most)
+        plan = make_plan(selected, where, most_sentences=most)
     except HarnessError:
         raise
     except Exception as error:
@@ -181,8 +174,7 @@ def compare(
             under the same conditions; nothing of them is trained.
 
     Returns:
-        Records, and where the report is. In a process that another one leads (`harness.machine.distributed`) there are
-        none.
+        Records, and where the report is.
 
     Raises:
         InputError: anything in the input that cannot work; nothing is written then.
@@ -197,19 +189,12 @@ def compare(
     source = _source(experiment)
     if isinstance(source, Experiment) and source is not experiment and source.dev == EMBEDDED_DEV and dev is None:
         reporter.say(f"note: checkpoints are selected on {EMBEDDED_DEV.task}; dev= names another set")
-    team = join(read_experiment(source, overrides).device)
-    with team.main_first():
-        planned = plan_comparison(
-            source, folder, overrides=overrides, only=only, rehearse=rehearse,
-            tune=Budget(tune) if isinstance(tune, int) else tune,
-            until=Until() if until == "decided" else until, against=against, executor=executor, team=team,
-            log_line=reporter.say,
-        )  # fmt: skip
-        folder = checked_workdir(workdir)
-    if not team.main:
-        with suppress(StopRequested):  # the main process reports it
-            take_part(folder, team)
-        return Comparison(planned.name, folder, [], planned.experiment)
+    planned = plan_comparison(
+        source, overrides=overrides, only=only, rehearse=rehearse,
+        tune=Budget(tune) if isinstance(tune, int) else tune,
+        until=Until() if until == "decided" else until, against=against, executor=executor,
+    )  # fmt: skip
+    folder = checked_workdir(workdir)
     with comparison_lock(folder, planned.name):
         if planned.budget is not None:
             from studies.tune import tune_rows
@@ -217,7 +202,7 @@ def compare(
             planned.tuning = tune_rows(planned.experiment, planned.budget, folder, tracked=tracked,
                                        tracking_uri=tracking_uri, quiet=reporter.quiet)  # fmt: skip
             tuned = planned.tuning.with_winners(planned.experiment)
-            planned.plan = make_plan(tuned, planned.where, folder, log_line=reporter.say)
+            planned.plan = make_plan(tuned, planned.where)
         tracker = Tracker(folder, planned.name, tracking_uri) if tracked else None
         with reporter, closing(tracker) if tracker is not None else nullcontext():
             grid = _run(planned, folder, reporter, tracker)
@@ -283,10 +268,7 @@ def _run(planned: Planned, folder: Path, reporter: Reporter, tracker: Tracker | 
         plan, folder, progress, command_of=lambda job: reproduce_command(planned, plan, job), tracker=tracker,
         tuning=planned.tuning, only=planned.only, more_seeds=more_seeds, others=others,
     )  # fmt: skip
-    try:
-        Runner(folder, executor, progress, plan.team).run(grid)
-    finally:
-        plan.team.from_main("")  # no more training: the other processes end
+    Runner(folder, executor, progress).run(grid)
     if others is not None:
         grid.others = others = limit_to_protocols(others, [grid.records[job.place] for job in grid.plan.jobs])
         grid.write()
@@ -326,9 +308,6 @@ def reproduce_command(planned: Planned, plan: Plan, job: Job) -> str:
     if seed.vary:
         changes += [f"vary={json.dumps(seed.vary)}", f"held_seed={seed.held}"]
     changes += planned.tuning.overrides(job.row) if planned.tuning else []
-    budget = planned.experiment.budget
-    if budget.kind == "seconds":  # not measured again
-        changes.append(f"budget={{steps = {row.max_steps}}}" if row.max_steps is not None else "budget={}")
     # An added start comes with a row of the file.
     trained = next((other for other in plan.jobs if plan.starts.get(other.id) == job.id), job) if row.added else job
     only = [trained.row] if len(planned.experiment.methods) > 1 else []

@@ -11,7 +11,6 @@ from harness import registry
 from harness.errors import HarnessError, InputError, RunError, TrainingStopped
 from harness.files.locks import work_lock
 from harness.files.printable import first_line, markdown_text
-from harness.machine.distributed import ALONE, join
 from harness.machine.progress import Reporter
 from harness.method import DEFAULT_BASE_MODEL, FitContext, Method, own_line
 from harness.results.spec import method_version
@@ -64,9 +63,8 @@ def train(
         TrainingStopped: the training collapsed or diverged.
         RunError: an error in the method's own code, with its line.
     """
-    from harness.machine.devices import pick_device
+    from harness.machine.environment import pick_device
     from harness.sources import corpus_of
-    from harness.training import TrainedMethod
 
     kind: type[Method] = registry.load(registry.METHODS, method) if isinstance(method, str) else registered(method)
     if isinstance(method, Method):
@@ -77,28 +75,20 @@ def train(
         settled = kind.configure(dict(config or {}), preset=preset, family=family, base_model=base_model)
     dev = DevSettings(task=dev) if isinstance(dev, str) else dev
     target = Path(out) if out is not None else None
-    team = join(device)
-    with team.main_first():
-        if target is not None and (target / METHOD_FILE).exists():
-            raise InputError(f"--out {target}: holds a saved model already; name another folder or delete it")
-        text = kind.text_for(settled)
-        items = None if text == "none" else corpus_of(corpus, text, limit=limit)
-        selects = dev is not None and hasattr(settled, "learning_rate")
-        dev_set = dev.load() if dev is not None and selects else None
+    if target is not None and (target / METHOD_FILE).exists():
+        raise InputError(f"--out {target}: holds a saved model already; name another folder or delete it")
+    text = kind.text_for(settled)
+    items = None if text == "none" else corpus_of(corpus, text, limit=limit)
+    dev_set = dev.load() if dev is not None and hasattr(settled, "learning_rate") else None
     fitted = kind(settled, base_model=base_model)
-    leads = team.main
-    if not issubclass(kind, TrainedMethod):  # learns without the loop: the main process does it by itself
-        if not leads:
-            return fitted
-        team = ALONE
     folder = target.with_name(target.name + ".training") if target is not None else None
     with (
-        work_lock(folder) if folder is not None and leads else nullcontext(),
+        work_lock(folder) if folder is not None else nullcontext(),
         progress or Reporter.of_caller() as shown,
     ):
         shown.start(kind.name)
-        context = FitContext(seed=seed, dev=dev_set, device=team.device or pick_device(device), precision=precision,
-                             folder=folder, progress=shown.step, team=team)  # fmt: skip
+        context = FitContext(seed=seed, dev=dev_set, device=pick_device(device), precision=precision,
+                             folder=folder, progress=shown.step)  # fmt: skip
         try:
             fitted.fit(items, context)
         except TrainingStopped as stop:
@@ -111,14 +101,13 @@ def train(
             if line := own_line(error, kind):
                 raise RunError(f"{kind.name}: {type(error).__name__}: {first_line(error)}{line}") from error
             raise
-        if leads:
-            if target is not None:
-                text_of = items.uri if items is not None else "no text"
-                where = f"from {markdown_text(base_model)} on {markdown_text(text_of)}"
-                fitted.save(target, card=f"Trained by `{kind.name}` {where}, seed {seed}.\n")
-            best = fitted.fit_report.training.get("best_dev")
-            kept = f"saved to {target}" if target is not None else "fitted"
-            shown.done(kept + (f", best dev {100 * best:.2f}" if best is not None else ""))
+        if target is not None:
+            text_of = items.uri if items is not None else "no text"
+            where = f"from {markdown_text(base_model)} on {markdown_text(text_of)}"
+            fitted.save(target, card=f"Trained by `{kind.name}` {where}, seed {seed}.\n")
+        best = fitted.fit_report.training.get("best_dev")
+        kept = f"saved to {target}" if target is not None else "fitted"
+        shown.done(kept + (f", best dev {100 * best:.2f}" if best is not None else ""))
     return fitted
 
 

@@ -1,8 +1,8 @@
-"""`harness.evaluate`, `encode` and `load_model`: a model, whatever kind it is."""
+"""`harness.evaluate` and `load_model`: a model, whatever kind it is."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from harness.encoder import Encoder
     from harness.encoder.foreign import ForeignEncoder
-    from harness.tasks.base import Array
 
 
 def evaluate(
@@ -67,7 +66,7 @@ def evaluate(
     """
     from harness.evaluation.any_model import choose_prompts, open_any, public_name, stored_vectors
     from harness.evaluation.scoring import evaluate as score_all
-    from harness.machine.devices import pick_device
+    from harness.machine.environment import pick_device
     from harness.tasks.catalogue import resolve_tasks
     from harness.tasks.vectors import Origin
 
@@ -116,58 +115,6 @@ def _fitted(model: Any) -> Any:
     if method.text != "none":
         raise InputError(f"{method.name}: not trained yet; evaluate what harness.train returns")
     return method.fit()
-
-
-def encode(
-    model: str | Path | Method | SentenceTransformer | Callable[[list[str]], Any],
-    texts: str | Path | Iterable[str],
-    *,
-    out: str | Path,
-    limit: int | None = None,
-    pooling: str | None = None,
-    max_length: int | None = None,
-    batch_size: int = 64,
-    normalize: bool = False,
-    device: str = "auto",
-    progress: Reporter | None = None,
-) -> Array:
-    """Write the vectors of texts to a file of numpy's, `out`; however many they are, memory holds some of them.
-
-        >>> rows = harness.encode("embedded:mini-bert", ["A dog runs.", "It rains."], out=work / "two.npy")
-        >>> rows.shape, type(rows).__name__
-        ((2, 256), 'memmap')
-
-    Args:
-        model, pooling, max_length: as in `evaluate`.
-        texts: a text URI or path, or whatever gives strings: a list, a generator, a column of a data set, a `Corpus`.
-        out: ends with .npy; it appears when all vectors are made, in the place of what was there.
-        limit: the first so many texts.
-        normalize: vectors of unit length.
-        progress: as in `compare`.
-
-    Returns:
-        The rows (n, d) in float32, in the order of the texts, as numpy maps them from the file (read-only).
-
-    Raises:
-        InputError: no such model or text, something that is not a string, or a file that cannot be written.
-    """
-    from itertools import islice
-
-    from harness.evaluation.any_model import open_any
-    from harness.evaluation.vector_file import write_vectors
-    from harness.machine.devices import pick_device
-    from harness.sources import load_corpus
-
-    where = pick_device(device)
-    if isinstance(texts, str | Path):
-        texts = load_corpus(str(texts), limit=limit)
-    opened = open_any(model, pooling, max_length)
-
-    def vectors(some: list[str]) -> Any:
-        return opened.model.encode(some, batch_size=batch_size, device=where, normalize_embeddings=normalize)
-
-    some = texts if limit is None else islice(texts, limit)
-    return write_vectors(vectors, some, out, progress=(progress or Reporter.of_caller()).draws)
 
 
 def load_model(model: str | Path) -> Method | Encoder | ForeignEncoder:

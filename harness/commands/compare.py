@@ -11,33 +11,35 @@ from harness.commands import options
 from harness.commands.terminal import print_table
 from harness.errors import InputError
 from harness.files.printable import one_line, tell, tell_lines
-from harness.machine.distributed import follower
 
 if TYPE_CHECKING:
     from harness.api import Comparison
 
-_OF_UNTIL = {"max_seeds": "most", "max_runs": "runs", "equivalence": "equivalence"}
+_OF_UNTIL = {"max_seeds": "most", "equivalence": "equivalence"}
 
 
 def register(commands: options.Commands) -> None:
     """Add `harness compare` and `plan` to the command line."""
     choices = argparse.ArgumentParser(add_help=False)
     _add_choices(choices.add_argument)
-    options.add_command(
+    compare = options.add_command(
         commands, "compare", run, choices, *options.RUNS, options.FORMATS,
         help="train, evaluate, track and report the methods of an experiment file",
         description="Train every method of an experiment under the same conditions, evaluate, track in MLflow, write a "
         "report. Finished runs are reused: the same command resumes where it stopped. harness status and "
         "DIR/progress.html show the progress; Ctrl-C or harness stop stops it cleanly.",
         example="harness compare demo --workdir work/demo --set seeds='[1, 2]'",
-        several=True, freeze=False,
-    ).add_argument("--dry-run", action="store_true", help="as harness plan: run nothing")  # fmt: skip
-    options.add_command(
+    )  # fmt: skip
+    compare.add_argument("--dry-run", action="store_true", help="as harness plan: run nothing")
+    compare.set_defaults(freeze=False)
+    plan = options.add_command(
         commands, "plan", run, choices, options.WORKDIR, options.SET, options.EXECUTOR,
-        help="print what a comparison would run, how rows differ and a cost estimate; write it down with --freeze",
-        example="harness plan demo --freeze --workdir work/demo", dry_run=True,
-    ).add_argument("--freeze", action="store_true", help="write the plan with its date and hash to DIR/plans, before "
-                   "any result: the report says whether the comparison was run as planned")  # fmt: skip
+        help="print what a comparison would run, how rows differ and a cost estimate",
+        example="harness plan demo --freeze --workdir work/demo",
+    )  # fmt: skip
+    plan.add_argument("--freeze", action="store_true", help="write the plan, its date and hash into DIR/plans, before "
+                      "any result: the report says whether the comparison was run as planned")  # fmt: skip
+    plan.set_defaults(dry_run=True)
 
 
 def _add_choices(add: Callable[..., object]) -> None:
@@ -55,8 +57,6 @@ def _add_choices(add: Callable[..., object]) -> None:
     add("--until", choices=("decided",), help="add seeds, one at a time, to the rows between which a decision is open; "
         "verdicts are corrected for the interim analyses")  # fmt: skip
     add("--max-seeds", type=int, metavar="N", help="with --until: largest number of seeds per row (default: 15)")
-    add("--max-runs", type=int, metavar="N", help="with --until: start no round beyond this many runs; reused runs "
-        "count")  # fmt: skip
     add("--equivalence", type=float, metavar="POINTS", help="with --until: smaller differences do not matter "
         "(default: 0.5)")  # fmt: skip
 
@@ -68,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
 
     until = {name: value for option, name in _OF_UNTIL.items() if (value := getattr(args, option)) is not None}
     for wrong, message in (
-        (until and not args.until, "--max-seeds, --max-runs, --equivalence: require --until decided"),
+        (until and not args.until, "--max-seeds, --equivalence: require --until decided"),
         (args.tune_steps is not None and args.tune is None, "--tune-steps: requires --tune"),
         (args.measure and not args.dry_run, "--measure: is an option of harness plan"),
         (args.freeze and args.rehearse, "--freeze: a rehearsal decides nothing; leave one of them out"),
@@ -86,11 +86,7 @@ def run(args: argparse.Namespace) -> int:
     if args.dry_run:
         from harness.commands import dry_run
 
-        return (
-            0
-            if follower()
-            else dry_run.show(args.experiment, args.workdir, measure=args.measure, freeze=args.freeze, **choices)
-        )
+        return dry_run.show(args.experiment, args.workdir, measure=args.measure, freeze=args.freeze, **choices)
     result = api.compare(
         args.experiment,
         workdir=args.workdir,
@@ -98,8 +94,6 @@ def run(args: argparse.Namespace) -> int:
         **options.run_settings(args),
         **choices,
     )
-    if follower():
-        return 0
     _show(result)
     return 1 if result.failed else 0
 

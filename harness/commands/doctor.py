@@ -17,7 +17,7 @@ from harness.machine import environment
 if TYPE_CHECKING:
     from harness.results.store import RunFolder
 
-_TOOLS = ("safetensors", "pyarrow", "pydantic", "optuna", "mlflow", "matplotlib", "accelerate")
+_TOOLS = ("safetensors", "pyarrow", "pydantic", "optuna", "mlflow", "matplotlib")
 _SCORED_AGAIN = "the next comparison that contains it scores it again from its saved weights"
 _RUN_AGAIN = "the next comparison that contains it runs it again"
 _TRAINED_AGAIN = "the next comparison that scores it on further tasks trains it again"

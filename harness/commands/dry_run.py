@@ -29,7 +29,7 @@ def show(experiment: str, workdir: str, *, measure: bool = False, freeze: bool =
     from harness.runs.against import find_other_rows
 
     folder = checked_workdir(workdir, create=False)
-    planned = plan_comparison(experiment, folder, log_line=tell, **options)
+    planned = plan_comparison(experiment, **options)
     plan = planned.plan
     if planned.budget is not None:
         _show_searches(planned.experiment, planned.budget, folder)
@@ -122,10 +122,9 @@ def _counts(states: Counter[str]) -> str:
 
 def _estimate(plan: Plan, job: Job, records: Sequence[Record | None], folder: Path, measure: bool) -> float | None:
     """Seconds of a run: the mean of its row's runs on this device, else from the time of a training step, which is
-    stored in the work directory or measured on request; None if unknown."""
+    measured on request; None if unknown."""
     from harness.machine.environment import device_name
-    from harness.results.measurements import read_measurements
-    from harness.runs.measure import step_key, time_steps
+    from harness.runs.measure import time_steps
 
     device = device_name(plan.device)
     here = [r.seconds for r in records if r is not None and r.environment.get("device_name") == device]
@@ -133,15 +132,12 @@ def _estimate(plan: Plan, job: Job, records: Sequence[Record | None], folder: Pa
         return sum(here) / len(here)
     if not job.steps:
         return _SCORING
-    row, precision = plan.row_of(job), plan.experiment.precision
-    stored = read_measurements(folder).get("step_seconds", {}).get(step_key(row, device, precision))
-    if stored is not None:
-        return _SCORING + job.steps * float(stored["seconds"])
+    row = plan.row_of(job)
     corpus = plan.corpus(row)
     if not measure or corpus is None:
         return None
     try:
-        return _SCORING + job.steps * time_steps(row, corpus, plan.device, precision, 10**9, untimed=1, most=2)
+        return _SCORING + job.steps * time_steps(row, corpus, plan.device, plan.experiment.precision)
     except HarnessError as error:
         tell(f"{one_line(row.label)}: {one_line(str(error))}")
         return None

@@ -10,7 +10,6 @@ from harness.commands import options
 from harness.commands.terminal import print_columns
 from harness.errors import InputError, TrainingStopped
 from harness.files.printable import tell, tell_error, tell_json, tell_lines
-from harness.machine.distributed import follower
 from harness.machine.progress import Reporter
 
 if TYPE_CHECKING:
@@ -46,7 +45,6 @@ def register(commands: options.Commands) -> None:
         description="Fit one method on a corpus and save it in the SentenceTransformer layout. "
         "The same command resumes an interrupted run.",
         example="harness train simcse --out models/simcse --corpus embedded:sentences --preset mini",
-        several=True,
     )  # fmt: skip
     fit.add_argument("method", help="see: harness list methods")
     fit.add_argument("--out", required=True, metavar="FOLDER", help="folder of the saved model")
@@ -67,7 +65,7 @@ def train(args: argparse.Namespace) -> int:
             args.method,
             config=options.config_values(args),
             dev=None if args.dev == "none" else args.dev,
-            progress=Reporter(quiet=args.quiet or follower()),
+            progress=Reporter(quiet=args.quiet),
             **{name: getattr(args, name) for name in names},
         )
     except TrainingStopped:  # the reporter has shown the reason

@@ -22,7 +22,6 @@ def add_command(
     help: str,
     example: str,
     description: str = "",
-    **defaults: Any,
 ) -> argparse.ArgumentParser:
     """Add a command whose help ends with an example.
 
@@ -37,7 +36,7 @@ def add_command(
         epilog=f"example: {example}",
         parents=parents,
     )
-    parser.set_defaults(run=run, **defaults)
+    parser.set_defaults(run=run)
     return parser
 
 

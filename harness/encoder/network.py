@@ -11,6 +11,7 @@ import logging
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Self
@@ -27,9 +28,7 @@ from harness.encoder.precision import autocast
 from harness.encoder.prompts import EchoFrame
 from harness.encoder.quiet import evaluation
 from harness.encoder.sentences import clean, token_budget_batches
-from harness.encoder.token_count import add_tokens
 from harness.errors import InputError
-from harness.machine.distributed import Share, share
 from harness.machine.progress import encoding_bar
 
 if TYPE_CHECKING:
@@ -198,10 +197,10 @@ class Network(nn.Module):
         """Vectors (n, d) of texts, token rows or collated features, head and affine applied; the checkpoint's own
         dropout in training."""
         features = given if isinstance(given, dict) else self.collate(self._ids(given))
-        with self._shared(features) as (part, own):
-            slices = _cuts(len(own["attention_mask"]), self.micro_batch)
-            parts = [self._placed({name: tensor[rows] for name, tensor in own.items()}) for rows in slices]
-            return part.gather(torch.cat(self._in_parts(self._vectors, parts)))
+        add_tokens(features["attention_mask"])
+        slices = _cuts(len(features["attention_mask"]), self.micro_batch)
+        parts = [self._placed({name: tensor[rows] for name, tensor in features.items()}) for rows in slices]
+        return torch.cat(self._in_parts(self._vectors, parts))
 
     def two_views(
         self,
@@ -242,29 +241,27 @@ class Network(nn.Module):
         if checkpoints and not self._checkpoints_rates:
             raise InputError("gradient checkpointing that knows the views' dropout is Encoder.checkpoint_gradients()")
         add_tokens([*ids_a, *ids_b])
-        with share(len(ids_a)) as part:
-            ids_a, ids_b = ids_a[part.rows], ids_b[part.rows]
-            slices = _cuts(len(ids_a), self.micro_batch)
-            parts = [self._placed(self.collate([*ids_a[rows], *ids_b[rows]])) for rows in slices]
+        slices = _cuts(len(ids_a), self.micro_batch)
+        parts = [self._placed(self.collate([*ids_a[rows], *ids_b[rows]])) for rows in slices]
 
-            def encode(features: dict[str, Tensor]) -> Tensor:
-                rows = len(features["attention_mask"])
-                with self.view_rates.inside(rows, hidden_dropout, attention_dropout):
-                    vectors = self._vectors(features)
-                    if self.training:
-                        self.view_rates.check_used(str(self.transformer.config.model_type))
-                return vectors.reshape(2, rows // 2, -1)
+        def encode(features: dict[str, Tensor]) -> Tensor:
+            rows = len(features["attention_mask"])
+            with self.view_rates.inside(rows, hidden_dropout, attention_dropout):
+                vectors = self._vectors(features)
+                if self.training:
+                    self.view_rates.check_used(str(self.transformer.config.model_type))
+            return vectors.reshape(2, rows // 2, -1)
 
-            view_a, view_b = torch.cat(self._in_parts(encode, parts), dim=1)
-            if differ_by and self.training and not self._views_differ:
-                apart, length = (states.detach().float().norm(dim=1) for states in (view_a - view_b, view_a))
-                if bool((apart <= _SAME * length).all()):
-                    raise InputError(
-                        "the two views of every sentence of the first batch are equal, so nothing can be learned from "
-                        f'them (base model of type "{self.transformer.config.model_type}"); {differ_by}'
-                    )
-                self._views_differ = True
-            return part.gather(view_a), part.gather(view_b)
+        view_a, view_b = torch.cat(self._in_parts(encode, parts), dim=1)
+        if differ_by and self.training and not self._views_differ:
+            apart, length = (states.detach().float().norm(dim=1) for states in (view_a - view_b, view_a))
+            if bool((apart <= _SAME * length).all()):
+                raise InputError(
+                    "the two views of every sentence of the first batch are equal, so nothing can be learned from "
+                    f'them (base model of type "{self.transformer.config.model_type}"); {differ_by}'
+                )
+            self._views_differ = True
+        return view_a, view_b
 
     def encode(
         self,
@@ -327,15 +324,15 @@ class Network(nn.Module):
 
         H_0 is the output of the embedding block, H_L what the last layer gives, its final normalisation included.
         """
-        with self._shared(features) as (part, own):
-            states, last = self._run(self._placed(own), every_layer=True)
-            return tuple(part.gather(h) for h in (*states[:-1], last))
+        add_tokens(features["attention_mask"])
+        states, last = self._run(self._placed(features), every_layer=True)
+        return (*states[:-1], last)
 
     def token_states(self, features: dict[str, Tensor]) -> Tensor:
         """What pooling reduces over tokens (n, length, d): H_L, or the average of the layers that the pooling names,
         after the token module if there is one; the checkpoint's own dropout in training."""
-        with self._shared(features) as (part, own):
-            return part.gather(self._tokens(self._placed(own)))
+        add_tokens(features["attention_mask"])
+        return self._tokens(self._placed(features))
 
     def pool(self, tokens: Tensor, attention_mask: Tensor) -> Tensor:
         """Vectors (n, d) of token vectors (n, length, d): reduced over tokens, head and affine applied.
@@ -365,13 +362,6 @@ class Network(nn.Module):
         """Token rows of texts; token rows as they are."""
         texts = [row for row in given if isinstance(row, str)]
         return self.tokenize(texts, self.train_length) if texts else given  # type: ignore[return-value]
-
-    @contextmanager
-    def _shared(self, features: dict[str, Tensor]) -> Iterator[tuple[Share, dict[str, Tensor]]]:
-        """The share of a batch that this process encodes, and its features."""
-        add_tokens(features["attention_mask"])
-        with share(len(features["attention_mask"])) as part:
-            yield part, {name: tensor[part.rows] for name, tensor in features.items()}
 
     def _vectors(self, features: dict[str, Tensor]) -> Tensor:
         return self.pool(self._tokens(features), self.counted(features))
@@ -425,3 +415,37 @@ def _cuts(rows: int, size: int | None) -> list[slice]:
     """0 .. rows - 1 in slices of `size`, the last one shorter; one slice where `size` is None."""
     size = size or max(rows, 1)
     return [slice(start, min(start + size, rows)) for start in range(0, max(rows, 1), size)]
+
+
+_counts: ContextVar[list[int] | None] = ContextVar("tokens", default=None)
+
+
+@contextmanager
+def count_tokens() -> Iterator[list[int]]:
+    """Inside the block the length of every row that an encoder processes is added to the list.
+
+    Special tokens count and padding does not; the tokens of two views count twice.
+
+    >>> from harness.encoder import Encoder
+    >>> encoder = Encoder.from_pretrained("embedded:mini-bert")
+    >>> with count_tokens() as lengths:
+    ...     vectors = encoder(encoder.collate(encoder.tokenize(["A dog runs."])))
+    >>> lengths
+    [6]
+    """
+    lengths: list[int] = []
+    token = _counts.set(lengths)
+    try:
+        yield lengths
+    finally:
+        _counts.reset(token)
+
+
+def add_tokens(rows: Tensor | Sequence[Sequence[int]]) -> None:
+    """Report the rows of a pass to `count_tokens`: a mask (n, length), or rows of token ids.
+
+    A mask on a GPU is waited for, so give that of `Network.collate`.
+    """
+    lengths = _counts.get()
+    if lengths is not None:
+        lengths += rows.sum(1).tolist() if isinstance(rows, Tensor) else [len(row) for row in rows]

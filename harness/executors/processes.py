@@ -9,14 +9,14 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
+from threading import Thread
 from typing import Any
 
 from harness.errors import HarnessError, InputError
 from harness.executors.executor import TICK, Answer, Executor, use_threads
-from harness.machine.child_process import end_with_parent
 from harness.machine.environment import usable_cores
 
 
@@ -139,3 +139,18 @@ def _describe_death(exitcode: int, times: int) -> str:
     how = f"signal {-exitcode}" if exitcode < 0 else f"exit code {exitcode}"
     memory = "; most often there is too little memory" if exitcode == -signal.SIGKILL else ""
     return f"its worker ended {times} time{'s' if times > 1 else ''} during it (last by {how}{memory})"
+
+
+def end_with_parent() -> None:
+    """End this process, which `multiprocessing` started, as soon as its parent has ended.
+
+    A parent that was killed cannot end it, and it may hold a GPU or most of the memory.
+    """
+    Thread(target=_wait_for_parent, daemon=True).start()
+
+
+def _wait_for_parent() -> None:
+    parent = parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)

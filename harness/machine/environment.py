@@ -13,6 +13,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from harness.errors import InputError
+
 # A change of any of these can change a number.
 LIBRARIES = (
     "sentence-harness",
@@ -103,11 +105,6 @@ def usable_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def load_average() -> float | None:
-    """Mean number of processes that ran or waited to run in the last minute; None where the system does not say."""
-    return os.getloadavg()[0] if hasattr(os, "getloadavg") else None
-
-
 def memory_bytes() -> int:
     """Physical memory, or the control group's limit where that is less."""
     import psutil
@@ -177,3 +174,20 @@ def reset_peak_memory(device: str = "cpu") -> None:
         psutil.heap_trim()  # missing where psutil was built for a C library without it (musl)
     with suppress(OSError):  # not Linux: the peak stays that of the process
         Path("/proc/self/clear_refs").write_text("5")  # proc(5): resets VmHWM to the current value
+
+
+def pick_device(name: str) -> str:
+    """ "auto" -> the best device there is; any other name is checked.
+
+    Raises:
+        InputError: the device is not there.
+    """
+    import torch
+
+    if name == "auto":
+        return "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
+    try:
+        torch.empty(1, device=name)
+    except (RuntimeError, AssertionError) as error:
+        raise InputError(f'device "{name}" is not available: {str(error).splitlines()[0]}') from None
+    return name

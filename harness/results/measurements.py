@@ -1,7 +1,6 @@
 """What was measured on the machines of a work directory: `WORKDIR/measurements.json`.
 
-Its tables: "precision" (device -> chosen training precision), "step_seconds" (of a training step, for budgets of
-time) and "inference" (cost of encoding by architecture).
+Its tables: "precision" (device -> chosen training precision) and "inference" (cost of encoding by architecture).
 """
 
 from __future__ import annotations
@@ -43,14 +42,8 @@ def read_measurements(workdir: Path) -> dict[str, dict[str, Any]]:
     return {}
 
 
-def measure_once(workdir: Path | None, table: str, key: str, measure: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """The stored measurement, else what `measure` returns, which is then stored. Processes wait for each other.
-
-    Args:
-        workdir: None stores nothing.
-    """
-    if workdir is None:
-        return measure()
+def measure_once(workdir: Path, table: str, key: str, measure: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """The stored measurement, else what `measure` returns, which is then stored. Processes wait for each other."""
     known = read_measurements(workdir).get(table, {}).get(key)
     if known is None:
         from filelock import FileLock

@@ -26,9 +26,9 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
+from harness.config import first_fault
 from harness.errors import InputError
 from harness.files.atomic import sweep, write_atomic
-from harness.files.config_faults import first_fault
 from harness.files.locks import LOCK_FILE, try_run_lock
 from harness.files.names import name_fault
 from harness.files.reading import read_json, read_text

@@ -8,7 +8,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,8 +24,7 @@ from harness.files.locks import run_lock
 from harness.files.printable import markdown_text
 from harness.files.redaction import redacted
 from harness.machine import environment
-from harness.machine.devices import pick_device
-from harness.machine.distributed import ALONE, Team
+from harness.machine.environment import pick_device
 from harness.method import FitContext, FitReport, Method
 from harness.results.model_card import write_card
 from harness.results.record import Record
@@ -92,7 +91,6 @@ def execute(
     progress: Progress | None = None,
     on_dev: Callable[[int, float], None] | None = None,
     stop: Callable[[], bool] | None = None,
-    team: Team = ALONE,
 ) -> Record:
     """Bring one run to its record and return it; a run that is finished already costs nothing.
 
@@ -103,14 +101,13 @@ def execute(
         progress: called as `progress(step, steps, text)`; steps is 0 while texts are encoded or scored.
         on_dev: as in `FitContext`.
         stop: as in `FitContext`; also called before texts are encoded.
-        team: the processes that train together.
     """
     with run_lock(RunFolder(workdir, job.id).path):
         done = find_finished(job, workdir)  # another process may have finished it in the meantime
         if done is not None:
             return done
         with preserve_process_state():
-            return Execution(job, workdir, progress, on_dev, stop, team).run()
+            return Execution(job, workdir, progress, on_dev, stop).run()
 
 
 @contextmanager
@@ -156,12 +153,11 @@ class Execution:
     progress: Progress | None = None
     on_dev: Callable[[int, float], None] | None = None
     stop: Callable[[], bool] | None = None
-    team: Team = ALONE
 
     def __post_init__(self) -> None:
         self.spec, self.folder = self.job.spec, RunFolder(self.workdir, self.job.id)
-        self.device = self.team.device or pick_device(self.job.device)
-        self.started, self.load_start = _now(), environment.load_average()
+        self.device = pick_device(self.job.device)
+        self.started = _now()
         self.retrained = False  # for further scores
 
     def run(self) -> Record:
@@ -277,24 +273,19 @@ class Execution:
         return loaded, trained
 
     def _fit(self, method: Method) -> None:
-        from harness.training import TrainedMethod
-
-        together = isinstance(method, TrainedMethod)
-        context = fit_context(
-            self.spec,
-            self.workdir,
-            self.device,
+        context = FitContext(
+            seed=self.spec.random_seed,
+            dev=read_dev(self.spec),
+            device=self.device,
             precision=choose_precision(self.workdir, self.device, self.spec.precision or "fp32")["choice"],
+            folder=self.folder.path,
+            max_steps=self.spec.max_steps,
             progress=self.progress,
             on_dev=self.on_dev,
             stop=self.stop,
-            team=self.team if together else ALONE,
         )
-        if together:
-            self.team.from_main(self.spec.model_dump_json())  # the other processes take part
         started, worked = time.perf_counter(), time.process_time()
-        with context.team.failing_together():
-            method.fit(read_text(self.spec), context)
+        method.fit(read_text(self.spec), context)
         if not self.spec.trained:
             return
         cost = method.fit_report.cost
@@ -303,7 +294,7 @@ class Execution:
         if wall >= cost["train_seconds"]:  # processor time only of a fit that was not resumed
             cost.setdefault("train_cpu_seconds", time.process_time() - worked)
         if self.device.startswith("cuda"):  # reserved for that long, busy or not, as clusters count it
-            cost["train_gpu_seconds"] = context.team.size * cost["train_seconds"]
+            cost["train_gpu_seconds"] = cost["train_seconds"]
 
     def _evaluate(self, method: Method, tasks: list[Task]) -> TaskResult:
         from harness.evaluation.scoring import evaluate, joined
@@ -362,7 +353,6 @@ class Execution:
         precision: Any = "fp32"
         if report.training.get("precision"):
             precision = choose_precision(self.workdir, self.device, spec.precision or "fp32")
-        loads = {"load_start": self.load_start, "load_end": environment.load_average()}
         kind: type[Method] = registry.load(registry.METHODS, spec.method)
         config = kind.Config.parse(spec.config, f'method "{spec.method}"')
         return Record(
@@ -383,7 +373,6 @@ class Execution:
                 **report.cost,
                 **result.cost,
                 "peak_memory_bytes": float(environment.peak_memory_bytes(self.device)),
-                **{key: most for key, most in loads.items() if most is not None},
             },
             environment=environment.describe(self.device, precision),
             command=self.job.command,
@@ -423,31 +412,6 @@ def make_method(spec: RunSpec) -> Method:
     """
     kind: type[Method] = registry.load(registry.METHODS, spec.method)
     return kind(kind.Config.parse(spec.config, f'method "{spec.method}"'), base_model=spec.base_model)
-
-
-def fit_context(spec: RunSpec, workdir: Path, device: str, **more: Any) -> FitContext:
-    """The conditions of a fit, as the specification has them; `more` are further fields of the context."""
-    return FitContext(
-        seed=spec.random_seed,
-        dev=read_dev(spec),
-        device=device,
-        folder=RunFolder(workdir, spec.id).path,
-        max_steps=spec.max_steps,
-        **more,
-    )
-
-
-def take_part(workdir: Path, team: Team) -> None:
-    """What the processes of a team other than the main one do: train along, run by run, until it has no more.
-
-    The main process records a fit that fails in all of them.
-    """
-    while text := team.from_main(""):
-        spec = RunSpec.model_validate_json(text)
-        method = make_method(spec)
-        context = fit_context(spec, workdir, team.device, precision="fp32", team=team)  # that of the main one counts
-        with suppress(Exception), team.failing_together():
-            method.fit(read_text(spec), context)
 
 
 def read_text(spec: RunSpec) -> Corpus | None:

@@ -134,12 +134,11 @@ class BudgetSettings(Config):
 
     steps: int | None = option(None, "training steps", ge=1)
     sentences: int | None = option(None, "sentences (pairs, documents) that a row sees, in whole batches", ge=1)
-    seconds: float | None = option(None, "training time: of the processor, or elapsed on a GPU", gt=0)
 
     @model_validator(mode="after")
     def _one_amount(self) -> Self:
-        if len(self.model_dump(exclude_none=True)) > 1:
-            raise ValueError("expected one of steps, sentences and seconds")
+        if self.steps is not None and self.sentences is not None:
+            raise ValueError("expected steps or sentences, not both")
         return self
 
     @property
@@ -147,14 +146,8 @@ class BudgetSettings(Config):
         """The key that is given; empty where each row trains as its method, preset and `max_steps` say."""
         return next(iter(self.model_dump(exclude_none=True)), "")
 
-    def describe(self, clock: str = "") -> tuple[str, str]:
-        """The amount and its unit: ("30 s", "of processor time per row"); empty texts where nothing is shared.
-
-        Args:
-            clock: what the seconds are ("processor time"), where that is known.
-        """
-        if self.seconds is not None:
-            return f"{self.seconds:g} s", f"of {clock or 'training time'} per row"
+    def describe(self) -> tuple[str, str]:
+        """The amount and its unit: ("300", "training steps per row"); empty texts where nothing is shared."""
         if self.sentences is not None:
             return f"{self.sentences:,}", "sentences seen per row"
         return (f"{self.steps:,}", "training steps per row") if self.steps is not None else ("", "")

@@ -49,7 +49,6 @@ def _merge_costs(old: dict[str, float], new: dict[str, float]) -> dict[str, floa
     cost |= {key: old.get(key, 0.0) + new.get(key, 0.0) for key in _SUMS if key in cost}
     if encoding := cost.get("encode_seconds"):
         cost["sentences_per_second"] = (cost["sentences"] - cost.get("sentences_cached", 0.0)) / encoding
-    cost |= {key: max(old[key], new[key]) for key in ("load_start", "load_end") if key in old and key in new}
     cost["peak_memory_bytes"] = max(old.get("peak_memory_bytes", 0.0), new["peak_memory_bytes"])
     return cost
 

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache, partial
-from pathlib import Path
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from harness.errors import HarnessError, InputError, OutOfReach, RunError
 from harness.identity import model_fingerprint
-from harness.machine.devices import pick_device
-from harness.machine.distributed import ALONE, Team
+from harness.machine.environment import pick_device
 from harness.results.spec import RunSpec, method_version
 from harness.runs.experiment import CorpusSettings, DevSettings, Experiment
-from harness.runs.measure import step_seconds
 from harness.runs.rows import Blocks, Row, Schedule, add_untrained_starts, apply_budget, apply_schedule, resolve_rows
 from harness.seeds import seed_fields, seed_text
 from harness.tasks.base import task_key
@@ -87,7 +84,6 @@ class Plan:
     dev: DevSet | None
     block_tasks: dict[str, list[Task]]
     device: str
-    team: Team = ALONE
     most_sentences: int | None = None
     schedule: Schedule = field(default_factory=Schedule)
 
@@ -180,28 +176,16 @@ class Plan:
         return {"task": settings.task, "source": settings.where, "split": "dev", "sha256": self.dev.sha256, **pairs}
 
 
-def make_plan(
-    experiment: Experiment,
-    where: str,
-    workdir: Path | None = None,
-    *,
-    team: Team = ALONE,
-    log_line: Callable[[str], None] = lambda line: None,
-    starts: bool = True,
-    most_sentences: int | None = None,
-) -> Plan:
-    """Resolve rows, text, dev set and tasks; time the training steps of rows under a budget of time.
+def make_plan(experiment: Experiment, where: str, *, starts: bool = True, most_sentences: int | None = None) -> Plan:
+    """Resolve rows, text, dev set and tasks.
 
     Args:
         where: the file or name that error messages name.
-        workdir: where measurements are stored; None stores nothing.
-        team: the processes that train together.
-        log_line: called with a line for each row whose steps were timed.
         starts: whether the untrained starts that the file does not contain are added.
         most_sentences: as in `RunSpec`, of a rehearsal.
 
     Raises:
-        InputError: anything in the experiment that cannot work. RunError: the steps of a row cannot be timed.
+        InputError: anything in the experiment that cannot work.
     """
     tolerant = most_sentences is not None or bool(experiment.blocks)
     rows, schedule = apply_schedule(resolve_rows(experiment, where, tolerant=tolerant), experiment.dev)
@@ -217,19 +201,13 @@ def make_plan(
             raise InputError(f"{error} (table [dev]; embedded: --set dev.task=Embedded-STS-natural)") from None
     suites = {name: block.suites or experiment.suites for name, block in experiment.parts.items()}
     block_tasks = {name: _resolve_tasks(names, experiment.source) for name, names in suites.items()}
-    device, precision = team.device or pick_device(experiment.device), experiment.precision
-    say = log_line if team.main else lambda line: None
 
     def with_budget(row: Row) -> Row:
-        if row.corpus is None:
-            return row
-        text = load_text(row.corpus)
-        timed = partial(step_seconds, workdir, row, text, device=device, precision=precision, log_line=say)
-        return apply_budget(row, experiment.budget, text, timed)
+        return row if row.corpus is None else apply_budget(row, experiment.budget, load_text(row.corpus))
 
     if experiment.budget.kind:
         rows = [_attempt(with_budget, row, tolerant) for row in rows]
-    plan = Plan(experiment, rows, dev, block_tasks, device, team, most_sentences, schedule)
+    plan = Plan(experiment, rows, dev, block_tasks, pick_device(experiment.device), most_sentences, schedule)
     if plan.jobs and all(job.spec.missing for job in plan.jobs):
         raise InputError(plan.jobs[0].spec.missing)
     return plan

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -262,11 +262,8 @@ def _dev_interval(row: Row) -> int | None:
     return None if last else int(config.eval_every)
 
 
-def apply_budget(row: Row, budget: BudgetSettings, corpus: Corpus, step_seconds: Callable[[int], float]) -> Row:
+def apply_budget(row: Row, budget: BudgetSettings, corpus: Corpus) -> Row:
     """The row under a budget, as a bound on its training steps; unchanged where it is not trained by steps.
-
-    Args:
-        step_seconds: seconds of a training step, given the steps of an epoch.
 
     Raises:
         InputError: the row cannot have the budget.
@@ -278,13 +275,7 @@ def apply_budget(row: Row, budget: BudgetSettings, corpus: Corpus, step_seconds:
         if budget.steps is None:
             raise InputError(f'budget: row "{row.label}" trains parts with own batches; use a budget of steps')
         return replace(row, max_steps=budget.steps)
-    if budget.seconds is not None:
-        one = step_seconds(length.epoch)
-        steps = int(budget.seconds / one)
-        if not steps:
-            raise InputError(f'budget: row "{row.label}": a training step takes {one:.3g} of {budget.seconds:g} s')
-    else:
-        steps = budget.steps or math.ceil((budget.sentences or 0) / length.batch)
+    steps = budget.steps or math.ceil((budget.sentences or 0) / length.batch)
     return replace(row, config=with_steps(row.config, steps, length.epoch), max_steps=steps)
 
 

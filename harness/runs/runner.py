@@ -12,8 +12,7 @@ from typing import Any, Protocol
 
 from harness.errors import HarnessError, StopRequested, TrainingStopped
 from harness.executors.executor import TICK, Answer, Executor, leave_requested
-from harness.machine.devices import pick_device
-from harness.machine.distributed import ALONE, Team
+from harness.machine.environment import pick_device
 from harness.results.record import Record
 from harness.results.store import RunFolder
 from harness.runs.execute import execute, find_finished, record_failure
@@ -46,11 +45,10 @@ class Runner:
     Args:
         executor: where jobs run.
         progress: shows them, and knows whether a stop was requested.
-        team: the processes that train together, where a launcher started this process as one of several.
     """
 
-    def __init__(self, workdir: Path, executor: Executor, progress: Progress, team: Team = ALONE) -> None:
-        self.workdir, self.executor, self.progress, self.team = workdir, executor, progress, team
+    def __init__(self, workdir: Path, executor: Executor, progress: Progress) -> None:
+        self.workdir, self.executor, self.progress = workdir, executor, progress
         self.queue: deque[Job] = deque()
         self.waiting: dict[str, list[Job]] = {}  # run id -> jobs that wait for it: two rows may share a run
         self._pruned: set[str] = set()
@@ -131,7 +129,6 @@ class Runner:
                 progress=partial(self.progress.step, job.label),
                 on_dev=on_dev,
                 stop=lambda: self.progress.stopping,
-                team=self.team,
             )
         except StopRequested:
             return None

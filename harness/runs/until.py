@@ -33,12 +33,10 @@ class Until:
 
     Attributes:
         most: seeds of a row, those of the experiment included. The level of every analysis depends on it.
-        runs: of the whole comparison, reused runs included; a round that would exceed them is not started.
         equivalence: points; smaller differences do not matter.
     """
 
     most: int = MOST
-    runs: int | None = None
     equivalence: float = 0.5
 
 
@@ -69,7 +67,6 @@ def check_until(until: Until, experiment: Experiment) -> None:
     faults = {
         "--until: adds seeds that all rows share; this file has blocks": experiment.blocks,
         f"--equivalence {until.equivalence:g}: expected a number of points, 0 or more": until.equivalence < 0,
-        f"--max-runs {until.runs}: expected more than 0": until.runs is not None and until.runs <= 0,
         f"--max-seeds {until.most}: the first analysis takes {first}": until.most < first,
     }
     for fault, holds in faults.items():
@@ -91,7 +88,7 @@ class MoreSeeds:
     analyse: Analyse
     rule: str
     analyses: list[dict[str, Any]] = field(default_factory=list)
-    ended: Literal["", "decided", "seeds", "budget"] = ""
+    ended: Literal["", "decided", "seeds"] = ""
     _since: dict[tuple[str, str, int], int] = field(default_factory=dict)  # place of a job -> analysis
 
     @property
@@ -119,15 +116,8 @@ class MoreSeeds:
             )
 
     def begin(self, plan: Plan) -> Plan:
-        """The plan of the first analysis.
-
-        Raises:
-            InputError: the budget is smaller than that.
-        """
-        begun = self._with_seeds(plan, {_key(row): self.first for row in plan.rows})
-        if self._exceeds_budget(begun):
-            raise InputError(f"--max-runs {self.until.runs}: the first analysis takes more, {self.first} per row")
-        return begun
+        """The plan of the first analysis."""
+        return self._with_seeds(plan, {_key(row): self.first for row in plan.rows})
 
     def analysis_of(self, job: Job) -> int:
         """The first analysis that includes a run, from 1."""
@@ -152,8 +142,6 @@ class MoreSeeds:
         if len(more.jobs) == len(plan.jobs):  # no row is open, or no seed enters those that are
             reached = number > self.until.most and bool(analysis.contending)
             self.ended = "seeds" if reached else "decided"
-        elif self._exceeds_budget(more):
-            self.ended = "budget"
         return None if self.ended else more
 
     def summary(self) -> str:
@@ -174,14 +162,10 @@ class MoreSeeds:
             self._since.setdefault(job.place, len(self.analyses) + 1)
         return more
 
-    def _exceeds_budget(self, plan: Plan) -> bool:
-        return self.until.runs is not None and len({job.id for job in plan.jobs}) > self.until.runs
-
 
 _ENDINGS = {
     "decided": "no decision is open that more seeds would settle",
     "seeds": "the largest number of seeds is reached",
-    "budget": "the budget is spent",
 }
 
 

@@ -14,8 +14,7 @@ from harness.config import nearest
 from harness.errors import InputError
 from harness.sources.pair_sets import Source
 from harness.tasks.base import Task
-from harness.tasks.family import OpenFamily, TaskFamily
-from harness.tasks.suite import Suite
+from harness.tasks.suite import OpenFamily, Suite, TaskFamily
 
 SOURCES: tuple[Source, ...] = ("senteval", "mteb")  # where the tasks with public data sets may read them from
 _SUFFIX = re.compile(

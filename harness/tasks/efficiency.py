@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 from harness.errors import InputError
 from harness.machine.environment import device_name
 from harness.tasks.base import TaskResult, checked
-from harness.tasks.family import TaskFamily
 from harness.tasks.protocol import add_number
 from harness.tasks.sts import ModelOnPairs
-from harness.tasks.suite import Suite
+from harness.tasks.suite import Suite, TaskFamily
 
 if TYPE_CHECKING:
     from harness.sources.pair_sets import Source

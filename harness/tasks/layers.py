@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 from harness.errors import InputError, NotFitted
 from harness.sources.pair_sets import EMBEDDED_STS
 from harness.tasks.base import Array, TaskResult, finite
-from harness.tasks.family import TaskFamily
 from harness.tasks.protocol import Description, add_score
 from harness.tasks.sts import COSINE, ModelOnPairs, cosine, spearman
-from harness.tasks.suite import Suite
+from harness.tasks.suite import Suite, TaskFamily
 
 if TYPE_CHECKING:
     from harness.encoder import Encoder

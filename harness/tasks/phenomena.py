@@ -23,10 +23,9 @@ from harness.sources.embedded import embedded_rows
 from harness.sources.pair_sets import EMBEDDED_PARTS, PHENOMENA
 from harness.sources.senteval.labelled import LabelledSplit
 from harness.tasks.base import Task, TaskResult, Vectors, finite
-from harness.tasks.family import TaskFamily
 from harness.tasks.protocol import add_number
 from harness.tasks.sts import STSTask, cosine, spearman
-from harness.tasks.suite import Suite
+from harness.tasks.suite import Suite, TaskFamily
 
 SUITE_NAME = "embedded-phenomena"
 TAGS = ("roles", "negation", "number", "entity")

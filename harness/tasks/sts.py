@@ -19,9 +19,8 @@ from harness.results.text_ids import text_ids
 from harness.sources.pair_sets import EMBEDDED_STS, TRANSLATED
 from harness.tasks.averages import Mean, Number
 from harness.tasks.base import Array, Encode, TaskResult, Vectors, as_array, checked, finite, unit_rows
-from harness.tasks.family import TaskFamily
 from harness.tasks.protocol import add_number
-from harness.tasks.suite import Suite
+from harness.tasks.suite import Suite, TaskFamily
 
 if TYPE_CHECKING:
     from harness.sources.pair_sets import PairSet, Source

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from harness.results.record import Score
+from harness.sources.pair_sets import Source
 from harness.tasks.averages import Average
+from harness.tasks.base import Task
 
 
 class SuiteAverage(Protocol):
@@ -55,3 +57,32 @@ class Suite:
     def chance_of(self, task: str) -> float | None:
         """What guessing gives in one task; None where it is not known."""
         return self.chance.get(task) if isinstance(self.chance, Mapping) else self.chance
+
+
+@dataclass(frozen=True)
+class TaskFamily:
+    """Tasks that one function makes.
+
+    Attributes:
+        names: of the tasks; making the family reads no data and imports nothing slow.
+        make: `make(name, source)` gives the task of that name. `source` is where the user wants public data from
+            ("senteval" or "mteb"); tasks whose data has one place leave it aside.
+    """
+
+    names: tuple[str, ...]
+    make: Callable[[str, Source], Task]
+
+
+@dataclass(frozen=True)
+class OpenFamily(TaskFamily):
+    """A family that knows more tasks than it lists.
+
+    Attributes:
+        prefix: what all its names begin with; users may leave it out.
+        find: `find(name)` gives the full name of a task that is not listed; `InputError` where there is none.
+        beyond: these tasks in words, for error messages.
+    """
+
+    prefix: str
+    find: Callable[[str], str]
+    beyond: str

@@ -7,11 +7,13 @@ its own loss, and decides when it evaluates and when it ends.
 from __future__ import annotations
 
 import io
+import json
 import logging
 import math
 import shutil
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, ClassVar
 from zipfile import ZipFile
 
@@ -21,7 +23,6 @@ from torch import Tensor, nn
 from harness.errors import InputError, StopRequested, TrainingStopped
 from harness.files.atomic import write_atomic
 from harness.method import FitContext
-from harness.training.curves import Curves
 
 logger = logging.getLogger(__name__)
 
@@ -37,7 +38,7 @@ def decay_groups(parameters: Iterable[nn.Parameter], weight_decay: float) -> lis
 
 
 class Descent:
-    """The state of a run, and its training step. `context` gives its device, folder, progress and team.
+    """The state of a run, and its training step. `context` gives its device, folder and progress.
 
         >>> weights = nn.Linear(2, 1)
         >>> adam = torch.optim.AdamW(weights.parameters())
@@ -52,7 +53,7 @@ class Descent:
 
     Attributes:
         step, steps: training steps made, and planned (0 where a clock decides).
-        parameters: those whose gradients are averaged over the team and clipped together.
+        parameters: those whose gradients are clipped together.
         counters: names of the attributes (numbers, strings, lists and dicts of them) that a subclass wants back.
     """
 
@@ -74,7 +75,7 @@ class Descent:
         self.step, self.steps = 0, steps
         self.max_grad_norm, self.log_every, self.precision = max_grad_norm, log_every, precision
         self.scaler = torch.amp.GradScaler(context.device.split(":")[0], enabled=precision == "fp16")
-        self.curves = Curves(context.folder if context.team.main else None)
+        self.curves = Curves(context.folder)
         self._file = context.folder / "checkpoint" / "state.pt" if context.folder else None
         self._saved = time.monotonic()
 
@@ -88,7 +89,6 @@ class Descent:
             group["lr"] = rate
         self.optimizer.zero_grad(set_to_none=True)
         self.scaler.scale(loss).backward()  # type: ignore[no-untyped-call]
-        self.context.team.average_gradients(self.parameters)
         self.scaler.unscale_(self.optimizer)
         norm = nn.utils.clip_grad_norm_(self.parameters, self.max_grad_norm)
         self.scaler.step(self.optimizer)
@@ -119,10 +119,10 @@ class Descent:
         Raises:
             StopRequested: by `context.stop`; the checkpoint is that of this update.
         """
-        asked = self._asked_to_stop()
+        asked = self.context.stop is not None and self.context.stop()
         if not asked and time.monotonic() - self._saved <= self.context.checkpoint_seconds:
             return False
-        if self._file is not None and self.context.team.main:
+        if self._file is not None:
             self.curves.flush()
             device, buffer = self.context.device, io.BytesIO()
             state = {
@@ -140,13 +140,6 @@ class Descent:
         if asked:
             raise StopRequested
         return True
-
-    def _asked_to_stop(self) -> bool:
-        """Does the caller want the run to stop here? A team stops together, at the updates that are logged."""
-        team, stop = self.context.team, self.context.stop
-        if team.size == 1:
-            return stop is not None and stop()
-        return self.at_log_step() and team.from_main(stop is not None and stop())
 
     def is_whole(self, state: dict[str, Any]) -> bool:
         """Is what a checkpoint refers to there? For descents that keep more than the checkpoint's own file."""
@@ -176,13 +169,10 @@ class Descent:
         """Go on from the last checkpoint, if there is one.
 
         Raises:
-            InputError: it is another run's, or the processes of the team do not see the same one.
+            InputError: it is another run's.
         """
         state = self._stored()
-        step = None if state is None else state["step"]
-        if self.context.team.from_main(step) != step:
-            raise InputError("the processes see different checkpoints: give a folder that all of them can read")
-        self.curves.cut(-1 if step is None else step)
+        self.curves.cut(-1 if state is None else state["step"])
         if state is None:
             return False
         theirs = state["identity"]
@@ -202,3 +192,35 @@ class Descent:
         for name in ("step", *self.counters):
             setattr(self, name, state[name])
         return True
+
+
+logger = logging.getLogger(__name__)
+
+
+class Curves:
+    """`FOLDER/curves.jsonl`; lines after the checkpoint that a run resumes from are dropped."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self.file = folder / "curves.jsonl" if folder else None
+        self.lines: list[dict[str, Any]] = []
+
+    def cut(self, step: int) -> None:
+        """Read what an earlier process wrote, up to and including `step`."""
+        if self.file is not None and self.file.exists():
+            try:
+                earlier = [json.loads(line) for line in self.file.read_text("utf-8").splitlines() if line]
+                self.lines = [line for line in earlier if line["step"] <= step]
+            except (IsADirectoryError, ValueError, TypeError, KeyError):
+                if self.file.is_dir():
+                    shutil.rmtree(self.file)  # else no curve could be written
+                logger.warning("%s: damaged; the curve begins at step %d", self.file, step + 1)
+                self.lines = []
+
+    def add(self, step: int, kind: str, values: Mapping[str, Any]) -> None:
+        """A line; `flush` writes it."""
+        self.lines.append({"step": step, "kind": kind, **values})
+
+    def flush(self, *, durable: bool = True) -> None:
+        """Write all lines to the file; `durable` waits until they are on the disk."""
+        if self.file is not None:
+            write_atomic(self.file, "".join(json.dumps(line) + "\n" for line in self.lines), durable=durable)

@@ -20,8 +20,8 @@ from torch import nn
 
 from harness.config import option
 from harness.encoder import Encoder
+from harness.encoder.network import count_tokens
 from harness.encoder.precision import autocast, choose_precision
-from harness.encoder.token_count import count_tokens
 from harness.errors import TrainingStopped
 from harness.method import FitContext, FitReport, Method, MethodCard, MethodConfig, require_corpus
 from harness.seeds import derive
@@ -249,9 +249,8 @@ class Trainer(Descent):
             steps=planned_steps(config, self.stream, context.max_steps),
             max_grad_norm=config.max_grad_norm,
             log_every=config.log_every,
-            precision=context.team.from_main(choose_precision(context.device, context.precision).name),
+            precision=choose_precision(context.device, context.precision).name,
         )
-        self.team = context.team
         self.best_weights = BestWeights(context.folder)
         self.sentences_seen = 0
         self.tokens = 0
@@ -282,7 +281,7 @@ class Trainer(Descent):
                         break
                 elif self.step in self.early:
                     self._look()
-                if self.checkpoint() and self.team.main:
+                if self.checkpoint():
                     self.best_weights.drop_all_but(self.best["step"])
         finally:
             self.curves.flush()
@@ -291,9 +290,8 @@ class Trainer(Descent):
         if self.best["step"] is None:
             if kept is not self.encoder:
                 self.encoder.load_state_dict(kept.state_dict())
-        elif self.team.main:
+        else:
             self.best_weights.load(self.encoder, self.best["step"])
-        self.team.spread(self.encoder)
         return report
 
     def is_whole(self, state: dict[str, Any]) -> bool:
@@ -307,7 +305,7 @@ class Trainer(Descent):
         self.heads.train()
         batch = self.stream.batch(self.step)
         rate = self.config.learning_rate * self.method.schedule(self.step, self.steps)
-        with autocast(self.precision, self.context.device), self.team.sharing(), count_tokens() as lengths:
+        with autocast(self.precision, self.context.device), count_tokens() as lengths:
             terms = self.method.loss(self.encoder, self.heads, batch)
         norm = self.update(terms["loss"], rate)
         self.method.after_update(self.encoder, self.heads)
@@ -316,7 +314,7 @@ class Trainer(Descent):
         self.seconds["train"] += time.perf_counter() - started
         self.seconds["train_cpu"] += time.process_time() - worked
         if self.at_log_step():
-            values = self.team.from_main({name: float(term.detach()) for name, term in terms.items()})
+            values = {name: float(term.detach()) for name, term in terms.items()}
             dev = f", best dev {100 * self.best['dev']:.2f}" if self.best["step"] is not None else ""
             self.log(
                 {**values, "lr": rate, "grad_norm": float(norm)},
@@ -335,13 +333,12 @@ class Trainer(Descent):
         started = time.perf_counter()
         best: tuple[int, dict[str, float]] | None = None
         encoders = self.method.candidates(self.encoder, self.heads)
-        for number, encoder in enumerate(encoders if self.team.main else ()):
+        for number, encoder in enumerate(encoders):
             encoder.eval()
             encode = partial(encoder.encode, device=self.context.device, precision=self.precision)
             seen = self.context.dev.evaluate(encode)
             if best is None or seen["spearman"] > best[1]["spearman"]:
                 best = number, seen
-        best = self.team.from_main(best)
         assert best is not None
         number, seen = best
         self.seconds["dev"] += time.perf_counter() - started
@@ -367,11 +364,9 @@ class Trainer(Descent):
         self._guard(seen)
         last = self.config.select == "last"
         if (last or seen["spearman"] > self.best["dev"]) and (self.step > 0 or self.config.select_initial):
-            self.best = {"step": self.step, "dev": seen["spearman"]}
-            if self.team.main:
-                self.best["sha256"] = self.best_weights.keep(encoder, self.step)
-        if self.team.main:
-            self.curves.flush(durable=False)  # whoever watches the run reads its dev scores there
+            digest = self.best_weights.keep(encoder, self.step)
+            self.best = {"step": self.step, "dev": seen["spearman"], "sha256": digest}
+        self.curves.flush(durable=False)  # whoever watches the run reads its dev scores there
         if self.context.on_dev is not None:
             self.context.on_dev(self.step, seen["spearman"])
 
@@ -381,9 +376,9 @@ class Trainer(Descent):
             raise TrainingStopped("diverged", f"the embeddings are not finite at step {self.step}{self._helps()}")
         looks = [line for line in self.curves.lines if line["kind"] in ("dev", EARLY)]
         ends = bool(alike(seen, self.config)) and self.step > 0 and (not early or decided_early(looks, self.config))
-        if self.team.from_main(ends):  # the others may know an earlier part of the curve no more
+        if ends:
             self.last = seen
-            raise TrainingStopped("collapsed", self.team.from_main(self._why(looks) if self.team.main else ""))
+            raise TrainingStopped("collapsed", self._why(looks))
 
     def _why(self, looks: list[dict[str, Any]]) -> str:
         assert self.context.dev is not None
@@ -408,7 +403,6 @@ class Trainer(Descent):
             **({"packed": True} if getattr(self.encoder, "packed", False) else {}),
             **({"stopped_early": True} if self.stopped_early else {}),
             **({"notes": [note]} if note else {}),
-            **({"processes": self.team.size} if self.team.size > 1 else {}),
         }
         counted = {
             "train_tokens": float(self.tokens),

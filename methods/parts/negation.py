@@ -8,49 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
-# Word lists as text, then as sets.
-_SAID = {
-    "auxiliary": "am is are was were can could will would shall should may might must",
-    "subject": "i you we they he she it who",
-    "third": "he she it who",
-    "one": "a an another each every this that one",
-    "asked": "when where how why what",
-    # What may follow a verb and hardly a plain noun.
-    "fixed": """
-        the a an my your his her its our their this that these those some any no every each all both him me us them it
-        in on at by for from to into onto of off over under out up down with without through across past about around
-        against between behind beside before after during within per until till towards like as than if when while
-        because and but or so back away home again still only too very not together apart along
-    """,
-    # What a subject does not end in.
-    "open": """
-        the to be been being having of in on at by for from into with without within through across between behind
-        beside and but or as though although if because while than when where how why what
-    """,
-    "adverb": "also already just never always perhaps sometimes often soon even",
-    "participle": """
-        been become begun broken brought built bought caught come chosen done drawn driven eaten fallen felt found
-        flown forgotten frozen given gone got gotten grown had heard held hidden kept known laid led left lost made
-        meant met paid put read ridden risen run said seen sent set shown shut sold spent spoken stolen stood struck
-        sung sunk swept taken taught thought thrown told torn understood won worn written
-    """,
-    # Past and base form; without those that are nouns or participles more often.
-    "irregular": """
-        ate eat became become began begin bent bend blew blow bought buy broke break brought bring built build burnt
-        burn came come caught catch chose choose clung cling crept creep dealt deal drank drink drew draw drove drive
-        dug dig fell fall felt feel flew fly forgot forget fought fight found find froze freeze gave give got get grew
-        grow held hold heard hear hung hang kept keep knelt kneel knew know laid lay led lead learnt learn left leave
-        lent lend lost lose made make meant mean met meet paid pay ran run rang ring read read rode ride rose rise
-        said say sang sing sank sink sat sit saw see sent send shone shine shook shake shot shoot shrank shrink slept
-        sleep slid slide sold sell spent spend spoke speak spun spin stood stand stole steal stuck stick struck strike
-        swam swim swept sweep swore swear swung swing taught teach thought think threw throw told tell took take tore
-        tear understood understand went go wept weep woke wake won win wore wear wrote write
-    """,
-}
-_SETS = {name: frozenset(text.split()) for name, text in _SAID.items()}
-_BASE = dict(zip(_SAID["irregular"].split()[::2], _SAID["irregular"].split()[1::2], strict=True))
+from harness.files.reading import read_toml
+
+_WORDS = {name: text.split() for name, text in read_toml(Path(__file__).with_suffix(".toml")).items()}
+_SETS = {name: frozenset(words) for name, words in _WORDS.items()}
+_BASE = dict(zip(_WORDS["irregular"][::2], _WORDS["irregular"][1::2], strict=True))
 _CONTRACTED = {"wo": "will", "sha": "shall", "ca": "can", "ai": "is"}
 _HAVE_OR_DO = {
     "have": "do not have", "has": "does not have", "had": "did not have",

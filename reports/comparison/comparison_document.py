@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
+from harness.errors import InputError
+from harness.results.store import read_comparison_file
+from harness.runs.experiment import BudgetSettings
 from harness.runs.frozen_plan import deviations
-from reports.comparison.budget_facts import budget_facts
+from harness.seeds import seed_text
 from reports.comparison.headline import headline
 from reports.document.blocks import Block, Document, Figure, Section, Text, slug
 from reports.read.comparison_runs import Comparison
 from reports.read.provenance import provenance_of
 from reports.stats.significance import Significance
 from reports.tables.builder import TableBuilder, from_other_packages
+from reports.write.markdown import csv_text
 
 # Key -> title, and the sentence that introduces the section where it is folded.
 SECTIONS = {
@@ -62,7 +68,7 @@ def built_in() -> list[TableBuilder]:
     from reports.tables.mteb import mteb_tables
     from reports.tables.row_differences import difference_table
     from reports.tables.run_details import how_it_was_run, tuning_table
-    from reports.tables.seeds import best_seed_table, spread_table
+    from reports.tables.seeds import spread_table
     from reports.tables.space import geometry_tables
     from reports.tables.suites import RETRIEVAL, SCORES, sts_tables, suite_tables
 
@@ -82,7 +88,6 @@ def built_in() -> list[TableBuilder]:
         TableBuilder("certainty", strip, 100),
         TableBuilder("certainty", spread_table, 150),
         TableBuilder("certainty", spread_figure, 160),
-        TableBuilder("certainty", best_seed_table, 300),
         TableBuilder("contamination", lambda c, _: contamination(c), 100),
         TableBuilder("space", lambda c, _: geometry_tables(c), 100, ("geometry",)),
         TableBuilder("space", _spaces, 200),
@@ -205,3 +210,32 @@ def _facts(comparison: Comparison) -> list[tuple[str, str]]:
         facts.append((str(len(found)), deviating) if found else ("as planned", f"on {date[:10]}"))
     last = max((r.finished for r in comparison.records), default="")
     return facts + ([(last[:10], "last run")] if last else [])
+
+
+def budget_facts(comparison: Comparison) -> list[tuple[str, str]]:
+    """The training budget that all rows share; without one, the planned training steps of the rows."""
+    try:
+        experiment = (read_comparison_file(comparison.workdir, comparison.name) or {}).get("experiment") or {}
+        amount, of = BudgetSettings.parse(experiment.get("budget") or {}, "budget").describe()
+    except InputError:
+        amount, of = "", ""
+    if amount:
+        return [(amount, of)]
+    steps = {r.training["planned_steps"] for r in comparison.records if r.training.get("planned_steps")}
+    if len(steps) > 1:
+        return [("each row's own", "number of training steps")]
+    return [(f"{one:,}", "training steps per row") for one in steps]
+
+
+def all_scores(comparison: Comparison) -> str:
+    """The text of the CSV file, a line for each score."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    fields = ("task", "suite", "source", "split", "metric", "aggregation", "value", "n", "protocol", "comparable")
+    writer.writerow(["record", "row", "base_model", "seed", "status", *fields])
+    for r in {r.id: r for r in [*comparison.records, *comparison.held]}.values():
+        for s in r.scores:
+            values = [getattr(s, field) for field in fields]
+            line = [r.id, r.row, r.base_model, seed_text(r.random_seed), r.status, *values]
+            writer.writerow([csv_text(value) if isinstance(value, str) else value for value in line])
+    return out.getvalue()

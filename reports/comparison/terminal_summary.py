@@ -9,9 +9,8 @@ from reports.document.table import ABSENT, Column, Table, number_text
 from reports.read.comparison_runs import Comparison, ResultRow, prompted, read_comparison
 from reports.stats.significance import untrained_base
 from reports.stats.targets import targets
-from reports.stats.training_gain import never_beat_the_start
 from reports.tables.mteb import mteb_tables
-from reports.tables.score_cells import HEAD, anchor, head_cells
+from reports.tables.score_cells import HEAD, anchor, head_cells, never_beat_the_start
 from reports.tables.suites import RETRIEVAL, SCORES, other_tables, sts_tables, suite_tables
 
 WIDTH = 100

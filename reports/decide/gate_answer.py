@@ -13,10 +13,10 @@ from harness.files.locks import work_lock
 from harness.files.printable import one_line
 from harness.results.answer import Answer
 from reports.decide.question import comparison_of, question_of, row_of
-from reports.decide.table_answer import ScoreTable, is_score_table
 from reports.document.table import number_text
 from reports.read.comparison_runs import seeded
 from reports.read.score_tables import read_scores
+from reports.scores.score_table import ScoreTable, is_score_table
 from reports.stats.estimate import Estimate
 from reports.stats.online import BETTER, NOT_BETTER, RATE, UNDECIDED, Proposal, look, next_level
 from reports.stats.simultaneous import FEWEST_SEEDS

@@ -10,7 +10,7 @@ from harness.errors import InputError
 from harness.files.printable import one_line
 from harness.results.answer import Answer
 from reports.decide.question import comparison_of, question_of
-from reports.decide.table_answer import design_of_scores, is_score_table
+from reports.scores.score_table import design_of_scores, is_score_table
 from reports.stats.power import CHANCE, MOST_SEEDS, seeds_needed, smallest_difference
 from reports.with_report import WithReport
 

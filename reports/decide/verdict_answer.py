@@ -10,9 +10,9 @@ from harness.errors import InputError
 from harness.files.printable import one_line
 from harness.results.answer import Answer
 from reports.decide.question import Question, comparison_of, question_of, row_of
-from reports.decide.table_answer import is_score_table, verdict_on_scores
 from reports.document.table import number_text
 from reports.read.comparison_runs import ResultRow, base_name
+from reports.scores.score_table import is_score_table, verdict_on_scores
 from reports.stats.significance import NOT_JUDGED, Difference
 from reports.stats.simultaneous import EXPLORED
 from reports.stats.verdicts import (

@@ -16,7 +16,6 @@ from harness.config import nearest
 from harness.errors import InputError
 from harness.results.facts import Facts, facts_of
 from harness.results.record import Record, Score
-from harness.results.spec import RunSpec
 from harness.results.store import (
     RunFolder,
     comparison_files,
@@ -174,7 +173,7 @@ class InterimAnalyses:
         since: (base model, label, seed) of a run -> the first analysis that includes it, from 1.
         rows: what each analysis found for each row ("row", "base_model", "state").
         rule: how the analyses decide, in a line.
-        ended: "decided", "seeds" (no more were available), "budget"; "" for a comparison that has not ended.
+        ended: "decided", "seeds" (no more were available); "" for a comparison that has not ended.
         equivalence: half width of the region of practical equivalence, in points.
     """
 
@@ -400,26 +399,8 @@ def _planned(comparison_file: Mapping[str, Any]) -> dict[str, Any]:
     return {"baseline": str(experiment.get("baseline") or ""), "contrasts": contrasts}
 
 
-def _failed_record(run: dict[str, Any], name: str, records: list[Record], entries: list[Any], reason: str) -> Record:
-    """A failed record in the place of one that cannot be read, described by its row's other runs or the experiment."""
-    seed = {"seed": run["seed"], "vary": tuple(run.get("vary", ())), "held": run.get("held")}
-    lost = {"id": run["id"], "status": "failed", "reason": reason}
-    for r in records:
-        if (r.row, r.base_model) == (run["row"], run["base_model"]):
-            spec = r.spec.model_copy(update=seed)
-            return r.model_copy(update={**lost, "spec": spec, "scores": [], "missing": {}, "training": {}, "cost": {}})
-    entry = next((e for e in entries if isinstance(e, dict) and (e.get("name") or e.get("method")) == run["row"]), {})
-    method = str(entry.get("method") or "unknown")
-    try:
-        supervision = registry.load(registry.METHODS, method).card.supervision
-    except InputError:
-        supervision = "unsupervised"
-    spec = RunSpec(method=method, config=entry.get("config") or {}, base_model=run["base_model"], **seed)
-    return Record(**lost, spec=spec, comparison=name, row=run["row"], supervision=supervision)
-
-
 def read_comparison(workdir: Path, name: str) -> Comparison:
-    """Read the records of a comparison. A record that cannot be read becomes a failed run of its row, and a warning.
+    """Read the records of a comparison. A record that cannot be read is left out, with a warning.
 
     Raises:
         InputError: the work directory holds no run of that name.
@@ -428,9 +409,6 @@ def read_comparison(workdir: Path, name: str) -> Comparison:
     try:
         tree = read_comparison_file(workdir, name) or {}
         records = read_records(workdir, comparison=name, damaged=damaged)
-        entries = (tree.get("experiment") or {}).get("methods", [])
-        lost = [run for run in tree.get("runs", []) if run["id"] in damaged]
-        records += [_failed_record(run, name, records, entries, damaged[run["id"]]) for run in lost]
         analyses = _interim_analyses(tree)
     except (ValueError, KeyError, TypeError, AttributeError):
         file = comparison_files(workdir).get(name, workdir)

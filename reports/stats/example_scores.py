@@ -17,7 +17,6 @@ from reports.stats.estimate import Floats
 from reports.stats.influence import influence
 
 ScoreKey = tuple[str, str, str, str]  # task, source, split, metric
-_TOLERANCE = 1e-3  # SentEval's protocol rounds to hundredths of a percent
 
 
 @dataclass(frozen=True)
@@ -82,22 +81,6 @@ class ExampleScores:
         """(n, 1 or 2) ids of the texts of the examples that `of` is about; None where no run stored them."""
         scored = next(iter(self.of(score).values()), None)
         return None if scored is None else self._texts.get((score, scored.digest))
-
-    def check(self, score: ScoreKey, aggregation: str) -> None:
-        """Warn where the saved examples and the record give different numbers."""
-        task, _, _, metric = score
-        runs = self.of(score)
-        for record in self.comparison.records:
-            said = [
-                s.value
-                for s in record.scores
-                if (s.task, s.source, s.split, s.metric, s.aggregation) == (*score, aggregation)
-            ]
-            if said and record.id in runs and abs(said[0] - runs[record.id].value) > _TOLERANCE:
-                self.comparison.warnings.append(
-                    f"run {record.id}: the stored examples of {task} give {metric} {runs[record.id].value:.4f}, "
-                    f"its record says {said[0]:.4f}"
-                )
 
 
 def _widened(units: int) -> float:

@@ -11,7 +11,6 @@ from harness.results.measurements import PROCESSOR, InferenceCost, read_inferenc
 from harness.results.record import Record
 from reports.read.comparison_runs import Comparison, ResultRow
 
-BUSY = 1.1  # processes that want to run, per core, from which they wait for each other
 # Kinds of training cost, the steadiest first: key in `cost` -> unit.
 CLOCKS = {"train_gpu_seconds": "GPU seconds", "train_cpu_seconds": "processor seconds", "train_seconds": "seconds"}
 
@@ -72,12 +71,3 @@ def training_cost(row: ResultRow, clock: str) -> float | None:
         return 0.0
     values = [r.cost[clock] for r in row.finished if r.cost.get(clock, -1) >= 0]
     return float(np.mean(values)) if values else None
-
-
-def busy(record: Record) -> str:
-    """A remark on a run during which more wanted to run than the machine has cores for; else empty."""
-    cores = record.environment.get("cores")
-    if not isinstance(cores, int):
-        return ""
-    most = max(record.cost.get("load_start", 0.0), record.cost.get("load_end", 0.0))
-    return f"measured on a busy machine (load up to {most:.0f} on {cores} cores)" if most > BUSY * cores else ""

@@ -141,7 +141,6 @@ _GOING = ("leads", "open")
 _ENDED = {
     "decided": "It ended when no decision was open that more seeds were likely to settle.",
     "seeds": "It ended with decisions open: the planned number of seeds was reached.",
-    "budget": "It ended with decisions open: the budget was spent.",
 }
 
 

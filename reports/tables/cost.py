@@ -8,9 +8,9 @@ import numpy as np
 
 from harness.results.measurements import PROCESSOR
 from reports.document.table import Cell, Column, Table, TableRow
-from reports.read.comparison_runs import Comparison, ResultRow
+from reports.read.comparison_runs import Comparison
 from reports.stats.estimate import mean_sd
-from reports.stats.measured_cost import Speed, busy, speeds
+from reports.stats.measured_cost import Speed, speeds
 from reports.stats.targets import SOURCES, Measure
 from reports.tables.score_cells import HEAD, block_of, head_cells
 from reports.tables.score_table import ScoreTable
@@ -26,13 +26,6 @@ _TIMES = (
     "sentences_per_second",
     "encode_seconds",
     "evaluate_seconds",
-)
-_BY_THE_WALL = (
-    "train_seconds",
-    "train_gpu_seconds",
-    "dev_seconds",
-    "train_tokens_per_second",
-    "sentences_per_second",
 )
 
 
@@ -61,7 +54,7 @@ def cost_table(comparison: Comparison) -> Table:
         if not any(v is not None for line in values for _, v in line):
             continue
         columns.append(Column(key, title, unit))
-        for line, row, by_run in zip(cells, comparison.rows, values, strict=True):
+        for line, by_run in zip(cells, values, strict=True):
             have = [(run, convert(v)) for run, v in by_run if v is not None]
             if not have:
                 line.append(Cell("–", state="empty"))
@@ -73,7 +66,7 @@ def cost_table(comparison: Comparison) -> Table:
             shown = f"[{', '.join(ends)}]" if key in _TIMES and ends != (text, text) else ""
             sd = mean_sd(found)[1]  # for data.json; the table shows the range of times, and of all else the mean
             cell = Cell(text, shown, middle, sd, len(have), "value", records=tuple(run for run, _ in have))
-            line.append(cell.noted(*_crowds(row)) if key in _BY_THE_WALL else cell)
+            line.append(cell)
     devices = sorted({str(r.environment.get("device", "")) for r in comparison.records} - {""})
     legend = "Times: median, least and most over all seeds; all else: mean. –: not recorded, or nothing to do."
     if shared:
@@ -102,12 +95,6 @@ def _add_inference(
         middle = f"[{speed.low:,.0f}, {speed.high:,.0f}]"
         runs = tuple(r.id for r in row.finished if r.architecture)
         line.append(Cell(f"{speed.median:,.0f}", middle, speed.median, None, None, "value", records=runs))
-
-
-def _crowds(row: ResultRow) -> list[str]:
-    """That a run of the row was made on a busy machine, with the highest load of them."""
-    said = [remark for r in row.records if (remark := busy(r))]
-    return said[:1] if len(said) < 2 else [max(said, key=lambda text: (len(text), text))]
 
 
 def _cost(*candidates: object) -> float | None:

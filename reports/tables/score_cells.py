@@ -11,7 +11,6 @@ from harness.tasks.averages import Average
 from reports.document.table import Cell, Column, State, absent, number
 from reports.read.comparison_runs import ResultRow, base_name, prompted
 from reports.stats.estimate import mean_sd
-from reports.stats.training_gain import remark
 
 ADDED = "added to the rows of the file: what trained rows start from, nothing learnt"
 SUPERVISED = {
@@ -136,3 +135,24 @@ def mark_others(ids: Sequence[set[str]], cells: list[list[Cell]], column: int) -
 def size_text(rows: Sequence[ResultRow], task: str, source: str, metric: str, aggregation: str, noun: str) -> str:
     sizes = sorted({s.n for row in rows for _, s in row.scores(task, source, metric, aggregation)})
     return f"{' / '.join(f'{n:,}' for n in sizes)} {noun}" if sizes else ""
+
+
+def never_beat_the_start(row: ResultRow) -> tuple[int, int]:
+    """Of how many finished runs no dev score was above the untrained one, and of how many both scores are known."""
+    known = [
+        (best, initial)
+        for record in row.finished
+        if (best := record.training.get("best_dev")) is not None
+        and (initial := record.training.get("initial_dev")) is not None
+    ]
+    return sum(best <= initial for best, initial in known), len(known)
+
+
+def remark(row: ResultRow) -> str:
+    """The same as a sentence; empty where every run got better than it began."""
+    never, known = never_beat_the_start(row)
+    if not never:
+        return ""
+    if never == known:
+        return "no gain on dev"
+    return f"no gain on dev in {never} of {known} runs"

@@ -7,8 +7,6 @@ tolerance; what is made twice on one GPU is held bit by bit.
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -117,19 +115,6 @@ def test_a_run_that_was_stopped_ends_with_the_weights_of_one_that_was_not(tmp_pa
 
 def test_auto_takes_a_precision_that_the_device_has(tmp_path: Path) -> None:
     assert fitted(precision="auto").fit_report.training["precision"] in ("fp32", "bf16", "fp16")
-
-
-def test_several_processes_have_the_losses_of_one(tmp_path: Path, gpus: int) -> None:
-    if gpus < 2:
-        pytest.skip(f"needs two GPUs for NCCL, this machine has {gpus}")
-    words = "train simcse --preset mini --limit 96 --device cuda --precision fp32 --set max_steps=6 --set batch_size=16"
-    words += " --set dropout=0.01 --set log_every=1"  # each process drops units of its own
-    launcher = ["torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m"]
-    for name, start in (("one", []), ("two", launcher)):
-        command = [sys.executable, "-m", *start, "harness", *words.split(), "--out", str(tmp_path / name)]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=360, check=False)
-        assert done.returncode == 0, done.stderr
-    assert losses(tmp_path / "two.training") == pytest.approx(losses(tmp_path / "one.training"), rel=0.1)
 
 
 def test_workers_get_a_gpu_and_say_so(tmp_path: Path, gpus: int) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from harness import registry
 from harness.errors import InputError
-from harness.recipes import Presets, Recipe, Recipes, declared, preset_names, recipe_of
+from harness.recipes import Presets, Recipe, RecipeFile, Recipes, declared, preset_names, recipe_of
 from harness.runs.experiment import Experiment
 from harness.runs.rows import resolve_rows
 from tests.support.configurations import ROBERTA, folder_of
@@ -107,3 +107,69 @@ def test_every_recipe_says_where_it_stands() -> None:
         for preset, family in declared(method.presets):
             if family is not None:
                 assert method.recipe(preset, family).source.strip(), f"{name}: {preset} on {family}"
+
+
+FILE = """
+[card]
+title = "Mine"
+published = ["mine.csv:Mine"]
+
+[paper]
+source = "Table 1"
+aliases = { paper-roberta = "roberta-base" }
+values = { batch = 64, steps = 10 }
+bert-base = { rate = 3e-5 }
+"roberta-base, roberta-large" = { rate = 1e-5, source = "script" }
+modernbert-base = { like = "bert-base", dropout = 0.1, source = "ours" }
+
+[code]
+values = { like = "paper", batch = 32 }
+bert-base = { like = "paper" }
+mini = { rate = 1e-4, empty = ["steps"] }
+
+[plain.values]
+rate = 1.0
+"""
+
+
+def recipe_file(folder: Path, text: str) -> RecipeFile:
+    (folder / "sources.toml").write_text('script = "run.sh of the authors"')
+    (folder / "mine.toml").write_text(text)
+    return RecipeFile(folder / "mine.toml")
+
+
+def test_a_file_says_what_python_would_say(tmp_path: Path) -> None:
+    assert recipe_file(tmp_path, FILE).card == {"title": "Mine", "published": ("mine.csv:Mine",)}
+    roberta = Recipe({"rate": 1e-5}, "run.sh of the authors")
+    bert = Recipe({"rate": 3e-5}, "Table 1")
+    paper = {
+        "bert-base": bert,
+        "roberta-base": roberta,
+        "roberta-large": roberta,
+        "modernbert-base": Recipe({"rate": 3e-5, "dropout": 0.1}, "ours"),
+    }
+    assert dict(recipe_file(tmp_path, FILE)) == {
+        "paper": Recipes(paper, {"batch": 64, "steps": 10}, {"paper-roberta": "roberta-base"}),
+        "code": Recipes({"bert-base": bert, "mini": Recipe({"rate": 1e-4, "steps": None})}, {"batch": 32, "steps": 10}),
+        "plain": {"rate": 1.0},
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("paper = 3", 'key "paper": expected a table, not 3'),
+        ("[paper]\nbert-base = 3", 'key "paper.bert-base": expected a table, not 3'),
+        ("[paper]\naliases = 3", 'key "paper.aliases": expected a table, not 3'),
+        ("[paper]\nsource = 3", 'key "paper.source": expected text, not 3'),
+        ("[paper]\nbert-base = { empty = 3 }", 'key "paper.bert-base.empty": expected a list, not 3'),
+        ('[paper]\nbert-base = { like = "mini" }', 'key "paper.bert-base.like": "mini" is no row above it'),
+        ("[paper", "not a TOML file"),
+    ],
+)
+def test_a_fault_in_a_file_is_one_line_with_file_and_key(tmp_path: Path, text: str, told: str) -> None:
+    with pytest.raises(InputError) as error:
+        list(recipe_file(tmp_path, text))
+    assert "\n" not in str(error.value)
+    assert str(error.value).startswith(f"{tmp_path / 'mine.toml'}: ")
+    assert told in str(error.value)

@@ -17,8 +17,7 @@ from harness.method import FitContext
 from harness.recipes import declared
 from harness.sources import Corpus, load_corpus
 from harness.training import Batch
-from methods.parts.self_guided_terms import opt2_as_coded, squared_distance
-from methods.self_guided import Guide, SelfGuided
+from methods.self_guided import Guide, SelfGuided, opt2_as_coded, squared_distance
 
 SMALL = {"batch_size": 4, "train_length": 12, "learning_rate": 1e-3, "head_width": 24}
 

@@ -89,7 +89,7 @@ config = {json.dumps({"batch_size": 8, "learning_rate": 1e-5}).replace(":", " ="
     by_hand = tmp_path / "by-hand.toml"
     by_hand.write_text(keys)
     same = make_plan(read_experiment(str(by_hand)), "by hand", starts=False)
-    planned = plan_trial(study, {"learning_rate": 1e-5}, tmp_path)
+    planned = plan_trial(study, {"learning_rate": 1e-5})
     assert [job.id for job in planned.jobs] == [job.id for job in same.jobs]
 
 

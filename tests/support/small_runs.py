@@ -42,9 +42,9 @@ def compare(workdir: Path, **more: Any) -> Comparison:
         return api.compare({**EXPERIMENT, **keys}, workdir=workdir, **{"tracked": False, "formats": [], **more})
 
 
-def plan_of(workdir: Path | None = None, **more: Any) -> Plan:
+def plan_of(**more: Any) -> Plan:
     """The plan of the comparison with other keys."""
-    return make_plan(read_experiment({**EXPERIMENT, **more}), "small", workdir)
+    return make_plan(read_experiment({**EXPERIMENT, **more}), "small")
 
 
 def job_of(row: str = "SimCSE", **more: Any) -> Job:

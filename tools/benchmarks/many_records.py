@@ -1,6 +1,6 @@
 """Shows processor seconds and peak memory of the commands that read a work directory with 2,000 records.
 
-    python -m tools.benchmarks.many_records [--records 2000] [--command "report list"]
+    python -m tools.benchmarks.many_records [--records 2000] [--command "report build"]
 
 Four rows are run with one seed; the records of the other seeds are copies under the ids that the plan gives them, with
 other scores. Each command is measured in a process of its own.
@@ -101,7 +101,6 @@ def main() -> int:
         work, file = str(folder / "w"), str(folder / "many.toml")
         commands = {
             "compare --dry-run": ["compare", file, "--workdir", work, "--dry-run"],
-            "report list": ["report", "list", "--workdir", work],
             "report build": ["report", "build", "many", "--workdir", work, "--format", "md", "--format", "csv"],
             "compare, all reused": [
                 "compare",

@@ -3,9 +3,9 @@
     python -m tools.benchmarks.memory [corpus|encode] [--counts 2000 40000 1000000] [--model embedded:mini-bert]
 
 Every line is measured in a fresh process (Linux). `corpus` reads all sentences of a file in random order; the target is
-a peak under 2 GB, pages of the memory map included (in brackets without them). `encode` runs `Encoder.encode` (vectors
-in memory) and `harness.encode` (vectors in a file) with one thread, by default on a random network of two layers, 64
-wide; its peak is the memory beyond what the process held before and beyond the vectors.
+a peak under 2 GB, pages of the memory map included (in brackets without them). `encode` runs `Encoder.encode` with
+one thread, by default on a random network of two layers, 64 wide; its peak is the memory beyond what the process held
+before and beyond the vectors.
 """
 
 from __future__ import annotations
@@ -82,21 +82,16 @@ def texts(count: int) -> Iterator[str]:
         yield f"{source} {' '.join(random.Random(source).choices(words, k=2 + source % 10))}"
 
 
-def encode(model: str | None, count: int, to_file: bool, results: multiprocessing.Queue[str]) -> None:
+def encode(model: str | None, count: int, results: multiprocessing.Queue[str]) -> None:
     import torch
 
-    import harness
     from harness.encoder import Encoder
 
     torch.set_num_threads(1)
     encoder = Encoder.from_pretrained(model) if model else small_encoder()
     encoder.encode(list(texts(256)))
-    before, began, vectors = status("VmRSS"), time.process_time(), 0
-    with tempfile.TemporaryDirectory() as folder:
-        if to_file:
-            harness.encode(encoder, texts(count), out=Path(folder, "vectors.npy"), device="cpu")
-        else:
-            vectors = encoder.encode(texts(count)).nbytes
+    before, began = status("VmRSS"), time.process_time()
+    vectors = encoder.encode(texts(count)).nbytes
     seconds = time.process_time() - began
     beyond = (status("VmHWM") - before - vectors) / 1e6
     results.put(f"{count:>9,} {1e6 * seconds / count:9.0f} {vectors / 1e6:11.0f} {beyond:10.0f}")
@@ -128,11 +123,9 @@ def main() -> None:
                 print(f"{name:8} {measure(read_corpus, path)}", flush=True)
                 path.unlink()
     if args.part != "corpus":
-        print("vectors in     texts us a text  vectors MB  beyond MB")
+        print("    texts us a text  vectors MB  beyond MB")
         for count in args.counts:
-            for to_file in (False, True):
-                line = measure(encode, args.model, count, to_file)
-                print(f"{'a file' if to_file else 'memory':8} {line}", flush=True)
+            print(measure(encode, args.model, count), flush=True)
 
 
 if __name__ == "__main__":

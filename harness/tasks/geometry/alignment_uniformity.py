@@ -17,7 +17,6 @@ from harness.errors import InputError
 from harness.results.facts import Facts
 from harness.sources.pair_sets import EMBEDDED_STS
 from harness.tasks.base import TaskResult, Vectors, as_array, finite, unit_rows
-from harness.tasks.family import TaskFamily
 from harness.tasks.geometry.isotropy import (
     cosine_histograms,
     entropy_rank,
@@ -27,7 +26,7 @@ from harness.tasks.geometry.isotropy import (
     singular_values,
 )
 from harness.tasks.protocol import add_number
-from harness.tasks.suite import Suite
+from harness.tasks.suite import Suite, TaskFamily
 
 if TYPE_CHECKING:
     from harness.sources.pair_sets import PairSet, Source, Subset

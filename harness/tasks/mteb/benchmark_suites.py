@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 
 from harness.results.record import Score
 from harness.tasks.averages import Average, mean_of
-from harness.tasks.family import OpenFamily
 from harness.tasks.mteb.benchmarks import EMBEDDED, MTEB_SUITES, PREFIX, mteb_values, names_of
 from harness.tasks.mteb.task import MTEBTask, embedded_task, mteb_task
-from harness.tasks.suite import Suite
+from harness.tasks.suite import OpenFamily, Suite
 
 if TYPE_CHECKING:
     from harness.sources.pair_sets import Source

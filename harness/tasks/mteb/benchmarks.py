@@ -6,7 +6,9 @@ The names are mteb's own. Nothing here needs the library, whose import takes sec
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 
+from harness.files.reading import read_toml
 from harness.results.record import Score
 from harness.tasks.averages import Average, category_averages
 
@@ -20,65 +22,11 @@ SENTENCES_A_TOPIC = 25  # of some 88: enough to tell models apart, at a third of
 Categories = Mapping[str, tuple[str, ...]]
 
 
-def _categories(text: str) -> Categories:
-    """From lines "CATEGORY: NAME NAME ...", which may go on in the next line."""
-    found: dict[str, list[str]] = {}
-    for word in text.split():
-        if word.endswith(":"):
-            names = found.setdefault(word.removesuffix(":"), [])
-        else:
-            names.append(word)
-    return {category: tuple(names) for category, names in found.items()}
-
-
-# The 56 data sets of Muennighoff et al. (2023), which papers of 2022-2024 report.
-EN_V1 = _categories(
-    """
-    Classification: AmazonCounterfactualClassification AmazonPolarityClassification AmazonReviewsClassification
-        Banking77Classification EmotionClassification ImdbClassification MassiveIntentClassification
-        MassiveScenarioClassification MTOPDomainClassification MTOPIntentClassification
-        ToxicConversationsClassification TweetSentimentExtractionClassification
-    Clustering: ArxivClusteringP2P ArxivClusteringS2S BiorxivClusteringP2P BiorxivClusteringS2S
-        MedrxivClusteringP2P MedrxivClusteringS2S RedditClustering RedditClusteringP2P StackExchangeClustering
-        StackExchangeClusteringP2P TwentyNewsgroupsClustering
-    PairClassification: SprintDuplicateQuestions TwitterSemEval2015 TwitterURLCorpus
-    Reranking: AskUbuntuDupQuestions MindSmallReranking SciDocsRR StackOverflowDupQuestions
-    Retrieval: ArguAna ClimateFEVER CQADupstackRetrieval DBPedia FEVER FiQA2018 HotpotQA MSMARCO NFCorpus NQ
-        QuoraRetrieval SCIDOCS SciFact Touche2020 TRECCOVID
-    STS: BIOSSES SICK-R STS12 STS13 STS14 STS15 STS16 STS17 STS22 STSBenchmark
-    Summarization: SummEval
-    """
-)
-# The 41 tasks of MMTEB's English benchmark (Enevoldsen et al. 2025).
-EN_V2 = _categories(
-    """
-    Classification: AmazonCounterfactualClassification Banking77Classification ImdbClassification
-        MTOPDomainClassification MassiveIntentClassification MassiveScenarioClassification
-        ToxicConversationsClassification TweetSentimentExtractionClassification
-    Clustering: ArXivHierarchicalClusteringP2P ArXivHierarchicalClusteringS2S BiorxivClusteringP2P.v2
-        MedrxivClusteringP2P.v2 MedrxivClusteringS2S.v2 StackExchangeClustering.v2 StackExchangeClusteringP2P.v2
-        TwentyNewsgroupsClustering.v2
-    PairClassification: SprintDuplicateQuestions TwitterSemEval2015 TwitterURLCorpus
-    Reranking: AskUbuntuDupQuestions MindSmallReranking
-    Retrieval: ArguAna CQADupstackGamingRetrieval CQADupstackUnixRetrieval ClimateFEVERHardNegatives
-        FEVERHardNegatives FiQA2018 HotpotQAHardNegatives SCIDOCS TRECCOVID Touche2020Retrieval.v3
-    STS: BIOSSES SICK-R STS12 STS13 STS14 STS15 STS17 STS22.v2 STSBenchmark
-    Summarization: SummEvalSummarization.v2
-    """
-)
-# One or two small sets of each category: minutes on a laptop.
-QUICK = _categories(
-    """
-    Classification: AmazonCounterfactualClassification Banking77Classification
-    Clustering: TwentyNewsgroupsClustering.v2
-    PairClassification: TwitterSemEval2015
-    Reranking: AskUbuntuDupQuestions
-    Retrieval: SciFact
-    STS: BIOSSES STS17 STSBenchmark
-    Summarization: SummEvalSummarization.v2
-    """
-)
-MTEB_SUITES: dict[str, Categories] = {"mteb-en-v1": EN_V1, "mteb-en-v2": EN_V2, "mteb-quick": QUICK}
+MTEB_SUITES: dict[str, Categories] = {
+    suite: {category: tuple(names) for category, names in categories.items()}
+    for suite, categories in read_toml(Path(__file__).with_suffix(".toml")).items()
+}
+EN_V1, EN_V2 = MTEB_SUITES["mteb-en-v1"], MTEB_SUITES["mteb-en-v2"]
 
 # Which part of a multilingual set the English benchmarks take.
 _MULTILINGUAL = """

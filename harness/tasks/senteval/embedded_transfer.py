@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from harness.tasks.family import TaskFamily
 from harness.tasks.senteval.classifier import FULL, Classifier
 from harness.tasks.senteval.transfer import PAIR, SINGLE, ClassificationTask
-from harness.tasks.suite import Suite
+from harness.tasks.suite import Suite, TaskFamily
 
 if TYPE_CHECKING:
     from harness.sources.senteval.labelled import Labelled

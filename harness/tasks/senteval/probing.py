@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.sources.senteval.labelled import PROBING as FILES
-from harness.tasks.family import TaskFamily
 from harness.tasks.senteval.classifier import FULL, Classifier
 from harness.tasks.senteval.transfer import ClassificationTask
-from harness.tasks.suite import Suite
+from harness.tasks.suite import Suite, TaskFamily
 
 if TYPE_CHECKING:
     from harness.sources.senteval.labelled import Labelled

@@ -17,10 +17,9 @@ from harness.results.text_ids import pair_units, stacked, text_ids
 from harness.sources.senteval.labelled import PREPARATION, unusual_sizes
 from harness.tasks.averages import Mean, Number
 from harness.tasks.base import Array, TaskResult, Vectors, finite
-from harness.tasks.family import TaskFamily
 from harness.tasks.protocol import add_number
 from harness.tasks.senteval.classifier import CONFIGURATIONS, FULL, Classifier
-from harness.tasks.suite import Suite
+from harness.tasks.suite import Suite, TaskFamily
 
 if TYPE_CHECKING:
     import pandas as pd

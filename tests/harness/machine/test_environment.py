@@ -59,7 +59,7 @@ def test_the_commit_is_that_of_the_code_and_not_of_a_repository_around_it(tmp_pa
     package = tmp_path / "site-packages" / "harness"
     package.mkdir(parents=True)
     (package / "machine").mkdir()
-    for name in ("__init__.py", "machine/__init__.py", "machine/environment.py"):
+    for name in ("__init__.py", "errors.py", "machine/__init__.py", "machine/environment.py"):
         shutil.copy(Path(harness.__file__).parent / name, package / name)
 
     def git(*arguments: str) -> str:

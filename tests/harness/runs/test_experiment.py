@@ -110,7 +110,7 @@ def test_a_row_overrides_shared_values_and_the_command_line_overrides_both(write
         ("", "", ("budget=steps",), 'key "budget"'),
         ("", "", ("budget={steps=2, sentences=3}",), 'key "budget"'),
         ("", "", ("budget={updates=2}",), 'key "budget.updates"'),
-        ("", "", ("budget={seconds=0}",), 'key "budget.seconds"'),
+        ("", "", ("budget={steps=0}",), 'key "budget.steps"'),
         ("", "", ("vary=['initialisation']",), "vary"),
         ("", "", ("dev.every=0",), "dev.every"),
         ("", "", ("executor.workers=0",), "executor.workers"),

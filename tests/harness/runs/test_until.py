@@ -99,14 +99,10 @@ def test_a_kill_at_an_analysis_and_the_same_call_come_to_the_same_end(
     assert [r.id for r in again.records] == [r.id for r in whole.records]
 
 
-def test_no_round_is_started_beyond_a_budget_or_the_most_seeds(decide: Any, folder: Path) -> None:
+def test_no_round_is_started_beyond_the_most_seeds(decide: Any, folder: Path) -> None:
     decide(*["A B"] * 9)
-    done, tree = compare(folder, "budgets", runs=10)
-    assert (len(done.records), tree["until"]["ended"]) == (9, "budget")  # 7 at first, 2 a round
     done, tree = compare(folder, "four", most=4)
     assert (len(done.records), tree["until"]["ended"]) == (9, "seeds")
-    with pytest.raises(InputError, match="--max-runs 5"):
-        compare(folder, "budgets", runs=5)
 
 
 def test_seeds_cannot_change_after_an_analysis(decide: Any, folder: Path) -> None:
@@ -114,7 +110,7 @@ def test_seeds_cannot_change_after_an_analysis(decide: Any, folder: Path) -> Non
     compare(folder, "fixed")
     with pytest.raises(InputError, match="--until"):
         compare(folder, "fixed", most=8)
-    compare(folder, "fixed", runs=50, equivalence=1)
+    compare(folder, "fixed", equivalence=1)
 
 
 @pytest.mark.parametrize(
@@ -122,8 +118,6 @@ def test_seeds_cannot_change_after_an_analysis(decide: Any, folder: Path) -> Non
     [
         ("--max-seeds 8", "--max-seeds"),
         ("--until decided --max-seeds 2", "--max-seeds 2"),
-        ("--until decided --max-runs 0", "--max-runs 0"),
-        ("--until decided --max-runs 4", "--max-runs 4"),
         ("--until decided --equivalence -1", "--equivalence -1"),
         ("--until decided --rehearse", "--until"),
         ("--tune-steps 3", "--tune-steps"),

@@ -70,7 +70,7 @@ def trained(dev: DevSet, folder: Path | None = None, steps: int = 6, **config: o
 def test_early_looks_change_neither_weights_nor_choice(
     dev: DevSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from harness.training.curves import Curves
+    from harness.training.descent import Curves
 
     looking = trained(dev, tmp_path)
     curve = Curves(tmp_path)

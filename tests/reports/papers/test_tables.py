@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import math
 import re
@@ -21,7 +20,6 @@ from reports.document.table import MINUS, Table
 from reports.papers import definition
 from reports.papers.matching import Matching
 from reports.papers.paper_tables import paper_table, source_note
-from reports.report_command import register
 from tests.support import invented_runs as made
 from tests.support.invented_runs import read_papers_library as read_library
 
@@ -328,19 +326,3 @@ def test_names_are_papers_then_comparisons_and_unknown_ones_are_refused(work, tm
     assert build_report("invented", work, out=tmp_path)["json"].exists()
     with pytest.raises(InputError, match='"scdd"'):
         build_report("scdd", work)
-
-
-def run_command(*words: str) -> int:
-    parser = argparse.ArgumentParser()
-    register(parser.add_subparsers())
-    args = parser.parse_args(["report", *words])
-    return args.run(args)
-
-
-def test_list_names_papers_comparisons_and_studies(work, capsys):
-    assert run_command("list") == 0
-    assert "self-guided" in capsys.readouterr().out
-    assert run_command("list", "--workdir", str(work)) == 0
-    out = capsys.readouterr().out
-    assert "bt  study, 4 runs" in out
-    assert "invented  comparison, 13 runs" in out

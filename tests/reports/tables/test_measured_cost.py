@@ -1,4 +1,4 @@
-"""Cost in tables and figures: inference by architecture, the steadiest clock, busy machines."""
+"""Cost in tables and figures: inference by architecture, the steadiest clock."""
 
 from __future__ import annotations
 
@@ -81,17 +81,6 @@ def test_a_run_without_measured_inference_has_its_wall_speed_and_is_named(made: 
     figure = tradeoff(comparison, Significance(comparison).first)
     assert figure is not None
     assert "Old" in figure.caption
-
-
-def test_a_busy_machine_is_noted(made: synthetic.Invented) -> None:
-    record = made.add("Busy", tasks=("STS-B",), geometry=False)
-    again(made, record, architecture="one", wall=90.0, load_start=1.0, load_end=7.9)
-    calm = made.add("Calm", tasks=("STS-B",), geometry=False)
-    again(made, calm, architecture="one", wall=400.0, load_start=2.1)
-    table = cost_table(read_comparison(made.workdir, "invented"))
-    noted = {line.cells[0].text: [c.notes for c in line.cells if c.notes] for line in table.rows}
-    assert len(noted["Busy"]) == 1
-    assert noted["Calm"] == []
 
 
 def test_tokens_have_a_column_where_a_run_has_them(made: synthetic.Invented) -> None:

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
-import pytest
-
 from reports.comparison.comparison_document import describe
 from reports.figures.intervals import strip
 from reports.read.comparison_runs import read_comparison
 from reports.stats.significance import Significance
-from reports.tables.seeds import best_seed_table
 from tests.support import synthetic
 
 
@@ -30,21 +26,4 @@ def test_one_seed_pretends_nothing(tmp_path: Path) -> None:
     read = read_comparison(tmp_path, "invented")
     significance = Significance(read)
     assert strip(read, significance) is None
-    assert best_seed_table(read, significance) is None
     assert "certainty" not in {section.key for section in describe(read).sections}
-
-
-def test_the_best_seed_is_chosen_by_dev_and_shown_with_what_is_left_on_test(tmp_path: Path) -> None:
-    made = synthetic.Invented(tmp_path, scale=0.05)
-    for seed, dev in ((1, 0.60), (2, 0.66), (3, 0.63)):
-        record = made.add("SimCSE", seed, noise=0.98)
-        changed = record.model_copy(update={"training": {**record.training, "best_dev": dev}})
-        (tmp_path / "runs" / record.id / "record.json").write_text(changed.model_dump_json())
-    comparison = read_comparison(tmp_path, "invented")
-    table = best_seed_table(comparison, Significance(comparison))
-    assert table is not None
-    values = [cell.value for cell in table.rows[0].cells[2:]]
-    assert values[:3] == pytest.approx([63, 66, 3])
-    tasks = [task for task, _ in comparison.columns("sts")]
-    averages = [np.mean([100 * (r.score(task) or 0) for task in tasks]) for r in comparison.records]
-    assert values[3:] == pytest.approx([np.mean(averages), averages[1], averages[1] - np.mean(averages)])

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from harness.files.printable import join_some
-from reports.decide.table_answer import ScoreTable, verdict_on_scores
 from reports.document.blocks import Document, Figure, Section, Text
 from reports.document.table import Cell, Column, Table, TableRow, number, number_text, ranked
 from reports.figures.intervals import name_lines
 from reports.figures.style import COLOURS, MUTED, finish, new, style
 from reports.read.score_tables import read_scores
+from reports.scores.score_table import ScoreTable, verdict_on_scores
 from reports.stats.simultaneous import mean_over_seeds
 
 _MOST_TASKS = 12  # columns of the table
@@ -44,8 +44,8 @@ def _answer(table: ScoreTable, pairs: list[dict[str, Any]]) -> str:
     best = table.rows[0]
     if table.known is None:
         return (
-            f"{best} scores highest on {table.title}, and nothing can be said of its chance: neither several runs of a "
-            "row nor scores of single examples are known."
+            f"{best} scores highest on {table.title}, which may be chance: neither several runs of a row nor scores of "
+            "single examples are known."
         )
     others = [row for row in table.candidates if row != best]
     place = "scores highest" if others else f"is the best of {len(table.rows)} rows"

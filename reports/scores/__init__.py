@@ -1,0 +1,1 @@
+"""Scores that others made: verdicts and a report without records."""
