@@ -1,8 +1,11 @@
-"""Runs in MLflow.
+"""Runs in MLflow, or in a tracker of another package.
 
 An experiment is a comparison or a study, a parent run is a row of its table on one base model, a child run is one seed
 of that row. A study has one run above its rows. Only MLflow's public client is used, by the coordinating process alone.
 When MLflow fails, the comparison continues; `sync` later sends the records that are missing.
+
+Another tracker is an entry point of `harness.trackers`: a `Backend` under the scheme of its `--tracking-uri`, as
+`harness.trackio_tracker`.
 """
 
 from __future__ import annotations
@@ -21,9 +24,10 @@ from datetime import datetime
 from pathlib import Path
 from queue import SimpleQueue
 from statistics import fmean, stdev
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urlsplit
 
+from harness import registry
 from harness.errors import InputError, RunError, root_cause
 from harness.files.hashing import content_id
 from harness.files.printable import markdown_text
@@ -65,7 +69,7 @@ def _content(record: Record) -> str:
     return hashlib.sha256(f"{LAYOUT}\n{record.model_dump_json()}".encode()).hexdigest()
 
 
-def _row_params(record: Record) -> dict[str, Any]:
+def row_params(record: Record) -> dict[str, Any]:
     """What all seeds of a row share. The row's name is a label; other parameters are another row."""
     parts = {"corpus": record.corpus or {}, "dev": record.dev or {}, "config": record.config}
     own = {name: getattr(record, name) for name in ("row", "method", "base_model", "supervision")}
@@ -103,7 +107,7 @@ def _tags(record: Record, folder: Path) -> dict[str, str]:
     return {name: value for name, value in tags.items() if value}
 
 
-def _curves(folder: RunFolder) -> Points:
+def curve_points(folder: RunFolder) -> Points:
     """`train/loss` and `train dev/spearman` by step; of a step that a resumed run repeated, the last value."""
     try:
         lines = folder.curves()
@@ -121,7 +125,7 @@ def _curves(folder: RunFolder) -> Points:
     }
 
 
-def _numbers(record: Record) -> dict[str, float]:
+def record_numbers(record: Record) -> dict[str, float]:
     """Scores (`sts/STS12`, further ones of a task as `sts more/STS12.spearman.mean`), `training/...` and `usage/...`.
 
     The first score over all pairs of the test part is the task's. The source is named where a task has several.
@@ -202,8 +206,37 @@ def _connect(uri: str) -> MlflowClient:
         return MlflowClient(tracking_uri=uri)
 
 
+class Backend(Protocol):
+    """What receives the records of one comparison. Any method may raise: that is one warning, and runs continue.
+
+    Made by `Backend(workdir, name, uri, root)`: the work directory, the comparison's name, the `--tracking-uri`, and of
+    a study the parameters of one run above all others.
+    """
+
+    def send(self, record: Record) -> bool:
+        """Store a record; False if it is there already. A run that has changed is replaced."""
+
+    def end_rows(self) -> None:
+        """Nothing more comes for now: give rows the means over their seeds."""
+
+    def close(self) -> None:
+        """Nothing more comes."""
+
+    def attach(self, report: Path) -> None:
+        """Keep the page of a report with the runs."""
+
+
+def _open(workdir: Path, name: str, uri: str, root: Mapping[str, Any] | None = None) -> Backend:
+    """The tracker of that URI: a plugin by its scheme, else MLflow."""
+    scheme = urlsplit(uri).scheme
+    if scheme in registry.names(registry.TRACKERS):
+        backend: Backend = registry.load(registry.TRACKERS, scheme)(workdir, name, uri, root)
+        return backend
+    return _Experiment(workdir, name, uri, root)
+
+
 class _Experiment:
-    """The runs of one comparison in one store. Every method may raise whatever MLflow raises."""
+    """The runs of one comparison in one store of MLflow. Every method may raise whatever MLflow raises."""
 
     def __init__(self, workdir: Path, name: str, uri: str, root: Mapping[str, Any] | None = None) -> None:
         self.workdir, self.client = workdir, _connect(uri)
@@ -255,7 +288,7 @@ class _Experiment:
 
     def send(self, record: Record) -> bool:
         """Store `record`; False when it is there already. A run that has changed is replaced."""
-        key, row, folder = (record.id, record.row), content_id(_row_params(record)), RunFolder(self.workdir, record.id)
+        key, row, folder = (record.id, record.row), content_id(row_params(record)), RunFolder(self.workdir, record.id)
         self.newest[row] = max(self.newest.get(row, record), record, key=lambda one: one.finished)
         if (known := self.sent.get(key)) is not None:
             if known.data.tags.get(CONTENT) == _content(record):
@@ -273,11 +306,11 @@ class _Experiment:
         for file in (folder.record_file, folder.curves_file, folder.examples_file):
             if file.is_file():
                 self.client.log_artifact(run_id, str(file))
-        values = {**_curves(folder), **{(name, 0): value for name, value in _numbers(record).items()}}
-        self._log(run_id, _row_params(record) | _seed_params(record), values, end)
+        values = {**curve_points(folder), **{(name, 0): value for name, value in record_numbers(record).items()}}
+        self._log(run_id, row_params(record) | _seed_params(record), values, end)
         self.client.set_terminated(run_id, "FAILED" if record.status == "failed" else "FINISHED", end)  # last: all sent
         self.sent[key] = run
-        self.seeds[self.rows[row]][record.id] = _numbers(record) if record.status == "finished" else None
+        self.seeds[self.rows[row]][record.id] = record_numbers(record) if record.status == "finished" else None
         self.changed.add(row)
         return True
 
@@ -287,7 +320,7 @@ class _Experiment:
             run_id, record = self.rows[row], self.newest[row]
             done = [numbers for numbers in self.seeds[run_id].values() if numbers is not None]
             note = f"{_description(record)}\n\nseeds: {len(done)} of {len(self.seeds[run_id])} finished"
-            self._log(run_id, _row_params(record), _means(done), _milliseconds(""), note)
+            self._log(run_id, row_params(record), _means(done), _milliseconds(""), note)
             self.client.set_terminated(run_id, "FINISHED" if done else "FAILED", _milliseconds(record.finished))
             self.changed.discard(row)
 
@@ -331,7 +364,7 @@ def _means(done: Sequence[Mapping[str, float]]) -> Points:
 
 
 class Tracker:
-    """Sends the records of one comparison to MLflow, from a thread of its own, so that runs do not wait.
+    """Sends the records of one comparison to its tracker, from a thread of its own, so that runs do not wait.
 
     MLflow is imported and its store opened (seconds) with the first record. Nothing here raises: the first failure is
     one warning, and nothing more is sent.
@@ -344,7 +377,7 @@ class Tracker:
         self, workdir: Path, comparison: str, uri: str | None = None, root: Mapping[str, Any] | None = None
     ) -> None:
         self.workdir, self.comparison, self.uri, self.root = workdir, comparison, uri or default_uri(workdir), root
-        self._experiment: _Experiment | None = None
+        self._experiment: Backend | None = None
         self._failed = False
         self._queue: SimpleQueue[Record | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
@@ -378,7 +411,7 @@ class Tracker:
         with self._warning():
             while (record := self._queue.get()) is not None:
                 if self._experiment is None:
-                    self._experiment = _Experiment(self.workdir, self.comparison, self.uri, self.root)
+                    self._experiment = _open(self.workdir, self.comparison, self.uri, self.root)
                 self._experiment.send(record)
                 if self._queue.empty():
                     self._experiment.end_rows()
@@ -412,7 +445,7 @@ def sync(workdir: Path, uri: str | None = None) -> int:
     target, count = uri or default_uri(workdir), 0
     try:
         for comparison, records in comparisons.items():
-            experiment = _Experiment(workdir, comparison, target)
+            experiment = _open(workdir, comparison, target)
             count += sum(experiment.send(record) for record in records)
             experiment.close()
             report = workdir / "reports" / comparison / "index.html"

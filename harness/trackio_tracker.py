@@ -1,0 +1,65 @@
+"""Runs in trackio: `--tracking-uri trackio://`, or `trackio://PROJECT`; a project of the comparison's name without it.
+
+Trackio stores them where TRACKIO_DIR says; `trackio show` opens them. It is also the example of a tracker by choice.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import Any
+
+from harness.results.record import Record
+from harness.results.store import RunFolder
+from harness.seeds import seed_text
+from harness.tracking import curve_points, record_numbers, row_params
+
+
+class Trackio:
+    """A `harness.tracking.Backend`: each record is a run in the group of its row."""
+
+    def __init__(self, workdir: Path, name: str, uri: str, root: Mapping[str, Any] | None = None) -> None:
+        import trackio
+
+        self.workdir, self.project = workdir, uri.partition("://")[2] or name
+        self.root = {f"study.{key}": str(value) for key, value in (root or {}).items()}
+        try:
+            self.sent = {run.name: run for run in trackio.Api().runs(self.project)}
+        except ValueError:  # no such project yet
+            self.sent = {}
+
+    def send(self, record: Record) -> bool:
+        """Store a record; False if it is there already."""
+        import trackio
+
+        seed = seed_text(record.random_seed)
+        name = f"{record.row} seed {seed} {record.id[:8]}"
+        about = {**row_params(record), **self.root, "seed": seed, "status": record.status, "ended": record.finished}
+        if name in self.sent:
+            if (self.sent[name].config or {}).get("ended") == record.finished:
+                return False
+            self.sent[name].delete()
+        by_step: dict[int, dict[str, float]] = {}
+        for (metric, step), value in curve_points(RunFolder(self.workdir, record.id)).items():
+            by_step.setdefault(step, {})[metric] = value
+        with open(os.devnull, "w") as nowhere, redirect_stdout(nowhere):
+            run: Any = trackio.init(
+                self.project, name=name, group=record.row, config=about,
+                embed=False, auto_log_gpu=False, auto_log_cpu=False,
+            )  # fmt: skip
+            for step, values in sorted(by_step.items()):
+                run.log(values, step=step)
+            run.log(record_numbers(record), step=max(by_step, default=0))
+            run.finish()
+        return True
+
+    def end_rows(self) -> None:
+        """Trackio groups runs by itself."""
+
+    def close(self) -> None:
+        """Every run has been ended."""
+
+    def attach(self, report: Path) -> None:
+        """The report stays in the work directory."""
