@@ -129,7 +129,11 @@ _SHORT.maxstring = _SHORT.maxother = 80
 
 
 def phrase(fault: Mapping[str, Any]) -> str:
-    """One entry of `ValidationError.errors()` as "expected a valid number, not 'abc'"."""
+    """One entry of `ValidationError.errors()` in words.
+
+    >>> phrase({"type": "int_type", "msg": "Input should be a valid integer", "input": "abc"})
+    "expected a valid integer, not 'abc'"
+    """
     if fault["type"] == "missing":
         return "is missing"
     rule = fault["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ")
@@ -139,7 +143,16 @@ def phrase(fault: Mapping[str, Any]) -> str:
 
 
 def first_fault(error: ValidationError) -> str:
-    """The first fault as "KEY: PHRASE", or the phrase alone where it concerns the whole."""
+    """The first fault as "KEY: PHRASE", or the phrase alone where it concerns the whole.
+
+    >>> class Loss(BaseModel):
+    ...     weight: float
+    >>> try:
+    ...     Loss.model_validate({})
+    ... except ValidationError as error:
+    ...     first_fault(error)
+    'weight: is missing'
+    """
     fault = error.errors()[0]
     place = ".".join(str(part) for part in fault["loc"])
     return f"{place}: {phrase(fault)}" if place else phrase(fault)

@@ -65,6 +65,11 @@ _KINDS: dict[type, str] = {dict: "a table", str: "text", list: "a list"}
 class RecipeFile(Mapping[str, Mapping[str, Any] | Recipes]):
     """Presets from a TOML file, which is read when it is first needed. A table is a preset, but for `[card]`:
 
+        >>> from methods import simcse
+        >>> sheet = RecipeFile.beside(simcse.__file__)
+        >>> sheet.card["title"], sheet["paper"].of("bert-base").values["batch_size"]
+        ('SimCSE (unsupervised)', 64)
+
     .. code-block:: toml
 
         [paper]

@@ -63,6 +63,11 @@ class Suite:
 class TaskFamily:
     """Tasks that one function makes.
 
+        >>> from harness.tasks.senteval.probing import probing_task
+        >>> family = TaskFamily(("Length", "Depth"), lambda name, source: probing_task(name))
+        >>> family.make("Depth", "senteval").name
+        'Depth'
+
     Attributes:
         names: of the tasks; making the family reads no data and imports nothing slow.
         make: `make(name, source)` gives the task of that name. `source` is where the user wants public data from
@@ -76,6 +81,10 @@ class TaskFamily:
 @dataclass(frozen=True)
 class OpenFamily(TaskFamily):
     """A family that knows more tasks than it lists.
+
+        >>> from harness.tasks.mteb.benchmark_suites import TASKS
+        >>> TASKS.prefix
+        'mteb:'
 
     Attributes:
         prefix: what all its names begin with; users may leave it out.
