@@ -100,7 +100,8 @@ class Config(BaseModel):
             return cls.model_validate(dict(values))
         except ValidationError as error:
             first = error.errors()[0]
-            key = ".".join(str(part) for part in first["loc"]) or "value"
+            parts = (str(part) for part in first["loc"])
+            key = ".".join(part for part in parts if "[" not in part) or "value"  # no kind that pydantic tried
             if first["type"] == "extra_forbidden":
                 known = sorted(cls.model_fields)
                 leaf = str(first["loc"][-1])

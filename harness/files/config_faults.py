@@ -19,7 +19,9 @@ def phrase(fault: Mapping[str, Any]) -> str:
         return "is missing"
     rule = fault["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ")
     rule = re.sub(", (unable to parse|got a number) .*", "", rule)  # what is wrong follows from what was given
+    rule = re.sub("a valid dictionary( or instance of .*)?", "a table", rule)
     rule = rule.replace("Input should be", "expected", 1).replace("Input should", "expected to", 1)
+    rule = rule.replace("String should", "expected to", 1)
     return f"{rule}, not {_SHORT.repr(fault['input'])}"
 
 
