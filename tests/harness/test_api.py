@@ -56,7 +56,7 @@ config = { pooling = "cls", learning_rate = 3e-4, batch_size = 8, eval_every = 2
 
 
 @pytest.fixture(scope="module")
-def compared(tmp_path_factory: pytest.TempPathFactory) -> harness.Comparison:
+def compared(few_pairs: None, tmp_path_factory: pytest.TempPathFactory) -> harness.Comparison:
     work = tmp_path_factory.mktemp("api") / "work"
     return harness.compare(SMALL, workdir=work, tracked=False, formats=["md"])
 
@@ -253,6 +253,22 @@ def test_tables_and_figures_are_those_of_the_report(compared: harness.Comparison
         compared.table("nowhere")
     with pytest.raises(InputError, match='"nowhere"'):
         compared.plot("nowhere")
+
+
+def test_figures_follow_the_callers_style(compared: harness.Comparison) -> None:
+    import matplotlib as mpl
+
+    (axes, *_) = compared.plot("losses").axes
+    own = {"font.size": 5.0, "axes.labelsize": 14.0, "axes.prop_cycle": mpl.cycler(color=["#123456", "#654321"]),
+           "figure.facecolor": "#eeeeee"}  # fmt: skip
+    with mpl.rc_context(own):
+        plot = compared.plot("losses")
+        assert mpl.colors.to_hex(plot.get_facecolor()) == "#eeeeee"
+        (changed, *_) = plot.axes
+    assert axes.xaxis.label.get_size() != 14 == changed.xaxis.label.get_size()
+    assert {mpl.colors.to_hex(line.get_color()) for line in changed.lines} <= {"#123456", "#654321"}
+    assert compared.plot("losses").axes[0] is axes  # and the next call, without it, gives the first one
+    assert mpl.colors.to_hex(compared.plot("losses").get_facecolor()) == "#ffffff"
 
 
 def test_a_verdict_is_what_the_command_prints(compared: harness.Comparison, capsys: pytest.CaptureFixture[str]) -> None:
