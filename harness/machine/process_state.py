@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import gc
 import locale
-import logging
 import os
 import signal
 import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
-
-_STREAMS = ((1, "stdout"), (2, "stderr"))
 
 
 @contextmanager
@@ -31,8 +27,8 @@ def preserve_process_state() -> Iterator[None]:
 
     functions = [(module, dict(vars(module))) for module in (torch, torch.nn.functional, np)]
     states = [(get(), put) for get, put in _states(torch, np)]
-    streams = [(number, name, getattr(sys, name), _copy(number)) for number, name in _STREAMS]
-    own, leave = os.getpid(), os._exit
+    streams, own, leave = (sys.stdout, sys.stderr), os.getpid(), os._exit
+    copies = {number: os.dup(number) for number in (1, 2)} if sys.__stdout__ and sys.__stderr__ else {}
 
     def refuse(code: int) -> NoReturn:
         if os.getpid() != own:
@@ -46,16 +42,17 @@ def preserve_process_state() -> Iterator[None]:
         os._exit = leave
         for value, put in states:
             put(value)
-        for module, names in functions:
-            for name in names.keys() & vars(module).keys():
-                if vars(module)[name] is not names[name]:
-                    setattr(module, name, names[name])
-        for number, name, stream, copy in streams:
-            if copy is not None:
-                os.dup2(copy, number)
-                os.close(copy)
-            closed = getattr(stream, "closed", False)
-            setattr(sys, name, open(number, "w", closefd=False) if closed else stream)  # noqa: SIM115
+        for module, before in functions:
+            for name in before.keys() & vars(module).keys():
+                if vars(module)[name] is not before[name]:
+                    setattr(module, name, before[name])
+        for number, copy in copies.items():
+            os.dup2(copy, number)
+            os.close(copy)
+        sys.stdout, sys.stderr = (
+            open(number, "w", closefd=False) if getattr(stream, "closed", False) else stream  # noqa: SIM115
+            for number, stream in enumerate(streams, 1)
+        )
 
 
 def _states(torch: Any, np: Any) -> Iterator[tuple[Callable[[], Any], Callable[[Any], Any]]]:
@@ -64,9 +61,7 @@ def _states(torch: Any, np: Any) -> Iterator[tuple[Callable[[], Any], Callable[[
     yield lambda: dict(os.environ), _set_environment
     yield lambda: sys.path[:], lambda paths: sys.path.__setitem__(slice(None), paths)
     yield sys.getrecursionlimit, sys.setrecursionlimit
-    yield gc.isenabled, lambda enabled: gc.enable() if enabled else gc.disable()
     yield lambda: warnings.filters[:], lambda filters: setattr(warnings, "filters", filters)
-    yield lambda: logging.root.manager.disable, logging.disable
     yield lambda: locale.setlocale(locale.LC_ALL), lambda name: locale.setlocale(locale.LC_ALL, name)
     if threading.current_thread() is threading.main_thread():
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGCHLD, signal.SIGALRM):
@@ -94,10 +89,3 @@ def _set_environment(before: dict[str, str]) -> None:
 def _set_device(torch: Any, device: Any) -> None:
     if torch.get_default_device() != device:  # a default that is set slows every call down
         torch.set_default_device(None if device.type == "cpu" else device)
-
-
-def _copy(number: int) -> int | None:
-    """Another descriptor of the same file; None where it is closed."""
-    with suppress(OSError):
-        return os.dup(number)
-    return None

@@ -86,6 +86,17 @@ def test_the_command_of_a_run_makes_it_again(compared: harness.Comparison, monke
     (experiment, more) = called[0]
     assert experiment == SMALL
     assert more["overrides"] == ["seeds=[1]", 'base_models=["embedded:mini-bert"]']
+    assert more["only"] == ["SimCSE"]  # no other row is trained
+
+
+def test_a_call_with_an_own_corpus_selects_on_embedded_pairs(tmp_path: Path) -> None:
+    from harness.api.experiments import plan_comparison
+
+    (tmp_path / "own.txt").write_text("A dog runs.\nIt rains.\nShe sells maps.\nHe sings.\n")
+    keys = {"methods": ["simcse"], "corpus": str(tmp_path / "own.txt"), "suites": ["Embedded-STS-contrast"]}
+    plan = plan_comparison(keys, tmp_path).plan
+    assert plan.dev is not None
+    assert plan.dev.name.startswith("Embedded-STS")
 
 
 def test_progress_goes_to_the_reporter_and_nothing_is_printed(
@@ -144,6 +155,10 @@ def test_weights_that_are_not_those_of_the_folder_are_refused(tmp_path: Path) ->
     file.write_bytes(other.read_bytes())
     with pytest.raises(InputError, match="not the weights that were saved"):
         harness.evaluate(tmp_path / "one", "Embedded-STS-natural")
+    (words,) = (tmp_path / "two").rglob("tokenizer.json")
+    words.write_text(words.read_text().replace('"the"', '"teh"'))
+    with pytest.raises(InputError, match=r"tokenizer\.json: not the"):
+        harness.evaluate(tmp_path / "two", "Embedded-STS-natural")
 
 
 def test_an_evaluation_gives_the_scores_that_a_comparison_gives(
