@@ -37,6 +37,10 @@ def refuse(word: str) -> None:
     raise ValueError(word)
 
 
+def interrupt() -> None:
+    raise KeyboardInterrupt
+
+
 def die(file: str, times: int) -> str:
     """End the process without a word, the first so many times."""
     path = Path(file)
