@@ -17,6 +17,7 @@ from harness.errors import InputError
 from harness.tasks.prompts import Prompts
 
 MODEL = "embedded:mini-bert"
+pytestmark = pytest.mark.usefixtures("few_pairs")
 
 
 @pytest.fixture(scope="module")
