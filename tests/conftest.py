@@ -95,7 +95,7 @@ def word_vectors(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def few_pairs() -> Iterator[None]:
-    """Sets of scored pairs have twenty pairs a subset."""
+    """Sets of scored pairs have about twenty pairs."""
     from tests.support import short_runs
 
     with pytest.MonkeyPatch.context() as patch:

@@ -57,7 +57,6 @@ DEEDS = {
     "leaves a process": "subprocess.Popen(['sleep', '1000'])",
     "replaces functions of torch": "torch.nn.functional.normalize = torch.cosine_similarity = lambda x, *_, **__: x",
     "replaces functions of numpy": "np.argsort = np.mean = np.corrcoef = lambda x, *_, **__: x",
-    "takes every method's place": "SimCSE.loss = lambda self, encoder, heads, batch: heads(encoder(batch)).sum()",
     "files for its owner alone": "os.umask(0o777)",
 }  # fmt: skip
 MODULE = """\
