@@ -101,7 +101,8 @@ class Config(BaseModel):
             return cls.model_validate(dict(values))
         except ValidationError as error:
             first = error.errors()[0]
-            key = ".".join(str(part) for part in first["loc"]) or "value"
+            parts = (str(part) for part in first["loc"])
+            key = ".".join(part for part in parts if "[" not in part) or "value"  # no kind that pydantic tried
             if first["type"] == "extra_forbidden":
                 known = sorted(cls.model_fields)
                 leaf = str(first["loc"][-1])
@@ -138,7 +139,9 @@ def phrase(fault: Mapping[str, Any]) -> str:
         return "is missing"
     rule = fault["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ")
     rule = re.sub(", (unable to parse|got a number) .*", "", rule)  # what is wrong follows from what was given
+    rule = re.sub("a valid dictionary( or instance of .*)?", "a table", rule)
     rule = rule.replace("Input should be", "expected", 1).replace("Input should", "expected to", 1)
+    rule = rule.replace("String should", "expected to", 1)
     return f"{rule}, not {_SHORT.repr(fault['input'])}"
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 
 class HarnessError(Exception):
     """Base of every error whose message is meant for the user. `exit_code` is what the command line returns."""
@@ -38,6 +41,20 @@ class TrainingStopped(HarnessError):  # noqa: N818 - an outcome to record, not a
         super().__init__(reason)
         self.status = status
         self.reason = reason
+
+
+@contextmanager
+def naming(where: str) -> Iterator[None]:
+    """Have every `InputError` inside begin with the file, or the experiment, whose keys it is about.
+
+    What the hub does not give is no fault of a file.
+    """
+    try:
+        yield
+    except OutOfReach:
+        raise
+    except InputError as error:
+        raise error if where in str(error) else type(error)(f"{where}: {error}") from None
 
 
 class StopRequested(BaseException):

@@ -25,7 +25,8 @@ def write_settings(folder: Path, *, method: str, base_model: str, config: Config
     ['base_model', 'config', 'method', 'weights']
     """
     about = {"method": method, "base_model": base_model, "config": config.model_dump(), **more}
-    weights = {file.relative_to(folder).as_posix(): sha256_of(file) for file in sorted(folder.rglob("*.safetensors"))}
+    files = sorted(file for pattern in ("*.safetensors", "tokenizer.json") for file in folder.rglob(pattern))
+    weights = {file.relative_to(folder).as_posix(): sha256_of(file) for file in files}
     write_atomic(folder / METHOD_FILE, json.dumps({**about, "weights": weights}, indent=1) + "\n")
 
 

@@ -40,10 +40,20 @@ class WithReport:
     records: list[Record]
 
     @cached_property
+    def _documents(self) -> dict[str, Document]:
+        """The caller's settings of matplotlib -> the report with them."""
+        return {}
+
+    @property
     def _document(self) -> Document:
         from reports.build import describe
+        from reports.figures.style import changed_settings, with_settings
 
-        return describe(self.name, self.workdir).document
+        own = changed_settings()
+        if str(own) not in self._documents:
+            with with_settings(own):
+                self._documents[str(own)] = describe(self.name, self.workdir).document
+        return self._documents[str(own)]
 
     @property
     def tables(self) -> dict[str, str]:
@@ -109,13 +119,15 @@ class WithReport:
     def plot(self, name: str) -> Plot:
         """A figure of the report, as matplotlib has it, on white; `name` as in `table`: "alignment-uniformity", "cost".
 
-        A notebook draws it without pyplot, too.
+        Settings of matplotlib that you have changed (`rcParams`, `plt.style.use`) go before those of the report. A
+        notebook draws it without pyplot, too.
 
         Raises:
             InputError: no such figure.
         """
         plot: Plot = _find(self._document.figures(), name, "figure").plot
-        plot.set_facecolor("white")
+        if plot.get_facecolor()[-1] == 0:  # in the report the page shines through
+            plot.set_facecolor("white")
         plot._repr_png_ = lambda: _png(plot)  # type: ignore[attr-defined]
         return plot
 

@@ -45,7 +45,7 @@ def check(study: Study, space: Space, where: str) -> None:
     if study.where:
         raise InputError(f'{place} cannot refuse what it proposes: the key "where" goes with grid, brute_force')
     if study.trials is None:
-        raise InputError(f"{where}: trials is missing: {name} needs to know how many")
+        raise InputError(f'{where}: key "trials": is missing; {name} needs to know how many')
     numbers = [p.name for p in space.parameters if not p.choices and not p.when]
     if name == "cmaes" and (len(numbers) < 2 or find_spec("cmaes") is None):
         raise InputError(f"{place} needs two or more ranges of numbers, and its package: pip install cmaes")

@@ -11,7 +11,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.errors import InputError
+from harness.errors import InputError, naming
 from harness.executors.executor import ExecutorSettings, executor_settings
 from harness.machine.progress import Reporter
 from harness.results.store import RunFolder, checked_workdir
@@ -70,12 +70,14 @@ def study(
     if warning := warn_of_test_parts(definition):
         reporter.say(warning)
     where = str(source) if isinstance(source, str | Path) else f'study "{definition.name}"'
-    space = make_space(definition, where)
-    check(definition, space, where)
+    with naming(where):
+        space = make_space(definition, where)
+        check(definition, space, where)
     folder = checked_workdir(str(workdir))
     forget_loaded()
     first = {**space.first_point(), **planned_trials(definition, space)[0]}
-    plan_trial(definition, first)  # reports missing data and models first
+    with naming(where):
+        plan_trial(definition, first)  # reports missing data and models first
     stored = run_trials(
         definition, space, folder, executor_settings(executor, definition.executor),
         where=where, tracked=tracked, tracking_uri=tracking_uri, quiet=reporter.quiet,

@@ -6,6 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from harness.commands import options
+from harness.errors import naming
 from harness.files.printable import tell, tell_lines
 
 if TYPE_CHECKING:
@@ -50,8 +51,9 @@ def run_study(args: argparse.Namespace) -> int:
     from studies.samplers import check
 
     study = read_study(args.study, args.overrides, quick=args.quick)
-    space = make_space(study, args.study)
-    check(study, space, args.study)
+    with naming(args.study):
+        space = make_space(study, args.study)
+        check(study, space, args.study)
     if args.dry_run or not args.quiet:
         _introduce(study, space)
     if args.dry_run:

@@ -64,6 +64,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(skip)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def short_measurements() -> Iterator[None]:
+    """The speed of an architecture is measured by two passes over few sentences, in hundreds of work directories."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in {"_SENTENCES": 16, "_PASSES": 2, "_SHORTEST": 0.0}.items():
+            patch.setattr(f"harness.runs.measure.{name}", value)
+        yield
+
+
 @pytest.fixture(scope="session")
 def word_vectors(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A small file of random word vectors, for methods that take public ones of the hub by default."""
@@ -85,7 +94,7 @@ def word_vectors(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def few_pairs() -> Iterator[None]:
-    """Sets of scored pairs have twenty pairs a subset."""
+    """Sets of scored pairs have about twenty pairs."""
     from tests.support import short_runs
 
     with pytest.MonkeyPatch.context() as patch:

@@ -15,7 +15,7 @@ from harness import registry
 from harness.api.methods import registered
 from harness.api.result import Comparison
 from harness.contamination.check import check, selection_text, training_text
-from harness.errors import HarnessError, InputError
+from harness.errors import HarnessError, InputError, naming
 from harness.executors.executor import Executor, ExecutorSettings, executor_settings
 from harness.files.locks import comparison_lock
 from harness.files.printable import first_line, join_some, one_line
@@ -109,7 +109,8 @@ def plan_comparison(
     if rehearse:
         selected = rehearse_experiment(selected, where)
     try:
-        plan = make_plan(selected, where, most_sentences=most)
+        with naming(where):
+            plan = make_plan(selected, where, most_sentences=most)
     except HarnessError:
         raise
     except Exception as error:

@@ -15,7 +15,7 @@ from multiprocessing.process import BaseProcess
 from threading import Thread
 from typing import Any
 
-from harness.errors import HarnessError, InputError
+from harness.errors import HarnessError, InputError, RunError
 from harness.executors.executor import TICK, Answer, Executor, use_threads
 from harness.machine.environment import usable_cores
 
@@ -129,6 +129,8 @@ def _work(pipe: Connection, function: Callable[[Any], Any], gpus: str | None, th
             value = function(job)
         except (HarnessError, OSError) as raised:
             error = raised
+        except KeyboardInterrupt:  # of the method: the user's does not arrive here
+            error = RunError("KeyboardInterrupt")
         except Exception:  # of any library: perhaps it cannot be pickled
             error = RuntimeError(traceback.format_exc())
         pipe.send((value, error))

@@ -48,10 +48,12 @@ def read_text(path: Path) -> str:
     """Raises:
     InputError: as `read_bytes`, or not UTF-8.
     """
+    content = read_bytes(path)
     try:
-        return read_bytes(path).decode("utf-8")
+        return content.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise InputError(f"{path}: not UTF-8 (byte {error.start}); save the file as UTF-8") from None
+        line = content.count(b"\n", 0, error.start) + 1
+        raise InputError(f"{path}, line {line}: not UTF-8; save the file as UTF-8") from None
 
 
 def read_toml(path: Path) -> dict[str, Any]:

@@ -116,10 +116,13 @@ class RunFolder:
         write_atomic(self.record_file, record.to_json())
 
     def remove_leftovers(self) -> None:
-        """Remove what killed processes left: files that were being written. The run's lock must be held."""
+        """Remove what killed processes left, and folders in the place of files. The run's lock must be held."""
         places = (self.path, *self.path.glob("checkpoint"), *self.path.glob("*/checkpoint"))
         for left in (left for place in places for left in place.glob(".*") if left.name != LOCK_FILE):
             remove(left)
+        for file in (self.examples_file, self.details_file, self.curves_file):
+            if file.is_dir():
+                remove(file)
 
     def tidy(self) -> None:
         """Remove the leftovers and the checkpoint of a finished run, unless another process works on it."""

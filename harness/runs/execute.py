@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import logging
-import os
-import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,6 +22,7 @@ from harness.files.printable import markdown_text
 from harness.files.redaction import redacted
 from harness.machine import environment
 from harness.machine.environment import pick_device
+from harness.machine.process_state import preserve_process_state
 from harness.method import FitContext, FitReport, Method
 from harness.results.model_card import write_card
 from harness.results.record import Record
@@ -110,27 +108,6 @@ def execute(
             return Execution(job, workdir, progress, on_dev, stop).run()
 
 
-@contextmanager
-def preserve_process_state() -> Iterator[None]:
-    """Undo what a method changes for the runs after it: working directory, standard streams, torch's modes."""
-    import torch
-
-    folder, streams, threads = Path.cwd(), (sys.stdout, sys.stderr), torch.get_num_threads()
-    dtype, device, gradients = torch.get_default_dtype(), torch.get_default_device(), torch.is_grad_enabled()
-    deterministic = torch.are_deterministic_algorithms_enabled()
-    try:
-        yield
-    finally:
-        os.chdir(folder)
-        sys.stdout, sys.stderr = streams
-        torch.set_num_threads(threads)
-        torch.set_default_dtype(dtype)
-        if torch.get_default_device() != device:  # a default that is set slows every call down
-            torch.set_default_device(None if device.type == "cpu" else device)
-        torch.set_grad_enabled(gradients)
-        torch.use_deterministic_algorithms(deterministic)
-
-
 def record_failure(job: Job, workdir: Path, reason: str) -> Record:
     """The record of a job that no worker came to the end of; a finished record with earlier scores does not change."""
     folder = RunFolder(workdir, job.id)
@@ -183,7 +160,10 @@ class Execution:
                 architecture = measure_inference(method, self.workdir, self.device)
         except TrainingStopped as stop:
             status, reason = stop.status, stop.reason
-        except (Exception, SystemExit) as error:
+        except (KeyboardInterrupt, StopRequested):
+            raise
+        except BaseException as raised:  # of any kind that a method raises
+            error = _readable(raised)
             if (fault := storage_fault(error, self.workdir)) is not None:
                 raise fault from (error if fault is not error else None)
             details["traceback"] = redacted(traceback.format_exc())
@@ -444,6 +424,15 @@ def stored_vectors(spec: RunSpec, workdir: Path, device: str) -> StoredVectors:
         code=f"{NUMERICS}.{spec.version}",
         device=environment.device_name(device),
     )
+
+
+def _readable(error: BaseException) -> BaseException:
+    """The error, or one that names it where its message itself fails."""
+    try:
+        str(error)
+    except Exception:
+        return RuntimeError(f"{type(error).__name__}, whose message cannot be read")
+    return error
 
 
 def _now() -> str:

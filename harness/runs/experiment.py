@@ -374,7 +374,7 @@ def expand_grids(entries: list[Any], where: str) -> list[Any]:
             raise InputError(f'{place}: expected a table such as {{method = "simcse"}}')
         grid = Entry.parse(entry, place).grid
         if any(key.startswith("corpus.") for key in grid) and not entry.get("corpus"):
-            raise InputError(f"{place}: grid: over a corpus; give the row a corpus of its own")
+            raise InputError(f'{place}: key "grid": over a corpus; give the row a corpus of its own')
         rows += [_grid_row(entry, dict(zip(grid, values, strict=True))) for values in product(*grid.values())]
     return rows
 

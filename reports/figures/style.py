@@ -7,6 +7,7 @@ import re
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -26,24 +27,48 @@ DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1.5, 1.5)), (0, (5, 1.5, 1.5
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p")
 
 
+_own: ContextVar[dict[str, Any]] = ContextVar("own", default={})  # noqa: B039 - never changed in place
+
+
 def look(index: int) -> dict[str, Any]:
     """Colour, dash and marker of the index-th row: no two of the first 24 rows are alike."""
+    cycle = _own.get().get("axes.prop_cycle")
+    colours = cycle.by_key().get("color", COLOURS) if cycle is not None else COLOURS
     return {
-        "color": COLOURS[index % len(COLOURS)],
-        "linestyle": DASHES[(index // len(COLOURS)) % len(DASHES)],
+        "color": colours[index % len(colours)],
+        "linestyle": DASHES[(index // len(colours)) % len(DASHES)],
         "marker": MARKERS[index % len(MARKERS)],
     }
 
 
+def changed_settings() -> dict[str, Any]:
+    """What of matplotlib's settings the caller, or a matplotlibrc, has changed."""
+    import matplotlib as mpl
+
+    default = mpl.rcParamsDefault
+    return {key: mpl.rcParams[key] for key in default if key != "backend" and mpl.rcParams[key] != default[key]}
+
+
+@contextmanager
+def with_settings(own: dict[str, Any]) -> Iterator[None]:
+    """Figures that are made inside have these settings of matplotlib above ours."""
+    before = _own.set(own)
+    try:
+        yield
+    finally:
+        _own.reset(before)
+
+
 @contextmanager
 def style() -> Iterator[None]:
-    """Our settings and no others, whatever the user's matplotlibrc says."""
+    """Our settings and those of `with_settings`, whatever the user's matplotlibrc says."""
     import matplotlib as mpl
 
     with mpl.rc_context(), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing")  # a label in a script that the font lacks: boxes in print
         mpl.rcdefaults()
         mpl.rc_file(Path(__file__).with_name("report.mplstyle"), use_default_template=False)
+        mpl.rcParams.update(cast("Any", _own.get()))
         yield
 
 

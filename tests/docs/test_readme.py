@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import subprocess
@@ -32,9 +33,11 @@ def test_the_loss_and_the_calls_run(tmp_path: Path) -> None:
     loss, calls = blocks("python")
     options = 'suites="Embedded-STS-natural", formats=["csv"], tracked=False, workdir="work/mine")'
     code = loss.replace("max_steps=24", "max_steps=1").replace('workdir="work/mine")', options).replace("[1, 2]", "[1]")
+    few = "import pytest\nfrom tests.support import short_runs\nshort_runs.few_pairs(pytest.MonkeyPatch())\n"
     lines = ["", 'print(found.rows, found.verdict("align_uniform", "simcse").data["seeds"])', calls]
-    (tmp_path / "mine.py").write_text(code + "\n".join(lines), encoding="utf-8")
-    done = subprocess.run([sys.executable, "mine.py"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    (tmp_path / "mine.py").write_text(few + code + "\n".join(lines), encoding="utf-8")
+    where = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
+    done = subprocess.run([sys.executable, "mine.py"], cwd=tmp_path, env=where, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert "['align_uniform', 'simcse', 'untrained" in done.stdout
 

@@ -56,7 +56,7 @@ config = { pooling = "cls", learning_rate = 3e-4, batch_size = 8, eval_every = 2
 
 
 @pytest.fixture(scope="module")
-def compared(tmp_path_factory: pytest.TempPathFactory) -> harness.Comparison:
+def compared(few_pairs: None, tmp_path_factory: pytest.TempPathFactory) -> harness.Comparison:
     work = tmp_path_factory.mktemp("api") / "work"
     return harness.compare(SMALL, workdir=work, tracked=False, formats=["md"])
 
@@ -86,6 +86,17 @@ def test_the_command_of_a_run_makes_it_again(compared: harness.Comparison, monke
     (experiment, more) = called[0]
     assert experiment == SMALL
     assert more["overrides"] == ["seeds=[1]", 'base_models=["embedded:mini-bert"]']
+    assert more["only"] == ["SimCSE"]  # no other row is trained
+
+
+def test_a_call_with_an_own_corpus_selects_on_embedded_pairs(tmp_path: Path) -> None:
+    from harness.api.experiments import plan_comparison
+
+    (tmp_path / "own.txt").write_text("A dog runs.\nIt rains.\nShe sells maps.\nHe sings.\n")
+    keys = {"methods": ["simcse"], "corpus": str(tmp_path / "own.txt"), "suites": ["Embedded-STS-contrast"]}
+    plan = plan_comparison(keys, tmp_path).plan
+    assert plan.dev is not None
+    assert plan.dev.name.startswith("Embedded-STS")
 
 
 def test_progress_goes_to_the_reporter_and_nothing_is_printed(
@@ -144,6 +155,10 @@ def test_weights_that_are_not_those_of_the_folder_are_refused(tmp_path: Path) ->
     file.write_bytes(other.read_bytes())
     with pytest.raises(InputError, match="not the weights that were saved"):
         harness.evaluate(tmp_path / "one", "Embedded-STS-natural")
+    (words,) = (tmp_path / "two").rglob("tokenizer.json")
+    words.write_text(words.read_text().replace('"the"', '"teh"'))
+    with pytest.raises(InputError, match=r"tokenizer\.json: not the"):
+        harness.evaluate(tmp_path / "two", "Embedded-STS-natural")
 
 
 def test_an_evaluation_gives_the_scores_that_a_comparison_gives(
@@ -253,6 +268,22 @@ def test_tables_and_figures_are_those_of_the_report(compared: harness.Comparison
         compared.table("nowhere")
     with pytest.raises(InputError, match='"nowhere"'):
         compared.plot("nowhere")
+
+
+def test_figures_follow_the_callers_style(compared: harness.Comparison) -> None:
+    import matplotlib as mpl
+
+    (axes, *_) = compared.plot("losses").axes
+    own = {"font.size": 5.0, "axes.labelsize": 14.0, "axes.prop_cycle": mpl.cycler(color=["#123456", "#654321"]),
+           "figure.facecolor": "#eeeeee"}  # fmt: skip
+    with mpl.rc_context(own):
+        plot = compared.plot("losses")
+        assert mpl.colors.to_hex(plot.get_facecolor()) == "#eeeeee"
+        (changed, *_) = plot.axes
+    assert axes.xaxis.label.get_size() != 14 == changed.xaxis.label.get_size()
+    assert {mpl.colors.to_hex(line.get_color()) for line in changed.lines} <= {"#123456", "#654321"}
+    assert compared.plot("losses").axes[0] is axes  # and the next call, without it, gives the first one
+    assert mpl.colors.to_hex(compared.plot("losses").get_facecolor()) == "#ffffff"
 
 
 def test_a_verdict_is_what_the_command_prints(compared: harness.Comparison, capsys: pytest.CaptureFixture[str]) -> None:

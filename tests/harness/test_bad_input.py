@@ -61,6 +61,35 @@ def test_a_setting_of_a_row_that_is_no_table(file: Path, capsys: pytest.CaptureF
     assert "methods.1.pooling" in compare(capsys, file, "--set", "methods=[3]", "--set", "methods.1.pooling=1")
 
 
+@pytest.mark.parametrize("line", ['device = "x"', 'base_models = ["\\U0001F642"]', 'dev = {task = "x/x"}'])
+def test_a_value_that_only_the_plan_can_check_is_named_with_its_file(
+    line: str, file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    key = line.partition(" =")[0]
+    rows = '[[methods]]\nmethod = "simcse"\ncorpus = "embedded:sentences"\npreset = "mini"\n'
+    lines = {"base_models": 'base_models = ["embedded:mini-bert"]', "suites": 'suites = ["embedded"]', key: line}
+    file.write_text("\n".join([*lines.values(), rows]))
+    assert str(file) in compare(capsys, file)
+
+
+def test_a_study_names_its_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "study.toml"
+    file.write_text('method = "none"\n')
+    assert str(file) in told(capsys, "study", "run", str(file), "--dry-run")
+
+
+def test_bytes_that_are_no_text_have_a_line(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file.write_bytes(b"# \xc3\xa9\n\n" + b'title = "\xff"\n')
+    assert f"{file}, line 3: not UTF-8" in compare(capsys, file)
+
+
+def test_keys_are_named_without_what_a_validator_tried(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file.write_text(GOOD.format("[dev]\nsource = 0\n"))
+    assert 'key "dev.source": expected' in compare(capsys, file)
+    file.write_text(GOOD.format("[corpora]\npairs = 3\n"))
+    assert 'key "corpora.pairs": expected a table, not 3' in compare(capsys, file)
+
+
 def test_deep_nesting(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     deep = "[" * 5000 + "]" * 5000
     file.write_text(GOOD.format(f"title = {deep}\n"))

@@ -201,6 +201,7 @@ def test_evaluate_opens_whatever_can_encode(cls_model: Path, prompted: Path, tmp
     assert np.asarray(words.encode(["a b"])).tolist() == [[2, 3]]
 
 
+@pytest.mark.usefixtures("few_pairs")
 def test_evaluate_runs_a_model_that_only_sentence_transformers_knows(
     prompted: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -126,7 +126,7 @@ def test_where_is_read_without_running_it(where: str, said: str) -> None:
         ),
         ({"where": "temperature > 1", "space": {"temperature": [0.1, 1.0]}}, 'no configuration .* "temperature > 1"'),
         ({"sampler": "grid", "space": {"temperature": {"low": 0.1, "high": 1.0}}}, 'grid" needs values to list'),
-        ({"sampler": "tpe", "space": {"temperature": [0.1, 1.0]}}, "trials is missing"),
+        ({"sampler": "tpe", "space": {"temperature": [0.1, 1.0]}}, '"trials": is missing'),
         ({"sampler": "cmaes", "trials": 5, "space": {"temperature": [0.1, 1.0]}}, "needs two or more ranges"),
         ({"sampler": "qmc", "trials": 5, "space": {"temperature": [0.1, 1.0]}}, "needs a range of numbers"),
         ({"sampler": "grid", "trials": 5, "space": {"temperature": [0.1, 1.0]}}, "leave trials out"),

@@ -37,6 +37,10 @@ def refuse(word: str) -> None:
     raise ValueError(word)
 
 
+def interrupt() -> None:
+    raise KeyboardInterrupt
+
+
 def die(file: str, times: int) -> str:
     """End the process without a word, the first so many times."""
     path = Path(file)
@@ -98,6 +102,16 @@ def observed(log: str, at: int, number: int, checkpoints: bool, function: Callab
         hook.remove()
 
 
+def _observed(*arguments: Any) -> Any:
+    """As `observed`, in a worker, which cuts the scored pairs as the tests' own process does."""
+    import pytest
+
+    from tests.support import short_runs
+
+    short_runs.few_pairs(pytest.MonkeyPatch())
+    return observed(*arguments)
+
+
 def steps(log: str | Path) -> list[str]:
     """The process of each training step."""
     return Path(log).read_text().splitlines() if Path(log).exists() else []
@@ -110,6 +124,6 @@ def observing(
 
     class Observing(kind):  # type: ignore[valid-type, misc]
         def run(self, function: Callable[[Any], Any], queue: deque[Any], tick: Callable[[], None]) -> Iterator[Answer]:
-            yield from super().run(partial(observed, str(log), at, number, checkpoints, function), queue, tick)
+            yield from super().run(partial(_observed, str(log), at, number, checkpoints, function), queue, tick)
 
     return Observing

@@ -31,7 +31,7 @@ class Ended(NamedTuple):
     def fault(self, allowed: Sequence[int] = (0, 1, 2)) -> str:
         """What no command may do; empty where it did nothing of the kind."""
         if self.code == TRACEBACK or "Traceback" in self.out + self.err:
-            return f"a traceback: {self.err.strip().splitlines()[-1][:200]}"
+            return f"a traceback: {(self.err.strip().splitlines() or [''])[-1][:200]}"
         if self.code == TIMEOUT:
             return "did not end"
         return "" if self.code in allowed else f"exit code {self.code}: {self.err.strip()[-200:]}"

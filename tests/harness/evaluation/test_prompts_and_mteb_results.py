@@ -18,6 +18,7 @@ from harness.tasks.prompts import Prompts
 from reports.read.score_tables import read_scores
 
 MODEL = "embedded:mini-bert"
+pytestmark = pytest.mark.usefixtures("few_pairs")
 
 
 @pytest.fixture(scope="module")
@@ -71,6 +72,9 @@ def test_mteb_s_own_loader_reads_the_results(tmp_path: Path) -> None:
     suites = ["Embedded-Clustering", "Embedded-Retrieval-natural"]
     with pytest.raises(InputError, match="--model-name"):
         evaluate(MODEL, suites, mteb_results=tmp_path)
+    with pytest.raises(InputError, match="--revision"):  # it names a folder
+        evaluate(MODEL, suites, mteb_results=tmp_path, model_name="org/mini", revision="../../..")
+    assert not list(tmp_path.iterdir())
     scored = evaluate(MODEL, suites, cached=False, mteb_results=tmp_path, model_name="org/mini", revision="0123abc")
     folder = tmp_path / "results" / "org__mini" / "0123abc"
     meta = json.loads((folder / "model_meta.json").read_text())

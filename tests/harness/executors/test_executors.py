@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 from harness import registry
-from harness.errors import InputError, StopRequested
+from harness.errors import InputError, RunError, StopRequested
 from harness.executors.executor import THREADS, Answer, Executor, ExecutorSettings, Serial, request_leave
 from harness.executors.processes import Processes
 from harness.executors.ray import Ray
@@ -69,6 +69,7 @@ def test_answers_errors_and_deaths(kind: type[Executor], tmp_path: Path) -> None
     calls = [
         Call("value", jobs.double, (21,)),
         Call("error", jobs.refuse, ("no",)),
+        *([Call("interrupt", jobs.interrupt)] if kind is Processes else []),
         Call("dies once", jobs.die, (str(tmp_path / "once"), 1)),
         Call("always dies", jobs.die, (str(tmp_path / "always"), 99)),
         Call("threads", jobs.threads),
@@ -77,6 +78,7 @@ def test_answers_errors_and_deaths(kind: type[Executor], tmp_path: Path) -> None
     assert len(found) == len(calls)
     assert found["value"].value == 42
     assert "no" in str(found["error"].error)
+    assert kind is not Processes or isinstance(found["interrupt"].error, RunError)
     assert found["dies once"].value == "lived after 1"
     assert found["always dies"].lost
     assert (tmp_path / "always").read_text() == "xx"  # one retry

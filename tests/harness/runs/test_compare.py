@@ -5,7 +5,11 @@ from __future__ import annotations
 import errno
 import io
 import os
+import re
+import signal
+import subprocess
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -166,28 +170,66 @@ def encoding(monkeypatch: pytest.MonkeyPatch, damage: Any) -> None:
 
 def change_the_process(x: Any) -> Any:
     os.chdir("/")
+    os.environ["HF_HUB_OFFLINE"] = "x"
     torch.set_default_dtype(torch.float64)
     torch.set_grad_enabled(False)
+    torch.set_float32_matmul_precision("medium")
+    torch.nn.functional.normalize = np.mean = lambda x, *_, **__: x
     sys.stdout = io.StringIO()
+    warnings.simplefilter("error")
+    np.seterr(all="raise")
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     return x
 
 
+def observe_the_process() -> list[Any]:
+    functions = torch.nn.functional.normalize, np.mean
+    modes = torch.get_default_dtype(), torch.is_grad_enabled(), torch.get_float32_matmul_precision(), np.geterr()
+    python = Path.cwd(), dict(os.environ), sys.stdout, warnings.filters[:], signal.getsignal(signal.SIGTERM)
+    return [*functions, *modes, *python]
+
+
 def test_what_a_method_changes_of_its_process_is_undone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    job, folder, stdout = job_of("cls"), Path.cwd(), sys.stdout
+    job, before = job_of("cls"), observe_the_process()
     encoding(monkeypatch, change_the_process)
-    try:
-        assert execute(job, tmp_path).status == "finished"
-        assert (Path.cwd(), sys.stdout) == (folder, stdout)
-        assert (torch.get_default_dtype(), torch.is_grad_enabled()) == (torch.float32, True)
-    finally:
-        os.chdir(folder)
+    assert execute(job, tmp_path).status == "finished"
+    assert observe_the_process() == before
 
 
-def test_a_method_that_exits_is_a_failed_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    encoding(monkeypatch, lambda _: sys.exit(0))
+def test_streams_that_a_method_closes_are_open_again(tmp_path: Path) -> None:
+    code = "import os, sys; from harness.machine.process_state import preserve_process_state as undo\n"
+    code += "with undo(): sys.stdout.close(); os.close(1); os.close(2)\n"
+    code += "print('out', flush=True); print('err', file=sys.stderr)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("out\n", "err\n")
+
+
+class Silent(Exception):  # noqa: N818
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+
+def end(error: BaseException) -> Any:
+    raise error
+
+
+@pytest.mark.parametrize(
+    ("deed", "named"),
+    [
+        (lambda: sys.exit(0), "SystemExit"),
+        (lambda: os._exit(0), r"os._exit\(0\)"),
+        (lambda: end(BaseException("why")), "BaseException: why"),
+        (lambda: end(GeneratorExit()), "GeneratorExit"),
+        (lambda: end(Silent()), "Silent"),
+    ],
+)
+def test_a_method_that_exits_is_a_failed_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, deed: Any, named: str
+) -> None:
+    encoding(monkeypatch, lambda _: deed())
     record = execute(job_of("cls"), tmp_path)
     assert (record.status, record.scores) == ("failed", [])
-    assert "SystemExit" in record.reason
+    assert re.search(named, record.reason)
 
 
 def test_vectors_of_the_wrong_shape_fail_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -262,6 +262,13 @@ def test_the_best_weights_are_returned_not_the_last(tmp_path: Path, corpus: Corp
     assert any(not torch.equal(a, weights(first)[n]) for n, a in weights(last).items())
 
 
+def test_a_run_shorter_than_the_dev_interval_is_evaluated_at_its_last_step(corpus: Corpus) -> None:
+    dev: Any = FakeDev([seen(0.1 + step / 100) for step in range(9)])
+    short = Pull(config(max_steps=4, eval_every=60)).fit(corpus, FitContext(dev=dev, precision="fp32"))
+    assert short.fit_report.training["best_step"] == 4
+    assert short.fit_report.training["best_dev"] > 0.1
+
+
 def test_step_zero_is_evaluated_but_selected_only_when_asked(corpus: Corpus) -> None:
     falling: ClassVar = [seen(0.5), seen(0.3), seen(0.2)]
     default = Pull(config(max_steps=4)).fit(corpus, FitContext(dev=FakeDev(falling), precision="fp32"))  # type: ignore[arg-type]

@@ -1,0 +1,221 @@
+"""Shows that files of a work directory that were swapped, flipped, cut or deleted are noticed, and never a wrong score.
+
+    python -m tools.campaigns.damaged_files [--digits 12] [--seed 0] [--only PART_OF_A_NAME]
+
+A small comparison is copied and damaged for each case. A case passes if `harness doctor`, a report or the same
+comparison says so, if no report shows another score without a word on damage, and if the comparison then repairs it:
+the scores of before, and nothing for the doctor to find but what only a training would bring back. A saved model that
+was damaged must be refused in one line, or give the scores of before.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import re
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from tools.campaigns import forked
+
+EXPERIMENT = """\
+name = "campaign"
+base_models = ["embedded:mini-bert"]
+seeds = [1, 2]
+suites = ["Embedded-STS-contrast", "geometry:Embedded-STS-contrast"]
+max_steps = 4
+precision = "fp32"
+device = "cpu"
+corpus = { uri = "embedded:sentences", limit = 64 }
+dev = { task = "Embedded-STS-contrast" }
+methods = [
+    { method = "pooling", config = { pooling = "cls" } },
+    { method = "simcse", preset = "mini", config = { batch_size = 8, eval_every = 2, train_length = 12 } },
+]
+"""
+SAID = "damaged|not as it was written|missing|is no|no comparison|cannot be read"
+Change = Callable[[Path], None]
+
+
+def digit(file: Path, rng: random.Random) -> None:
+    """Another digit in place of one."""
+    content = bytearray(file.read_bytes())
+    place = rng.choice([at for at, byte in enumerate(content) if chr(byte).isdigit()])
+    content[place] = ord(rng.choice([d for d in "0123456789" if ord(d) != content[place]]))
+    file.write_bytes(content)
+
+
+def flip(file: Path) -> None:
+    """Another bit in the middle."""
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 4
+    file.write_bytes(content)
+
+
+def cut(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+
+
+def empty(file: Path) -> None:
+    file.write_bytes(b"")
+
+
+def folder_instead(file: Path) -> None:
+    file.unlink()
+    file.mkdir()
+
+
+def link_to_itself(file: Path) -> None:
+    file.unlink()
+    file.symlink_to(file.name)
+
+
+def words_swapped(file: Path) -> None:
+    """Two words of a tokenizer change places."""
+    tree = json.loads(file.read_text())
+    words = tree["model"]["vocab"]
+    words["the"], words["of"] = words["of"], words["the"]
+    file.write_text(json.dumps(tree))
+
+
+def swap(one: Path, other: Path) -> None:
+    aside = one.with_name("aside")
+    one.rename(aside)
+    other.rename(one)
+    aside.rename(other)
+
+
+def cases(digits: int, rng: random.Random) -> Iterator[tuple[str, Change]]:
+    """What is damaged -> how, in a copy of the work directory."""
+    whole: dict[str, Change] = {"flipped": flip, "cut": cut, "deleted": Path.unlink, "a folder": folder_instead,
+                                "a link to itself": link_to_itself, "empty": empty}  # fmt: skip
+    for number in range(digits):
+        yield f"record: digit {number}", lambda w: digit(trained(w)[0] / "record.json", rng)
+        if number % 3 == 0:
+            yield f"comparison: digit {number}", lambda w: digit(w / "comparisons" / "campaign.json", rng)
+    for name in ("record.json", "examples.parquet", "details.json", "curves.jsonl", "model/model.safetensors"):
+        for how, change in whole.items():
+            yield f"{name}: {how}", lambda w, name=name, change=change: change(trained(w)[0] / name)
+        yield f"{name}: swapped", lambda w, name=name: swap(*(run / name for run in trained(w)))
+    for name in ("config.json", "tokenizer.json", "harness_method.json"):
+        yield f"{name}: digit", lambda w, name=name: digit(trained(w)[0] / "model" / name, rng)
+    yield "model: swapped", lambda w: swap(*(run / "model" for run in trained(w)))
+    yield "run folders of two seeds: swapped", lambda w: swap(*trained(w))
+    yield "run folders of two rows: swapped", lambda w: swap(trained(w)[0], untrained(w)[0])
+    yield "records of two rows: swapped", lambda w: swap(*(f[0] / "record.json" for f in (trained(w), untrained(w))))
+    for how, change in whole.items():
+        yield f"comparison: {how}", lambda w, change=change: change(w / "comparisons" / "campaign.json")
+        yield f"measurements: {how}", lambda w, change=change: change(w / "measurements.json")
+        yield f"vectors: {how}", lambda w, change=change: change(unscored(w)[0])
+    yield "vectors of two models: swapped", lambda w: swap(*unscored(w)[:2])
+    yield "vectors of all models: swapped", lambda w: swap(*(file.parent for file in unscored(w)[:2]))
+
+
+def trained(work: Path) -> list[Path]:
+    return sorted(folder.parent for folder in work.glob("runs/*/model"))
+
+
+def untrained(work: Path) -> list[Path]:
+    return sorted(folder for folder in work.glob("runs/*") if not (folder / "model").exists())
+
+
+def unscored(work: Path) -> list[Path]:
+    """Stored vectors, which the next comparison reads: examples are gone."""
+    for run in trained(work):
+        (run / "examples.parquet").unlink()
+    return sorted(work.glob("cache/embeddings/*/*.safetensors"))
+
+
+def rows(text: str) -> list[str]:
+    """The lines of tables with scores, without times."""
+    return [line for line in text.splitlines() if re.search(r"\d\d\.\d\d", line) and not re.search(r"\d s\b|MB", line)]
+
+
+def fault_of(change: Change, work: Path, compare: list[str], truth: tuple[str, str]) -> str:
+    """Damage the work directory; what is wrong with what commands make of it, or the empty string."""
+    place = ["--workdir", str(work)]
+    change(work)
+    doctor = forked.run(["doctor", *place])
+    report = forked.run(["report", "build", "campaign", "--format", "md", *place])
+    written = (work / "reports" / "campaign" / "report.md") if report.code == 0 else None
+    shown = written.read_text() if written else ""
+    again = forked.run([*compare, *place])
+    after = forked.run(["doctor", *place])
+    for ended in (doctor, report, again, after):
+        if fault := ended.fault() or ("" if ended.code == 0 or ended.err.count("\n") <= 1 else "several lines"):
+            return f"{fault}: {ended.err}"
+    said = [bool(re.search(SAID, text)) for text in (doctor.out, shown + report.err, again.err)]
+    if shown and rows(shown) != rows(truth[1]) and not said[1]:
+        return "the report shows another score without a word"
+    if again.code == 0 and rows(again.out) != rows(truth[0]):
+        return f"the comparison shows another score: {again.out}"
+    if not any(said):
+        return "not noticed"
+    lasting = re.search("what is left of the training curve|trains it again", after.out)  # only a training would help
+    return f"not repaired: {after.out}{again.err}" if again.code or (after.code and not lasting) else ""
+
+
+def models(work: Path, rng: random.Random) -> Iterator[tuple[str, Change]]:
+    """What is damaged in a saved model -> how."""
+    yield "weights flipped", lambda m: flip(m / "model.safetensors")
+    yield "weights of another", lambda m: shutil.copy(trained(work)[1] / "model" / "model.safetensors", m) and None
+    yield "weights cut", lambda m: cut(m / "model.safetensors")
+    yield "weights deleted", lambda m: (m / "model.safetensors").unlink()
+    for name in ("config.json", "tokenizer.json", "harness_method.json", "1_Pooling/config.json"):
+        for number in range(3):
+            yield f"a digit of {name}, {number}", lambda m, name=name: digit(m / name, rng)
+    yield "words of the tokenizer swapped", lambda m: words_swapped(m / "tokenizer.json")
+
+
+def main() -> int:
+    """Prints the failures and the counts; exit code 1 where a case failed."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--digits", type=int, default=12)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", default="", help="cases with this in their name")
+    args = parser.parse_args()
+    rng, started, tried, failed = random.Random(args.seed), time.monotonic(), 0, 0
+    with tempfile.TemporaryDirectory() as name, forked.nothing_drawn():
+        folder = Path(name).resolve()
+        file, sound, work, model = (folder / part for part in ("campaign.toml", "sound", "work", "model"))
+        file.write_text(EXPERIMENT)
+        compare = ["compare", str(file), "--tracking-uri", "none", "--quiet", "--format", "md"]
+        evaluate = ["evaluate", str(model), "--suite", "Embedded-STS-contrast", "--device", "cpu"]
+        first = forked.import_what_is_used_by([*compare, "--workdir", str(sound)])[0]
+        assert first.code == 0, first
+        truth = first.out, (sound / "reports" / "campaign" / "report.md").read_text()
+        shutil.rmtree(sound / "reports")
+        shutil.copytree(trained(sound)[0] / "model", model)
+        scores = rows(forked.run(evaluate).out)
+
+        def refused(change: Change) -> str:
+            shutil.rmtree(model)
+            shutil.copytree(trained(sound)[0] / "model", model)
+            change(model)
+            ended = forked.run(evaluate)
+            wrong = ended.code == 0 and rows(ended.out) != scores
+            return ended.fault((0, 2)) or ("another score without a word" if wrong else "")
+
+        def noticed(change: Change) -> str:
+            shutil.rmtree(work, ignore_errors=True)
+            shutil.copytree(sound, work)
+            return fault_of(change, work, compare, truth)
+
+        for kind, check, every in (("", noticed, cases(args.digits, rng)), ("model: ", refused, models(sound, rng))):
+            for what, change in every:
+                if args.only in kind + what:
+                    tried += 1
+                    if fault := check(change):
+                        failed += 1
+                        print(f"FELL {kind}{what}: {fault.strip()[:600]}", flush=True)
+    print(f"tried {tried}, passed {tried - failed}, failed {failed}, {time.monotonic() - started:.0f} s")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
