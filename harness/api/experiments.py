@@ -297,6 +297,9 @@ def sources_of(against: Sequence[str | Path]) -> dict[str, Path]:
 def notices(plan: Plan) -> list[str]:
     """Lines that a reader should know before the first run."""
     lines = [one_line(plan.schedule.note), summarise_differences(plan)]
+    own_text = any(row.corpus is not None and not row.corpus.uri.startswith("embedded:") for row in plan.rows)
+    if own_text and plan.dev is not None and plan.dev.name.startswith("Embedded"):
+        lines.append(f"checkpoints are selected on the embedded dev set {plan.dev.name}; name another with dev")
     return [f"note: {line}" for line in lines if line]
 
 

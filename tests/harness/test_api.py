@@ -90,13 +90,16 @@ def test_the_command_of_a_run_makes_it_again(compared: harness.Comparison, monke
 
 
 def test_a_call_with_an_own_corpus_selects_on_embedded_pairs(tmp_path: Path) -> None:
-    from harness.api.experiments import plan_comparison
+    from harness.api.experiments import notices, plan_comparison
 
     (tmp_path / "own.txt").write_text("A dog runs.\nIt rains.\nShe sells maps.\nHe sings.\n")
     keys = {"methods": ["simcse"], "corpus": str(tmp_path / "own.txt"), "suites": ["Embedded-STS-contrast"]}
-    plan = plan_comparison(keys, tmp_path).plan
+    plan = plan_comparison(keys).plan
     assert plan.dev is not None
     assert plan.dev.name.startswith("Embedded-STS")
+    assert any("selected on the embedded dev set" in line for line in notices(plan))
+    embedded = plan_comparison({**keys, "corpus": "embedded:sentences"}).plan
+    assert not any("embedded dev set" in line for line in notices(embedded))
 
 
 def test_progress_goes_to_the_reporter_and_nothing_is_printed(

@@ -21,6 +21,7 @@ from harness.results.store import (
     DamagedRecord,
     RunFolder,
     checked_workdir,
+    comparison_file,
     read_comparison_file,
     read_records,
     write_comparison_file,
@@ -174,6 +175,14 @@ def test_a_damaged_comparison_file_is_named(tmp_path: Path, text: str) -> None:
     (tmp_path / "comparisons" / "a.json").write_text(text)
     with pytest.raises(InputError, match=r"a\.json"):
         read_comparison_file(tmp_path, "a")
+
+
+def test_a_folder_in_place_of_a_comparison_file_is_named_and_replaced(tmp_path: Path) -> None:
+    comparison_file(tmp_path, "c").mkdir(parents=True)
+    with pytest.raises(InputError, match=r"c\.json"):
+        read_comparison_file(tmp_path, "c")
+    write_comparison_file(tmp_path, {"name": "c", "runs": []})
+    assert (read_comparison_file(tmp_path, "c") or {})["runs"] == []
 
 
 @pytest.mark.parametrize("name", ["precision.json", "live/x", "runs/abc/fitted.json", "runs/abc/pairs.parquet"])

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from statistics import stdev
+
+import pytest
 
 from reports.comparison.comparison_document import describe
 from reports.figures.intervals import strip
 from reports.read.comparison_runs import read_comparison
 from reports.stats.significance import Significance
+from reports.tables.suites import sts_tables
 from tests.support import synthetic
 
 
@@ -19,6 +23,19 @@ def comparison(folder: Path, seeds: tuple[int, ...]) -> None:
         made.add("SCD", seed, noise=1.27)
         tasks = ("STS12", "STS13", "STS14") if seed == 2 else tuple(made.gold)
         made.add("TSDAE", seed, noise=1.1, tasks=tasks)
+
+
+def test_each_row_has_its_own_deviation_over_seeds(tmp_path: Path) -> None:
+    comparison(tmp_path, (1, 2, 3))
+    read = read_comparison(tmp_path, "invented")
+    (table, *_) = sts_tables(read, Significance(read))
+    assert table is not None
+    place = [column.key for column in table.columns].index("STS12")
+    shown = {line.cells[0].text: line.cells[place] for line in table.rows}
+    for row in (row for row in read.rows if row.label in ("SimCSE", "SCD")):
+        scores = [100 * score.value for _, score in row.scores("STS12", "senteval", "spearman", "all")]
+        assert shown[row.label].sd == pytest.approx(stdev(scores))
+    assert shown["SimCSE"].sd != pytest.approx(shown["SCD"].sd)
 
 
 def test_one_seed_pretends_nothing(tmp_path: Path) -> None:
