@@ -24,7 +24,7 @@ CONTENTS = {
     "How to": ["how-to/data", "how-to/evaluate", "how-to/reports", "how-to/runs-of-others", "how-to/other-tools",
                "how-to/plan-and-decide", "how-to/trouble"],
     "Explanation": ["concepts", "fairness", "statistics", "contamination", "executors", "clusters", "live",
-                    "speed", "architecture"],
+                    "speed", "prediction", "architecture"],
     "Reference": ["methods", "methods/index", "mini-recipes", "api/index", "commands", "reference", "published",
                   "../harness/embedded/README", "../CHANGELOG", "../CONTRIBUTING"],
 }  # fmt: skip

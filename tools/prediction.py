@@ -1,0 +1,113 @@
+"""`python tools/prediction.py`: do the shipped rows' scores predict the published order? Writes docs/prediction.md.
+
+For each shipped row whose method has a published STS average with BERT-base: both numbers, their rank correlation with
+the interval of Bonett & Wright (Psychometrika 65, 2000), and a figure.
+"""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+from scipy.stats import spearmanr
+
+from harness.results.elsewhere import open_workdir
+from harness.results.published import published_rows
+from reports.decide.question import comparison_of, question_of
+from reports.document.table import number_text
+from reports.figures.style import COLOURS, finish, new, style
+from studies import SHIPPED
+
+DOCS = Path(__file__).parent.parent / "docs"
+KINDS = ("not trained", "contrastive", "non-contrastive", "supervised")
+ROWS = {  # shipped row -> kind, "FILE:MODEL" and task of its published average
+    "cls": (0, "scd.csv:BERT [CLS]-embedding"),
+    "first-last average": (0, "scd.csv:BERT (first-last avg)"),
+    "WK pooling": (0, "sg.csv:BERT + WK pooling"),
+    "whitening": (0, "scd.csv:BERT-whitening"),
+    "flow": (0, "scd.csv:BERT-flow"),
+    "SimCSE": (1, "reference_repos.csv:SimCSE-BERT unsup"),
+    "CT": (1, "scd.csv:CT-BERT"),
+    "IS-BERT": (1, "scd.csv:IS-BERT"),
+    "SG": (1, "sg.csv:SG (L_base)"),
+    "SG-OPT": (1, "sg.csv:SG-OPT (L_opt3)"),
+    "SG back-translation form (embedded pairs)": (1, "sg.csv:BERT + contrastive (BT)"),
+    "SCD": (2, "scd.csv:SCD-BERT"),
+    "SBERT (embedded pairs, two classes)": (3, "reference_repos.csv:SBERT"),
+    "SimCSE (supervised, embedded pairs)": (3, "reference_repos.csv:SimCSE-BERT sup"),
+}
+TARGETS = ("Embedded-STS-natural", "Embedded-Phenomena")
+
+
+def published(key: str) -> float:
+    """The STS average of a published row with BERT-base."""
+    found = [
+        float(row["value"])
+        for row in published_rows(key)
+        if row["task"] in ("Avg.", "STS Avg.", "STS Avg. (all STS test sets)") and row["base_model"] == "bert-base"
+    ]
+    return found[0]
+
+
+def interval(rho: float, n: int) -> tuple[float, float]:
+    """Of Spearman's correlation of n pairs, 95 % (Bonett & Wright 2000)."""
+    half = 1.96 * math.sqrt((1 + rho**2 / 2) / (n - 3))
+    return math.tanh(math.atanh(rho) - half), math.tanh(math.atanh(rho) + half)
+
+
+def correlation(pairs: list[tuple[float, float]]) -> str:
+    """ "0.43 [-0.35, 0.86], 9 methods"."""
+    rho = float(spearmanr(*zip(*pairs, strict=True)).statistic)
+    low, high = (number_text(x, 2) for x in interval(rho, len(pairs)))
+    return f"{number_text(rho, 2)} [{low}, {high}], {len(pairs)} methods"
+
+
+def main() -> None:
+    """Write the page and its figure."""
+    scores: dict[str, dict[str, float]] = {}
+    with open_workdir(SHIPPED) as folder:
+        comparison = comparison_of(folder, "shipped")
+        for target in TARGETS:
+            question = question_of(comparison, target)
+            (block,) = question.blocks().values()
+            for row in block.judged:
+                scores.setdefault(row.label, {})[target] = block.mean(row)
+    known = {label: published(key) for label, (_, key) in ROWS.items() if label in scores}
+    lines = ["| kind | " + " | ".join(TARGETS) + " |", "| --- | ---: | ---: |"]
+    for kind in (None, *range(len(KINDS))):
+        some = [label for label in known if kind in (None, ROWS[label][0])]
+        if len(some) > 4:
+            cells = [correlation([(scores[label][target], known[label]) for label in some]) for target in TARGETS]
+            lines.append(f"| {'all' if kind is None else KINDS[kind]} | {' | '.join(cells)} |")
+    table = ["| row | published, BERT-base | " + " | ".join(TARGETS) + " |", "| --- | ---: | ---: | ---: |"]
+    for label in sorted(known, key=lambda label: -known[label]):
+        own = " | ".join(f"{number_text(scores[label][target], 2)}" for target in TARGETS)
+        table.append(f"| {label} | {known[label]:.2f} | {own} |")
+    with style():
+        plot = new(7.2, 3.4)
+        for axes, target in zip(plot.subplots(1, len(TARGETS), sharey=True), TARGETS, strict=True):
+            for kind, name in enumerate(KINDS):
+                some = [label for label in known if ROWS[label][0] == kind]
+                if not some:
+                    continue
+                axes.plot([scores[one][target] for one in some], [known[one] for one in some], "o", color=COLOURS[kind],
+                          label=name)  # fmt: skip
+                for one in some:
+                    axes.annotate(one.partition(" (")[0], (scores[one][target], known[one]), fontsize=6.5,
+                                  xytext=(3, 3), textcoords="offset points")  # fmt: skip
+            axes.margins(0.18, 0.08)
+            axes.set_xlabel(target)
+        plot.axes[0].set_ylabel("published STS average, BERT-base")
+        plot.axes[0].legend(loc="lower right", fontsize=7)
+        drawn = finish(plot, "prediction", "", "", "Published against shipped scores")
+    (DOCS / "static" / "prediction.svg").write_text(drawn.svg, encoding="utf-8")
+    text = (DOCS / "prediction.md").read_text("utf-8")
+    for name, block in (("correlations", lines), ("scores", table)):
+        start, end = f"<!-- {name}: tools/prediction.py -->\n", f"<!-- /{name} -->"
+        before, _, rest = text.partition(start)
+        text = before + start + "\n".join(block) + "\n" + rest[rest.index(end) :]
+    (DOCS / "prediction.md").write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
