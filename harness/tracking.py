@@ -178,11 +178,15 @@ def default_uri(workdir: Path) -> str:
     return f"{SQLITE}{(workdir / 'mlflow.db').resolve()}"
 
 
-def _connect(uri: str) -> MlflowClient:
-    """A client of an initialised store; a server that does not answer raises after seconds, not MLflow's minutes."""
+def _set_environment() -> None:
     disable_telemetry()
     for name, value in SETTINGS.items():
         os.environ.setdefault(name, value)
+
+
+def _connect(uri: str) -> MlflowClient:
+    """A client of an initialised store; a server that does not answer raises after seconds, not MLflow's minutes."""
+    _set_environment()
     from filelock import FileLock
     from mlflow import MlflowClient
 
@@ -377,6 +381,7 @@ class Tracker:
         self, workdir: Path, comparison: str, uri: str | None = None, root: Mapping[str, Any] | None = None
     ) -> None:
         self.workdir, self.comparison, self.uri, self.root = workdir, comparison, uri or default_uri(workdir), root
+        _set_environment()  # before the first run: what is set during a run is undone at its end
         self._experiment: Backend | None = None
         self._failed = False
         self._queue: SimpleQueue[Record | None] = SimpleQueue()
