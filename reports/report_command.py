@@ -23,7 +23,8 @@ def register(commands: Commands) -> None:
         help="write a report from records (no run is repeated)",
         example=example + " --format html --format pdf",
     )  # fmt: skip
-    build.add_argument("name", metavar="NAME|FILE", help="a paper, a comparison, a study, or a definition")
+    build.add_argument("name", metavar="NAME|FILE", help="a paper, a comparison, a study, a definition, or scores that "
+                       "others made")  # fmt: skip
     build.add_argument("--out", type=Path, metavar="FOLDER", help="folder to write to (default: DIR/reports/NAME)")
     build.add_argument("--without-overlap", action="store_true", help="of a comparison: leave out test examples that "
                        "occur in the training data of a row")  # fmt: skip
@@ -32,7 +33,7 @@ def register(commands: Commands) -> None:
     add_command(
         actions, "checklist", run_checklist, WORKDIR,
         help="answer the reproducibility questions of NeurIPS and ACL from records, as Markdown",
-        example=example.format("checklist demo"),
+        example="harness report checklist demo --workdir work/demo",
     ).add_argument("name", metavar="NAME", help="a comparison")  # fmt: skip
 
 
