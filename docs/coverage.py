@@ -54,13 +54,14 @@ def plan_record(
     text: dict[str, Any] | None = None if corpus is None else {"uri": corpus.uri, "kind": corpus.kind}
     if text and corpus and corpus.limit:
         text["count"] = corpus.limit
+    instance = method(config, base_model=base_model)
     spec = RunSpec(
-        method=method.name, config=config.model_dump(mode="json"), base_model=method.base_for(config, base_model),
+        method=method.name, config=config.model_dump(mode="json"), base_model=instance.start_model,
         seed=0, corpus=text, dev=dev, max_steps=max_steps,
     )  # fmt: skip
     return Record(
         id=f"{comparison} {label} {family}", spec=spec, comparison=comparison, status="finished", row=label,
-        supervision=method.supervision_for(config),
+        supervision=instance.supervision,
     )  # fmt: skip
 
 
@@ -94,7 +95,7 @@ def _plan_entry(file: str, experiment: Experiment, entry: Entry, family_of: Fami
             config = method.configure(values, preset=entry.preset, family=family, where=f"{file}: {label}")
         except InputError:  # the preset has no values for this base model
             continue
-        corpus = corpus_for(experiment, entry, method.text_for(config), file)
+        corpus = corpus_for(experiment, entry, method(config).text, file)
         record = plan_record(experiment.name, label, method, config, base_model, corpus, steps, family)
         runs.append(PlannedRun(file, ResultRow(label, record.base_model, (record,)), by_block))
     return runs

@@ -66,7 +66,7 @@ def _study_runs(file: str, study: Study) -> Iterator[PlannedRun]:
     for values in product(*apart.values()):
         given = {**study.config, **dict(zip(apart, values, strict=True))}
         config = method.configure(given, preset=study.preset, family=family, where=file)
-        corpus = study.corpus if method.text_for(config) != "none" else None
+        corpus = study.corpus if method(config).text != "none" else None
         dev = {"task": study.dev.task, "source": study.dev.where}
         record = plan_record(file, file, method, config, study.base_model, corpus, study.steps, family, dev=dev)
         yield PlannedRun(file, ResultRow(file, study.base_model, (record,)), {}, study=True)

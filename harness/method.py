@@ -220,51 +220,42 @@ class Method(ABC):
 
     @property
     def text(self) -> Text:
-        """The kind of corpus that `fit` asks for."""
-        return self.text_for(self.config)
+        """The kind of corpus that `fit` asks for; the card's, unless a setting decides."""
+        return self.card.text
 
     @property
     def supervision(self) -> Supervision:
-        """What is known about the data that `fit` learns from."""
-        return self.supervision_for(self.config)
+        """What is known about the data that `fit` learns from; the card's, unless a setting decides."""
+        return self.card.supervision
 
-    @classmethod
-    def text_for(cls, config: Any) -> Text:
-        """The kind of corpus that `fit` asks for under `config`; the card's, unless a setting decides."""
-        return cls.card.text
+    @property
+    def start_model(self) -> str:
+        """The base model; methods that do not start from one name here what they start from instead."""
+        return self.base_model
 
-    @classmethod
-    def supervision_for(cls, config: Any) -> Supervision:
-        """What was known about the data under `config`; the card's, unless a setting decides."""
-        return cls.card.supervision
-
-    @classmethod
-    def base_for(cls, config: Any, base_model: str) -> str:
-        """The base model of a row; methods that do not start from one name here what they start from instead."""
-        return base_model
-
-    @classmethod
-    def untrained(cls, config: Any) -> tuple[str, dict[str, Any]] | None:
-        """Method and values of the row that one under `config` starts from: base model, pooling and length as here,
-        and nothing learnt. A comparison evaluates it too: the difference is what training gained.
+    @property
+    def untrained_start(self) -> tuple[str, dict[str, Any]] | None:
+        """Method and values of the row that this one starts from: base model, pooling and length as here, and nothing
+        learnt. A comparison evaluates it too: the difference is what training gained.
 
         None for what learns nothing, and for what does not start from an encoder whose vectors can be pooled.
         """
-        if cls.supervision_for(config) == "untrained" or config.pooling == "none" or cls.base_for(config, "") != "":
+        c = self.config
+        if self.supervision == "untrained" or c.pooling == "none" or self.start_model != self.base_model:
             return None
-        layer = {"first_layer": config.first_layer} if config.pooling == "first_last_avg" else {}
-        length = {"max_length": config.max_length} if config.max_length is not None else {}
-        return UNTRAINED, {"pooling": config.pooling, **layer, **length}
+        layer = {"first_layer": c.first_layer} if c.pooling == "first_last_avg" else {}
+        length = {"max_length": c.max_length} if c.max_length is not None else {}
+        return UNTRAINED, {"pooling": c.pooling, **layer, **length}
 
-    @classmethod
-    def inputs(cls, config: Any) -> dict[str, str]:
-        """Name -> content hash of what a config refers to besides corpus and base model (word vectors, a model)."""
+    @property
+    def inputs(self) -> dict[str, str]:
+        """Name -> content hash of what the config refers to besides corpus and base model (word vectors, a model)."""
         return {}
 
-    @classmethod
-    def uses_dev(cls, config: Any) -> bool:
-        """Does `fit` select weights on the dev set under `config`? By default: has it a learning rate?"""
-        return hasattr(config, "learning_rate")
+    @property
+    def uses_dev(self) -> bool:
+        """Does `fit` select weights on the dev set? By default: has the config a learning rate?"""
+        return hasattr(self.config, "learning_rate")
 
     @property
     def transductive(self) -> bool:

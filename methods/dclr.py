@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import torch
 from pydantic import field_validator
@@ -132,16 +132,16 @@ class DCLR(SimCSE):
 
     _complement: Encoder | ForeignEncoder | None = None
 
-    @classmethod
-    def supervision_for(cls, config: Any) -> Supervision:
+    @property
+    def supervision(self) -> Supervision:
         """What the authors of the complementary model knew."""
-        known: Supervision = config.complement_supervision
+        known: Supervision = self.config.complement_supervision
         return "unsupervised" if known == "untrained" else known
 
-    @classmethod
-    def inputs(cls, config: Any) -> dict[str, str]:
+    @property
+    def inputs(self) -> dict[str, str]:
         """The complementary model's fingerprint."""
-        return {"complement": model_fingerprint(config.complement)}
+        return {"complement": model_fingerprint(self.config.complement)}
 
     def heads(self, encoder: Encoder) -> nn.Module:
         """SimCSE's; the complementary model is loaded too and enters no checkpoint."""

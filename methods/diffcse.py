@@ -112,10 +112,10 @@ class DiffCSE(SimCSE):
     sheet = RecipeFile.beside(__file__)
     Config: ClassVar[type[MethodConfig]] = DiffCSEConfig
 
-    @classmethod
-    def inputs(cls, config: Any) -> dict[str, str]:
+    @property
+    def inputs(self) -> dict[str, str]:
         """The generator's fingerprint, where it is a model of its own."""
-        return {"generator": model_fingerprint(config.generator)} if config.generator else {}
+        return {"generator": model_fingerprint(self.config.generator)} if self.config.generator else {}
 
     def heads(self, encoder: Encoder) -> nn.Module:
         """SimCSE's, with DiffCSE's projector; the frozen generator and the discriminator."""

@@ -57,8 +57,8 @@ class Flow(VectorMap):
 
     _flow: Glow | None = None
 
-    @classmethod
-    def uses_dev(cls, config: Any) -> bool:
+    @property
+    def uses_dev(self) -> bool:
         """No: the last weights are used, as by the authors."""
         return False
 

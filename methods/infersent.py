@@ -77,15 +77,15 @@ class InferSent(NLIMethod):
     _kept_apart: Sequence[Pair] = ()
     _heads: nn.Module | None = None
 
-    @classmethod
-    def base_for(cls, config: Any, base_model: str) -> str:
+    @property
+    def start_model(self) -> str:
         """The vectors: no base model enters."""
-        return str(config.vectors)
+        return str(self.config.vectors)
 
-    @classmethod
-    def inputs(cls, config: Any) -> dict[str, str]:
+    @property
+    def inputs(self) -> dict[str, str]:
         """The vectors' content hash."""
-        return {"vectors": vectors_hash(config.vectors)}
+        return {"vectors": vectors_hash(self.config.vectors)}
 
     def load_base(self) -> Encoder:
         """The word vectors under an untrained LSTM.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -119,44 +120,50 @@ class Model2Vec(Static):
             family = family_of(base_model)
         return {**values, "of": {**of, "family": family}}
 
-    @classmethod
-    def text_for(cls, config: Any) -> Text:
+    @cached_property
+    def _row(self) -> Method:
+        """What is distilled."""
+        of = self.config.of
+        row: Method = of.kind(of.settings(), base_model=self.base_model)
+        return row
+
+    @property
+    def text(self) -> Text:
         """What the row learns from; sentences where only frequencies are counted."""
-        wanted: Text = config.of.kind.text_for(config.of.settings())
-        return "sentences" if wanted == "none" and config.frequencies == "corpus" else wanted
+        counted = self._row.text == "none" and self.config.frequencies == "corpus"
+        return "sentences" if counted else self._row.text
 
-    @classmethod
-    def supervision_for(cls, config: Any) -> Supervision:
+    @property
+    def supervision(self) -> Supervision:
         """That of the row."""
-        known: Supervision = config.of.kind.supervision_for(config.of.settings())
-        return "unsupervised" if known == "untrained" and config.frequencies == "corpus" else known
+        counted = self._row.supervision == "untrained" and self.config.frequencies == "corpus"
+        return "unsupervised" if counted else self._row.supervision
 
-    @classmethod
-    def base_for(cls, config: Any, base_model: str) -> str:
+    @property
+    def start_model(self) -> str:
         """What the row starts from."""
-        return config.of.kind.base_for(config.of.settings(), base_model)  # type: ignore[no-any-return]
+        return self._row.start_model
 
-    @classmethod
-    def untrained(cls, config: Any) -> tuple[str, dict[str, Any]] | None:
+    @property
+    def untrained_start(self) -> tuple[str, dict[str, Any]] | None:
         """The untrained start of the row, distilled."""
-        start = config.of.kind.untrained(config.of.settings())
-        if start is None or cls.supervision_for(config) == "untrained":
+        start = self._row.untrained_start
+        if start is None or self.supervision == "untrained":
             return None
-        values = config.model_dump(exclude={"of"}, exclude_defaults=True)
-        return cls.name, {**values, "of": {"method": start[0], "config": start[1]}}
+        values = self.config.model_dump(exclude={"of"}, exclude_defaults=True)
+        return self.name, {**values, "of": {"method": start[0], "config": start[1]}}
 
-    @classmethod
-    def inputs(cls, config: Any) -> dict[str, str]:
+    @property
+    def inputs(self) -> dict[str, str]:
         """What the row refers to, its version and its config, which a preset's name does not fix."""
-        kind, settings = config.of.kind, config.of.settings()
-        inputs = {f"of {key}": value for key, value in kind.inputs(settings).items()}
-        content = content_id(settings.model_dump(mode="json"))
-        return {**inputs, "of version": str(method_version(kind)), "of config": content}
+        inputs = {f"of {key}": value for key, value in self._row.inputs.items()}
+        content = content_id(self._row.config.model_dump(mode="json"))
+        return {**inputs, "of version": str(method_version(type(self._row))), "of config": content}
 
-    @classmethod
-    def uses_dev(cls, config: Any) -> bool:
+    @property
+    def uses_dev(self) -> bool:
         """Where the row does."""
-        return config.of.kind.uses_dev(config.of.settings())  # type: ignore[no-any-return]
+        return self._row.uses_dev
 
     def fit(self, corpus: TrainingText | None = None, context: FitContext | None = None) -> Self:
         """Fit the row, then encode its vocabulary.
@@ -165,7 +172,7 @@ class Model2Vec(Static):
             InputError: no corpus, or one of the wrong kind; the row is no single encoder.
         """
         context, of = context or FitContext(), self.config.of
-        text = require_corpus(self, corpus) if self.text_for(self.config) != "none" else None
+        text = require_corpus(self, corpus) if self.text != "none" else None
         row = of.kind(of.settings(), base_model=self.base_model)
         if row.transductive:
             raise InputError(f"model2vec: {of.method} is fitted to each task's text, so it has no vectors of its own")

@@ -75,21 +75,21 @@ class Pretrained(Method):
 
     _model: Encoder | ForeignEncoder | None = None
 
-    @classmethod
-    def base_for(cls, config: Any, base_model: str) -> str:
+    @property
+    def start_model(self) -> str:
         """The model itself: no base model of the comparison enters."""
-        return str(config.model)
+        return str(self.config.model)
 
-    @classmethod
-    def supervision_for(cls, config: Any) -> Supervision:
+    @property
+    def supervision(self) -> Supervision:
         """What the configuration says."""
-        declared: Supervision = config.supervision
+        declared: Supervision = self.config.supervision
         return declared
 
-    @classmethod
-    def inputs(cls, config: Any) -> dict[str, str]:
+    @property
+    def inputs(self) -> dict[str, str]:
         """The model's fingerprint."""
-        return {"model": fingerprint(config.model)}
+        return {"model": fingerprint(self.config.model)}
 
     def check(self, corpus: Corpus | None) -> None:
         """Refuse to go on without the model's own prompts, where they are required.

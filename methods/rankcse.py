@@ -112,16 +112,16 @@ class RankCSE(SimCSE):
 
     _teachers: tuple[Encoder | ForeignEncoder, ...] = ()
 
-    @classmethod
-    def supervision_for(cls, config: Any) -> Supervision:
+    @property
+    def supervision(self) -> Supervision:
         """What the teachers' authors knew."""
-        known: Supervision = config.teacher_supervision
+        known: Supervision = self.config.teacher_supervision
         return "unsupervised" if known == "untrained" else known
 
-    @classmethod
-    def inputs(cls, config: Any) -> dict[str, str]:
+    @property
+    def inputs(self) -> dict[str, str]:
         """The teachers' fingerprints."""
-        return {f"teacher {k}": model_fingerprint(name) for k, name in enumerate(config.teachers, 1)}
+        return {f"teacher {k}": model_fingerprint(name) for k, name in enumerate(self.config.teachers, 1)}
 
     def heads(self, encoder: Encoder) -> nn.Module:
         """SimCSE's; the teachers are loaded too and enter no checkpoint."""

@@ -90,13 +90,13 @@ class SelfGuided(TrainedMethod):
     sheet = RecipeFile.beside(__file__)
     Config: ClassVar[type[MethodConfig]] = SelfGuidedConfig
 
-    @classmethod
-    def text_for(cls, config: Any) -> Text:
-        return "pairs" if config.objective.startswith("back_translation") else "sentences"
+    @property
+    def text(self) -> Text:
+        return "pairs" if self.config.objective.startswith("back_translation") else "sentences"
 
-    @classmethod
-    def supervision_for(cls, config: Any) -> Supervision:
-        return "supervised" if config.objective.startswith("back_translation") else "unsupervised"
+    @property
+    def supervision(self) -> Supervision:
+        return "supervised" if self.config.objective.startswith("back_translation") else "unsupervised"
 
     def heads(self, encoder: Encoder) -> nn.Module:
         config = self.config

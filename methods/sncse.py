@@ -90,13 +90,14 @@ class SNCSE(PromptBERT):
     sheet = RecipeFile.beside(__file__)
     Config: ClassVar[type[MethodConfig]] = SNCSEConfig
 
-    @classmethod
-    def text_for(cls, config: Any) -> Text:
-        return "pairs" if config.negatives == "given" else "sentences"
+    @property
+    def text(self) -> Text:
+        return "pairs" if self.config.negatives == "given" else "sentences"
 
-    @classmethod
-    def supervision_for(cls, config: Any) -> Supervision:
-        return "supervised" if config.negatives == "given" and config.negatives_are_labelled else "unsupervised"
+    @property
+    def supervision(self) -> Supervision:
+        c = self.config
+        return "supervised" if c.negatives == "given" and c.negatives_are_labelled else "unsupervised"
 
     def check(self, corpus: Any) -> None:
         """Also refuse a train_length that leaves nothing of a sentence, before any run."""

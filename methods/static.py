@@ -53,15 +53,15 @@ class Static(ArrayMethod):
     _tokenizer: Tokenizer | None = None
     _matrix: NDArray[np.float32] | None = None
 
-    @classmethod
-    def base_for(cls, config: Any, base_model: str) -> str:
+    @property
+    def start_model(self) -> str:
         """The vectors: no base model enters."""
-        return str(config.vectors)
+        return str(self.config.vectors)
 
-    @classmethod
-    def inputs(cls, config: Any) -> dict[str, str]:
+    @property
+    def inputs(self) -> dict[str, str]:
         """The vectors' content hash."""
-        return {"vectors": vectors_hash(config.vectors)}
+        return {"vectors": vectors_hash(self.config.vectors)}
 
     def fit(self, corpus: TrainingText | None = None, context: FitContext | None = None) -> Self:
         """Read the vectors; a corpus is ignored.

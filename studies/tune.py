@@ -86,7 +86,7 @@ def study_of(experiment: Experiment, entry: Entry, row: Row, budget: Budget) -> 
 
 def _plan_search(experiment: Experiment, entry: Entry, row: Row, budget: Budget, workdir: Path) -> Study | str:
     where = f'--tune: row "{row.label}"'
-    if not (row.method.uses_dev(row.config) and hasattr(row.config, "learning_rate")):  # or its parts alone have one
+    if not (row.instance.uses_dev and hasattr(row.config, "learning_rate")):  # or its parts alone have one
         return "not searched: no dev score of its training"
     study = study_of(experiment, entry, row, budget)
     try:

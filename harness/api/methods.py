@@ -77,10 +77,10 @@ def train(
     target = Path(out) if out is not None else None
     if target is not None and (target / METHOD_FILE).exists():
         raise InputError(f"--out {target}: holds a saved model already; name another folder or delete it")
-    text = kind.text_for(settled)
+    fitted = kind(settled, base_model=base_model)
+    text = fitted.text
     items = None if text == "none" else corpus_of(corpus, text, limit=limit)
     dev_set = dev.load() if dev is not None and hasattr(settled, "learning_rate") else None
-    fitted = kind(settled, base_model=base_model)
     folder = target.with_name(target.name + ".training") if target is not None else None
     with (
         work_lock(folder) if folder is not None else nullcontext(),

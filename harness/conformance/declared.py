@@ -82,9 +82,9 @@ def card(s: Subject) -> str:
         about.supervision in get_args(Supervision),
         f'card: supervision "{about.supervision}" is not one of {", ".join(get_args(Supervision))}',
     )
-    expect(s.text in get_args(Text), f'text_for: "{s.text}" is not one of {", ".join(get_args(Text))}')
+    expect(s.text in get_args(Text), f'text: "{s.text}" is not one of {", ".join(get_args(Text))}')
     learns = s.text != "none"
-    supervision = method.supervision_for(s.config)
+    supervision = method(s.config).supervision
     expect(not learns or supervision != "untrained", f'learns from {s.text}, but its supervision is "untrained"')
     expect(not learns or about.cost != "none", 'learns, but card.cost is "none"; one phrase: what does training cost?')
     from harness.results.published import folders, published_rows

@@ -95,7 +95,7 @@ class Subject:
     @cached_property
     def text(self) -> Text:
         """The kind of corpus that the configuration asks for."""
-        return self.method.text_for(self.config)
+        return self.method(self.config).text
 
     @cached_property
     def corpus(self) -> Corpus | None:

@@ -342,7 +342,7 @@ class Execution:
             status=status,
             reason=reason,
             row=self.job.row,
-            supervision=kind.supervision_for(config),
+            supervision=kind(config, base_model=spec.base_model).supervision,
             scores=result.scores,
             missing=result.missing,
             protocols=result.protocols,

@@ -156,13 +156,13 @@ class Plan:
         if corpus is not None and row.corpus is not None:
             stated = row.corpus.model_dump(include={"uri", "limit", "columns"}, exclude_none=True)
             text = {**corpus.describe(), **stated, "kind": row.corpus.kind}
-        selects = row.method.uses_dev(row.config)
+        selects = row.instance.uses_dev
         trains = selects or hasattr(row.config, "learning_rate")
         return RunSpec(
             **common,
             model=model_fingerprint(row.base_model) if row.start_model == row.base_model else row.start_model,
             corpus=text,
-            inputs=row.method.inputs(row.config),
+            inputs=row.instance.inputs,
             dev=self._describe_dev() if selects else None,
             max_steps=row.max_steps if trains else None,
             precision=self.experiment.precision if trains else None,
@@ -194,7 +194,7 @@ def make_plan(experiment: Experiment, where: str, *, starts: bool = True, most_s
         checked = (_attempt(_check_data, row, True) if row.added else row for row in add_untrained_starts(rows))
         rows = [row for row in checked if not (row.added and row.fault)]
     dev = None
-    if experiment.dev is not None and any(row.method.uses_dev(row.config) for row in rows):
+    if experiment.dev is not None and any(row.instance.uses_dev for row in rows):
         try:
             dev = load_dev(experiment.dev)
         except OutOfReach as error:
@@ -226,8 +226,8 @@ def _attempt(action: Callable[[Row], Row], row: Row, tolerant: bool) -> Row:
 def _check_data(row: Row) -> Row:
     """The row, once its base model, its text and what else it refers to were found to be here and to suit it."""
     model_fingerprint(row.base_model)
-    row.method(row.config, base_model=row.base_model).check(load_text(row.corpus) if row.corpus is not None else None)
-    row.method.inputs(row.config)
+    row.instance.check(load_text(row.corpus) if row.corpus is not None else None)
+    _ = row.instance.inputs  # hashed, so that what is missing is said now
     return row
 
 

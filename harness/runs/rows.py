@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from harness import registry
@@ -46,10 +47,15 @@ class Row:
     fault: str = field(default="", compare=False)
     added: bool = field(default=False, compare=False)
 
+    @cached_property
+    def instance(self) -> Method:
+        """The method with this config, not fitted."""
+        return self.method(self.config, base_model=self.base_model)
+
     @property
     def start_model(self) -> str:
         """What its runs start from: the base model, or what its method names in its place."""
-        return self.method.base_for(self.config, self.base_model)
+        return self.instance.start_model
 
     @property
     def blocks(self) -> Blocks:
@@ -64,7 +70,7 @@ class Row:
 
     def start(self) -> Row | None:
         """The untrained row that it starts from, under its label; None where there is none, or it cannot be run."""
-        found = None if self.fault else self.method.untrained(self.config)
+        found = None if self.fault else self.instance.untrained_start
         if found is None:
             return None
         name, values = found
@@ -150,7 +156,7 @@ def _rows_of(experiment: Experiment, entry: Entry, where: str, place: str, toler
             if not tolerant or entry.preset not in preset_names(method.presets):
                 raise
             config, fault = method.configure(values, where=place), str(error)
-        corpus = corpus_for(experiment, entry, method.text_for(config), where)
+        corpus = corpus_for(experiment, entry, method(config, base_model=base_model).text, where)
         rows.append(Row(entry.label, method, base_model, config, corpus, own, experiment.max_steps, fault))
     return rows
 
@@ -256,7 +262,7 @@ def apply_schedule(rows: Sequence[Row], dev: DevSettings | None) -> tuple[list[R
 def _dev_interval(row: Row) -> int | None:
     """Training steps between two dev scores, of a row whose weights they select."""
     config: Any = row.config
-    if row.fault or not row.method.uses_dev(config) or not hasattr(config, "eval_every"):
+    if row.fault or not row.instance.uses_dev or not hasattr(config, "eval_every"):
         return None
     last = getattr(config, "select", "best") == "last" and getattr(config, "patience", None) is None
     return None if last else int(config.eval_every)
@@ -270,7 +276,7 @@ def apply_budget(row: Row, budget: BudgetSettings, corpus: Corpus) -> Row:
     """
     length = row.length(corpus)
     if length is None:
-        if not row.method.uses_dev(row.config):
+        if not row.instance.uses_dev:
             return row
         if budget.steps is None:
             raise InputError(f'budget: row "{row.label}" trains parts with own batches; use a budget of steps')

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from harness.config import option
 from harness.method import POOLING_HELP, MethodConfig, Supervision, Text
@@ -36,17 +36,18 @@ class TwoViewConfig(ViewConfig, TrainingConfig):
 class ViewMethod(TrainedMethod):
     """A method whose config is a `ViewConfig` too: its view decides which text it needs and what was known of it."""
 
-    @classmethod
-    def text_for(cls, config: Any) -> Text:
-        return "pairs" if "paraphrase" in config.views else cls.card.text
+    @property
+    def text(self) -> Text:
+        return "pairs" if "paraphrase" in self.config.views else self.card.text
 
-    @classmethod
-    def supervision_for(cls, config: Any) -> Supervision:
-        return "supervised" if "paraphrase" in config.views and config.pairs_are_labelled else cls.card.supervision
+    @property
+    def supervision(self) -> Supervision:
+        c = self.config
+        return "supervised" if "paraphrase" in c.views and c.pairs_are_labelled else self.card.supervision
 
-    @classmethod
-    def inputs(cls, config: Any) -> dict[str, str]:
-        if "eda" not in config.views:
+    @property
+    def inputs(self) -> dict[str, str]:
+        if "eda" not in self.config.views:
             return {}
         from harness.views.wordnet import load
 

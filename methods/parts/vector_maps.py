@@ -44,16 +44,16 @@ class VectorMap(Method):
 
     _context: FitContext | None = None
 
-    @classmethod
-    def text_for(cls, config: Any) -> Text:
+    @property
+    def text(self) -> Text:
         """Sentences, pairs, or none of a comparison's corpora."""
         kinds: dict[str, Text] = {"sentences": "sentences", "pairs": "pairs", "task": "none"}
-        return kinds[config.fit_on]
+        return kinds[self.config.fit_on]
 
-    @classmethod
-    def supervision_for(cls, config: Any) -> Supervision:
+    @property
+    def supervision(self) -> Supervision:
         """Transductive where the map is fitted to the unlabelled text of each task."""
-        return "transductive" if config.fit_on == "task" else cls.card.supervision
+        return "transductive" if self.config.fit_on == "task" else self.card.supervision
 
     @property
     def transductive(self) -> bool:

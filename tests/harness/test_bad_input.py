@@ -290,7 +290,7 @@ class Buggy(TrainedMethod):
     version = 1
     def loss(self, encoder, heads, batch):
         return {"loss": batch.nothing}
-    @classmethod
-    def inputs(cls, config):
-        return {"teacher": config.nothing}
+    @property
+    def inputs(self):
+        return {"teacher": self.config.nothing}
 """

@@ -67,7 +67,7 @@ def _small(name: str) -> tuple[Method, Corpus]:
     kind = registry.load(registry.METHODS, name)
     preset = "mini" if "mini" in preset_names(kind.presets) else None
     config = kind.configure({"batch_size": 4}, preset=preset, base_model="embedded:mini-bert", where=name)
-    text = kind.text_for(config)
+    text = kind(config).text
     return kind(config, base_model="embedded:mini-bert"), load_corpus(f"embedded:{text}", kind=text, limit=48)
 
 

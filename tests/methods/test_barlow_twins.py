@@ -107,8 +107,8 @@ def test_constant_projections_cost_one_a_feature() -> None:
 def test_text_and_supervision_follow_the_view(values: dict[str, Any], text: str, supervision: str) -> None:
     for method in (BarlowTwins, VICReg):
         config = method.configure(values)
-        assert method.text_for(config) == text
-        assert method.supervision_for(config) == supervision
+        assert method(config).text == text
+        assert method(config).supervision == supervision
 
 
 @pytest.fixture(scope="module")
@@ -147,13 +147,13 @@ def test_eda_names_its_wordnet_and_fails_early_without_it(tmp_path: Path, monkey
     nltk_data = pytest.importorskip("nltk.data", reason="nltk is not installed")
     monkeypatch.setattr(nltk_data, "path", [str(tiny_wordnet.write(tmp_path))])
     method = make(**SMALL, view="eda", eda=0.3)
-    assert len(BarlowTwins.inputs(method.config)["wordnet"]) == 64
+    assert len(BarlowTwins(method.config).inputs["wordnet"]) == 64
     method.fit(load_corpus("embedded:sentences", limit=8), FitContext(precision="fp32", max_steps=1))
     assert np.isfinite(np.asarray(method.encode(["rain"]))).all()
     monkeypatch.setattr(nltk_data, "path", [])
     with pytest.raises(InputError, match=r"nltk\.downloader wordnet"):
-        BarlowTwins.inputs(method.config)
-    assert BarlowTwins.inputs(make().config) == {}, "other views need none"
+        _ = BarlowTwins(method.config).inputs
+    assert BarlowTwins(make().config).inputs == {}, "other views need none"
 
 
 # ---------------------------------------------------------------- the study

@@ -161,8 +161,8 @@ def test_other_views_reach_both_networks(corpus: Corpus, monkeypatch: pytest.Mon
     online, target = calls
     assert online == target
     assert online[0] != online[1]
-    assert BYOL.text_for(BYOL.configure({"view": "paraphrase"})) == "pairs"
-    assert BYOL.text_for(BYOL.configure({})) == "sentences"
+    assert BYOL(BYOL.configure({"view": "paraphrase"})).text == "pairs"
+    assert BYOL(BYOL.configure({})).text == "sentences"
 
 
 def test_a_batch_of_two_and_what_is_kept(corpus: Corpus) -> None:

@@ -133,8 +133,8 @@ def test_without_noise_and_with_nothing_left_out_the_released_form_has_simcses_c
 
 def test_a_row_knew_what_its_complement_knew() -> None:
     for known, row in (("supervised", "supervised"), ("untrained", "unsupervised"), ("unsupervised", "unsupervised")):
-        assert DCLR.supervision_for(DCLR.configure({"complement_supervision": known})) == row
-    assert set(DCLR.inputs(DCLR.configure({}))) == {"complement"}
+        assert DCLR(DCLR.configure({"complement_supervision": known})).supervision == row
+    assert set(DCLR(DCLR.configure({})).inputs) == {"complement"}
 
 
 def test_the_complement_enters_no_checkpoint(corpus: Corpus) -> None:

@@ -228,8 +228,8 @@ def test_vectors_that_were_encoded_before_a_kill_are_not_encoded_again(tmp_path:
 def test_what_it_is_fitted_to() -> None:
     pairs = load_corpus("embedded:pairs", kind="pairs", limit=12)
     config = Flow.configure({"fit_on": "pairs"})
-    assert Flow.text_for(config) == "pairs"
-    assert not Flow.uses_dev(config)
+    assert Flow(config).text == "pairs"
+    assert not Flow(config).uses_dev
     fitted = flow(fit_on="pairs").fit(pairs)
     negatives = sum(pair.negative is not None for pair in pairs)
     assert fitted.fit_report.cost["corpus_sentences_seen"] == 24 + negatives
@@ -237,8 +237,8 @@ def test_what_it_is_fitted_to() -> None:
         flow().fit(pairs)
 
     task = flow(fit_on="task").fit()
-    assert Flow.supervision_for(task.config) == "transductive"
-    assert Flow.text_for(task.config) == "none"
+    assert Flow(task.config).supervision == "transductive"
+    assert Flow(task.config).text == "none"
     assert task.transductive
     plain = np.asarray(task.encode(TEXTS))
     texts = list(load_corpus("embedded:sentences", limit=20))

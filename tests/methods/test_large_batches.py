@@ -68,7 +68,7 @@ def gradients(made: TrainedMethod, *, dropout: bool) -> dict[str, Tensor]:
             module.p = 0.0
     encoder._views_differ = True  # without dropout they do not: the gradient is compared all the same
     torch.manual_seed(2)
-    batch = Batch(items(made.text_for(made.config)), np.random.default_rng(3), 0)
+    batch = Batch(items(made.text), np.random.default_rng(3), 0)
     loss = made.loss(encoder, both["heads"], batch)["loss"]
     loss.backward()  # type: ignore[no-untyped-call]
     found = {name: p.grad for name, p in both.named_parameters() if p.grad is not None}

@@ -73,7 +73,7 @@ def test_saved_models_agree_with_sentence_transformers(distilled: Model2Vec, tmp
 def test_frequencies_of_the_corpus_make_common_pieces_light() -> None:
     values = {"of": {"method": "pooling", "preset": "mean"}, "frequencies": "corpus", "sif": 1e-3}
     made = Model2Vec(Model2Vec.configure(values))
-    assert made.text_for(made.config) == "sentences"
+    assert made.text == "sentences"
     made.fit(load_corpus("embedded:sentences", limit=200), FitContext())
     lengths = np.linalg.norm(np.asarray(made.encode(["the", "guitar", "mountain"])), axis=1)
     assert lengths[0] < 0.5 * min(lengths[1:])
@@ -91,13 +91,13 @@ def test_a_row_that_is_no_encoder_of_pieces_is_refused(monkeypatch: pytest.Monke
 def test_what_a_row_knew_and_its_start_are_those_of_what_is_distilled() -> None:
     simcse = Model2Vec.configure({}, preset="mini")
     mean = Model2Vec.configure({}, preset="mean")
-    assert (Model2Vec.supervision_for(simcse), Model2Vec.text_for(simcse)) == ("unsupervised", "sentences")
-    assert (Model2Vec.supervision_for(mean), Model2Vec.text_for(mean)) == ("untrained", "none")
-    assert Model2Vec.untrained(simcse) == (
+    assert (Model2Vec(simcse).supervision, Model2Vec(simcse).text) == ("unsupervised", "sentences")
+    assert (Model2Vec(mean).supervision, Model2Vec(mean).text) == ("untrained", "none")
+    assert Model2Vec(simcse).untrained_start == (
         "model2vec",
         {"of": {"method": "pooling", "config": {"pooling": "mean"}}},
     )
-    assert Model2Vec.untrained(mean) is None
+    assert Model2Vec(mean).untrained_start is None
 
 
 @pytest.mark.parametrize("values", [{"of": {"method": "nothing"}}, {"dimensions": 0}, {"sif": 1.0}])

@@ -68,12 +68,12 @@ def test_pooling_as_the_model_says_unless_told_otherwise(cls_model: Path) -> Non
 
 def test_what_a_row_says_about_itself(cls_model: Path) -> None:
     config = Pretrained.configure({"model": str(cls_model)})
-    assert Pretrained.base_for(config, "embedded:mini-bert") == str(cls_model)
-    assert Pretrained.inputs(config) == {"model": model_fingerprint(str(cls_model))}
-    assert Pretrained.supervision_for(config) == "supervised"
+    assert Pretrained(config, base_model="embedded:mini-bert").start_model == str(cls_model)
+    assert Pretrained(config).inputs == {"model": model_fingerprint(str(cls_model))}
+    assert Pretrained(config).supervision == "supervised"
     told = Pretrained.configure({"model": str(cls_model), "supervision": "unsupervised"})
-    assert Pretrained.supervision_for(told) == "unsupervised"
-    assert Pretrained.text_for(config) == "none"
+    assert Pretrained(told).supervision == "unsupervised"
+    assert Pretrained(config).text == "none"
 
 
 def test_save_and_load(cls_model: Path, prompted: Path, tmp_path: Path) -> None:

@@ -113,8 +113,8 @@ def test_the_loss_is_the_weighted_sum_of_its_terms(distillation: str, corpus: Co
 
 def test_a_row_knew_what_its_teachers_knew() -> None:
     for known, row in (("supervised", "supervised"), ("untrained", "unsupervised"), ("unsupervised", "unsupervised")):
-        assert RankCSE.supervision_for(RankCSE.configure({"teacher_supervision": known})) == row
-    assert set(RankCSE.inputs(RankCSE.configure({}))) == {"teacher 1"}
+        assert RankCSE(RankCSE.configure({"teacher_supervision": known})).supervision == row
+    assert set(RankCSE(RankCSE.configure({})).inputs) == {"teacher 1"}
 
 
 def test_training_resumes_bit_for_bit(corpus: Corpus, tmp_path: Path) -> None:

@@ -45,7 +45,7 @@ def vectors_at_hand(word_vectors: Path, monkeypatch: pytest.MonkeyPatch) -> None
 def saved(name: str, values: dict[str, Any], folder: Path) -> Method:
     kind: type[Method] = registry.load(registry.METHODS, name)
     config = kind.configure(values)
-    text = kind.text_for(config)
+    text = kind(config).text
     corpus = None if text == "none" else load_corpus(f"embedded:{text}", kind=text, limit=80)
     method = kind(config).fit(corpus, FitContext(seed=1, precision="fp32"))
     method.save(folder)

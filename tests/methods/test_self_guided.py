@@ -327,7 +327,7 @@ def test_text_and_supervision_follow_the_objective(sentences: Corpus) -> None:
         ("back_translation+opt3", "pairs", "supervised"),
     ):
         config = make(objective=objective).config
-        assert (SelfGuided.text_for(config), SelfGuided.supervision_for(config)) == (text, supervision)
+        assert (SelfGuided(config).text, SelfGuided(config).supervision) == (text, supervision)
     with pytest.raises(InputError, match="learns from pairs, but embedded:sentences holds sentences"):
         make(objective="back_translation").fit(sentences)
 

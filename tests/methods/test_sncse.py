@@ -101,11 +101,11 @@ def test_given_negatives_are_those_of_the_pairs() -> None:
     words = [encoder.tokenizer.decode(row[5:-5]) for row in method._negations(encoder, batch)]
     assert words == ["it is dry.", "a dog does not run."]
     assert torch.isfinite(method.loss(encoder, heads, batch)["loss"])
-    assert SNCSE.text_for(method.config) == "pairs"
-    assert SNCSE.supervision_for(method.config) == "supervised"
+    assert SNCSE(method.config).text == "pairs"
+    assert SNCSE(method.config).supervision == "supervised"
     theirs = SNCSE.configure({"negatives": "given", "negatives_are_labelled": False})
-    assert SNCSE.supervision_for(theirs) == "unsupervised"
-    assert (SNCSE.text_for(SNCSE.configure({})), SNCSE.supervision_for(SNCSE.configure({}))) == (
+    assert SNCSE(theirs).supervision == "unsupervised"
+    assert (SNCSE(SNCSE.configure({})).text, SNCSE(SNCSE.configure({})).supervision) == (
         "sentences",
         "unsupervised",
     )

@@ -175,10 +175,10 @@ def test_sentence_transformers_reads_the_same_vectors(file: Path, tmp_path: Path
 
 def test_a_row_is_named_by_its_vectors_and_depends_on_their_content(file: Path) -> None:
     config = Static.configure({"vectors": str(file)})
-    assert Static.base_for(config, "embedded:mini-bert") == str(file)
-    before = Static.inputs(config)
+    assert Static(config, base_model="embedded:mini-bert").start_model == str(file)
+    before = Static(config).inputs
     file.write_text(file.read_text().replace("the 1", "the 2"))
-    assert Static.inputs(config) != before
+    assert Static(config).inputs != before
 
 
 @pytest.mark.hub

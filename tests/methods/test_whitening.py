@@ -36,8 +36,8 @@ def pairs() -> Corpus:
 )
 def test_the_setting_decides_what_text_is_needed(preset: str, text: str, supervision: str) -> None:
     config = Whitening.configure({}, preset=preset)
-    assert Whitening.text_for(config) == text
-    assert Whitening.supervision_for(config) == supervision
+    assert Whitening(config).text == text
+    assert Whitening(config).supervision == supervision
 
 
 def test_both_sides_of_pairs_enter(pairs: Corpus, tmp_path: Path) -> None:

@@ -53,7 +53,7 @@ def runs_by_part(file: str) -> dict[str, set[tuple[str, str, int]]]:
         seeds = list(row.seeds.items())
         for seed, blocks in seeds[:1] if row.method.card.deterministic else seeds:
             for block in blocks:
-                parts[block].add((row.label, row.method.base_for(row.config, row.base_model), seed))
+                parts[block].add((row.label, row.start_model, seed))
     return parts
 
 
@@ -170,7 +170,7 @@ def test_the_page_on_papers_says_how_many_rows_and_runs_there_are(file: str) -> 
     for row in rows_of(file):
         seeds = list(row.seeds)[:1] if row.method.card.deterministic else list(row.seeds)
         text = row.corpus and row.corpus.model_dump_json()
-        start = row.method.base_for(row.config, row.base_model)
+        start = row.start_model
         different |= {(row.method.name, start, row.config.model_dump_json(), text, seed) for seed in seeds}
     rows = len(read_experiment(file).methods)
     assert f"| `harness compare {file}` |" in page

@@ -40,7 +40,7 @@ def main() -> None:
         name, _, changed = asked.partition(":")
         method = known[name]
         config = method.configure({"epochs": 1, **dict([setting(changed)] if changed else [])}, preset="mini")
-        kind = method.text_for(config)
+        kind = method(config).text
         corpus = load_corpus(f"embedded:{kind}", kind=kind, limit=args.texts)
         usual = reference.configure({"epochs": 1}, preset="mini")
         own, beside = [], []
