@@ -33,7 +33,7 @@ def register(commands: options.Commands) -> None:
     compare.add_argument("--dry-run", action="store_true", help="as harness plan: run nothing")
     compare.set_defaults(freeze=False)
     plan = options.add_command(
-        commands, "plan", run, choices, options.WORKDIR, options.SET, options.EXECUTOR,
+        commands, "plan", run, choices, options.WORKDIR, options.SET,
         help="print what a comparison would run, how rows differ and a cost estimate",
         example="harness plan demo --freeze --workdir work/demo",
     )  # fmt: skip
