@@ -162,10 +162,16 @@ def _read_predictions(file: Path) -> Iterator[Line]:
 @cache
 def _task(name: str) -> Any:
     """A task of mteb with its data."""
+    import datasets
     import mteb
 
-    task = mteb.get_task(name)
-    task.load_data()
+    task, shown = mteb.get_task(name), not datasets.are_progress_bars_disabled()
+    datasets.disable_progress_bars()
+    try:
+        task.load_data()
+    finally:
+        if shown:
+            datasets.enable_progress_bars()
     return task
 
 
