@@ -120,7 +120,8 @@ def test_weight_of_minus_twenty_all_but_removes_the_own_negative(pairs: Corpus[P
 def test_presets_are_settings_and_the_card_says_what_it_learns_from() -> None:
     for preset, family in declared(SupervisedSimCSE.presets):
         config = SupervisedSimCSE.configure({}, preset=preset, family=family)
-        assert (config.train_length, config.temperature, config.head) == (32, 0.05, "mlp")
+        assert (config.train_length, config.head) == (32, "mlp")
+        assert family == "mini" or config.temperature == 0.05  # that of the family mini was searched
     assert SupervisedSimCSE.configure({}, preset="code", family="bert-base").batch_size == 512
     assert SupervisedSimCSE.configure({}, preset="code-large").learning_rate == 1e-5
     assert (SupervisedSimCSE.card.text, SupervisedSimCSE.card.supervision) == ("pairs", "supervised")

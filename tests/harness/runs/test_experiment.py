@@ -278,7 +278,7 @@ def test_an_added_start_takes_no_label_of_the_file_and_is_in_the_blocks_of_its_r
 def test_starts_that_are_not_available_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = planned(MEAN, {"name": "A", "method": "simcse", "config": {"pooling": "layer:9:mean"}})
     assert (added(plan), plan.starts) == ([], {})
-    monkeypatch.setattr(Method, "untrained", classmethod(lambda cls, config: ("not_installed", {})))
+    monkeypatch.setattr(Method, "untrained_start", property(lambda self: ("not_installed", {})))
     assert added(planned({"name": "A", "method": "simcse"})) == []
 
 
