@@ -25,6 +25,7 @@ def option(
     sweep: tuple[float, float] | list[Any] | None = None,
     log: bool = False,
     when: Mapping[str, Any] | None = None,
+    later: bool = False,
 ) -> Any:
     """A config field: its default, one line of help, its bounds, and what a study may sweep.
 
@@ -35,6 +36,9 @@ def option(
 
     `sweep` is `(low, high)` for a continuous range (log-uniform with `log=True`) or a list of categories. `when` names
     fields and the value each must have for this one to matter: {"view": "eda"} (a part of "eda+shuffle" counts too).
+
+    `later`: the option was added after runs were recorded. A dump leaves it out where it has its default, so that the
+    ids of these runs stay.
     """
     extra: dict[str, Any] = {}
     if isinstance(sweep, tuple):
@@ -43,7 +47,9 @@ def option(
         extra["sweep"] = {"choices": sweep}
     if sweep is not None and when:
         extra["sweep"]["when"] = dict(when)
-    return Field(default, description=help, ge=ge, gt=gt, le=le, lt=lt, json_schema_extra=extra or None)
+    left_out = (lambda value: bool(value == default)) if later else None
+    bounds: dict[str, Any] = {"ge": ge, "gt": gt, "le": le, "lt": lt}
+    return Field(default, description=help, json_schema_extra=extra or None, exclude_if=left_out, **bounds)
 
 
 def setting(text: str, example: str = "temperature=0.1") -> tuple[str, Any]:

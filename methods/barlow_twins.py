@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from harness.config import option
 from harness.method import MethodConfig
@@ -34,6 +34,6 @@ class BarlowTwins(TwoViewMethod):
     sheet = RecipeFile.beside(__file__)
     Config: ClassVar[type[MethodConfig]] = BarlowTwinsConfig
 
-    def terms(self, z_a: Tensor, z_b: Tensor) -> dict[str, Tensor]:
+    def terms(self, z_a: Tensor, z_b: Tensor, *_: Any) -> dict[str, Tensor]:
         config = self.config
         return barlow_twins_terms(z_a, z_b, off_diagonal_weight=config.off_diagonal_weight, unbiased=config.unbiased)

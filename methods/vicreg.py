@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from harness.config import option
 from harness.method import MethodConfig
@@ -39,7 +39,7 @@ class VICReg(TwoViewMethod):
     sheet = RecipeFile.beside(__file__)
     Config: ClassVar[type[MethodConfig]] = VICRegConfig
 
-    def terms(self, z_a: Tensor, z_b: Tensor) -> dict[str, Tensor]:
+    def terms(self, z_a: Tensor, z_b: Tensor, *_: Any) -> dict[str, Tensor]:
         config = self.config
         code = config.scaling == "code"
         return vicreg_terms(
