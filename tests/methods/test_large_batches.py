@@ -27,6 +27,7 @@ IN_PARTS: dict[str, dict[str, Any]] = {
     "esimcse": {"dropout": 0.0},
     "rankcse": {"dropout": 0.0},
     "promptbert": {"dropout": 0.0, "pooling": "prompt:the [X] and", "second": "a red [X] and"},
+    "cot_bert": {"dropout": 0.0, "pooling": "prompt:the [X] and", "second": "a [X] and", "negative": "slow [X] and"},
     "sncse": {"dropout": 0.0, "pooling": "prompt:the [X] and", "second": "a red [X] and", "margin_weight": 1.0},
     "dclr": {"dropout": 0.0},
     "simcse_supervised": {},

@@ -70,11 +70,16 @@ def test_on_a_narrow_range_it_is_vicregs_penalty_of_variances_and_covariances() 
     z -= z.mean(0)
     excess = z.T @ z / len(z) - np.eye(3)
     penalty = (2 * (excess**2).sum() + np.trace(excess) ** 2) / (3 * 5)
-    limit, directions = 0.05, torch.from_numpy(rng.normal(size=(3, 40_000)))
-    value = float(sigreg(torch.from_numpy(z), directions, points=101, limit=limit))
-    assert value / len(z) == pytest.approx(limit**5 / 10 * penalty, rel=0.02)
-    shifted = float(sigreg(torch.from_numpy(z + 2.0), directions, points=101, limit=limit))  # mainly t^2 (a.mu)^2
-    assert shifted / len(z) == pytest.approx(2 * limit**3 / 3 * 12 / 3, rel=0.02)
+    every = rng.normal(size=(3, 400_000))
+    every /= np.linalg.norm(every, axis=0)
+    assert ((every * (excess @ every)).sum(0) ** 2).mean() == pytest.approx(penalty, rel=0.01)
+    some, limit = every[:, :100], 0.05
+    value, shifted = (
+        float(sigreg(torch.from_numpy(x), torch.from_numpy(some), points=101, limit=limit)) for x in (z, z + 2.0)
+    )
+    assert value / len(z) == pytest.approx(limit**5 / 10 * ((some * (excess @ some)).sum(0) ** 2).mean(), rel=0.01)
+    means = (2.0 * some.sum(0)) ** 2  # of a mean other than 0 the first term is t^2 (a.mu)^2
+    assert shifted / len(z) == pytest.approx(2 * limit**3 / 3 * means.mean(), rel=0.02)
 
 
 def test_loss_by_hand() -> None:
