@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
+from torch import Tensor, nn
 
 from harness.config import option
+from harness.encoder import Encoder
 from harness.method import POOLING_HELP, MethodConfig
 from harness.recipes import RecipeFile
 from harness.training import Batch
 from methods.parts.row_vectors import check_rows
 from methods.parts.two_views import TwoViewConfig, TwoViewMethod
-
-if TYPE_CHECKING:
-    from torch import Tensor, nn
-
-    from harness.encoder import Encoder
 
 
 def moments(z: Tensor, mean: Tensor, covariance: Tensor, memory: float) -> tuple[Tensor, Tensor]:

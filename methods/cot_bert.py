@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from pydantic import field_validator
@@ -10,15 +10,13 @@ from torch import Tensor
 from torch.nn import functional
 
 from harness.config import option
+from harness.encoder import Encoder
 from harness.encoder.prompts import HOW, Prompt
 from harness.method import MethodConfig
 from harness.recipes import RecipeFile
 from harness.training import Batch
 from methods.parts.row_vectors import check_rows, check_temperature, full_precision, unit
 from methods.promptbert import PROMPT, PromptBERT, PromptBERTConfig
-
-if TYPE_CHECKING:
-    from harness.encoder import Encoder
 
 TEMPLATES = {
     "pooling": 'prompt:The sentence of "[X]" means [MASK] , so it can be summarized as [MASK] .',

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
 
 from harness.config import option
+from harness.encoder import Encoder
 from harness.method import MethodConfig
 from harness.recipes import RecipeFile
 from methods.parts.projection_heads import Widths
 from methods.parts.row_vectors import check_rows, full_precision, unit
 from methods.parts.two_views import TwoViewConfig, TwoViewMethod
-
-if TYPE_CHECKING:
-    from harness.encoder import Encoder
 
 Base = Literal["barlow_twins", "vicreg"]
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import torch
+from torch import Tensor, nn
 
 from harness.config import option
 from harness.method import MethodConfig
@@ -13,9 +14,6 @@ from harness.training import Batch
 from methods.objectives import Window, lejepa
 from methods.parts.projection_heads import Widths
 from methods.parts.two_views import TwoViewConfig, TwoViewMethod
-
-if TYPE_CHECKING:
-    from torch import Tensor, nn
 
 
 class LeJEPAConfig(TwoViewConfig):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from harness.config import option
+from harness.encoder import Encoder
 from harness.encoder.dropout import position_ids
 from harness.encoder.masked_lm import IGNORED, MaskedLM, mask_tokens, masked_lm_loss, padded_labels
 from harness.errors import InputError
@@ -18,9 +19,6 @@ from harness.method import MethodConfig
 from harness.recipes import RecipeFile
 from harness.training import Batch, TrainedMethod, TrainingConfig
 from harness.views.make import markers
-
-if TYPE_CHECKING:
-    from harness.encoder import Encoder
 
 _BEGIN = ("Ġ", "▁")  # how tokens of byte-level BPE and SentencePiece begin where a word does
 _MOST_MASKS = 256  # of a text, from which its places draw

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
+
+from torch import Tensor, nn
 
 from harness.config import option
+from harness.encoder import Encoder
 from harness.errors import InputError
 from harness.method import POOLING_HELP, MethodConfig, Supervision, Text
 from harness.training import Batch, TrainedMethod, TrainingConfig
@@ -13,11 +16,6 @@ from harness.views import ViewConfig, make_views
 from harness.views.make import encode
 from methods.parts.following import Following
 from methods.parts.projection_heads import Widths, blocks, projector, widths_for
-
-if TYPE_CHECKING:
-    from torch import Tensor, nn
-
-    from harness.encoder import Encoder
 
 
 class TwoViewConfig(ViewConfig, TrainingConfig):
