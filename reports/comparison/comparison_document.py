@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -20,7 +18,7 @@ from reports.read.comparison_runs import Comparison
 from reports.read.provenance import provenance_of
 from reports.stats.significance import Significance
 from reports.tables.builder import TableBuilder, from_other_packages
-from reports.write.markdown import csv_text
+from reports.write.markdown import csv_lines
 
 # Key -> title, and the sentence that introduces the section where it is folded.
 SECTIONS = {
@@ -36,10 +34,13 @@ SECTIONS = {
     ),
     "certainty": (
         "How sure is it",
-        "Every seed, all pairs of rows, and the differences that this comparison can detect.",
+        "All pairs of rows, and the differences that this comparison can detect.",
     ),
     "contamination": ("Test text in the training data", "How many test texts occur in the text that rows learnt from."),
-    "space": ("Alignment and uniformity", "The geometry of the vectors: alignment, uniformity, cosines, spectrum."),
+    "space": (
+        "Alignment and uniformity",
+        "How near the vectors of similar sentences are, and how evenly vectors fill the space.",
+    ),
     "layers": ("Layers and poolings", "The scores of all layers and poolings."),
     "explore": ("Single examples", "The examples on which rows differ most, and those that most rows get wrong."),
     "training": ("Training", "Dev scores and losses during training."),
@@ -60,7 +61,7 @@ def built_in() -> list[TableBuilder]:
     from reports.explore.section import explore
     from reports.figures import training_curves
     from reports.figures.cost_tradeoff import tradeoff
-    from reports.figures.intervals import forest, overview, spread_figure, strip
+    from reports.figures.intervals import overview
     from reports.tables.certainty import against_base, all_pairs, interim_analyses_table, planned_tables
     from reports.tables.contamination import contamination
     from reports.tables.cost import cost_table, efficiency_tables
@@ -81,13 +82,10 @@ def built_in() -> list[TableBuilder]:
         TableBuilder("differences", lambda c, _: difference_table(c), 900),
         TableBuilder("base", lambda c, _: _as_planned(c), 10),
         TableBuilder("base", against_base, 100),
-        TableBuilder("base", forest, 200),
         TableBuilder("base", planned_tables, 50),
         TableBuilder("certainty", interim_analyses_table, 40),
         TableBuilder("certainty", all_pairs, 50),
-        TableBuilder("certainty", strip, 100),
         TableBuilder("certainty", spread_table, 150),
-        TableBuilder("certainty", spread_figure, 160),
         TableBuilder("contamination", lambda c, _: contamination(c), 100),
         TableBuilder("space", lambda c, _: geometry_tables(c), 100, ("geometry",)),
         TableBuilder("space", _spaces, 200),
@@ -161,10 +159,9 @@ def _as_planned(comparison: Comparison) -> list[Block | None]:
 
 
 def _spaces(comparison: Comparison, significance: Significance) -> list[Figure | None]:
-    """What is drawn of the space: a scatter and the cosines for each data set, then the spectra of all."""
+    """What is drawn of the space: a scatter and the cosines for each data set."""
     from reports.figures.alignment_scatter import scatter
     from reports.figures.cosine_histograms import histograms
-    from reports.figures.spectrum import spectrum
 
     figures: list[Figure | None] = []
     for task, source in comparison.columns("geometry"):
@@ -173,16 +170,14 @@ def _spaces(comparison: Comparison, significance: Significance) -> list[Figure |
         same = [t for t in significance.targets if t.key == f"sts-{source}"]
         target = next(iter([*own, *same, *significance.targets]), None)
         figures += [scatter(comparison, task, source, target), histograms(comparison, task, source, target)]
-    return [*figures, spectrum(comparison, significance.first)]
+    return figures
 
 
-def _layers(comparison: Comparison, significance: Significance) -> list[Block | None]:
+def _layers(comparison: Comparison, significance: Significance) -> list[Figure | None]:
     from reports.figures.layer_maps import layer_map
     from reports.stats.layer_grids import grids
-    from reports.tables.space import layer_tables
 
-    tables = layer_tables(comparison, significance.first)
-    return [*tables, *(layer_map(comparison, grid, significance.first) for grid in grids(comparison))]
+    return [layer_map(comparison, grid, significance.first) for grid in grids(comparison)]
 
 
 def _facts(comparison: Comparison) -> list[tuple[str, str]]:
@@ -229,13 +224,13 @@ def budget_facts(comparison: Comparison) -> list[tuple[str, str]]:
 
 def all_scores(comparison: Comparison) -> str:
     """The text of the CSV file, a line for each score."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
     fields = ("task", "suite", "source", "split", "metric", "aggregation", "value", "n", "protocol", "comparable")
-    writer.writerow(["record", "row", "base_model", "seed", "status", *fields])
-    for r in {r.id: r for r in [*comparison.records, *comparison.held]}.values():
-        for s in r.scores:
-            values = [getattr(s, field) for field in fields]
-            line = [r.id, r.row, r.base_model, seed_text(r.random_seed), r.status, *values]
-            writer.writerow([csv_text(value) if isinstance(value, str) else value for value in line])
-    return out.getvalue()
+    records = {r.id: r for r in [*comparison.records, *comparison.held]}.values()
+    return csv_lines(
+        ["record", "row", "base_model", "seed", "status", *fields],
+        [
+            [r.id, r.row, r.base_model, seed_text(r.random_seed), r.status, *(getattr(s, field) for field in fields)]
+            for r in records
+            for s in r.scores
+        ],
+    )

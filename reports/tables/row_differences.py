@@ -11,9 +11,9 @@ from harness.errors import InputError
 from harness.results.store import read_comparison_file
 from harness.runs.differences import Differences, Settings, find_differences, recorded_settings
 from reports.document.blocks import Text
-from reports.document.table import Cell, Column, Table, TableRow
+from reports.document.table import EMPTY, Cell, Column, Table, TableRow
 from reports.read.comparison_runs import Comparison, ResultRow
-from reports.tables.score_cells import HEAD, anchor, block_of
+from reports.tables.score_cells import HEAD, block_of, name_cell
 
 _NUMBER = re.compile(r"[\d,.]+(e-?\d+)?")
 _LITTLE = "None of it usually matters much."
@@ -42,7 +42,7 @@ def difference_table(comparison: Comparison) -> Table | Text | None:
     lines = [
         TableRow(
             (
-                Cell(row.label, link=anchor(row)),
+                name_cell(row),
                 *(_cell(found.texts[fact.key][number], row) for fact in found.columns),
             ),
             block_of(row),
@@ -70,7 +70,7 @@ def of_rows(comparison: Comparison, rows: Iterable[ResultRow]) -> Differences:
 
 
 def _cell(text: str, row: ResultRow) -> Cell:
-    return Cell(text, records=tuple(r.id for r in row.records)) if text else Cell("–", state="empty")
+    return Cell(text, records=tuple(r.id for r in row.records)) if text else EMPTY
 
 
 def _read_file(workdir: Path, name: str) -> dict[str, Any] | None:

@@ -32,6 +32,11 @@ def anchor(row: ResultRow) -> str:
     return f"run-{text.lower()[:50]}-{digest}"
 
 
+def name_cell(row: ResultRow) -> Cell:
+    """Its label, which leads to its card."""
+    return Cell(row.label, link=anchor(row), records=tuple(r.id for r in row.records))
+
+
 def head_cells(row: ResultRow) -> tuple[Cell, Cell, Cell]:
     """Name, supervision, number of finished seeds (of all seeds)."""
     ended: dict[tuple[str, str], list[str]] = {}
@@ -45,14 +50,13 @@ def head_cells(row: ResultRow) -> tuple[Cell, Cell, Cell]:
         notes = [f"not run: {row.unavailable}"]
     done, total = len(row.finished), len(row.records)
     count = Cell(str(done) if done == total else f"{done} of {total}", value=done, notes=tuple(notes))
-    ids = tuple(r.id for r in row.records)
     about = [ADDED] if row.added else []
     about += [f"made elsewhere ({row.elsewhere}) under the same conditions"] if row.elsewhere else []
     if said := remark(row):
         about.append(f"{row.label}: {said} (the best dev score is that of the untrained model)")
     about += [f"{row.label}: {said}"] if (said := prompted(row)) else []
     known = Cell(row.supervision, notes=(SUPERVISED[row.supervision],) if row.supervision in SUPERVISED else ())
-    return Cell(row.label, link=anchor(row), records=ids, notes=tuple(about)), known, count
+    return name_cell(row).noted(*about), known, count
 
 
 HEAD = (

@@ -9,7 +9,7 @@ from statistics import median
 from harness.results.facts import Facts
 from harness.results.record import Record, Score
 from harness.tasks.averages import Average
-from reports.document.table import Cell, Column, Table, TableRow, number, number_text, ranked
+from reports.document.table import EMPTY, Cell, Column, Table, TableRow, number, number_text, ranked
 from reports.read.comparison_runs import Comparison, seeded
 from reports.stats.significance import Significance
 from reports.stats.simultaneous import FEWEST_SEEDS
@@ -143,7 +143,7 @@ class ScoreTable:
         """Rows that no run is behind: what guessing scores; of an average only where it is known of every task."""
         rows = []
         for kind, (title, words) in _GUESSING.items():
-            cells = [Cell(title, notes=(words,)), *(Cell("–", state="empty") for _ in self.columns[1:])]
+            cells = [Cell(title, notes=(words,)), *(EMPTY for _ in self.columns[1:])]
             for j, target in self.targets.items():
                 values = [_guessed(self.comparison.facts.get(one.task), kind, one.metric) for one in target.measures]
                 known = [value for value in values if value is not None]

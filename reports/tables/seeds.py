@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from reports.document.table import Cell, Column, Table, TableRow, number_text
+from reports.document.table import EMPTY, Cell, Column, Table, TableRow, number_text
 from reports.read.comparison_runs import Comparison, base_name
 from reports.stats.significance import Significance
 from reports.stats.spread_sources import FEWEST, NAMES, Decomposition, Source, decompositions, share_of
-from reports.tables.score_cells import head_cells
+from reports.tables.score_cells import name_cell
 
 
 def spread_table(comparison: Comparison, significance: Significance) -> Table | None:
@@ -29,7 +29,7 @@ def spread_table(comparison: Comparison, significance: Significance) -> Table | 
     for d in found:
         block = f"{base_name(d.row.base_model)} · {d.row.label}" if several else d.row.label
         for source in d.sources:
-            cells = (head_cells(d.row)[0], Cell(source.name), _runs(source), _deviation(source), _share(source, d))
+            cells = (name_cell(d.row), Cell(source.name), _runs(source), _deviation(source), _share(source, d))
             body.append(TableRow(cells, block))
     return Table(
         "spread",
@@ -42,7 +42,7 @@ def spread_table(comparison: Comparison, significance: Significance) -> Table | 
 
 
 def _runs(source: Source) -> Cell:
-    return Cell(str(len(source.scores)), value=len(source.scores)) if source.scores else Cell("–", state="empty")
+    return Cell(str(len(source.scores)), value=len(source.scores)) if source.scores else EMPTY
 
 
 def _deviation(source: Source) -> Cell:
@@ -58,12 +58,12 @@ def _deviation(source: Source) -> Cell:
 
 def _share(source: Source, d: Decomposition) -> Cell:
     if d.whole is None or not source.streams:
-        return Cell("–", state="empty")
+        return EMPTY
     if source is d.whole:
         return Cell("100", value=100.0, state="value", records=source.records)
     share = share_of(source, d.whole)
     if share is None:
-        return Cell("–", state="empty")
+        return EMPTY
     records = (*source.records, *d.whole.records)
     text, low, high = (f"{100 * value:,.0f}" for value in (share.value, share.low, share.high))
     spread = "" if source.silent else f"[{low}, {high}]"

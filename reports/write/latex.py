@@ -6,52 +6,32 @@ import re
 import unicodedata
 from dataclasses import replace
 
-from reports.document.blocks import Document, Facts, Figure, Text, slug
-from reports.document.table import Cell, Column, Table, TableRow
+from reports.document.blocks import Document, slug
+from reports.document.table import ABSENT, Cell, Column, Table, TableRow
+from reports.write.environment import environment
 
+_NAMED = {  # characters by the end of their command's name: \textbackslash{}, \ensuremath{\pm}
+    "text": {
+        "\\": "backslash", "^": "asciicircum", "~": "asciitilde", "<": "less", ">": "greater", "|": "bar",
+        '"': "quotedbl", "'": "quotesingle", "`": "asciigrave", "·": "periodcentered", "†": "dagger", "–": "endash",
+        "—": "emdash",
+    },
+    "math": {
+        "\u2212": "-", "±": r"\pm", "×": r"\times", "≥": r"\geq", "≤": r"\leq", "→": r"\to", "Δ": r"\Delta",
+        "α": r"\alpha", "λ": r"\lambda", "τ": r"\tau", "♣": r"\clubsuit", "♦": r"\diamondsuit", "♥": r"\heartsuit",
+        "♠": r"\spadesuit",
+    },
+}  # fmt: skip
+_BREAK = r"\allowbreak{}"
 _LATEX = {
-    "\\": r"\textbackslash{}",
-    "{": r"\{",
-    "}": r"\}",
-    "$": r"\$",
-    "&": r"\&",
-    "#": r"\#",
-    "%": r"\%",
-    "_": r"\_\allowbreak{}",
-    "/": r"/\allowbreak{}",
-    "^": r"\textasciicircum{}",
-    "~": r"\textasciitilde{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "|": r"\textbar{}",
-    '"': r"\textquotedbl{}",
-    "'": r"\textquotesingle{}",
-    "`": r"\textasciigrave{}",
-    "[": "{[}",  # after a line's end and in a list it would begin an argument, as the star would
-    "*": "{*}",
-    "-": "{-}",  # no ligatures to dashes: "--set" is what it says
-    "\u2212": r"\ensuremath{-}",
-    "±": r"\ensuremath{\pm}",
-    "×": r"\ensuremath{\times}",
-    "·": r"\textperiodcentered{}",
-    "†": r"\textdagger{}",
-    "–": r"\textendash{}",
-    "—": r"\textemdash{}",
-    "…": r"\dots{}",
-    "≥": r"\ensuremath{\geq}",
-    "≤": r"\ensuremath{\leq}",
-    "→": r"\ensuremath{\to}",
-    "Δ": r"\ensuremath{\Delta}",
-    "α": r"\ensuremath{\alpha}",
-    "λ": r"\ensuremath{\lambda}",
-    "τ": r"\ensuremath{\tau}",
-    "♣": r"\ensuremath{\clubsuit}",
-    "♦": r"\ensuremath{\diamondsuit}",
-    "♥": r"\ensuremath{\heartsuit}",
-    "♠": r"\ensuremath{\spadesuit}",
-    "\u00a0": "~",
-    "\ue000": r"\allowbreak{}",
-}
+    **{c: rf"\{c}" for c in "{}$&#%"},
+    **{c: rf"\text{name}{{}}" for c, name in _NAMED["text"].items()},
+    **{c: rf"\ensuremath{{{name}}}" for c, name in _NAMED["math"].items()},
+    **{c: f"{{{c}}}" for c in "[*-"},  # "[" and "*" would begin an argument after a line's end, "--" be a dash
+    "_": rf"\_{_BREAK}", "/": f"/{_BREAK}", "…": r"\dots{}", "\u00a0": "~", "\ue000": _BREAK,
+}  # fmt: skip
+# Latin letters that the T1 encoding lacks, and signs among them.
+_NO_T1 = "\u0132\u0133\u0138\u013f\u0140\u0149\u017f\u0126\u0127\u0166\u0167\u00d7\u00f7"
 
 
 def latex_text(text: str) -> str:
@@ -60,17 +40,8 @@ def latex_text(text: str) -> str:
     # A fingerprint has no place to break at: give it some. The mark is a private character, dropped from the text.
     text = re.sub(r"[0-9A-Za-z]{24,}", lambda m: re.sub(r"(.{8})(?=.)", "\\1\ue000", m[0]), text.replace("\ue000", ""))
     for c in unicodedata.normalize("NFC", " ".join(text.split())):
-        if c in _LATEX:
-            out.append(_LATEX[c])
-        elif c.isascii() and c.isprintable():
-            out.append(c)
-        elif (
-            "\u00c0" <= c <= "\u017f"
-            and c not in "\u0132\u0133\u0138\u013f\u0140\u0149\u017f\u0126\u0127\u0166\u0167\u00d7\u00f7"
-        ):
-            out.append(c)  # Latin letters of the T1 encoding
-        else:
-            out.append(rf"\texttt{{\small U+{ord(c):04X}}}")
+        plain = (c.isascii() and c.isprintable()) or ("\u00c0" <= c <= "\u017f" and c not in _NO_T1)
+        out.append(_LATEX.get(c) or (c if plain else rf"\texttt{{\small U+{ord(c):04X}}}"))
     return "".join(out)
 
 
@@ -88,7 +59,7 @@ def _latex_cell(cell: Cell, notes: dict[str, str], column: Column, widest: str, 
         text = rf"\textbf{{{text}}}"
     elif cell.rank == 2:
         text = rf"\underline{{{text}}}"
-    if cell.state in ("missing", "collapsed", "diverged", "failed"):
+    if cell.state in ABSENT:
         text = rf"\textit{{{text}}}"
     letters = ",".join(notes[note] for note in cell.notes)
     marks = rf"\textsuperscript{{{letters}}}" if letters else ""
@@ -221,54 +192,12 @@ def _part(
     return "\n".join([*lines, rf"\end{{{float_as or 'table'}}}"]) + "\n"
 
 
-_PREAMBLE = r"""\documentclass[11pt,a4paper]{article}
-\usepackage[margin=22mm]{geometry}
-\usepackage{iftex}
-\ifPDFTeX\usepackage[utf8]{inputenc}\pdfinfoomitdate=1\pdftrailerid{}\pdfsuppressptexinfo=-1\fi
-\usepackage[T1]{fontenc}
-\usepackage{lmodern,textcomp,array,booktabs,float,graphicx,multicol}
-\usepackage[font=small,skip=4pt]{caption}
-\setlength{\parindent}{0pt}\setlength{\parskip}{5pt}
-\emergencystretch=3em
-\begin{document}
-"""
-
-
-def _facts(block: Facts) -> str:
-    """A card in two narrow columns of small type, name by name; published numbers have tables of their own."""
-    items = [(name, value) for name, value in block.items if name != "published"]
-    said = "; ".join(rf"\textit{{{latex_text(name)}}} {latex_text(value)}" for name, value in items)
-    title = rf"{{\textbf{{{latex_text(block.title)}}}}}"  # never the last line of a page
-    lines = [rf"\begin{{multicols}}{{2}}[{title}][6\baselineskip]\scriptsize\raggedright", f"{said}."]
-    lines += [rf"\par\texttt{{{latex_text(command)}}}" for command in block.commands]
-    return "\n".join([*lines, r"\end{multicols}", ""])
-
-
 def latex(document: Document) -> str:
     """A whole article that compiles next to its `figures` folder."""
-    lines = [rf"\section*{{{latex_text(document.title)}}}", latex_text(document.headline), ""]
-    lines += [latex_text(document.description), ""]
-    lines += [r" \textperiodcentered{} ".join(f"{latex_text(v)} {latex_text(w)}" for v, w in document.facts), ""]
-    for section in document.sections:
-        lines.append(rf"\subsection*{{{latex_text(section.title)}}}")
-        for block in section.blocks:
-            match block:
-                case Text(items, True):
-                    lines += [r"\begin{itemize}", *(rf"\item {latex_text(item)}" for item in items), r"\end{itemize}"]
-                case Text(items, _):
-                    lines += [latex_text(item) + "\n" for item in items]
-                case Table():
-                    lines.append(latex_table(block))
-                case Figure():
-                    caption = rf"\textbf{{{latex_text(block.title)}.}} {latex_text(block.caption)}"
-                    size = r"width=0.92\textwidth,height=0.78\textheight,keepaspectratio"
-                    lines += [r"\begin{figure}[H]", r"\centering"]
-                    lines += [
-                        rf"\includegraphics[{size}]{{figures/{slug(block.key)}.pdf}}",
-                        rf"\caption*{{{caption}}}",
-                    ]
-                    lines.append(r"\end{figure}")
-                case Facts():
-                    lines.append(_facts(block))
-        lines.append("")
-    return _PREAMBLE + "\n".join(lines) + "\n\\end{document}\n"
+    from markupsafe import Markup
+
+    delimiters = {"block_start_string": "<%", "block_end_string": "%>", "variable_start_string": "<<",
+                  "variable_end_string": ">>", "comment_start_string": "<#", "comment_end_string": "#>"}  # fmt: skip
+    made = environment(latex_text, **delimiters)
+    made.filters.update(table=lambda table: Markup(latex_table(table)), file=lambda key: Markup(slug(key)))  # noqa: S704
+    return made.get_template("report.tex.j2").render(document=document) + "\n"

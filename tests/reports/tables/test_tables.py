@@ -112,7 +112,7 @@ def test_without_mteb_there_is_no_table(made):
     bare(made, "SimCSE")
     comparison = read_comparison(made.workdir, "invented")
     assert list(mteb.mteb_tables(comparison)) == []
-    assert (space.layer_tables(comparison), cost.efficiency_tables(comparison)) == ([], [])
+    assert cost.efficiency_tables(comparison) == []
     assert list(suite_tables(comparison, suites=("multilingual", *RETRIEVAL))) == []
 
 
@@ -147,18 +147,12 @@ def test_best_layer_and_pooling_of_a_row(made):
     values = {(0, "cls"): 0.1, (1, "cls"): 0.3, (2, "cls"): 0.2, (0, "mean"): 0.5, (1, "mean"): 0.7, (2, "mean"): 0.6}
     for seed, shift in ((1, 0.0), (2, 0.04)):
         made.extend(bare(made, "SimCSE", seed), layer_scores({key: v + shift for key, v in values.items()}))
-    made.extend(bare(made, "whitening"), [], missing={"layers:STS-B": "not one transformer"})
-    comparison = read_comparison(made.workdir, "invented")
-    (table,) = space.layer_tables(comparison)
-    assert [c.key for c in table.columns] == ["pooling", "layer 0", "layer 1", "layer 2"]
-    lines = {row.cells[0].text: row for row in table.rows}
-    assert set(lines) == {"cls", "mean"}
-    assert lines["mean"].block == "SimCSE"
-    assert lines["mean"].cells[2].value == pytest.approx(72)  # (70 + 74) / 2
-    assert lines["mean"].cells[2].sd == pytest.approx(8**0.5)
-    assert [cell.rank for cell in lines["mean"].cells] == [0, 0, 1, 2]
-    assert not any(cell.rank for cell in lines["cls"].cells)
-    assert any("not one transformer" in text for text in table.legend)
+    ((row, ends),) = space.extremes(read_comparison(made.workdir, "invented"), "STS-B", "senteval")
+    assert row.label == "SimCSE"
+    # The constant [CLS] before the first layer is left out: five places, and its 0.1 is not the worst.
+    assert [text for text, _ in ends] == ["best of 5: mean of layer 1", "worst of 5: [CLS] of layer 2"]
+    assert [cell.value for _, cell in ends] == pytest.approx([72, 22])  # (70 + 74) / 2, (20 + 24) / 2
+    assert ends[0][1].sd == pytest.approx(8**0.5)
 
 
 def timed(encode: float, train: float | None = None, device: str = "cpu", precision: str = "fp32"):
