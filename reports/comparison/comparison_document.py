@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 
@@ -18,6 +18,7 @@ from reports.read.comparison_runs import Comparison
 from reports.read.provenance import provenance_of
 from reports.stats.significance import Significance
 from reports.tables.builder import TableBuilder, from_other_packages
+from reports.tables.suites import NOT_SCORED
 from reports.write.markdown import csv_lines
 
 # Key -> title, and the sentence that introduces the section where it is folded.
@@ -26,7 +27,7 @@ SECTIONS = {
     "mteb": ("MTEB", "The scores on the tasks of MTEB."),
     "differences": (
         "What differs between rows",
-        "How the settings of the rows differ; a star marks what usually matters.",
+        "The settings in which rows differ; those that usually matter are first.",
     ),
     "base": (
         "Planned comparisons",
@@ -53,7 +54,6 @@ _LAST = {
 }
 _BY_PART = ("scores", "mteb", "differences")  # a file with parts has these once for each
 _VARIED_ALONE = 'Its runs differ in some streams of random numbers alone: see "Where the spread comes from".'
-_NOT_SCORED = ("geometry", "layers", "efficiency")  # suites that describe a model rather than score it
 
 
 def built_in() -> list[TableBuilder]:
@@ -180,25 +180,28 @@ def _layers(comparison: Comparison, significance: Significance) -> list[Figure |
     return [layer_map(comparison, grid, significance.first) for grid in grids(comparison)]
 
 
+def span(counts: Iterable[int]) -> str:
+    """The least and the most of some numbers: "3", "1 to 3"."""
+    some = sorted(set(counts))
+    return " to ".join(map(str, dict.fromkeys((some[0], some[-1]))))
+
+
 def _facts(comparison: Comparison) -> list[tuple[str, str]]:
-    seeds = sorted({len(row.records) for row in comparison.rows})
-    runs = len({record.id for record in [*comparison.records, *comparison.held]})
-    count = f"{seeds[0]}" if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"
-    tasks = {(s.task, s.source) for r in comparison.records for s in r.scores if s.suite not in _NOT_SCORED}
-    tasks = {key for key in tasks if not key[0].startswith("geometry:")}
-    own = [row for row in comparison.rows if not (row.added or row.elsewhere)]
-    added = sum(row.added and not row.elsewhere for row in comparison.rows)
+    runs = {record.id for record in [*comparison.records, *comparison.held]}
+    tasks = {(s.task, s.source) for r in comparison.records for s in r.scores if s.suite not in NOT_SCORED}
     elsewhere = Counter(row.elsewhere for row in comparison.rows if row.elsewhere)
-    facts = [
-        (str(len(own)), "row" if len(own) == 1 else "rows"),
-        *([(str(added), "untrained start added" if added == 1 else "untrained starts added")] if added else []),
-        *((str(count), f"compared with: {source}") for source, count in elsewhere.items()),
-        (str(len(comparison.base_models)), "base model" if len(comparison.base_models) == 1 else "base models"),
-        (count, "seed a row" if count == "1" else "seeds a row"),
-        (str(runs), "run" if runs == 1 else "runs"),
-        (str(len(tasks)), "task" if len(tasks) == 1 else "tasks"),
-        *budget_facts(comparison),
-    ]
+    counts = [
+        (sum(not (row.added or row.elsewhere) for row in comparison.rows), "row", "rows"),
+        (sum(row.added and not row.elsewhere for row in comparison.rows), "untrained start added",
+         "untrained starts added"),
+        *((count, f"row of {source}", f"rows of {source}") for source, count in elsewhere.items()),
+        (len(comparison.base_models), "base model", "base models"),
+        (span(len(row.records) for row in comparison.rows), "seed a row", "seeds a row"),
+        (len(runs), "run", "runs"),
+        (sum(not task.startswith("geometry:") for task, _ in tasks), "task", "tasks"),
+    ]  # fmt: skip
+    facts = [(str(count), one if str(count) == "1" else many) for count, one, many in counts if count]
+    facts += budget_facts(comparison)
     if (plan := _plan(comparison)) is not None:
         date, _, found = plan
         deviating = f"deviation{'s' if len(found) > 1 else ''} from the plan of {date[:10]}"

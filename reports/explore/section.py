@@ -130,23 +130,22 @@ def _example_table(comparison: Comparison, tasks: Sequence[ExploredTask]) -> Tab
     lines = []
     for task in (one for one in tasks if comparison.show_texts or one.source == _OWN_SOURCE):
         rows = sorted(task.rows(comparison), key=lambda row: float(task.errors[row.key].mean()))
-        a, b = rows[:2]
-        lines += [_line(task, one, rows, "most rows wrong") for one in choose_hard(task, rows, _EXAMPLES)]
-        differing = choose_differing(task, a, b, _EXAMPLES)
-        lines += [_line(task, one, rows, f"{a.label} and {b.label} differ") for one in differing]
+        lines += [_line(task, one, rows, "most rows are wrong") for one in choose_hard(task, rows, _EXAMPLES)]
+        differing = choose_differing(task, rows[0], rows[1], _EXAMPLES)
+        lines += [_line(task, one, rows, "the two best rows differ") for one in differing]
     if not lines:
         return None
     heads = {"example": "Example", "why": "Chosen because", "gold": "Gold", "best": "Error of the best row",
              "second": "of the second best", "median": "Median of all rows"}  # fmt: skip
     columns = tuple(Column(key, title, numeric=key not in ("example", "why")) for key, title in heads.items())
     caption = (
-        f"Of each task the {_EXAMPLES} examples with the largest median error, and the {_EXAMPLES} on which the errors "
-        "of the two rows with the smallest mean error differ most."
+        f"Of each task the {_EXAMPLES} examples with the largest median error, and the {_EXAMPLES} on which the two "
+        "rows with the smallest mean error differ most. More: harness examples."
     )
     legend = (
-        "Error of a pair: distance between its rank by cosine and its rank by gold score, as a share of all ranks; of "
-        "a classified text: share of seeds that are wrong; of a query: 1 minus its score. More: harness examples "
-        "A B. Texts of other data sets are left out here, since licences may forbid copies."
+        "Error of a pair: distance between its ranks by cosine and by gold score, as a share of all ranks; of a "
+        "classified text: share of seeds that are wrong; of a query: 1 minus its score. Texts of other data sets are "
+        "left out, since licences may forbid copies."
     )
     return Table("examples", "Hard and contested examples", caption, columns, tuple(lines), (legend,))
 

@@ -19,8 +19,8 @@ from reports.tables.score_cells import HEAD, average_cell, block_of, head_cells,
 
 WITHOUT_A_MODEL = "without a model"
 _GUESSING = {
-    "chance": ("guessing", "every class alike often"),
-    "majority": ("commonest class", "always the one that the test data has most of"),
+    "chance": ("guessing", "every class equally often"),
+    "majority": ("commonest class", "always the most frequent class of the test data"),
     "agreement": ("second annotator", "the scores of a second annotator in place of cosines"),
 }
 _FINE = 0.05  # points: a standard error below it leaves a second decimal something to say

@@ -57,6 +57,7 @@ _KNOWN = {
         "Embedded-", "texts", grouped=True,
     ),
 }  # fmt: skip
+NOT_SCORED = ("geometry", "layers", "efficiency")  # suites that describe a model rather than score it
 SCORES, RETRIEVAL = tuple(_KNOWN)[:-1], tuple(_KNOWN)[-1:]  # suites of the section "Scores", and of that of MTEB
 
 
