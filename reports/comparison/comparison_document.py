@@ -25,23 +25,11 @@ from reports.write.markdown import csv_lines
 SECTIONS = {
     "scores": ("Scores", "The scores of all rows on all tasks."),
     "mteb": ("MTEB", "The scores on the tasks of MTEB."),
-    "differences": (
-        "What differs between rows",
-        "The settings in which rows differ; those that usually matter are first.",
-    ),
-    "base": (
-        "Planned comparisons",
-        "Each trained row against its untrained start, and the comparisons that the file plans.",
-    ),
-    "certainty": (
-        "How sure is it",
-        "All pairs of rows, and the differences that this comparison can detect.",
-    ),
+    "differences": ("What differs between rows", "The settings in which rows differ; what usually matters is first."),
+    "base": ("Planned comparisons", "The comparisons that the file plans, and trained rows against their start."),
+    "certainty": ("How sure is it", "All pairs of rows, and the differences that this comparison can detect."),
     "contamination": ("Test text in the training data", "How many test texts occur in the text that rows learnt from."),
-    "space": (
-        "Alignment and uniformity",
-        "How near the vectors of similar sentences are, and how evenly vectors fill the space.",
-    ),
+    "space": ("Alignment and uniformity", "How near vectors of similar sentences are, and how evenly vectors spread."),
     "layers": ("Layers and poolings", "The scores of all layers and poolings."),
     "explore": ("Single examples", "The examples on which rows differ most, and those that most rows get wrong."),
     "training": ("Training", "Dev scores and losses during training."),
@@ -154,8 +142,8 @@ def _as_planned(comparison: Comparison) -> list[Block | None]:
     if (plan := _plan(comparison)) is None:
         return []
     date, digest, found = plan
-    said = f"The plan {digest} of {date[:10]} was written before the results. "
-    return [Text((f"{said}Deviations from it: {'; '.join(found)}." if found else f"{said}Everything is as planned.",))]
+    how = f"Deviations from it: {'; '.join(found)}." if found else "Everything is as planned."
+    return [Text((f"The plan {digest} of {date[:10]} was written before the results. {how}",))]
 
 
 def _spaces(comparison: Comparison, significance: Significance) -> list[Figure | None]:

@@ -7,7 +7,6 @@ from typing import Any
 
 from harness import registry
 from harness.errors import InputError
-from harness.results.published import published_rows, summary
 from harness.results.record import Record, Score
 from harness.results.store import read_comparison_file
 from reports.document.blocks import Block, Facts, Text
@@ -88,9 +87,7 @@ def _method_card(name: str) -> list[tuple[str, str]]:
     except InputError:
         return []
     shown = ("title", "paper", "equations", "reference", "cost", "kept", "notes")
-    items = [(f"method: {key}", str(getattr(card, key))) for key in shown if getattr(card, key)]
-    lines = [line for key in card.published for line in summary(published_rows(key))]
-    return items + [("published", line) for line in lines]
+    return [(f"method: {key}", str(getattr(card, key))) for key in shown if getattr(card, key)]
 
 
 def _card(row: ResultRow) -> Facts:

@@ -88,12 +88,12 @@ def test_version_1_prints_summeval_with_its_defect_and_pairs_by_cosine(made):
     table = mteb.category_table(comparison, "mteb-en-v1")
     row = cells(table)["SimCSE"]
     assert row["Summarization"].text == "30.00"
-    assert row["summeval-corrected"].text == "10.00"
     assert row["PairClassification"].text == "40.00"  # not the main score's 50
     assert row["Retrieval"].value == pytest.approx((14 * 50 + 20) / 15)  # MS MARCO is scored on its dev split
     assert row["average"].value == pytest.approx((51 * 50 + 3 * 40 + 30 + 20) / 56)
     tables = {t.key: t for t in mteb.mteb_tables(comparison)}
     assert list(tables) == ["mteb-en-v1-categories", *(f"mteb-en-v1-{category}" for category in EN_V1)]
+    assert cells(tables["mteb-en-v1-Summarization"])["SimCSE"]["summeval-corrected"].text == "10.00"
 
 
 def test_tasks_asked_for_by_name_get_no_average(made):
