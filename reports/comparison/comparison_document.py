@@ -50,14 +50,13 @@ def built_in() -> list[TableBuilder]:
     from reports.figures import training_curves
     from reports.figures.cost_tradeoff import tradeoff
     from reports.figures.intervals import overview
-    from reports.tables.certainty import against_base, all_pairs, interim_analyses_table, planned_tables
+    from reports.tables.certainty import against_base, all_pairs, interim_analyses_table, planned_tables, spread_table
     from reports.tables.contamination import contamination
     from reports.tables.cost import cost_table, efficiency_tables
     from reports.tables.limits import limits
     from reports.tables.mteb import mteb_tables
     from reports.tables.row_differences import difference_table
     from reports.tables.run_details import how_it_was_run, tuning_table
-    from reports.tables.seeds import spread_table
     from reports.tables.space import geometry_tables
     from reports.tables.suites import RETRIEVAL, SCORES, sts_tables, suite_tables
 

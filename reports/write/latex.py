@@ -1,13 +1,24 @@
-"""A table and a whole document as LaTeX (booktabs) that compiles. Text from data stays text."""
+"""A table and a whole document as LaTeX (booktabs) that compiles, with its bibliography and as PDF.
+
+Text from data stays text.
+"""
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
+import subprocess
+import tempfile
 import unicodedata
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from harness import registry
+from harness.errors import InputError, RunError
+from harness.files.printable import one_line
 from reports.document.blocks import Document, slug
 from reports.document.table import ABSENT, Cell, Column, Table, TableRow
 from reports.write.environment import environment
@@ -160,3 +171,74 @@ def _environment(filters: Mapping[str, Callable[..., str]]) -> Environment:
     )  # fmt: skip
     made.filters.update({name: lambda *args, to=to: Markup(to(*args)) for name, to in filters.items()})  # noqa: S704
     return made
+
+
+_FILE = Path(__file__).with_name("references.bib")  # the key "keywords" names methods; "all" is for every report
+
+
+def bibliography(methods: Iterable[str]) -> str:
+    """The entries of methods by name, in the order of the file; a comment for a method that has none.
+
+    >>> bibliography(["scd"]).splitlines()[0]
+    '@inproceedings{klein-nabi-2022-scd,'
+    """
+    wanted, found, cited = set(methods), list[str](), set[str]()
+    for entry in _FILE.read_text(encoding="utf-8").strip().split("\n\n"):
+        keywords = re.search(r",\s*keywords = \{(.*?)\}", entry)
+        names = set(keywords[1].split(", ")) if keywords else set()
+        if names & {*wanted, "all"}:
+            found.append(entry.replace(keywords[0], "") if keywords else entry)
+            cited |= names
+    return "\n\n".join([*found, *(f"% {name}: {_paper(name)}" for name in sorted(wanted - cited))]) + "\n"
+
+
+def _paper(method: str) -> str:
+    try:
+        return " ".join(str(registry.load(registry.METHODS, method).card.paper).split())
+    except InputError:
+        return "not installed here"
+
+
+_SECONDS = 300
+_COMMAND = ("pdflatex", "-interaction=nonstopmode", "-halt-on-error", "-no-shell-escape", "report.tex")
+# Dates from nowhere, and (kpathsea) no reading or writing outside of the folder, whatever the text says.
+_FIXED = {"SOURCE_DATE_EPOCH": "0", "FORCE_SOURCE_DATE": "1", "openin_any": "p", "openout_any": "p"}
+
+
+def pdf(tex: str, folder: Path) -> bytes:
+    """The PDF of a LaTeX document.
+
+    Args:
+        tex: the whole document.
+        folder: where its `figures` lie. It is only read.
+
+    Raises:
+        InputError: pdflatex is not installed.
+        RunError: the document does not compile.
+    """
+    if not shutil.which("pdflatex"):
+        raise InputError("--format pdf: pdflatex is not installed; install TeX, as Debian's texlive-latex-recommended "
+                         "with lmodern; the other formats are written")  # fmt: skip
+    with tempfile.TemporaryDirectory(prefix="report-") as place:
+        work = Path(place)
+        (work / "report.tex").write_text(tex, encoding="utf-8")
+        if (folder / "figures").is_dir():
+            shutil.copytree(folder / "figures", work / "figures", ignore=shutil.ignore_patterns("*.svg", "*.png", ".*"))
+        if "Rerun to get" in _compile(work):
+            _compile(work)
+        return (work / "report.pdf").read_bytes()
+
+
+def _compile(work: Path) -> str:
+    environment = {**os.environ, **_FIXED, "max_print_line": "1000"}
+    streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    try:
+        done = subprocess.run(
+            _COMMAND, cwd=work, env=environment, **streams, text=True, errors="replace", timeout=_SECONDS, check=False
+        )  # type: ignore[call-overload]
+    except subprocess.TimeoutExpired:
+        raise RunError(f"pdflatex: not done after {_SECONDS} s; report.tex is written") from None
+    if done.returncode or not (work / "report.pdf").is_file():
+        fault = re.search(r"^! *(.+)$", done.stdout, re.MULTILINE)
+        raise RunError(f"pdflatex: report.tex does not compile ({one_line(fault[1]) if fault else 'no message'})")
+    return str(done.stdout)

@@ -16,7 +16,8 @@ import pytest
 from harness.cli import main
 from harness.errors import InputError
 from harness.results.store import RunFolder, comparison_file, read_records
-from reports.build import build_comparison, build_report, summary_table
+from reports.build import build_comparison, build_report
+from reports.comparison.terminal_summary import summary_table
 from tests.support import synthetic
 
 SMALL = ("STS-B", "Embedded-STS-natural")

@@ -23,7 +23,7 @@ from reports.stats.spread_sources import (
     share_of,
     variance_interval,
 )
-from reports.tables.seeds import spread_table
+from reports.tables.certainty import spread_table
 from tests.support import synthetic
 from tests.support.simulated_streams import coverage
 
