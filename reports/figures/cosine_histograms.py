@@ -56,8 +56,8 @@ def histograms(comparison: Comparison, task: str, source: str, target: Target | 
     by_row = {}
     for key, runs in comparison.figure_data.items():
         try:
-            if data := [stored["cosines"] for _, parts in runs if "cosines" in (stored := parts.get(task, {}))]:
-                by_row[key] = pooled(data)
+            if found := [stored["cosines"] for _, parts in runs if "cosines" in (stored := parts.get(task, {}))]:
+                by_row[key] = pooled(found)
         except (KeyError, TypeError, ValueError):
             ids = ", ".join(record.id for record, _ in runs)
             comparison.warnings.append(f"cosine histograms of {task} are damaged in one of the runs {ids}: left out")
@@ -84,8 +84,8 @@ def histograms(comparison: Comparison, task: str, source: str, target: Target | 
         grid[0].locator_params(axis="x", nbins=5)
         plot.supxlabel("cosine", fontsize=8.5)
         plot.supylabel("gold score", fontsize=8.5)
-    means = [", ".join("no pairs" if math.isnan(m) else number_text(m, 2) for m in part.means) for part in parts]
-    said = "; ".join(f"{row.label} {text}" for row, text in zip(rows, means, strict=True))
+    texts = [["no pairs" if math.isnan(mean) else number_text(mean, 2) for mean in part.means] for part in parts]
+    said = "; ".join(f"{row.label} {', '.join(some)}" for row, some in zip(rows, texts, strict=True))
     data = task.removeprefix("geometry:")
     return finish(
         plot,

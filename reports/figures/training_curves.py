@@ -39,7 +39,8 @@ def _curves(logs: Logs, kinds: tuple[str, ...], key: str) -> pd.DataFrame:
     frame = pd.DataFrame(series).apply(pd.to_numeric, errors="coerce").replace([math.inf, -math.inf], math.nan)
     frame = frame.dropna(how="all").dropna(axis=1, how="all").sort_index()
     part = np.arange(len(frame)) // max(1, math.ceil(len(frame) / _POINTS))
-    return frame.groupby(part).mean().set_axis(frame.index[np.flatnonzero(np.diff(part, append=-1))])
+    curves: pd.DataFrame = frame.groupby(part).mean().set_axis(frame.index[np.flatnonzero(np.diff(part, append=-1))])
+    return curves
 
 
 def _draw_seeds(axes: Any, curves: pd.DataFrame, look_: dict[str, Any], label: str = "") -> None:
@@ -90,8 +91,8 @@ def losses(comparison: Comparison, target: Target | None = None) -> Figure | Non
         terms = list(dict.fromkeys(key for line in lines for key in line if key not in _NO_TERMS))
         # "loss" alone when a method has one term only: the term repeats it.
         terms = ["loss"] if len(terms) <= 2 and "loss" in terms else terms
-        curves = [(term, _curves(logs[row.key], ("train",), term)) for term in terms]
-        panels += [(row, term, i, one) for term, one in curves if one.size]
+        by_term = {term: _curves(logs[row.key], ("train",), term) for term in terms}
+        panels += [(row, term, i, one) for term, one in by_term.items() if one.size]
     if not panels:
         return None
     first = {row.key for row in rows_shown(list({row.key: row for row, *_ in panels}.values()), target)[0]}

@@ -72,11 +72,11 @@ def draw_best(
     for a, b, score in trials:
         place = bin_of(b, up), bin_of(a, across)
         grid[place] = np.fmax(grid[place], score)
-    labels = [
+    across_labels, up_labels = (
         [_short(_middle(low, high, log)) for low, high in intervals]
         for intervals, log in zip((across, up), logs, strict=True)
-    ]
-    return draw_heat_map(axes, grid, *labels, (float(np.nanmin(grid)), float(np.nanmax(grid))))
+    )
+    return draw_heat_map(axes, grid, across_labels, up_labels, (float(np.nanmin(grid)), float(np.nanmax(grid))))
 
 
 def _middle(low: float, high: float, log: bool) -> float:
