@@ -58,12 +58,11 @@ def built_in() -> list[TableBuilder]:
     from reports.tables.row_differences import difference_table
     from reports.tables.run_details import how_it_was_run, tuning_table
     from reports.tables.space import geometry_tables
-    from reports.tables.suites import RETRIEVAL, SCORES, sts_tables, suite_tables
+    from reports.tables.suites import RETRIEVAL, sts_tables, suite_tables
 
     return [
         TableBuilder("scores", overview, 50),
         TableBuilder("scores", sts_tables, 100, ("sts", "embedded")),
-        TableBuilder("scores", suite_tables, 200, SCORES),
         TableBuilder("mteb", mteb_tables, 100, ("mteb",)),
         TableBuilder("mteb", partial(suite_tables, suites=RETRIEVAL), 200, RETRIEVAL),
         TableBuilder("differences", lambda c, _: difference_table(c), 900),

@@ -58,7 +58,7 @@ _KNOWN = {
     ),
 }  # fmt: skip
 NOT_SCORED = ("geometry", "layers", "efficiency")  # suites that describe a model rather than score it
-SCORES, RETRIEVAL = tuple(_KNOWN)[:-1], tuple(_KNOWN)[-1:]  # suites of the section "Scores", and of that of MTEB
+RETRIEVAL = ("embedded-mteb",)  # in the section of MTEB
 
 
 def sts_tables(comparison: Comparison, significance: Significance | None = None) -> Iterator[Table]:
@@ -103,7 +103,7 @@ def _means(row: ResultRow, measures: Sequence[Measure], decimals: int | None = N
 
 
 def suite_tables(
-    comparison: Comparison, significance: Significance | None = None, suites: Collection[str] = SCORES
+    comparison: Comparison, significance: Significance | None = None, suites: Collection[str] = tuple(_KNOWN)
 ) -> Iterator[Table]:
     """One table for each of these suites that has scores; an average only where a paper or the suite takes one."""
     for suite in suites:
