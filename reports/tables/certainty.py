@@ -119,8 +119,8 @@ def pairs_table(block: Block, name: str, most: int = MOST_COLUMNS) -> Table:
         body.append(TableRow(tuple(cells)))
     legend = f"* significant at 5 % in the family of {block.family}; ? fewer than three seeds."
     legend += f" {describe_detectable(block.detectable).capitalize()}." if block.detectable is not None else ""
-    caption = f"Row minus column in points, by {block.target.title}. Groups of rows that do not differ significantly: "
-    caption += f"{'; '.join(block.describe_groups())}."
+    groups = "; ".join(", ".join(str(place + 1) for place in group) for group in block.groups())
+    caption = f"Row minus column in points, by {block.target.title}. Rows that do not differ significantly: {groups}."
     where, key = (f" · {name}", f"all-pairs-{name}") if name else ("", "all-pairs")
     return Table(key, f"Every row against every other{where}", caption, tuple(columns), tuple(body), (legend,))
 

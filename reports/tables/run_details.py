@@ -59,8 +59,8 @@ def _tuned_row(row: dict[str, Any], links: dict[str, str]) -> TableRow:
 
 _OTHER_COLUMNS = ("task", "source", "split", "metric", "aggregation", "pooling")
 _RERUN = (
-    "Every number names its runs, and every run its configuration, data and seed. harness reproduce REPORT#CELL prints "
-    "the commands that repeat the runs of a cell; --run NEW runs them."
+    "Every number is the mean of runs, and every run has its configuration, data and seed here. harness reproduce "
+    "REPORT#CELL prints the commands that repeat the runs of a cell; with --run NEW it runs them."
 )
 
 
