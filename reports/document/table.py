@@ -1,4 +1,4 @@
-"""One small table model: groups of rows, cells with mean, spread, marks and notes. Renderers are in `render`."""
+"""One small table model: groups of rows, cells with mean, spread, marks and notes. `reports.write` has the formats."""
 
 from __future__ import annotations
 
