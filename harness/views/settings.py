@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import field_validator
+from pydantic import Field, SerializerFunctionWrapHandler, field_validator, model_serializer
 
 from harness.config import Config, nearest, option
+from harness.views.documents import CropPair, crops_needed, sentence_crops
 from harness.views.eda import Operations
 
-TEXT_VIEWS = ("paraphrase", "eda")
+DOCUMENT_VIEWS = ("sentence_crop", "token_crop")
+_DOCUMENT_OPTIONS = ("sentence_crop", "shortest", "longest", "crop_pair", "token_crop", "chunk")
+TEXT_VIEWS = ("paraphrase", "sentence_crop", "eda", "token_crop")
 TOKEN_VIEWS = ("shuffle", "deletion", "repetition", "crop")
 VIEWS = ("dropout", *TEXT_VIEWS, *TOKEN_VIEWS)
+
+
+_Share = Annotated[float, Field(gt=0, le=1)]
 
 
 def both(rate_a: float | None, rate_b: float | None) -> tuple[float, float] | None:
@@ -74,6 +80,36 @@ class ViewConfig(Config):
     pairs_are_labelled: bool = option(
         True, "paraphrase view: people judged or wrote the pairs (the row then counts as supervised)"
     )
+    sentence_crop: int = option(
+        2,
+        "sentence_crop view: sentences of a crop",
+        ge=1,
+        sweep=[1, 2, 3],
+        when={"view": "sentence_crop"},
+    )
+    shortest: int = option(100, "sentence_crop view: characters of the shortest sentence that is used", ge=1)
+    longest: int = option(250, "sentence_crop view: characters of the longest sentence that is used", ge=1)
+    crop_pair: CropPair = option(
+        "different",
+        "sentence_crop view: different crops, disjoint ones (no common sentence), or the same one twice",
+    )
+    token_crop: tuple[_Share, _Share] = option(
+        (0.05, 0.5), "token_crop view: least and largest share of a chunk of a document that a crop takes"
+    )
+    chunk: int = option(256, "token_crop view: tokens of the chunk that both crops are taken from", ge=1)
+
+    @model_serializer(mode="wrap")
+    def _without_idle_options(self, whole: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Options of documents are left out where no view uses them, so that they are no part of such a run's id."""
+        idle = () if self.of_documents else _DOCUMENT_OPTIONS
+        return {key: value for key, value in whole(self).items() if key not in idle}
+
+    @field_validator("token_crop")
+    @classmethod
+    def _least_first(cls, value: tuple[float, float]) -> tuple[float, float]:
+        if value[0] > value[1]:
+            raise ValueError("the first share must not be larger than the second")
+        return value
 
     @field_validator("view", mode="before")
     @classmethod
@@ -89,6 +125,8 @@ class ViewConfig(Config):
                 raise ValueError(f'no view "{name}"{nearest(name, list(VIEWS))}; views: {", ".join(VIEWS)}')
         if len(set(names)) < len(names):
             raise ValueError("names a view twice")
+        if len({"paraphrase", *DOCUMENT_VIEWS} & set(names)) > 1 or {"eda", "token_crop"} <= set(names):
+            raise ValueError("joins two of paraphrase, sentence_crop and token_crop, or eda and token_crop")
         order = [*[v for v in TEXT_VIEWS if v in names], *[v for v in names if v in TOKEN_VIEWS]]
         if [name for name in names if name != "dropout"] != order:
             raise ValueError(f'words come before tokens: write it as "{"+".join(order)}"')
@@ -98,6 +136,16 @@ class ViewConfig(Config):
     def views(self) -> tuple[str, ...]:
         """The chain, in order."""
         return tuple(self.view.split("+"))
+
+    @property
+    def of_documents(self) -> bool:
+        """Are the views made from documents?"""
+        return not {*DOCUMENT_VIEWS}.isdisjoint(self.views)
+
+    def crops(self, text: str) -> list[str]:
+        """The sentence crops of a document; none where it has too few for a pair."""
+        crops = sentence_crops(text, self.sentence_crop, self.shortest, self.longest)
+        return crops if len(crops) >= crops_needed(self.sentence_crop, self.crop_pair) else []
 
     @property
     def dropout_rates(self) -> tuple[tuple[float, float] | None, tuple[float, float] | None]:
@@ -117,5 +165,7 @@ class ViewConfig(Config):
             return "set dropout, or attention_rate alone, to a rate above 0, such as 0.1"
         if self.view == "paraphrase":
             return "give pairs whose two sides are not the same text"
+        if self.of_documents:
+            return "set native_dropout = true, or crop_pair to another than same"
         rates = " or ".join(name for name in self.views if name in TOKEN_VIEWS or name == "eda")
         return f"raise {rates}, or set native_dropout = true where the checkpoint has rates of its own"

@@ -34,6 +34,7 @@ IN_PARTS: dict[str, dict[str, Any]] = {
     "barlow_twins": {"dropout": 0.0, **NARROW},
     "vicreg": {"dropout": 0.0, **NARROW},
     "byol": {"dropout": 0.0, "target_dropout": False, **NARROW},
+    "infonce": {"view": "shuffle"},
     "w_mse": {"dropout": 0.0, "batch_size": 7, "slice": 7, **NARROW},
 }
 
