@@ -76,7 +76,7 @@ def test_a_reason_stands_in_the_definition():
 
 
 @pytest.mark.parametrize(
-    ("name", "count"), [("scd", 232), ("noncontrastive", 652), ("declutr", 367), ("self-guided", 37)]
+    ("name", "count"), [("scd", 232), ("noncontrastive", 652), ("declutr", 367), ("self-guided", 37), ("cropping", 73)]
 )
 def test_every_number_has_one_source(name, count):
     found = find_sources(definition.load(name), [])
