@@ -141,6 +141,7 @@ def data_table(comparison: Comparison) -> Table | None:
     rows = []
     for use, part, labels in met.values():
         name = part.get("uri") or " ".join(str(part[k]) for k in ("task", "source", "split") if part.get(k))
+        name = f"{name}, written by {part['written_by']}" if part.get("written_by") else name
         count = part.get("count")
         rows.append(
             TableRow(
