@@ -32,7 +32,7 @@ class Column:
 
 
 _FIELDS = ("warmup", "warmup_steps", "decay", "lr_schedule", "view", "dropout", "dropout_a", "dropout_b", "eda",
-           "shuffle", "patience", "select", "bucket", "train_length")  # fmt: skip
+           "shuffle", "sentence_crop", "crop_pair", "patience", "select", "bucket", "train_length")  # fmt: skip
 """Further settings that methods share, by their names in configs."""
 
 COLUMNS = (
