@@ -134,13 +134,17 @@ def encode_views(
     encoder: Encoder, batch: Batch, config: ViewConfig, *, max_length: int | None = None
 ) -> tuple[Tensor, Tensor]:
     """Vectors (n, d) of both views of a batch's items, from one forward pass; arguments as `make_views`."""
-    views = make_views(batch.items, encoder, config, batch.rng, max_length=max_length)
+    return encode(encoder, make_views(batch.items, encoder, config, batch.rng, max_length=max_length), config.differ_by)
+
+
+def encode(encoder: Encoder, views: Views, differ_by: str) -> tuple[Tensor, Tensor]:
+    """Vectors (n, d) of both views, from one forward pass; `differ_by` as in `Encoder.two_views`."""
     return encoder.two_views(
         views.ids_a,
         views.ids_b,
         hidden_dropout=views.hidden_dropout,
         attention_dropout=views.attention_dropout,
-        differ_by=config.differ_by,
+        differ_by=differ_by,
     )
 
 

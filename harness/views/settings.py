@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, SerializerFunctionWrapHandler, field_validator, model_serializer
+from pydantic import Field, field_validator
 
 from harness.config import Config, nearest, option
 from harness.views.documents import CropPair, crops_needed, sentence_crops
 from harness.views.eda import Operations
 
 DOCUMENT_VIEWS = ("sentence_crop", "token_crop")
-_DOCUMENT_OPTIONS = ("sentence_crop", "shortest", "longest", "crop_pair", "token_crop", "chunk")
 TEXT_VIEWS = ("paraphrase", "sentence_crop", "eda", "token_crop")
 TOKEN_VIEWS = ("shuffle", "deletion", "repetition", "crop")
 VIEWS = ("dropout", *TEXT_VIEWS, *TOKEN_VIEWS)
@@ -86,23 +85,19 @@ class ViewConfig(Config):
         ge=1,
         sweep=[1, 2, 3],
         when={"view": "sentence_crop"},
+        later=True,
     )
-    shortest: int = option(100, "sentence_crop view: characters of the shortest sentence that is used", ge=1)
-    longest: int = option(250, "sentence_crop view: characters of the longest sentence that is used", ge=1)
+    shortest: int = option(100, "sentence_crop view: characters of the shortest sentence used", ge=1, later=True)
+    longest: int = option(250, "sentence_crop view: characters of the longest sentence used", ge=1, later=True)
     crop_pair: CropPair = option(
         "different",
         "sentence_crop view: different crops, disjoint ones (no common sentence), or the same one twice",
+        later=True,
     )
     token_crop: tuple[_Share, _Share] = option(
-        (0.05, 0.5), "token_crop view: least and largest share of a chunk of a document that a crop takes"
+        (0.05, 0.5), "token_crop view: least and largest share of a chunk that a crop takes", later=True
     )
-    chunk: int = option(256, "token_crop view: tokens of the chunk that both crops are taken from", ge=1)
-
-    @model_serializer(mode="wrap")
-    def _without_idle_options(self, whole: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Options of documents are left out where no view uses them, so that they are no part of such a run's id."""
-        idle = () if self.of_documents else _DOCUMENT_OPTIONS
-        return {key: value for key, value in whole(self).items() if key not in idle}
+    chunk: int = option(256, "token_crop view: tokens of the chunk of a document", ge=1, later=True)
 
     @field_validator("token_crop")
     @classmethod

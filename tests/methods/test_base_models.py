@@ -33,12 +33,16 @@ METHODS: dict[str, dict[str, Any]] = {
     "byol": {**NARROW, "predictor": 16},
     "infonce": {},
     "w_mse": {"projector": (16, 4), "slice": 8},
+    "lejepa": {**NARROW, "slices": 16},
+    "corinfomax": {"projector_blocks": 1},
+    "gradient_paradigm": {"margin": 0.9, "temperature": 0.1, "ratio": 1.5},
     "self_guided": {"head_width": 16},
     "contrastive_tension": {"batch_size": 15},
     "is_bert": {"filters": 8},
     "tsdae": {},
 }
-NEEDS_TWO_VIEWS = ("simcse", "scd", "barlow_twins", "vicreg", "mixcse", "esimcse", "byol", "infonce", "w_mse")
+NEEDS_TWO_VIEWS = ("simcse", "scd", "barlow_twins", "vicreg", "mixcse", "esimcse", "byol", "infonce", "w_mse",
+                   "lejepa", "corinfomax", "gradient_paradigm")  # fmt: skip
 SHORT = [("simcse", "qwen3"), ("scd", "modernbert"), ("barlow_twins", "xlm-roberta"), ("self_guided", "modernbert"),
          ("is_bert", "roberta"), ("tsdae", "xlm-roberta"), ("contrastive_tension", "qwen3")]  # fmt: skip
 ALL = [(name, kind) for name in METHODS for kind in TYPES]

@@ -160,9 +160,9 @@ def test_wrong_settings_are_one_line(values: dict[str, Any]) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_options_of_documents_enter_a_run_s_id_only_where_they_matter() -> None:
-    """So runs with other views keep the ids that they had before these options existed."""
-    assert "shortest" not in ViewConfig().model_dump()
+def test_defaults_of_the_options_of_documents_are_no_part_of_a_run_s_id() -> None:
+    """So runs keep the ids that they had before these options existed."""
+    assert {"sentence_crop", "shortest", "crop_pair", "token_crop", "chunk"}.isdisjoint(ViewConfig().model_dump())
     config = ViewConfig.parse({"view": "sentence_crop", "shortest": 20}, "test")
     assert config.model_dump()["shortest"] == config.model_dump(mode="json")["shortest"] == 20
     assert ViewConfig.parse(config.model_dump(), "test") == config
