@@ -6,12 +6,14 @@ from abc import abstractmethod
 from typing import ClassVar, Literal
 
 from torch import Tensor, nn
+from torch.utils.data import Subset
 
 from harness.config import option
 from harness.encoder import Encoder
 from harness.errors import InputError
 from harness.method import POOLING_HELP, MethodConfig, Supervision, Text
-from harness.training import Batch, TrainedMethod, TrainingConfig
+from harness.sources import Corpus
+from harness.training import Batch, BatchStream, TrainedMethod, TrainingConfig
 from harness.views import ViewConfig, make_views
 from harness.views.make import encode
 from methods.parts.following import Following
@@ -49,12 +51,34 @@ class ViewMethod(TrainedMethod):
 
     @property
     def text(self) -> Text:
+        if self.config.of_documents:
+            return "documents"
         return "pairs" if "paraphrase" in self.config.views else self.card.text
 
     @property
     def supervision(self) -> Supervision:
         c = self.config
         return "supervised" if "paraphrase" in c.views and c.pairs_are_labelled else self.card.supervision
+
+    def stream(self, corpus: Corpus, seed: int) -> BatchStream:
+        """As every trained method's, of the documents that have two crops with view = "sentence_crop"; the run reports
+        how many those are.
+
+        Raises:
+            InputError: fewer than two documents have.
+        """
+        if "sentence_crop" not in self.config.views:
+            return super().stream(corpus, seed)
+        usable = [place for place, text in enumerate(corpus) if self.config.crops(text)]
+        if len(usable) < 2:
+            raise InputError(
+                f"corpus {corpus.uri}: {len(usable)} of {len(corpus)} documents have two crops of "
+                f"{self.config.sentence_crop} sentences of {self.config.shortest} to {self.config.longest} characters; "
+                "give other documents, lower sentence_crop or shortest, or raise longest"
+            )
+        stream = super().stream(Subset(corpus, usable), seed)  # type: ignore[arg-type]
+        stream.about = {"documents": len(usable), "documents_too_short": len(corpus) - len(usable)}
+        return stream
 
     @property
     def inputs(self) -> dict[str, str]:

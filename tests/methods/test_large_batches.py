@@ -38,6 +38,7 @@ IN_PARTS: dict[str, dict[str, Any]] = {
     "gradient_paradigm": {"dropout": 0.0, "margin": 0.9, "temperature": 0.1, "ratio": 1.5},
     "corinfomax": {"dropout": 0.0, "target": "none", "projector_blocks": 1, "eps": 1e-2},
     "byol": {"dropout": 0.0, "target_dropout": False, **NARROW},
+    "infonce": {"view": "shuffle"},
     "w_mse": {"dropout": 0.0, "batch_size": 7, "slice": 7, **NARROW},
 }
 

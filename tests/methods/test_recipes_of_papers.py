@@ -45,6 +45,8 @@ PRINTED: list[tuple[str, str, str, dict[str, Any]]] = [
     ("dclr", "code", "roberta-base", {"learning_rate": 3e-5, "threshold": 0.85, "noise_share": 2.5}),
     ("rankcse", "paper", "bert-base", {"learning_rate": 3e-5, "batch_size": 128, "teacher_share": 0.33}),
     ("w_mse", "code", "bert-base", {"batch_size": 512, "joint_head": True}),
+    ("infonce", "paper", "mpnet-base", {"view": "sentence_crop", "batch_size": 64, "learning_rate": 2e-5, "warmup": 0.1,
+                                        "temperature": 0.05, "select": "last", "native_dropout": True}),
     ("declutr", "paper", "distilroberta", {"lr_schedule": "instances", "batch_size": 16, "l_max": 512}),
     ("declutr", "code", "roberta-base", {"lr_schedule": "released", "drop_last": True}),
     ("self_guided", "paper", "bert-large", {"batch_size": 16, "learning_rate": 5e-5, "layer_pooling": "max"}),
