@@ -12,11 +12,10 @@ from harness.errors import InputError
 from harness.files.locks import work_lock
 from harness.files.printable import one_line
 from harness.results.answer import Answer
-from reports.decide.question import comparison_of, question_of, row_of
+from reports.decide.question import Question, comparison_of, question_of, row_of
 from reports.document.table import number_text
 from reports.read.comparison_runs import seeded
-from reports.read.score_tables import read_scores
-from reports.scores.score_table import ScoreTable, is_score_table
+from reports.scores.score_table import is_score_table, question_of_scores
 from reports.stats.estimate import Estimate
 from reports.stats.online import BETTER, NOT_BETTER, RATE, UNDECIDED, Proposal, look, next_level
 from reports.stats.simultaneous import FEWEST_SEEDS
@@ -77,15 +76,14 @@ def gate(
     if baseline == candidate:
         raise InputError(f'"{one_line(baseline)}" is baseline and candidate: name two rows')
     if is_score_table(found):
-        gain = _gain_of_scores(found, baseline, candidate, on)
-        place = Path(found) if isinstance(found, str | Path) else None
-        usual = (place if place.is_dir() else place.parent) / HISTORY if place is not None else None
+        question = question_of_scores(found, on, (baseline, candidate))
     else:
-        gain = _gain_of_runs(found, baseline, candidate, on, comparison)
-        usual = (Path(found) if isinstance(found, str | Path) else found.workdir) / HISTORY
-    file = Path(history) if history else usual
-    if file is None:
+        question = question_of(comparison_of(found, comparison), on)
+    gain = _gain_of(question, baseline, candidate)
+    place = Path(found) if isinstance(found, str | Path) else getattr(found, "workdir", None)
+    if place is None and not history:
         raise InputError("gate: scores of a frame need a file for the history of proposals (history=FILE)")
+    file = Path(history or (place if place.is_dir() else place.parent) / HISTORY)
     with work_lock(file.parent, f".{file.name}", f"the history {file}"):
         return _judge(gain, baseline, candidate, most, file)
 
@@ -143,23 +141,7 @@ def _read(file: Path) -> list[tuple[dict[str, str], Proposal]]:
     return list(found.values())
 
 
-def _gain_of_scores(found: str | Path | pd.DataFrame, baseline: str, candidate: str, on: str) -> _Gain:
-    frame = read_scores(found)
-    table = ScoreTable.of(frame, on, "scores")
-    table.place(baseline), table.place(candidate)  # an unknown name is said with the names of all rows
-    table = ScoreTable.of(frame[frame["row"].isin([baseline, candidate])], on, "scores")
-    i, j = table.place(candidate), table.place(baseline)
-    runs, several = len(table.runs[i]), min(map(len, table.runs)) > 1
-    if table.known is None or (several and not table.seeded):
-        return _Gain(table.title, None, runs, True)
-    estimate = table.differences[0, 1] if i < j else table.differences[0, 1].reversed
-    own, other = (float(table.known.seeds[place]) for place in (i, j))
-    rest = other + float(table.known.examples.between(i, j))
-    return _Gain(table.title, estimate, runs, table.seeded, (own, rest))
-
-
-def _gain_of_runs(found: WithReport | str | Path, baseline: str, candidate: str, on: str, comparison: str) -> _Gain:
-    question = question_of(comparison_of(found, comparison), on)
+def _gain_of(question: Question, baseline: str, candidate: str) -> _Gain:
     a, b = (row_of(question.comparison.rows, label, "") for label in (candidate, baseline))
     difference = question.significance.differences([(a, b)], question.target, "one proposal")[0]
     title = question.target.title

@@ -12,7 +12,7 @@ from harness.results.answer import Answer
 from reports.decide.question import Question, comparison_of, question_of, row_of
 from reports.document.table import number_text
 from reports.read.comparison_runs import ResultRow, base_name
-from reports.scores.score_table import is_score_table, verdict_on_scores
+from reports.scores.score_table import is_score_table, question_of_scores
 from reports.stats.significance import NOT_JUDGED, Difference
 from reports.stats.simultaneous import EXPLORED
 from reports.stats.verdicts import (
@@ -74,20 +74,27 @@ def verdict(
         raise InputError("verdict: name two rows, or none for all pairs")
     if equivalence < 0:
         raise InputError(f"--equivalence {equivalence:g}: a number of points, 0 or more")
+    left_out = ""
     if is_score_table(found):
-        return verdict_on_scores(found, a, b, on=on, equivalence=equivalence)
-    read, left_out = comparison_of(found, comparison, block), ""
-    if without_overlap:
-        from reports.read.overlap import without_overlap as leave_out
+        question = question_of_scores(found, on)
+    else:
+        read = comparison_of(found, comparison, block)
+        if without_overlap:
+            from reports.read.overlap import without_overlap as leave_out
 
-        read, notes, left_out = leave_out(read)
-        scored = {score.task for record in read.records for score in record.scores}
-        for (task, _), why in notes.items():
-            if task.lower() == on.lower() and task not in scored:
-                raise InputError(f"--on {on}: {why.removeprefix(f'{task}: ')}")
-    question = question_of(read, on)
-    answer = _two(question, a, b, base_model, equivalence) if a else _all(question, base_model, equivalence)
+            read, notes, left_out = leave_out(read)
+            scored = {score.task for record in read.records for score in record.scores}
+            for (task, _), why in notes.items():
+                if task.lower() == on.lower() and task not in scored:
+                    raise InputError(f"--on {on}: {why.removeprefix(f'{task}: ')}")
+        question = question_of(read, on)
+    answer = verdict_on(question, a, b, base_model, equivalence)
     return replace(answer, text=f"{answer.text}\n{one_line(left_out)}") if left_out else answer
+
+
+def verdict_on(question: Question, a: str = "", b: str = "", base_model: str = "", equivalence: float = 0.5) -> Answer:
+    """The answer to a question that was read; arguments as in `verdict`."""
+    return _two(question, a, b, base_model, equivalence) if a else _all(question, base_model, equivalence)
 
 
 def _two(question: Question, first: str, second: str, base_model: str, equivalence: float) -> Answer:
@@ -162,7 +169,7 @@ def _table(name: str, block: Block) -> list[str]:
     lines = [[column.title for column in table.columns], *([cell.text for cell in row.cells] for row in table.rows)]
     cleaned = [[one_line(cell) for cell in line] for line in lines]
     widths = [max(map(len, column)) for column in zip(*cleaned, strict=True)]
-    where = f"{name}: " if name else ""
+    where, best = f"{name}: " if name else "", ", ".join(row.label for row in block.candidates)
     return [
         one_line(f"{where}{block.target.title}; row minus column in points"),
         *(
@@ -170,24 +177,28 @@ def _table(name: str, block: Block) -> list[str]:
             for line in cleaned
         ),
         *table.legend,
-        f"may be the best (95 %): {one_line(', '.join(row.label for row in block.candidates))}",
+        *([f"may be the best (95 %): {one_line(best)}"] if best else ()),
         "not significantly different, best first:",
         *(f"  {one_line(text)}" for text in block.describe_groups()),
+        *([f"Note: {one_line(note)}."] if (note := block.significance.note) else ()),
     ]
 
 
 def _paragraph(block: Block, a: ResultRow, b: ResultRow, d: Difference, equivalence: float) -> str:
     """What a reader may quote."""
+    note = f" Note: {block.significance.note}." if block.significance.note else ""
     title, e, kind = block.target.title, d.estimate, kind_of(d, equivalence)
     low, high = (number_text(100 * x, 2, signed=True) for x in (e.low, e.high))
     seeds = f"{d.seeds[0]} and {d.seeds[1]} seeds" if d.seeds[0] != d.seeds[1] else f"{_count(d.seeds[0])} each"
     measured = " against ".join(number_text(block.mean(row), 2) for row in (a, b))
-    numbers = f"{measured}, {number_text(100 * e.value, 2, signed=True)} points [{low}, {high}] ({seeds})"
+    interval = f" [{low}, {high}]" if e.low < e.high else ""
+    numbers = f"{measured}, {number_text(100 * e.value, 2, signed=True)} points{interval} ({seeds})"
     if kind == NOT_JUDGED:
         few = " and ".join(row.label for row in (a, b) if row in block.unjudged)
+        scope = ", where the interval has the chance of the examples only" if interval else ""
         return (
-            f"{a.label} and {b.label} cannot be judged on {title}: {numbers}, where the interval has the chance of the "
-            f"examples only. {few} has fewer than three seeds, too few to estimate their spread."
+            f"{a.label} and {b.label} cannot be judged on {title}: {numbers}{scope}. {few} has fewer than three seeds, "
+            f"too few to estimate their spread.{note}"
         )
     start = {
         BETTER: f"{a.label} is better than {b.label} on {title}",
@@ -199,9 +210,9 @@ def _paragraph(block: Block, a: ResultRow, b: ResultRow, d: Difference, equivale
     text = f"{start}: {numbers}; {p}, corrected for {d.family}{rate}"
     analyses = block.significance.comparison.analyses
     text += f" and {len(analyses.seeds)} interim analyses." if analyses is not None else "."
-    if block.detectable is None or d.family != block.family:
-        return text
-    return f"{text} In this comparison, {describe_detectable(block.detectable)}."
+    if block.detectable is not None and d.family == block.family:
+        text += f" In this comparison, {describe_detectable(block.detectable)}."
+    return text + note
 
 
 def _count(seeds: int) -> str:

@@ -82,7 +82,12 @@ class Significance:
 
     Examples are redrawn for all rows and tasks together: rows are paired. Rows that are the same runs count once. Of a
     comparison whose seeds were added until it was decided, every difference combines all its interim analyses.
+
+    Attributes:
+        note: what is not known of seeds and examples, and so is not counted; a clause.
     """
+
+    note = ""
 
     def __init__(
         self, comparison: Comparison, *, whole: Significance | None = None, examples: ExampleScores | None = None,
