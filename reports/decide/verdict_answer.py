@@ -88,13 +88,8 @@ def verdict(
                 if task.lower() == on.lower() and task not in scored:
                     raise InputError(f"--on {on}: {why.removeprefix(f'{task}: ')}")
         question = question_of(read, on)
-    answer = verdict_on(question, a, b, base_model, equivalence)
+    answer = _two(question, a, b, base_model, equivalence) if a else _all(question, base_model, equivalence)
     return replace(answer, text=f"{answer.text}\n{one_line(left_out)}") if left_out else answer
-
-
-def verdict_on(question: Question, a: str = "", b: str = "", base_model: str = "", equivalence: float = 0.5) -> Answer:
-    """The answer to a question that was read; arguments as in `verdict`."""
-    return _two(question, a, b, base_model, equivalence) if a else _all(question, base_model, equivalence)
 
 
 def _two(question: Question, first: str, second: str, base_model: str, equivalence: float) -> Answer:

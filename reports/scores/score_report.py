@@ -1,13 +1,10 @@
-"""The report of scores that others made: the answer, a figure of all rows, the table, and every pair."""
+"""The report of scores that others made: the answer, a figure of all rows, their scores, and all pairs."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from harness.files.printable import join_some
-from reports.decide.verdict_answer import verdict_on
 from reports.document.blocks import Document, Figure, Section, Text
 from reports.document.table import Cell, Column, Table, TableRow, number, number_text, ranked
 from reports.figures.intervals import name_lines
@@ -17,6 +14,7 @@ from reports.stats.estimate import mean_sd
 from reports.stats.simultaneous import mean_over_seeds
 from reports.stats.targets import alone
 from reports.stats.verdicts import Block
+from reports.tables.certainty import pairs_table
 
 _MOST_TASKS = 12  # columns of the table
 
@@ -29,20 +27,19 @@ def describe_scores(source: Path) -> Document:
     """
     question = question_of_scores(source)
     (block,) = question.blocks().values()
-    pairs = verdict_on(question).rows
-    answer, note, tasks = _answer(block, pairs), question.significance.note, len(block.target.measures)
+    answer, note, tasks = _answer(block), question.significance.note, len(block.target.measures)
     limits = f"{note[0].upper()}{note[1:]}." if note else "Seeds and examples are known."
     facts = [(str(len(block.rows)), "rows"), (str(tasks), "tasks" if tasks > 1 else "task")]
     facts.append((str(sum(len(row.records) for row in block.rows)), "runs"))
     sections = [
         Section("scores", "Scores", [_figure(block), _scores(block)]),
-        Section("pairs", "All pairs", [_pairs(block, pairs)], "Every difference, with its interval.", folded=True),
+        Section("pairs", "All pairs", [pairs_table(block, "")], folded=True),
         Section("limits", "Limits", [Text((limits,))]),
     ]
     return Document(f"Scores of {source.name}", answer, facts, sections, answer=answer)
 
 
-def _answer(block: Block, pairs: Sequence[Mapping[str, Any]]) -> str:
+def _answer(block: Block) -> str:
     best, title = block.rows[0], block.target.title
     if not block.judged:
         return (
@@ -52,10 +49,10 @@ def _answer(block: Block, pairs: Sequence[Mapping[str, Any]]) -> str:
     others = [row.label for row in block.candidates if row is not best]
     place = "scores highest" if others else f"is the best of {len(block.rows)} rows"
     alike = f"; the best may also be {join_some(others, 6)}" if others else ""
-    found = sum(pair["verdict"] in ("better", "worse") for pair in pairs)
+    found = sum(difference.verdict in ("better", "worse") for difference in block.differences.values())
     return (
         f"{best.label} ({number_text(block.mean(best), 2)}) {place} on {title}{alike} (95 % confidence). "
-        f"{found} of {len(pairs)} pairs differ significantly."
+        f"{found} of {len(block.differences)} pairs differ significantly."
     )
 
 
@@ -105,21 +102,3 @@ def _scores(block: Block) -> Table:
     legend = [f"The mean is that of {len(measures)} tasks; {left} are not shown."] if tasks and left else []
     caption = "Means over runs in points, ± standard deviation over runs."
     return Table("scores", "Scores of all rows", caption, tuple(columns), tuple(ranked(columns, rows)), tuple(legend))
-
-
-def _pairs(block: Block, pairs: Sequence[Mapping[str, Any]]) -> Table:
-    columns = (
-        Column("pair", "Pair", numeric=False), Column("difference", "Difference"), Column("interval", "95 % interval"),
-        Column("p", "p"), Column("verdict", "Verdict", numeric=False),
-    )  # fmt: skip
-    rows = []
-    for pair in pairs:
-        known = pair["p"] is not None
-        low, high = (number_text(pair[key], 2, signed=True) if known else "–" for key in ("low", "high"))
-        cells = (
-            Cell(f"{pair['a']} − {pair['b']}"), number(pair["difference"], signed=True), Cell(f"[{low}, {high}]"),
-            Cell("–" if not known else "< 0.001" if pair["p"] < 1e-3 else f"{pair['p']:.3f}"), Cell(pair["verdict"]),
-        )  # fmt: skip
-        rows.append(TableRow(cells))
-    caption = f"Differences in points, corrected for {block.family}." if block.judged else "Differences in points."
-    return Table("pairs", "All pairs", caption, columns, tuple(rows))

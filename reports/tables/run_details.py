@@ -60,7 +60,7 @@ def _tuned_row(row: dict[str, Any], links: dict[str, str]) -> TableRow:
 
 _RERUN = (
     "Every number names its runs, and every run its configuration, data and seed. harness reproduce REPORT#CELL prints "
-    "the commands that repeat the runs of a cell; --run NEW runs them."
+    "the commands that repeat the runs of a cell."
 )
 
 
