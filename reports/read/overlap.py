@@ -148,7 +148,7 @@ def _rescore(comparison: Comparison, record: Record, left_out: Mapping[Key, Left
     scores = [s for s in record.scores if (s.task, s.source) not in changed]
     due = [s for s in record.scores if (s.task, s.source) in left_out and s.split != "dev" and s.aggregation in _OF_ALL]
     kept: dict[tuple[str, ...], Examples] = {}
-    with suppress(OSError, ValueError, KeyError):  # the comparison warns where it reads them
+    with suppress(OSError, ValueError, KeyError, InputError):  # the comparison warns where it reads them
         kept = {one.score: one for one in read_examples(RunFolder(comparison.workdir, record.id), left_out) if due}
     for s in due:
         if one := kept.get((s.task, s.source, s.split, s.metric)):
