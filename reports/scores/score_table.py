@@ -97,9 +97,10 @@ def question_of_scores(source: str | Path | pd.DataFrame, on: str = "", pair: Se
     comparison = Comparison(name, Path(), tuple(rows))
     given = ExampleScores(comparison, {(m.task, m.source, m.split, m.metric): s for m, s in scored.items()})
     significance = ScoreStatistics(comparison, examples=given)
-    significance.note = _describe_unknown(fewest, examples, left_out)
     title = f"the mean of {len(tasks)} tasks" if len(tasks) > 1 else tasks[0] or "the score"
-    return Question(comparison, Target("scores", title, title, tuple(scored)), significance)
+    significance.targets = [Target("scores", title, title, tuple(scored))]
+    significance.note = _describe_unknown(fewest, examples, left_out)
+    return Question(comparison, significance.targets[0], significance)
 
 
 def _choose_tasks(frame: pd.DataFrame, on: str, name: str) -> tuple[list[str], list[str]]:

@@ -189,7 +189,7 @@ def test_report_of_scores_has_answer_table_figure_and_pairs(tmp_path: Path, caps
     folder = tmp_path / "reports" / "own"
     assert str(folder / "index.html") in capsys.readouterr().out
     data = json.loads((folder / "data.json").read_text())
-    assert data["answer"].startswith("a <b> (71.03) is the best of 3 rows")
+    assert data["answer"].startswith("a <b> (71.03, 3 seeds) is the best of 3 rows")
     assert {"scores", "all-pairs"} <= data["tables"].keys()
     assert "a <b>" not in (folder / "index.html").read_text().split("<script")[0]
     assert (folder / "figures" / "overview.svg").exists()
