@@ -67,10 +67,10 @@ def gate(
         question = question_of_scores(found, on, (baseline, candidate))
     else:
         question = question_of(comparison_of(found, comparison), on)
-    place = Path(found) if isinstance(found, str | Path) else getattr(found, "workdir", None)
-    if place is None and not history:
+    place = found if isinstance(found, str | Path) else getattr(found, "workdir", "")
+    if not (history or place):
         raise InputError("gate: scores of a frame need a file for the history of proposals (history=FILE)")
-    file = Path(history or (place if place.is_dir() else place.parent) / HISTORY)
+    file = Path(history or (Path(place) if Path(place).is_dir() else Path(place).parent) / HISTORY)
     a, b = (row_of(question.comparison.rows, label, "") for label in (candidate, baseline))
     with work_lock(file.parent, f".{file.name}", f"the history {file}"):
         return _judge(question, a, b, most, file)

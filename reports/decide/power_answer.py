@@ -62,8 +62,10 @@ def power(
         raise InputError(f"--rows {rows}: expected a number from 2 to 200")
     designs: list[tuple[str, int, float, float, int]] = []
     if found is not None:
-        given = is_score_table(found)
-        question = question_of_scores(found, on) if given else question_of(comparison_of(found, comparison, block), on)
+        if is_score_table(found):
+            question = question_of_scores(found, on)
+        else:
+            question = question_of(comparison_of(found, comparison, block), on)
         count = question.significance.examples(question.target)
         for name, judged in question.blocks().items():
             if (known := judged.design()) is not None:

@@ -114,12 +114,10 @@ def _difference(question: Question, block: Block, a: ResultRow, b: ResultRow) ->
     for family in sorted(families, key=lambda family: len(family.pairs)):
         if (a, b) in family.pairs or (b, a) in family.pairs:
             judged = dict(judge_family(family, question.significance, question.target))
+            judged = {(y, x): d.reversed for (x, y), d in judged.items()} | judged
             if (a, b) in judged:
                 return judged[a, b]
-            if (b, a) in judged:
-                return judged[b, a].reversed
-    i, j = block.rows.index(a), block.rows.index(b)
-    return block.differences[i, j] if i < j else block.differences[j, i].reversed
+    return block.difference(a, b)
 
 
 def _all(question: Question, base_model: str, equivalence: float) -> Answer:

@@ -84,10 +84,10 @@ def _published_lines(matching: Matching, table: PaperTable) -> list[TableRow]:
         head = [source_note(mark) for mark in marks if len(marks) == 1]
         cells = [Cell(model).noted(*filter(None, head), *common), BLANK]
         for i, column in enumerate(columns):
-            if one := numbers.get(i):
-                own = [note for note in published_notes(one.published) if note not in common]
-                own += [source_note(one.published["source_mark"])] if len(marks) > 1 else []
-                cells.append(published_cell(one, column, list(filter(None, own))))
+            if (printed := numbers.get(i)) is not None:
+                own = [note for note in published_notes(printed.published) if note not in common]
+                own += [source_note(printed.published["source_mark"])] if len(marks) > 1 else []
+                cells.append(published_cell(printed, column, list(filter(None, own))))
                 continue
             reference = Place(table, row, column).reference if not column.published else None
             at = next((k for k, c in enumerate(columns) if c.head == column.name), -1)

@@ -89,7 +89,7 @@ def question_of_scores(source: str | Path | pd.DataFrame, on: str = "", pair: Se
             spec = RunSpec(method="", config={"row": label}, base_model="", seed=seed)
             for measure, by_row in scored.items():
                 of_run = [moved[measure.task][place] for place in run]
-                value, by_example = (np.mean([one[n] for one in of_run], axis=0) for n in (0, 1))
+                value, by_example = np.mean([one for one, _ in of_run]), np.mean([one for _, one in of_run], axis=0)
                 by_row[spec.id] = Scored(float(value), by_example if examples else by_example[:0], b"")
             records.append(Record(id=spec.id, spec=spec, comparison=name, status="finished", row=label,
                                   supervision="supervised" if joined else "unsupervised"))  # fmt: skip

@@ -144,6 +144,11 @@ class Block:
             found |= {place: d for place, d in zip(places, each, strict=True) if d is not None}
         return found
 
+    def difference(self, a: ResultRow, b: ResultRow) -> Difference:
+        """Row `a` minus row `b`."""
+        i, j = self.rows.index(a), self.rows.index(b)
+        return self.differences[i, j] if i < j else self.differences[j, i].reversed
+
     @cached_property
     def candidates(self) -> list[ResultRow]:
         """The contenders that may be the best, at 95 %; the one with the highest mean is first."""
@@ -156,7 +161,7 @@ class Block:
             return row not in self.candidates
         if row not in self.controls or not self.contenders:
             return False
-        return self.differences[0, self.rows.index(row)].verdict == "better"
+        return self.difference(self.contenders[0], row).verdict == "better"
 
     def groups(self) -> list[tuple[int, ...]]:
         """The largest sets of judged rows, by place, of which no two are separated.
