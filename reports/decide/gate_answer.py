@@ -12,7 +12,7 @@ from harness.errors import InputError
 from harness.files.locks import work_lock
 from harness.files.printable import one_line
 from harness.results.answer import Answer
-from reports.decide.question import Question, comparison_of, question_of, row_of
+from reports.decide.question import Question, comparison_of, question_of, two_rows_of
 from reports.document.table import number_text
 from reports.read.comparison_runs import ResultRow, seeded
 from reports.scores.score_table import is_score_table, question_of_scores
@@ -71,7 +71,7 @@ def gate(
     if not (history or place):
         raise InputError("gate: scores of a frame need a file for the history of proposals (history=FILE)")
     file = Path(history or (Path(place) if Path(place).is_dir() else Path(place).parent) / HISTORY)
-    a, b = (row_of(question.comparison.rows, label, "") for label in (candidate, baseline))
+    a, b = two_rows_of(question.comparison.rows, candidate, baseline)
     with work_lock(file.parent, f".{file.name}", f"the history {file}"):
         return _judge(question, a, b, most, file)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from harness.config import nearest
 from harness.errors import InputError
+from harness.files.printable import one_line
 from harness.results.store import comparison_files
 from reports.read.comparison_runs import Comparison, ResultRow, base_name, comparisons, read_comparison
 from reports.stats.significance import Significance
@@ -94,6 +95,20 @@ def question_of(comparison: Comparison, on: str) -> Question:
     if why := significance.unknown(target):
         raise InputError(f"{comparison.name}: on {target.title} nothing can be judged: {why}")
     return Question(comparison, target, significance)
+
+
+def two_rows_of(
+    rows: Sequence[ResultRow], first: str, second: str, base_model: str = ""
+) -> tuple[ResultRow, ResultRow]:
+    """The rows of two labels.
+
+    Raises:
+        InputError: no such row, or both are one.
+    """
+    a, b = row_of(rows, first, base_model), row_of(rows, second, base_model)
+    if a.key == b.key:
+        raise InputError(f'"{one_line(a.label)}" is one row: name two')
+    return a, b
 
 
 def row_of(rows: Sequence[ResultRow], label: str, base_model: str) -> ResultRow:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from harness.errors import InputError
 from harness.files.printable import one_line
 from harness.results.answer import Answer
-from reports.decide.question import Question, comparison_of, question_of, row_of
+from reports.decide.question import Question, comparison_of, question_of, two_rows_of
 from reports.document.table import number_text
 from reports.read.comparison_runs import ResultRow, base_name
 from reports.scores.score_table import is_score_table, question_of_scores
@@ -93,9 +93,7 @@ def verdict(
 
 
 def _two(question: Question, first: str, second: str, base_model: str, equivalence: float) -> Answer:
-    a, b = (row_of(question.comparison.rows, label, base_model) for label in (first, second))
-    if a.key == b.key:
-        raise InputError(f'"{one_line(a.label)}" is one row: name two')
+    a, b = two_rows_of(question.comparison.rows, first, second, base_model)
     blocks = question.comparison.blocks
     block = question.block([row for name in dict.fromkeys((a.block, b.block)) for row in blocks[name]], (a, b))
     for row in (a, b):

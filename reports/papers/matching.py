@@ -105,8 +105,7 @@ class Matching:
 
     def bases_of(self, table: PaperTable, row: PaperRow) -> set[str]:
         """The base models on which a table of the paper has a row."""
-        places = zip(self.published, self.places, strict=True)
-        return {p["base_model"] for p, place in places if place and place.table is table and place.row is row}
+        return {one.published["base_model"] for one in self.numbers_of(table, row)}
 
     def reference_bases(self, place: Place) -> set[str]:
         """The base models on which the paper has the row that differences of a place go to."""

@@ -165,13 +165,9 @@ def _run_lines(matching: Matching, table: PaperTable, shown: list[ResultRow]) ->
     if blocks and all(base != OTHER for base, _ in blocks):
         blocks[OTHER, any(rehearsal for _, rehearsal in blocks)] = {}
     known = [ours for names in matching.definition.bases.values() for ours in names]
-
-    def order(key: tuple[str, bool]) -> tuple[bool, bool, int, str]:
-        base, rehearsal = key
-        return base == OTHER, rehearsal, known.index(base) if base in known else len(known), base
-
+    order = {base: place for place, base in enumerate(known)}
     lines = []
-    for key in sorted(blocks, key=order):
+    for key in sorted(blocks, key=lambda key: (key[0] == OTHER, key[1], order.get(key[0], len(order)), key[0])):
         for row in table.rows:
             if own := blocks[key].get(row.label, []):
                 shown += [ours for ours, _ in own]

@@ -82,7 +82,7 @@ def question_of_scores(source: str | Path | pd.DataFrame, on: str = "", pair: Se
     examples = all(len(one[0][1]) > 1 for one in moved.values())
     fewest = min(map(len, runs_of.values()))
     joined = examples and fewest < FEWEST_SEEDS and (fewest == 1 or not pair)
-    rows, scored = [], {Measure(task, "", "score", ""): dict[str, Scored]() for task in tasks}
+    rows, scored = [], {Measure(task, "scores", "", ""): dict[str, Scored]() for task in tasks}
     for label, places in runs_of.items():
         records = []
         for seed, run in enumerate([places] if joined else [[place] for place in places], 1):

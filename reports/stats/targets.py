@@ -56,6 +56,8 @@ class Target:
         if len(metrics) > 1:
             return "mixed metrics ×100"
         metric = metrics.pop()
+        if not metric:
+            return "points"
         return f"{'Spearman' if metric == 'spearman' else metric.replace('_', ' ')} ×100"
 
     def value(self, row: ResultRow) -> float | None:
