@@ -169,7 +169,7 @@ def _table(name: str, block: Block) -> list[str]:
         ),
         *table.legend,
         *([f"may be the best (95 %): {one_line(best)}"] if best else ()),
-        "not significantly different, best first:",
+        *(["not significantly different, best first:"] if block.judged else ()),
         *(f"  {one_line(text)}" for text in block.describe_groups()),
         *([f"Note: {one_line(note)}."] if (note := block.significance.note) else ()),
     ]
@@ -211,7 +211,8 @@ def _count(seeds: int) -> str:
 
 
 def _as_json(block: Block, a: ResultRow, b: ResultRow, d: Difference, equivalence: float) -> dict[str, Any]:
-    """Every number of a verdict; differences in points."""
+    """Every number of a verdict; differences in points, with an interval where seeds or examples give one."""
+    known = d.judged or d.estimate.low < d.estimate.high
     analyses = block.significance.comparison.analyses
     return {
         "a": a.label,
@@ -222,8 +223,8 @@ def _as_json(block: Block, a: ResultRow, b: ResultRow, d: Difference, equivalenc
         "means": [block.mean(a), block.mean(b)],
         "seeds": list(d.seeds),
         "difference": 100 * d.estimate.value,
-        "low": 100 * d.estimate.low,
-        "high": 100 * d.estimate.high,
+        "low": 100 * d.estimate.low if known else None,
+        "high": 100 * d.estimate.high if known else None,
         "p": d.estimate.p if d.judged else None,
         "family": d.family,
         **({"corrected_for_interim_analyses": len(analyses.seeds)} if analyses is not None else {}),
