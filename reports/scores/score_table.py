@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from typing_extensions import TypeIs
 
 
+Moved = dict[str, list[tuple[float, Floats]]]  # of each task, of each run: its score and its influences
+
+
 class ScoreStatistics(Significance):
     """What seeds and examples say, as far as they are known: `note` says what is not, and so is not counted."""
 
@@ -69,7 +72,7 @@ def question_of_scores(source: str | Path | pd.DataFrame, on: str = "", pair: Se
     plain = frame["score"][frame["target"].isna()]
     scale = 1.0 if plain.abs().max() <= 1 else 0.01
     gold = frame.groupby(["task", "example"], sort=False)[["target", "metric"]].first().reindex(by_run.columns)
-    moved: dict[str, list[tuple[float, Floats]]] = {}  # of each task, of each run: its score and its influences
+    moved: Moved = {}
     for task in tasks:
         here = by_run.columns.get_level_values("task") == task
         metric, target = gold["metric"][here].iloc[0], gold["target"][here].to_numpy()
@@ -82,25 +85,38 @@ def question_of_scores(source: str | Path | pd.DataFrame, on: str = "", pair: Se
     examples = all(len(one[0][1]) > 1 for one in moved.values())
     fewest = min(map(len, runs_of.values()))
     joined = examples and fewest < FEWEST_SEEDS and (fewest == 1 or not pair)
-    rows, scored = [], {Measure(task, "scores", "", ""): dict[str, Scored]() for task in tasks}
-    for label, places in runs_of.items():
-        records = []
-        for seed, run in enumerate([places] if joined else [[place] for place in places], 1):
-            spec = RunSpec(method="", config={"row": label}, base_model="", seed=seed)
-            for measure, by_row in scored.items():
-                of_run = [moved[measure.task][place] for place in run]
-                value, by_example = np.mean([one for one, _ in of_run]), np.mean([one for _, one in of_run], axis=0)
-                by_row[spec.id] = Scored(float(value), by_example if examples else by_example[:0], b"")
-            records.append(Record(id=spec.id, spec=spec, comparison=name, status="finished", row=label,
-                                  supervision="supervised" if joined else "unsupervised"))  # fmt: skip
-        rows.append(ResultRow(label, "", tuple(records)))
+    runs = [[places] if joined else [[place] for place in places] for places in runs_of.values()]
+    rows, scored = _as_rows(name, dict(zip(runs_of, runs, strict=True)), moved, examples=examples, seeded=not joined)
     comparison = Comparison(name, Path(), tuple(rows))
-    given = ExampleScores(comparison, {(m.task, m.source, m.split, m.metric): s for m, s in scored.items()})
+    given = ExampleScores(comparison, {measure.score: runs for measure, runs in scored.items()})
     significance = ScoreStatistics(comparison, examples=given)
     title = f"the mean of {len(tasks)} tasks" if len(tasks) > 1 else tasks[0] or "the score"
     significance.targets = [Target("scores", title, title, tuple(scored))]
     significance.note = _describe_unknown(fewest, examples, left_out)
     return Question(comparison, significance.targets[0], significance)
+
+
+def _as_rows(
+    name: str, runs: dict[str, list[list[int]]], moved: Moved, *, examples: bool, seeded: bool
+) -> tuple[list[ResultRow], dict[Measure, dict[str, Scored]]]:
+    """The rows with a record for each run, and of each task the score of each record.
+
+    Args:
+        runs: label -> of each run the places in `moved` that it is the mean of.
+    """
+    rows, scored = [], {Measure(task, "scores", "", ""): dict[str, Scored]() for task in moved}
+    for label, of_row in runs.items():
+        records = []
+        for seed, places in enumerate(of_row, 1):
+            spec = RunSpec(method="", config={"row": label}, base_model="", seed=seed)
+            for measure, by_run in scored.items():
+                values, influences = zip(*(moved[measure.task][place] for place in places), strict=True)
+                by_example = np.mean(influences, axis=0)
+                by_run[spec.id] = Scored(float(np.mean(values)), by_example if examples else by_example[:0], b"")
+            records.append(Record(id=spec.id, spec=spec, comparison=name, status="finished", row=label,
+                                  supervision="unsupervised" if seeded else "supervised"))  # fmt: skip
+        rows.append(ResultRow(label, "", tuple(records)))
+    return rows, scored
 
 
 def _choose_tasks(frame: pd.DataFrame, on: str, name: str) -> tuple[list[str], list[str]]:

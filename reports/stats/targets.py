@@ -23,6 +23,11 @@ class Measure(NamedTuple):
     aggregation: str = "all"
     split: str = "test"
 
+    @property
+    def score(self) -> tuple[str, str, str, str]:
+        """What its examples are stored by: task, source, split, metric."""
+        return self.task, self.source, self.split, self.metric
+
     def value(self, record: Record) -> float | None:
         """Between -1 and 1; None where the run has no such score."""
         return next(
