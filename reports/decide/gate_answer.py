@@ -12,12 +12,13 @@ from harness.errors import InputError
 from harness.files.locks import work_lock
 from harness.files.printable import one_line
 from harness.results.answer import Answer
-from reports.decide.question import Question, comparison_of, question_of, two_rows_of
+from reports.decide.question import comparison_of, question_of, two_rows_of
 from reports.document.table import number_text
 from reports.read.comparison_runs import ResultRow, seeded
 from reports.scores.score_table import is_score_table, question_of_scores
 from reports.stats.online import BETTER, NOT_BETTER, RATE, UNDECIDED, Proposal, look, next_level
 from reports.stats.simultaneous import FEWEST_SEEDS
+from reports.stats.verdicts import Question
 from reports.with_report import WithReport
 
 if TYPE_CHECKING:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from harness.config import nearest
@@ -13,8 +12,7 @@ from harness.results.store import comparison_files
 from reports.read.comparison_runs import Comparison, ResultRow, base_name, comparisons, read_comparison
 from reports.stats.significance import Significance
 from reports.stats.suite_targets import known_targets
-from reports.stats.targets import Target
-from reports.stats.verdicts import Block
+from reports.stats.verdicts import Question
 from reports.with_report import WithReport
 
 _NAMED = 24  # words that a message lists
@@ -43,24 +41,6 @@ def comparison_of(found: WithReport | str | Path, name: str = "", part: str = ""
         said = f"its blocks: {', '.join(parts)}" if parts else "its file has no blocks"
         raise InputError(f'--block {part}: {comparison.name} has no block "{part}"{nearest(part, list(parts))}; {said}')
     return parts[part]
-
-
-@dataclass(frozen=True)
-class Question:
-    """Rows, what they are compared by, and what is known of both."""
-
-    comparison: Comparison
-    target: Target
-    significance: Significance
-
-    def block(self, rows: Sequence[ResultRow], also: Sequence[ResultRow] = ()) -> Block:
-        """Rows that are compared with one another."""
-        return Block(rows, self.significance, self.target, also)
-
-    def blocks(self) -> dict[str, Block]:
-        """All rows by block; the only block has no name."""
-        blocks = self.comparison.blocks
-        return {name if len(blocks) > 1 else "": self.block(rows) for name, rows in blocks.items()}
 
 
 def question_of(comparison: Comparison, on: str) -> Question:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from harness.errors import InputError
 from harness.files.printable import one_line
 from harness.results.answer import Answer
-from reports.decide.question import Question, comparison_of, question_of, two_rows_of
+from reports.decide.question import comparison_of, question_of, two_rows_of
 from reports.document.table import number_text
 from reports.read.comparison_runs import ResultRow, base_name
 from reports.scores.score_table import is_score_table, question_of_scores
@@ -20,6 +20,7 @@ from reports.stats.verdicts import (
     BETTER,
     OPEN,
     Block,
+    Question,
     describe_detectable,
     judge_family,
     kind_of,

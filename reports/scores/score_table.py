@@ -13,7 +13,6 @@ from harness.errors import InputError
 from harness.files.printable import join_some
 from harness.results.record import Record
 from harness.results.spec import RunSpec
-from reports.decide.question import Question
 from reports.read.comparison_runs import Comparison, ResultRow
 from reports.read.score_tables import holds_results, read_scores
 from reports.stats.estimate import Floats
@@ -22,6 +21,7 @@ from reports.stats.influence import influence, of_mean
 from reports.stats.significance import Significance
 from reports.stats.simultaneous import FEWEST_SEEDS
 from reports.stats.targets import Measure, Target
+from reports.stats.verdicts import Question
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -206,6 +206,24 @@ class Block:
         return None if known is None else smallest_difference(*known, len(self.contenders))
 
 
+@dataclass(frozen=True)
+class Question:
+    """Rows, what they are compared by, and what is known of both."""
+
+    comparison: Comparison
+    target: Target
+    significance: Significance
+
+    def block(self, rows: Sequence[ResultRow], also: Sequence[ResultRow] = ()) -> Block:
+        """Rows that are compared with one another."""
+        return Block(rows, self.significance, self.target, also)
+
+    def blocks(self) -> dict[str, Block]:
+        """All rows by block; the only block has no name."""
+        blocks = self.comparison.blocks
+        return {name if len(blocks) > 1 else "": self.block(rows) for name, rows in blocks.items()}
+
+
 def kind_of(difference: Difference, equivalence: float = EQUIVALENCE) -> str:
     """The verdict in words, with a region of practical equivalence in points."""
     if not difference.judged:
