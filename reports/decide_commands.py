@@ -92,8 +92,8 @@ def _add_target(options: argparse.ArgumentParser) -> None:
     options.add_argument("--on", default="", metavar="NAME", help="what to compare by: a task, a suite or a block, as "
                          "STS, MR, transfer (default: as the report does)")  # fmt: skip
     options.add_argument("--scores", default="", metavar="PATH", help="scores that others made, in place of a work "
-                         "directory: a CSV or Parquet file (row, seed, task, example, score), or results of "
-                         "mteb")  # fmt: skip
+                         "directory: a CSV or Parquet file (row, seed, task, example, score), results of mteb, logs of "
+                         "lm-evaluation-harness or Inspect")  # fmt: skip
 
 
 def run_verdict(args: argparse.Namespace) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -127,6 +128,29 @@ def test_results_of_mteb(tmp_path: Path) -> None:
         (folder / "STS12.json").write_text(json.dumps({"task_name": "STS12", "scores": scores}))
     frame = read_scores(tmp_path)
     assert frame[["row", "task", "score"]].to_numpy().tolist() == [["org/a", "STS12", 0.7], ["org/b", "STS12", 0.6]]
+
+
+def test_sample_logs_of_lm_evaluation_harness(tmp_path: Path) -> None:
+    for model, right in (("org__a", [1, 1, 0]), ("org__b", [0, 1, 0])):
+        (tmp_path / model).mkdir()
+        lines = [{"doc_id": n, "target": "x", "metrics": ["acc"], "acc": float(x)} for n, x in enumerate(right)]
+        log = tmp_path / model / "samples_arc_easy_2026-01-01T00-00-00.jsonl"
+        log.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    frame = read_scores(tmp_path)
+    assert frame["task"].unique().tolist() == ["arc_easy"]
+    assert frame.groupby("row")["score"].sum().to_dict() == {"org/a": 2.0, "org/b": 1.0}
+
+
+def test_logs_of_inspect_in_both_formats(tmp_path: Path) -> None:
+    header = {"model": "org/a", "task": "qa"}
+    samples = [{"id": n, "epoch": 1, "scores": {"match": {"value": "CI"[n % 2]}}} for n in range(4)]
+    (tmp_path / "log.json").write_text(json.dumps({"eval": {**header, "model": "org/b"}, "samples": samples}))
+    with zipfile.ZipFile(tmp_path / "log.eval", "w") as archive:
+        archive.writestr("header.json", json.dumps({"eval": header}))
+        for sample in samples:
+            archive.writestr(f"samples/{sample['id']}_epoch_1.json", json.dumps(sample))
+    frame = read_scores(tmp_path)
+    assert frame.groupby("row")["score"].mean().to_dict() == {"org/a": 0.5, "org/b": 0.5}
 
 
 @pytest.mark.parametrize(
