@@ -208,8 +208,6 @@ def compare(
         with reporter, closing(tracker) if tracker is not None else nullcontext():
             grid = _run(planned, folder, reporter, tracker)
         written = build.build_comparison(folder, planned.name, formats=formats) if formats else {}
-        if tracker is not None and "html" in written:
-            tracker.attach(written["html"])
     further = {name: build.build_report(name, folder, formats=formats) for name in planned.experiment.reports}
     experiment = grid.plan.experiment
     return Comparison(planned.name, folder, grid.all_records(), experiment, written, planned.tuning, further)
