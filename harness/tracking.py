@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 from harness import registry
 from harness.errors import InputError, RunError, root_cause
-from harness.files.redaction import redacted
+from harness.files.printable import redacted
 from harness.machine.environment import disable_telemetry
 from harness.results.record import Record
 from harness.results.store import RunFolder, comparison_files, read_records

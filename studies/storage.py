@@ -20,7 +20,7 @@ from optuna.storages.journal import JournalFileBackend
 
 from harness.errors import InputError
 from harness.files.locks import work_lock
-from harness.files.names import LONGEST
+from harness.files.printable import LONGEST
 from studies.definition.study import Study
 
 log = logging.getLogger(__name__)
@@ -33,7 +33,9 @@ def file_name(name: str) -> str:
     """A name of a study as a part of a file name. That of `--tune` holds the label of a row, which may be any text."""
     safe = "".join(c if c.isalnum() or c in "-_." else "-" for c in name).lstrip(".") or "study"
     if len(safe.encode()) > LONGEST:
-        safe = f"{safe.encode()[: LONGEST - 9].decode(errors='ignore')}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+        safe = (
+            f"{safe.encode()[: LONGEST - 9].decode(errors='ignore')}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+        )
     return safe
 
 

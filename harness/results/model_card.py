@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 from harness.files.atomic import write_atomic
 from harness.files.printable import markdown_text, one_line
-from harness.results.card_files import RESULTS_FOLDER, SCORES_FILE, TAGS
 from harness.results.record import Record, Score
 from harness.seeds import seed_text
 
 if TYPE_CHECKING:
     from huggingface_hub import EvalResult
 
+SCORES_FILE = "harness_scores.json"
+RESULTS_FOLDER = ".eval_results"  # the hub's community evaluations
+TAGS = ("sentence-transformers", "sentence-similarity", "feature-extraction")
 _FRONT = re.compile(r"\A---\n.*?\n---\n", re.DOTALL)
 _START, _END = "<!-- harness: from the record of the run -->\n", "<!-- harness: end -->\n"
 _METRICS = {"spearman": "spearmanr", "pearson": "pearsonr"}  # the ids that the hub knows; others are spelt alike
@@ -27,6 +29,11 @@ _LICENSES = {
     "answerdotai/modernbert-": "apache-2.0", "roberta-": "mit", "facebookai/roberta-": "mit", "xlm-roberta-": "mit",
     "facebookai/xlm-roberta-": "mit", "albert": "apache-2.0", "sentence-transformers/": "apache-2.0",
 }  # fmt: skip
+
+
+def is_card(file: Path) -> bool:
+    """Whether a file of a saved model belongs to its card, which people may edit."""
+    return file.name in ("README.md", SCORES_FILE) or file.parent.name == RESULTS_FOLDER
 
 
 def write_card(model: Path, record: Record) -> None:

@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
+from harness.contamination.check import Overlap, TaskOverlap, read_overlap
 from harness.errors import InputError
 from harness.files.hashing import content_id
 from harness.results.outcomes import SCORE
 from harness.results.outcomes import value_of as value_of_outcomes
-from harness.results.overlaps import Overlap, TaskOverlap, read_overlap
 from harness.results.record import Record
 from harness.results.store import RunFolder
 from harness.tasks.sts import AGGREGATIONS, Correlation, aggregate, pearson, spearman

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.errors import InputError
-from harness.files.toml_text import toml_comment, toml_lines
+from harness.files.reading import toml_comment, toml_lines
 from harness.results.record import Record
 from harness.results.store import read_records
 from reports.stats.estimate import Interval, mean_sd, predict
