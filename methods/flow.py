@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import IO, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -79,23 +79,22 @@ class Flow(VectorMap):
         return report
 
     def _vectors(self, encoder: Encoder, items: Sequence[Any], context: FitContext) -> NDArray[np.float32]:
-        """(n, D) in a file next to the checkpoint, so that a run that was killed can resume."""
-
-        def encoded(number: int, texts: list[str]) -> NDArray[np.float32]:
-            if context.progress:
-                context.progress(0, 0, "encoding the corpus")
-            if self.config.dropout:
-                torch.manual_seed(derive(context.seed, f"dropout {number}"))
-                return _dropped(encoder, texts)
-            return np.asarray(encoder.encode(texts, device=context.device, precision="fp32"))
-
-        if context.folder is None:
-            with tempfile.TemporaryFile() as file:
-                return _stored(file, Path(tempfile.gettempdir()), text_chunks(items), encoded, encoder.dimension)
-        place = context.folder / "checkpoint" / "vectors.f32"
-        place.parent.mkdir(parents=True, exist_ok=True)
-        with place.open("a+b") as named:
-            return _stored(named, place.parent, text_chunks(items), encoded, encoder.dimension)
+        """(n, D), mapped from an unnamed file: memory stays the same however large the corpus is."""
+        rows = 0
+        with tempfile.TemporaryFile() as file:
+            for number, texts in enumerate(text_chunks(items)):
+                if context.progress:
+                    context.progress(0, 0, "encoding the corpus")
+                if self.config.dropout:
+                    torch.manual_seed(derive(context.seed, f"dropout {number}"))
+                    vectors = _dropped(encoder, texts)
+                else:
+                    vectors = np.asarray(encoder.encode(texts, device=context.device, precision="fp32"))
+                with writing("the corpus's vectors", Path(tempfile.gettempdir())):
+                    file.write(np.ascontiguousarray(vectors, dtype=np.float32).tobytes())
+                    file.flush()
+                rows += len(vectors)
+            return np.memmap(file, dtype=np.float32, mode="r", shape=(rows, encoder.dimension))
 
     def encode(self, sentences: str | Sequence[str], **options: Any) -> NDArray[np.float32] | torch.Tensor:
         """As `Method.encode`: vectors (n, D) in float32, not normalised unless requested; the map is applied."""
@@ -147,24 +146,6 @@ def _dropped(encoder: Encoder, texts: list[str]) -> NDArray[np.float32]:
             out[rows] = encoder(encoder.collate([ids[row] for row in rows])).float().cpu().numpy()
     encoder.eval()
     return out
-
-
-def _stored(
-    file: IO[bytes], folder: Path, chunks: Iterable[list[str]], encoded: Callable[[int, list[str]], Any], dimension: int
-) -> NDArray[np.float32]:
-    """The vectors of all chunks as a memory map of `file`; whole chunks that it holds already are not encoded again."""
-    size = 4 * dimension
-    present, rows = file.seek(0, 2) // size, 0
-    for number, texts in enumerate(chunks):
-        if rows + len(texts) > present:
-            with writing("the corpus's vectors", folder):
-                file.truncate(rows * size)
-                file.seek(0, 2)
-                file.write(np.ascontiguousarray(encoded(number, texts), dtype=np.float32).tobytes())
-                file.flush()
-        rows += len(texts)
-    file.truncate(rows * size)
-    return np.memmap(file, dtype=np.float32, mode="r", shape=(rows, dimension))
 
 
 class _Likelihood(Descent):
