@@ -13,6 +13,7 @@ from harness.method import POOLING_HELP, MethodConfig
 from harness.recipes import RecipeFile
 from harness.training import Batch, TrainingConfig
 from harness.views import ViewConfig, Views, make_views
+from methods.cert import follow
 from methods.parts.projection_heads import Widths, projector
 from methods.parts.row_vectors import check_rows, full_precision, unit
 from methods.parts.two_views import ViewMethod
@@ -73,14 +74,6 @@ class Heads(nn.Module):
         self.target_encoder = encoder.copy().requires_grad_(False)
         self.target_projector = copy.deepcopy(self.projector).requires_grad_(False)
 
-    @torch.no_grad()
-    def follow(self, encoder: Encoder, momentum: float) -> None:
-        """target <- momentum * target + (1 - momentum) * online, for every weight."""
-        online, target = (encoder, self.projector), (self.target_encoder, self.target_projector)
-        for source, follower in zip(online, target, strict=True):
-            for weight, slow in zip(source.parameters(), follower.parameters(), strict=True):
-                slow.lerp_(weight, 1 - momentum)
-
 
 class BYOL(ViewMethod):
     """L = mean over i of 4 - 2 cos(qA_i, tB_i) - 2 cos(qB_i, tA_i); the target t moves by averaging only."""
@@ -106,4 +99,5 @@ class BYOL(ViewMethod):
 
     def after_update(self, encoder: Encoder, heads: nn.Module) -> None:
         assert isinstance(heads, Heads)
-        heads.follow(encoder, self.config.momentum)
+        follow(heads.target_encoder, encoder, self.config.momentum)
+        follow(heads.target_projector, heads.projector, self.config.momentum)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
 import numpy as np
 import torch
@@ -15,11 +14,11 @@ from torch.utils.data import Subset
 from harness.config import option
 from harness.encoder.quiet import evaluation
 from harness.errors import InputError
-from harness.method import MethodConfig, unfitted
+from harness.method import MethodConfig
 from harness.recipes import RecipeFile
-from harness.training import Batch, BatchStream, TrainingConfig
+from harness.training import Batch, BatchStream, TrainedMethod, TrainingConfig
 from methods.parts.nli import LABELS, NLIMethod, class_indices, joined, split_parts
-from methods.parts.recurrent_encoder import FrozenWords, RecurrentEncoder
+from methods.parts.recurrent_encoder import FrozenWords, RecurrentEncoder, RecurrentMethod
 from methods.parts.word_vectors import GLOVE, SOURCES, read_word_vectors, vectors_hash
 from methods.static import word_tokenizer
 
@@ -65,7 +64,7 @@ class InferSentConfig(TrainingConfig):
         return ",".join(split_parts(value))
 
 
-class InferSent(NLIMethod):
+class InferSent(RecurrentMethod, NLIMethod):
     """L = mean over pairs of -log softmax( C([u, v, |u - v|, u * v]) ) at the label, C a classifier of three layers."""
 
     name = "infersent"
@@ -137,7 +136,7 @@ class InferSent(NLIMethod):
             )
         self._kept_apart = [examples[i] for i in apart]
         rest: Any = Subset(examples, [i for i in range(len(examples)) if i % every != every - 1])  # type: ignore[arg-type]
-        stream = self.batches(rest, seed)
+        stream = TrainedMethod.stream(self, rest, seed)
         self._steps_per_epoch = stream.steps_per_epoch
         return stream
 
@@ -183,17 +182,6 @@ class InferSent(NLIMethod):
     def num_parameters(self) -> int:
         """How many numbers the LSTM and the word vectors hold."""
         return super().num_parameters() + cast(RecurrentEncoder, self.encoder).words.weight.numel()
-
-    @classmethod
-    def load(cls, path: str | Path) -> Self:
-        """What `save` wrote.
-
-        Raises:
-            InputError: the folder is not one, or another method's.
-        """
-        method = unfitted(cls, path)
-        method._encoder = RecurrentEncoder.load(path).eval()
-        return method
 
 
 def marked_tokenizer(

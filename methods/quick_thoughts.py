@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
@@ -175,25 +174,19 @@ class ConsecutiveSentences(BatchStream):
         self.batch_size = min(batch_size, total)
         whole, rest = divmod(total, self.batch_size)
         self.steps_per_epoch = whole + (1 if rest >= 2 and not drop_last else 0)
-        self._split = lru_cache(maxsize=64)(self._sentences)
-        self._ends: tuple[int, np.ndarray] | None = None
-
-    def _sentences(self, document: int) -> list[Sentence]:
-        return [Sentence(text, document) for text in split_sentences(self.corpus[document])]
 
     def batch(self, step: int) -> Batch:
         """The batch of training step `step` (0-based, over all epochs)."""
         epoch, within = divmod(step, self.steps_per_epoch)
         order = self._order(epoch)
-        if self._ends is None or self._ends[0] != epoch:
-            self._ends = (epoch, np.cumsum(self._counts[order]))
-        ends = self._ends[1]
-        first, last = within * self.batch_size, (within + 1) * self.batch_size
-        items: list[Sentence] = []
+        ends = np.cumsum(self._counts[order])
+        first = within * self.batch_size
         place = int(np.searchsorted(ends, first, side="right"))
         skipped = first - (int(ends[place - 1]) if place else 0)
-        while place < len(order) and len(items) < skipped + last - first:
-            items += self._split(int(order[place]))
-            place += 1
-        items = items[skipped : skipped + last - first]
+        items: list[Sentence] = []
+        for document in order[place:].tolist():
+            if len(items) >= skipped + self.batch_size:
+                break
+            items += [Sentence(text, document) for text in split_sentences(self.corpus[document])]
+        items = items[skipped : skipped + self.batch_size]
         return Batch(items, np.random.default_rng(derive(self.seed, f"views {step}")), step)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import torch
@@ -130,11 +131,10 @@ class RankCSE(SimCSE):
             teacher.to(str(encoder.device))
         return super().heads(encoder)
 
-    def loss(self, encoder: Encoder, heads: Any, batch: Batch) -> dict[str, Tensor]:
+    def further_terms(
+        self, z_a: Tensor, z_b: Tensor, encoder: Encoder, heads: Any, ids: Sequence[Sequence[int]], batch: Batch
+    ) -> dict[str, Tensor]:
         config: RankCSEConfig = self.config
-        ids_a, ids_b = self.views(encoder, batch)
-        z_a, z_b = self.projected(encoder, heads, ids_a, ids_b)
-        terms = self.with_mlm(self.contrast(z_a, z_b, heads, batch), encoder, heads, [*ids_a, *ids_b], batch)
         cosines = cosines_of(z_a, z_b)
         consistency = config.consistency_weight * ranking_consistency(cosines / config.temperature)
         ranked = cosines / config.ranking_temperature
@@ -142,10 +142,7 @@ class RankCSE(SimCSE):
             ranking = list_mle(ranked, self._ranked(batch, ranked))
         else:
             ranking = list_net(ranked, self._ranked(batch, ranked) / config.teacher_temperature)
-        ranking = config.ranking_weight * ranking
-        contrast = terms.pop("contrast", terms["loss"])
-        parts = {"contrast": contrast, "consistency": consistency, "ranking": ranking}
-        return {**terms, "loss": terms["loss"] + consistency + ranking, **parts}
+        return {"consistency": consistency, "ranking": config.ranking_weight * ranking}
 
     @torch.no_grad()
     def _ranked(self, batch: Batch, like: Tensor) -> Tensor:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from pydantic import model_validator
 
@@ -88,8 +88,17 @@ class SimCSE(TrainedMethod):
     def loss(self, encoder: Encoder, heads: nn.Module, batch: Batch) -> dict[str, Tensor]:
         ids_a, ids_b = self.views(encoder, batch)
         z_a, z_b = self.projected(encoder, heads, ids_a, ids_b)
-        contrast = self.contrast(z_a, z_b, heads, batch)
-        return self.with_mlm(contrast, encoder, heads, [*ids_a, *ids_b], batch)
+        contrast, ids = self.contrast(z_a, z_b, heads, batch), [*ids_a, *ids_b]
+        terms = self.with_mlm(contrast, encoder, heads, ids, batch)
+        for name, term in self.further_terms(z_a, z_b, encoder, heads, ids, batch).items():
+            terms |= {"loss": terms["loss"] + term, "contrast": contrast, name: term}
+        return terms
+
+    def further_terms(
+        self, z_a: Tensor, z_b: Tensor, encoder: Encoder, heads: Any, ids: Sequence[Sequence[int]], batch: Batch
+    ) -> dict[str, Tensor]:
+        """Terms that a subclass adds to the loss, given the projections (n, d) and the token rows of both views."""
+        return {}
 
     def views(self, encoder: Encoder, batch: Batch) -> tuple[list[list[int]], list[list[int]]]:
         """Token rows of both views of a batch; here the same."""

@@ -111,10 +111,9 @@ class SNCSE(PromptBERT):
 
     def loss(self, encoder: Encoder, heads: Any, batch: Batch) -> dict[str, Tensor]:
         config: SNCSEConfig = self.config
-        ids_a, ids_b = self.views(encoder, batch)
         if not config.margin_weight:
-            z_a, z_b = self.projected(encoder, heads, ids_a, ids_b)
-            return self.with_mlm(self.contrast(z_a, z_b, heads, batch), encoder, heads, [*ids_a, *ids_b], batch)
+            return super().loss(encoder, heads, batch)
+        ids_a, ids_b = self.views(encoder, batch)
         z_a, z_b, z_n = self._three(encoder, heads, ids_a, ids_b, self._negations(encoder, batch))
         contrast = self.contrast(z_a, z_b, heads, batch)
         terms = self.with_mlm(contrast, encoder, heads, [*ids_a, *ids_b], batch)

@@ -19,6 +19,8 @@ from harness.encoder.quiet import quiet_transformers
 from harness.encoder.sentences import clean
 from harness.errors import InputError
 from harness.files.reading import read_json
+from harness.method import unfitted
+from harness.training import TrainedMethod
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -187,6 +189,21 @@ class RecurrentEncoder(Encoder):
             return cls(tokenizer, words, layer, reduce=about["reduce"], max_length=about["max_length"])
         except (KeyError, OSError, RuntimeError, SafetensorError, ValueError) as error:
             raise InputError(f"{folder}: damaged: {str(error).splitlines()[0]}; save the method again") from None
+
+
+class RecurrentMethod(TrainedMethod):
+    """A trained method whose encoder is a `RecurrentEncoder`."""
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """What `save` wrote.
+
+        Raises:
+            InputError: the folder is not one, or another method's.
+        """
+        method = unfitted(cls, path)
+        method._encoder = RecurrentEncoder.load(path).eval()
+        return method
 
 
 def _plain(tensor: Tensor) -> Tensor:
