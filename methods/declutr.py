@@ -22,9 +22,8 @@ from harness.recipes import RecipeFile
 from harness.training import Batch, BatchStream, TrainedMethod, TrainingConfig
 from methods.objectives import nt_xent_symmetric
 from methods.parts.cross_batch_memory import CrossBatchMemory
-from methods.parts.document_tokens import DocumentTokens, cut, tokens_for
 from methods.parts.optimizers import adamw
-from methods.parts.spans import SpanSampler, Strategy
+from methods.parts.spans import DocumentTokens, SpanSampler, Strategy, cut, tokens_for
 
 if TYPE_CHECKING:
     from harness.sources import Corpus, TrainingText

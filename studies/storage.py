@@ -33,9 +33,7 @@ def file_name(name: str) -> str:
     """A name of a study as a part of a file name. That of `--tune` holds the label of a row, which may be any text."""
     safe = "".join(c if c.isalnum() or c in "-_." else "-" for c in name).lstrip(".") or "study"
     if len(safe.encode()) > LONGEST:
-        safe = (
-            f"{safe.encode()[: LONGEST - 9].decode(errors='ignore')}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
-        )
+        safe = f"{safe.encode()[: LONGEST - 9].decode(errors='ignore')}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
     return safe
 
 

@@ -23,12 +23,6 @@ _FRONT = re.compile(r"\A---\n.*?\n---\n", re.DOTALL)
 _START, _END = "<!-- harness: from the record of the run -->\n", "<!-- harness: end -->\n"
 _METRICS = {"spearman": "spearmanr", "pearson": "pearsonr"}  # the ids that the hub knows; others are spelt alike
 _NAMES = {"spearman": "Spearman", "pearson": "Pearson", "f1": "F1"}
-# Under which licence their authors published the base models of the papers, by the beginning of the hub's id.
-_LICENSES = {
-    "bert-": "apache-2.0", "google-bert/": "apache-2.0", "distilbert": "apache-2.0", "distilroberta": "apache-2.0",
-    "answerdotai/modernbert-": "apache-2.0", "roberta-": "mit", "facebookai/roberta-": "mit", "xlm-roberta-": "mit",
-    "facebookai/xlm-roberta-": "mit", "albert": "apache-2.0", "sentence-transformers/": "apache-2.0",
-}  # fmt: skip
 
 
 def is_card(file: Path) -> bool:
@@ -93,7 +87,6 @@ def front_matter(record: Record) -> str:
     }
     data = ModelCardData(
         language=_language(record.base_model),
-        license=_license(record.base_model),
         library_name="sentence-transformers",
         pipeline_tag="sentence-similarity",
         tags=tags,
@@ -125,14 +118,6 @@ def _main_scores(record: Record) -> list[Score]:
 def _language(base_model: str) -> str:
     """What the hub calls it; a model of many languages says so in its name."""
     return "multilingual" if re.search("multilingual|xlm", base_model, re.IGNORECASE) else "en"
-
-
-def _license(base_model: str) -> str:
-    """That of the base model, under which a model that was trained from it may be passed on; what is not known for
-    sure is "unknown", the hub's word."""
-    if base_model.startswith("embedded:"):
-        return "apache-2.0"  # this package's
-    return next((text for start, text in _LICENSES.items() if base_model.lower().startswith(start)), "unknown")
 
 
 def _data_sets(record: Record) -> list[str] | None:
