@@ -15,7 +15,7 @@ from harness.method import DEFAULT_BASE_MODEL, POOLING_HELP, MethodConfig, Super
 from harness.recipes import RecipeFile
 from harness.training import Batch
 from methods.parts.row_vectors import check_rows, full_precision, unit
-from methods.pretrained import OWN, open_pooled
+from methods.pretrained import OwnPooling, open_pooled
 from methods.simcse import SimCSE, SimCSEConfig
 
 if TYPE_CHECKING:
@@ -79,7 +79,9 @@ class RankCSEConfig(SimCSEConfig):
     teachers: tuple[str, ...] = option(
         (DEFAULT_BASE_MODEL,), "one or two models whose ranking is learnt: hub ids, folders or embedded:NAME"
     )
-    teacher_pooling: str = option("mean", f"of the teachers; own: what their configuration says; or {POOLING_HELP}")
+    teacher_pooling: OwnPooling = option(
+        "mean", f"of the teachers; own: what their configuration says; or {POOLING_HELP}"
+    )
     teacher_supervision: Supervision = option("unsupervised", "what the teachers' authors knew; the row's, too")
     teacher_share: float = option(0.33, "share of the first of two teachers (alpha)", ge=0, le=1)
     distillation: Literal["listmle", "listnet"] = option("listmle", "how the teachers' ranking is learnt",
@@ -96,11 +98,6 @@ class RankCSEConfig(SimCSEConfig):
         if not 1 <= len(value) <= 2 or not all(value):
             raise ValueError("must be one or two names of models")
         return value
-
-    @field_validator("teacher_pooling")
-    @classmethod
-    def _known_teacher_pooling(cls, value: str) -> str:
-        return value if value == OWN else cls._known_pooling(value)
 
 
 class RankCSE(SimCSE):

@@ -108,10 +108,8 @@ class RecurrentEncoder(Encoder):
         raise InputError("an encoder of word vectors and a recurrent layer has no layers of a transformer to read")
 
     def save(self, path: str | Path, *, card: str = "") -> None:
-        """Write tokenizer, word vectors and layer as safetensors, whole or not at all.
-
-        With an LSTM the folder is of stock modules; sentence-transformers has no GRU and no last state of two
-        directions, so there modules.json names a module of ours.
+        """Write tokenizer, word vectors and layer as safetensors, whole or not at all; modules.json names a module of
+        ours.
 
         Raises:
             InputError: `path` holds something that is not a saved model.
@@ -137,33 +135,8 @@ class RecurrentEncoder(Encoder):
                 "trained_words": isinstance(self.words, nn.Embedding),
             }
             write_json(folder / SETTINGS, settings)
-            if kind == "LSTM" and self.reduce != "last":
-                self._as_sentence_transformer(folder)
             text = card_text(card or "# Sentence encoder", ours=make_sentence_transformer(folder))
             (folder / "README.md").write_text(text, "utf-8")
-
-    def _as_sentence_transformer(self, folder: Path) -> None:
-        """The files from which sentence-transformers makes WordEmbeddings, LSTM and Pooling of the weights."""
-        wrapper = "sentence_transformers.sentence_transformer.modules.tokenizer.word.TransformersTokenizerWrapper"
-        words = {"tokenizer_class": wrapper, "update_embeddings": False, "max_seq_length": self.max_length}
-        write_json(folder / WORDS / "wordembedding_config.json", words)
-        layer = self.layer
-        shape = {"word_embedding_dimension": layer.input_size, "hidden_dim": layer.hidden_size, "num_layers": 1}
-        write_json(
-            folder / "1_LSTM" / "lstm_config.json", {**shape, "dropout": 0, "bidirectional": layer.bidirectional}
-        )
-        (folder / "2_Pooling").mkdir()
-        flags = {f"pooling_mode_{mode}_tokens": mode == self.reduce for mode in ("mean", "max")}
-        pooling = {"word_embedding_dimension": self.dimension, "pooling_mode_cls_token": False, **flags}
-        write_json(folder / "2_Pooling" / "config.json", pooling)
-        modules = [("WordEmbeddings", WORDS), ("LSTM", "1_LSTM"), ("Pooling", "2_Pooling")]
-        kinds = [
-            {"idx": i, "name": str(i), "path": place, "type": f"sentence_transformers.models.{kind}"}
-            for i, (kind, place) in enumerate(modules)
-        ]
-        write_json(folder / "modules.json", kinds)
-        settings: dict[str, Any] = {"prompts": {}, "default_prompt_name": None, "similarity_fn_name": "cosine"}
-        write_json(folder / "config_sentence_transformers.json", settings)
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
