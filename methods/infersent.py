@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
 import numpy as np
 import torch
-from pydantic import field_validator
 from torch import Tensor, nn
 from torch.utils.data import Subset
 
@@ -17,7 +16,7 @@ from harness.errors import InputError
 from harness.method import MethodConfig
 from harness.recipes import RecipeFile
 from harness.training import Batch, BatchStream, TrainedMethod, TrainingConfig
-from methods.parts.nli import LABELS, NLIMethod, class_indices, joined, split_parts
+from methods.parts.nli import LABELS, Joined, NLIMethod, class_indices, joined, split_parts
 from methods.parts.recurrent_encoder import FrozenWords, RecurrentEncoder, RecurrentMethod
 from methods.parts.word_vectors import GLOVE, SOURCES, read_word_vectors, vectors_hash
 from methods.static import word_tokenizer
@@ -44,7 +43,7 @@ class InferSentConfig(TrainingConfig):
     hidden: int = option(2048, "units of each direction; a vector has twice as many values", ge=1)
     classifier: int = option(512, "units of the classifier's two hidden layers", ge=1)
     nonlinear: bool = option(False, "tanh between the classifier's layers; the released models have none")
-    joined: str = option("u,v,|u-v|,u*v", "what the classifier sees of both vectors: u, v, |u-v|, u*v")
+    joined: Joined = option("u,v,|u-v|,u*v", "what the classifier sees of both vectors: u, v, |u-v|, u*v")
     learning_rate: float = option(0.1, "first learning rate of SGD", gt=0, sweep=(0.01, 1.0), log=True)
     decay: float = option(0.99, "the learning rate is multiplied by this after each epoch", gt=0, le=1)
     shrink: float = option(5.0, "and divided by this after one whose dev accuracy is no better than the best", ge=1)
@@ -57,11 +56,6 @@ class InferSentConfig(TrainingConfig):
     bucket: int = option(1, "batches per length-sorted megabatch, for less padding; 1: random batches", ge=1)
     gradient_checkpointing: Literal[False] = option(False, "no effect: there is one layer")
     packed: Literal[False] = option(False, "no effect: there is no transformer")
-
-    @field_validator("joined")
-    @classmethod
-    def _known_parts(cls, value: str) -> str:
-        return ",".join(split_parts(value))
 
 
 class InferSent(RecurrentMethod, NLIMethod):

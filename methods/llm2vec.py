@@ -165,7 +165,8 @@ class LLM2Vec(TrainedMethod):
         states = encoder.hidden_states(encoder.collate(masked))[-1]
         vocabulary = heads.vocabulary
         if vocabulary is None:
-            vocabulary = encoder.transformer.get_input_embeddings().weight.detach()  # type: ignore[union-attr]
+            inputs: Any = encoder.transformer.get_input_embeddings()
+            vocabulary = inputs.weight.detach()
         return masked_next_token(states, padded_labels(labels).to(states.device), vocabulary)
 
     def fit(self, corpus: TrainingText | None = None, context: FitContext | None = None) -> Self:

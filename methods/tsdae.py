@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from harness.config import option
+from harness.encoder.masked_lm import IGNORED
 from harness.errors import InputError
 from harness.method import POOLING_HELP, MethodConfig
 from harness.recipes import RecipeFile
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from harness.encoder import Encoder
 
 _WORD = re.compile(r"\s*(?:\w+|[^\w\s])")  # a word or a punctuation mark, with the blanks before it
-IGNORED = -100  # the label of padding
 
 
 def delete_words(text: str, share: float, rng: np.random.Generator) -> str:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 import torch
-from pydantic import ConfigDict, ValidationInfo, field_validator
 from torch import Tensor, nn
 
 from harness.config import option
@@ -92,8 +91,6 @@ def slices(count: int, size: int, rng: np.random.Generator) -> list[np.ndarray]:
 class WMSEConfig(ViewConfig, TrainingConfig):
     """Defaults: the released code's width and slice, with a slight shrinkage for short batches."""
 
-    model_config = ConfigDict(validate_default=True)
-
     pooling: str = option("cls", POOLING_HELP)
     batch_size: int = option(256, "sentences per training step", ge=2, sweep=[64, 128, 256, 512])
     shrinkage: float = option(
@@ -107,19 +104,6 @@ class WMSEConfig(ViewConfig, TrainingConfig):
     projector_init: Literal["normal", "pytorch"] = option("pytorch", "N(0, 0.02) as in BERT, or PyTorch's default")
     joint_head: bool = option(False, "the projector runs once on both views, whose batch statistics it shares (code)")
     in_parts: ClassVar[bool] = True
-
-    @field_validator("projector")
-    @classmethod
-    def _enough_rows(cls, value: Widths, info: ValidationInfo) -> Widths:
-        known = info.data
-        if {"batch_size", "slice", "shrinkage", "statistics"} <= known.keys() and not known["shrinkage"]:
-            rows = min(known["slice"], known["batch_size"]) * (2 if known["statistics"] == "both" else 1)
-            if rows <= value[-1]:
-                raise ValueError(
-                    f"without shrinkage {rows} rows cannot whiten a projector {value[-1]} wide: narrow the projector, "
-                    "raise slice and batch_size, or set a shrinkage"
-                )
-        return value
 
 
 class WMSE(ViewMethod):

@@ -6,7 +6,7 @@ import json
 import math
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from harness.files.atomic import write_atomic
 from harness.files.printable import markdown_text, one_line
@@ -75,16 +75,6 @@ def front_matter(record: Record) -> str:
 
     tags = [*TAGS, *([kind] if (kind := _kind(record)) else [])]
     evaluated = [result for score in _main_scores(record) if (result := _result(score, record)) is not None]
-    about: dict[str, Any] = {
-        "record": record.id,
-        "method": record.method,
-        "base_model": one_line(record.base_model),
-        "seed": record.seed,
-        "supervision": record.supervision,
-        "corpus": _plain(record.corpus),
-        "selected_on": _plain(record.dev),
-        "cost": {name: value for name, value in record.cost.items() if math.isfinite(value)},
-    }
     data = ModelCardData(
         language=_language(record.base_model),
         library_name="sentence-transformers",
@@ -94,7 +84,6 @@ def front_matter(record: Record) -> str:
         datasets=_data_sets(record),
         model_name=(one_line(record.row) or record.method) if evaluated else None,
         eval_results=evaluated or None,
-        harness={key: value for key, value in about.items() if value is not None},
     )
     return data.to_yaml().rstrip("\n")
 
@@ -102,7 +91,8 @@ def front_matter(record: Record) -> str:
 def scores_text(record: Record) -> str:
     """The content of `SCORES_FILE`: every score with all its digits and the protocols of its ids."""
     scores = [score.model_dump() for score in record.scores]
-    about = {"record": record.id, "seed": record.seed, "scores": scores, "protocols": record.protocols}
+    about = {"record": record.id, "seed": record.seed, "cost": record.cost, "scores": scores}
+    about["protocols"] = record.protocols
     return json.dumps(about, indent=1, default=str) + "\n"
 
 
@@ -125,10 +115,6 @@ def _data_sets(record: Record) -> list[str] | None:
     uris = [str((record.corpus or {}).get(key, "")) for key in ("source", "uri")]
     ids = [found.group(1) for uri in uris if (found := re.match(r"hf://datasets/([\w.-]+/[\w.-]+)", uri))]
     return list(dict.fromkeys(ids)) or None
-
-
-def _plain(values: dict[str, Any] | None) -> dict[str, Any] | None:
-    return {k: one_line(v) if isinstance(v, str) else v for k, v in values.items()} if values else None
 
 
 def _kind(record: Record) -> str:

@@ -7,9 +7,10 @@ vector, and a classifier says whether the first sentence entails the second, con
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 import torch
+from pydantic import AfterValidator
 from torch import Tensor
 from torch.nn import functional
 
@@ -93,6 +94,9 @@ def split_parts(text: str) -> tuple[str, ...]:
     if any(part not in JOINED for part in parts) or len(set(parts)) < len(parts):
         raise ValueError(f"must be some of {', '.join(JOINED)}, each once, joined by commas")
     return parts
+
+
+Joined = Annotated[str, AfterValidator(lambda text: ",".join(split_parts(text)))]  # of a config
 
 
 @full_precision

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 import warnings
@@ -18,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.errors import InputError
+from harness.files.hashing import sha256_of
 from harness.files.reading import is_there, require_ordinary
 from harness.sources.corpus.rows import byte_lines, opened
 from harness.sources.remote.hub import hub_file
@@ -68,8 +68,7 @@ def vectors_hash(uri: str) -> str:
 
 @cache
 def _sha256(file: Path, size: int, changed: int) -> str:
-    with file.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+    return sha256_of(file)
 
 
 def _files(uri: str) -> tuple[Path, ...]:

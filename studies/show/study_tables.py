@@ -48,11 +48,7 @@ def space_table(study: Study, space: Space) -> Table:
         ))
         for p in space.parameters
     ]  # fmt: skip
-    caption = f"Sampler {study.sampler}, pruner {study.pruner}."
-    if study.where:
-        caption += f" Only cells with {study.where}."
-    if study.by is not None:
-        caption += f" Every value of {study.by} gets as many trials as any other."
+    caption = f"Every value of {study.by} gets as many trials as any other." if study.by is not None else ""
     return Table("space", "Search space", caption, columns, tuple(rows))
 
 

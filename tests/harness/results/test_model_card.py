@@ -55,7 +55,7 @@ def test_the_hub_reads_results_protocols_seed_and_cost(tmp_path: Path) -> None:
     result = by_dataset["STS12 (senteval copy)"]
     assert (result.metric_type, result.metric_value, result.dataset_split) == ("spearmanr", 0.5, "test")
     assert result.dataset_args == {"fingerprint": "0f" * 32}
-    about = read.data["harness"]
+    about = json.loads((tmp_path / "harness_scores.json").read_text())
     assert (about["seed"], about["cost"]["train_seconds"], about["record"]) == (3, 12.5, "0123456789abcdef")
     for said in ("| STS12 | senteval |", "| alignment |", "STS13: the hub cannot be reached"):
         assert said in read.text
