@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
 
 from harness.config import option
+from harness.encoder import Encoder
 from harness.method import POOLING_HELP, MethodConfig
 from harness.recipes import RecipeFile
 from harness.training import Batch, TrainingConfig
@@ -17,9 +18,6 @@ from methods.cert import follow
 from methods.parts.projection_heads import Widths, projector
 from methods.parts.row_vectors import check_rows, full_precision, unit
 from methods.parts.two_views import ViewMethod
-
-if TYPE_CHECKING:
-    from harness.encoder import Encoder
 
 
 @full_precision
@@ -86,8 +84,7 @@ class BYOL(ViewMethod):
     def heads(self, encoder: Encoder) -> nn.Module:
         return Heads(encoder, self.config)
 
-    def loss(self, encoder: Encoder, heads: nn.Module, batch: Batch) -> dict[str, Tensor]:
-        assert isinstance(heads, Heads)
+    def loss(self, encoder: Encoder, heads: Any, batch: Batch) -> dict[str, Tensor]:
         config: BYOLConfig = self.config
         views = make_views(batch.items, encoder, config, batch.rng, max_length=config.train_length)
         predict = nn.Sequential(heads.projector, heads.predictor)
@@ -97,7 +94,6 @@ class BYOL(ViewMethod):
             t_a, t_b = (heads.target_projector(h) for h in _encode(heads.target_encoder, views, config.differ_by))
         return {"loss": bootstrap(q_a, q_b, t_a, t_b)}
 
-    def after_update(self, encoder: Encoder, heads: nn.Module) -> None:
-        assert isinstance(heads, Heads)
+    def after_update(self, encoder: Encoder, heads: Any) -> None:
         follow(heads.target_encoder, encoder, self.config.momentum)
         follow(heads.target_projector, heads.projector, self.config.momentum)

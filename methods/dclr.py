@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from harness.config import option
+from harness.encoder import Encoder
+from harness.encoder.foreign import ForeignEncoder
 from harness.identity import model_fingerprint
 from harness.method import DEFAULT_BASE_MODEL, POOLING_HELP, MethodConfig, Supervision
 from harness.recipes import RecipeFile
@@ -16,11 +18,6 @@ from harness.training import Batch
 from methods.parts.row_vectors import check_rows, check_temperature, full_precision, unit
 from methods.pretrained import OwnPooling, open_pooled
 from methods.simcse import SimCSE, SimCSEConfig
-
-if TYPE_CHECKING:
-    from harness.encoder import Encoder
-    from harness.encoder.foreign import ForeignEncoder
-
 
 Form = Literal["printed", "released"]
 

@@ -11,10 +11,12 @@ from torch import Tensor, nn
 from torch.utils.data import Subset
 
 from harness.config import option
+from harness.encoder import Encoder
 from harness.encoder.quiet import evaluation
 from harness.errors import InputError
 from harness.method import MethodConfig
 from harness.recipes import RecipeFile
+from harness.sources import Corpus, Pair
 from harness.training import Batch, BatchStream, TrainedMethod, TrainingConfig
 from methods.parts.nli import LABELS, Joined, NLIMethod, class_indices, joined, split_parts
 from methods.parts.recurrent_encoder import FrozenWords, RecurrentEncoder, RecurrentMethod
@@ -23,9 +25,6 @@ from methods.static import word_tokenizer
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
-
-    from harness.encoder import Encoder
-    from harness.sources import Corpus, Pair
 
 
 class InferSentConfig(TrainingConfig):

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from harness.config import option
+from harness.encoder import Encoder
 from harness.encoder.masked_lm import IGNORED, mask_tokens, masked_lm_loss, padded_labels
 from harness.encoder.quiet import quiet_transformers
 from harness.errors import InputError
 from harness.method import POOLING_HELP, FitContext, MethodConfig
 from harness.recipes import RecipeFile
-from harness.sources import resolve_model
+from harness.sources import TrainingText, resolve_model
 from harness.training import Batch, TrainedMethod, TrainingConfig
 from harness.views.settings import both
 from methods.objectives import nt_xent
-
-if TYPE_CHECKING:
-    from harness.encoder import Encoder
-    from harness.sources import TrainingText
 
 BLANK = "_"  # what masks a token where the tokenizer has no mask token
 

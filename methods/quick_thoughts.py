@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from harness.config import option
+from harness.encoder import Encoder
 from harness.errors import InputError
 from harness.method import POOLING_HELP, MethodConfig
 from harness.recipes import RecipeFile
 from harness.seeds import derive
+from harness.sources import Corpus
 from harness.training import Batch, BatchStream, TrainedMethod, TrainingConfig
 from methods.parts.row_vectors import check_rows, check_temperature, full_precision, unit
-
-if TYPE_CHECKING:
-    from harness.encoder import Encoder
-    from harness.sources import Corpus
-
 
 Similarity = Literal["dot", "cosine"]
 Own = Literal["left_out", "zero"]

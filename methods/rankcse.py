@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from pydantic import field_validator
 from torch import Tensor, nn
 
 from harness.config import option
+from harness.encoder import Encoder
+from harness.encoder.foreign import ForeignEncoder
 from harness.identity import model_fingerprint
 from harness.method import DEFAULT_BASE_MODEL, POOLING_HELP, MethodConfig, Supervision
 from harness.recipes import RecipeFile
@@ -17,10 +19,6 @@ from harness.training import Batch
 from methods.parts.row_vectors import check_rows, full_precision, unit
 from methods.pretrained import OwnPooling, open_pooled
 from methods.simcse import SimCSE, SimCSEConfig
-
-if TYPE_CHECKING:
-    from harness.encoder import Encoder
-    from harness.encoder.foreign import ForeignEncoder
 
 
 @full_precision

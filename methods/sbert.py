@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
-from torch import nn
+from torch import Tensor, nn
 
 from harness.config import option
+from harness.encoder import Encoder
 from harness.method import POOLING_HELP, MethodConfig
 from harness.recipes import RecipeFile
 from harness.training import Batch, TrainingConfig
 from methods.parts.nli import LABELS, Joined, NLIMethod, joined, split_parts
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from harness.encoder import Encoder
 
 
 class SBERTConfig(TrainingConfig):

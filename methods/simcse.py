@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from collections.abc import Sequence
+from typing import Any, ClassVar, Literal, Self
 
 from pydantic import model_validator
+from torch import Tensor, nn
 
 from harness.config import option
+from harness.encoder import Encoder
 from harness.method import POOLING_HELP, MethodConfig
 from harness.recipes import RecipeFile
 from harness.training import Batch, TrainedMethod, TrainingConfig
 from harness.views.settings import both
 from methods.objectives import nt_xent
 from methods.parts.projection_heads import tanh_mlp
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from torch import Tensor, nn
-
-    from harness.encoder import Encoder
 
 STATE_A_RATE = "set dropout, or attention_rate alone, to a rate above 0, such as 0.1"
 
@@ -71,8 +67,6 @@ class SimCSE(TrainedMethod):
 
     def heads(self, encoder: Encoder) -> nn.Module:
         """The tanh layer "mlp" and the vocabulary layer "mlm", each where the config requests it."""
-        from torch import nn
-
         config: ContrastiveConfig = self.config
         heads = nn.ModuleDict({"mlp": nn.Identity()})
         if config.head == "training":

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self, cast
+from typing import Any, ClassVar, Literal, NamedTuple, Self, cast
 
 import numpy as np
 import torch
@@ -15,18 +15,15 @@ from torch.nn import functional
 from torch.nn.utils.rnn import pack_padded_sequence
 
 from harness.config import option
+from harness.encoder import Encoder
 from harness.encoder.quiet import quiet_transformers
 from harness.errors import InputError
 from harness.method import MethodConfig
 from harness.recipes import RecipeFile
-from harness.sources import resolve_model
+from harness.sources import Corpus, resolve_model
 from harness.training import Batch, BatchStream, TrainingConfig
 from methods.parts.recurrent_encoder import RecurrentEncoder, RecurrentMethod
 from methods.quick_thoughts import split_sentences
-
-if TYPE_CHECKING:
-    from harness.encoder import Encoder
-    from harness.sources import Corpus
 
 SPREAD = 0.1  # weights that are not recurrent begin uniformly in [-SPREAD, SPREAD]
 

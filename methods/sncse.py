@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import torch
 from pydantic import model_validator
 from torch import Tensor
 
 from harness.config import option
+from harness.encoder import Encoder
 from harness.errors import InputError
 from harness.method import MethodConfig, Supervision, Text
 from harness.recipes import RecipeFile
@@ -17,9 +18,6 @@ from harness.training import Batch
 from methods.parts.negation import negated
 from methods.parts.row_vectors import check_rows, full_precision, unit
 from methods.promptbert import PromptBERT, PromptBERTConfig
-
-if TYPE_CHECKING:
-    from harness.encoder import Encoder
 
 TEMPLATES = {
     "pooling": 'prompt:This sentence : " [X] " means [MASK] .',

@@ -3,26 +3,23 @@ because whitened vectors cannot collapse."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from harness.config import option
+from harness.encoder import Encoder
 from harness.errors import InputError, TrainingStopped
 from harness.method import POOLING_HELP, MethodConfig
 from harness.recipes import RecipeFile
+from harness.sources import Corpus
 from harness.training import Batch, BatchStream, TrainingConfig
 from harness.views import ViewConfig, encode_views
 from methods.parts.projection_heads import Widths, projector
 from methods.parts.row_vectors import check_rows, full_precision, unit
 from methods.parts.two_views import ViewMethod
-
-if TYPE_CHECKING:
-    from harness.encoder import Encoder
-    from harness.sources import Corpus
-
 
 Statistics = Literal["view", "both"]
 

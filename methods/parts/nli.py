@@ -7,7 +7,7 @@ vector, and a classifier says whether the first sentence entails the second, con
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Self
+from typing import Annotated, Any, Self
 
 import torch
 from pydantic import AfterValidator
@@ -17,12 +17,9 @@ from torch.nn import functional
 from harness.config import nearest
 from harness.errors import InputError
 from harness.method import FitContext, require_corpus
-from harness.sources import Pair
+from harness.sources import Corpus, Pair, TrainingText
 from harness.training import BatchStream, TrainedMethod
 from methods.parts.row_vectors import check_rows, full_precision
-
-if TYPE_CHECKING:
-    from harness.sources import Corpus, TrainingText
 
 LABELS = ("entailment", "contradiction", "neutral")
 JOINED = ("u", "v", "|u-v|", "u*v")

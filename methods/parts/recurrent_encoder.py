@@ -13,7 +13,7 @@ from torch.nn import functional
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from harness.encoder import Encoder
-from harness.encoder.layout import card_text, make_sentence_transformer, staged_folder, write_json
+from harness.encoder.layout import write_json
 from harness.encoder.pooling import reduce_tokens
 from harness.encoder.quiet import quiet_transformers
 from harness.encoder.sentences import clean
@@ -21,6 +21,7 @@ from harness.errors import InputError
 from harness.files.reading import read_json
 from harness.method import unfitted
 from harness.training import TrainedMethod
+from methods.parts.saved_folder import new_folder
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -108,35 +109,25 @@ class RecurrentEncoder(Encoder):
         raise InputError("an encoder of word vectors and a recurrent layer has no layers of a transformer to read")
 
     def save(self, path: str | Path, *, card: str = "") -> None:
-        """Write tokenizer, word vectors and layer as safetensors, whole or not at all; modules.json names a module of
-        ours.
-
-        Raises:
-            InputError: `path` holds something that is not a saved model.
-        """
-        path, kind = Path(path), type(self.layer).__name__
-        if path.exists() and not (path.is_dir() and ((path / SETTINGS).exists() or not any(path.iterdir()))):
-            raise InputError(f"{path} exists and is not a saved model; choose another folder or remove it")
-        with staged_folder(path) as folder:
-            (folder / WORDS).mkdir()
-            with quiet_transformers():
-                self.tokenizer.save_pretrained(folder / WORDS)
-            save_file({"emb_layer.weight": _plain(self.words.weight)}, folder / WORDS / WEIGHTS)
-            (folder / f"1_{kind}").mkdir()
-            weights = {f"encoder.{name}": _plain(tensor) for name, tensor in self.layer.state_dict().items()}
-            save_file(weights, folder / f"1_{kind}" / WEIGHTS)
-            settings: dict[str, Any] = {
-                "layer": kind,
-                "inputs": self.layer.input_size,
-                "hidden": self.layer.hidden_size,
-                "bidirectional": self.layer.bidirectional,
-                "reduce": self.reduce,
-                "max_length": self.max_length,
-                "trained_words": isinstance(self.words, nn.Embedding),
-            }
-            write_json(folder / SETTINGS, settings)
-            text = card_text(card or "# Sentence encoder", ours=make_sentence_transformer(folder))
-            (folder / "README.md").write_text(text, "utf-8")
+        """Write tokenizer, word vectors and layer as safetensors into a folder."""
+        folder, kind = Path(path), type(self.layer).__name__
+        (folder / WORDS).mkdir(parents=True)
+        with quiet_transformers():
+            self.tokenizer.save_pretrained(folder / WORDS)
+        save_file({"emb_layer.weight": _plain(self.words.weight)}, folder / WORDS / WEIGHTS)
+        (folder / f"1_{kind}").mkdir()
+        weights = {f"encoder.{name}": _plain(tensor) for name, tensor in self.layer.state_dict().items()}
+        save_file(weights, folder / f"1_{kind}" / WEIGHTS)
+        settings: dict[str, Any] = {
+            "layer": kind,
+            "inputs": self.layer.input_size,
+            "hidden": self.layer.hidden_size,
+            "bidirectional": self.layer.bidirectional,
+            "reduce": self.reduce,
+            "max_length": self.max_length,
+            "trained_words": isinstance(self.words, nn.Embedding),
+        }
+        write_json(folder / SETTINGS, settings)
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
@@ -166,6 +157,11 @@ class RecurrentEncoder(Encoder):
 
 class RecurrentMethod(TrainedMethod):
     """A trained method whose encoder is a `RecurrentEncoder`."""
+
+    def save(self, path: str | Path, *, card: str = "") -> None:
+        """Write what the encoder holds, with the method's configuration; modules.json names a module of ours."""
+        with new_folder(self, path, card) as folder:
+            self.encoder.save(folder)
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
