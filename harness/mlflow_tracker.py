@@ -20,15 +20,24 @@ from urllib.parse import urlsplit
 
 from harness.files.hashing import content_id
 from harness.files.printable import markdown_text
+from harness.machine.environment import disable_telemetry
+from harness.results.flat import Points, curve_points, record_numbers, row_params
 from harness.results.record import Record
 from harness.results.store import RunFolder
 from harness.seeds import seed_text
-from harness.tracking import SQLITE, Points, curve_points, record_numbers, row_params, set_environment
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
     from mlflow.entities import Run
 
+SQLITE = "sqlite:///"
+SETTINGS = {
+    "MLFLOW_HTTP_REQUEST_TIMEOUT": "10",
+    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1",
+    "MLFLOW_HTTP_REQUEST_BACKOFF_FACTOR": "1",
+    "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
+    "GIT_PYTHON_REFRESH": "quiet",
+}
 LAYOUT = 5  # part of each content hash: raise it when what is sent changes, and `sync` replaces all runs
 PARENT, CONTENT = "mlflow.parentRunId", "harness.content"
 OWN_PARAMS = ("seed", "device")  # of a seed; its row has the others, too
@@ -125,6 +134,13 @@ class Mlflow:
         while entries or points:
             self.client.log_batch(run_id, points[:800], entries[:100])
             points, entries = points[800:], entries[100:]
+
+
+def set_environment() -> None:
+    """Settings of MLflow that the user has not set: no telemetry, short waits."""
+    disable_telemetry()
+    for name, value in SETTINGS.items():
+        os.environ.setdefault(name, value)
 
 
 def connect(uri: str) -> MlflowClient:

@@ -7,36 +7,23 @@ entry point of `harness.trackers`: a `Backend` under the scheme of its `--tracki
 from __future__ import annotations
 
 import logging
-import os
 import threading
-from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any, Protocol
+from typing import Protocol
 from urllib.parse import urlsplit
 
 from harness import registry
 from harness.errors import InputError, RunError, root_cause
 from harness.files.printable import redacted
-from harness.machine.environment import disable_telemetry
+from harness.mlflow_tracker import SQLITE, Mlflow, set_environment
 from harness.results.record import Record
-from harness.results.store import RunFolder, comparison_files, read_records
-from harness.seeds import seed_fields
+from harness.results.store import comparison_files, read_records
 
 logger = logging.getLogger(__name__)
-Points = Mapping[tuple[str, int], float]  # (name, step) -> value
 
-CURVE_LINES, NOT_SENT = 100, ("step", "kind", "lr", "grad_norm")  # of the training curve; curves.jsonl has all of it
-SQLITE = "sqlite:///"
 CLOSE_SECONDS = 600
-SETTINGS = {
-    "MLFLOW_HTTP_REQUEST_TIMEOUT": "10",
-    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1",
-    "MLFLOW_HTTP_REQUEST_BACKOFF_FACTOR": "1",
-    "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
-    "GIT_PYTHON_REFRESH": "quiet",
-}
 
 
 class Backend(Protocol):
@@ -63,79 +50,7 @@ def _open(workdir: Path, name: str, uri: str) -> Backend:
     if scheme in registry.names(registry.TRACKERS):
         backend: Backend = registry.load(registry.TRACKERS, scheme)(workdir, name, uri)
         return backend
-    from harness.mlflow_tracker import Mlflow
-
     return Mlflow(workdir, name, uri)
-
-
-def set_environment() -> None:
-    """Settings of MLflow that the user has not set: no telemetry, short waits."""
-    disable_telemetry()
-    for name, value in SETTINGS.items():
-        os.environ.setdefault(name, value)
-
-
-# What is sent of a record and its run folder.
-
-
-def row_params(record: Record) -> dict[str, Any]:
-    """What all seeds of a row share. The row's name is a label; other parameters are another row."""
-    parts = {"corpus": record.corpus or {}, "dev": record.dev or {}, "config": record.config}
-    own = {name: getattr(record, name) for name in ("row", "method", "base_model", "supervision")}
-    return {name: value for name, value in (own | _flat(parts) | seed_fields(record.random_seed)).items()
-            if name not in ("seed", "config.seed")}  # fmt: skip
-
-
-def curve_points(folder: RunFolder) -> Points:
-    """`train/loss` and `train dev/spearman` by step; of a step that a resumed run repeated, the last value."""
-    try:
-        lines = folder.curves()
-    except InputError as error:  # the rest of the run is sent
-        logger.warning("%s", error)
-        return {}
-    train = [line for line in lines if line["kind"] == "train"]
-    stride = -(-len(train) // CURVE_LINES) or 1
-    lines = [line for line in lines if line["kind"] != "train"] + train[::-1][::stride][::-1]
-    return {
-        (f"train/{name}" if line["kind"] == "train" else f"train {line['kind']}/{name}", line["step"]): value
-        for line in lines
-        for name, value in line.items()
-        if name not in NOT_SENT and _is_number(value)
-    }
-
-
-def record_numbers(record: Record) -> dict[str, float]:
-    """Scores (`sts/STS12`, further ones of a task as `sts more/STS12.spearman.mean`), `training/...` and `usage/...`.
-
-    The first score over all pairs of the test part is the task's. The source is named where a task has several.
-    """
-    sources = defaultdict(set)
-    for score in record.scores:
-        sources[score.suite, score.task].add(score.source)
-    numbers: dict[str, Any] = {}
-    for score in sorted(record.scores, key=lambda s: s.split == "dev" or s.aggregation not in ("", "all")):
-        task = f"{score.task} {score.source}" if len(sources[score.suite, score.task]) > 1 else score.task
-        split = "" if score.split == "test" else score.split
-        more = ".".join(part for part in (task, score.metric, score.aggregation, split) if part)
-        name = f"{score.suite}/{task}"
-        numbers[f"{score.suite} more/{more}" if name in numbers else name] = score.value
-    numbers |= _flat({"usage": record.cost, "training": record.training}, separator="/")
-    return {name: value for name, value in numbers.items() if _is_number(value)}
-
-
-def _flat(values: Mapping[str, Any], prefix: str = "", separator: str = ".") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for name, value in values.items():
-        nested = isinstance(value, Mapping)
-        flat |= _flat(value, f"{prefix}{name}{separator}", separator) if nested else {f"{prefix}{name}": value}
-    return flat
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-# What the coordinator and the command line use.
 
 
 class Tracker:

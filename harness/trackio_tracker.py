@@ -10,10 +10,10 @@ from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
+from harness.results.flat import curve_points, record_numbers, row_params
 from harness.results.record import Record
 from harness.results.store import RunFolder
 from harness.seeds import seed_text
-from harness.tracking import curve_points, record_numbers, row_params
 
 
 class Trackio:
