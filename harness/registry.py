@@ -41,8 +41,7 @@ def _is_a(kind: type, base: str) -> bool:
 
 
 def _subclasses(noun: str, base: str) -> Group:
-    fits = lambda plugin: isinstance(plugin, type) and _is_a(plugin, base)  # noqa: E731
-    return Group(f"harness.{noun}s", noun, f"a subclass of {base}", fits)
+    return Group(f"harness.{noun}s", noun, f"a subclass of {base}", lambda x: isinstance(x, type) and _is_a(x, base))
 
 
 def _folders(noun: str, entry_points: str, content: str) -> Group:
