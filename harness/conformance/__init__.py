@@ -33,8 +33,11 @@ CHECKS: dict[str, Callable[[Subject], str]] = {
 
 def run_check(name: str, subject: Subject) -> Check:
     """The outcome of one check; whatever it raises is a failure with its reason."""
+    check = CHECKS[name]
+    if check in learning.OF_TRAINED and not subject.trained:
+        return Check(name, True, "does not apply: not trained in steps")
     try:
-        return Check(name, True, CHECKS[name](subject))
+        return Check(name, True, check(subject))
     except NotRunError as error:
         return Check(name, False, str(error))
     except Exception as error:

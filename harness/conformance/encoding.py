@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import numpy as np
+import torch
 
 from harness.conformance.subject import TEXTS, Subject, expect, gap, vectors
 
@@ -36,8 +37,6 @@ def fit(s: Subject) -> str:
 
 def shapes(s: Subject) -> str:
     """(n, d) in float32, finite; (d,) for a string; (0, d) for none; tensors and unit length on request."""
-    import torch
-
     method = s.fitted
     seen = vectors(method)
     expect(seen.ndim == 2 and len(seen) == len(TEXTS), f"shape {seen.shape} for {len(TEXTS)} sentences")
