@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -146,15 +146,11 @@ class QuickThoughts(TrainedMethod):
         }
 
 
-class Sentence(str):
-    """A sentence that knows the place of its document in the corpus."""
+class Sentence(NamedTuple):
+    """A sentence, and the place of its document in the corpus."""
 
+    anchor: str
     document: int
-
-    def __new__(cls, text: str, document: int) -> Sentence:
-        sentence = super().__new__(cls, text)
-        sentence.document = document
-        return sentence
 
 
 class ConsecutiveSentences(BatchStream):
