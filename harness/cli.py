@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 from harness import __version__, registry
 from harness.config import nearest
 from harness.errors import HarnessError
-from harness.files.faults import refusal
+from harness.files.atomic import refusal
 from harness.files.printable import SafeFormatter, one_line, safe_line, tell_error
 from harness.machine.environment import disable_telemetry
 

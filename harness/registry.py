@@ -40,39 +40,29 @@ def _is_a(kind: type, base: str) -> bool:
     return any(f"{parent.__module__}.{parent.__qualname__}" == base for parent in kind.__mro__)
 
 
-def _subclass_of(base: str) -> Callable[[Any], bool]:
-    return lambda plugin: isinstance(plugin, type) and _is_a(plugin, base)
+def _subclasses(noun: str, base: str) -> Group:
+    return Group(f"harness.{noun}s", noun, f"a subclass of {base}", lambda x: isinstance(x, type) and _is_a(x, base))
 
 
-def _instance_of(base: str) -> Callable[[Any], bool]:
-    return lambda plugin: _is_a(type(plugin), base)
+def _folders(noun: str, entry_points: str, content: str) -> Group:
+    return Group(entry_points, noun, f"a folder (pathlib.Path) of {content}", lambda plugin: isinstance(plugin, Path))
 
 
-def _folder(plugin: Any) -> bool:
-    return isinstance(plugin, Path)
+_FAMILY, _SUITE = "harness.tasks.suite.TaskFamily", "harness.tasks.suite.Suite"
 
-
-METHODS = Group(
-    "harness.methods", "method", "a subclass of harness.method.Method", _subclass_of("harness.method.Method")
-)
+METHODS = _subclasses("method", "harness.method.Method")
 TASKS = Group(
     "harness.tasks",
     "task",
-    "something callable that gives a task (or a harness.tasks.suite.TaskFamily)",
-    lambda plugin: callable(plugin) or _is_a(type(plugin), "harness.tasks.suite.TaskFamily"),
+    f"something callable that gives a task (or a {_FAMILY})",
+    lambda plugin: callable(plugin) or _is_a(type(plugin), _FAMILY),
 )
-SUITES = Group("harness.suites", "suite", "a harness.tasks.suite.Suite", _instance_of("harness.tasks.suite.Suite"))
+SUITES = Group("harness.suites", "suite", f"a {_SUITE}", lambda plugin: _is_a(type(plugin), _SUITE))
 TABLES = Group("harness.tables", "table", "a builder of tables of a comparison", callable)
 SAMPLERS = Group("harness.samplers", "sampler", "a function that makes an Optuna sampler", callable)
-EXECUTORS = Group(
-    "harness.executors",
-    "executor",
-    "a subclass of harness.executors.executor.Executor",
-    _subclass_of("harness.executors.executor.Executor"),
-)
-PRESETS = Group("harness.presets", "preset", "a folder (pathlib.Path) of experiment files", _folder)
-PUBLISHED = Group("harness.published", "published", "a folder (pathlib.Path) of published numbers", _folder)
-
+EXECUTORS = _subclasses("executor", "harness.executors.executor.Executor")
+PRESETS = _folders("preset", "harness.presets", "experiment files")
+PUBLISHED = _folders("published", "harness.published", "published numbers")
 TRACKERS = Group("harness.trackers", "tracker", "a harness.tracking.Backend, by the scheme of its URI", callable)
 
 GROUPS = (METHODS, TASKS, SUITES, TABLES, SAMPLERS, EXECUTORS, PRESETS, PUBLISHED, TRACKERS)

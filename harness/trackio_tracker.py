@@ -6,25 +6,23 @@ Trackio stores them where TRACKIO_DIR says; `trackio show` opens them. It is als
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
+from harness.results.flat import curve_points, record_numbers, row_params
 from harness.results.record import Record
 from harness.results.store import RunFolder
 from harness.seeds import seed_text
-from harness.tracking import curve_points, record_numbers, row_params
 
 
 class Trackio:
     """A `harness.tracking.Backend`: each record is a run in the group of its row."""
 
-    def __init__(self, workdir: Path, name: str, uri: str, root: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, workdir: Path, name: str, uri: str) -> None:
         import trackio
 
         self.workdir, self.project = workdir, uri.partition("://")[2] or name
-        self.root = {f"study.{key}": str(value) for key, value in (root or {}).items()}
         try:
             self.sent = {run.name: run for run in trackio.Api().runs(self.project)}
         except ValueError:  # no such project yet
@@ -36,7 +34,7 @@ class Trackio:
 
         seed = seed_text(record.random_seed)
         name = f"{record.row} seed {seed} {record.id[:8]}"
-        about = {**row_params(record), **self.root, "seed": seed, "status": record.status, "ended": record.finished}
+        about = {**row_params(record), "seed": seed, "status": record.status, "ended": record.finished}
         if name in self.sent:
             if (self.sent[name].config or {}).get("ended") == record.finished:
                 return False
@@ -57,9 +55,3 @@ class Trackio:
 
     def end_rows(self) -> None:
         """Trackio groups runs by itself."""
-
-    def close(self) -> None:
-        """Every run has been ended."""
-
-    def attach(self, report: Path) -> None:
-        """The report stays in the work directory."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from torch import Tensor, nn
 
 from harness.config import option
+from harness.encoder import Encoder
 from harness.method import POOLING_HELP, MethodConfig
 from harness.recipes import RecipeFile
 from harness.training import Batch, TrainingConfig
@@ -16,9 +17,6 @@ from methods.parts.following import Following
 from methods.parts.projection_heads import Widths, projector
 from methods.parts.row_vectors import check_rows, full_precision, unit
 from methods.parts.two_views import ViewMethod
-
-if TYPE_CHECKING:
-    from harness.encoder import Encoder
 
 
 @full_precision
@@ -72,8 +70,7 @@ class BYOL(ViewMethod):
     def heads(self, encoder: Encoder) -> nn.Module:
         return Heads(encoder, self.config)
 
-    def loss(self, encoder: Encoder, heads: nn.Module, batch: Batch) -> dict[str, Tensor]:
-        assert isinstance(heads, Heads)
+    def loss(self, encoder: Encoder, heads: Any, batch: Batch) -> dict[str, Tensor]:
         config: BYOLConfig = self.config
         views = make_views(batch.items, encoder, config, batch.rng, max_length=config.train_length)
         predict = nn.Sequential(heads.projector, heads.predictor)
@@ -81,6 +78,5 @@ class BYOL(ViewMethod):
         heads.target_encoder.train(config.target_dropout)
         return {"loss": bootstrap(q_a, q_b, *heads.target(views, config.differ_by))}
 
-    def after_update(self, encoder: Encoder, heads: nn.Module) -> None:
-        assert isinstance(heads, Heads)
+    def after_update(self, encoder: Encoder, heads: Any) -> None:
         heads.follow(encoder, self.config.momentum)

@@ -119,8 +119,7 @@ class CERT(TrainedMethod):
             return linear
         return 0.5 * (1 - math.cos(math.pi * linear))
 
-    def loss(self, encoder: Encoder, heads: nn.Module, batch: Batch) -> dict[str, Tensor]:
-        assert isinstance(heads, MoCo)
+    def loss(self, encoder: Encoder, heads: Any, batch: Batch) -> dict[str, Tensor]:
         queries = heads.head(self._dropped(encoder(batch.texts)))
         with torch.no_grad():
             keys = unit(heads.key_head(self._dropped(heads.key(batch.positives))).float())
@@ -132,16 +131,14 @@ class CERT(TrainedMethod):
         rate: float = self.config.head_dropout
         return functional.dropout(vectors, rate) if rate else vectors  # without one no random number is drawn
 
-    def after_update(self, encoder: Encoder, heads: nn.Module) -> None:
+    def after_update(self, encoder: Encoder, heads: Any) -> None:
         """The key encoder and its head follow; the batch's keys enter the queue."""
-        assert isinstance(heads, MoCo)
         follow(heads.key, encoder, self.config.momentum)
         follow(heads.key_head, heads.head, self.config.momentum)
         if heads.fresh is not None:
             heads.queue.push(heads.fresh)
             heads.fresh = None
 
-    def candidates(self, encoder: Encoder, heads: nn.Module) -> tuple[Encoder, ...]:
+    def candidates(self, encoder: Encoder, heads: Any) -> tuple[Encoder, ...]:
         """The encoder that `keep` names."""
-        assert isinstance(heads, MoCo)
         return (heads.key,) if self.config.keep == "key" else (encoder,)

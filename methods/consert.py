@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal, Self, get_args
 
 import torch
 from pydantic import model_validator
 from torch import Tensor, nn
 
 from harness.config import option
+from harness.encoder import Encoder
 from harness.method import POOLING_HELP, MethodConfig
 from harness.recipes import RecipeFile
 from harness.training import Batch, TrainedMethod, TrainingConfig
@@ -18,12 +19,6 @@ from harness.views.make import markers
 from methods.objectives import nt_xent_symmetric
 from methods.parts import embedding_views as views
 from methods.parts.optimizers import adamw
-
-if TYPE_CHECKING:
-    from typing import Self
-
-    from harness.encoder import Encoder
-
 
 View = Literal["none", "shuffle", "token_cutoff", "feature_cutoff", "dropout", "adversarial"]
 

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import torch
-from pydantic import field_validator
 from torch import Tensor, nn
 from torch.nn import functional
 
 from harness.config import option
+from harness.encoder import Encoder
+from harness.encoder.foreign import ForeignEncoder
 from harness.identity import model_fingerprint
 from harness.method import DEFAULT_BASE_MODEL, POOLING_HELP, MethodConfig, Supervision
 from harness.recipes import RecipeFile
 from harness.training import Batch
 from methods.parts.row_vectors import check_rows, check_temperature, full_precision, unit
-from methods.pretrained import OWN, open_pooled
+from methods.pretrained import OwnPooling, open_pooled
 from methods.simcse import SimCSE, SimCSEConfig
-
-if TYPE_CHECKING:
-    from harness.encoder import Encoder
-    from harness.encoder.foreign import ForeignEncoder
-
 
 Form = Literal["printed", "released"]
 
@@ -110,16 +106,11 @@ class DCLRConfig(SimCSEConfig):
     complement: str = option(
         DEFAULT_BASE_MODEL, "model that says which negatives are like an anchor: hub id, folder, embedded:NAME"
     )
-    complement_pooling: str = option("mean", f"of it; own: what its configuration says; or {POOLING_HELP}")
+    complement_pooling: OwnPooling = option("mean", f"of it; own: what its configuration says; or {POOLING_HELP}")
     complement_supervision: Supervision = option("unsupervised", "what its authors knew; the row's, too")
     threshold: float = option(
         0.9, "negatives whose cosine it puts at this or above are left out (phi)", gt=-1, sweep=(0.7, 0.99)
     )
-
-    @field_validator("complement_pooling")
-    @classmethod
-    def _known_complement_pooling(cls, value: str) -> str:
-        return value if value == OWN else cls._known_pooling(value)
 
 
 class DCLR(SimCSE):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import torch
@@ -19,15 +19,12 @@ from harness.encoder.sentences import clean
 from harness.errors import InputError
 from harness.method import DEFAULT_BASE_MODEL, POOLING_HELP, MethodConfig
 from harness.recipes import RecipeFile
+from harness.sources import Corpus
 from harness.training import Batch, BatchStream, TrainedMethod, TrainingConfig
 from methods.objectives import nt_xent_symmetric
 from methods.parts.cross_batch_memory import CrossBatchMemory
-from methods.parts.document_tokens import DocumentTokens, cut, tokens_for
 from methods.parts.optimizers import adamw
-from methods.parts.spans import SpanSampler, Strategy
-
-if TYPE_CHECKING:
-    from harness.sources import Corpus
+from methods.parts.spans import DocumentTokens, SpanSampler, Strategy, cut, tokens_for
 
 # Tokens that a span of l_max may lose to the cut at train_length: the paper's 512 are cut to 510.
 _TOLERATED = 2

@@ -137,18 +137,14 @@ class DiffCSE(SimCSE):
         z_a, z_b = heads.mlp(torch.cat(self.encoded(encoder, ids_a, ids_b))).chunk(2)
         return z_a, z_b
 
-    def loss(self, encoder: Encoder, heads: Any, batch: Batch) -> dict[str, Tensor]:
+    def further_terms(
+        self, z_a: Tensor, z_b: Tensor, encoder: Encoder, heads: Any, ids: Sequence[Sequence[int]], batch: Batch
+    ) -> dict[str, Tensor]:
         config: DiffCSEConfig = self.config
-        ids_a, ids_b = self.views(encoder, batch)
-        z_a, z_b = self.projected(encoder, heads, ids_a, ids_b)
-        terms = self.with_mlm(self.contrast(z_a, z_b, heads, batch), encoder, heads, [*ids_a, *ids_b], batch)
-        ids = [*ids_a, *ids_b]
         masked, _ = mask_tokens(ids, encoder.tokenizer, batch.rng, probability=config.mask)
         edited = encoder.collate(heads.generator.write(ids, masked))
         features = {name: tensor.to(z_a.device) for name, tensor in edited.items()}
         logits = heads.discriminator(features, z_a, z_b)
         original = encoder.collate(ids)["input_ids"].to(z_a.device)
         found = replaced_token_detection(logits, features["input_ids"], original, features["attention_mask"])
-        detection = config.rtd_weight * found
-        contrast = terms.pop("contrast", terms["loss"])
-        return {**terms, "loss": terms["loss"] + detection, "contrast": contrast, "detection": detection}
+        return {"detection": config.rtd_weight * found}

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from harness.config import option
+from harness.encoder import Encoder
 from harness.method import MethodConfig
 from harness.recipes import RecipeFile
 from harness.training import Batch
@@ -18,9 +19,6 @@ from methods.parts.cross_batch_memory import CrossBatchMemory
 from methods.parts.following import follow
 from methods.parts.row_vectors import check_rows, check_temperature, full_precision, unit
 from methods.simcse import STATE_A_RATE, SimCSE, SimCSEConfig
-
-if TYPE_CHECKING:
-    from harness.encoder import Encoder
 
 
 @full_precision

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import IO, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import nn
 
 from harness.config import option
 from harness.encoder import Encoder
 from harness.encoder.sentences import token_budget_batches
-from harness.method import FitContext, FitReport, MethodConfig
+from harness.method import FitContext, FitReport, Method, MethodConfig
 from harness.recipes import RecipeFile
 from harness.seeds import derive
 from harness.sources.remote.cache_folder import writing
 from harness.training import BatchStream, Descent, planned_steps
+from methods.parts.array_method import ArrayMethod
 from methods.parts.glow import Glow
 from methods.parts.optimizers import adamw
 from methods.parts.vector_maps import VectorMap, VectorMapConfig, text_chunks
@@ -47,7 +47,7 @@ class FlowConfig(VectorMapConfig):
     log_every: int = option(50, "training steps between two lines of the training curve", ge=1)
 
 
-class Flow(VectorMap):
+class Flow(ArrayMethod, VectorMap):
     """z = f(h) with f invertible, learnt by maximum likelihood of h under z ~ N(0, I); the encoder is frozen."""
 
     name = "flow"
@@ -71,49 +71,40 @@ class Flow(VectorMap):
         self._flow = None
         flow = self._new_flow(encoder.dimension).to(context.device)
         started = time.perf_counter()
-        vectors = self._vectors(encoder, items, context)
+        vectors = self._encoded(encoder, items, context)
         encoded = time.perf_counter() - started
         report = _train(flow, vectors, self.config, context)
         report.cost |= {"encode_corpus_seconds": encoded, "corpus_sentences_seen": float(len(vectors))}
         self._flow = flow.eval()
         return report
 
-    def _vectors(self, encoder: Encoder, items: Sequence[Any], context: FitContext) -> NDArray[np.float32]:
-        """(n, D) in a file next to the checkpoint, so that a run that was killed can resume."""
+    def _encoded(self, encoder: Encoder, items: Sequence[Any], context: FitContext) -> NDArray[np.float32]:
+        """(n, D), mapped from an unnamed file: memory stays the same however large the corpus is."""
+        rows = 0
+        with tempfile.TemporaryFile() as file:
+            for number, texts in enumerate(text_chunks(items)):
+                if context.progress:
+                    context.progress(0, 0, "encoding the corpus")
+                if self.config.dropout:
+                    torch.manual_seed(derive(context.seed, f"dropout {number}"))
+                    vectors = _dropped(encoder, texts)
+                else:
+                    vectors = np.asarray(encoder.encode(texts, device=context.device, precision="fp32"))
+                with writing("the corpus's vectors", Path(tempfile.gettempdir())):
+                    file.write(np.ascontiguousarray(vectors, dtype=np.float32).tobytes())
+                    file.flush()
+                rows += len(vectors)
+            return np.memmap(file, dtype=np.float32, mode="r", shape=(rows, encoder.dimension))
 
-        def encoded(number: int, texts: list[str]) -> NDArray[np.float32]:
-            if context.progress:
-                context.progress(0, 0, "encoding the corpus")
-            if self.config.dropout:
-                torch.manual_seed(derive(context.seed, f"dropout {number}"))
-                return _dropped(encoder, texts)
-            return np.asarray(encoder.encode(texts, device=context.device, precision="fp32"))
-
-        if context.folder is None:
-            with tempfile.TemporaryFile() as file:
-                return _stored(file, Path(tempfile.gettempdir()), text_chunks(items), encoded, encoder.dimension)
-        place = context.folder / "checkpoint" / "vectors.f32"
-        place.parent.mkdir(parents=True, exist_ok=True)
-        with place.open("a+b") as named:
-            return _stored(named, place.parent, text_chunks(items), encoded, encoder.dimension)
-
-    def encode(self, sentences: str | Sequence[str], **options: Any) -> NDArray[np.float32] | torch.Tensor:
-        """As `Method.encode`: vectors (n, D) in float32, not normalised unless requested; the map is applied."""
-        flow = self._flow
-        if flow is None:
-            return super().encode(sentences, **options)
-        as_tensor = options.pop("convert_to_tensor", False)
-        as_tensor = not options.pop("convert_to_numpy", True) or as_tensor
-        normalize = options.pop("normalize_embeddings", False)
-        texts = [sentences] if isinstance(sentences, str) else sentences
-        x = super().encode(texts, convert_to_tensor=True, **options)
+    def _vectors(self, texts: Sequence[str], **options: Any) -> NDArray[np.float32]:
+        x = Method.encode(self, texts, convert_to_tensor=True, **options)
         assert isinstance(x, torch.Tensor)
-        flow.to(x.device)
-        with torch.inference_mode():
-            z = torch.cat([flow(x[start : start + ROWS])[0] for start in range(0, len(x), ROWS)]) if len(x) else x
-            z = nn.functional.normalize(z, dim=-1) if normalize else z
-        result = z[0] if isinstance(sentences, str) else z
-        return result if as_tensor else result.cpu().numpy()
+        if self._flow is not None and len(x):
+            self._flow.to(x.device)
+            with torch.inference_mode():
+                x = torch.cat([self._flow(x[start : start + ROWS])[0] for start in range(0, len(x), ROWS)])
+        vectors: NDArray[np.float32] = x.cpu().numpy()
+        return vectors
 
     def num_parameters(self) -> int:
         """How many numbers encoder and flow hold."""
@@ -147,24 +138,6 @@ def _dropped(encoder: Encoder, texts: list[str]) -> NDArray[np.float32]:
             out[rows] = encoder(encoder.collate([ids[row] for row in rows])).float().cpu().numpy()
     encoder.eval()
     return out
-
-
-def _stored(
-    file: IO[bytes], folder: Path, chunks: Iterable[list[str]], encoded: Callable[[int, list[str]], Any], dimension: int
-) -> NDArray[np.float32]:
-    """The vectors of all chunks as a memory map of `file`; whole chunks that it holds already are not encoded again."""
-    size = 4 * dimension
-    present, rows = file.seek(0, 2) // size, 0
-    for number, texts in enumerate(chunks):
-        if rows + len(texts) > present:
-            with writing("the corpus's vectors", folder):
-                file.truncate(rows * size)
-                file.seek(0, 2)
-                file.write(np.ascontiguousarray(encoded(number, texts), dtype=np.float32).tobytes())
-                file.flush()
-        rows += len(texts)
-    file.truncate(rows * size)
-    return np.memmap(file, dtype=np.float32, mode="r", shape=(rows, dimension))
 
 
 class _Likelihood(Descent):

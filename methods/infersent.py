@@ -3,31 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
 import numpy as np
 import torch
-from pydantic import field_validator
 from torch import Tensor, nn
 from torch.utils.data import Subset
 
 from harness.config import option
+from harness.encoder import Encoder
 from harness.encoder.quiet import evaluation
 from harness.errors import InputError
-from harness.method import MethodConfig, unfitted
+from harness.method import MethodConfig
 from harness.recipes import RecipeFile
-from harness.training import Batch, BatchStream, TrainingConfig
-from methods.parts.nli import LABELS, NLIMethod, class_indices, joined, split_parts
-from methods.parts.recurrent_encoder import FrozenWords, RecurrentEncoder
+from harness.sources import Corpus, Pair
+from harness.training import Batch, BatchStream, TrainedMethod, TrainingConfig
+from methods.parts.nli import LABELS, Joined, NLIMethod, class_indices, joined, split_parts
+from methods.parts.recurrent_encoder import FrozenWords, RecurrentEncoder, RecurrentMethod
 from methods.parts.word_vectors import GLOVE, SOURCES, read_word_vectors, vectors_hash
 from methods.static import word_tokenizer
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
-
-    from harness.encoder import Encoder
-    from harness.sources import Corpus, Pair
 
 
 class InferSentConfig(TrainingConfig):
@@ -45,7 +42,7 @@ class InferSentConfig(TrainingConfig):
     hidden: int = option(2048, "units of each direction; a vector has twice as many values", ge=1)
     classifier: int = option(512, "units of the classifier's two hidden layers", ge=1)
     nonlinear: bool = option(False, "tanh between the classifier's layers; the released models have none")
-    joined: str = option("u,v,|u-v|,u*v", "what the classifier sees of both vectors: u, v, |u-v|, u*v")
+    joined: Joined = option("u,v,|u-v|,u*v", "what the classifier sees of both vectors: u, v, |u-v|, u*v")
     learning_rate: float = option(0.1, "first learning rate of SGD", gt=0, sweep=(0.01, 1.0), log=True)
     decay: float = option(0.99, "the learning rate is multiplied by this after each epoch", gt=0, le=1)
     shrink: float = option(5.0, "and divided by this after one whose dev accuracy is no better than the best", ge=1)
@@ -59,13 +56,8 @@ class InferSentConfig(TrainingConfig):
     gradient_checkpointing: Literal[False] = option(False, "no effect: there is one layer")
     packed: Literal[False] = option(False, "no effect: there is no transformer")
 
-    @field_validator("joined")
-    @classmethod
-    def _known_parts(cls, value: str) -> str:
-        return ",".join(split_parts(value))
 
-
-class InferSent(NLIMethod):
+class InferSent(RecurrentMethod, NLIMethod):
     """L = mean over pairs of -log softmax( C([u, v, |u - v|, u * v]) ) at the label, C a classifier of three layers."""
 
     name = "infersent"
@@ -137,7 +129,7 @@ class InferSent(NLIMethod):
             )
         self._kept_apart = [examples[i] for i in apart]
         rest: Any = Subset(examples, [i for i in range(len(examples)) if i % every != every - 1])  # type: ignore[arg-type]
-        stream = self.batches(rest, seed)
+        stream = TrainedMethod.stream(self, rest, seed)
         self._steps_per_epoch = stream.steps_per_epoch
         return stream
 
@@ -183,17 +175,6 @@ class InferSent(NLIMethod):
     def num_parameters(self) -> int:
         """How many numbers the LSTM and the word vectors hold."""
         return super().num_parameters() + cast(RecurrentEncoder, self.encoder).words.weight.numel()
-
-    @classmethod
-    def load(cls, path: str | Path) -> Self:
-        """What `save` wrote.
-
-        Raises:
-            InputError: the folder is not one, or another method's.
-        """
-        method = unfitted(cls, path)
-        method._encoder = RecurrentEncoder.load(path).eval()
-        return method
 
 
 def marked_tokenizer(

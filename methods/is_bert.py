@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
+import torch
 from pydantic import field_validator
+from torch import Tensor, nn
+from torch.nn import functional
 
 from harness.config import option
+from harness.encoder import Encoder
 from harness.method import MethodConfig
 from harness.recipes import RecipeFile
 from harness.training import Batch, TrainedMethod, TrainingConfig
 from methods.parts.optimizers import adamw
-
-if TYPE_CHECKING:
-    import torch
-    from torch import Tensor, nn
-
-    from harness.encoder import Encoder
 
 
 def jensen_shannon_information(local: Tensor, mask: Tensor, vectors: Tensor) -> tuple[Tensor, Tensor]:
@@ -37,9 +35,6 @@ def jensen_shannon_information(local: Tensor, mask: Tensor, vectors: Tensor) -> 
     Returns:
         own, others: scalars, computed in float32 at least.
     """
-    import torch
-    from torch.nn import functional
-
     if local.ndim != 3 or mask.shape != local.shape[:2] or vectors.shape != (local.shape[0], local.shape[2]):
         raise ValueError(
             "expected (n, length, d), (n, length) and (n, d), got "

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from harness.config import option
+from harness.encoder import Encoder
 from harness.encoder.masked_lm import IGNORED, mask_tokens, masked_lm_loss, padded_labels
 from harness.encoder.quiet import quiet_transformers
 from harness.errors import InputError
 from harness.method import POOLING_HELP, FitContext, MethodConfig
 from harness.recipes import RecipeFile
-from harness.sources import resolve_model
+from harness.sources import TrainingText, resolve_model
 from harness.training import Batch, TrainedMethod, TrainingConfig
 from harness.views.settings import both
 from methods.objectives import nt_xent
-
-if TYPE_CHECKING:
-    from harness.encoder import Encoder
-    from harness.sources import TrainingText
 
 BLANK = "_"  # what masks a token where the tokenizer has no mask token
 
@@ -41,38 +38,25 @@ def masked_next_token(states: Tensor, labels: Tensor, vocabulary: Tensor) -> Ten
     return masked_lm_loss(functional.linear(states[:, :-1][chosen], vocabulary), truth[chosen])
 
 
-class Vocabulary(nn.Module):
-    """The output embeddings of a causal model (size, d), frozen; the input embeddings' own where they are tied, or
-    where the checkpoint has none."""
+def output_embeddings(name: str) -> Tensor | None:
+    """The output embeddings of a causal model (size, d); None where they are its input embeddings, too, or where the
+    checkpoint has none."""
+    from transformers import AutoModelForCausalLM
 
-    def __init__(self, name: str, encoder: Encoder) -> None:
-        from transformers import AutoModelForCausalLM
-
-        super().__init__()
-        inputs = encoder.transformer.get_input_embeddings()
-        self._inputs = (inputs,)  # in a tuple it is not registered
-        with quiet_transformers(), torch.random.fork_rng(devices=[]):
-            loaded: Any = AutoModelForCausalLM.from_pretrained(
-                resolve_model(name),
-                output_loading_info=True,
-                dtype=torch.float32,
-                trust_remote_code=False,
-                use_safetensors=True,
-            )
-        model, report = loaded
-        outputs = model.get_output_embeddings()
-        tied = outputs is None or outputs.weight is model.get_input_embeddings().weight
-        missing = any("head" in key or "output" in key for key in report["missing_keys"])
-        own = None if tied or missing else outputs.weight.detach().clone()
-        self.register_buffer("own", own)
-
-    def forward(self) -> Tensor:
-        """(size, d)"""
-        if isinstance(self.own, Tensor):
-            return self.own
-        weight = self._inputs[0].weight
-        assert isinstance(weight, Tensor)
-        return weight.detach()
+    with quiet_transformers(), torch.random.fork_rng(devices=[]):
+        loaded: Any = AutoModelForCausalLM.from_pretrained(
+            resolve_model(name),
+            output_loading_info=True,
+            dtype=torch.float32,
+            trust_remote_code=False,
+            use_safetensors=True,
+        )
+    model, report = loaded
+    outputs = model.get_output_embeddings()
+    if outputs is None or outputs.weight is model.get_input_embeddings().weight:
+        return None
+    missing = any("head" in key or "output" in key for key in report["missing_keys"])
+    return None if missing else outputs.weight.detach().clone()
 
 
 def add_lora(encoder: Encoder, rank: int, alpha: float, dropout: float) -> None:
@@ -141,7 +125,7 @@ class LLM2Vec(TrainedMethod):
         c = self.config
         heads = nn.Module()
         if c.mntp_steps:
-            heads.vocabulary = Vocabulary(self.base_model, encoder)
+            heads.register_buffer("vocabulary", output_embeddings(self.base_model))
         if c.lora is not None:
             add_lora(encoder, c.lora, c.lora_alpha, c.lora_dropout)
         return heads
@@ -176,7 +160,11 @@ class LLM2Vec(TrainedMethod):
             ids, tokenizer, batch.rng, probability=self.config.mask, shares=shares, mask=int(mask)
         )
         states = encoder.hidden_states(encoder.collate(masked))[-1]
-        return masked_next_token(states, padded_labels(labels).to(states.device), heads.vocabulary())
+        vocabulary = heads.vocabulary
+        if vocabulary is None:
+            inputs: Any = encoder.transformer.get_input_embeddings()
+            vocabulary = inputs.weight.detach()
+        return masked_next_token(states, padded_labels(labels).to(states.device), vocabulary)
 
     def fit(self, corpus: TrainingText | None = None, context: FitContext | None = None) -> Self:
         """As every trained method; adapters are merged into the weights at the end."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import torch
+from torch import Tensor, nn
 from torch.nn import functional
 
 from harness.config import option
@@ -13,9 +14,6 @@ from harness.recipes import RecipeFile
 from harness.training import Batch
 from methods.parts.row_vectors import check_rows, check_temperature, full_precision, unit
 from methods.simcse import SimCSE, SimCSEConfig
-
-if TYPE_CHECKING:
-    from torch import Tensor, nn
 
 
 @full_precision

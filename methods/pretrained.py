@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, Self
 
-from pydantic import field_validator
+from pydantic import AfterValidator, field_validator
 
 from harness.config import option
 from harness.errors import InputError, NotFitted
@@ -40,6 +40,14 @@ if TYPE_CHECKING:
 OWN: Final = "own"
 
 
+def _known_or_own(value: str) -> str:
+    return value if value == OWN else MethodConfig._known_pooling(value)
+
+
+OwnPooling = Annotated[str, AfterValidator(_known_or_own)]
+"""How the vectors of another model are pooled, in a config: as its configuration says, or by one of ours."""
+
+
 class PretrainedConfig(MethodConfig):
     """Which model, and what its authors knew."""
 
@@ -55,7 +63,7 @@ class PretrainedConfig(MethodConfig):
     @field_validator("pooling")
     @classmethod
     def _known_pooling(cls, value: str) -> str:
-        return value if value == OWN else super()._known_pooling(value)
+        return _known_or_own(value)
 
     @field_validator("prompts")
     @classmethod

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import torch
 from pydantic import field_validator, model_validator
 from torch import Tensor, nn
 
 from harness.config import option
+from harness.encoder import Encoder
 from harness.encoder.loading import tokens_of
 from harness.encoder.prompts import HOW, Prompt
 from harness.method import MethodConfig
 from harness.recipes import RecipeFile
 from harness.training import Batch
 from methods.simcse import STATE_A_RATE, SimCSE, SimCSEConfig
-
-if TYPE_CHECKING:
-    from harness.encoder import Encoder
 
 PROMPT = "prompt:"
 BERT = {"pooling": 'prompt:This sentence of "[X]" means [MASK].', "second": 'This sentence : "[X]" means [MASK].'}

@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import re
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from harness.config import option
+from harness.encoder import Encoder
 from harness.errors import InputError
 from harness.method import POOLING_HELP, MethodConfig
 from harness.recipes import RecipeFile
 from harness.seeds import derive
+from harness.sources import Corpus
 from harness.training import Batch, BatchStream, TrainedMethod, TrainingConfig
 from methods.parts.row_vectors import check_rows, check_temperature, full_precision, unit
-
-if TYPE_CHECKING:
-    from harness.encoder import Encoder
-    from harness.sources import Corpus
-
 
 Similarity = Literal["dot", "cosine"]
 Own = Literal["left_out", "zero"]
@@ -150,15 +146,11 @@ class QuickThoughts(TrainedMethod):
         }
 
 
-class Sentence(str):
-    """A sentence that knows the place of its document in the corpus."""
+class Sentence(NamedTuple):
+    """A sentence, and the place of its document in the corpus."""
 
+    anchor: str
     document: int
-
-    def __new__(cls, text: str, document: int) -> Sentence:
-        sentence = super().__new__(cls, text)
-        sentence.document = document
-        return sentence
 
 
 class ConsecutiveSentences(BatchStream):
@@ -175,25 +167,19 @@ class ConsecutiveSentences(BatchStream):
         self.batch_size = min(batch_size, total)
         whole, rest = divmod(total, self.batch_size)
         self.steps_per_epoch = whole + (1 if rest >= 2 and not drop_last else 0)
-        self._split = lru_cache(maxsize=64)(self._sentences)
-        self._ends: tuple[int, np.ndarray] | None = None
-
-    def _sentences(self, document: int) -> list[Sentence]:
-        return [Sentence(text, document) for text in split_sentences(self.corpus[document])]
 
     def batch(self, step: int) -> Batch:
         """The batch of training step `step` (0-based, over all epochs)."""
         epoch, within = divmod(step, self.steps_per_epoch)
         order = self._order(epoch)
-        if self._ends is None or self._ends[0] != epoch:
-            self._ends = (epoch, np.cumsum(self._counts[order]))
-        ends = self._ends[1]
-        first, last = within * self.batch_size, (within + 1) * self.batch_size
-        items: list[Sentence] = []
+        ends = np.cumsum(self._counts[order])
+        first = within * self.batch_size
         place = int(np.searchsorted(ends, first, side="right"))
         skipped = first - (int(ends[place - 1]) if place else 0)
-        while place < len(order) and len(items) < skipped + last - first:
-            items += self._split(int(order[place]))
-            place += 1
-        items = items[skipped : skipped + last - first]
+        items: list[Sentence] = []
+        for document in order[place:].tolist():
+            if len(items) >= skipped + self.batch_size:
+                break
+            items += [Sentence(text, document) for text in split_sentences(self.corpus[document])]
+        items = items[skipped : skipped + self.batch_size]
         return Batch(items, np.random.default_rng(derive(self.seed, f"views {step}")), step)

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from collections.abc import Sequence
+from typing import Any, ClassVar, Literal
 
 import torch
 from pydantic import field_validator
 from torch import Tensor, nn
 
 from harness.config import option
+from harness.encoder import Encoder
+from harness.encoder.foreign import ForeignEncoder
 from harness.identity import model_fingerprint
 from harness.method import DEFAULT_BASE_MODEL, POOLING_HELP, MethodConfig, Supervision
 from harness.recipes import RecipeFile
 from harness.training import Batch
 from methods.parts.row_vectors import check_rows, full_precision, unit
-from methods.pretrained import OWN, open_pooled
+from methods.pretrained import OwnPooling, open_pooled
 from methods.simcse import SimCSE, SimCSEConfig
-
-if TYPE_CHECKING:
-    from harness.encoder import Encoder
-    from harness.encoder.foreign import ForeignEncoder
 
 
 @full_precision
@@ -78,7 +77,9 @@ class RankCSEConfig(SimCSEConfig):
     teachers: tuple[str, ...] = option(
         (DEFAULT_BASE_MODEL,), "one or two models whose ranking is learnt: hub ids, folders or embedded:NAME"
     )
-    teacher_pooling: str = option("mean", f"of the teachers; own: what their configuration says; or {POOLING_HELP}")
+    teacher_pooling: OwnPooling = option(
+        "mean", f"of the teachers; own: what their configuration says; or {POOLING_HELP}"
+    )
     teacher_supervision: Supervision = option("unsupervised", "what the teachers' authors knew; the row's, too")
     teacher_share: float = option(0.33, "share of the first of two teachers (alpha)", ge=0, le=1)
     distillation: Literal["listmle", "listnet"] = option("listmle", "how the teachers' ranking is learnt",
@@ -95,11 +96,6 @@ class RankCSEConfig(SimCSEConfig):
         if not 1 <= len(value) <= 2 or not all(value):
             raise ValueError("must be one or two names of models")
         return value
-
-    @field_validator("teacher_pooling")
-    @classmethod
-    def _known_teacher_pooling(cls, value: str) -> str:
-        return value if value == OWN else cls._known_pooling(value)
 
 
 class RankCSE(SimCSE):
@@ -130,11 +126,10 @@ class RankCSE(SimCSE):
             teacher.to(str(encoder.device))
         return super().heads(encoder)
 
-    def loss(self, encoder: Encoder, heads: Any, batch: Batch) -> dict[str, Tensor]:
+    def further_terms(
+        self, z_a: Tensor, z_b: Tensor, encoder: Encoder, heads: Any, ids: Sequence[Sequence[int]], batch: Batch
+    ) -> dict[str, Tensor]:
         config: RankCSEConfig = self.config
-        ids_a, ids_b = self.views(encoder, batch)
-        z_a, z_b = self.projected(encoder, heads, ids_a, ids_b)
-        terms = self.with_mlm(self.contrast(z_a, z_b, heads, batch), encoder, heads, [*ids_a, *ids_b], batch)
         cosines = cosines_of(z_a, z_b)
         consistency = config.consistency_weight * ranking_consistency(cosines / config.temperature)
         ranked = cosines / config.ranking_temperature
@@ -142,10 +137,7 @@ class RankCSE(SimCSE):
             ranking = list_mle(ranked, self._ranked(batch, ranked))
         else:
             ranking = list_net(ranked, self._ranked(batch, ranked) / config.teacher_temperature)
-        ranking = config.ranking_weight * ranking
-        contrast = terms.pop("contrast", terms["loss"])
-        parts = {"contrast": contrast, "consistency": consistency, "ranking": ranking}
-        return {**terms, "loss": terms["loss"] + consistency + ranking, **parts}
+        return {"consistency": consistency, "ranking": config.ranking_weight * ranking}
 
     @torch.no_grad()
     def _ranked(self, batch: Batch, like: Tensor) -> Tensor:

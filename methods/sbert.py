@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
-from pydantic import field_validator
-from torch import nn
+from torch import Tensor, nn
 
 from harness.config import option
+from harness.encoder import Encoder
 from harness.method import POOLING_HELP, MethodConfig
 from harness.recipes import RecipeFile
 from harness.training import Batch, TrainingConfig
-from methods.parts.nli import LABELS, NLIMethod, joined, split_parts
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from harness.encoder import Encoder
+from methods.parts.nli import LABELS, Joined, NLIMethod, joined, split_parts
 
 
 class SBERTConfig(TrainingConfig):
@@ -30,16 +25,11 @@ class SBERTConfig(TrainingConfig):
     train_length: int = option(128, "maximum number of tokens in training, special tokens included", ge=4)
     eval_every: int = option(1000, "training steps between two evaluations on the dev set", ge=1)
     bucket: int = option(1, "batches per length-sorted megabatch, for less padding; 1: random batches", ge=1)
-    joined: str = option(
+    joined: Joined = option(
         "u,v,|u-v|",
         "what the classifier sees of both vectors: u, v, |u-v|, u*v, joined by commas",
         sweep=["u,v", "|u-v|", "u*v", "|u-v|,u*v", "u,v,u*v", "u,v,|u-v|", "u,v,|u-v|,u*v"],
     )
-
-    @field_validator("joined")
-    @classmethod
-    def _known_parts(cls, value: str) -> str:
-        return ",".join(split_parts(value))
 
 
 class SBERT(NLIMethod):

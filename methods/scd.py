@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
+
+from torch import Tensor, nn
 
 from harness.config import option
+from harness.encoder import Encoder
 from harness.method import POOLING_HELP, MethodConfig
 from harness.recipes import RecipeFile
 from harness.training import Batch, TrainedMethod, TrainingConfig
 from harness.views.settings import both
 from methods.objectives import decorrelation, self_contrast
 from methods.parts.projection_heads import Widths, projector, widths_for
-
-if TYPE_CHECKING:
-    from torch import Tensor, nn
-
-    from harness.encoder import Encoder
 
 
 class SCDConfig(TrainingConfig):
@@ -69,8 +67,6 @@ class SCD(TrainedMethod):
     Config: ClassVar[type[MethodConfig]] = SCDConfig
 
     def heads(self, encoder: Encoder) -> nn.Module:
-        from torch import nn
-
         if self.config.terms == "self_contrast":
             return nn.Identity()
         widths = self.config.projector or widths_for(encoder.dimension, 4096)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
+import numpy as np
 import torch
 from pydantic import model_validator
 from torch import Tensor, nn
@@ -19,11 +20,6 @@ from harness.recipes import RecipeFile
 from harness.training import Batch, TrainedMethod, TrainingConfig
 from methods.objectives import nt_xent_symmetric, self_guided
 from methods.parts.row_vectors import check_rows, check_temperature, full_precision, unit
-
-if TYPE_CHECKING:
-    import numpy as np
-    from torch import Tensor
-
 
 Variant = Literal["base", "opt1", "opt2", "opt3"]
 Objective = Literal["base", "opt1", "opt2", "opt3", "back_translation", "back_translation+opt3"]
@@ -119,8 +115,7 @@ class SelfGuided(TrainedMethod):
         """AdamW with both betas 0.9 by default, as the code has it."""
         return torch.optim.AdamW(groups, lr=self.config.learning_rate, betas=(0.9, self.config.beta2), fused=True)
 
-    def loss(self, encoder: Encoder, heads: nn.Module, batch: Batch) -> dict[str, Tensor]:
-        assert isinstance(heads, Guide)
+    def loss(self, encoder: Encoder, heads: Any, batch: Batch) -> dict[str, Tensor]:
         config, t = self.config, self.config.temperature
         features = encoder.collate(encoder.tokenize(batch.texts, max_length=config.train_length))
         terms: dict[str, Tensor] = {}

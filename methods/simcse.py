@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Literal, Self
+from collections.abc import Sequence
+from typing import Any, ClassVar, Literal, Self
 
 from pydantic import model_validator
+from torch import Tensor, nn
 
 from harness.config import option
+from harness.encoder import Encoder
 from harness.method import POOLING_HELP, MethodConfig
 from harness.recipes import RecipeFile
 from harness.training import Batch, TrainedMethod, TrainingConfig
 from harness.views.settings import both
 from methods.objectives import nt_xent
 from methods.parts.projection_heads import tanh_mlp
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from torch import Tensor, nn
-
-    from harness.encoder import Encoder
 
 STATE_A_RATE = "set dropout, or attention_rate alone, to a rate above 0, such as 0.1"
 
@@ -71,8 +67,6 @@ class SimCSE(TrainedMethod):
 
     def heads(self, encoder: Encoder) -> nn.Module:
         """The tanh layer "mlp" and the vocabulary layer "mlm", each where the config requests it."""
-        from torch import nn
-
         config: ContrastiveConfig = self.config
         heads = nn.ModuleDict({"mlp": nn.Identity()})
         if config.head == "training":
@@ -88,8 +82,17 @@ class SimCSE(TrainedMethod):
     def loss(self, encoder: Encoder, heads: nn.Module, batch: Batch) -> dict[str, Tensor]:
         ids_a, ids_b = self.views(encoder, batch)
         z_a, z_b = self.projected(encoder, heads, ids_a, ids_b)
-        contrast = self.contrast(z_a, z_b, heads, batch)
-        return self.with_mlm(contrast, encoder, heads, [*ids_a, *ids_b], batch)
+        contrast, ids = self.contrast(z_a, z_b, heads, batch), [*ids_a, *ids_b]
+        terms = self.with_mlm(contrast, encoder, heads, ids, batch)
+        for name, term in self.further_terms(z_a, z_b, encoder, heads, ids, batch).items():
+            terms |= {"loss": terms["loss"] + term, "contrast": contrast, name: term}
+        return terms
+
+    def further_terms(
+        self, z_a: Tensor, z_b: Tensor, encoder: Encoder, heads: Any, ids: Sequence[Sequence[int]], batch: Batch
+    ) -> dict[str, Tensor]:
+        """Terms that a subclass adds to the loss, given the projections (n, d) and the token rows of both views."""
+        return {}
 
     def views(self, encoder: Encoder, batch: Batch) -> tuple[list[list[int]], list[list[int]]]:
         """Token rows of both views of a batch; here the same."""

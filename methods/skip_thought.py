@@ -5,8 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 from functools import lru_cache
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self, cast
+from typing import Any, ClassVar, Literal, NamedTuple, Self, cast
 
 import numpy as np
 import torch
@@ -16,18 +15,15 @@ from torch.nn import functional
 from torch.nn.utils.rnn import pack_padded_sequence
 
 from harness.config import option
+from harness.encoder import Encoder
 from harness.encoder.quiet import quiet_transformers
 from harness.errors import InputError
-from harness.method import MethodConfig, unfitted
+from harness.method import MethodConfig
 from harness.recipes import RecipeFile
-from harness.sources import resolve_model
-from harness.training import Batch, BatchStream, TrainedMethod, TrainingConfig
-from methods.parts.recurrent_encoder import RecurrentEncoder
+from harness.sources import Corpus, resolve_model
+from harness.training import Batch, BatchStream, TrainingConfig
+from methods.parts.recurrent_encoder import RecurrentEncoder, RecurrentMethod
 from methods.quick_thoughts import split_sentences
-
-if TYPE_CHECKING:
-    from harness.encoder import Encoder
-    from harness.sources import Corpus
 
 SPREAD = 0.1  # weights that are not recurrent begin uniformly in [-SPREAD, SPREAD]
 
@@ -98,7 +94,7 @@ class SkipThoughtConfig(TrainingConfig):
         return self
 
 
-class SkipThought(TrainedMethod):
+class SkipThought(RecurrentMethod):
     """L = -sum over sentences, and over the words w_t of the next and of the previous one, of log P(w_t | w_<t, h)."""
 
     name = "skip_thought"
@@ -138,15 +134,7 @@ class SkipThought(TrainedMethod):
         return heads
 
     def stream(self, corpus: Corpus, seed: int) -> BatchStream:
-        config = self.config
-        return BatchStream(
-            Triples(corpus),
-            batch_size=config.batch_size,
-            bucket=config.bucket,
-            seed=seed,
-            length_cap=6 * config.train_length,
-            drop_last=config.drop_last,
-        )
+        return super().stream(Triples(corpus), seed)  # type: ignore[arg-type]  # needs no more than a sequence
 
     def schedule(self, step: int, steps: int) -> float:
         """Constant."""
@@ -171,17 +159,6 @@ class SkipThought(TrainedMethod):
             targets = pack_padded_sequence(padded[:, 1:], lengths, batch_first=True, enforce_sorted=False)
             states, _ = decoder(told, vectors.float().unsqueeze(0))
             return decoded_loss(heads.vocabulary(states.data), targets.data)
-
-    @classmethod
-    def load(cls, path: str | Path) -> Self:
-        """What `save` wrote.
-
-        Raises:
-            InputError: the folder is not one, or another method's.
-        """
-        method = unfitted(cls, path)
-        method._encoder = RecurrentEncoder.load(path).eval()
-        return method
 
 
 def _gru(inputs: int, hidden: int, *, both: bool = False) -> nn.GRU:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import torch
 from pydantic import model_validator
 from torch import Tensor
 
 from harness.config import option
+from harness.encoder import Encoder
 from harness.errors import InputError
 from harness.method import MethodConfig, Supervision, Text
 from harness.recipes import RecipeFile
@@ -17,9 +18,6 @@ from harness.training import Batch
 from methods.parts.negation import negated
 from methods.parts.row_vectors import check_rows, full_precision, unit
 from methods.promptbert import PromptBERT, PromptBERTConfig
-
-if TYPE_CHECKING:
-    from harness.encoder import Encoder
 
 TEMPLATES = {
     "pooling": 'prompt:This sentence : " [X] " means [MASK] .',
@@ -111,10 +109,9 @@ class SNCSE(PromptBERT):
 
     def loss(self, encoder: Encoder, heads: Any, batch: Batch) -> dict[str, Tensor]:
         config: SNCSEConfig = self.config
-        ids_a, ids_b = self.views(encoder, batch)
         if not config.margin_weight:
-            z_a, z_b = self.projected(encoder, heads, ids_a, ids_b)
-            return self.with_mlm(self.contrast(z_a, z_b, heads, batch), encoder, heads, [*ids_a, *ids_b], batch)
+            return super().loss(encoder, heads, batch)
+        ids_a, ids_b = self.views(encoder, batch)
         z_a, z_b, z_n = self._three(encoder, heads, ids_a, ids_b, self._negations(encoder, batch))
         contrast = self.contrast(z_a, z_b, heads, batch)
         terms = self.with_mlm(contrast, encoder, heads, [*ids_a, *ids_b], batch)

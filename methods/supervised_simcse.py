@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
+
+from torch import Tensor, nn
 
 from harness.config import option
+from harness.encoder import Encoder
 from harness.errors import InputError
 from harness.method import MethodConfig
 from harness.recipes import RecipeFile
+from harness.sources import Corpus, Pair
 from harness.training import Batch, BatchStream
 from methods.objectives import nt_xent
 from methods.simcse import ContrastiveConfig, SimCSE
-
-if TYPE_CHECKING:
-    from torch import Tensor, nn
-
-    from harness.encoder import Encoder
-    from harness.sources import Corpus, Pair
 
 
 class SupervisedSimCSEConfig(ContrastiveConfig):

@@ -6,21 +6,22 @@ import re
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
 
 from harness.config import option
+from harness.encoder import Encoder
+from harness.encoder.masked_lm import IGNORED
 from harness.errors import InputError
 from harness.method import POOLING_HELP, MethodConfig
 from harness.recipes import RecipeFile
 from harness.training import Batch, TrainedMethod, TrainingConfig
 
 if TYPE_CHECKING:
-    from torch import Tensor, nn
     from transformers import PreTrainedModel
 
-    from harness.encoder import Encoder
-
 _WORD = re.compile(r"\s*(?:\w+|[^\w\s])")  # a word or a punctuation mark, with the blanks before it
-IGNORED = -100  # the label of padding
 
 
 def delete_words(text: str, share: float, rng: np.random.Generator) -> str:
@@ -44,7 +45,6 @@ def load_decoder(name: str, encoder: Encoder, *, tied: bool, layers: int | None 
     Raises:
         InputError: the family has no such decoder, or the numbers of layers or dimensions do not fit.
     """
-    import torch
     from transformers import AutoConfig, AutoModelForCausalLM
 
     from harness.encoder.quiet import quiet_transformers
@@ -146,8 +146,6 @@ def reconstruction(decoder: nn.Module, vectors: Tensor, ids: Tensor, mask: Tenso
         decoder: gives `.logits` (n, length, vocabulary) for ids that attend to `encoder_hidden_states`.
         vectors: (n, d), all that the decoder sees of the encoder. ids, mask: (n, length), padded on the right.
     """
-    from torch.nn import functional
-
     ids, mask = ids.to(vectors.device), mask.to(vectors.device)
     logits: Tensor = decoder(
         input_ids=ids[:, :-1],

@@ -3,27 +3,23 @@ because whitened vectors cannot collapse."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 import torch
-from pydantic import ConfigDict, ValidationInfo, field_validator
 from torch import Tensor, nn
 
 from harness.config import option
+from harness.encoder import Encoder
 from harness.errors import InputError, TrainingStopped
 from harness.method import POOLING_HELP, MethodConfig
 from harness.recipes import RecipeFile
+from harness.sources import Corpus
 from harness.training import Batch, BatchStream, TrainingConfig
 from harness.views import ViewConfig, encode_views
 from methods.parts.projection_heads import Widths, projector
 from methods.parts.row_vectors import check_rows, full_precision, unit
 from methods.parts.two_views import ViewMethod
-
-if TYPE_CHECKING:
-    from harness.encoder import Encoder
-    from harness.sources import Corpus
-
 
 Statistics = Literal["view", "both"]
 
@@ -92,8 +88,6 @@ def slices(count: int, size: int, rng: np.random.Generator) -> list[np.ndarray]:
 class WMSEConfig(ViewConfig, TrainingConfig):
     """Defaults: the released code's width and slice, with a slight shrinkage for short batches."""
 
-    model_config = ConfigDict(validate_default=True)
-
     pooling: str = option("cls", POOLING_HELP)
     batch_size: int = option(256, "sentences per training step", ge=2, sweep=[64, 128, 256, 512])
     shrinkage: float = option(
@@ -107,19 +101,6 @@ class WMSEConfig(ViewConfig, TrainingConfig):
     projector_init: Literal["normal", "pytorch"] = option("pytorch", "N(0, 0.02) as in BERT, or PyTorch's default")
     joint_head: bool = option(False, "the projector runs once on both views, whose batch statistics it shares (code)")
     in_parts: ClassVar[bool] = True
-
-    @field_validator("projector")
-    @classmethod
-    def _enough_rows(cls, value: Widths, info: ValidationInfo) -> Widths:
-        known = info.data
-        if {"batch_size", "slice", "shrinkage", "statistics"} <= known.keys() and not known["shrinkage"]:
-            rows = min(known["slice"], known["batch_size"]) * (2 if known["statistics"] == "both" else 1)
-            if rows <= value[-1]:
-                raise ValueError(
-                    f"without shrinkage {rows} rows cannot whiten a projector {value[-1]} wide: narrow the projector, "
-                    "raise slice and batch_size, or set a shrinkage"
-                )
-        return value
 
 
 class WMSE(ViewMethod):

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -121,8 +120,11 @@ class Whitening(VectorMap):
         return encoder
 
     def _learn(self, encoder: Encoder, items: Sequence[Any], context: FitContext) -> FitReport:
-        encode = partial(encoder.encode, device=context.device, precision="fp32")
-        moments = moments_of((encode(texts) for texts in text_chunks(items)), context, total=len(items))
+        moments = Moments()
+        for texts in text_chunks(items):
+            moments.add(encoder.encode(texts, device=context.device, precision="fp32"))
+            if context.progress:
+                context.progress(min(moments.count, len(items)), len(items), "encoding the corpus")
         w = whitening_matrix(moments.covariance(), k=self.config.k, epsilon=self.config.epsilon)
         d, k = w.shape
         distinct = len(set(items)) if self.transductive else None
@@ -133,13 +135,3 @@ class Whitening(VectorMap):
             )
         encoder.affine = affine_layer(w, moments.mean()).to(context.device)
         return FitReport(training={"dimensions": d, "kept": k}, cost={"corpus_sentences_seen": float(moments.count)})
-
-
-def moments_of(chunks: Iterable[NDArray[Any]], context: FitContext, *, total: int) -> Moments:
-    """The moments of vectors that come in chunks (n, d)."""
-    moments = Moments()
-    for rows in chunks:
-        moments.add(rows)
-        if context.progress:
-            context.progress(min(moments.count, total), total, "encoding the corpus")
-    return moments

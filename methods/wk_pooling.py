@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Literal, Self
+from typing import ClassVar, Literal, Self
 
 import torch
 from torch import Tensor
@@ -14,10 +14,8 @@ from harness.encoder import Encoder
 from harness.errors import InputError
 from harness.method import FitContext, Method, MethodConfig, unfitted
 from harness.recipes import RecipeFile
+from harness.sources import TrainingText
 from methods.parts.saved_folder import new_folder
-
-if TYPE_CHECKING:
-    from harness.sources import TrainingText
 
 ENCODER = "encoder"  # the folder of the base model inside of a saved method
 _NOTHING = 1e-12  # squares below this share of their vector are rounding noise

@@ -71,9 +71,7 @@ def run_trials(
         planned = planned_trials(study, space)
         tracker = None
         if tracked:
-            about = {"study": study.name, "method": study.method, "sampler": study.sampler, "pruner": study.pruner,
-                     "trials": len(planned), **{f"space.{p.name}": p.describe() for p in space.parameters}}  # fmt: skip
-            tracker = Tracker(workdir, study.name, tracking_uri, root=about)
+            tracker = Tracker(workdir, study.name, tracking_uri)
             ending.callback(tracker.close)
         resumed, left = trials.queue_slots(storage, stored, planned)
         if left:

@@ -20,7 +20,7 @@ from optuna.storages.journal import JournalFileBackend
 
 from harness.errors import InputError
 from harness.files.locks import work_lock
-from harness.files.names import LONGEST
+from harness.files.printable import LONGEST
 from studies.definition.study import Study
 
 log = logging.getLogger(__name__)

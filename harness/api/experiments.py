@@ -19,7 +19,7 @@ from harness.errors import HarnessError, InputError, naming
 from harness.executors.executor import Executor, ExecutorSettings, executor_settings
 from harness.files.locks import comparison_lock
 from harness.files.printable import first_line, join_some, one_line
-from harness.files.toml_text import inline
+from harness.files.reading import inline
 from harness.machine.progress import Reporter
 from harness.method import DEFAULT_BASE_MODEL, Method, own_line
 from harness.results.store import checked_workdir, read_comparison_file
@@ -208,8 +208,6 @@ def compare(
         with reporter, closing(tracker) if tracker is not None else nullcontext():
             grid = _run(planned, folder, reporter, tracker)
         written = build.build_comparison(folder, planned.name, formats=formats) if formats else {}
-        if tracker is not None and "html" in written:
-            tracker.attach(written["html"])
     further = {name: build.build_report(name, folder, formats=formats) for name in planned.experiment.reports}
     experiment = grid.plan.experiment
     return Comparison(planned.name, folder, grid.all_records(), experiment, written, planned.tuning, further)

@@ -9,7 +9,7 @@ from typing import Any
 
 from harness.commands.options import JSON, WORKDIR, Commands, add_command, add_group
 from harness.errors import InputError
-from harness.files.printable import one_line, tell, tell_json
+from harness.files.printable import one_line, redacted, tell, tell_json
 
 PAGE = "http://127.0.0.1:5000/#/experiments?workflowType=machine_learning"
 """Where `mlflow ui` shows experiments; its first page is the one for chats."""
@@ -70,7 +70,6 @@ def stop_runs(args: argparse.Namespace) -> int:
 
 def sync_runs(args: argparse.Namespace) -> int:
     """Send the runs, and print how to open a local store."""
-    from harness.files.redaction import redacted
     from harness.tracking import default_uri, sync
 
     uri = args.tracking_uri or default_uri(args.workdir)

@@ -27,36 +27,19 @@ def refusal(call: Callable[[], Any], what: str, kind: type[Exception] = InputErr
     raise BrokenPromiseError(f"{what}: accepted, expected {kind.__name__}")
 
 
-def round_trip(s: Subject) -> str:
-    """config -> dict -> config, and through JSON."""
-    config = s.config
-    again = type(config).parse(config.model_dump(), "model_dump")
-    expect(again == config, f"parse(model_dump()) differs from the config: {_difference(config, again)}")
-    again = type(config).parse(json.loads(config.model_dump_json()), "JSON")
-    expect(again == config, f"the config changes on its way through JSON: {_difference(config, again)}")
-    return f"{len(type(config).model_fields)} options"
-
-
-def _difference(a: Any, b: Any) -> str:
-    return ", ".join(key for key, value in a.model_dump().items() if b.model_dump().get(key) != value)
-
-
-def unknown_key(s: Subject) -> str:
-    """A misspelt key is refused in one line that names it."""
-    values = {**s.config.model_dump(), "no_such_option": 1}
-    message = refusal(lambda: s.method.Config.parse(values, "config"), "an unknown key")
-    expect("no_such_option" in message, f"the message does not name the key: {message}")
-    return message.partition(";")[0]
-
-
-def help_texts(s: Subject) -> str:
-    """Every option says in one line what it is."""
-    fields = s.method.Config.model_fields
-    silent = [key for key, field in fields.items() if not (field.description or "").strip()]
-    expect(not silent, f"no help: {', '.join(silent)}; declare options with harness.config.option(default, help)")
-    long = [key for key, field in fields.items() if "\n" in (field.description or "")]
-    expect(not long, f"help of more than one line: {', '.join(long)}")
-    return f"{len(fields)} options"
+def configuration(s: Subject) -> str:
+    """The config survives dict and JSON, an unknown key is refused by name, and each option has one line of help."""
+    config, kind = s.config, type(s.config)
+    for what, values in (("a dict", config.model_dump()), ("JSON", json.loads(config.model_dump_json()))):
+        again = kind.parse(values, what)
+        changed = [key for key in kind.model_fields if getattr(again, key) != getattr(config, key)]
+        expect(not changed, f"the config changes on its way through {what}: {', '.join(changed)}")
+    message = refusal(lambda: kind.parse({**config.model_dump(), "no_such_option": 1}, "config"), "an unknown key")
+    expect("no_such_option" in message, f"the message on an unknown key does not name it: {message}")
+    helps = {key: (field.description or "").strip() for key, field in kind.model_fields.items()}
+    wrong = [key for key, text in helps.items() if not text or "\n" in text]
+    expect(not wrong, f"not one line of help: {', '.join(wrong)}; declare options with harness.config.option")
+    return f"{len(helps)} options"
 
 
 def presets_and_sweeps(s: Subject) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 from harness.errors import InputError
 from harness.files.atomic import open_folder, share_files
 from harness.files.printable import first_line
-from harness.results.card_files import TAGS
+from harness.results.model_card import TAGS
 
 MODULES = "modules.json"
 CONFIG = "config_sentence_transformers.json"

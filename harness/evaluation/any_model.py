@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Literal
 
 from harness import registry
@@ -127,13 +128,6 @@ def public_name(name: str, given: str | None, revision: str | None) -> tuple[str
     return public, revision or (folder_hash(folder)[:40] if folder.is_dir() else model_fingerprint(name))
 
 
-class _Function:
-    """A function of texts behind the `encode` of a method."""
-
-    def __init__(self, function: Any) -> None:
-        self.encode = lambda texts, **options: function(texts)
-
-
 def in_hand(model: Any, pooling: str | None = None, max_length: int | None = None) -> OpenedModel:
     """A fitted method, a SentenceTransformer, or a function of texts; it pools as it does.
 
@@ -151,7 +145,7 @@ def in_hand(model: Any, pooling: str | None = None, max_length: int | None = Non
     if callable(getattr(model, "encode", None)):
         return OpenedModel(model, "unknown")
     if callable(model):
-        return OpenedModel(_Function(model), "unknown")
+        return OpenedModel(SimpleNamespace(encode=lambda texts, **options: model(texts)), "unknown")
     raise InputError(f"model: expected a name, a folder or what makes vectors of texts, not {type(model).__name__}")
 
 

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from harness.errors import HarnessError, InputError
-from harness.files.faults import storage_fault
+from harness.files.atomic import storage_fault
 from harness.results.record import missing
 from harness.results.text_ids import stacked
 from harness.tasks.base import Encode, Task, TaskResult, Vectors, needs_model, task_key

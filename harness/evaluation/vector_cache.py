@@ -23,7 +23,7 @@ import numpy as np
 
 from harness.files.atomic import write_atomic
 from harness.files.hashing import content_id, sha256_of
-from harness.results.card_files import is_card
+from harness.results.model_card import is_card
 from harness.tasks.base import Array
 
 log = logging.getLogger(__name__)

@@ -11,7 +11,7 @@ import logging
 import os
 import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 
 from harness.errors import InputError
@@ -22,15 +22,13 @@ LOCK_FILE = ".lock"
 HOLDER_FILE = ".lock-holder"
 
 
-@contextmanager
-def comparison_lock(workdir: Path, name: str) -> Iterator[None]:
+def comparison_lock(workdir: Path, name: str) -> AbstractContextManager[None]:
     """Be the one process that runs the comparison of this name in `workdir`, until the block ends.
 
     Raises:
         InputError: another process does already (its id is named), or the directory cannot be written.
     """
-    with work_lock(workdir / "comparisons", f".{name}", f'comparison "{name}" in work directory {workdir}'):
-        yield
+    return work_lock(workdir / "comparisons", f".{name}", f'comparison "{name}" in work directory {workdir}')
 
 
 @contextmanager
@@ -54,13 +52,10 @@ def try_run_lock(folder: Path) -> Iterator[bool]:
 
     folder.mkdir(parents=True, exist_ok=True)
     lock = FileLock(folder / LOCK_FILE)
-    try:
+    with suppress(Timeout):
         lock.acquire(timeout=0)
-    except Timeout:
-        yield False
-        return
     try:
-        yield True
+        yield lock.is_locked
     finally:
         lock.release()
 

@@ -1,4 +1,5 @@
-"""Text from data made safe to look at: on a terminal, and inside Markdown. All output of the program is made so."""
+"""Text made safe: on a terminal, inside Markdown, without credentials, as the name of a file. All output of the program
+is made so."""
 
 from __future__ import annotations
 
@@ -9,7 +10,38 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from harness.files.redaction import redacted
+# Credentials: of tracking servers, databases and mirrors of the hub.
+HIDDEN = "***"
+
+_URI = re.compile(r"""(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<rest>[^\s"'<>]+)""")
+# "token=", also in the middle of what is no URI: the key-value form in which libpq and its drivers tell of a connection
+_SECRETS = re.compile(
+    r"(?P<key>\b(?:[A-Za-z0-9]+[_-])*"
+    r"(?:password|passwd|pwd|passphrase|token|secret|apikey|(?:api|access|secret|private)[_-]?key|auth|sig|signature|"
+    r"credentials?)=)"
+    r"""(?P<value>"[^"]*"|'[^']*'|[^&;,\s"')]+)""",
+    re.IGNORECASE,
+)
+_HUB_TOKEN = re.compile(r"\bhf_[A-Za-z0-9]{16,}")
+
+
+def redacted(text: str) -> str:
+    """The text with what may be a credential as "***".
+
+    Of a URI that is all between "://" and its last "@": a password may hold "@", "/" and ":" itself, and a user's name
+    alone may be a token. Too much is hidden rather than too little, except in `hf://`, where "@" is before a revision.
+    Also hidden are values of keys such as `password=` and `token=`, and tokens of the hub.
+    """
+    text = _URI.sub(_without_user, text)
+    return _HUB_TOKEN.sub(HIDDEN, _SECRETS.sub(lambda found: f"{found['key']}{HIDDEN}", text))
+
+
+def _without_user(uri: re.Match[str]) -> str:
+    scheme, rest = uri["scheme"], uri["rest"]
+    _, at, host = rest.rpartition("@")
+    nobody = not at or rest.startswith("/") or scheme.lower() == "hf"  # sqlite:///FILE@1 names no host
+    return uri[0] if nobody else f"{scheme}://{HIDDEN}@{host}"
+
 
 # C0 and C1 controls (a terminal obeys them), and the marks that turn the direction of the text after them (Unicode
 # UAX 9): "Trojan Source" (Boucher & Anderson, 2021) shows what those do. Line breaks and tabs stay. Lone surrogates,
@@ -93,3 +125,25 @@ def markdown_text(text: str) -> str:
     """Text that Markdown and the HTML in it leave alone; one line."""
     escaped = _MARKDOWN.sub(r"\\\1", one_line(text)).translate(_ENTITIES)
     return _RULED.sub(r"\\", _LISTED.sub(r"\1\\", escaped))
+
+
+# Names that become files and folders: one rule for all, so that none leads out of where it belongs.
+LONGEST = 100  # bytes of a name: a file system's 255, with room for what is put around a name
+_NAME = re.compile(r"[^\W_]([\w .,+()=-]*[\w)+])?")
+
+
+def name_fault(name: str) -> str | None:
+    """What keeps `name` from becoming the name of a file, as one phrase; None where nothing does.
+
+    Letters and digits of any script, blanks inside and the signs . _ - , + = ( ) are allowed.
+    """
+    if not name.strip():
+        return "a name is needed, not an empty text"
+    if (size := len(name.encode(errors="replace"))) > LONGEST:
+        return f'a name is at most {LONGEST} bytes long, not {size}: "{one_line(name)[:40]}..."'
+    if not _NAME.fullmatch(name):
+        return (
+            "becomes the name of a file, so it begins with a letter or digit and holds letters, digits, blanks and "
+            f'. _ - , + = ( ) alone, not "{one_line(name)}"'
+        )
+    return None

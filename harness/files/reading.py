@@ -1,14 +1,20 @@
-"""Small files of a user's read whole: each fault is one line that names the file."""
+"""Small files of a user's read whole: each fault is one line that names the file. Values written as TOML, one key a
+line: experiment files that the program makes are read and edited by people."""
 
 from __future__ import annotations
 
 import json
 import stat
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from harness.errors import InputError
+from harness.files.printable import one_line
+
+if TYPE_CHECKING:
+    from tomlkit.items import Item
 
 
 def require_ordinary(path: Path) -> None:
@@ -87,3 +93,33 @@ def _unreadable(path: Path, error: OSError | ValueError) -> InputError:
     why = error.strerror or str(error) if isinstance(error, OSError) else str(error)
     shown = str(path) if len(str(path)) <= 200 else f"{str(path)[:200]}..."
     return InputError(f"{shown}: cannot be read ({why})")
+
+
+def inline(value: Any) -> Item:
+    """A value as TOML on one line; mappings become `{key = value}` at any depth."""
+    import tomlkit
+
+    if isinstance(value, Mapping):
+        table = tomlkit.inline_table()
+        for key, part in value.items():
+            table.append(key, inline(part))
+        return table
+    if isinstance(value, list | tuple):
+        array = tomlkit.array()
+        for part in value:
+            array.append(inline(part))
+        return array
+    item: Item = tomlkit.item(value)
+    return item
+
+
+def toml_lines(values: Mapping[str, Any]) -> str:
+    """`key = value` for each, without section headers, so that any header may precede it."""
+    import tomlkit
+
+    return tomlkit.dumps({key: inline(value) for key, value in values.items()})
+
+
+def toml_comment(text: str) -> str:
+    """A comment of one line, whatever the text holds."""
+    return f"# {one_line(text)}\n"

@@ -8,7 +8,6 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from io import StringIO
-from types import TracebackType
 from typing import Any, Self
 
 from harness.files.printable import one_line, tell_error
@@ -55,11 +54,9 @@ class Reporter:
             self._bars.__enter__()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if self._bars is not None:
-            self._bars.__exit__(kind, error, trace)
+            self._bars.__exit__(*error)
 
     def expect(self, total: int) -> None:
         """So many runs will come."""
@@ -152,9 +149,7 @@ class Bars:
             self._progress.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._progress.update(self._run, visible=False)
         if self._output is not None:
             self._output.update(self)

@@ -1,8 +1,9 @@
-"""Records as tidy pandas frames: one row an observation, words as categories in the order of the comparison's table."""
+"""Records as tidy pandas frames: one row an observation, words as categories in the order of the comparison's table,
+numbers as int64 or float64."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,52 +13,23 @@ from harness.results.store import RunFolder
 if TYPE_CHECKING:
     import pandas as pd
 
-RUN = {
-    "row": "label of the row (category, in the order of the table)",
-    "method": "the method's name (category)",
-    "base_model": "what the row starts from (category)",
-    "seed": "int64",
-    "run": "id of the run, the name of its folder (category)",
-}
-SCORES = {
-    **RUN,
-    "supervision": "untrained, unsupervised, transductive or supervised (category)",
-    "task": "as STS-B (category)",
-    "suite": "what the task belongs to, as sts (category)",
-    "source": "which copy of the data: senteval, mteb, embedded (category)",
-    "split": "test, dev or all (category)",
-    "metric": "spearman, accuracy, uniformity ... (category)",
-    "aggregation": 'of subsets: all, mean, wmean, or "" (category)',
-    "value": "float64, correlations and accuracies from -1 or 0 to 1, not times 100",
-    "n": "int64, pairs or sentences behind it",
-    "protocol": "id of all that defines the number (category)",
-    "comparable": "the same without what belongs to the method; unlike ids are unlike measurements (category)",
-}
-PAIRS = {
-    **RUN,
-    "task": "category", "source": "category", "split": "category",
-    "subset": "part of the task, as MSRpar of STS12 (category)",
-    "pair": "int64, its number in the subset",
-    "gold": "float64, the score that people gave",
-    "score": "float64, the cosine of the two vectors",
-    "text1": "int64, id of the first sentence (harness.results.text_ids)",
-    "text2": "int64, of the second",
-}  # fmt: skip
-CURVES = {
-    **RUN,
-    "step": "int64, updates made",
-    "kind": "train, dev, or early: as dev, for the collapse guard alone (category)",
-    "quantity": "loss, spearman, learning_rate ... (category)",
-    "value": "float64",
-}
-COSTS = {
-    **RUN,
-    "status": "finished, collapsed, diverged, pruned or failed (category)",
-    "steps": "updates made; missing where nothing was trained",
-    "...": "one column a cost of the records: train_seconds, train_cpu_seconds, train_gpu_seconds, encode_seconds, "
-           "evaluate_seconds, sentences_per_second, train_tokens_per_second, peak_memory_bytes, parameters ... "
-           "(float64)",
-}  # fmt: skip
+RUN = ("row", "method", "base_model", "seed", "run")
+"""Columns about a run, which begin all frames of runs: label of the row, in the order of the table; the method; what
+the row starts from; the seed, int64; id of the run, the name of its folder."""
+SCORES = (*RUN, "supervision", *Score.model_fields)
+"""One row a score: after `RUN` "supervision", as untrained or supervised, and the fields of `Score`. "value" is not
+times 100; "protocol" is the id of all that defines the number, "comparable" the same without what belongs to the
+method: unlike ids are unlike measurements."""
+PAIRS = (*RUN, "task", "source", "split", "subset", "pair", "gold", "score", "text1", "text2")
+"""One row a scored pair: after `RUN` its task, source and split, the part of the task, as MSRpar of STS12, its number
+there, the score that people gave, the cosine of the two vectors, and ids of the sentences
+(`harness.results.text_ids`)."""
+CURVES = (*RUN, "step", "kind", "quantity", "value")
+"""One row a number of a training log: after `RUN` training steps made; train, dev, or early (as dev, for the collapse
+guard alone); loss, spearman, learning_rate ...; and the number."""
+COSTS = (*RUN, "status", "steps")
+"""One row a run: after `RUN` how it ended, the training steps made (missing where nothing was trained), and one column
+a cost of the records: train_seconds, encode_seconds, peak_memory_bytes, parameters ... (float64)."""
 _PLAIN = {"seed", "value", "n", "step", "steps", "pair", "gold", "score", "text1", "text2", "outcome", "target"}
 
 
@@ -100,9 +72,8 @@ def costs(records: Iterable[Record]) -> pd.DataFrame:
         for r in records
         if not r.unavailable
     ]
-    named = [name for name in COSTS if name != "..."]
-    further = list(dict.fromkeys(key for line in lines for key in line if key not in named))
-    frame = _tidy(lines, named + further, plain={*_PLAIN, *further})
+    further = list(dict.fromkeys(key for line in lines for key in line if key not in COSTS))
+    frame = _tidy(lines, (*COSTS, *further), plain={*_PLAIN, *further})
     return frame.astype(dict.fromkeys(("steps", *further), "float64"))
 
 
@@ -163,9 +134,7 @@ def _run(record: Record) -> dict[str, Any]:
     return {name: getattr(record, "id" if name == "run" else name) for name in RUN}
 
 
-def _tidy(
-    lines: list[dict[str, Any]], columns: Mapping[str, str] | list[str], plain: set[str] = _PLAIN
-) -> pd.DataFrame:
+def _tidy(lines: list[dict[str, Any]], columns: Sequence[str], plain: set[str] = _PLAIN) -> pd.DataFrame:
     import pandas as pd
 
     return _categories(pd.DataFrame(lines, columns=list(columns)), plain)

@@ -6,27 +6,28 @@ import json
 import math
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from harness.files.atomic import write_atomic
 from harness.files.printable import markdown_text, one_line
-from harness.results.card_files import RESULTS_FOLDER, SCORES_FILE, TAGS
 from harness.results.record import Record, Score
 from harness.seeds import seed_text
 
 if TYPE_CHECKING:
     from huggingface_hub import EvalResult
 
+SCORES_FILE = "harness_scores.json"
+RESULTS_FOLDER = ".eval_results"  # the hub's community evaluations
+TAGS = ("sentence-transformers", "sentence-similarity", "feature-extraction")
 _FRONT = re.compile(r"\A---\n.*?\n---\n", re.DOTALL)
 _START, _END = "<!-- harness: from the record of the run -->\n", "<!-- harness: end -->\n"
 _METRICS = {"spearman": "spearmanr", "pearson": "pearsonr"}  # the ids that the hub knows; others are spelt alike
 _NAMES = {"spearman": "Spearman", "pearson": "Pearson", "f1": "F1"}
-# Under which licence their authors published the base models of the papers, by the beginning of the hub's id.
-_LICENSES = {
-    "bert-": "apache-2.0", "google-bert/": "apache-2.0", "distilbert": "apache-2.0", "distilroberta": "apache-2.0",
-    "answerdotai/modernbert-": "apache-2.0", "roberta-": "mit", "facebookai/roberta-": "mit", "xlm-roberta-": "mit",
-    "facebookai/xlm-roberta-": "mit", "albert": "apache-2.0", "sentence-transformers/": "apache-2.0",
-}  # fmt: skip
+
+
+def is_card(file: Path) -> bool:
+    """Whether a file of a saved model belongs to its card, which people may edit."""
+    return file.name in ("README.md", SCORES_FILE) or file.parent.name == RESULTS_FOLDER
 
 
 def write_card(model: Path, record: Record) -> None:
@@ -74,19 +75,8 @@ def front_matter(record: Record) -> str:
 
     tags = [*TAGS, *([kind] if (kind := _kind(record)) else [])]
     evaluated = [result for score in _main_scores(record) if (result := _result(score, record)) is not None]
-    about: dict[str, Any] = {
-        "record": record.id,
-        "method": record.method,
-        "base_model": one_line(record.base_model),
-        "seed": record.seed,
-        "supervision": record.supervision,
-        "corpus": _plain(record.corpus),
-        "selected_on": _plain(record.dev),
-        "cost": {name: value for name, value in record.cost.items() if math.isfinite(value)},
-    }
     data = ModelCardData(
         language=_language(record.base_model),
-        license=_license(record.base_model),
         library_name="sentence-transformers",
         pipeline_tag="sentence-similarity",
         tags=tags,
@@ -94,7 +84,6 @@ def front_matter(record: Record) -> str:
         datasets=_data_sets(record),
         model_name=(one_line(record.row) or record.method) if evaluated else None,
         eval_results=evaluated or None,
-        harness={key: value for key, value in about.items() if value is not None},
     )
     return data.to_yaml().rstrip("\n")
 
@@ -102,7 +91,8 @@ def front_matter(record: Record) -> str:
 def scores_text(record: Record) -> str:
     """The content of `SCORES_FILE`: every score with all its digits and the protocols of its ids."""
     scores = [score.model_dump() for score in record.scores]
-    about = {"record": record.id, "seed": record.seed, "scores": scores, "protocols": record.protocols}
+    about = {"record": record.id, "seed": record.seed, "cost": record.cost, "scores": scores}
+    about["protocols"] = record.protocols
     return json.dumps(about, indent=1, default=str) + "\n"
 
 
@@ -120,23 +110,11 @@ def _language(base_model: str) -> str:
     return "multilingual" if re.search("multilingual|xlm", base_model, re.IGNORECASE) else "en"
 
 
-def _license(base_model: str) -> str:
-    """That of the base model, under which a model that was trained from it may be passed on; what is not known for
-    sure is "unknown", the hub's word."""
-    if base_model.startswith("embedded:"):
-        return "apache-2.0"  # this package's
-    return next((text for start, text in _LICENSES.items() if base_model.lower().startswith(start)), "unknown")
-
-
 def _data_sets(record: Record) -> list[str] | None:
     """The hub's ids of the text that was learnt from."""
     uris = [str((record.corpus or {}).get(key, "")) for key in ("source", "uri")]
     ids = [found.group(1) for uri in uris if (found := re.match(r"hf://datasets/([\w.-]+/[\w.-]+)", uri))]
     return list(dict.fromkeys(ids)) or None
-
-
-def _plain(values: dict[str, Any] | None) -> dict[str, Any] | None:
-    return {k: one_line(v) if isinstance(v, str) else v for k, v in values.items()} if values else None
 
 
 def _kind(record: Record) -> str:

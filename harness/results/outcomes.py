@@ -18,17 +18,15 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-COLUMNS = {
-    "task": "as Score.task",
-    "source": "as Score.source",
-    "split": "as Score.split",
-    "subset": "part of the task whose values the score is the mean of (a fold, a clustering set); '' where it is one",
-    "metric": "as Score.metric",
-    "example": "its number in the task's data (in the subset's, where that is a data set of its own), int64",
-    "unit": "what a bootstrap draws, int64: the text_id of the example's text unless the task says otherwise",
-    "outcome": "float32: 1 for correct and 0 for wrong, the query's score; the prediction where `target` is given",
-    "target": "float32: the gold label or score of a metric that is no mean over examples, else NaN",
-}
+COLUMNS = ("task", "source", "split", "subset", "metric", "example", "unit", "outcome", "target")
+"""Task, source, split and metric are those of the `Score`.
+
+- subset: part of the task whose values the score is the mean of (a fold, a clustering set); "" where it is one
+- example: its number in the task's data (in the subset's, where that is a data set of its own), int64
+- unit: what a bootstrap draws, int64: the text_id of the example's text unless the task says otherwise
+- outcome: float32: 1 for correct and 0 for wrong, the query's score; the prediction where `target` is given
+- target: float32: the gold label or score of a metric that is no mean over examples, else NaN
+"""
 SCORE = ("task", "source", "split", "metric")  # the columns that say which score a row belongs to
 
 

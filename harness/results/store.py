@@ -15,7 +15,6 @@ These files are the truth. `progress.json`, `cache/`, `reports/` and `mlflow.db`
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 import shutil
@@ -29,10 +28,11 @@ from pydantic import ValidationError
 from harness.config import first_fault
 from harness.errors import InputError
 from harness.files.atomic import sweep, write_atomic
+from harness.files.hashing import sha256_of
 from harness.files.locks import LOCK_FILE, try_run_lock
-from harness.files.names import name_fault
+from harness.files.printable import name_fault
 from harness.files.reading import read_json, read_text
-from harness.results.card_files import is_card
+from harness.results.model_card import is_card
 from harness.results.record import SCHEMA, Record
 
 if TYPE_CHECKING:
@@ -210,12 +210,12 @@ class RunFolder:
     def weight_hashes(self) -> dict[str, str]:
         """Name -> sha256 of every file of the saved model but its card, which people may edit."""
         files = sorted(f for f in self.model.rglob("*") if f.is_file() and not is_card(f))
-        return {f.relative_to(self.path).as_posix(): _sha256(f) for f in files}
+        return {f.relative_to(self.path).as_posix(): sha256_of(f) for f in files}
 
     def result_hashes(self) -> dict[str, str]:
         """Name -> sha256 of the examples, details and curve, as far as they exist."""
         files = (self.examples_file, self.details_file, self.curves_file)
-        return {f.name: _sha256(f) for f in files if f.is_file()}
+        return {f.name: sha256_of(f) for f in files if f.is_file()}
 
     def find_damage(self, expected: Mapping[str, str]) -> dict[str, str]:
         """Name -> what is wrong, of files that are missing or differ from their `expected` sha256."""
@@ -224,7 +224,7 @@ class RunFolder:
             file = self.path / name
             if not file.is_file():
                 damage[name] = "missing"
-            elif _sha256(file) != digest:
+            elif sha256_of(file) != digest:
                 damage[name] = "not as it was written"
         return damage
 
@@ -273,11 +273,6 @@ def remove(path: Path) -> None:
         shutil.rmtree(path, ignore_errors=True)
     else:
         path.unlink(missing_ok=True)
-
-
-def _sha256(file: Path) -> str:
-    with file.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def checked_workdir(path: str | Path, *, create: bool = True) -> Path:

@@ -15,11 +15,9 @@ from harness import registry
 from harness.errors import InputError, StopRequested, TrainingStopped
 from harness.evaluation.scoring import announced, each, set_aside
 from harness.evaluation.vector_cache import EmbeddingCache, StoredVectors, folder_hash
-from harness.files.atomic import settle
-from harness.files.faults import storage_fault
+from harness.files.atomic import settle, storage_fault
 from harness.files.locks import run_lock
-from harness.files.printable import markdown_text
-from harness.files.redaction import redacted
+from harness.files.printable import markdown_text, redacted
 from harness.machine import environment
 from harness.machine.environment import pick_device
 from harness.machine.process_state import preserve_process_state

@@ -14,7 +14,7 @@ from harness import registry
 from harness.config import Config, nearest, option, setting
 from harness.errors import InputError
 from harness.executors.executor import ExecutorSettings
-from harness.files.names import name_fault
+from harness.files.printable import name_fault
 from harness.files.reading import is_there, read_toml
 from harness.method import DEFAULT_BASE_MODEL
 from harness.results.record import SCHEMA

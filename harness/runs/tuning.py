@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from harness.errors import InputError
-from harness.files.toml_text import inline
+from harness.files.reading import inline
 from harness.runs.experiment import Experiment
 
 

@@ -41,10 +41,6 @@ class Actnorm(nn.Module):
         logs = LOG_SCALE_FACTOR * self.log_scale
         return (x + self.shift) * logs.exp(), logs.sum()
 
-    def inverse(self, y: Tensor) -> Tensor:
-        """x of y."""
-        return y * (-LOG_SCALE_FACTOR * self.log_scale).exp() - self.shift
-
 
 class Reversal(nn.Module):
     """The channels in reverse order: log |det| = 0."""
@@ -52,10 +48,6 @@ class Reversal(nn.Module):
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """(n, channels) to the same, and 0."""
         return x.flip(-1), x.new_zeros(())
-
-    def inverse(self, y: Tensor) -> Tensor:
-        """x of y."""
-        return y.flip(-1)
 
 
 class Mixing(nn.Module):
@@ -80,11 +72,6 @@ class Mixing(nn.Module):
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """(n, channels) to the same, and log |det| ()."""
         return x @ self._weight(), self.log_s.sum()
-
-    def inverse(self, y: Tensor) -> Tensor:
-        """x of y."""
-        x: Tensor = torch.linalg.solve(self._weight(), y, left=False)
-        return x
 
 
 class CouplingNetwork(nn.Module):
@@ -115,24 +102,14 @@ class Coupling(nn.Module):
         self.affine = kind == "affine"
         self.network = CouplingNetwork(channels // 2, width, channels if self.affine else channels // 2)
 
-    def _shift_and_logs(self, first: Tensor) -> tuple[Tensor, Tensor]:
-        if not self.affine:
-            shift = self.network(first)
-            return shift, torch.zeros_like(shift)
-        shift, scale = self.network(first).chunk(2, -1)
-        return shift, nn.functional.logsigmoid(scale + 2.0)
-
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """(n, channels) to the same, and log |det| (n,)."""
         first, second = x.chunk(2, -1)
-        shift, logs = self._shift_and_logs(first)
+        shift, logs = self.network(first), torch.zeros_like(second)
+        if self.affine:
+            shift, scale = shift.chunk(2, -1)
+            logs = nn.functional.logsigmoid(scale + 2.0)
         return torch.cat((first, (second + shift) * logs.exp()), -1), logs.sum(-1)
-
-    def inverse(self, y: Tensor) -> Tensor:
-        """x of y."""
-        first, second = y.chunk(2, -1)
-        shift, logs = self._shift_and_logs(first)
-        return torch.cat((first, second * (-logs).exp() - shift), -1)
 
 
 class Glow(nn.Module):
@@ -182,18 +159,6 @@ class Glow(nn.Module):
                 x, change = part(x)
                 log_det = log_det + change
         return torch.cat((*left, x), -1), log_det
-
-    def inverse(self, z: Tensor) -> Tensor:
-        """x of z."""
-        sizes = [self.dimension >> level for level in range(1, len(self.levels))]
-        *left, x = torch.split(z, [*sizes, self.dimension - sum(sizes)], -1)
-        for level in reversed(self.levels):
-            assert isinstance(level, nn.ModuleList)
-            for part in reversed(level):
-                x = part.inverse(x)  # type: ignore[operator]
-            if left:
-                x = torch.cat((x, left.pop()), -1)
-        return x
 
     def bits_per_dimension(self, x: Tensor) -> Tensor:
         """-log2 p(x) / D of every row (n,): -(log N(z; 0, I) + log |det dz/dx|) / (D ln 2)."""

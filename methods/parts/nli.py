@@ -7,21 +7,19 @@ vector, and a classifier says whether the first sentence entails the second, con
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Self, overload
+from typing import Annotated, Any, Self
 
 import torch
+from pydantic import AfterValidator
 from torch import Tensor
 from torch.nn import functional
 
 from harness.config import nearest
 from harness.errors import InputError
 from harness.method import FitContext, require_corpus
-from harness.sources import Pair
+from harness.sources import Corpus, Pair, TrainingText
 from harness.training import BatchStream, TrainedMethod
 from methods.parts.row_vectors import check_rows, full_precision
-
-if TYPE_CHECKING:
-    from harness.sources import Corpus, TrainingText
 
 LABELS = ("entailment", "contradiction", "neutral")
 JOINED = ("u", "v", "|u-v|", "u*v")
@@ -64,13 +62,7 @@ class LabelledPairs(Sequence[Pair]):
     def __len__(self) -> int:
         return len(self._pairs) * (2 if self.classes == 2 else 1)
 
-    @overload
-    def __getitem__(self, index: int) -> Pair: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Pair]: ...
-    def __getitem__(self, index: int | slice) -> Pair | list[Pair]:
-        if isinstance(index, slice):
-            return [self[i] for i in range(*index.indices(len(self)))]
+    def __getitem__(self, index: Any) -> Any:
         if self.classes == len(LABELS):
             return self._pairs[index]
         pair = self._pairs[index // 2]
@@ -101,6 +93,9 @@ def split_parts(text: str) -> tuple[str, ...]:
     return parts
 
 
+Joined = Annotated[str, AfterValidator(lambda text: ",".join(split_parts(text)))]  # of a config
+
+
 @full_precision
 def label_loss(logits: Tensor, classes: Tensor) -> Tensor:
     """L = mean over i of -log softmax(logits_i)[class_i]; logits (n, classes), classes (n,) whole numbers."""
@@ -123,20 +118,8 @@ class NLIMethod(TrainedMethod):
         self._classes = examples.classes
         return examples
 
-    def batches(self, examples: Sequence[Pair], seed: int) -> BatchStream:
-        """As `TrainedMethod.stream`."""
-        config = self.config
-        return BatchStream(
-            examples,
-            batch_size=config.batch_size,
-            bucket=config.bucket,
-            seed=seed,
-            length_cap=6 * config.train_length,
-            drop_last=config.drop_last,
-        )
-
     def stream(self, corpus: Corpus, seed: int) -> BatchStream:
-        return self.batches(self.examples(corpus), seed)
+        return super().stream(self.examples(corpus), seed)  # type: ignore[arg-type]  # needs no more than a sequence
 
     def classified(self, logits: Tensor, pairs: Sequence[Pair]) -> dict[str, Tensor]:
         """The loss of logits (n, 3), of which triplets use the first two, and the share of pairs classified rightly."""

@@ -13,12 +13,15 @@ from torch.nn import functional
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from harness.encoder import Encoder
-from harness.encoder.layout import card_text, make_sentence_transformer, staged_folder, write_json
+from harness.encoder.layout import write_json
 from harness.encoder.pooling import reduce_tokens
 from harness.encoder.quiet import quiet_transformers
 from harness.encoder.sentences import clean
 from harness.errors import InputError
 from harness.files.reading import read_json
+from harness.method import unfitted
+from harness.training import TrainedMethod
+from methods.parts.saved_folder import new_folder
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -106,62 +109,25 @@ class RecurrentEncoder(Encoder):
         raise InputError("an encoder of word vectors and a recurrent layer has no layers of a transformer to read")
 
     def save(self, path: str | Path, *, card: str = "") -> None:
-        """Write tokenizer, word vectors and layer as safetensors, whole or not at all.
-
-        With an LSTM the folder is of stock modules; sentence-transformers has no GRU and no last state of two
-        directions, so there modules.json names a module of ours.
-
-        Raises:
-            InputError: `path` holds something that is not a saved model.
-        """
-        path, kind = Path(path), type(self.layer).__name__
-        if path.exists() and not (path.is_dir() and ((path / SETTINGS).exists() or not any(path.iterdir()))):
-            raise InputError(f"{path} exists and is not a saved model; choose another folder or remove it")
-        with staged_folder(path) as folder:
-            (folder / WORDS).mkdir()
-            with quiet_transformers():
-                self.tokenizer.save_pretrained(folder / WORDS)
-            save_file({"emb_layer.weight": _plain(self.words.weight)}, folder / WORDS / WEIGHTS)
-            (folder / f"1_{kind}").mkdir()
-            weights = {f"encoder.{name}": _plain(tensor) for name, tensor in self.layer.state_dict().items()}
-            save_file(weights, folder / f"1_{kind}" / WEIGHTS)
-            settings: dict[str, Any] = {
-                "layer": kind,
-                "inputs": self.layer.input_size,
-                "hidden": self.layer.hidden_size,
-                "bidirectional": self.layer.bidirectional,
-                "reduce": self.reduce,
-                "max_length": self.max_length,
-                "trained_words": isinstance(self.words, nn.Embedding),
-            }
-            write_json(folder / SETTINGS, settings)
-            if kind == "LSTM" and self.reduce != "last":
-                self._as_sentence_transformer(folder)
-            text = card_text(card or "# Sentence encoder", ours=make_sentence_transformer(folder))
-            (folder / "README.md").write_text(text, "utf-8")
-
-    def _as_sentence_transformer(self, folder: Path) -> None:
-        """The files from which sentence-transformers makes WordEmbeddings, LSTM and Pooling of the weights."""
-        wrapper = "sentence_transformers.sentence_transformer.modules.tokenizer.word.TransformersTokenizerWrapper"
-        words = {"tokenizer_class": wrapper, "update_embeddings": False, "max_seq_length": self.max_length}
-        write_json(folder / WORDS / "wordembedding_config.json", words)
-        layer = self.layer
-        shape = {"word_embedding_dimension": layer.input_size, "hidden_dim": layer.hidden_size, "num_layers": 1}
-        write_json(
-            folder / "1_LSTM" / "lstm_config.json", {**shape, "dropout": 0, "bidirectional": layer.bidirectional}
-        )
-        (folder / "2_Pooling").mkdir()
-        flags = {f"pooling_mode_{mode}_tokens": mode == self.reduce for mode in ("mean", "max")}
-        pooling = {"word_embedding_dimension": self.dimension, "pooling_mode_cls_token": False, **flags}
-        write_json(folder / "2_Pooling" / "config.json", pooling)
-        modules = [("WordEmbeddings", WORDS), ("LSTM", "1_LSTM"), ("Pooling", "2_Pooling")]
-        kinds = [
-            {"idx": i, "name": str(i), "path": place, "type": f"sentence_transformers.models.{kind}"}
-            for i, (kind, place) in enumerate(modules)
-        ]
-        write_json(folder / "modules.json", kinds)
-        settings: dict[str, Any] = {"prompts": {}, "default_prompt_name": None, "similarity_fn_name": "cosine"}
-        write_json(folder / "config_sentence_transformers.json", settings)
+        """Write tokenizer, word vectors and layer as safetensors into a folder."""
+        folder, kind = Path(path), type(self.layer).__name__
+        (folder / WORDS).mkdir(parents=True)
+        with quiet_transformers():
+            self.tokenizer.save_pretrained(folder / WORDS)
+        save_file({"emb_layer.weight": _plain(self.words.weight)}, folder / WORDS / WEIGHTS)
+        (folder / f"1_{kind}").mkdir()
+        weights = {f"encoder.{name}": _plain(tensor) for name, tensor in self.layer.state_dict().items()}
+        save_file(weights, folder / f"1_{kind}" / WEIGHTS)
+        settings: dict[str, Any] = {
+            "layer": kind,
+            "inputs": self.layer.input_size,
+            "hidden": self.layer.hidden_size,
+            "bidirectional": self.layer.bidirectional,
+            "reduce": self.reduce,
+            "max_length": self.max_length,
+            "trained_words": isinstance(self.words, nn.Embedding),
+        }
+        write_json(folder / SETTINGS, settings)
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
@@ -187,6 +153,26 @@ class RecurrentEncoder(Encoder):
             return cls(tokenizer, words, layer, reduce=about["reduce"], max_length=about["max_length"])
         except (KeyError, OSError, RuntimeError, SafetensorError, ValueError) as error:
             raise InputError(f"{folder}: damaged: {str(error).splitlines()[0]}; save the method again") from None
+
+
+class RecurrentMethod(TrainedMethod):
+    """A trained method whose encoder is a `RecurrentEncoder`."""
+
+    def save(self, path: str | Path, *, card: str = "") -> None:
+        """Write what the encoder holds, with the method's configuration; modules.json names a module of ours."""
+        with new_folder(self, path, card) as folder:
+            self.encoder.save(folder)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """What `save` wrote.
+
+        Raises:
+            InputError: the folder is not one, or another method's.
+        """
+        method = unfitted(cls, path)
+        method._encoder = RecurrentEncoder.load(path).eval()
+        return method
 
 
 def _plain(tensor: Tensor) -> Tensor:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
-import tempfile
 import warnings
-from collections.abc import Callable, Iterable
+from array import array
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from itertools import islice
+from itertools import chain
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -18,21 +17,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.errors import InputError
+from harness.files.hashing import sha256_of
 from harness.files.reading import is_there, require_ordinary
 from harness.sources.corpus.rows import byte_lines, opened
-from harness.sources.remote.cache_folder import writing
 from harness.sources.remote.hub import hub_file
 
 HUB = "hf://"
 GLOVE = "sentence-transformers/average_word_embeddings_glove.6B.300d"  # 400,000 lower-cased words, 480 MB
 SOURCES = "word2vec or GloVe text file (.gz too), hf://datasets/ORG/NAME/FILE, or a model of averaged word vectors"
-LINES = 16_384  # lines parsed at a time
-IN_MEMORY = 256 << 20  # bytes of vectors; more go through an unnamed temporary file that the system maps to memory
 
 
 @dataclass(frozen=True)
 class WordVectors:
-    """`row` of every word in `matrix` (n, d), float32, which may be a memory map; a repeated word has its first row."""
+    """`row` of every word in `matrix` (n, d), float32; a repeated word has its first row."""
 
     row: dict[str, int]
     matrix: NDArray[np.float32]
@@ -71,8 +68,7 @@ def vectors_hash(uri: str) -> str:
 
 @cache
 def _sha256(file: Path, size: int, changed: int) -> str:
-    with file.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+    return sha256_of(file)
 
 
 def _files(uri: str) -> tuple[Path, ...]:
@@ -141,9 +137,10 @@ def _read_model(words_file: Path, weights_file: Path, limit: int | None) -> tupl
 
 
 def _read_text(path: Path, limit: int | None) -> tuple[list[str], NDArray[np.float32]]:
-    words: list[str] = []
-    matrix = _Rows()
-    with opened(path, zipped=path.name.lower().endswith(".gz")) as stream, matrix:
+    """Words and vectors (n, d). A word with a blank in it, as some files have, can be no token: it is left out."""
+    words, numbers, seen = list[str](), array("f"), 0
+    with opened(path, zipped=path.name.lower().endswith(".gz")) as stream, warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # what is no number ends an array early: see `_floats`
         lines = enumerate(byte_lines(path, stream), 1)
         first = next(lines, None)
         if first is None:
@@ -156,95 +153,34 @@ def _read_text(path: Path, limit: int | None) -> tuple[list[str], NDArray[np.flo
             raise InputError(f"{path}, line {start[0]}: expected a word and its numbers, separated by blanks")
         if header and header[1] != b"%d" % d:
             raise InputError(f"{path}, line 2: {d} numbers, but the first line announces {_shown(header[1])}")
-        seen, waiting = 0, [start]
-        while waiting:
-            new, values = _parse(path, waiting, d)
-            words += new
-            matrix.add(values)
-            seen += len(waiting)
-            room = LINES if limit is None else min(LINES, limit - len(words))
-            waiting = list(islice(lines, room))
-        if header and limit is None and header[0].isdigit() and seen < int(header[0]):
-            raise InputError(f"{path}: ends after {seen} words; its first line announces {_shown(header[0])}")
-        return words, matrix.finish(d)
-
-
-def _parse(path: Path, lines: Iterable[tuple[int, bytes]], d: int) -> tuple[list[str], NDArray[np.float32]]:
-    """Words and vectors (n, d). A word with a blank in it, as some files have, can be no token: it is left out."""
-    words, numbers, places = [], [], []
-    for number, line in lines:
-        word, _, rest = line.strip().partition(b" ")
-        if rest.count(b" ") != d - 1:
-            *front, rest = _fields(path, number, line, d)
-            if len(front) != 1:
+        for number, line in chain([start], lines):
+            seen += 1
+            fields = line.rsplit(maxsplit=d)
+            if len(fields) <= d:
+                raise InputError(f"{path}, line {number}: {max(0, len(fields) - 1)} numbers after the word, not {d}")
+            if len(fields[0].split()) > 1:
                 continue
-            word = front[0]
-        words.append(word.decode("utf-8", "replace"))
-        numbers.append(rest)
-        places.append(number)
-    values = _floats(b" ".join(numbers))
-    if len(values) != d * len(words):
-        for number, rest in zip(places, numbers, strict=True):
-            if len(_floats(rest)) != d:
-                raise InputError(f"{path}, line {number}: {_shown(rest)} is not {d} numbers")
-    vectors = values.reshape(-1, d)
-    if not np.isfinite(vectors).all():
-        wrong = places[int(np.flatnonzero(~np.isfinite(vectors).all(1))[0])]
-        raise InputError(f"{path}, line {wrong}: holds a number that is infinite, or none")
-    return words, vectors
-
-
-def _fields(path: Path, number: int, line: bytes, d: int) -> list[bytes]:
-    """The parts of the word, then the d numbers in one."""
-    fields = line.split()
-    if len(fields) <= d:
-        raise InputError(f"{path}, line {number}: {max(0, len(fields) - 1)} numbers after the word, not {d}")
-    return [*fields[:-d], b" ".join(fields[-d:])]
+            row = _floats(b" ".join(fields[1:]))
+            if len(row) != d:
+                raise InputError(f"{path}, line {number}: {_shown(b' '.join(fields[1:]))} is not {d} numbers")
+            if not np.isfinite(row).all():
+                raise InputError(f"{path}, line {number}: holds a number that is infinite, or none")
+            words.append(fields[0].decode("utf-8", "replace"))
+            numbers.frombytes(row.tobytes())
+            if len(words) == limit:
+                break
+    if header and limit is None and header[0].isdigit() and seen < int(header[0]):
+        raise InputError(f"{path}: ends after {seen} words; its first line announces {_shown(header[0])}")
+    return words, np.frombuffer(numbers, dtype=np.float32).reshape(-1, d)
 
 
 def _floats(text: bytes) -> NDArray[np.float32]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # what is no number ends the array early: the caller counts
-        try:
-            return np.fromstring(text, dtype=np.float32, sep=" ")
-        except ValueError:
-            return np.empty(0, dtype=np.float32)
+    """The numbers up to the first part that is none."""
+    try:
+        return np.fromstring(text, dtype=np.float32, sep=" ")
+    except ValueError:
+        return np.empty(0, dtype=np.float32)
 
 
 def _shown(text: bytes) -> str:
     return repr(text[:40].decode("utf-8", "replace"))
-
-
-class _Rows:
-    """Collects rows of numbers: in memory, or in a temporary file that is mapped when there are many."""
-
-    def __init__(self) -> None:
-        self._parts: list[NDArray[np.float32]] = []
-        self._bytes = 0
-        self._file = tempfile.TemporaryFile()  # noqa: SIM115 (closed by __exit__; a memory map keeps it alive)
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, *error: object) -> None:
-        self._file.close()
-
-    def add(self, rows: NDArray[np.float32]) -> None:
-        self._parts.append(rows)
-        self._bytes += rows.nbytes
-        if self._bytes > IN_MEMORY:
-            self._flush()
-
-    def _flush(self) -> None:
-        with writing("word vectors", Path(tempfile.gettempdir())):
-            for part in self._parts:
-                self._file.write(part.tobytes())
-            self._file.flush()
-        self._parts, self._bytes = [], 0
-
-    def finish(self, d: int) -> NDArray[np.float32]:
-        """(n, d)"""
-        if not self._file.tell():
-            return np.concatenate(self._parts)
-        self._flush()
-        return np.memmap(self._file, dtype=np.float32, mode="r").reshape(-1, d)

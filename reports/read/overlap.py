@@ -12,9 +12,9 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
+from harness.contamination.check import Overlap, TaskOverlap, read_overlap
 from harness.errors import InputError
 from harness.files.hashing import content_id
-from harness.results.overlaps import Overlap, TaskOverlap, read_overlap
 from harness.results.record import Record
 from harness.results.store import RunFolder
 from reports.read.comparison_runs import Comparison

@@ -1,13 +1,13 @@
 """The key `where` of a study: comparisons that every configuration of the space has to meet, read without eval.
 
-They are written as in Python: `0 < dropout_a < dropout_b and view == "dropout"`. An operand is a key of the method's
-config, a number, `true`, `false` or a text.
+They are chains such as `0 < dropout_a < dropout_b`, joined by `and`. An operand is a key of the method's config or a
+number.
 """
 
 from __future__ import annotations
 
-import ast
 import operator
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -15,19 +15,16 @@ from typing import Any
 from harness.config import nearest
 from harness.errors import InputError
 
-_COMPARISONS: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
-    ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge, ast.Eq: operator.eq,
-    ast.NotEq: operator.ne,
+_COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
+    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq, "!=": operator.ne,
 }  # fmt: skip
-_CONSTANTS = {"true": True, "false": False}
-_EXAMPLE = 'as in "dropout_a < dropout_b and temperature <= 0.1"'
 
 
 @dataclass(frozen=True)
 class Constraint:
-    """Comparisons that must all hold: (left, comparison, right). A key of the config is an `ast.Name`."""
+    """Comparisons that must all hold: (left, comparison, right), each side a key of the config or a number."""
 
-    comparisons: tuple[tuple[Any, Callable[[Any, Any], bool], Any], ...]
+    comparisons: tuple[tuple[str | float, Callable[[Any, Any], bool], str | float], ...]
 
     def holds(self, values: Mapping[str, Any]) -> bool:
         """Do all comparisons hold for these values?
@@ -35,11 +32,8 @@ class Constraint:
         Raises:
             TypeError: a text or nothing is to be smaller or larger than something.
         """
-
-        def value(operand: Any) -> Any:
-            return values[operand.id] if isinstance(operand, ast.Name) else operand
-
-        return all(compare(value(left), value(right)) for left, compare, right in self.comparisons)
+        sides = [[values[x] if isinstance(x, str) else x for x in (left, right)] for left, _, right in self.comparisons]
+        return all(compare(*side) for (_, compare, _), side in zip(self.comparisons, sides, strict=True))
 
 
 def read_constraint(text: str, keys: Mapping[str, Any], searched: list[str], place: str) -> Constraint:
@@ -47,34 +41,27 @@ def read_constraint(text: str, keys: Mapping[str, Any], searched: list[str], pla
 
     Args:
         keys: every key that may be named, with its value where the space does not change it.
-        searched: those that the space changes; each comparison names at least one.
+        searched: those that the space changes; each chain of comparisons names at least one.
 
     Raises:
         InputError: no comparisons, an unknown key, a comparison that is the same for all configurations.
     """
-    try:
-        tree = ast.parse(text.strip(), mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        raise InputError(f'{place}: "{text}" is no comparison, {_EXAMPLE}') from None
-    comparisons: list[tuple[Any, Callable[[Any, Any], bool], Any]] = []
-    for clause in tree.values if isinstance(tree, ast.BoolOp) and isinstance(tree.op, ast.And) else [tree]:
-        if not isinstance(clause, ast.Compare) or not all(type(op) in _COMPARISONS for op in clause.ops):
-            raise InputError(f'{place}: "{ast.unparse(clause)}" is no comparison, {_EXAMPLE}')
-        operands = [_operand(node, keys, place) for node in (clause.left, *clause.comparators)]
-        if not any(isinstance(operand, ast.Name) and operand.id in searched for operand in operands):
-            raise InputError(f'{place}: "{ast.unparse(clause)}" names no parameter of the space: {", ".join(searched)}')
-        compare = [_COMPARISONS[type(op)] for op in clause.ops]
-        comparisons += zip(operands, compare, operands[1:], strict=False)
+    comparisons: list[tuple[str | float, Callable[[Any, Any], bool], str | float]] = []
+    for chain in re.split(r"\s+and\s+", text.strip()):
+        parts = [part.strip() for part in re.split("(<=|>=|==|!=|<|>)", chain)]
+        if len(parts) < 3 or not all(parts):
+            raise InputError(f'{place}: "{chain}" is no comparison, as in "dropout_a < dropout_b"')
+        operands = [_operand(part, keys, place) for part in parts[::2]]
+        if not any(operand in searched for operand in operands):
+            raise InputError(f'{place}: "{chain}" names no parameter of the space: {", ".join(searched)}')
+        comparisons += zip(operands, [_COMPARISONS[part] for part in parts[1::2]], operands[1:], strict=False)
     return Constraint(tuple(comparisons))
 
 
-def _operand(node: ast.expr, keys: Mapping[str, Any], place: str) -> Any:
-    """A key itself, the value of anything else."""
-    if isinstance(node, ast.Name) and node.id not in _CONSTANTS:
-        if node.id not in keys:
-            raise InputError(f'{place}: no key "{node.id}"{nearest(node.id, sorted(keys))}')
-        return node
+def _operand(text: str, keys: Mapping[str, Any], place: str) -> str | float:
     try:
-        return _CONSTANTS[node.id] if isinstance(node, ast.Name) else ast.literal_eval(node)
-    except (ValueError, TypeError):
-        raise InputError(f'{place}: cannot read "{ast.unparse(node)}", {_EXAMPLE}') from None
+        return float(text)
+    except ValueError:
+        if text in keys:
+            return text
+        raise InputError(f'{place}: no number and no key "{text}"{nearest(text, sorted(keys))}') from None

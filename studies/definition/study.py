@@ -13,7 +13,7 @@ from harness import registry
 from harness.config import nearest, option, setting
 from harness.errors import InputError
 from harness.executors.executor import ExecutorSettings
-from harness.files.names import name_fault
+from harness.files.printable import name_fault
 from harness.runs.experiment import Conditions, DevSettings, Entry, Experiment, Kept, read_keys, set_value
 
 PRESETS = Path(__file__).parents[1] / "presets"

@@ -1,19 +1,18 @@
 """The figures of a study. Each returns None when there is nothing to draw.
 
-They show pruned trials, the best so far in our units, and the maxima and quartiles that papers print. Slices, contours,
-parallel coordinates and other views are those of optuna-dashboard, which opens the same storage.
+They show pruned trials, the best so far in our units, and the maxima and quartiles that papers print. Dev scores during
+training, slices, contours and other views are those of optuna-dashboard, which opens the same storage.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from reports.figures.style import COLOURS, GRID, MUTED, add_bar, finish, new, style
-from reports.figures.trials import Intervals, draw_best, draw_by_bin, draw_legend
+from reports.figures.style import COLOURS, GRID, MUTED, finish, new, style
+from reports.figures.trials import draw_by_bin, draw_legend
 from reports.stats.search import bins, expected_maximum
 from studies.definition.space import Parameter, Space
 from studies.definition.study import Study
@@ -24,8 +23,6 @@ if TYPE_CHECKING:
     from optuna.trial import FrozenTrial
 
     from reports.document.blocks import Figure
-
-MOST_PAIRS = 3  # heat maps: of the first numbers of the space
 
 
 def history(study: Study, trials: Sequence[FrozenTrial]) -> Figure | None:
@@ -51,28 +48,6 @@ def history(study: Study, trials: Sequence[FrozenTrial]) -> Figure | None:
         plot.legend(loc="outside upper left", ncols=3, fontsize=8)
         return finish(plot, "history", "Optimisation history", "Trials in the order in which they were begun.",
                       f"Values of {len(done)} trials; the best is {best[-1]:.2f}.")  # fmt: skip
-
-
-def development(study: Study, trials: Sequence[FrozenTrial]) -> Figure | None:
-    """Dev scores of all trials during training; pruned ones end early."""
-    lines = [t for t in trials if len(t.intermediate_values) > 1]
-    if not lines:
-        return None
-    with style():
-        plot = new(7.2, 3.0)
-        axes = plot.add_subplot()
-        for t in lines:
-            steps = sorted(t.intermediate_values)
-            values = [100 * t.intermediate_values[s] for s in steps]
-            pruned = t.state.name == "PRUNED"
-            axes.plot(steps, values, color=MUTED if pruned else COLOURS[0], linewidth=0.8, alpha=0.6)
-            if pruned:
-                axes.plot(steps[-1:], values[-1:], "x", color=COLOURS[1], markersize=5)
-        axes.set_xlabel("training step")
-        axes.set_ylabel(f"{study.dev.task} dev Spearman ×100")
-        count = sum(t.state.name == "PRUNED" for t in lines)
-        return finish(plot, "development", "Dev scores during training", "One line a trial; crosses: pruned there.",
-                      f"{len(lines)} lines of dev scores over training steps, {count} of them pruned.")  # fmt: skip
 
 
 def expected(study: Study, trials: Sequence[FrozenTrial]) -> Figure | None:
@@ -125,7 +100,10 @@ def by_parameter(study: Study, space: Space, trials: Sequence[FrozenTrial], para
     """The best trial and the upper quartile by one number, a colour for each value of `by`."""
     name, by = parameter.name, study.by
     have = [t for t in scored(trials) if name in t.params]
-    intervals, log = _bins(parameter, have)
+    values = [float(t.params[name]) for t in have]
+    # A logarithmic scale where it was searched so, or where positive values are over a factor of ten apart.
+    log = bool(values) and min(values) > 0 and (parameter.log or max(values) > 10 * min(values))
+    intervals = bins(values, log=log, listed=parameter.finite) if values else []
     if len(intervals) < 2:
         return None
     groups: dict[str, list[tuple[float, float]]] = {}
@@ -147,36 +125,11 @@ def by_parameter(study: Study, space: Space, trials: Sequence[FrozenTrial], para
                       f"Best and upper quartile by {name}. {said}.")  # fmt: skip
 
 
-def by_two(study: Study, trials: Sequence[FrozenTrial], a: Parameter, b: Parameter) -> Figure | None:
-    """The best trial of each cell of two numbers' bins."""
-    have = [t for t in scored(trials) if a.name in t.params and b.name in t.params]
-    (across, log_a), (up, log_b) = (_bins(p, have, count=6) for p in (a, b))
-    if len(across) < 2 or len(up) < 2:
-        return None
-    with style():
-        plot = new(7.2, 0.9 + 0.42 * len(up))
-        axes = plot.add_subplot()
-        points = [(float(t.params[a.name]), float(t.params[b.name]), 100 * t.values[0]) for t in have]
-        image = draw_best(axes, points, across, up, (log_a, log_b))
-        axes.set(xlabel=a.name, ylabel=b.name)
-        add_bar(plot, image, axes, value_label(study))
-        return finish(plot, f"heat-{a.name}-{b.name}", f"Scores by {a.name} and {b.name}",
-                      "The best trial of each cell, labelled by the middle of its bins; empty: none was there.",
-                      f"Heat map of the best of {len(have)} trials in {len(across)} by {len(up)} cells.")  # fmt: skip
-
-
-def _bins(p: Parameter, trials: Sequence[FrozenTrial], count: int = 8) -> tuple[Intervals, bool]:
-    """The bins of a number that trials have, and whether it is seen best on a logarithmic scale: searched so, or
-    positive and over a factor of ten apart."""
-    values = [float(t.params[p.name]) for t in trials]
-    log = bool(values) and min(values) > 0 and (p.log or max(values) > 10 * min(values))
-    return bins(values, log=log, count=count, listed=p.finite) if values else [], log
-
-
-def all_figures(search: optuna.Study, study: Study, space: Space, trials: Sequence[FrozenTrial]) -> list[Figure]:
-    """Every figure there is something to draw for."""
+def all_figures(
+    search: optuna.Study, study: Study, space: Space, trials: Sequence[FrozenTrial]
+) -> tuple[list[Figure], list[Figure]]:
+    """The figures of the search, and those of the parameters; what has nothing to draw is left out."""
     numbers = [p for p in space.parameters if p.numeric and p.name != study.by]
-    figures: list[Any] = [history(study, trials), development(study, trials), expected(study, trials)]
-    figures += [importance(search), *(by_parameter(study, space, trials, p) for p in numbers)]
-    figures += [by_two(study, trials, a, b) for a, b in list(combinations(numbers, 2))[:MOST_PAIRS]]
-    return [figure for figure in figures if figure is not None]
+    of_search = [history(study, trials), expected(study, trials)]
+    of_parameters = [importance(search), *(by_parameter(study, space, trials, p) for p in numbers)]
+    return [f for f in of_search if f is not None], [f for f in of_parameters if f is not None]

@@ -7,15 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.results.store import RunFolder
-from reports.document.blocks import Block, Document, Facts, Figure, Section, Text
+from reports.document.blocks import Block, Document, Facts, Section, Text
 from reports.document.table import number_text
 from reports.read.provenance import provenance_of
 from reports.stats.estimate import mean_sd
 from studies.definition.space import Space, make_space, planned_trials
 from studies.definition.study import DEV, Study
 from studies.show import study_figures
-from studies.show.confirmation import Confirmation, confirm
-from studies.show.findings import experiment_file, scored
+from studies.show.findings import Confirmation, confirm, experiment_file, scored
 from studies.show.study_tables import (
     best_table,
     held_out_scores,
@@ -31,10 +30,6 @@ from studies.trials import best_trials, finished_trials, result_of
 if TYPE_CHECKING:
     import optuna
     from optuna.trial import FrozenTrial
-
-# Which figures stand in which section and in which order, by how their keys begin.
-_SEARCH, _TRAINING = ("history", "expected"), ("development",)
-_PARAMETERS = ("importance", "binned", "heat")
 
 
 def document(workdir: Path, name: str) -> tuple[Document, dict[str, str]] | None:
@@ -72,19 +67,14 @@ def describe(
     """Every table and figure of a study, in the order of the page."""
     leading = best_trials(stored)
     confirmed = confirm(leading[0], study, workdir) if leading else None
-    drawn = study_figures.all_figures(stored, study, space, trials)
-
-    def those(*begins: str) -> list[Figure]:
-        return [f for begin in begins for f in drawn if f.key.startswith(begin)]
-
+    of_search, of_parameters = study_figures.all_figures(stored, study, space, trials)
     planned = len(planned_trials(study, space))
     blocks: list[tuple[str, str, list[Block | None]]] = [
         ("searched", "What was searched", [space_table(study, space), _definition(study, planned, trials)]),
         ("best", "What was found", [best_table(study, space, leading), summary_table(study, space, trials)]),
         ("held-out", "Held-out seeds", [*held_out_scores(study, confirmed)]),
-        ("search", "The search", [*those(*_SEARCH)]),
-        ("parameters", "What the parameters do", [*those(*_PARAMETERS)]),
-        ("training", "Training", [*those(*_TRAINING)]),
+        ("search", "The search", [*of_search]),
+        ("parameters", "What the parameters do", [*of_parameters]),
         ("trials", "All trials", [trials_table(study, space, trials)]),
         ("limits", "Limits", [_limits(study, trials, confirmed)]),
     ]

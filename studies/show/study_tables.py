@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from reports.document.blocks import Block, Facts, Text, slug
 from reports.document.table import Cell, Column, Table, TableRow, absent, number, number_text
-from studies.definition.space import Space
+from studies.definition.space import Parameter, Space
 from studies.definition.study import Study
 from studies.show.findings import scored, top
 from studies.trials import result_of
@@ -16,7 +16,7 @@ from studies.trials import result_of
 if TYPE_CHECKING:
     from optuna.trial import FrozenTrial
 
-    from studies.show.confirmation import Confirmation
+    from studies.show.findings import Confirmation
 
 TOP = 10
 
@@ -48,53 +48,64 @@ def space_table(study: Study, space: Space) -> Table:
         ))
         for p in space.parameters
     ]  # fmt: skip
-    caption = f"Sampler {study.sampler}, pruner {study.pruner}."
-    if study.where:
-        caption += f" Only cells with {study.where}."
-    if study.by is not None:
-        caption += f" Every value of {study.by} gets as many trials as any other."
+    caption = f"Every value of {study.by} gets as many trials as any other." if study.by is not None else ""
     return Table("space", "Search space", caption, columns, tuple(rows))
-
-
-def _parameter_columns(space: Space) -> list[Column]:
-    return [Column(f"p:{p.name}", p.name, numeric=p.numeric, group="Parameters") for p in space.parameters]
-
-
-def _parameter_cells(space: Space, t: FrozenTrial) -> list[Cell]:
-    cells = []
-    for p in space.parameters:
-        value = t.params.get(p.name)
-        if value is None:
-            cells.append(Cell("–", state="empty"))
-        elif isinstance(value, float):
-            cells.append(Cell(f"{value:.4g}", value=value))
-        else:
-            cells.append(Cell(str(value), value=float(value) if p.numeric else None))
-    return cells
 
 
 def best_table(study: Study, space: Space, leading: Sequence[FrozenTrial]) -> Table | None:
     if not leading:
         return None
+    caption = f"{min(TOP, len(leading))} of {len(leading)} scored trials, best first."
+    legend = "These scores chose: the highest of them is too high by the very choice (see held-out seeds)."
+    return _trials_table(study, space, leading[:TOP], "best", "Best trials", caption, legend)
+
+
+def trials_table(study: Study, space: Space, trials: Sequence[FrozenTrial]) -> Table | None:
+    if not trials:
+        return None
+    caption = "In the order of their places in the plan; reused: nothing was trained."
+    return _trials_table(study, space, trials, "trials", "Trials", caption)
+
+
+def _trials_table(
+    study: Study, space: Space, trials: Sequence[FrozenTrial], key: str, title: str, caption: str, *legend: str
+) -> Table:
     columns = [
         Column("trial", "Trial", numeric=False),
-        *_parameter_columns(space),
+        *(Column(f"p:{p.name}", p.name, numeric=p.numeric, group="Parameters") for p in space.parameters),
         Column("objective", study.objective_name, "×100"),
         Column("seeds", "Seeds", numeric=False, aside=True),
+        Column("state", "Ended", numeric=False, aside=True),
+        Column("seconds", "Seconds", aside=True),
     ]
     rows = []
-    for t in leading[:TOP]:
+    for t in trials:
         result = result_of(t)
-        cells = [Cell(str(t.number), value=t.number, records=tuple(result.runs)), *_parameter_cells(space, t)]
-        deviation = _deviation([100 * value for value in result.seed_values])
-        cells.append(number(100 * (t.value or 0.0), sd=deviation, n=len(result.seeds), records=result.runs))
-        cells.append(Cell(listed(result.seeds)))
+        complete = t.state.name == "COMPLETE"
+        cells = [Cell(str(t.number), value=t.number, records=tuple(result.runs))]
+        cells += [_parameter_cell(p, t.params.get(p.name)) for p in space.parameters]
+        if complete and t.value is not None:
+            sd = _deviation([100 * value for value in result.seed_values])
+            cells.append(number(100 * t.value, sd=sd, n=len(result.seeds), records=result.runs))
+        else:
+            cells.append(Cell("–", state="empty"))
+        ended = result.status if complete else t.state.name.lower()
+        cells += [
+            Cell(listed(result.seeds)),
+            Cell(ended, notes=(f"trial {t.number}: {result.reason}",) if result.reason else ()),
+            Cell("reused") if result.reused else number(result.seconds, digits=1),
+        ]
         rows.append(TableRow(tuple(cells)))
-    caption = f"{min(TOP, len(leading))} of {len(leading)} scored trials, best first."
-    legend = ["These scores chose: the highest of them is too high by the very choice (see held-out seeds)."]
     if len(study.seeds) > 1:
-        legend.insert(0, "Mean ± standard deviation over seeds.")
-    return Table("best", "Best trials", caption, tuple(columns), tuple(rows), tuple(legend))
+        legend = ("Mean ± standard deviation over seeds.", *legend)
+    return Table(key, title, caption, tuple(columns), tuple(rows), legend)
+
+
+def _parameter_cell(p: Parameter, value: Any) -> Cell:
+    if value is None:
+        return Cell("–", state="empty")
+    text = f"{value:.4g}" if isinstance(value, float) else str(value)
+    return Cell(text, value=float(value) if p.numeric else None)
 
 
 def _deviation(values: Sequence[float]) -> float | None:
@@ -153,29 +164,3 @@ def held_out_scores(study: Study, confirmed: Confirmation | None) -> list[Block]
         legend.append("Interval: 95 %, Student's, over the held-out seeds.")
     caption = f"The best configuration (trial {confirmed.trial}) by the seeds that chose it and by others."
     return [Table("held-out", "Chosen and held-out scores", caption, columns, tuple(rows), tuple(legend))]
-
-
-def trials_table(study: Study, space: Space, trials: Sequence[FrozenTrial]) -> Table | None:
-    if not trials:
-        return None
-    columns = [
-        Column("trial", "Trial", numeric=False),
-        *_parameter_columns(space),
-        Column("objective", study.objective_name, "×100"),
-        Column("state", "Ended", numeric=False, aside=True),
-        Column("seconds", "Seconds", aside=True),
-    ]
-    rows = []
-    for t in trials:
-        result = result_of(t)
-        runs = tuple(result.runs)
-        cells = [Cell(str(t.number), value=t.number, records=runs), *_parameter_cells(space, t)]
-        complete = t.state.name == "COMPLETE"
-        value = t.value if complete else None
-        cells.append(Cell("–", state="empty") if value is None else number(100 * value, records=runs))
-        ended = result.status if complete else t.state.name.lower()
-        cells.append(Cell(ended, notes=(f"trial {t.number}: {result.reason}",) if result.reason else ()))
-        cells.append(Cell("reused") if result.reused else number(result.seconds, digits=1))
-        rows.append(TableRow(tuple(cells)))
-    caption = "In the order of their places in the plan; reused: nothing was trained."
-    return Table("trials", "Trials", caption, tuple(columns), tuple(rows))

@@ -16,8 +16,8 @@ import pytest
 from mlflow import MlflowClient
 from mlflow.entities import Run
 
-from harness import tracking
 from harness.errors import InputError, RunError
+from harness.mlflow_tracker import Mlflow
 from harness.results.record import Record, Score
 from harness.results.spec import RunSpec
 from harness.results.store import RunFolder, write_comparison_file
@@ -176,7 +176,7 @@ def test_what_an_interrupted_process_left_is_sent_again_and_not_doubled(
 ) -> None:
     tracker = Tracker(store.workdir, "cut")
     with monkeypatch.context() as patch:
-        patch.setattr(tracking._Experiment, "end_rows", lambda _: (_ for _ in ()).throw(OSError("unplugged")))
+        patch.setattr(Mlflow, "end_rows", lambda _: (_ for _ in ()).throw(OSError("unplugged")))
         tracker.log(make_record(store.workdir, 3, comparison="cut"))
         tracker.close()
     cut = Tracker(store.workdir, "cut")
@@ -199,23 +199,6 @@ def test_what_an_interrupted_process_left_is_sent_again_and_not_doubled(
     (row,) = store.rows("cut").values()
     assert row.data.metrics["seeds"] == 2
     assert row.data.metrics["sts/STS12"] == pytest.approx((0.8 + 1.0) / 2)
-
-
-def test_a_study_has_one_run_above_its_rows_and_the_report(store: Store) -> None:
-    report = store.workdir / "index.html"
-    report.write_text("<p>report")
-    for _ in range(2):
-        tracker = Tracker(store.workdir, "study", root={"sampler": "grid"})
-        for seed in (6, 7):
-            tracker.log(make_record(store.workdir, seed, comparison="study", row=f"trial {seed}"))
-        tracker.close()
-        tracker.attach(report)
-    (root,) = [run for run in store.runs("study") if "harness.root" in run.data.tags]
-    assert (root.info.status, root.data.params) == ("FINISHED", {"sampler": "grid"})
-    rows = store.rows("study")
-    assert {run.data.tags["mlflow.parentRunId"] for run in rows.values()} == {root.info.run_id}
-    assert len(store.runs("study")) == 1 + 2 + 2
-    assert [file.path for file in store.client.list_artifacts(root.info.run_id, "report")] == ["report/index.html"]
 
 
 def test_one_run_shows_in_every_comparison_that_lists_it(store: Store) -> None:
@@ -248,16 +231,14 @@ def test_a_damaged_curve_costs_the_curve_alone(store: Store) -> None:
     assert metrics["sts/STS12"] == pytest.approx(1.4)
 
 
-@pytest.mark.parametrize("scheme", ["http", "postgresql+psycopg"])
 def test_a_server_that_is_down_costs_one_warning(
-    tmp_path: Path, closed_port: int, caplog: pytest.LogCaptureFixture, scheme: str
+    tmp_path: Path, closed_port: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    uri = f"{scheme}://user:secret@127.0.0.1:{closed_port}/runs"
+    uri = f"http://user:secret@127.0.0.1:{closed_port}/runs"
     tracker = Tracker(tmp_path, "demo", uri)
     for seed in (0, 1, 2):
         tracker.log(make_record(tmp_path, seed))
     tracker.close()
-    tracker.attach(tmp_path)
     (warning,) = [entry for entry in caplog.records if entry.levelno >= logging.WARNING]
     assert f"harness track sync --workdir {tmp_path}" in warning.getMessage()
     assert "secret" not in caplog.text

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -58,7 +57,7 @@ def test_a_tracker_of_another_package_is_found_by_its_scheme(
     got: list[tuple[str, str]] = []
 
     class Own:
-        def __init__(self, workdir: Path, name: str, uri: str, root: Mapping[str, Any] | None = None) -> None:
+        def __init__(self, workdir: Path, name: str, uri: str) -> None:
             self.uri = uri
 
         def send(self, record: Record) -> bool:
@@ -68,8 +67,6 @@ def test_a_tracker_of_another_package_is_found_by_its_scheme(
             return True
 
         def end_rows(self) -> None: ...
-        def close(self) -> None: ...
-        def attach(self, report: Path) -> None: ...
 
     monkeypatch.setitem(registry._added, registry.TRACKERS.entry_points, {"own": Own})
     tracker = Tracker(workdir, "invented", "own://place")

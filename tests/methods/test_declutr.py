@@ -19,8 +19,8 @@ from harness.recipes import declared
 from harness.sources import Corpus, load_corpus
 from harness.training import Batch
 from methods.declutr import DeCLUTR, slanted_triangle
-from methods.parts.document_tokens import DocumentTokens, cut
 from methods.parts.optimizers import adamw
+from methods.parts.spans import DocumentTokens, cut
 from tests.support.encoder_models import base_model
 
 SMALL = {"batch_size": 3, "train_length": 64, "l_min": 3, "l_max": 10, "learning_rate": 1e-3}
@@ -139,26 +139,9 @@ def test_a_tokenizer_without_offsets_is_refused() -> None:
         DocumentTokens(Slow())  # type: ignore[arg-type]
 
 
-def test_documents_are_tokenised_once_as_far_as_memory_allows(encoder: Encoder) -> None:
-    calls: list[list[str]] = []
-
-    class Spy(DocumentTokens):
-        def _tokenize(self, texts: list[str]) -> Any:
-            calls.append(texts)
-            return super()._tokenize(texts)
-
-    tokens = Spy(encoder.tokenizer, kept=4)
-    first = tokens.starts(["a b c", "one two three", "a b c"])
-    second = tokens.starts(["one two three", "a b c"])
-    assert calls == [["a b c", "one two three"], ["one two three"]]
-    np.testing.assert_array_equal(first[0], second[1])
-    np.testing.assert_array_equal(first[0], [0, 2, 4, 5])
-
-
 def test_enough_tokens_is_decided_by_words_where_they_suffice(encoder: Encoder) -> None:
     tokens = DocumentTokens(encoder.tokenizer)
     assert tokens.at_least("one two three", 3)
-    assert not tokens._kept
     assert tokens.at_least("- - -", 3)  # no word with a letter, and yet three tokens
     assert not tokens.at_least("one two three", 40)
     assert not tokens.at_least("", 1)

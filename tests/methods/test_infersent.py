@@ -144,7 +144,7 @@ def test_sentence_transformers_reads_the_same_vectors(file: Path, tmp_path: Path
     method = infersent(file, max_length=4, lower_case=True).fit(labelled(tmp_path), FitContext(max_steps=1))
     method.save(tmp_path / "model")
     texts = ["A dog runs", "", "the dog is old and moves. </s>", "unheard"]
-    theirs = SentenceTransformer(str(tmp_path / "model"), device="cpu").encode(texts)
+    theirs = SentenceTransformer(str(tmp_path / "model"), device="cpu", trust_remote_code=True).encode(texts)
     assert theirs == pytest.approx(np.asarray(method.encode(texts)), abs=1e-6)
     again = InferSent.load(tmp_path / "model")
     assert np.array_equal(np.asarray(again.encode(texts)), np.asarray(method.encode(texts)))

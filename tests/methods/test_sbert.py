@@ -66,7 +66,7 @@ def test_triplets_give_two_classes_and_the_run_says_so(tmp_path: Path) -> None:
     triplets = load_corpus("embedded:pairs", kind="pairs", limit=9)
     examples = LabelledPairs(triplets)
     assert (len(examples), examples.classes) == (18, 2)
-    assert [e.label for e in examples[:2]] == ["entailment", "contradiction"]
+    assert [examples[0].label, examples[1].label] == ["entailment", "contradiction"]
     assert (examples[3].anchor, examples[3].positive) == (triplets[1].anchor, triplets[1].negative)
     context = FitContext(precision="fp32", max_steps=1)
     assert sbert().fit(triplets, context).fit_report.training["notes"] == [TWO_CLASSES]

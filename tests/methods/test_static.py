@@ -13,7 +13,6 @@ import torch
 from safetensors.torch import load_file
 
 from harness.errors import InputError, NotFitted
-from methods.parts import word_vectors
 from methods.parts.word_vectors import read_word_vectors, vectors_hash
 from methods.static import Static
 
@@ -81,16 +80,13 @@ def test_a_header_is_skipped_only_where_the_first_line_has_two_fields(tmp_path: 
     assert static(headed).encode(",").tolist() == [1, 2, 3]
 
 
-def test_odd_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_odd_lines(tmp_path: Path) -> None:
     path = tmp_path / "odd.txt"
     path.write_bytes(b"\xef\xbb\xbfone 1 2\ntwo words 3 4\none 5 6\nbad\xff 7 8\nlast 9e-1 -1E2\n")
-    for lines, memory in ((word_vectors.LINES, 1 << 20), (2, 8)):  # 8 bytes: through the temporary file
-        monkeypatch.setattr(word_vectors, "LINES", lines)
-        monkeypatch.setattr(word_vectors, "IN_MEMORY", memory)
-        vectors = read_word_vectors(str(path))
-        assert set(vectors.row) == {"one", "bad�", "last"}, "a word with a blank in it can never be met"
-        assert vectors.matrix[vectors.row["one"]].tolist() == [1, 2], "of a word that stands twice the first counts"
-        assert vectors.matrix[vectors.row["last"]].tolist() == pytest.approx([0.9, -100])
+    vectors = read_word_vectors(str(path))
+    assert set(vectors.row) == {"one", "bad�", "last"}, "a word with a blank in it can never be met"
+    assert vectors.matrix[vectors.row["one"]].tolist() == [1, 2], "of a word that stands twice the first counts"
+    assert vectors.matrix[vectors.row["last"]].tolist() == pytest.approx([0.9, -100])
 
 
 @pytest.mark.parametrize(

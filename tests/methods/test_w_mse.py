@@ -194,16 +194,7 @@ def test_the_head_sees_a_view_or_both(corpus: Corpus, joint: bool) -> None:
     assert loss == pytest.approx(expected, rel=1e-4)
 
 
-def test_a_width_that_the_batch_cannot_whiten_is_named_with_both_numbers() -> None:
-    with pytest.raises(InputError) as error:
-        WMSE.configure({"shrinkage": 0, "batch_size": 64, "projector": [1024, 64]})
-    assert "without shrinkage 64 rows cannot whiten a projector 64 wide" in str(error.value)
-    assert "projector" in str(error.value)
-    assert "\n" not in str(error.value)
-    with pytest.raises(InputError, match="without shrinkage 32 rows cannot"):
-        WMSE.configure({"slice": 32}, preset="paper", family="bert-base")
-    # both views together are twice the rows
-    assert WMSE.configure({"shrinkage": 0, "batch_size": 64, "slice": 64, "statistics": "both"}).slice == 64
+def test_presets_are_valid_and_wrong_values_are_named() -> None:
     for preset, family in declared(WMSE.presets):
         WMSE.configure({}, preset=preset, family=family)
     for values in ({"projector": ()}, {"shrinkage": 1.0}, {"slice": 1}, {"statistics": "none"}):
@@ -218,6 +209,13 @@ def test_a_corpus_too_small_for_its_projector_is_refused(corpus: Corpus) -> None
     assert "its 26 sentences make batches of 26, whose slices of 26 rows cannot whiten a projector 64 wide" in str(
         error.value
     )
+
+
+def test_both_views_together_are_twice_the_rows(corpus: Corpus) -> None:
+    narrow = {**SMALL, "shrinkage": 0.0, "projector": (16, 6), "batch_size": 6}
+    with pytest.raises(InputError, match="slices of 6 rows cannot whiten a projector 6 wide"):
+        WMSE(WMSE.configure(narrow)).stream(corpus, 1)
+    WMSE(WMSE.configure({**narrow, "statistics": "both"})).stream(corpus, 1)
 
 
 def test_without_shrinkage_short_batches_are_left_out_and_the_rest_keeps_its_order(corpus: Corpus) -> None:

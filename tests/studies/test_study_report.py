@@ -14,7 +14,7 @@ from harness import api
 from harness.results.store import read_records
 from reports.document.blocks import Document
 from reports.document.table import Table, number_text
-from studies.show.confirmation import Confirmation
+from studies.show.findings import Confirmation
 from studies.show.study_report import document
 from tests.support import short_runs
 from tests.support.invented_runs import run

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Literal
 
 from harness.errors import InputError, OutOfReach, RunError, root_cause
 from harness.files.hashing import sha256_of
-from harness.files.printable import first_line
-from harness.files.redaction import redacted
+from harness.files.printable import first_line, redacted
 from harness.sources.remote.cache_folder import writing
 
 if TYPE_CHECKING:

@@ -28,8 +28,7 @@ from mteb.results import TaskResult
 
 from harness.config import nearest
 from harness.errors import HarnessError, InputError
-from harness.files.atomic import write_atomic
-from harness.files.faults import storage_fault
+from harness.files.atomic import storage_fault, write_atomic
 from harness.files.printable import first_line
 from harness.results.facts import Facts
 from harness.sources.remote.hub import hub_reachable, quiet_datasets, remedy

@@ -12,8 +12,7 @@ import numpy as np
 
 from harness.errors import InputError
 from harness.files.hashing import content_id
-from harness.files.printable import first_line
-from harness.files.redaction import redacted
+from harness.files.printable import first_line, redacted
 from harness.results.outcomes import COLUMNS
 from harness.results.text_ids import PAIR_IDS, stacked
 from harness.sources.embedded import embedded_rows, topic_rows

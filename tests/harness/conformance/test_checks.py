@@ -235,9 +235,9 @@ class Remembers(Good):
 
 
 BROKEN: list[tuple[str, type[Any], str]] = [
-    ("config round trip", ChangesInJson, "dimension"),
-    ("unknown key is refused", TakesAnyKey, "accepted"),
-    ("every option has help", NoHelp, "no help: size"),
+    ("configuration", ChangesInJson, "dimension"),
+    ("configuration", TakesAnyKey, "an unknown key: accepted"),
+    ("configuration", NoHelp, "help: size"),
     ("presets and sweeps are valid", BadSweep, 'key "size"'),
     ("card is complete", NoCost, "what does training cost"),
     ("card is complete", NoSuchNumbers, "nothing.csv"),
@@ -246,10 +246,10 @@ BROKEN: list[tuple[str, type[Any], str]] = [
     ("fit returns self", NoSelf, "NoneType"),
     ("shape and dtype", Double, "float64"),
     ("shape and dtype", Constant, "same vector"),
-    ("encoding is deterministic", Noisy, "two calls differ"),
-    ("batch size and order", BatchSized, "batch_size=1"),
-    ("batch size and order", Ordered, "another order"),
-    ("padding", Padded, "next to a long sentence"),
+    ("vectors are repeatable", Noisy, "two calls differ"),
+    ("vectors are repeatable", BatchSized, "each text alone"),
+    ("vectors are repeatable", Ordered, "each text alone"),
+    ("vectors are repeatable", Padded, "each text alone"),
     ("odd text", EmptyIsNan, "not finite for ''"),
     ("save and load", Forgets, "loaded vectors differ"),
     ("save and load", Pickles, "weights.bin"),
@@ -261,7 +261,7 @@ BROKEN: list[tuple[str, type[Any], str]] = [
     ("a step lowers the loss", TrainsTheHeadOnly, "no gradient reaches the encoder"),
     ("small batch, bfloat16", LargeBatches, "two items"),
     ("heads are dropped", KeepsItsHead, "card.kept"),
-    ("heads are dropped", AddsAHeadAfterwards, "head.0"),
+    ("heads are dropped", AddsAHeadAfterwards, "card.kept"),
     ("resumes after a kill", Remembers, "weights differ"),
 ]
 
@@ -360,7 +360,7 @@ def test_the_command_and_its_exit_codes(capsys: pytest.CaptureFixture[str], monk
     assert main(["check-method", "random"]) == 1
     out = capsys.readouterr().out
     assert "FAILED" in out
-    assert "of 20 checks passed" in out
+    assert "of 16 checks passed" in out
 
 
 def test_quick_settings_never_beat_what_was_asked_for(tmp_path: Path) -> None:

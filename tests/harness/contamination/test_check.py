@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from harness.contamination import check as module
-from harness.contamination.check import CheckedText, check, selection_text, training_text
-from harness.results.overlaps import overlap_file, read_overlap
+from harness.contamination.check import CheckedText, check, overlap_file, read_overlap, selection_text, training_text
 from harness.sources import load_corpus
 from harness.sources.pair_sets import PairSet, Subset
 from harness.sources.senteval.labelled import Labelled, LabelledSplit

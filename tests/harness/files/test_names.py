@@ -8,7 +8,7 @@ import pytest
 
 from harness.cli import main
 from harness.errors import InputError
-from harness.files.names import name_fault
+from harness.files.printable import name_fault
 from harness.results.store import RunFolder, comparison_file
 from harness.runs.experiment import read_experiment
 from studies.definition.study import read_study

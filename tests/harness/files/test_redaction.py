@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.files.redaction import redacted
+from harness.files.printable import redacted
 
 TOKEN = "hf_" + "a1B2" * 8
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.config import setting
-from harness.files.toml_text import inline, toml_comment, toml_lines
+from harness.files.reading import inline, toml_comment, toml_lines
 
 # NUL and lone surrogates are no text of a TOML file; all else is.
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"))

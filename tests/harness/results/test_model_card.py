@@ -55,7 +55,7 @@ def test_the_hub_reads_results_protocols_seed_and_cost(tmp_path: Path) -> None:
     result = by_dataset["STS12 (senteval copy)"]
     assert (result.metric_type, result.metric_value, result.dataset_split) == ("spearmanr", 0.5, "test")
     assert result.dataset_args == {"fingerprint": "0f" * 32}
-    about = read.data["harness"]
+    about = json.loads((tmp_path / "harness_scores.json").read_text())
     assert (about["seed"], about["cost"]["train_seconds"], about["record"]) == (3, 12.5, "0123456789abcdef")
     for said in ("| STS12 | senteval |", "| alignment |", "STS13: the hub cannot be reached"):
         assert said in read.text
@@ -135,30 +135,26 @@ def test_one_number_for_a_task_and_metric_and_all_of_them_beside_it(tmp_path: Pa
 
 
 # What the hub asks of a card's front matter (its page on model cards): ids of repositories, its own words elsewhere.
-LICENSES = {"apache-2.0", "mit", "unknown"}
 TASKS = {"semantic-similarity", "text-classification", "information-retrieval"}
 
 
 @pytest.mark.parametrize(
-    ("base", "license", "language"),
+    ("base", "language"),
     [
-        ("bert-base-uncased", "apache-2.0", "en"),
-        ("google-bert/bert-base-multilingual-cased", "apache-2.0", "multilingual"),
-        ("FacebookAI/roberta-base", "mit", "en"),
-        ("FacebookAI/xlm-roberta-base", "mit", "multilingual"),
-        ("embedded:mini-bert", "apache-2.0", "en"),
-        ("somebody/else", "unknown", "en"),
+        ("bert-base-uncased", "en"),
+        ("google-bert/bert-base-multilingual-cased", "multilingual"),
+        ("FacebookAI/xlm-roberta-base", "multilingual"),
+        ("embedded:mini-bert", "en"),
     ],
 )
-def test_front_matter_is_what_the_hub_takes(tmp_path: Path, base: str, license: str, language: str) -> None:
+def test_front_matter_is_what_the_hub_takes(tmp_path: Path, base: str, language: str) -> None:
     from huggingface_hub.utils import validate_repo_id
 
     corpus = {"uri": "simcse-wiki", "source": "hf://datasets/princeton-nlp/datasets-for-simcse/wiki1m_for_simcse.txt",
               "kind": "sentences", "count": 9, "sha256": "ab" * 32}  # fmt: skip
     data = card(tmp_path, record(base_model=base, corpus=corpus)).data
-    assert (data.license, data.language, data.pipeline_tag) == (license, language, "sentence-similarity")
+    assert (data.language, data.pipeline_tag) == (language, "sentence-similarity")
     assert data.library_name == "sentence-transformers"
-    assert license in LICENSES
     assert data.datasets == ["princeton-nlp/datasets-for-simcse"]
     for name in [*data.datasets, *([data.base_model] if data.base_model else [])]:
         validate_repo_id(name)

@@ -19,7 +19,7 @@ import torch
 
 from harness.api.result import Comparison
 from harness.commands.doctor import check_run
-from harness.files.faults import refusal
+from harness.files.atomic import refusal
 from harness.results.record import Missing, Record
 from harness.results.store import RunFolder, read_comparison_file, read_records
 from harness.runs.execute import execute, find_finished

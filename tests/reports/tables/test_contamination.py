@@ -8,8 +8,8 @@ import pytest
 from scipy.stats import spearmanr
 
 from harness.cli import main
+from harness.contamination.check import Overlap, TaskOverlap, write_overlap
 from harness.errors import InputError
-from harness.results.overlaps import Overlap, TaskOverlap, write_overlap
 from harness.results.store import RunFolder
 from reports.document.blocks import Text
 from reports.document.table import Table

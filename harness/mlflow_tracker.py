@@ -1,0 +1,214 @@
+"""Runs in MLflow, written through its public client by the coordinating process alone.
+
+An experiment is a comparison or a study, a parent run is a row of its table on one base model, a child run is one seed
+of that row.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import re
+import time
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from harness.files.hashing import content_id
+from harness.files.printable import markdown_text
+from harness.machine.environment import disable_telemetry
+from harness.results.flat import Points, curve_points, record_numbers, row_params
+from harness.results.record import Record
+from harness.results.store import RunFolder
+from harness.seeds import seed_text
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+    from mlflow.entities import Run
+
+SQLITE = "sqlite:///"
+SETTINGS = {
+    "MLFLOW_HTTP_REQUEST_TIMEOUT": "10",
+    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1",
+    "MLFLOW_HTTP_REQUEST_BACKOFF_FACTOR": "1",
+    "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
+    "GIT_PYTHON_REFRESH": "quiet",
+}
+LAYOUT = 5  # part of each content hash: raise it when what is sent changes, and `sync` replaces all runs
+PARENT, CONTENT = "mlflow.parentRunId", "harness.content"
+OWN_PARAMS = ("seed", "device")  # of a seed; its row has the others, too
+ABOUT = """A row of the table shows means over its seeds, which are the runs below it: scores by suite ("sts"), their
+standard deviations ("sts sd"), further scores of a task ("sts more"), seconds and memory ("usage")."""
+
+
+class Mlflow:
+    """A `harness.tracking.Backend`. Every method may raise whatever MLflow raises."""
+
+    def __init__(self, workdir: Path, name: str, uri: str) -> None:
+        self.workdir, self.client = workdir, connect(uri)
+        self.id = self._experiment(name, uri)
+        self.rows: dict[str, str] = {}  # hash of a row's parameters -> id of its run
+        self.sent: dict[tuple[str, str], Run] = {}  # record id and row, as one run may be in several rows
+        self.changed: set[str] = set()  # ids of the runs of rows that have to be written
+        for run in self._runs():
+            tags, run_id, is_running = run.data.tags, run.info.run_id, run.info.status == "RUNNING"
+            key = tags.get("harness.id", ""), tags.get("harness.row", "")
+            if row := tags.get("harness.parent"):
+                self.rows[row] = run_id
+                self.changed |= {run_id} if is_running else set()
+            elif key[0] and (is_running or key in self.sent):  # its sending was interrupted
+                self.client.delete_run(run_id)
+            elif key[0]:
+                self.sent[key] = run
+
+    def _experiment(self, name: str, uri: str) -> str:
+        if (experiment := self.client.get_experiment_by_name(name)) is not None:
+            if experiment.lifecycle_stage == "deleted":  # its name cannot be used again
+                self.client.restore_experiment(experiment.experiment_id)
+            return str(experiment.experiment_id)
+        # A server has a place of its own for artifacts; a database would put them into the current folder.
+        is_server = urlsplit(uri).scheme in ("http", "https", "databricks")
+        place = None if is_server else (self.workdir / "mlartifacts").resolve().as_uri()
+        tags = {"mlflow.experimentKind": "custom_model_development", "mlflow.note.content": ABOUT}
+        return str(self.client.create_experiment(name, artifact_location=place, tags=tags))
+
+    def _runs(self, which: str = "") -> list[Run]:
+        """The runs of this experiment that meet a filter of MLflow."""
+        runs: list[Run] = []
+        token: str | None = None
+        while token != "":
+            page = self.client.search_runs([self.id], which, max_results=1000, page_token=token)
+            runs += page
+            token = page.token or ""
+        return runs
+
+    def send(self, record: Record) -> bool:
+        """Store `record`; False when it is there already. A run that has changed is replaced."""
+        key, row, folder = (record.id, record.row), content_id(row_params(record)), RunFolder(self.workdir, record.id)
+        if (known := self.sent.get(key)) is not None:
+            if known.data.tags.get(CONTENT) == _content(record):
+                return False
+            self.client.delete_run(known.info.run_id)
+        start, end = _milliseconds(record.started), _milliseconds(record.finished)
+        if row not in self.rows:
+            base_model = re.split("[/:]", record.base_model.rstrip("/"))[-1]
+            about = {"harness.parent": row, "mlflow.note.content": _description(record)}
+            parent = self.client.create_run(self.id, start, about, f"{record.row} ({base_model})"[:250])
+            self.rows[row] = parent.info.run_id
+        tags = _tags(record, folder.path) | {PARENT: self.rows[row]}
+        run = self.client.create_run(self.id, start, tags, f"{record.row} seed {seed_text(record.random_seed)}"[:250])
+        run_id = run.info.run_id
+        for file in (folder.record_file, folder.curves_file, folder.examples_file):
+            if file.is_file():
+                self.client.log_artifact(run_id, str(file))
+        own = dict(zip(OWN_PARAMS, (record.seed, record.environment.get("device_name", "")), strict=True))
+        values = {**curve_points(folder), **{(name, 0): value for name, value in record_numbers(record).items()}}
+        self._log(run_id, row_params(record) | own, values, end)
+        self.client.set_terminated(run_id, "FAILED" if record.status == "failed" else "FINISHED", end)  # last: all sent
+        self.sent[key] = run
+        self.changed.add(self.rows[row])
+        return True
+
+    def end_rows(self) -> None:
+        """Give each row that has changed its parameters and the means over its seeds, and end its run."""
+        for run_id in sorted(self.changed):
+            if seeds := self._runs(f"tags.`{PARENT}` = '{run_id}'"):
+                done = [run.data.metrics for run in seeds if run.data.tags["harness.status"] == "finished"]
+                params = {name: value for name, value in seeds[0].data.params.items() if name not in OWN_PARAMS}
+                self._log(run_id, params, _means(done), _milliseconds(""))
+                end = max(run.info.end_time or 0 for run in seeds)
+                self.client.set_terminated(run_id, "FINISHED" if done else "FAILED", end)
+            self.changed.discard(run_id)
+
+    def _log(self, run_id: str, params: Mapping[str, Any], values: Points, at: int) -> None:
+        """Send parameters and numbers in the fewest requests: MLflow takes 100 parameters, 1000 entries."""
+        from mlflow.entities import Metric, Param
+
+        entries = [Param(_name(name), str(value)[:6000]) for name, value in params.items()]
+        newest_first = sorted(values.items(), key=lambda point: -point[0][1])  # MLflow is faster so
+        points = [Metric(_name(name), value, at, step) for (name, step), value in newest_first]
+        while entries or points:
+            self.client.log_batch(run_id, points[:800], entries[:100])
+            points, entries = points[800:], entries[100:]
+
+
+def set_environment() -> None:
+    """Settings of MLflow that the user has not set: no telemetry, short waits."""
+    disable_telemetry()
+    for name, value in SETTINGS.items():
+        os.environ.setdefault(name, value)
+
+
+def connect(uri: str) -> MlflowClient:
+    """A client of an initialised store; a server that does not answer raises after seconds, not MLflow's minutes."""
+    set_environment()
+    from filelock import FileLock
+    from mlflow import MlflowClient
+
+    for name in ("mlflow", "alembic", "urllib3.connectionpool"):
+        logging.getLogger(name).setLevel(logging.ERROR)  # after the import, which sets the levels
+    if not uri.startswith(SQLITE):
+        return MlflowClient(tracking_uri=uri)
+    database = Path(uri.removeprefix(SQLITE))
+    database.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(database.with_name(f".{database.name}.lock"), timeout=120):  # two processes must not both create it
+        if not database.exists():  # created under another name and moved, so that a kill leaves no half of a store
+            for left in database.parent.glob(f".{database.name}.new-*"):
+                left.unlink()
+            new = database.with_name(f".{database.name}.new-{time.time_ns()}")  # MLflow caches stores by name
+            MlflowClient(tracking_uri=f"{SQLITE}{new}").search_experiments()
+            os.replace(new, database)
+        return MlflowClient(tracking_uri=uri)
+
+
+def _content(record: Record) -> str:
+    """The hash of what is sent: the record, which has the hashes of its files."""
+    return hashlib.sha256(f"{LAYOUT}\n{record.model_dump_json()}".encode()).hexdigest()
+
+
+def _tags(record: Record, folder: Path) -> dict[str, str]:
+    tags = {
+        "mlflow.source.name": record.command,
+        "mlflow.source.type": "LOCAL",
+        "mlflow.note.content": f"{markdown_text(record.reason)}\n\n{_description(record)}".strip(),
+        "harness.id": record.id,
+        "harness.row": record.row,
+        "harness.status": record.status,
+        "harness.folder": str(folder.resolve()),
+        CONTENT: _content(record),
+    }
+    return {name: value for name, value in tags.items() if value}
+
+
+def _description(record: Record) -> str:
+    """What a row is, in Markdown."""
+    row, base_model = markdown_text(record.row), markdown_text(record.base_model)
+    return f"**{row}**: `{record.method}` on {base_model}, {record.supervision}\n\ncommand: `{record.command}`"
+
+
+def _means(seeds: Sequence[Mapping[str, float]]) -> Points:
+    """The mean of each number but the curves over those seeds that have it, of scores also the standard deviation."""
+    means: dict[tuple[str, int], float] = {("seeds", 0): len(seeds)}
+    for name in dict.fromkeys(name for numbers in seeds for name in numbers):
+        group, _, rest = name.partition("/")
+        if group.split()[0] == "train":
+            continue
+        values = [numbers[name] for numbers in seeds if name in numbers]
+        means[name, 0] = fmean(values)
+        if len(values) > 1 and group not in ("usage", "training"):
+            means[f"{group} sd/{rest}", 0] = stdev(values)
+    return means
+
+
+def _milliseconds(moment: str) -> int:
+    """Milliseconds since 1970 of an ISO 8601 time; now, where there is none."""
+    return int((datetime.fromisoformat(moment).timestamp() if moment else time.time()) * 1000)
+
+
+def _name(name: str) -> str:
+    """The name of a metric or parameter as MLflow allows it."""
+    return re.sub(r"[^\w\-. :/]", "_", name)[:250]
