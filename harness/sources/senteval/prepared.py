@@ -33,14 +33,13 @@ class PreparedData:
     """Files of the web that tasks read once they are converted.
 
     Attributes:
-        folder: of the converted files, by the name that SentEval gives it. made: their names.
+        folder: of the converted files, by the name that SentEval gives it.
         address: the folder that `downloads` lie in.
         sha256: of the one download, where it is known; pooch compares it.
         untried: we could not reach the address; the conversion was tested on made files of the same structure.
     """
 
     folder: str
-    made: Sequence[str]
     address: str
     downloads: Sequence[str]
     items: str
@@ -63,12 +62,6 @@ def prepared_root() -> Path:
     return cache_root() / "senteval-data"
 
 
-def is_prepared(data: PreparedData) -> bool:
-    """Are all its files there?"""
-    folder = prepared_root() / data.folder
-    return all((folder / name).is_file() for name in data.made)
-
-
 def prepared_folder(name: str) -> Path:
     """The folder with the converted files of `PREPARED[name]`, downloaded and converted unless it is there.
 
@@ -87,9 +80,7 @@ def prepared_folder(name: str) -> Path:
     if name in _FAILURES:
         raise _FAILURES[name]
     try:
-        final = make_once(
-            prepared_root() / data.folder, f"the files of {name}", make, is_sound=lambda folder: is_prepared(data)
-        )
+        final = make_once(prepared_root() / data.folder, f"the files of {name}", make)
     except HarnessError as error:
         _FAILURES[name] = error
         raise
@@ -103,7 +94,7 @@ def given_or_prepared(folder: Path, name: str) -> Path:
     Nothing is downloaded for a folder that the user named: what is not in it is missing.
     """
     named = not folder.is_relative_to(cache_root())
-    if (folder / name).is_dir() or (named and not is_prepared(PREPARED[name.lower()])):
+    if (folder / name).is_dir() or (named and not (prepared_root() / name).is_dir()):
         return folder / name
     return prepared_folder(name.lower())
 

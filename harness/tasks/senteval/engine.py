@@ -211,8 +211,7 @@ class SE:
         return {"devacc": dev.total, "acc": [test.image_to_text, test.text_to_image], **sizes}, task.remarks(damaged)
 
     def _sts(self, name: str, root: Path | None) -> tuple[dict[str, Any], list[str]]:
-        from harness.sources.senteval.labelled import downstream_folder, unusual_sizes
-        from harness.sources.senteval.similarity import read_year
+        from harness.sources.senteval.labelled import downstream_folder, read_year, unusual_sizes
 
         subsets = dict(read_year(downstream_folder(root), name))
         self._prepare([text for first, second, _ in subsets.values() for text in (*first, *second)])

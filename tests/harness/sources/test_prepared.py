@@ -55,12 +55,12 @@ def web(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
 
 
 def test_probing_files_are_downloaded_once(web: Path) -> None:
-    assert set(PREPARED["probing"].made) == set(PROBING.values())
+    assert set(PREPARED["probing"].downloads) == set(PROBING.values())
     lines = [f"{part}\t{label}\ta {label} sentence\n" for part in ("tr", "va", "te") for label in ("PAST", "PRES")]
-    for name in PREPARED["probing"].made:
+    for name in PREPARED["probing"].downloads:
         (web / name).write_text("".join(lines))
     assert read_probing("Tense", probing_folder()).parts["test"].first == ["a PAST sentence", "a PRES sentence"]
-    for name in PREPARED["probing"].made:
+    for name in PREPARED["probing"].downloads:
         (web / name).unlink()
     assert probing_folder() == prepared_root() / "probing"
 
@@ -77,7 +77,7 @@ def test_what_cannot_be_downloaded_is_one_line_that_names_it(web: Path, monkeypa
 
 
 def test_a_web_page_instead_of_a_file_is_refused(web: Path) -> None:
-    for name in PREPARED["probing"].made:
+    for name in PREPARED["probing"].downloads:
         (web / name).write_text("<html>sign in</html>\n")
     with pytest.raises(InputError, match=r"bigram_shift\.txt"):
         probing_folder()
@@ -151,7 +151,7 @@ def test_the_pickles_of_coco_are_converted(web: Path, protocol: int) -> None:
     np.testing.assert_array_equal(features, np.arange(12).reshape(3, 4))
     assert features.dtype == np.float32
     assert captions[:6] == [f"a caf\xe9 {i} ." for i in (100, 101, 102, 103, 104, 107)]
-    assert sorted(file.name for file in folder.iterdir()) == sorted(PREPARED["coco"].made)
+    assert sorted(file.stem for file in folder.iterdir()) == ["test", "test", "train", "train", "valid", "valid"]
 
 
 def test_a_pickle_of_python_2_has_texts_of_bytes(tmp_path: Path) -> None:

@@ -399,7 +399,7 @@ def test_counts_of_the_real_files() -> None:
 
 
 def test_a_file_that_the_hubs_copy_lacks_is_named_without_the_cache(tmp_path, monkeypatch):
-    monkeypatch.setattr("harness.sources.senteval.similarity.cache_root", lambda: tmp_path / "cache")
+    monkeypatch.setattr("harness.sources.senteval.labelled.cache_root", lambda: tmp_path / "cache")
     for file, said in (
         (tmp_path / "cache" / "senteval" / "ab12" / "SNLI" / "s1.train", r"^SNLI/s1\.train: not in the copy of"),
         (tmp_path / "mine" / "SNLI" / "s1.train", "no such file; the SentEval folder is not complete"),
