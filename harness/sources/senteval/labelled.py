@@ -150,12 +150,12 @@ def read_task(task: str, root: Path) -> Labelled:
     if task in BINARY:
         files = zip(BINARY[task], (1, 0), strict=True)
         plain = [(text, "", label) for file, label in files for text in _lines(root / file, "latin-1")]
-        return _labelled({"all": plain}, classes=2)
+        return _in_order({"all": plain}, 2)
     if task == "SNLI":
         folder = given_or_prepared(root, "SNLI")
-        return _labelled({part: _snli(folder, part) for part in _PARTS}, classes=3, snli=True)
+        return _in_order({part: _snli(folder, part) for part in _PARTS}, 3, snli=True)
     written = _FORMATS[task]
-    return _labelled({part: _examples(root, written, part) for part in written.parts}, classes=len(written.labels))
+    return _in_order({part: _examples(root, written, part) for part in written.parts}, len(written.labels))
 
 
 def read_pairs(task: str, root: Path, split: str) -> ScoredPairs:
@@ -216,7 +216,7 @@ def read_probing(task: str, folder: Path) -> Labelled:
         if not found:
             raise InputError(f"{file}: no {part} examples; the file is empty or truncated")
         parts[part] = [(text, "", place[label]) for _, label, text in found]
-    return _labelled(parts, classes=len(place))
+    return _in_order(parts, len(place))
 
 
 def read_captions(folder: Path, part: str) -> tuple[NDArray[Any], list[str]]:
@@ -252,23 +252,44 @@ def unusual_sizes(data: str, counts: Mapping[str, int]) -> list[str]:
     ]
 
 
-def _labelled(parts: dict[str, list[Example]], *, classes: int, snli: bool = False) -> Labelled:
-    """`snli`: SNLI's order, by its second sentence first and by the label's name last."""
+def labelled(rows: Sequence[Mapping[str, Any]]) -> Labelled:
+    """Rows with "split" (train, test), "label" and either "text" or "sentence1" and "sentence2", in their order.
+
+    Classes are numbered in the order of their names.
+    """
+    classes = sorted({row["label"] for row in rows})
+    first, second = ("sentence1", "sentence2") if "sentence1" in rows[0] else ("text", "")
+    parts: dict[str, list[Example]] = {"train": [], "test": []}
+    for row in rows:
+        if row["split"] in parts:
+            parts[row["split"]].append((row[first], row.get(second, ""), classes.index(row["label"])))
+    return _labelled(parts, len(classes))
+
+
+def _labelled(parts: Mapping[str, Sequence[Example]], classes: int) -> Labelled:
     digest = hashlib.sha256()
     made = {}
     for name, rows in parts.items():
-        clean = [(a.split(), b.split(), label) for a, b, label in rows]
-        if snli:
-            clean.sort(key=lambda row: (len(row[1]), len(row[0]), SNLI_LABELS[int(row[2])]))
-        else:
-            clean.sort(key=lambda row: (len(row[0]), len(row[1]), row[2]))
-        first = [" ".join(a) or "." for a, _, _ in clean]
-        pairs = any(b for _, b, _ in clean)
-        second = [" ".join(b) or "." for _, b, _ in clean] if pairs else []
-        labels = np.array([label for _, _, label in clean], dtype=np.int64 if classes else np.float64)
+        first = [a or "." for a, _, _ in rows]
+        second = [b or "." for _, b, _ in rows] if any(b for _, b, _ in rows) else []
+        labels = np.array([label for _, _, label in rows], dtype=np.int64 if classes else np.float64)
         digest.update(repr((name, first, second, labels.tolist())).encode("utf-8", "surrogatepass"))
         made[name] = LabelledSplit(first, second, labels)
     return Labelled(made, classes, digest.hexdigest())
+
+
+def _in_order(parts: Mapping[str, Sequence[Example]], classes: int, *, snli: bool = False) -> Labelled:
+    """The examples as SentEval orders them; SNLI's by the second sentence first and by the label's name last."""
+
+    def place(row: tuple[list[str], list[str], float]) -> tuple[Any, ...]:
+        a, b, label = row
+        return (len(b), len(a), SNLI_LABELS[int(label)]) if snli else (len(a), len(b), label)
+
+    made: dict[str, list[Example]] = {}
+    for name, rows in parts.items():
+        words = sorted(((a.split(), b.split(), label) for a, b, label in rows), key=place)
+        made[name] = [(" ".join(a), " ".join(b), label) for a, b, label in words]
+    return _labelled(made, classes)
 
 
 def _examples(root: Path, written: _Format, part: str) -> list[Example]:

@@ -24,7 +24,7 @@ from harness.config import nearest
 from harness.errors import HarnessError, InputError, RunError
 from harness.tasks.base import Array, Vectors, as_array, finite
 from harness.tasks.senteval.classifier import Classifier, check_whole_number
-from harness.tasks.senteval.probing import PROBING, probing_task
+from harness.tasks.senteval.suites import PROBING, probing_task
 from harness.tasks.senteval.transfer import f1, transfer_task
 
 _CLASSIFICATION = {name: name for name in ("MR", "CR", "SUBJ", "MPQA", "SST2", "SST5", "TREC", "MRPC", "SNLI")}

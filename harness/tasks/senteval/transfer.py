@@ -14,26 +14,30 @@ import numpy as np
 from harness.results.facts import PAIRS, SENTENCES, Facts
 from harness.results.outcomes import outcomes_frame
 from harness.results.text_ids import pair_units, stacked, text_ids
-from harness.sources.senteval.labelled import PREPARATION, unusual_sizes
+from harness.sources.senteval.labelled import (
+    PREPARATION,
+    Labelled,
+    LabelledSplit,
+    downstream_folder,
+    read_task,
+    unusual_sizes,
+)
 from harness.tasks.averages import Mean, Number
 from harness.tasks.base import Array, TaskResult, Vectors, finite
 from harness.tasks.protocol import add_number
-from harness.tasks.senteval.classifier import CONFIGURATIONS, FULL, Classifier
-from harness.tasks.suite import Suite, TaskFamily
+from harness.tasks.senteval.classifier import FULL, Classifier
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from harness.sources.pair_sets import Source
-    from harness.sources.senteval.labelled import Labelled, LabelledSplit
-    from harness.tasks.senteval.penalty import Accuracies
+    from harness.tasks.senteval.fits import Accuracies
 
 TRANSFER = ("MR", "CR", "SUBJ", "MPQA", "SST2", "TREC", "MRPC")
 PAIR, PAIR_WITH_BOTH, SINGLE = "|u-v|, u*v", "u, v, u*v, |u-v|", "u"
-_FEATURES = {"MRPC": PAIR, "SICK-E": PAIR, "SNLI": PAIR_WITH_BOTH}
+_FEATURES = {"SNLI": PAIR_WITH_BOTH}  # other pairs: PAIR
 _SCHEMES = {1: "nested k-fold", 2: "k-fold on train", 3: "train, dev, test"}  # by the number of parts
 
-Load = Callable[[], "Labelled"]
+Load = Callable[[], Labelled]
 
 
 def pair_features(u: Array, v: Array) -> Array:
@@ -110,22 +114,18 @@ class ClassificationTask(LabelledTask):
 
     @property
     def features(self) -> str:
-        return _FEATURES.get(self.dataset, SINGLE)
+        return _FEATURES.get(self.dataset, PAIR if self.tested.second else SINGLE)
 
     def outcome(self, vectors: Vectors) -> tuple[Accuracies, int]:
         """Accuracies, and how many vectors held NaN or infinity (replaced by 0)."""
-        from harness.tasks.senteval import penalty
+        from harness.tasks.senteval.fits import classify
 
-        data = self.data
         x, y, damaged = {}, {}, 0
-        for name, part in data.parts.items():
+        for name, part in self.data.parts.items():
             x[name], bad = self._features(part, vectors)
             y[name] = part.labels
             damaged += bad
-        if len(x) == 1:
-            return penalty.nested(x["all"], y["all"], data.classes, self.classifier), damaged
-        way = penalty.kfold_on_train if len(x) == 2 else penalty.train_dev_test
-        return way(x, y, data.classes, self.classifier), damaged
+        return classify(x, y, self.data.classes, self.classifier), damaged
 
     def _features(self, part: LabelledSplit, vectors: Vectors) -> tuple[Array, int]:
         u, damaged = finite(vectors(part.first))
@@ -184,42 +184,10 @@ def transfer_task(
 
 def downstream(dataset: str, root: Path | None) -> Load:
     """Reads a set of SentEval's below `root`, see `harness.sources.senteval.labelled.downstream_folder`."""
-
-    def load() -> Labelled:
-        from harness.sources.senteval.labelled import downstream_folder, read_task
-
-        return read_task(dataset, downstream_folder(root))
-
-    return load
+    return lambda: read_task(dataset, downstream_folder(root))
 
 
 def transfer_mean(split: str = "test") -> Mean:
     """The mean of the seven accuracies, each rounded to two decimals first (Gao et al. 2021 and its successors)."""
     numbers = (Number(task, "accuracy", split=split) for task in TRANSFER)
     return Mean("mean of the seven transfer tasks (accuracy)", tuple(numbers), decimals=2)
-
-
-def _task(name: str, source: Source) -> ClassificationTask:
-    configuration, colon, dataset = name.rpartition(":")
-    suite = f"transfer-{configuration}" if colon else "transfer"
-    return transfer_task(dataset, name=name, suite=suite, classifier=CONFIGURATIONS[configuration or "full"])
-
-
-def _chance(prefix: str = "") -> dict[str, float]:
-    return {prefix + name: 1 / 6 if name == "TREC" else 1 / 2 for name in TRANSFER}
-
-
-SUITE = Suite(
-    TRANSFER,
-    "the seven SentEval tasks, full configuration (10 folds, Adam): the papers' tables",
-    metric="accuracy",
-    chance=_chance(),
-    averages=(transfer_mean(),),
-)
-PROTOTYPING = Suite(
-    tuple(f"prototyping:{name}" for name in TRANSFER),
-    "the same seven in SentEval's prototyping configuration (5 folds; unstable on long vectors)",
-    metric="accuracy",
-    chance=_chance("prototyping:"),
-)
-TASKS = TaskFamily((*SUITE.tasks, *PROTOTYPING.tasks), _task)

@@ -10,7 +10,7 @@ import pytest
 
 from harness.results.record import Score
 from harness.tasks.averages import Average, Mean, Number, category_averages, mean_of, numbers_of
-from harness.tasks.senteval.probing import PROBING
+from harness.tasks.senteval.suites import PROBING
 from harness.tasks.senteval.transfer import transfer_mean
 from harness.tasks.sts import sts_mean
 from reports.papers.paper_suites import DECLUTR_DOWNSTREAM, declutr_means

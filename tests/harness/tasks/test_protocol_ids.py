@@ -26,9 +26,9 @@ from harness.tasks.mteb.task import mteb_task
 from harness.tasks.protocol import Description
 from harness.tasks.senteval.caption_retrieval import CaptionRetrievalTask, CaptionSet, Recalls
 from harness.tasks.senteval.classifier import CONFIGURATIONS
-from harness.tasks.senteval.embedded_transfer import EmbeddedTransferTask
-from harness.tasks.senteval.penalty import Accuracies
+from harness.tasks.senteval.fits import Accuracies
 from harness.tasks.senteval.relatedness import Regression, RegressorTask
+from harness.tasks.senteval.suites import EmbeddedTransferTask
 from harness.tasks.senteval.transfer import ClassificationTask
 from harness.tasks.sts import STSTask
 

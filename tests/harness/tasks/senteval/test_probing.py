@@ -14,7 +14,7 @@ from harness.sources.senteval.labelled import PROBING as FILES
 from harness.sources.senteval.labelled import read_probing
 from harness.tasks.base import Task
 from harness.tasks.senteval.classifier import Classifier
-from harness.tasks.senteval.probing import PROBING, probing_task
+from harness.tasks.senteval.suites import PROBING, probing_task
 from tests.support.senteval_data import noise, probing, sentence
 
 Array = np.ndarray[Any, Any]
