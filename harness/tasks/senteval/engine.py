@@ -22,19 +22,20 @@ import numpy as np
 
 from harness.config import nearest
 from harness.errors import HarnessError, InputError, RunError
-from harness.tasks.base import Array, Vectors, as_array, finite
+from harness.sources.senteval.labelled import downstream_folder, read_year, unusual_sizes
+from harness.tasks.base import Array, Vectors, as_array, damaged_note, finite
+from harness.tasks.senteval.caption_retrieval import CaptionRetrievalTask
 from harness.tasks.senteval.classifier import Classifier, check_whole_number
 from harness.tasks.senteval.suites import PROBING, probing_task
 from harness.tasks.senteval.transfer import f1, transfer_task
+from harness.tasks.sts import YEARS, aggregate, cosine, pearson, spearman
 
 _CLASSIFICATION = {name: name for name in ("MR", "CR", "SUBJ", "MPQA", "SST2", "SST5", "TREC", "MRPC", "SNLI")}
 _CLASSIFICATION["SICKEntailment"] = "SICK-E"
 _REGRESSION = {"SICKRelatedness": "SICK-R", "STSBenchmark": "STS-B"}
 _FINETUNE = "-finetune"
-_REGRESSORS = tuple(name + _FINETUNE for name in _REGRESSION)
-_YEARS = ("STS12", "STS13", "STS14", "STS15", "STS16")
 _RETRIEVAL = "ImageCaptionRetrieval"
-TASKS = (*_CLASSIFICATION, *_REGRESSION, *_REGRESSORS, _RETRIEVAL, *_YEARS, *PROBING)
+TASKS = (*_CLASSIFICATION, *_REGRESSION, *(name + _FINETUNE for name in _REGRESSION), _RETRIEVAL, *YEARS, *PROBING)
 _CLASSIFIER_KEYS = ["nhid", "optim", "batch_size", "tenacity", "epoch_size", "max_epoch", "dropout"]
 _DEFAULTS = {"usepytorch": True, "seed": 1111, "batch_size": 128, "nhid": 0, "kfold": 5}
 _LOG = logging.getLogger(__name__)
@@ -124,13 +125,12 @@ class SE:
     def _eval(self, name: str) -> dict[str, Any]:
         root = Path(self.params.task_path) if self.params.get("task_path") else None
         self.params.current_task = name
-        if name in _YEARS:
-            score = self._sts
-        elif name in (*_REGRESSION, *_REGRESSORS):
-            score = self._pair_scores
+        if name in YEARS:
+            result, notes = self._sts(name, root)
+        elif name.removesuffix(_FINETUNE) in _REGRESSION:
+            result, notes = self._pair_scores(name, root)
         else:
-            score = self._retrieval if name == _RETRIEVAL else self._classification
-        result, notes = score(name, root)
+            result, notes = (self._retrieval if name == _RETRIEVAL else self._classification)(name, root)
         for note in notes:
             _LOG.warning("%s", note)
         return {**result, "notes": notes} if notes else result
@@ -168,7 +168,6 @@ class SE:
 
     def _pair_scores(self, name: str, root: Path | None) -> tuple[dict[str, Any], list[str]]:
         from harness.tasks.senteval.relatedness import regressor_task
-        from harness.tasks.sts import pearson, spearman
 
         task = regressor_task(_REGRESSION[name.removesuffix(_FINETUNE)], root=root)
         task.seed = self.params.seed
@@ -202,17 +201,14 @@ class SE:
         return result, notes
 
     def _retrieval(self, name: str, root: Path | None) -> tuple[dict[str, Any], list[str]]:
-        from harness.tasks.senteval.caption_retrieval import CaptionRetrievalTask
-
         task = CaptionRetrievalTask(root, seed=self.params.seed)
         self._prepare(task.texts())
         dev, test, damaged = task.outcome(self._vectors)
         sizes = {f"n{part}": len(task.data.captions[part]) for part in ("dev", "test")}
-        return {"devacc": dev.total, "acc": [test.image_to_text, test.text_to_image], **sizes}, task.remarks(damaged)
+        result = {"devacc": dev.total, "acc": [test.image_to_text, test.text_to_image], **sizes}
+        return result, damaged_note(task.name, damaged)
 
     def _sts(self, name: str, root: Path | None) -> tuple[dict[str, Any], list[str]]:
-        from harness.sources.senteval.labelled import downstream_folder, read_year, unusual_sizes
-
         subsets = dict(read_year(downstream_folder(root), name))
         self._prepare([text for first, second, _ in subsets.values() for text in (*first, *second)])
         sizes = {subset: len(gold) for subset, (_, _, gold) in subsets.items()}
@@ -225,15 +221,12 @@ class SE:
         """Correlations of the pairs' similarities with their gold scores, by subset and over all; and remarks."""
         from scipy import stats
 
-        from harness.tasks.sts import aggregate, cosine, pearson, spearman
-
         similarity = self.params.get("similarity")
         result: dict[str, Any] = {}
         notes, scores, golds = [], [], []
         for subset, (first, second, gold) in subsets.items():
             (u, bad_u), (v, bad_v) = finite(vectors(first)), finite(vectors(second))
-            if bad_u + bad_v:
-                notes.append(f"{name} {subset}: vectors with NaN or infinity, replaced by 0: {bad_u + bad_v}")
+            notes += damaged_note(f"{name} {subset}", bad_u + bad_v)
             values: Array = cosine(u, v)
             if similarity is not None:
                 values = np.array([similarity(a, b) for a, b in zip(u, v, strict=True)], dtype=np.float64)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from harness.sources.embedded import embedded_rows
 from harness.sources.senteval.labelled import PROBING, labelled, probing_folder, read_probing
+from harness.tasks.senteval.caption_retrieval import CaptionRetrievalTask
 from harness.tasks.senteval.classifier import CONFIGURATIONS, FULL, Classifier
 from harness.tasks.senteval.transfer import TRANSFER, ClassificationTask, transfer_mean, transfer_task
 from harness.tasks.suite import Suite, TaskFamily
@@ -60,8 +61,6 @@ def _task(name: str, source: Source) -> Task:
 
         return regressor_task(name.removeprefix("regressor:"))
     if name == "caption-retrieval":
-        from harness.tasks.senteval.caption_retrieval import CaptionRetrievalTask
-
         return CaptionRetrievalTask()
     configuration, colon, dataset = name.rpartition(":")
     suite = f"transfer-{configuration}" if colon else "downstream" if name in DOWNSTREAM.tasks else "transfer"

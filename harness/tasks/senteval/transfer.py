@@ -23,7 +23,7 @@ from harness.sources.senteval.labelled import (
     unusual_sizes,
 )
 from harness.tasks.averages import Mean, Number
-from harness.tasks.base import Array, TaskResult, Vectors, finite
+from harness.tasks.base import Array, TaskResult, Vectors, damaged_note, finite
 from harness.tasks.protocol import add_number
 from harness.tasks.senteval.classifier import FULL, Classifier
 
@@ -75,10 +75,9 @@ class LabelledTask(ABC):
 
     def remarks(self, damaged: int) -> list[str]:
         """Sentences about sizes that are not the published ones, and about vectors with NaN or infinity."""
-        notes = unusual_sizes(self.dataset, {part: len(examples) for part, examples in self.data.parts.items()})
-        if damaged:
-            notes.append(f"vectors with NaN or infinity, replaced by 0: {damaged}")
-        return [f"{self.name}: {note}" for note in notes]
+        sizes = {part: len(examples) for part, examples in self.data.parts.items()}
+        notes = [f"{self.name}: {note}" for note in unusual_sizes(self.dataset, sizes)]
+        return notes + damaged_note(self.name, damaged)
 
     def texts(self) -> list[str]:
         return [text for part in self.data.parts.values() for side in (part.first, part.second) for text in side]

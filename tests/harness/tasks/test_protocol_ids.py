@@ -192,7 +192,7 @@ def test_the_other_senteval_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
     check("regressor", scored(regressor, (Regression(0.5, np.array([1.0, 2.0])), 0), monkeypatch))
     captions = CaptionRetrievalTask()
     captions.data = CaptionSet({}, {"train": A, "dev": A, "test": A}, "3" * 64)
-    recalls = Recalls((1.0, 2.0, 3.0, 1.0), (1.0, 2.0, 3.0, 1.0))
+    recalls = Recalls(np.zeros(1, dtype=np.int64), np.zeros((1, 5), dtype=np.int64))
     check("captions", scored(captions, (recalls, recalls, 0), monkeypatch))
 
 
