@@ -34,7 +34,7 @@ class Cosines:
 
     @classmethod
     def of(cls, data: dict[str, Any]) -> Cosines:
-        """From what `harness.tasks.geometry.isotropy.cosine_histograms` made.
+        """From what `harness.tasks.geometry.cosine_histograms` made.
 
         Raises:
             KeyError, TypeError, ValueError: it is not that.

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from harness.tasks import efficiency, layers, sts
+from harness.tasks import efficiency, geometry, layers, sts
 from harness.tasks.averages import Mean, Number
-from harness.tasks.geometry import alignment_uniformity as geometry
 from harness.tasks.mteb.benchmark_suites import EN_V1
 from harness.tasks.senteval.suites import PROBING, REGRESSORS, TRANSFER_SUITE
 from harness.tasks.suite import Suite

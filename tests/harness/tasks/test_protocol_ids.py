@@ -19,7 +19,7 @@ from harness.sources.senteval.labelled import Labelled, LabelledSplit
 from harness.tasks import efficiency
 from harness.tasks.base import TaskResult
 from harness.tasks.efficiency import EfficiencyTask
-from harness.tasks.geometry.alignment_uniformity import GeometryTask
+from harness.tasks.geometry import GeometryTask
 from harness.tasks.layers import LayersTask
 from harness.tasks.mteb import adapter
 from harness.tasks.mteb.task import mteb_task

@@ -11,7 +11,7 @@ import pytest
 
 from harness.results.measurements import InferenceCost, measure_once
 from harness.results.store import RunFolder, read_records
-from harness.tasks.geometry.isotropy import cosine_histograms
+from harness.tasks.geometry import cosine_histograms
 from reports.figures import layer_maps, training_curves
 from reports.figures.cosine_histograms import Cosines, histograms
 from reports.figures.cost_tradeoff import Point, pareto, tradeoff
