@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache, partial
+from collections.abc import Mapping, Sequence
+from functools import cache
 from importlib.metadata import EntryPoint
 
 from harness import registry
@@ -19,23 +18,15 @@ SOURCES: tuple[Source, ...] = ("senteval", "mteb")  # where the tasks with publi
 _PARTS = ("name", "suite", "source", "texts", "evaluate")  # of a task
 
 
-@dataclass(frozen=True)
-class Offer:
-    """A task by name: the entry point that it comes from, and how it is made from a source."""
-
-    point: EntryPoint
-    make: Callable[[Source], Task]
-
-
 @cache
-def offers() -> Mapping[str, tuple[Offer, ...]]:
-    """Every task that a package brings, by name. A name with several offers, or one that cannot be imported, is among
-    them: it is an error only where it is used."""
-    by_name: dict[str, tuple[Offer, ...]] = {}
+def offers() -> Mapping[str, tuple[EntryPoint, ...]]:
+    """Every task that a package brings, by name, with its entry points. A name with several, or one that cannot be
+    imported, is among them: it is an error only where it is used."""
+    by_name: dict[str, tuple[EntryPoint, ...]] = {}
     for point in registry.points(registry.TASKS):
         family = _family(point)
         for name in (point.name,) if family is None else family.names:
-            by_name[name] = (*by_name.get(name, ()), Offer(point, partial(_make, point, name)))
+            by_name[name] = (*by_name.get(name, ()), point)
     return by_name
 
 
@@ -72,8 +63,8 @@ def check(point: EntryPoint) -> None:
     InputError: another package brings a task of a name that this entry point brings too.
     """
     for name, known in offers().items():
-        if len(known) > 1 and any(offer.point == point for offer in known):
-            raise InputError(registry.collision(registry.TASKS, name, [offer.point for offer in known]))
+        if len(known) > 1 and point in known:
+            raise InputError(registry.collision(registry.TASKS, name, list(known)))
 
 
 def suite(name: str) -> Suite:
@@ -129,8 +120,8 @@ def resolve_tasks(names: Sequence[str], *, source: str = "senteval") -> list[Tas
 def _task(name: str, source: Source) -> Task:
     known = offers().get(name, ())
     if len(known) > 1:
-        raise InputError(registry.collision(registry.TASKS, name, [offer.point for offer in known]))
-    return known[0].make(source) if known else _beyond(name, source)
+        raise InputError(registry.collision(registry.TASKS, name, list(known)))
+    return _make(known[0], name, source) if known else _beyond(name, source)
 
 
 def _beyond(name: str, source: Source) -> Task:

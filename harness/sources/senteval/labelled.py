@@ -40,6 +40,7 @@ SIZES: dict[str, dict[str, int]] = {  # data set -> subset or part -> scored pai
 
 Example = tuple[str, str, float]  # sentence, second sentence ("" where the task has one), label or score
 ScoredPairs = tuple[list[str], list[str], list[float]]  # first sentences, second sentences, gold scores
+_PARTS = ("train", "dev", "test")
 _SCORE = re.compile(r"[0-9]+(\.[0-9]*)?|\.[0-9]+")
 
 
@@ -87,7 +88,6 @@ class _Format:
     encoding: str = "utf-8"
 
 
-_PARTS = ("train", "dev", "test")
 _FORMATS = {name: _Format(**entry) for name, entry in _TABLE["formats"].items()}
 
 
@@ -325,8 +325,8 @@ def _snli(folder: Path, part: str) -> list[Example]:
 
 
 def _columns(rows: list[Example]) -> ScoredPairs:
-    first, second = ([" ".join(row[side].split()) for row in rows] for side in (0, 1))
-    return first, second, [score for _, _, score in rows]
+    words = [(" ".join(a.split()), " ".join(b.split()), score) for a, b, score in rows]
+    return [a for a, _, _ in words], [b for _, b, _ in words], [score for _, _, score in words]
 
 
 def _lines(file: Path, encoding: str = "utf-8") -> list[str]:

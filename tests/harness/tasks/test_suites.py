@@ -30,7 +30,7 @@ def test_source_applies_to_public_data_only() -> None:
 def test_tasks_of_mteb_are_found_without_their_prefix() -> None:
     assert [task.name for task in resolve_tasks(["Banking77Classification"])] == ["mteb:Banking77Classification"]
     for name in ("Banking77Clasification", "mteb:Banking77Clasification"):
-        with pytest.raises(InputError, match=r'did you mean "Banking77Classification"'):
+        with pytest.raises(InputError, match=r'did you mean "Banking77Classification'):
             resolve_tasks([name])
 
 
