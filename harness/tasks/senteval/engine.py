@@ -13,7 +13,7 @@ with NaN, on files of another size than the published ones) are logged as warnin
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -22,13 +22,14 @@ import numpy as np
 
 from harness.config import nearest
 from harness.errors import HarnessError, InputError, RunError
-from harness.sources.senteval.labelled import downstream_folder, read_year, unusual_sizes
-from harness.tasks.base import Array, Vectors, as_array, damaged_note, finite
+from harness.sources.pair_sets import PairSet, Subset
+from harness.sources.senteval.labelled import downstream_folder, read_year
+from harness.tasks.base import Array, Vectors, as_array, damaged_note
 from harness.tasks.senteval.caption_retrieval import CaptionRetrievalTask
 from harness.tasks.senteval.classifier import Classifier, check_whole_number
 from harness.tasks.senteval.suites import PROBING, probing_task
 from harness.tasks.senteval.transfer import f1, transfer_task
-from harness.tasks.sts import YEARS, aggregate, cosine, pearson, spearman
+from harness.tasks.sts import YEARS, STSTask, pearson, spearman
 
 _CLASSIFICATION = {name: name for name in ("MR", "CR", "SUBJ", "MPQA", "SST2", "SST5", "TREC", "MRPC", "SNLI")}
 _CLASSIFICATION["SICKEntailment"] = "SICK-E"
@@ -194,7 +195,7 @@ class SE:
         }
         notes = task.remarks(damaged)
         if name in _REGRESSION:
-            subsets = {part: (pairs.first, pairs.second, pairs.labels) for part, pairs in parts.items()}
+            subsets = tuple(Subset(part, pairs.first, pairs.second, pairs.labels) for part, pairs in parts.items())
             correlations, more = self._correlations(name, subsets, vectors)
             result |= correlations
             notes += [note for note in more if "replaced by 0" not in note]  # the regressor's remarks have them
@@ -209,42 +210,35 @@ class SE:
         return result, damaged_note(task.name, damaged)
 
     def _sts(self, name: str, root: Path | None) -> tuple[dict[str, Any], list[str]]:
-        subsets = dict(read_year(downstream_folder(root), name))
-        self._prepare([text for first, second, _ in subsets.values() for text in (*first, *second)])
-        sizes = {subset: len(gold) for subset, (_, _, gold) in subsets.items()}
-        result, notes = self._correlations(name, subsets, self._vectors)
-        return result, [f"{name}: {text}" for text in unusual_sizes(name, sizes)] + notes
+        subsets = tuple(
+            Subset(subset, first, second, np.array(gold))
+            for subset, (first, second, gold) in read_year(downstream_folder(root), name)
+        )
+        self._prepare([text for subset in subsets for text in (*subset.sentences1, *subset.sentences2)])
+        return self._correlations(name, subsets, self._vectors)
 
     def _correlations(
-        self, name: str, subsets: Mapping[str, tuple[Sequence[str], Sequence[str], Any]], vectors: Vectors
+        self, name: str, subsets: tuple[Subset, ...], vectors: Vectors
     ) -> tuple[dict[str, Any], list[str]]:
-        """Correlations of the pairs' similarities with their gold scores, by subset and over all; and remarks."""
+        """Correlations of the pairs' cosines with their gold scores, by subset and over all; and remarks."""
         from scipy import stats
 
-        similarity = self.params.get("similarity")
+        pairs = PairSet(name, "senteval", "test", subsets, sha256="", preparation="")
+        measured = STSTask.of(pairs).evaluate(vectors, pooling="")
+        assert measured.pairs is not None
         result: dict[str, Any] = {}
-        notes, scores, golds = [], [], []
-        for subset, (first, second, gold) in subsets.items():
-            (u, bad_u), (v, bad_v) = finite(vectors(first)), finite(vectors(second))
-            notes += damaged_note(f"{name} {subset}", bad_u + bad_v)
-            values: Array = cosine(u, v)
-            if similarity is not None:
-                values = np.array([similarity(a, b) for a, b in zip(u, v, strict=True)], dtype=np.float64)
+        for subset, rows in measured.pairs.groupby("subset", sort=False):
+            values, gold = rows["score"].to_numpy(), rows["gold"].to_numpy()
             constant = np.ptp(values) == 0
-            if constant:
-                notes.append(f"{name} {subset}: all pairs have the same similarity; their correlation counts as 0")
-            result[subset] = {
+            result[str(subset)] = {
                 kind: Correlation(0.0, 1.0) if constant else Correlation(*map(float, correlation(values, gold)))
                 for kind, correlation in (("pearson", stats.pearsonr), ("spearman", stats.spearmanr))
             }
-            result[subset]["nsamples"] = len(gold)
-            scores.append(values)
-            golds.append(np.asarray(gold))
-        result["all"] = {
-            kind: {how: aggregate(correlation, scores, golds, how) for how in ("all", "mean", "wmean")}
-            for kind, correlation in (("pearson", pearson), ("spearman", spearman))
-        }
-        return result, notes
+            result[str(subset)]["nsamples"] = len(gold)
+        result["all"] = {kind: {} for kind in ("pearson", "spearman")}
+        for score in measured.scores:
+            result["all"][score.metric][score.aggregation] = score.value
+        return result, measured.notes
 
 
 engine = SimpleNamespace(SE=SE)
