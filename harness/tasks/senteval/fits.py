@@ -26,13 +26,14 @@ from torch.nn import functional as F  # noqa: N812 - torch's own convention
 
 from harness.errors import InputError
 from harness.tasks.base import Array
-from harness.tasks.senteval.classifier import Classifier, Rows, Solution, Split, get_optimizer
+from harness.tasks.senteval.classifier import Classifier, get_optimizer
 
 # Logits (S, R, classes - 1, b), less those of class 0, of rows (S, b) -> derivatives of the mean loss by them.
 Errors = Callable[[Tensor, Tensor], Tensor]
 _GATHERED = 1 << 19  # numbers of a batch that are gathered at a time: 2 MB stay in a processor's cache
 _NESTED_STATE = 1111  # fixed in SentEval for both levels, whatever the seed
 _VALIDATION = 0.05
+Rows = NDArray[np.int64]
 _NONE: Rows = np.empty(0, dtype=np.int64)
 _FUSED = (torch.optim.Adam, torch.optim.SGD, torch.optim.Adagrad)  # which take a step in one operation
 
@@ -50,78 +51,63 @@ class Accuracies:
     fold: NDArray[np.int64] | None = None
 
 
+@dataclass(frozen=True)
+class Split:
+    """One fit: rows to train on, rows that steer early stopping and rate the L2 value, rows to predict.
+
+    `drawn`: how many rows the seeded generator has shuffled before it shuffles the training rows for the first time.
+    """
+
+    train: Rows
+    held_out: Rows
+    test: Rows
+    drawn: int = 0
+
+
+@dataclass(frozen=True)
+class Solution:
+    """`accuracy[s, r]`: of split s with L2 value r on its held-out rows, in [0, 1]; `predicted[s]`: (R, test rows)."""
+
+    accuracy: NDArray[np.float64]
+    predicted: list[NDArray[np.int64]]
+
+
 def classify(x: Mapping[str, Array], y: Mapping[str, Array], classes: int, config: Classifier) -> Accuracies:
     """Accuracies of vectors x (n, d) and labels y (n,) by part.
 
-    The number of parts says how the L2 weight is chosen: one ("all"), nested k-fold; "train" and "test", k-fold on
-    train; with "dev", on dev.
+    The parts say how the L2 weight is chosen. "all": k outer folds are tested; in each, the weight is chosen by k inner
+    folds of the rest, then the rest is fitted. "train" and "test": the weight is chosen by k folds of train. "train",
+    "dev" and "test": it is chosen on dev, which steers early stopping too; SentEval fits the chosen one a second time,
+    which under the same seed is the same fit, so it is not repeated.
 
     Raises:
         InputError: fewer than `kfold` examples.
     """
-    if len(x) == 1:
-        return nested(x["all"], y["all"], classes, config)
-    return (kfold_on_train if len(x) == 2 else train_dev_test)(x, y, classes, config)
-
-
-def nested(x: Array, y: Array, classes: int, config: Classifier) -> Accuracies:
-    """k outer folds; in each, the L2 value by k inner folds of the rest, then a fit on the rest.
-
-    x (n, d), y (n,).
-
-    Raises:
-        InputError: fewer than `kfold` examples.
-    """
-    outer = _folds(y, config.kfold, _NESTED_STATE)
-    inner = [
-        Split(train[a], train[b], _NONE) for train, _ in outer for a, b in _folds(y[train], config.kfold, _NESTED_STATE)
-    ]
-    searched = solve(x, y, inner, _grid(config, len(inner)), classes, config)
-    scores = searched.accuracy.reshape(len(outer), config.kfold, -1).mean(axis=1)
-    rounded = _percent(scores)
-    chosen = rounded.argmax(axis=1)
-    l2 = np.asarray(config.l2)[chosen][:, None]
-    refits = [_with_validation(train, test, config) for train, test in outer]
-    tests = solve(x, y, refits, l2, classes, config).predicted
-    predicted, fold = np.zeros(len(y), dtype=np.int64), np.zeros(len(y), dtype=np.int64)
-    for number, ((_, test), labels) in enumerate(zip(outer, tests, strict=True)):
-        predicted[test], fold[test] = labels[0], number
-    accuracies = [_accuracy(predicted[test], y[test]) for _, test in outer]
-    dev = round(float(rounded.max(axis=1).mean()), 2)
-    return Accuracies(dev, round(float(np.mean(accuracies)), 2), predicted, fold)
-
-
-def kfold_on_train(x: Mapping[str, Array], y: Mapping[str, Array], classes: int, config: Classifier) -> Accuracies:
-    """The L2 value by k folds of the training set, a fit on all of it, the official test set; by "train" and "test".
-
-    Raises:
-        InputError: fewer than `kfold` training examples.
-    """
-    n = len(y["train"])
-    whole_x, whole_y = (np.concatenate([of["train"], of["test"]]) for of in (x, y))
-    folds = [Split(train, test, _NONE) for train, test in _folds(y["train"], config.kfold, config.seed)]
-    scores = solve(whole_x, whole_y, folds, _grid(config, len(folds)), classes, config).accuracy.mean(axis=0)
-    rounded = _percent(scores)
-    best = int(rounded.argmax())
-    refit = _with_validation(np.arange(n), np.arange(n, len(whole_y)), config)
-    predicted = solve(whole_x, whole_y, [refit], np.array([[config.l2[best]]]), classes, config).predicted[0][0]
-    return Accuracies(float(rounded[best]), _accuracy(predicted, y["test"]), predicted)
-
-
-def train_dev_test(x: Mapping[str, Array], y: Mapping[str, Array], classes: int, config: Classifier) -> Accuracies:
-    """The L2 value by the dev set, which steers early stopping too; x and y by "train", "dev" and "test".
-
-    SentEval fits the chosen value a second time; under the same seed that is the same fit, so it is not repeated.
-    """
-    parts = ("train", "dev", "test")
-    ends = np.cumsum([len(y[part]) for part in parts])
-    train, dev, test = np.split(np.arange(ends[-1]), ends[:-1])
+    parts = [part for part in ("all", "train", "dev", "test") if part in y]
     whole_x, whole_y = (np.concatenate([of[part] for part in parts]) for of in (x, y))
-    solved = solve(whole_x, whole_y, [Split(train, dev, test)], _grid(config, 1), classes, config)
-    rounded = _percent(solved.accuracy[0])
-    best = int(rounded.argmax())
-    predicted = solved.predicted[0][best]
-    return Accuracies(float(rounded[best]), _accuracy(predicted, y["test"]), predicted)
+    rows = np.split(np.arange(len(whole_y)), np.cumsum([len(y[part]) for part in parts])[:-1])
+    grid = np.asarray(config.l2, dtype=np.float64)
+    if len(rows) == 3:
+        solved = solve(whole_x, whole_y, [Split(*rows)], grid[None], classes, config)
+        rounded = _percent(solved.accuracy)
+        labels = solved.predicted[0][rounded.argmax()]
+        return Accuracies(float(rounded.max()), _accuracy(labels, y["test"]), labels)
+    nested = len(rows) == 1
+    state = _NESTED_STATE if nested else config.seed
+    outer = _folds(whole_y, config.kfold, state) if nested else [(rows[0], rows[1])]
+    inner = [
+        Split(train[a], train[b], _NONE) for train, _ in outer for a, b in _folds(whole_y[train], config.kfold, state)
+    ]
+    searched = solve(whole_x, whole_y, inner, np.tile(grid, (len(inner), 1)), classes, config).accuracy
+    rounded = _percent(searched.reshape(len(outer), config.kfold, -1).mean(axis=1))
+    refits = [_with_validation(train, test, config) for train, test in outer]
+    fitted = solve(whole_x, whole_y, refits, grid[rounded.argmax(axis=1)][:, None], classes, config).predicted
+    predicted, fold = np.zeros_like(whole_y), np.zeros_like(whole_y)
+    for number, ((_, test), labels) in enumerate(zip(outer, fitted, strict=True)):
+        predicted[test], fold[test] = labels[0], number
+    accuracies = [_accuracy(predicted[test], whole_y[test]) for _, test in outer]
+    dev, test_accuracy = (round(float(np.mean(values)), 2) for values in (rounded.max(axis=1), accuracies))
+    return Accuracies(dev, test_accuracy, predicted[rows[-1]], fold if nested else None)
 
 
 def _percent(shares: Array) -> NDArray[np.float64]:
@@ -132,10 +118,6 @@ def _percent(shares: Array) -> NDArray[np.float64]:
 
 def _accuracy(predicted: Array, gold: Array) -> float:
     return round(100 * float((predicted == gold).mean()), 2)
-
-
-def _grid(config: Classifier, splits: int) -> NDArray[np.float64]:
-    return np.tile(np.asarray(config.l2, dtype=np.float64), (splits, 1))
 
 
 def _folds(y: Array, k: int, state: int) -> list[tuple[Rows, Rows]]:
