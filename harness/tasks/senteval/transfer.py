@@ -98,7 +98,7 @@ class ClassificationTask(LabelledTask):
     """Accuracy on test and dev; F1 of the positive class too for MRPC.
 
     The number of its parts says how the L2 weight is chosen: one, nested k-fold; train and test, k-fold on train; with
-    dev, on dev (`harness.tasks.senteval.penalty`).
+    dev, on dev (`harness.tasks.senteval.fits.classify`).
     """
 
     def __init__(
