@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from harness.sources.senteval.labelled import PROBING
 from harness.tasks import efficiency, geometry, layers, sts
 from harness.tasks.averages import Mean, Number
 from harness.tasks.mteb.benchmark_suites import EN_V1
-from harness.tasks.senteval.suites import PROBING, REGRESSORS, TRANSFER_SUITE
+from harness.tasks.senteval.suites import REGRESSORS, TRANSFER_SUITE
 from harness.tasks.suite import Suite
 
 # The eighteen downstream tasks of DeCLUTR (Giorgi et al. 2020, section 4.3 and table S3), by our task names.

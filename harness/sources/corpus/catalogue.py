@@ -134,8 +134,8 @@ def locate(uri: str) -> Location:
                 raise _unknown(uri, f' part "{part}"', part, list(entry.parts))
         settings["split"] = "+".join(entry.parts[part] for part in parts)
     found = _locate_on_hub(uri, address, settings | options)
-    about = {"kind": entry.kind, "columns": entry.columns, "name": base, "source": entry.uri, "labels": entry.labels}
-    return replace(found, **about)
+    found = replace(found, kind=entry.kind, columns=entry.columns, labels=entry.labels)
+    return replace(found, name=base, source=entry.uri)
 
 
 def _locate_on_hub(uri: str, base: str, options: Mapping[str, str]) -> Location:

@@ -23,11 +23,11 @@ import numpy as np
 from harness.config import nearest
 from harness.errors import HarnessError, InputError, RunError
 from harness.sources.pair_sets import PairSet, Subset
-from harness.sources.senteval.labelled import downstream_folder, read_year
+from harness.sources.senteval.labelled import PROBING, downstream_folder, read_year
 from harness.tasks.base import Array, Vectors, as_array, damaged_note
 from harness.tasks.senteval.caption_retrieval import CaptionRetrievalTask
 from harness.tasks.senteval.classifier import Classifier, check_whole_number
-from harness.tasks.senteval.suites import PROBING, probing_task
+from harness.tasks.senteval.suites import probing_task
 from harness.tasks.senteval.transfer import f1, transfer_task
 from harness.tasks.sts import YEARS, STSTask, pearson, spearman
 

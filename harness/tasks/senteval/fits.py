@@ -88,7 +88,8 @@ def classify(x: Mapping[str, Array], y: Mapping[str, Array], classes: int, confi
     rows = np.split(np.arange(len(whole_y)), np.cumsum([len(y[part]) for part in parts])[:-1])
     grid = np.asarray(config.l2, dtype=np.float64)
     if len(rows) == 3:
-        solved = solve(whole_x, whole_y, [Split(*rows)], grid[None], classes, config)
+        train, dev, test = rows
+        solved = solve(whole_x, whole_y, [Split(train, dev, test)], grid[None], classes, config)
         rounded = _percent(solved.accuracy)
         labels = solved.predicted[0][rounded.argmax()]
         return Accuracies(float(rounded.max()), _accuracy(labels, y["test"]), labels)
@@ -106,8 +107,8 @@ def classify(x: Mapping[str, Array], y: Mapping[str, Array], classes: int, confi
     for number, ((_, test), labels) in enumerate(zip(outer, fitted, strict=True)):
         predicted[test], fold[test] = labels[0], number
     accuracies = [_accuracy(predicted[test], whole_y[test]) for _, test in outer]
-    dev, test_accuracy = (round(float(np.mean(values)), 2) for values in (rounded.max(axis=1), accuracies))
-    return Accuracies(dev, test_accuracy, predicted[rows[-1]], fold if nested else None)
+    on_dev, on_test = (round(float(np.mean(values)), 2) for values in (rounded.max(axis=1), accuracies))
+    return Accuracies(on_dev, on_test, predicted[rows[-1]], fold if nested else None)
 
 
 def _percent(shares: Array) -> NDArray[np.float64]:

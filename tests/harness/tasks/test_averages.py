@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 from harness.results.record import Score
+from harness.sources.senteval.labelled import PROBING
 from harness.tasks.averages import Average, Mean, Number, mean_of, numbers_of
-from harness.tasks.senteval.suites import PROBING
 from harness.tasks.senteval.transfer import transfer_mean
 from harness.tasks.sts import sts_mean
 from reports.papers.paper_suites import DECLUTR_DOWNSTREAM, declutr_means
