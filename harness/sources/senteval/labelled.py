@@ -1,4 +1,4 @@
-"""SentEval's files: labelled sentences and pairs, scored pairs, captions, and how many there must be.
+"""SentEval's files: labelled sentences and pairs, scored pairs, and how many there must be.
 
 Sentences are split at white space and joined by single spaces. Each part of a labelled set is sorted as SentEval sorts
 it before it draws folds and batches (number of words, of both sentences for pairs, then the label): its random states
@@ -29,7 +29,6 @@ from harness.sources.senteval.prepared import given_or_prepared, prepared_folder
 REPOSITORY, ARCHIVE = "princeton-nlp/datasets-for-simcse", "senteval.tar"
 PREPARATION = "SentEval's files; words joined by single spaces; an empty sentence is read as a full stop"
 SNLI_LABELS = ("entailment", "neutral", "contradiction")
-CAPTIONS = 5  # of an image
 _TABLE = read_toml(Path(__file__).with_suffix(".toml"))
 BINARY: dict[str, tuple[str, str]] = _TABLE["binary"]  # task -> files of label 1 and label 0
 PROBING: dict[str, str] = _TABLE["probing"]  # task -> file
@@ -217,28 +216,6 @@ def read_probing(task: str, folder: Path) -> Labelled:
             raise InputError(f"{file}: no {part} examples; the file is empty or truncated")
         parts[part] = [(text, "", place[label]) for _, label, text in found]
     return _in_order(parts, len(place))
-
-
-def read_captions(folder: Path, part: str) -> tuple[NDArray[Any], list[str]]:
-    """`part`.npy, (n, d) features of n images, and `part`.txt, five captions of each, one a line in the images' order.
-
-    Raises:
-        InputError: a file is missing, damaged or does not fit the other.
-    """
-    features, texts = folder / f"{part}.npy", folder / f"{part}.txt"
-    if not features.is_file():
-        needed = f"{part}.npy (image features, one row an image) and {part}.txt (five captions an image, one a line)"
-        raise InputError(f"{features}: no such file; caption retrieval needs {needed}")
-    lines = _lines(texts)
-    try:
-        images: NDArray[Any] = np.load(features, allow_pickle=False)
-    except (ValueError, EOFError, OSError) as error:
-        raise InputError(f"{features}: not a NumPy matrix ({str(error).splitlines()[0]})") from None
-    if images.ndim != 2 or not np.issubdtype(images.dtype, np.floating) or not np.isfinite(images).all():
-        raise InputError(f"{features}: expected an (images, features) matrix of finite floating-point numbers")
-    if len(lines) != CAPTIONS * len(images):
-        raise InputError(f"{texts}: {len(lines)} captions for {len(images)} images; expected {CAPTIONS} an image")
-    return images, [" ".join(line.split()) or "." for line in lines]
 
 
 def unusual_sizes(data: str, counts: Mapping[str, int]) -> list[str]:

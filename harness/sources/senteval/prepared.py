@@ -1,4 +1,4 @@
-"""SentEval's data that no hub has: downloaded from where its toolkit takes it, and converted, when it is first used.
+"""SentEval's data that no hub has: downloaded from where its toolkit takes it, and checked, when it is first used.
 
 HARNESS_CACHE/senteval-data/ has a folder for each of `PREPARED`; `downloads/` holds what is not converted yet. The
 addresses are those of the last versions of Conneau & Kiela's toolkit (data/downstream/get_transfer_data.bash).
@@ -14,6 +14,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from harness.files.reading import read_toml
 from harness.sources.remote.cache_folder import cache_root, make_once
 
 _LOG = logging.getLogger(__name__)
-_CAPTIONS = 5  # of an image: SentEval takes the first five
+CAPTIONS = 5  # of an image: SentEval takes the first five
 _SILENCE = 60.0  # seconds without a byte after which a connection is given up
 
 
@@ -121,40 +122,42 @@ def _download(address: str, folder: Path, sha256: str | None) -> Path:
         raise InputError(f"{address}: cannot be downloaded ({str(error).splitlines()[0]})") from None
 
 
-def _copy_probing(files: list[Path], folder: Path) -> None:
+def _copy(files: list[Path], folder: Path, check: Callable[[Path], object]) -> None:
     for file in files:
-        with file.open("rb") as stream:  # a page of the web may come in the place of a file
-            first = stream.readline()
-        if first.split(b"\t")[0] not in (b"tr", b"va", b"te") or first.count(b"\t") != 2:
+        try:
+            check(file)
+        except InputError:  # a page of the web may come in the place of a file
             file.unlink()
-            raise InputError(f"{file}, line 1: expected tr, va or te, a label and a sentence, separated by tabs")
+            raise
         shutil.copyfile(file, folder / file.name)
 
 
-def _convert_coco(files: list[Path], folder: Path) -> None:
-    for file in files:
-        features, captions = coco_part(file)
-        np.save(folder / f"{file.stem}.npy", features)
-        (folder / f"{file.stem}.txt").write_text("".join(line + "\n" for line in captions), encoding="utf-8")
+def _check_probing(file: Path) -> None:
+    with file.open("rb") as stream:
+        first = stream.readline()
+    if first.split(b"\t")[0] not in (b"tr", b"va", b"te") or first.count(b"\t") != 2:
+        raise InputError(f"{file}, line 1: expected tr, va or te, a label and a sentence, separated by tabs")
 
 
-def coco_part(file: Path) -> tuple[np.ndarray[Any, Any], list[str]]:
-    """(n, d) float32 features and 5n captions of one of SentEval's pickles, as its loader (senteval/rank.py) reads it.
+def read_captions(file: Path) -> tuple[np.ndarray[Any, Any], list[str]]:
+    """(n, d) float32 features and 5n captions of one of SentEval's pickles of COCO, as its senteval/rank.py reads it.
 
     Raises:
-        InputError: not a pickle of such data, or one that names anything but arrays of numbers.
+        InputError: no file, not a pickle of such data, or one that names anything but arrays of numbers.
     """
+    if not file.is_file():
+        raise InputError(f"{file}: no such file; caption retrieval needs SentEval's train.pkl, valid.pkl and test.pkl")
     try:
         with file.open("rb") as stream:
             tree = _by_text(_PlainUnpickler(stream, encoding="bytes").load())
         features = np.asarray(tree["features"], dtype=np.float32)
-        if features.ndim != 2:
-            raise ValueError(f"features have {features.ndim} dimensions, not 2")
+        if features.ndim != 2 or not np.isfinite(features).all():
+            raise ValueError("features are no matrix of finite numbers")
         lines = []
         for image in range(len(features)):
-            ids = tree["image_to_caption_ids"][image][:_CAPTIONS]
-            if len(ids) < _CAPTIONS:
-                raise ValueError(f"image {image} has {len(ids)} captions, not {_CAPTIONS}")
+            ids = tree["image_to_caption_ids"][image][:CAPTIONS]
+            if len(ids) < CAPTIONS:
+                raise ValueError(f"image {image} has {len(ids)} captions, not {CAPTIONS}")
             for caption in ids:
                 text = _by_text(tree["captions"][caption])["cleaned_caption"]
                 text = text.decode("utf-8") if isinstance(text, bytes) else str(text)
@@ -257,7 +260,7 @@ def penn_tokens(sentence: str) -> str:
 
 
 _CONVERSIONS: dict[str, Callable[[list[Path], Path], None]] = {
-    "probing": _copy_probing,
-    "coco": _convert_coco,
+    "probing": partial(_copy, check=_check_probing),
+    "coco": partial(_copy, check=read_captions),
     "snli": _convert_snli,
 }

@@ -172,7 +172,7 @@ def test_errors_name_what_is_wrong(root: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=str(tmp_path)):
         engine.SE(params(tmp_path), batcher).eval("MR")
     results = engine.SE(params(root), batcher).eval(["ImageCaptionRetrieval", "CR"])
-    assert "train.npy" in results["ImageCaptionRetrieval"]["error"]
+    assert "train.pkl" in results["ImageCaptionRetrieval"]["error"]
     assert results["CR"]["acc"] > 85
 
 
