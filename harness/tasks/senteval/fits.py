@@ -47,7 +47,7 @@ class Accuracies:
 
     dev: float
     test: float
-    predicted: NDArray[np.int64] | None = None
+    predicted: NDArray[np.int64]
     fold: NDArray[np.int64] | None = None
 
 

@@ -34,15 +34,9 @@ if TYPE_CHECKING:
 
 TRANSFER = ("MR", "CR", "SUBJ", "MPQA", "SST2", "TREC", "MRPC")
 PAIR, PAIR_WITH_BOTH, SINGLE = "|u-v|, u*v", "u, v, u*v, |u-v|", "u"
-_FEATURES = {"SNLI": PAIR_WITH_BOTH}  # other pairs: PAIR
 _SCHEMES = {1: "nested k-fold", 2: "k-fold on train", 3: "train, dev, test"}  # by the number of parts
 
 Load = Callable[[], Labelled]
-
-
-def pair_features(u: Array, v: Array) -> Array:
-    """[|u - v|, u * v], (n, 2d)."""
-    return np.concatenate([np.abs(u - v), u * v], axis=1)
 
 
 class LabelledTask(ABC):
@@ -82,6 +76,24 @@ class LabelledTask(ABC):
     def texts(self) -> list[str]:
         return [text for part in self.data.parts.values() for side in (part.first, part.second) for text in side]
 
+    @property
+    def features(self) -> str:
+        """What is made of the vectors u and v of two sentences, or of u alone."""
+        return PAIR_WITH_BOTH if self.dataset == "SNLI" else PAIR if self.tested.second else SINGLE
+
+    def inputs(self, vectors: Vectors) -> tuple[dict[str, Array], int]:
+        """The features (n, d) of each part, and how many vectors held NaN or infinity (replaced by 0)."""
+        x, damaged = {}, 0
+        for name, part in self.data.parts.items():
+            x[name], bad = finite(vectors(part.first))
+            damaged += bad
+            if self.features != SINGLE:
+                u, (v, bad) = x[name], finite(vectors(part.second))
+                damaged += bad
+                pair = [np.abs(u - v), u * v] if self.features == PAIR else [u, v, u * v, np.abs(u - v)]
+                x[name] = np.concatenate(pair, axis=1)
+        return x, damaged
+
     @abstractmethod
     def evaluate(self, vectors: Vectors, *, pooling: str) -> TaskResult:
         """As `Task.evaluate`."""
@@ -111,30 +123,13 @@ class ClassificationTask(LabelledTask):
         if data == "WordContent":  # SentEval: a hidden layer would know too little about a thousand words
             self.classifier = replace(classifier, nhid=0)
 
-    @property
-    def features(self) -> str:
-        return _FEATURES.get(self.dataset, PAIR if self.tested.second else SINGLE)
-
     def outcome(self, vectors: Vectors) -> tuple[Accuracies, int]:
         """Accuracies, and how many vectors held NaN or infinity (replaced by 0)."""
         from harness.tasks.senteval.fits import classify
 
-        x, y, damaged = {}, {}, 0
-        for name, part in self.data.parts.items():
-            x[name], bad = self._features(part, vectors)
-            y[name] = part.labels
-            damaged += bad
+        x, damaged = self.inputs(vectors)
+        y = {name: part.labels for name, part in self.data.parts.items()}
         return classify(x, y, self.data.classes, self.classifier), damaged
-
-    def _features(self, part: LabelledSplit, vectors: Vectors) -> tuple[Array, int]:
-        u, damaged = finite(vectors(part.first))
-        if self.features == SINGLE:
-            return u, damaged
-        v, more = finite(vectors(part.second))
-        pair = pair_features(u, v)
-        if self.features == PAIR_WITH_BOTH:  # in SentEval's order of the products
-            pair = np.concatenate([u, v, u * v, np.abs(u - v)], axis=1)
-        return pair, damaged + more
 
     def evaluate(self, vectors: Vectors, *, pooling: str) -> TaskResult:
         result = TaskResult()
@@ -142,7 +137,7 @@ class ClassificationTask(LabelledTask):
         result.notes += self.remarks(damaged)
         parts, tested = self.data.parts, self.tested
         values = [("test", "accuracy", outcome.test), ("dev", "accuracy", outcome.dev)]
-        if self.dataset == "MRPC" and outcome.predicted is not None:
+        if self.dataset == "MRPC":
             values.append(("test", "f1", f1(tested.labels, outcome.predicted)))
         how = {"features": self.features, "scheme": _SCHEMES[len(parts)], "classifier": self.classifier.describe()}
         for split, metric, value in values:
@@ -153,10 +148,8 @@ class ClassificationTask(LabelledTask):
         result.figures[self.name] = facts.plain()
         return result
 
-    def _outcomes(self, outcome: Accuracies, tested: LabelledSplit) -> pd.DataFrame | None:
+    def _outcomes(self, outcome: Accuracies, tested: LabelledSplit) -> pd.DataFrame:
         """Whether each tested example was right; each of nested folds is a subset of its own. For F1 the prediction."""
-        if outcome.predicted is None:
-            return None
         about: dict[str, Any] = {"task": self.name, "source": self.source, "split": "test"}
         about["unit"] = pair_units(tested.first, tested.second) if tested.second else text_ids(tested.first)
         folds = "" if outcome.fold is None else [f"fold {number + 1}" for number in outcome.fold]

@@ -187,7 +187,7 @@ def test_classification(
 def test_the_other_senteval_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
     embedded = EmbeddedTransferTask("Embedded-Questions")
     embedded.data = Labelled({"train": SINGLE, "test": SINGLE}, 2, "1" * 64)
-    check("embedded transfer", scored(embedded, (Accuracies(70.0, 60.0), 0), monkeypatch))
+    check("embedded transfer", scored(embedded, (Accuracies(70.0, 60.0, np.array([1, 0])), 0), monkeypatch))
     regressor = RegressorTask("SICK-R", lambda: Labelled({"train": PAIR, "dev": PAIR, "test": PAIR}, 0, "2" * 64))
     check("regressor", scored(regressor, (Regression(0.5, np.array([1.0, 2.0])), 0), monkeypatch))
     captions = CaptionRetrievalTask()
