@@ -91,7 +91,13 @@ def corpora() -> str:
     return table(
         ("name", "holds", "items", "parts", "source"),
         (
-            (f"`{name}`" + " \\*" * c.untried, c.kind, f"{c.items:,}", ", ".join(c.parts), f"`{c.uri}`")
+            (
+                f"`{name}`" + " \\*" * c.untried,
+                c.kind + (f", written by {c.written_by}" if c.written_by else ""),
+                f"{c.items:,}" if c.items else "?",
+                ", ".join(c.parts),
+                f"`{c.uri}`",
+            )
             for name, c in CATALOGUE.items()
         ),
     )

@@ -1,11 +1,12 @@
-"""Modules of sentence-transformers for what that library's own cannot express: a whole saved method, a second copy.
+"""Modules of sentence-transformers for what that library's own cannot express.
 
     SentenceTransformer("FOLDER", trust_remote_code=True)           # runs this class, and nothing of the folder's
     SentenceTransformer(modules=[SavedMethod.load("FOLDER")])       # the same without that flag
 
 modules.json of such a folder names `harness.modules.SavedMethod`, a path that stays. From 6.0 on sentence-transformers
 wants the flag for every class that is not its own, also of an installed package. What stock modules can hold is saved
-as those, and opens anywhere. An echo (`harness.encoder.prompts`) is saved as stock modules around `SecondCopy`.
+as those, and opens anywhere. Of the templates in `harness.encoder.prompts` an
+echo is saved as stock modules around `SecondCopy`, a prompt with several [MASK]s around `LastMask`.
 """
 
 from __future__ import annotations
@@ -20,12 +21,13 @@ import torch
 from sentence_transformers.base.modules import Module
 from sentence_transformers.sentence_transformer.modules import InputModule
 
+from harness.encoder.pooling import one_token
 from harness.encoder.prompts import EchoFrame
 from harness.errors import InputError, NotFitted
 from harness.evaluation.any_model import saved_method
 from harness.method import Method
 
-__all__ = ["SavedMethod", "SecondCopy"]
+__all__ = ["LastMask", "SavedMethod", "SecondCopy"]
 
 
 class SavedMethod(InputModule):
@@ -80,7 +82,53 @@ class SavedMethod(InputModule):
             shutil.copytree(Path(folder) / "method", output_path, dirs_exist_ok=True)
 
 
-class SecondCopy(Module):
+class _Chosen(Module):
+    """Leaves some tokens of each row to the pooling that follows."""
+
+    def counted(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        """`mask` (n, length) without the other tokens of the rows `ids` (n, length)."""
+        raise NotImplementedError
+
+    def forward(self, features: dict[str, Any], **_: Any) -> dict[str, Any]:
+        """Changes "attention_mask".
+
+        Raises:
+            InputError: rows without such tokens, or laid end to end without padding.
+        """
+        if "cu_seq_lens_q" in features:
+            kind = type(self).__name__
+            raise InputError(f"{kind} needs padded rows; open the model without unpadded flash attention")
+        mask = self.counted(features["input_ids"], features["attention_mask"])
+        without = {key: value for key, value in features.items() if key != "token_weights_sum"}  # of all tokens
+        return {**without, "attention_mask": mask}
+
+    def save(self, output_path: str, *args: Any, safe_serialization: bool = True, **kwargs: Any) -> None:
+        """Write config.json."""
+        self.save_config(output_path)
+
+
+class LastMask(_Chosen):
+    """Leaves the last mask token of a template with several to the pooling that follows.
+
+    >>> import torch
+    >>> ids = torch.tensor([[9, 4, 5, 4, 8]])
+    >>> module = LastMask("prompt:...", token=4)
+    >>> module({"input_ids": ids, "attention_mask": torch.ones_like(ids)})["attention_mask"].tolist()
+    [[0, 0, 0, 1, 0]]
+    """
+
+    config_keys: list[str] = ["pooling", "token"]  # noqa: RUF012  as the library declares it
+
+    def __init__(self, pooling: str, token: int) -> None:
+        """`pooling` is the rule that this is a part of, with its template; `token` the id of the mask token."""
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.pooling, self.token = pooling, token
+
+    def counted(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        return one_token(one_token(mask, ids == self.token))
+
+
+class SecondCopy(_Chosen):
     """Leaves the tokens of a sentence's second copy to the pooling that follows.
 
     >>> import torch
@@ -98,19 +146,5 @@ class SecondCopy(Module):
         self.pooling = pooling
         self.before, self.between, self.after = before, between, after
 
-    def forward(self, features: dict[str, Any], **_: Any) -> dict[str, Any]:
-        """Changes "attention_mask".
-
-        Raises:
-            InputError: rows without two equal copies, or laid end to end without padding.
-        """
-        if "cu_seq_lens_q" in features:
-            raise InputError("SecondCopy needs padded rows; open the model without unpadded flash attention")
-        frame = EchoFrame(self.before, self.between, self.after)
-        mask = frame.second(features["input_ids"], features["attention_mask"])
-        without = {key: value for key, value in features.items() if key != "token_weights_sum"}  # of all tokens
-        return {**without, "attention_mask": mask}
-
-    def save(self, output_path: str, *args: Any, safe_serialization: bool = True, **kwargs: Any) -> None:
-        """Write config.json."""
-        self.save_config(output_path)
+    def counted(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        return EchoFrame(self.before, self.between, self.after).second(ids, mask)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
+
+from torch import Tensor
 
 from harness.config import option
 from harness.method import MethodConfig
 from harness.recipes import RecipeFile
 from methods.objectives import barlow_twins_terms
 from methods.parts.two_views import TwoViewConfig, TwoViewMethod
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 
 class BarlowTwinsConfig(TwoViewConfig):
@@ -34,6 +33,6 @@ class BarlowTwins(TwoViewMethod):
     sheet = RecipeFile.beside(__file__)
     Config: ClassVar[type[MethodConfig]] = BarlowTwinsConfig
 
-    def terms(self, z_a: Tensor, z_b: Tensor) -> dict[str, Tensor]:
+    def terms(self, z_a: Tensor, z_b: Tensor, *_: object) -> dict[str, Tensor]:
         config = self.config
         return barlow_twins_terms(z_a, z_b, off_diagonal_weight=config.off_diagonal_weight, unbiased=config.unbiased)

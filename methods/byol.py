@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import copy
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-import torch
 from torch import Tensor, nn
 
 from harness.config import option
 from harness.method import POOLING_HELP, MethodConfig
 from harness.recipes import RecipeFile
 from harness.training import Batch, TrainingConfig
-from harness.views import ViewConfig, Views, make_views
+from harness.views import ViewConfig, make_views
+from harness.views.make import encode
+from methods.parts.following import Following
 from methods.parts.projection_heads import Widths, projector
 from methods.parts.row_vectors import check_rows, full_precision, unit
 from methods.parts.two_views import ViewMethod
@@ -52,34 +52,13 @@ class BYOLConfig(ViewConfig, TrainingConfig):
     in_parts: ClassVar[bool] = True
 
 
-def _encode(encoder: Encoder, views: Views, differ_by: str) -> tuple[Tensor, Tensor]:
-    return encoder.two_views(
-        views.ids_a,
-        views.ids_b,
-        hidden_dropout=views.hidden_dropout,
-        attention_dropout=views.attention_dropout,
-        differ_by=differ_by,
-    )
-
-
-class Heads(nn.Module):
-    """Projector and predictor of the online encoder; frozen copies of encoder and projector that follow it."""
+class Heads(Following):
+    """Also the predictor of the online encoder."""
 
     def __init__(self, encoder: Encoder, config: BYOLConfig) -> None:
-        super().__init__()
         out = config.projector[-1]
-        self.projector = projector(encoder.dimension, config.projector, bias="hidden", init=config.head_init)
+        super().__init__(encoder, projector(encoder.dimension, config.projector, bias="hidden", init=config.head_init))
         self.predictor = projector(out, (config.predictor, out), bias="hidden", init=config.head_init)
-        self.target_encoder = encoder.copy().requires_grad_(False)
-        self.target_projector = copy.deepcopy(self.projector).requires_grad_(False)
-
-    @torch.no_grad()
-    def follow(self, encoder: Encoder, momentum: float) -> None:
-        """target <- momentum * target + (1 - momentum) * online, for every weight."""
-        online, target = (encoder, self.projector), (self.target_encoder, self.target_projector)
-        for source, follower in zip(online, target, strict=True):
-            for weight, slow in zip(source.parameters(), follower.parameters(), strict=True):
-                slow.lerp_(weight, 1 - momentum)
 
 
 class BYOL(ViewMethod):
@@ -98,11 +77,9 @@ class BYOL(ViewMethod):
         config: BYOLConfig = self.config
         views = make_views(batch.items, encoder, config, batch.rng, max_length=config.train_length)
         predict = nn.Sequential(heads.projector, heads.predictor)
-        q_a, q_b = (predict(h) for h in _encode(encoder, views, config.differ_by))
-        with torch.no_grad():
-            heads.target_encoder.train(config.target_dropout)
-            t_a, t_b = (heads.target_projector(h) for h in _encode(heads.target_encoder, views, config.differ_by))
-        return {"loss": bootstrap(q_a, q_b, t_a, t_b)}
+        q_a, q_b = (predict(h) for h in encode(encoder, views, config.differ_by))
+        heads.target_encoder.train(config.target_dropout)
+        return {"loss": bootstrap(q_a, q_b, *heads.target(views, config.differ_by))}
 
     def after_update(self, encoder: Encoder, heads: nn.Module) -> None:
         assert isinstance(heads, Heads)

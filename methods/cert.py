@@ -14,6 +14,7 @@ from harness.encoder import Encoder
 from harness.method import POOLING_HELP, MethodConfig
 from harness.recipes import RecipeFile
 from harness.training import Batch, TrainedMethod, TrainingConfig
+from methods.parts.following import follow
 from methods.parts.row_vectors import check_rows, check_temperature, full_precision, unit
 
 
@@ -55,13 +56,6 @@ class Queue(nn.Module):
         rows = (self.place + torch.arange(len(keys), device=self.keys.device)) % size
         self.keys[rows] = keys.to(self.keys.dtype)
         self.place.copy_((self.place + len(keys)) % size)
-
-
-@torch.no_grad()
-def follow(slow: nn.Module, fast: nn.Module, momentum: float) -> None:
-    """Exponential moving average of weights: slow = momentum * slow + (1 - momentum) * fast."""
-    for s, f in zip(slow.parameters(), fast.parameters(), strict=True):
-        s.lerp_(f, 1 - momentum)
 
 
 class CERTConfig(TrainingConfig):

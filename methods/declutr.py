@@ -17,7 +17,7 @@ from harness.encoder.masked_lm import IGNORED, MaskedLM, mask_tokens, masked_lm_
 from harness.encoder.pooling import average_layers
 from harness.encoder.sentences import clean
 from harness.errors import InputError
-from harness.method import DEFAULT_BASE_MODEL, POOLING_HELP, FitContext, MethodConfig
+from harness.method import DEFAULT_BASE_MODEL, POOLING_HELP, MethodConfig
 from harness.recipes import RecipeFile
 from harness.training import Batch, BatchStream, TrainedMethod, TrainingConfig
 from methods.objectives import nt_xent_symmetric
@@ -27,7 +27,7 @@ from methods.parts.optimizers import adamw
 from methods.parts.spans import SpanSampler, Strategy
 
 if TYPE_CHECKING:
-    from harness.sources import Corpus, TrainingText
+    from harness.sources import Corpus
 
 # Tokens that a span of l_max may lose to the cut at train_length: the paper's 512 are cut to 510.
 _TOLERATED = 2
@@ -120,18 +120,6 @@ class DeCLUTR(TrainedMethod):
         super().__init__(config, base_model=base_model)
         c = self.config
         self.sampler = SpanSampler(c.l_min, c.l_max, c.anchors, c.positives, c.strategy, c.anchor_grid)
-        self._documents: dict[str, int] = {}
-
-    def fit(self, corpus: TrainingText | None = None, context: FitContext | None = None) -> Self:
-        """As every trained method; `fit_report.training` also says how many documents were long enough.
-
-        Raises:
-            InputError: fewer than two documents are, or the encoder is too short for spans of l_max.
-        """
-        try:
-            return super().fit(corpus, context)
-        finally:
-            self.fit_report.training.update(self._documents)
 
     @cached_property
     def _tokens(self) -> DocumentTokens:
@@ -166,11 +154,14 @@ class DeCLUTR(TrainedMethod):
         return heads
 
     def stream(self, corpus: Corpus, seed: int) -> BatchStream:
-        """Batches of the documents that are long enough, shuffled every epoch."""
+        """Batches of the documents that are long enough, shuffled every epoch; the run reports how many those are.
+
+        Raises:
+            InputError: fewer than two documents are, or the encoder is too short for spans of l_max.
+        """
         needed = self.sampler.needed
         how = "lower" if self.config.lower else "as it is"
         long = self._tokens.long_enough(corpus, needed, self._prepared, how)
-        self._documents = {"documents": len(long), "documents_too_short": len(corpus) - len(long)}
         if len(long) < 2:
             raise InputError(
                 f"corpus {corpus.uri}: {len(long)} of {len(corpus)} documents have the {needed} tokens that "
@@ -185,6 +176,7 @@ class DeCLUTR(TrainedMethod):
             seed=seed,
             length_cap=1,
             drop_last=c.drop_last,
+            about={"documents": len(long), "documents_too_short": len(corpus) - len(long)},
         )
 
     def optimizer(self, groups: list[dict[str, Any]]) -> torch.optim.Optimizer:

@@ -14,8 +14,8 @@ from harness.recipes import RecipeFile
 from harness.training import Batch
 from harness.views import repeat_tokens
 from harness.views.make import markers
-from methods.cert import follow
 from methods.parts.cross_batch_memory import CrossBatchMemory
+from methods.parts.following import follow
 from methods.parts.row_vectors import check_rows, check_temperature, full_precision, unit
 from methods.simcse import STATE_A_RATE, SimCSE, SimCSEConfig
 

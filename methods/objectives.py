@@ -222,6 +222,75 @@ def vicreg_terms(
     return {"loss": total, **terms}
 
 
+Window = Literal["half", "full"]
+
+
+@full_precision
+def sigreg(z: Tensor, directions: Tensor, *, points: int = 17, limit: float = 5.0, window: Window = "half") -> Tensor:
+    """Sliced Epps-Pulley statistic: how far projections are from a standard normal distribution in every direction.
+
+        >>> collapsed = torch.zeros(100, 3)  # all vectors at 0: sqrt(2 pi) (1 - sqrt(2) + 1/sqrt(3)) for each row
+        >>> round(float(sigreg(collapsed, torch.eye(3))), 2)
+        40.89
+
+    SIGReg = mean over the directions a of T_a,  T_a = n int |f(t) - exp(-t^2/2)|^2 w(t) dt,
+    f(t) = (1/n) sum_i exp(i t a.z_i), the integral by the trapezoid rule from -`limit` to `limit`.
+
+    For a standard normal sample the expectation is 1.06 (half) or 0.52 (full) whatever n; for other distributions it
+    grows with n. The vectors are neither standardised nor scaled: those of unit length look collapsed.
+
+    Args:
+        z: (n, d). directions: (d, m), each column is scaled to unit length.
+        points: places t, equally spaced, both ends included.
+        window: w(t) = exp(-t^2/2) (half, the paper's algorithm) or exp(-t^2) (full, its text with sigma = 1).
+
+    Source: Balestriero & LeCun 2025 (arXiv 2511.08544), its definition and algorithm of SIGReg, which differ in w.
+    """
+    if z.ndim != 2 or directions.ndim != 2 or len(directions) != z.shape[1]:
+        raise ValueError(f"expected (n, d) and (d, m), got {tuple(z.shape)} and {tuple(directions.shape)}")
+    t = torch.linspace(-limit, limit, points, dtype=z.dtype, device=z.device)
+    normal = torch.exp(-t.square() / 2)
+    waves = (z @ functional.normalize(directions, dim=0)).unsqueeze(-1) * t  # (n, m, points)
+    apart = (waves.cos().mean(0) - normal).square() + waves.sin().mean(0).square()
+    weight = normal if window == "half" else normal.square()
+    return len(z) * torch.trapezoid(apart * weight, t).mean()
+
+
+@full_precision
+def lejepa(
+    z_a: Tensor,
+    z_b: Tensor,
+    directions: Tensor,
+    *,
+    weight: float,
+    points: int = 17,
+    limit: float = 5.0,
+    window: Window = "half",
+    stacked: bool = False,
+) -> dict[str, Tensor]:
+    """Two views agree, and each is normally distributed: "loss" and its two weighted terms.
+
+        >>> z = torch.zeros(10, 2)
+        >>> {name: round(float(term), 4) for name, term in lejepa(z, z, torch.eye(2), weight=0.05).items()}
+        {'loss': 0.2045, 'similarity': 0.0, 'gaussianity': 0.2045}
+
+    L = (1 - w) mean over views, rows and features of (mu_i - z_i)^2 + w mean over views of `sigreg`,
+    mu_i = (zA_i + zB_i)/2, gradients through it
+
+    Args:
+        z_a, z_b: (n, d). directions, points, limit, window: as `sigreg`.
+        stacked: one statistic of the 2n rows of both views, in place of the mean of two.
+
+    Source: Balestriero & LeCun 2025 (arXiv 2511.08544), the LeJEPA loss for two global views.
+    """
+    check_rows(z_a, z_b)
+    samples = [torch.cat([z_a, z_b])] if stacked else [z_a, z_b]
+    spread = torch.stack([sigreg(z, directions, points=points, limit=limit, window=window) for z in samples]).mean()
+    similarity = (1 - weight) * (z_a - z_b).square().mean() / 4  # each view is half of the difference from mu
+    gaussianity = weight * spread
+    return {"loss": similarity + gaussianity, "similarity": similarity, "gaussianity": gaussianity}
+
+
 @full_precision
 def self_contrast(h_a: Tensor, h_b: Tensor, *, temperature: float = 1.0) -> Tensor:
     """Mean cosine of a sentence's two views over `temperature`: L_S = (1/n) sum_i cos(hA_i, hB_i) / t.

@@ -75,16 +75,18 @@ class PromptBERT(SimCSE):
         return ids_a, ids_b
 
     def encoded(
-        self, encoder: Encoder, ids_a: Sequence[Sequence[int]], ids_b: Sequence[Sequence[int]]
+        self,
+        encoder: Encoder,
+        ids_a: Sequence[Sequence[int]],
+        ids_b: Sequence[Sequence[int]],
+        templates: tuple[int, int] = (0, 1),
     ) -> tuple[Tensor, Tensor]:
-        """The vectors of both views, without what their templates say by themselves."""
-        views = super().encoded(encoder, ids_a, ids_b)
+        """The vectors of both views, without what their `templates`, by number, say by themselves."""
+        h_a, h_b = super().encoded(encoder, ids_a, ids_b)
         if not self.config.denoise:
-            return views
-        h_a, h_b = (
-            h - self._bare(encoder, ids, k) for k, (h, ids) in enumerate(zip(views, (ids_a, ids_b), strict=True))
-        )
-        return h_a, h_b
+            return h_a, h_b
+        of_a, of_b = templates
+        return h_a - self._bare(encoder, ids_a, of_a), h_b - self._bare(encoder, ids_b, of_b)
 
     def _bare(self, encoder: Encoder, ids: Sequence[Sequence[int]], which: int) -> Tensor:
         """The template's own vectors (n, d), as far apart as the sentences in `ids` hold its two sides."""
@@ -93,21 +95,28 @@ class PromptBERT(SimCSE):
         like = {len(row): row for row in ids}
         features = encoder.collate([like[length] for length in lengths])
         for row, length in enumerate(lengths):
-            features["attention_mask"][row, len(before) : length - len(after)] = 0
+            self._hide(features, row, slice(len(before), length - len(after)))
         places = torch.tensor([lengths.index(len(row)) for row in ids])
         vectors: Tensor = encoder(features)
         return vectors[places.to(vectors.device)]
+
+    def _hide(self, features: dict[str, Tensor], row: int, words: slice) -> None:
+        """Take the sentence out of a row of collated features; here its places stay, and nothing looks at them."""
+        features["attention_mask"][row, words] = 0
 
     def _plain(self) -> Any:
         """The base model's tokenizer, without a template."""
         return tokens_of(self.base_model)[0]
 
+    def _templates(self) -> tuple[str, ...]:
+        return self.config.pooling.removeprefix(PROMPT), self.config.second
+
     def _prompt(self, which: int) -> Prompt:
-        return Prompt.parse((self.config.pooling.removeprefix(PROMPT), self.config.second)[which])
+        return Prompt.parse(self._templates()[which])
 
     def _template_tokens(self) -> int:
-        """Of the longer template, special tokens included."""
-        return max(sum(map(len, self._prompt(which).pieces(self._plain()))) for which in (0, 1))
+        """Of the longest template, special tokens included."""
+        return max(sum(map(len, Prompt.parse(text).pieces(self._plain()))) for text in self._templates())
 
     def _words(self, encoder: Encoder) -> int:
         """Maximum number of tokens of a sentence: that of the config, or what the longer template leaves room for."""

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
+
+from torch import Tensor
 
 from harness.config import option
 from harness.method import MethodConfig
 from harness.recipes import RecipeFile
 from methods.objectives import vicreg_terms
 from methods.parts.two_views import TwoViewConfig, TwoViewMethod
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 
 class VICRegConfig(TwoViewConfig):
@@ -39,7 +38,7 @@ class VICReg(TwoViewMethod):
     sheet = RecipeFile.beside(__file__)
     Config: ClassVar[type[MethodConfig]] = VICRegConfig
 
-    def terms(self, z_a: Tensor, z_b: Tensor) -> dict[str, Tensor]:
+    def terms(self, z_a: Tensor, z_b: Tensor, *_: object) -> dict[str, Tensor]:
         config = self.config
         code = config.scaling == "code"
         return vicreg_terms(

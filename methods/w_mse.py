@@ -138,17 +138,18 @@ class WMSE(ViewMethod):
         rows = min(config.slice, batches.batch_size) * (2 if config.statistics == "both" else 1)
         if rows <= config.projector[-1]:
             raise InputError(
-                f"{corpus.uri}: its {len(corpus)} {corpus.kind} make batches of {batches.batch_size}, whose slices of "
-                f"{rows} rows cannot whiten a projector {config.projector[-1]} wide: narrow the projector, or set a "
-                "shrinkage"
+                f"{corpus.uri}: its {len(batches.corpus)} {corpus.kind} make batches of {batches.batch_size}, whose "
+                f"slices of {rows} rows cannot whiten a projector {config.projector[-1]} wide: narrow the projector, "
+                "or set a shrinkage"
             )
         return BatchStream(
-            corpus,
+            batches.corpus,
             batch_size=batches.batch_size,
             bucket=batches.bucket,
             seed=seed,
             length_cap=batches.length_cap,
             drop_last=True,  # a short batch could not be whitened
+            about=batches.about,
         )
 
     def heads(self, encoder: Encoder) -> nn.Module:

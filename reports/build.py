@@ -10,12 +10,11 @@ from typing import Any
 from harness.config import nearest
 from harness.errors import InputError
 from harness.results.store import comparison_files
-from reports.comparison.terminal_summary import summary_table as summary_table  # `harness compare` prints it
 from reports.document.blocks import Document, marked, slug
 from reports.read.comparison_runs import Comparison, comparisons, read_comparison
 from reports.scores.score_table import is_score_table
-from reports.write.bibliography import bibliography
 from reports.write.exports import every_eval_ever
+from reports.write.latex import bibliography
 from reports.write.report_folder import FORMATS, check_formats, write
 
 

@@ -199,7 +199,12 @@ def _data() -> dict[str, dict[str, Any]]:
     from harness.sources.senteval.prepared import PREPARED
 
     listed: dict[str, dict[str, Any]] = {
-        name: {"kind": corpus.kind, "items": f"{corpus.items:,}", "source": corpus.uri, "parts": list(corpus.parts)}
+        name: {
+            "kind": corpus.kind,
+            "items": f"{corpus.items:,}" if corpus.items else "?",
+            "source": corpus.uri,
+            "parts": list(corpus.parts),
+        }
         for name, corpus in CATALOGUE.items()
     }
     for name, data in PREPARED.items():

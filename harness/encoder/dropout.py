@@ -229,7 +229,7 @@ def packed_pass(
     """
     packing = Packing(features["attention_mask"])
     given = {name: packing.pack(tensor) for name, tensor in features.items() if name != "attention_mask"}
-    given.setdefault("position_ids", packing.pack(_positions(transformer, features["input_ids"])))
+    given.setdefault("position_ids", packing.pack(position_ids(transformer, features["input_ids"])))
     with rates.during(packing=packing):
         output = transformer(**given, attention_mask=features["attention_mask"], **options)
     states = tuple(packing.pad(state) for state in output.get("hidden_states") or ())
@@ -254,7 +254,7 @@ def packs(transformer: PreTrainedModel, rates: ViewRates, features: dict[str, Te
     return float((found - expected).abs().max()) <= tolerance * float(expected.abs().max())
 
 
-def _positions(transformer: PreTrainedModel, ids: Tensor) -> Tensor:
+def position_ids(transformer: PreTrainedModel, ids: Tensor) -> Tensor:
     """The positions (rows, length) that the model would give the padded rows."""
     embeddings: Any = getattr(transformer, "embeddings", None)
     own = getattr(embeddings, "create_position_ids_from_input_ids", None)  # RoBERTa and related models

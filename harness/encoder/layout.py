@@ -17,9 +17,8 @@ from harness.results.card_files import TAGS
 
 MODULES = "modules.json"
 CONFIG = "config_sentence_transformers.json"
-# Saved folders name these two classes, so their import paths must not change.
+# Saved folders name this class, and those of _OURS in model.py: their import paths must not change.
 SAVED_METHOD = "harness.modules.SavedMethod"
-SECOND_COPY = "harness.modules.SecondCopy"
 
 # Files of a hub repository that are pickled, or made for other libraries.
 _NOT_DOWNLOADED = ["*.bin", "*.pt", "*.pth", "*.pkl", "*.ckpt", "*.h5", "*.msgpack", "*.ot", "*.gguf", "*.mlmodel"]

@@ -42,6 +42,7 @@ _FAMILIES = {
     ("modernbert", 768, 22): "modernbert-base",
     ("modernbert", 1024, 28): "modernbert-large",
     ("albert", 768, 12): "albert-base",
+    ("mpnet", 768, 12): "mpnet-base",
 }
 
 

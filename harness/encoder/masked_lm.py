@@ -128,12 +128,14 @@ def mask_tokens(
     probability: float = 0.15,
     shares: tuple[float, float] = (0.8, 0.1),
     mask: int | None = None,
+    places: Sequence[Sequence[bool]] | None = None,
 ) -> tuple[list[list[int]], list[list[int]]]:
     """Choose each token that is not special with `probability`; of the chosen ones the first of `shares` become the
     mask token, the second a random ordinary token, and the rest stay.
 
     Args:
         mask: the id of the mask token; None for the tokenizer's own.
+        places: of each row, the tokens that are chosen, in place of the draw with `probability`.
 
     Returns the ids so changed, and labels: the token's true id where it was chosen, else -100.
 
@@ -151,7 +153,8 @@ def mask_tokens(
     maskable = np.ones(len(tokenizer), dtype=bool)
     maskable[tokenizer.all_special_ids] = False
     ordinary = np.flatnonzero(maskable)
-    chosen = (rng.random(flat.shape) < probability) & maskable[flat]
+    wanted = rng.random(flat.shape) < probability if places is None else np.concatenate(places)
+    chosen = wanted & maskable[flat]
     how = rng.random(flat.shape)
     drawn = ordinary[rng.integers(len(ordinary), size=flat.shape)]
     masked = np.where(chosen & (how < shares[0]), int(mask), flat)

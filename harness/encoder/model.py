@@ -1,7 +1,7 @@
 """The encoder that the rest of the harness uses: a network that is read from and written to folders.
 
-A saved encoder is a chain of sentence-transformers' own modules, whose classes read and write their files. One is ours:
-the second copy of an echo (`harness.modules.SecondCopy`).
+A saved encoder is a chain of sentence-transformers' own modules, whose classes read and write their files. Two are
+ours, in `harness.modules`: `SecondCopy` of an echo, and `LastMask` of a template with several [MASK]s.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from harness.encoder.layout import (
     CONFIG,
     MODULES,
     SAVED_METHOD,
-    SECOND_COPY,
     card_text,
     model_folder,
     modules_of,
@@ -38,8 +37,9 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 _CHAIN = re.compile(
-    "Transformer( WeightedLayerPooling)?( WordWeights)?( CNN)?( SecondCopy)? Pooling( Dense| Normalize)*"
+    "Transformer( WeightedLayerPooling)?( WordWeights)?( CNN)?( SecondCopy| LastMask)? Pooling( Dense| Normalize)*"
 )
+_OURS = ("SecondCopy", "LastMask")
 _MODES = {"cls": "cls", "mean": "mean", "max": "max", "lasttoken": "last"}  # of sentence-transformers and of ours
 
 
@@ -105,10 +105,11 @@ class Encoder(Network):
         encoder = cls(
             transformer, tokenizer, pooling=pooling, max_length=length, token_module=_convolution(name, parts)
         )
-        frame, copies = encoder.echo_frame, parts.get("SecondCopy")
-        if copies != (None if frame is None else {"pooling": pooling.name, **asdict(frame)}):
-            raise UnsupportedModel(f"{name}: its pooling, its tokenizer and its module SecondCopy do not fit together")
-        if frame is not None:
+        if [(kind, parts[kind]) for kind in _OURS if kind in parts] != _own_module(encoder):
+            raise UnsupportedModel(
+                f"{name}: its pooling, its tokenizer and its {' or '.join(_OURS)} do not fit together"
+            )
+        if (frame := encoder.echo_frame) is not None:
             encoder.max_length = 2 * length - frame.total  # the tokenizer cuts one copy
         head = _head(name, after)
         if head and isinstance(head[-1], nn.Linear):
@@ -134,11 +135,12 @@ class Encoder(Network):
             with torch.random.fork_rng(devices=[]):  # modules are drawn at random before they get their weights
                 modules = _modules_of(self)
             for index, module in enumerate(modules, start=1):
-                kind = SECOND_COPY if isinstance(module, dict) else f"{type(module).__module__}.{type(module).__name__}"
+                ours = isinstance(module, tuple)
+                kind = f"harness.modules.{module[0]}" if ours else _class_of(module)
                 place = f"{index}_{kind.rpartition('.')[2]}"
                 (staged / place).mkdir()
-                if isinstance(module, dict):
-                    write_json(staged / place / "config.json", module)
+                if ours:
+                    write_json(staged / place / "config.json", module[1])
                 else:
                     module.save(str(staged / place))
                 rows.append({"idx": index, "name": str(index), "path": place, "type": kind})
@@ -161,7 +163,7 @@ def _chain(name: str, folder: Path) -> list[tuple[str, str]]:
 
 
 def _read_modules(name: str, folder: Path, chain: list[tuple[str, str]]) -> tuple[dict[str, Any], list[Any]]:
-    """The modules up to the pooling by kind, and those after it; of Transformer and SecondCopy the settings."""
+    """The modules up to the pooling by kind, and those after it; of Transformer and of ours the settings."""
     from sentence_transformers.sentence_transformer import modules
 
     before: dict[str, Any] = {}
@@ -170,7 +172,7 @@ def _read_modules(name: str, folder: Path, chain: list[tuple[str, str]]) -> tupl
         try:
             if kind == "Transformer":
                 before[kind] = modules.Transformer.load_config(str(folder), subfolder=path)
-            elif kind == "SecondCopy":
+            elif kind in _OURS:
                 before[kind] = read_json(folder / path / "config.json")
             elif kind in ("WeightedLayerPooling", "WordWeights"):
                 before[kind] = None  # the name of the pooling says what they do
@@ -194,7 +196,7 @@ def _pooling(name: str, parts: dict[str, Any], own: Any) -> Pooling:
     a WeightedLayerPooling, WordWeights of ones let padding count as zeros before a CNN, and a single one at the mask
     token lets the pooling read that token.
     """
-    named = own or parts.get("SecondCopy")
+    named = own or parts.get("SecondCopy") or parts.get("LastMask")
     given = parts["Pooling"].pooling_mode
     if isinstance(named, dict):
         return Pooling.parse(str(named.get("pooling")), int(named.get("first_layer", 1)))
@@ -259,7 +261,7 @@ def _write_transformer(encoder: Network, folder: Path) -> None:
 
 
 def _modules_of(encoder: Network) -> list[Any]:
-    """The modules after the transformer: sentence-transformers' own, and of our SecondCopy its configuration.
+    """The modules after the transformer: sentence-transformers' own, and name and settings of one of ours.
 
     Raises:
         InputError: a part of the encoder that none of them can express.
@@ -283,10 +285,10 @@ def _modules_of(encoder: Network) -> list[Any]:
         width = tokens.out_features
         chain.append(modules.CNN(tokens.inputs, tokens.filters, list(tokens.widths)))
         chain[-1].load_state_dict(tokens.state_dict())
-    if pooling.reads == "mask":  # the mean of one token is that token's state
+    ours = _own_module(encoder)
+    if pooling.reads == "mask" and not ours:  # the mean of one token is that token's state
         chain.append(_word_weights(encoder, {str(encoder.tokenizer.mask_token): 1}, others=0))
-    if encoder.echo_frame is not None:
-        chain.append({"pooling": pooling.name, **asdict(encoder.echo_frame)})
+    chain += ours
     modes = {ours: theirs for theirs, ours in _MODES.items()}
     chain.append(modules.Pooling(width, modes["last" if pooling.reads == "last" else pooling.mode]))
     for step in (*encoder.head, *([] if encoder.affine is None else [encoder.affine])):
@@ -311,10 +313,25 @@ def _word_weights(encoder: Network, named: dict[str, float], *, others: float) -
     return modules.WordWeights(words, named, others)
 
 
+def _own_module(encoder: Network) -> list[tuple[str, dict[str, Any]]]:
+    """Name and settings of the module of ours that the pooling needs; none where stock modules express it."""
+    prompt, name = encoder.pooling.prompt, {"pooling": encoder.pooling.name}
+    if encoder.echo_frame is not None:
+        return [("SecondCopy", {**name, **asdict(encoder.echo_frame)})]
+    if prompt is not None and prompt.several_masks:
+        return [("LastMask", {**name, "token": encoder.tokenizer.mask_token_id})]
+    return []
+
+
 def _type_of(kind: str) -> str:
     from sentence_transformers.sentence_transformer import modules
 
-    return f"{getattr(modules, kind).__module__}.{kind}"
+    return _class_of(getattr(modules, kind))
+
+
+def _class_of(module: Any) -> str:
+    kind = module if isinstance(module, type) else type(module)
+    return f"{kind.__module__}.{kind.__name__}"
 
 
 def _depth(encoder: Network) -> int:
@@ -334,4 +351,4 @@ def _card(encoder: Network, card: str) -> str:
 | longest input | {encoder.max_length} tokens |
 """
     text = card.strip() or "# Sentence embeddings\n\nA sentence encoder saved by the harness."
-    return card_text(text, ours=encoder.echo_frame is not None, after=about)
+    return card_text(text, ours=bool(_own_module(encoder)), after=about)

@@ -352,7 +352,9 @@ class Network(nn.Module):
         if self.pooling.reads == "all":
             return mask
         at = features["input_ids"] == self.tokenizer.mask_token_id if self.pooling.reads == "mask" else None
-        return one_token(mask, at)
+        counted = one_token(mask, at)
+        several = self.pooling.prompt is not None and self.pooling.prompt.several_masks
+        return one_token(counted) if several else counted
 
     def copy(self) -> Self:
         """An independent copy: own weights and own dropout rates; only the tokenizer is shared."""

@@ -9,7 +9,8 @@ doubled, so both copies are always equal.
 
 In a prompt a sentence gets a full stop unless it ends in one of . ? " ', as the authors' evaluations give it.
 
-Sources: PromptBERT (Jiang et al., EMNLP 2022), which reads [MASK]; PromptEOL (Jiang et al., EMNLP 2024), which reads
+Sources: PromptBERT (Jiang et al., EMNLP 2022), which reads [MASK]; CoT-BERT (Zhang et al., ICANN 2024), which reads the
+last of two; PromptEOL (Jiang et al., EMNLP 2024), which reads
 the last token of a causal model; Springer et al., "Repetition improves language model embeddings", ICLR 2025 (arXiv
 2402.15449).
 """
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 SENTENCE, MASK = "[X]", "[MASK]"
-HOW = f"{SENTENCE} is the place of the sentence, once; {MASK}, once, for the token that is read, or the last token is"
+HOW = f"{SENTENCE} is the place of the sentence, once; the last {MASK} is read, or without one the last token"
 DEFAULT = f"Rewrite the sentence: {SENTENCE}, rewritten sentence: {SENTENCE}"
 _TWICE = f"{SENTENCE} is the place of the sentence, twice, with something between"
 
@@ -42,9 +43,10 @@ _TWICE = f"{SENTENCE} is the place of the sentence, twice, with something betwee
 class Prompt:
     """A template such as `This sentence : "[X]" means [MASK].`
 
-    `[MASK]` is the model's own mask token, whatever it is called. Without one the template's last token is read, and
-    what a tokenizer would put behind it ([SEP]) is left off. `[X]` is tokenised separately, its template once. A blank
-    before `[X]` belongs to the sentence: tokenizers that glue it to the next word see the word as they know it.
+    `[MASK]` is the model's own mask token, whatever it is called; of several the last is read. Without one the
+    template's last token is read, and what a tokenizer would put behind it ([SEP]) is left off. `[X]` is tokenised
+    separately, its template once. A blank before `[X]` belongs to the sentence: tokenizers that glue it to the next
+    word see the word as they know it.
     """
 
     before: str
@@ -55,11 +57,10 @@ class Prompt:
         """The prompt that `template` writes.
 
         Raises:
-            ValueError: it has no `[X]`, or more than one of either, or `[X]` comes last and there is no `[MASK]`.
+            ValueError: it has no `[X]`, or more than one, or `[X]` comes last and there is no `[MASK]`.
         """
         before, *rest = template.split(SENTENCE)
-        masks = template.count(MASK)
-        if len(rest) != 1 or masks > 1 or not (masks or rest[0].strip()):
+        if len(rest) != 1 or not (MASK in template or rest[0].strip()):
             raise ValueError(f"must be a template, not {template!r}: {HOW}, which then must not be the sentence's own")
         return cls(before, rest[0])
 
@@ -67,6 +68,11 @@ class Prompt:
     def reads_mask(self) -> bool:
         """Is the vector the mask token's state, and not the last token's?"""
         return MASK in self.before + self.after
+
+    @property
+    def several_masks(self) -> bool:
+        """Does the template have more than one `[MASK]`?"""
+        return (self.before + self.after).count(MASK) > 1
 
     def pieces(self, tokenizer: PreTrainedTokenizerBase) -> tuple[list[int], list[int]]:
         """The ids before and after a sentence, with those that frame every input of the model.

@@ -32,7 +32,7 @@ class Column:
 
 
 _FIELDS = ("warmup", "warmup_steps", "decay", "lr_schedule", "view", "dropout", "dropout_a", "dropout_b", "eda",
-           "shuffle", "patience", "select", "bucket", "train_length")  # fmt: skip
+           "shuffle", "sentence_crop", "crop_pair", "patience", "select", "bucket", "train_length")  # fmt: skip
 """Further settings that methods share, by their names in configs."""
 
 COLUMNS = (
@@ -90,6 +90,7 @@ def _settings(spec: RunSpec, trained: Mapping[str, Any], **given: Any) -> Settin
         del settings["pooling"]
     if text is not None:
         settings["text"] = f"{text.get('name') or text['uri']}: {text.get('count', 0):,} {text.get('kind', 'entries')}"
+        settings["text"] += f", written by {text['written_by']}" if text.get("written_by") else ""
     if trained and dev is not None:
         settings["dev"] = f"{dev['task']} ({dev['source']})" + (f", {dev['pairs']} pairs" if "pairs" in dev else "")
         if every := config.get("eval_every"):  # the untrained weights and the last step are evaluated too

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,8 @@ class BatchStream:
 
     With bucket = 1 they are those of transformers' and PyTorch's shuffling samplers: any permutation, cut into batches.
     The order depends on (corpus, seed, batch size, bucket) only, so methods of one comparison see the same batches.
-    A last batch of a single item is dropped: batch statistics need two. `drop_last` drops any that is shorter.
+    A last batch of a single item is dropped: batch statistics need two. `drop_last` drops any that is shorter. `about`
+    is what the run's report says of the items, such as how many a method left out.
     """
 
     def __init__(
@@ -32,6 +34,7 @@ class BatchStream:
         seed: int,
         length_cap: int,
         drop_last: bool = False,
+        about: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
         self.corpus = corpus
         self.batch_size = min(batch_size, len(corpus))
@@ -39,6 +42,7 @@ class BatchStream:
         self.bucket = bucket
         self.seed = seed
         self.length_cap = length_cap
+        self.about = about
         self.shortest = self.batch_size if drop_last else 2
         whole, rest = divmod(len(corpus), self.batch_size)
         self.steps_per_epoch = whole + (1 if rest >= self.shortest else 0)

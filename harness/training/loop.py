@@ -400,6 +400,7 @@ class Trainer(Descent):
             "initial_dev": self.initial_dev,
             "final": self.last,
             "precision": self.precision,
+            **self.stream.about,
             **({"packed": True} if getattr(self.encoder, "packed", False) else {}),
             **({"stopped_early": True} if self.stopped_early else {}),
             **({"notes": [note]} if note else {}),

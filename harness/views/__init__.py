@@ -1,7 +1,8 @@
 """Views: two changed copies of each sentence, made the same way for every method that learns from pairs of views.
 
 A view is a name or a chain of names, each with a rate in `ViewConfig`: dropout inside the encoder, tokens shuffled,
-deleted, repeated or cropped away, easy data augmentation (EDA) of the words, or the other half of a paraphrase pair.
+deleted, repeated or cropped away, easy data augmentation (EDA) of the words, the other half of a paraphrase pair, or
+another crop of the same document.
 """
 
 from harness.views.make import Views, encode_views, make_views

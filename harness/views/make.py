@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from harness.encoder.sentences import clean
 from harness.errors import InputError
 from harness.sources.corpus.corpus import Pair
 from harness.views import eda, tokens
+from harness.views.documents import crop_spans, draw_pair
 from harness.views.settings import TEXT_VIEWS, TOKEN_VIEWS, ViewConfig
 
 if TYPE_CHECKING:
@@ -83,15 +85,21 @@ def make_views(
     """Two views of each of `items`, as `config.view` says; each view draws for itself.
 
     Args:
-        items: sentences; pairs for "paraphrase" (other views take a pair's anchor).
+        items: sentences; pairs for "paraphrase" (other views take a pair's anchor), documents for the crops of these.
         rng: the only source of randomness (dropout draws from torch's, when the views are encoded).
         max_length: maximum number of tokens of a sentence before they are changed; only "repetition" adds some.
 
     Raises:
-        InputError: "paraphrase" without pairs, "eda" without WordNet.
+        InputError: "paraphrase" without pairs, "sentence_crop" of a text with too few crops, "eda" without WordNet.
     """
     anchors = [item if isinstance(item, str) else item.anchor for item in items]
     sides = [anchors, positives(items) if "paraphrase" in config.views else anchors]
+    if "sentence_crop" in config.views:
+        every = [config.crops(text) for text in anchors]
+        if not all(every):
+            raise InputError("a document has too few sentences of usable length to be cropped (shortest, longest)")
+        drawn = [draw_pair(crops, config.sentence_crop, config.crop_pair, rng) for crops in every]
+        sides = [[pair[side] for pair in drawn] for side in (0, 1)]
     if "eda" in config.views:
         from harness.views.wordnet import load
 
@@ -100,10 +108,16 @@ def make_views(
             [eda.augment(text, config.eda, rng, synonyms=synonyms, operations=config.eda_operations) for text in side]
             for side in sides
         ]
-    ids_a = encoder.tokenize(sides[0], max_length=max_length)
-    same = not any(name in TEXT_VIEWS for name in config.views)
-    ids_b = ids_a if same else encoder.tokenize(sides[1], max_length=max_length)
     special = markers(encoder.tokenizer)
+    if "token_crop" in config.views:
+        whole = encoder.tokenizer([clean(text) for text in anchors], truncation=False, verbose=False)["input_ids"]
+        limit = min(max_length or encoder.max_length, encoder.max_length)
+        spans = [crop_spans(row, config.chunk, config.token_crop, rng, special=special, limit=limit) for row in whole]
+        ids_a, ids_b = [a for a, _ in spans], [b for _, b in spans]
+    else:
+        ids_a = encoder.tokenize(sides[0], max_length=max_length)
+        same = not any(name in TEXT_VIEWS for name in config.views)
+        ids_b = ids_a if same else encoder.tokenize(sides[1], max_length=max_length)
 
     def changed(row: list[int]) -> list[int]:
         for name in config.views:
@@ -120,13 +134,17 @@ def encode_views(
     encoder: Encoder, batch: Batch, config: ViewConfig, *, max_length: int | None = None
 ) -> tuple[Tensor, Tensor]:
     """Vectors (n, d) of both views of a batch's items, from one forward pass; arguments as `make_views`."""
-    views = make_views(batch.items, encoder, config, batch.rng, max_length=max_length)
+    return encode(encoder, make_views(batch.items, encoder, config, batch.rng, max_length=max_length), config.differ_by)
+
+
+def encode(encoder: Encoder, views: Views, differ_by: str) -> tuple[Tensor, Tensor]:
+    """Vectors (n, d) of both views, from one forward pass; `differ_by` as in `Encoder.two_views`."""
     return encoder.two_views(
         views.ids_a,
         views.ids_b,
         hidden_dropout=views.hidden_dropout,
         attention_dropout=views.attention_dropout,
-        differ_by=config.differ_by,
+        differ_by=differ_by,
     )
 
 

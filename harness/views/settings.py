@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import field_validator
+from pydantic import Field, field_validator
 
 from harness.config import Config, nearest, option
+from harness.views.documents import CropPair, crops_needed, sentence_crops
 from harness.views.eda import Operations
 
-TEXT_VIEWS = ("paraphrase", "eda")
+DOCUMENT_VIEWS = ("sentence_crop", "token_crop")
+TEXT_VIEWS = ("paraphrase", "sentence_crop", "eda", "token_crop")
 TOKEN_VIEWS = ("shuffle", "deletion", "repetition", "crop")
 VIEWS = ("dropout", *TEXT_VIEWS, *TOKEN_VIEWS)
+
+
+_Share = Annotated[float, Field(gt=0, le=1)]
 
 
 def both(rate_a: float | None, rate_b: float | None) -> tuple[float, float] | None:
@@ -74,6 +79,32 @@ class ViewConfig(Config):
     pairs_are_labelled: bool = option(
         True, "paraphrase view: people judged or wrote the pairs (the row then counts as supervised)"
     )
+    sentence_crop: int = option(
+        2,
+        "sentence_crop view: sentences of a crop",
+        ge=1,
+        sweep=[1, 2, 3],
+        when={"view": "sentence_crop"},
+        later=True,
+    )
+    shortest: int = option(100, "sentence_crop view: characters of the shortest sentence used", ge=1, later=True)
+    longest: int = option(250, "sentence_crop view: characters of the longest sentence used", ge=1, later=True)
+    crop_pair: CropPair = option(
+        "different",
+        "sentence_crop view: different crops, disjoint ones (no common sentence), or the same one twice",
+        later=True,
+    )
+    token_crop: tuple[_Share, _Share] = option(
+        (0.05, 0.5), "token_crop view: least and largest share of a chunk that a crop takes", later=True
+    )
+    chunk: int = option(256, "token_crop view: tokens of the chunk of a document", ge=1, later=True)
+
+    @field_validator("token_crop")
+    @classmethod
+    def _least_first(cls, value: tuple[float, float]) -> tuple[float, float]:
+        if value[0] > value[1]:
+            raise ValueError("the first share must not be larger than the second")
+        return value
 
     @field_validator("view", mode="before")
     @classmethod
@@ -89,6 +120,8 @@ class ViewConfig(Config):
                 raise ValueError(f'no view "{name}"{nearest(name, list(VIEWS))}; views: {", ".join(VIEWS)}')
         if len(set(names)) < len(names):
             raise ValueError("names a view twice")
+        if len({"paraphrase", *DOCUMENT_VIEWS} & set(names)) > 1 or {"eda", "token_crop"} <= set(names):
+            raise ValueError("joins two of paraphrase, sentence_crop and token_crop, or eda and token_crop")
         order = [*[v for v in TEXT_VIEWS if v in names], *[v for v in names if v in TOKEN_VIEWS]]
         if [name for name in names if name != "dropout"] != order:
             raise ValueError(f'words come before tokens: write it as "{"+".join(order)}"')
@@ -98,6 +131,16 @@ class ViewConfig(Config):
     def views(self) -> tuple[str, ...]:
         """The chain, in order."""
         return tuple(self.view.split("+"))
+
+    @property
+    def of_documents(self) -> bool:
+        """Are the views made from documents?"""
+        return not {*DOCUMENT_VIEWS}.isdisjoint(self.views)
+
+    def crops(self, text: str) -> list[str]:
+        """The sentence crops of a document; none where it has too few for a pair."""
+        crops = sentence_crops(text, self.sentence_crop, self.shortest, self.longest)
+        return crops if len(crops) >= crops_needed(self.sentence_crop, self.crop_pair) else []
 
     @property
     def dropout_rates(self) -> tuple[tuple[float, float] | None, tuple[float, float] | None]:
@@ -117,5 +160,7 @@ class ViewConfig(Config):
             return "set dropout, or attention_rate alone, to a rate above 0, such as 0.1"
         if self.view == "paraphrase":
             return "give pairs whose two sides are not the same text"
+        if self.of_documents:
+            return "set native_dropout = true, or crop_pair to another than same"
         rates = " or ".join(name for name in self.views if name in TOKEN_VIEWS or name == "eda")
         return f"raise {rates}, or set native_dropout = true where the checkpoint has rates of its own"

@@ -82,3 +82,19 @@ def projector(
             layers += [nn.BatchNorm1d(width), nn.ReLU(inplace=True)]
         inputs = width
     return nn.Sequential(*layers)
+
+
+def blocks(dimension: int, count: int, *, init: Init, generator: torch.Generator | None = None) -> nn.Sequential:
+    """(n, dimension) -> (n, dimension) by `count` blocks, each Linear - BatchNorm - ReLU - Linear - ReLU - Linear.
+
+    Inside a block the width is ten times the outer one; all linear layers have a bias. Source: asparius/UNSEE.
+    """
+    wide = 10 * dimension
+    layers: list[nn.Module] = []
+    for _ in range(count):
+        into, within, out = (
+            _linear(i, o, bias=True, init=init, generator=generator)
+            for i, o in ((dimension, wide), (wide, wide), (wide, dimension))
+        )
+        layers += [into, nn.BatchNorm1d(wide), nn.ReLU(inplace=True), within, nn.ReLU(inplace=True), out]
+    return nn.Sequential(*layers)

@@ -1,20 +1,23 @@
-"""What Barlow Twins and VICReg share: two views, a wide projector, and an objective on its outputs."""
+"""What the methods without negatives share: two views, a wide projector, and an objective on its outputs."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
+
+from torch import Tensor, nn
+from torch.utils.data import Subset
 
 from harness.config import option
+from harness.encoder import Encoder
+from harness.errors import InputError
 from harness.method import POOLING_HELP, MethodConfig, Supervision, Text
-from harness.training import Batch, TrainedMethod, TrainingConfig
-from harness.views import ViewConfig, encode_views
-from methods.parts.projection_heads import Widths, projector, widths_for
-
-if TYPE_CHECKING:
-    from torch import Tensor, nn
-
-    from harness.encoder import Encoder
+from harness.sources import Corpus
+from harness.training import Batch, BatchStream, TrainedMethod, TrainingConfig
+from harness.views import ViewConfig, make_views
+from harness.views.make import encode
+from methods.parts.following import Following
+from methods.parts.projection_heads import Widths, blocks, projector, widths_for
 
 
 class TwoViewConfig(ViewConfig, TrainingConfig):
@@ -30,6 +33,16 @@ class TwoViewConfig(ViewConfig, TrainingConfig):
     )
     projector_bias: Literal["first", "hidden", "none", "all"] = option("hidden", "which projector layers have a bias")
     projector_init: Literal["normal", "pytorch"] = option("pytorch", "N(0, 0.02) as in BERT, or PyTorch's default")
+    projector_blocks: int = option(
+        0, "UNSEE's projector of so many blocks of ten times the vectors' width; 0: that of projector", ge=0, later=True
+    )
+    target: Literal["none", "ema"] = option(
+        "none", "ema: compare each view with what a slowly following copy of the encoder makes of the other", later=True
+    )
+    target_projector: bool = option(False, "target ema: the copy has a projector too", later=True)
+    momentum: float = option(
+        0.999, "target ema: share of itself that the copy keeps at a training step", ge=0, le=1, later=True
+    )
     in_parts: ClassVar[bool] = True
 
 
@@ -38,12 +51,34 @@ class ViewMethod(TrainedMethod):
 
     @property
     def text(self) -> Text:
+        if self.config.of_documents:
+            return "documents"
         return "pairs" if "paraphrase" in self.config.views else self.card.text
 
     @property
     def supervision(self) -> Supervision:
         c = self.config
         return "supervised" if "paraphrase" in c.views and c.pairs_are_labelled else self.card.supervision
+
+    def stream(self, corpus: Corpus, seed: int) -> BatchStream:
+        """As every trained method's, of the documents that have two crops with view = "sentence_crop"; the run reports
+        how many those are.
+
+        Raises:
+            InputError: fewer than two documents have.
+        """
+        if "sentence_crop" not in self.config.views:
+            return super().stream(corpus, seed)
+        usable = [place for place, text in enumerate(corpus) if self.config.crops(text)]
+        if len(usable) < 2:
+            raise InputError(
+                f"corpus {corpus.uri}: {len(usable)} of {len(corpus)} documents have two crops of "
+                f"{self.config.sentence_crop} sentences of {self.config.shortest} to {self.config.longest} characters; "
+                "give other documents, lower sentence_crop or shortest, or raise longest"
+            )
+        stream = super().stream(Subset(corpus, usable), seed)  # type: ignore[arg-type]
+        stream.about = {"documents": len(usable), "documents_too_short": len(corpus) - len(usable)}
+        return stream
 
     @property
     def inputs(self) -> dict[str, str]:
@@ -55,23 +90,49 @@ class ViewMethod(TrainedMethod):
 
 
 class TwoViewMethod(ViewMethod):
-    """A method whose loss is a function of the projections of two views. Subclasses write `terms`."""
+    """A method whose loss is a function of the projections of two views. Subclasses write `terms`.
+
+    With a target (UNSEE) it is terms(zA, tB) + terms(zB, tA), t = what the following copy gives, without gradient.
+    """
 
     Config: ClassVar[type[MethodConfig]] = TwoViewConfig
 
+    def widths(self, encoder: Encoder) -> Widths:
+        """Of the projector's layers."""
+        return self.config.projector or widths_for(encoder.dimension, 8192)
+
     def heads(self, encoder: Encoder) -> nn.Module:
         config = self.config
-        widths = config.projector or widths_for(encoder.dimension, 8192)
-        return projector(encoder.dimension, widths, bias=config.projector_bias, init=config.projector_init)
+        bare = config.target == "ema" and not config.target_projector
+        if config.projector_blocks:
+            head = blocks(encoder.dimension, config.projector_blocks, init=config.projector_init)
+        else:
+            widths = self.widths(encoder)
+            if bare and config.projector is None:
+                widths = (*widths[:-1], encoder.dimension)
+            head = projector(encoder.dimension, widths, bias=config.projector_bias, init=config.projector_init)
+            if bare and widths[-1] != encoder.dimension:
+                raise InputError(
+                    f'{self.name}: key "projector" = {list(widths)}: the target has no projector, so the last width '
+                    f"must be {encoder.dimension}, as its vectors; or set target_projector = true"
+                )
+        return head if config.target == "none" else Following(encoder, head, projected=config.target_projector)
 
     def loss(self, encoder: Encoder, heads: nn.Module, batch: Batch) -> dict[str, Tensor]:
-        h_a, h_b = encode_views(encoder, batch, self.config, max_length=self.config.train_length)
-        return self.terms(heads(h_a), heads(h_b))
+        config = self.config
+        views = make_views(batch.items, encoder, config, batch.rng, max_length=config.train_length)
+        h_a, h_b = encode(encoder, views, config.differ_by)
+        if not isinstance(heads, Following):
+            return self.terms(heads(h_a), heads(h_b), heads, batch)
+        z_a, z_b = heads.projector(h_a), heads.projector(h_b)
+        t_a, t_b = heads.target(views, config.differ_by)
+        one, two = self.terms(z_a, t_b, heads, batch), self.terms(z_b, t_a, heads, batch)
+        return {name: one[name] + two[name] for name in one}
 
-    def objective(self, z_a: Tensor, z_b: Tensor) -> Tensor:
-        """The loss of the projections (n, d) of both views, a scalar."""
-        return self.terms(z_a, z_b)["loss"]
+    def after_update(self, encoder: Encoder, heads: nn.Module) -> None:
+        if isinstance(heads, Following):
+            heads.follow(encoder, self.config.momentum)
 
     @abstractmethod
-    def terms(self, z_a: Tensor, z_b: Tensor) -> dict[str, Tensor]:
-        """The same as "loss", and what it is the sum of, by name."""
+    def terms(self, z_a: Tensor, z_b: Tensor, heads: nn.Module, batch: Batch, /) -> dict[str, Tensor]:
+        """The loss of the projections (n, d) of both views as "loss", and what it is the sum of, by name."""

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 
@@ -20,26 +18,18 @@ from reports.read.comparison_runs import Comparison
 from reports.read.provenance import provenance_of
 from reports.stats.significance import Significance
 from reports.tables.builder import TableBuilder, from_other_packages
-from reports.write.markdown import csv_text
+from reports.tables.suites import NOT_SCORED
+from reports.write.markdown import csv_lines
 
 # Key -> title, and the sentence that introduces the section where it is folded.
 SECTIONS = {
     "scores": ("Scores", "The scores of all rows on all tasks."),
     "mteb": ("MTEB", "The scores on the tasks of MTEB."),
-    "differences": (
-        "What differs between rows",
-        "How the settings of the rows differ; a star marks what usually matters.",
-    ),
-    "base": (
-        "Planned comparisons",
-        "Each trained row against its untrained start, and the comparisons that the file plans.",
-    ),
-    "certainty": (
-        "How sure is it",
-        "Every seed, all pairs of rows, and the differences that this comparison can detect.",
-    ),
+    "differences": ("What differs between rows", "The settings in which rows differ; what usually matters is first."),
+    "base": ("Planned comparisons", "The comparisons that the file plans, and trained rows against untrained ones."),
+    "certainty": ("How sure is it", "All pairs of rows, and the differences that this comparison can detect."),
     "contamination": ("Test text in the training data", "How many test texts occur in the text that rows learnt from."),
-    "space": ("Alignment and uniformity", "The geometry of the vectors: alignment, uniformity, cosines, spectrum."),
+    "space": ("Alignment and uniformity", "How near vectors of similar sentences are, and how evenly vectors spread."),
     "layers": ("Layers and poolings", "The scores of all layers and poolings."),
     "explore": ("Single examples", "The examples on which rows differ most, and those that most rows get wrong."),
     "training": ("Training", "Dev scores and losses during training."),
@@ -52,7 +42,6 @@ _LAST = {
 }
 _BY_PART = ("scores", "mteb", "differences")  # a file with parts has these once for each
 _VARIED_ALONE = 'Its runs differ in some streams of random numbers alone: see "Where the spread comes from".'
-_NOT_SCORED = ("geometry", "layers", "efficiency")  # suites that describe a model rather than score it
 
 
 def built_in() -> list[TableBuilder]:
@@ -60,34 +49,29 @@ def built_in() -> list[TableBuilder]:
     from reports.explore.section import explore
     from reports.figures import training_curves
     from reports.figures.cost_tradeoff import tradeoff
-    from reports.figures.intervals import forest, overview, spread_figure, strip
-    from reports.tables.certainty import against_base, all_pairs, interim_analyses_table, planned_tables
+    from reports.figures.intervals import overview
+    from reports.tables.certainty import against_base, all_pairs, interim_analyses_table, planned_tables, spread_table
     from reports.tables.contamination import contamination
     from reports.tables.cost import cost_table, efficiency_tables
     from reports.tables.limits import limits
     from reports.tables.mteb import mteb_tables
     from reports.tables.row_differences import difference_table
     from reports.tables.run_details import how_it_was_run, tuning_table
-    from reports.tables.seeds import spread_table
     from reports.tables.space import geometry_tables
-    from reports.tables.suites import RETRIEVAL, SCORES, sts_tables, suite_tables
+    from reports.tables.suites import RETRIEVAL, sts_tables, suite_tables
 
     return [
         TableBuilder("scores", overview, 50),
         TableBuilder("scores", sts_tables, 100, ("sts", "embedded")),
-        TableBuilder("scores", suite_tables, 200, SCORES),
         TableBuilder("mteb", mteb_tables, 100, ("mteb",)),
         TableBuilder("mteb", partial(suite_tables, suites=RETRIEVAL), 200, RETRIEVAL),
         TableBuilder("differences", lambda c, _: difference_table(c), 900),
         TableBuilder("base", lambda c, _: _as_planned(c), 10),
         TableBuilder("base", against_base, 100),
-        TableBuilder("base", forest, 200),
         TableBuilder("base", planned_tables, 50),
         TableBuilder("certainty", interim_analyses_table, 40),
         TableBuilder("certainty", all_pairs, 50),
-        TableBuilder("certainty", strip, 100),
         TableBuilder("certainty", spread_table, 150),
-        TableBuilder("certainty", spread_figure, 160),
         TableBuilder("contamination", lambda c, _: contamination(c), 100),
         TableBuilder("space", lambda c, _: geometry_tables(c), 100, ("geometry",)),
         TableBuilder("space", _spaces, 200),
@@ -156,15 +140,14 @@ def _as_planned(comparison: Comparison) -> list[Block | None]:
     if (plan := _plan(comparison)) is None:
         return []
     date, digest, found = plan
-    said = f"The plan {digest} of {date[:10]} was written before the results. "
-    return [Text((f"{said}Deviations from it: {'; '.join(found)}." if found else f"{said}Everything is as planned.",))]
+    how = f"Deviations from it: {'; '.join(found)}." if found else "Everything is as planned."
+    return [Text((f"The plan {digest} of {date[:10]} was written before the results. {how}",))]
 
 
 def _spaces(comparison: Comparison, significance: Significance) -> list[Figure | None]:
-    """What is drawn of the space: a scatter and the cosines for each data set, then the spectra of all."""
+    """What is drawn of the space: a scatter and the cosines for each data set."""
     from reports.figures.alignment_scatter import scatter
     from reports.figures.cosine_histograms import histograms
-    from reports.figures.spectrum import spectrum
 
     figures: list[Figure | None] = []
     for task, source in comparison.columns("geometry"):
@@ -173,37 +156,38 @@ def _spaces(comparison: Comparison, significance: Significance) -> list[Figure |
         same = [t for t in significance.targets if t.key == f"sts-{source}"]
         target = next(iter([*own, *same, *significance.targets]), None)
         figures += [scatter(comparison, task, source, target), histograms(comparison, task, source, target)]
-    return [*figures, spectrum(comparison, significance.first)]
+    return figures
 
 
-def _layers(comparison: Comparison, significance: Significance) -> list[Block | None]:
+def _layers(comparison: Comparison, significance: Significance) -> list[Figure | None]:
     from reports.figures.layer_maps import layer_map
     from reports.stats.layer_grids import grids
-    from reports.tables.space import layer_tables
 
-    tables = layer_tables(comparison, significance.first)
-    return [*tables, *(layer_map(comparison, grid, significance.first) for grid in grids(comparison))]
+    return [layer_map(comparison, grid, significance.first) for grid in grids(comparison)]
+
+
+def span(counts: Iterable[int]) -> str:
+    """The least and the most of some numbers: "3", "1 to 3"."""
+    some = sorted(set(counts))
+    return " to ".join(map(str, dict.fromkeys((some[0], some[-1]))))
 
 
 def _facts(comparison: Comparison) -> list[tuple[str, str]]:
-    seeds = sorted({len(row.records) for row in comparison.rows})
-    runs = len({record.id for record in [*comparison.records, *comparison.held]})
-    count = f"{seeds[0]}" if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"
-    tasks = {(s.task, s.source) for r in comparison.records for s in r.scores if s.suite not in _NOT_SCORED}
-    tasks = {key for key in tasks if not key[0].startswith("geometry:")}
-    own = [row for row in comparison.rows if not (row.added or row.elsewhere)]
-    added = sum(row.added and not row.elsewhere for row in comparison.rows)
+    runs = {record.id for record in [*comparison.records, *comparison.held]}
+    tasks = {(s.task, s.source) for r in comparison.records for s in r.scores if s.suite not in NOT_SCORED}
     elsewhere = Counter(row.elsewhere for row in comparison.rows if row.elsewhere)
-    facts = [
-        (str(len(own)), "row" if len(own) == 1 else "rows"),
-        *([(str(added), "untrained start added" if added == 1 else "untrained starts added")] if added else []),
-        *((str(count), f"compared with: {source}") for source, count in elsewhere.items()),
-        (str(len(comparison.base_models)), "base model" if len(comparison.base_models) == 1 else "base models"),
-        (count, "seed a row" if count == "1" else "seeds a row"),
-        (str(runs), "run" if runs == 1 else "runs"),
-        (str(len(tasks)), "task" if len(tasks) == 1 else "tasks"),
-        *budget_facts(comparison),
-    ]
+    counts = [
+        (sum(not (row.added or row.elsewhere) for row in comparison.rows), "row", "rows"),
+        (sum(row.added and not row.elsewhere for row in comparison.rows), "untrained start added",
+         "untrained starts added"),
+        *((count, f"row of {source}", f"rows of {source}") for source, count in elsewhere.items()),
+        (len(comparison.base_models), "base model", "base models"),
+        (span(len(row.records) for row in comparison.rows), "seed a row", "seeds a row"),
+        (len(runs), "run", "runs"),
+        (sum(not task.startswith("geometry:") for task, _ in tasks), "task", "tasks"),
+    ]  # fmt: skip
+    facts = [(str(count), one if str(count) == "1" else many) for count, one, many in counts if count]
+    facts += budget_facts(comparison)
     if (plan := _plan(comparison)) is not None:
         date, _, found = plan
         deviating = f"deviation{'s' if len(found) > 1 else ''} from the plan of {date[:10]}"
@@ -229,13 +213,13 @@ def budget_facts(comparison: Comparison) -> list[tuple[str, str]]:
 
 def all_scores(comparison: Comparison) -> str:
     """The text of the CSV file, a line for each score."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
     fields = ("task", "suite", "source", "split", "metric", "aggregation", "value", "n", "protocol", "comparable")
-    writer.writerow(["record", "row", "base_model", "seed", "status", *fields])
-    for r in {r.id: r for r in [*comparison.records, *comparison.held]}.values():
-        for s in r.scores:
-            values = [getattr(s, field) for field in fields]
-            line = [r.id, r.row, r.base_model, seed_text(r.random_seed), r.status, *values]
-            writer.writerow([csv_text(value) if isinstance(value, str) else value for value in line])
-    return out.getvalue()
+    records = {r.id: r for r in [*comparison.records, *comparison.held]}.values()
+    return csv_lines(
+        ["record", "row", "base_model", "seed", "status", *fields],
+        [
+            [r.id, r.row, r.base_model, seed_text(r.random_seed), r.status, *(getattr(s, field) for field in fields)]
+            for r in records
+            for s in r.scores
+        ],
+    )

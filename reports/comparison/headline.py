@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from reports.document.table import number_text
-from reports.read.comparison_runs import Comparison, InterimAnalyses, ResultRow, seeded
+from reports.read.comparison_runs import Comparison, ResultRow, seeded
 from reports.stats.significance import NOT_JUDGED, SAME, Difference, Significance, untrained_base
 from reports.stats.targets import Target
-from reports.stats.verdicts import Block, Pair, judge_family, own_against_others, planned, starts
+from reports.stats.verdicts import Block, judge_family, own_against_others, planned, starts
 
-_MOST_BLOCKS = 3  # blocks of rows that a sentence has room for
-_MOST_OWN = 3  # rows that are each compared with those made elsewhere
+_MOST = 3  # blocks of rows, or rows that are compared with those made elsewhere, that a sentence has room for
+Found = list[tuple[ResultRow, Difference]]
 
 
 def headline(comparison: Comparison, significance: Significance) -> list[str]:
@@ -19,22 +19,21 @@ def headline(comparison: Comparison, significance: Significance) -> list[str]:
     target = significance.first
     sentences = []
     if target is not None and (best := _best_rows(comparison, significance, target)):
-        sentences = [
+        texts = [
             _elsewhere(comparison, significance, target),
             _planned(comparison, significance, target),
             best,
             _gains(comparison, significance, target),
         ]
-        sentences = [
-            text[0].upper() + text[1:] if text.startswith(("on ", "training ")) else text for text in sentences if text
-        ]
-        if comparison.analyses is not None:
-            sentences[0] += f"; {_analysed(comparison.analyses)}"
+        sentences = [text for text in texts if text]
+        if (analyses := comparison.analyses) is not None:  # every verdict takes them into account
+            count = f"{len(analyses.seeds)} interim analys{'is' if len(analyses.seeds) == 1 else 'es'}"
+            how = f"where a decision was open, {count}" if analyses.ended else f"until rows are decided, {count} so far"
+            sentences[0] += f"; seeds {'were' if analyses.ended else 'are being'} added {how}"
     ended = [row for row in comparison.rows if not row.finished]
     if not sentences:
-        nothing = (
-            "has finished yet" if len(ended) == len(comparison.rows) else "has stored the examples that a verdict needs"
-        )
+        none = len(ended) == len(comparison.rows)
+        nothing = "has finished yet" if none else "has stored the examples that a verdict needs"
         sentences = [f"No row of this comparison {nothing}"]
     if ended:
         lost = [f"{row.label} ({'not run' if row.unavailable else row.status})" for row in ended]
@@ -44,16 +43,13 @@ def headline(comparison: Comparison, significance: Significance) -> list[str]:
 
 def _best_rows(comparison: Comparison, significance: Significance, target: Target) -> str:
     """Which rows may be the best, of each block."""
-    texts = []
-    for name, rows in comparison.blocks.items():
-        block = Block(rows, significance, target)
-        if len(block.rows) > 1:
-            text = _best(block)
-            texts.append(f"on {name}, {text}" if len(comparison.blocks) > 1 else text)
-    more = len(texts) - _MOST_BLOCKS
-    return "; ".join(
-        [*texts[:_MOST_BLOCKS], *([f"{more} more block{'s' if more > 1 else ''} below"] if more > 0 else [])]
-    )
+    blocks = {name: Block(rows, significance, target) for name, rows in comparison.blocks.items()}
+    texts = {name: _best(block) for name, block in blocks.items() if len(block.rows) > 1}
+    if len(blocks) == 1:
+        return next(iter(texts.values()), "")
+    more = len(texts) - _MOST
+    named = "; on ".join(f"{name}, {text}" for name, text in [*texts.items()][:_MOST])
+    return f"On {named}{f'; {more} more below' if more > 0 else ''}" if named else ""
 
 
 def _best(block: Block) -> str:
@@ -81,55 +77,34 @@ def _best(block: Block) -> str:
     return text
 
 
-def _analysed(analyses: InterimAnalyses) -> str:
-    """How seeds were added, which every verdict takes into account."""
-    count = f"{len(analyses.seeds)} interim analys{'is' if len(analyses.seeds) == 1 else 'es'}"
-    if not analyses.ended:
-        return f"seeds are being added, {count} so far"
-    return f"seeds were added where a decision was open, {count}"
-
-
 def _elsewhere(comparison: Comparison, significance: Significance, target: Target) -> str:
     """How own rows compare with those that were made elsewhere."""
-    family = own_against_others(comparison)
-    found = judge_family(family, significance, target)
-    own: dict[tuple[str, str], list[tuple[Pair, Difference]]] = {}
-    for pair, d in found:
-        own.setdefault(pair[0].key, []).append((pair, d))
-    texts = []
-    for mine in list(own.values())[:_MOST_OWN]:
-        row = _measured(significance, target, mine[0][0][0])
-        phrases = {
-            "better": "above",
-            "worse": "below",
-            SAME: "not significantly different from",
-            NOT_JUDGED: "not judged against",
-        }
-        texts.append(f"{row} is {_by_verdict([(other, d) for (_, other), d in mine], phrases)}")
-    if not texts:
+    own: dict[ResultRow, Found] = {}
+    for (row, other), d in judge_family(own_against_others(comparison), significance, target):
+        own.setdefault(row, []).append((other, d))
+    if not own:
         return ""
-    more = f"; {len(own) - _MOST_OWN} more rows below" if len(own) > _MOST_OWN else ""
+    phrases = ("above", "below", "not significantly different from", "not judged against")
+    texts = [f"{_measured(significance, target, row)} is {_by_verdict(found, phrases)}" for row, found in own.items()]
+    more = f"; {len(own) - _MOST} more rows below" if len(own) > _MOST else ""
     others = sum(bool(row.elsewhere) for row in comparison.rows)
-    return (
-        f"Against {others} row{'s' if others > 1 else ''} made elsewhere, on {target.title}: {'; '.join(texts)}{more}"
-    )
+    rows = f"{others} row{'s' if others > 1 else ''} made elsewhere"
+    return f"Against {rows}, on {target.title}: {'; '.join(texts[:_MOST])}{more}"
 
 
 def _planned(comparison: Comparison, significance: Significance, target: Target) -> str:
     """What the planned comparisons of the file say."""
-    found = judge_family(planned(comparison), significance, target)
-    against: dict[str, list[tuple[ResultRow, Difference]]] = {}
-    for (row, other), d in found:
+    against: dict[str, Found] = {}
+    for (row, other), d in judge_family(planned(comparison), significance, target):
         against.setdefault(other.label, []).append((row, d))
-    phrases = {"better": "better:", "worse": "worse:", SAME: "not significantly different:", NOT_JUDGED: "not judged:"}
     verbs = {"better": "is better than", "worse": "is worse than", SAME: "is not significantly different from"}
     texts = []
     for label, rows in against.items():
         row, d = rows[0]
         if len(rows) == 1 and d.verdict in verbs:
-            points = number_text(100 * d.estimate.value, 2, signed=True)
-            texts.append(f"{row.label} {verbs[d.verdict]} {label} ({points} points)")
+            texts.append(f"{row.label} {verbs[d.verdict]} {label} ({_points(d)} points)")
         else:
+            phrases = ("better:", "worse:", "not significantly different:", "not judged:")
             texts.append(f"against {label}, {_by_verdict(rows, phrases)}")
     return f"As planned, on {target.title}: {'; '.join(texts)}" if texts else ""
 
@@ -137,27 +112,26 @@ def _planned(comparison: Comparison, significance: Significance, target: Target)
 def _gains(comparison: Comparison, significance: Significance, target: Target) -> str:
     """What training gained, of rows that were not made elsewhere."""
     found = [(row, d) for (row, _), d in judge_family(starts(comparison), significance, target) if not row.elsewhere]
-    phrases = {"better": "improved", "worse": "worsened", SAME: "made no significant difference to"}
-    phrases[NOT_JUDGED] = "is not judged for"
+    phrases = ("improved", "worsened", "made no significant difference to", "is not judged for")
     parts = [_by_verdict(found, phrases)] if found else []
     own = [row for row in comparison.rows if not row.elsewhere]
     if lacking := [row.label for row in own if untrained_base(row, comparison.rows)[1]]:
         parts.append(f"cannot be judged for {_list(lacking)}, whose untrained start is not stored")
-    return f"training {'; '.join(parts)}" if parts else ""
+    return f"Training {'; '.join(parts)}" if parts else ""
 
 
-def _by_verdict(found: Sequence[tuple[ResultRow, Difference]], phrases: dict[str, str]) -> str:
-    """Rows with their differences, the largest first, under what is said of each verdict."""
+def _points(d: Difference) -> str:
+    return number_text(100 * d.estimate.value, 2, signed=True)
+
+
+def _by_verdict(found: Found, phrases: tuple[str, str, str, str]) -> str:
+    """Rows with their differences, the largest first; `phrases`: of better, worse, equal and unjudged ones."""
     ordered = sorted(found, key=lambda one: -abs(one[1].estimate.value))
-    by_verdict = {
-        phrase: [
-            f"{row.label} ({number_text(100 * d.estimate.value, 2, signed=True)})"
-            for row, d in ordered
-            if d.verdict == verdict
-        ]
-        for verdict, phrase in phrases.items()
-    }
-    return "; ".join(f"{phrase} {_list(names)}" for phrase, names in by_verdict.items() if names)
+    texts = []
+    for verdict, phrase in zip(("better", "worse", SAME, NOT_JUDGED), phrases, strict=True):
+        if names := [f"{row.label} ({_points(d)})" for row, d in ordered if d.verdict == verdict]:
+            texts.append(f"{phrase} {_list(names)}")
+    return "; ".join(texts)
 
 
 def _measured(significance: Significance, target: Target, row: ResultRow) -> str:

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
-from reports.document.table import ABSENT, Column, Table, number_text
-from reports.read.comparison_runs import Comparison, ResultRow, prompted, read_comparison
+from reports.document.table import ABSENT, number_text
+from reports.read.comparison_runs import Comparison, prompted, read_comparison
 from reports.stats.significance import untrained_base
 from reports.stats.targets import targets
 from reports.tables.mteb import mteb_tables
 from reports.tables.score_cells import HEAD, anchor, head_cells, never_beat_the_start
-from reports.tables.suites import RETRIEVAL, SCORES, other_tables, sts_tables, suite_tables
+from reports.tables.suites import NOT_SCORED, other_tables, sts_tables
 
 WIDTH = 100
 _FEW = 2  # tasks of a suite without an average that have a column each
-_NOT_SCORED = ("suite-geometry", "suite-layers", "suite-efficiency")
 
 
 def summary_table(workdir: Path, name: str, part: str = "") -> tuple[list[str], list[list[str]], list[str]]:
@@ -55,45 +53,30 @@ def _width(column: list[str]) -> int:
 def _scores(comparison: Comparison) -> tuple[list[list[str]], list[str]]:
     """Columns of scores with their heads, and the suites without one."""
     found, without = [], []
-    tables = [table for table in _tables(comparison) if table.rows]
+    tables = [
+        *sts_tables(comparison),
+        *other_tables(comparison, shown={"sts", "embedded", "mteb", *NOT_SCORED}),
+        *(table for table in mteb_tables(comparison) if table.key.endswith(("-categories", "mteb-tasks"))),
+    ]
+    tables = [table for table in tables if table.rows]
     for table in tables:
-        chosen = _columns(table, whole=len(tables) == 1)
-        if not chosen:
-            without.append(_title(table))
+        title = "STS" if table.key.startswith("scores-sts-") else table.title.partition(" · ")[0]
+        title = title.removeprefix("Suite ").removesuffix(" tasks")
+        places = range(len(HEAD), len(table.columns))
+        averages = [place for place in places if table.columns[place].key.startswith("average")]
+        if len(tables) == 1 or (not averages and len(places) <= _FEW):
+            averages = list(places)
+        elif not averages:
+            without.append(title)
         by_row = {line.cells[0].link: line.cells for line in table.rows}
-        for place, column in chosen:
+        for place in averages:
+            column = table.columns[place]
+            name = column.title.removeprefix("Embedded-")
+            name = name if len(tables) == 1 or table.key == "scores-embedded" else f"{title}, {name}"
             cells = [by_row[anchor(row)][place] for row in comparison.rows]
-            texts = (f"{cell.text}{'*' if cell.rank == 1 else ''} {cell.spread}".strip() for cell in cells)
-            found.append([_head(table, column, alone=len(tables) == 1), *texts])
+            texts = [f"{cell.text}{'*' if cell.rank == 1 else ''} {cell.spread}".strip() for cell in cells]
+            found.append([f"{title} average" if column.key == "average" else name, *texts])
     return found, without
-
-
-def _tables(comparison: Comparison) -> Iterator[Table]:
-    """Of all suites that score a model, in the order of the page."""
-    yield from sts_tables(comparison)
-    yield from suite_tables(comparison, suites=(*SCORES, *RETRIEVAL))
-    yield from (t for t in mteb_tables(comparison) if t.key.endswith("-categories") or t.key == "mteb-tasks")
-    known = {"sts", "embedded", "mteb", *SCORES, *RETRIEVAL}
-    yield from (t for t in other_tables(comparison, shown=known) if t.key not in _NOT_SCORED)
-
-
-def _columns(table: Table, *, whole: bool) -> list[tuple[int, Column]]:
-    """Place and column of what is shown of a suite."""
-    scores = list(enumerate(table.columns))[len(HEAD) :]
-    averages = [(i, column) for i, column in scores if column.key.partition(" ")[0] == "average"]
-    return scores if whole or (not averages and len(scores) <= _FEW) else averages
-
-
-def _title(table: Table) -> str:
-    title = table.title.partition(" · ")[0].removeprefix("Suite ").removesuffix(" tasks")
-    return "STS" if table.key.startswith("scores-sts-") else title
-
-
-def _head(table: Table, column: Column, *, alone: bool) -> str:
-    if column.key == "average":
-        return f"{_title(table)} average"
-    name = column.title.removeprefix("Embedded-")
-    return name if alone or table.key == "scores-embedded" else f"{_title(table)}, {name}"
 
 
 def _gains(comparison: Comparison) -> list[str]:
@@ -110,20 +93,12 @@ def _gains(comparison: Comparison) -> list[str]:
 
 def _status(comparison: Comparison) -> list[str]:
     """What is to be known of how the runs ended."""
-    said = (
-        [
-            *(["added"] if row.added else []),
-            *dict.fromkeys(r.status for r in row.unfinished),
-            *filter(None, [_no_gain(row)]),
-        ]
-        for row in comparison.rows
-    )
-    return ["Status", *(", ".join(words) for words in said)]
-
-
-def _no_gain(row: ResultRow) -> str:
-    never, known = never_beat_the_start(row)
-    return f"dev gain: {known - never} of {known}" if never else ""
+    texts = []
+    for row in comparison.rows:
+        never, known = never_beat_the_start(row)
+        words = [*(["added"] if row.added else []), *dict.fromkeys(r.status for r in row.unfinished)]
+        texts.append(", ".join([*words, *([f"dev gain: {known - never} of {known}"] if never else [])]))
+    return ["Status", *texts]
 
 
 def _notes(comparison: Comparison, columns: list[list[str]], without: list[str]) -> list[str]:

@@ -1,10 +1,11 @@
-"""One small table model: groups of rows, cells with mean, spread, marks and notes. Renderers are in `render`."""
+"""One small table model: groups of rows, cells with mean, spread, marks and notes. `reports.write` has the formats."""
 
 from __future__ import annotations
 
 import string
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 from typing import Any, Literal
 
 State = Literal["value", "text", "missing", "collapsed", "diverged", "failed", "empty"]
@@ -48,6 +49,9 @@ class Cell:
         return replace(self, notes=tuple(dict.fromkeys((*self.notes, *notes))))
 
 
+EMPTY = Cell("–", state="empty")  # where there is nothing to say
+
+
 def number_text(value: float, digits: int, *, signed: bool = False) -> str:
     """A number with a true minus sign, never "-0.00"."""
     text = f"{value:+.{digits}f}" if signed else f"{value:.{digits}f}"
@@ -88,6 +92,11 @@ class Column:
     aside: bool = False  # left out on a phone, where the numbers come first
     notes: tuple[str, ...] = ()
 
+    @property
+    def full_title(self) -> str:
+        """The title with that of its group."""
+        return f"{self.group}: {self.title}" if self.group else self.title
+
 
 @dataclass(frozen=True)
 class TableRow:
@@ -127,13 +136,9 @@ class Table:
 
     def head_groups(self) -> list[tuple[str, int]]:
         """(title, number of columns) of each run of equal column groups; empty when no column has one."""
-        runs: list[tuple[str, int]] = []
-        for column in self.columns:
-            if runs and runs[-1][0] == column.group and column.group:
-                runs[-1] = (column.group, runs[-1][1] + 1)
-            else:
-                runs.append((column.group, 1))
-        return runs if any(title for title, _ in runs) else []
+        if not any(column.group for column in self.columns):
+            return []
+        return [(group, len(list(columns))) for group, columns in groupby(self.columns, lambda column: column.group)]
 
     def footnotes(self) -> dict[str, str]:
         """Note text -> its letter, in reading order."""

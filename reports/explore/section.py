@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reports.document.blocks import Block
-from reports.document.table import Cell, Column, Table, TableRow, number, ranked
+from reports.document.table import EMPTY, Cell, Column, Table, TableRow, number, ranked
 from reports.explore.examples import Chosen, ExploredTask, choose_differing, choose_hard, read_tasks
 from reports.read.comparison_runs import Comparison, ResultRow
 from reports.read.examples import Examples
@@ -24,7 +24,7 @@ from reports.stats import verdicts
 from reports.stats.example_scores import ExampleScores, Scored, ScoreKey
 from reports.stats.significance import Significance
 from reports.stats.targets import Measure, Target
-from reports.tables.score_cells import HEAD, block_of, head_cells
+from reports.tables.score_cells import HEAD, block_of, name_cell
 
 FEWEST = 30  # examples of a slice that gets a score
 _TASKS, _EXAMPLES, _SHOWN = 4, 3, 160  # tasks in the table of examples, examples of each kind, characters of a text
@@ -104,7 +104,7 @@ def _slice_table(comparison: Comparison, task: ExploredTask) -> Table | None:
     rows, masks = task.rows(comparison), slice_masks(task)
     measure = Measure(task.task, task.source, task.metric, split=task.examples.score[2])
     target = Target(task.task, task.task, task.task, (measure,))
-    columns, cells = [HEAD[0]], [[head_cells(row)[0]] for row in rows]
+    columns, cells = [HEAD[0]], [[name_cell(row)] for row in rows]
     for (rule, name), mask in masks.items():
         columns.append(Column(f"{rule}-{name}", name, f"{mask.sum():,}", group=rule, better="higher"))
         judge = Significance(comparison, examples=_SliceScores(comparison, task, mask), families=len(masks))
@@ -113,7 +113,7 @@ def _slice_table(comparison: Comparison, task: ExploredTask) -> Table | None:
         for line, row in zip(cells, rows, strict=True):
             runs, ids = judge.by_seed(row, target), task.runs[row.key]
             value = None if runs is None else number(100 * float(runs.scores.mean()), digits=1, records=ids)
-            line.append(replace(value or Cell("–", state="empty"), worse=row.key in worse))
+            line.append(replace(value or EMPTY, worse=row.key in worse))
     caption = f"{target.unit}, mean over seeds, on the examples of each slice (their number is above the column)."
     legend = (
         "Compare rows within a slice, not slices: they are not equally hard. Tests are corrected for all rows and for "
@@ -130,23 +130,22 @@ def _example_table(comparison: Comparison, tasks: Sequence[ExploredTask]) -> Tab
     lines = []
     for task in (one for one in tasks if comparison.show_texts or one.source == _OWN_SOURCE):
         rows = sorted(task.rows(comparison), key=lambda row: float(task.errors[row.key].mean()))
-        a, b = rows[:2]
-        lines += [_line(task, one, rows, "most rows wrong") for one in choose_hard(task, rows, _EXAMPLES)]
-        differing = choose_differing(task, a, b, _EXAMPLES)
-        lines += [_line(task, one, rows, f"{a.label} and {b.label} differ") for one in differing]
+        lines += [_line(task, one, rows, "most rows are wrong") for one in choose_hard(task, rows, _EXAMPLES)]
+        differing = choose_differing(task, rows[0], rows[1], _EXAMPLES)
+        lines += [_line(task, one, rows, "the two best rows differ") for one in differing]
     if not lines:
         return None
     heads = {"example": "Example", "why": "Chosen because", "gold": "Gold", "best": "Error of the best row",
              "second": "of the second best", "median": "Median of all rows"}  # fmt: skip
     columns = tuple(Column(key, title, numeric=key not in ("example", "why")) for key, title in heads.items())
     caption = (
-        f"Of each task the {_EXAMPLES} examples with the largest median error, and the {_EXAMPLES} on which the errors "
-        "of the two rows with the smallest mean error differ most."
+        f"Of each task the {_EXAMPLES} examples with the largest median error, and the {_EXAMPLES} on which the two "
+        "rows with the smallest mean error differ most. More: harness examples."
     )
     legend = (
-        "Error of a pair: distance between its rank by cosine and its rank by gold score, as a share of all ranks; of "
-        "a classified text: share of seeds that are wrong; of a query: 1 minus its score. More: harness examples "
-        "A B. Texts of other data sets are left out here, since licences may forbid copies."
+        "Error of a pair: distance between its ranks by cosine and by gold score, as a share of all ranks; of a "
+        "classified text: share of seeds that are wrong; of a query: 1 minus its score. Texts of other data sets are "
+        "left out, since licences may forbid copies."
     )
     return Table("examples", "Hard and contested examples", caption, columns, tuple(lines), (legend,))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import re
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
@@ -15,10 +15,13 @@ from harness.files.printable import visible
 from reports.document.blocks import Figure
 
 if TYPE_CHECKING:
+    import numpy as np
     from matplotlib.figure import Figure as Plot
+    from numpy.typing import NDArray
 
 INK = "#1d232b"
 MUTED = "#6a7380"
+INK_ON_LIGHT = "#1d232c"  # on colours that a dark page has too: `inline` replaces only `INK`
 GRID = "#dfe3e8"
 # Okabe & Ito (2008), "Color universal design", without black (the ink) and yellow (too light on white); ordered so
 # that neighbours differ in lightness and stay apart in grey print, where markers and dashes help.
@@ -96,6 +99,34 @@ def add_bar(plot: Plot, mappable: Any, axes: Any, label: str, aspect: float = 30
     bar.set_label(label, fontsize=8)
     bar.ax.tick_params(labelsize=7.5)
     cast("Any", bar.outline).set_visible(False)
+
+
+def draw_heat_map(
+    axes: Any, values: NDArray[np.float64], across: Sequence[object], up: Sequence[object],
+    limits: tuple[float, float], *, digits: int = 1,
+) -> Any:  # fmt: skip
+    """Draw (up, across) values as colours with the numbers in them, NaN as nothing; what a scale is drawn from.
+
+    Args:
+        across, up: labels of the columns and of the rows, the first row below.
+        limits: the values that the darkest and the lightest colour are for.
+    """
+    import numpy as np
+
+    low, high = limits
+    edges = (np.arange(n + 1) - 0.5 for n in (len(across), len(up)))
+    mesh = axes.pcolormesh(*edges, values, cmap="cividis", vmin=low, vmax=max(high, low + 1e-9))
+    for (y, x), value in np.ndenumerate(values):
+        if not np.isnan(value):
+            colour = "white" if value < (low + high) / 2 else INK_ON_LIGHT
+            text = f"{value:.{digits}f}".replace("-", "\u2212")
+            axes.text(x, y, text, ha="center", va="center", fontsize=6.5, color=colour)
+    axes.set_xticks(range(len(across)), across, fontsize=7)
+    axes.set_yticks(range(len(up)), up, fontsize=7)
+    axes.tick_params(length=0)
+    axes.grid(visible=False)
+    axes.spines[:].set_visible(False)
+    return mesh
 
 
 def new_panels(plot: Plot, count: int, columns: int, **options: Any) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from reports.figures.style import COLOURS, INK, MARKERS
+from reports.figures.style import COLOURS, INK, MARKERS, draw_heat_map
 from reports.stats.search import bin_of, quartile
 
 Intervals = Sequence[tuple[float, float]]
@@ -72,17 +72,11 @@ def draw_best(
     for a, b, score in trials:
         place = bin_of(b, up), bin_of(a, across)
         grid[place] = np.fmax(grid[place], score)
-    middle = (np.nanmin(grid) + np.nanmax(grid)) / 2
-    image = axes.imshow(grid, cmap="cividis", origin="lower", aspect="auto")
-    for (j, i), value in np.ndenumerate(grid):
-        if not math.isnan(value):
-            colour = "white" if value < middle else INK
-            axes.text(i, j, f"{value:.1f}", ha="center", va="center", fontsize=7, color=colour)
-    for axis, intervals, log in ((axes.xaxis, across, logs[0]), (axes.yaxis, up, logs[1])):
-        labels = [_short(_middle(low, high, log)) for low, high in intervals]
-        axis.set_ticks(range(len(intervals)), labels, fontsize=7)
-    axes.grid(visible=False)
-    return image
+    across_labels, up_labels = (
+        [_short(_middle(low, high, log)) for low, high in intervals]
+        for intervals, log in zip((across, up), logs, strict=True)
+    )
+    return draw_heat_map(axes, grid, across_labels, up_labels, (float(np.nanmin(grid)), float(np.nanmax(grid))))
 
 
 def _middle(low: float, high: float, log: bool) -> float:

@@ -126,7 +126,7 @@ def _options(method: str, preset: str, family: str) -> dict[str, Any]:
     if isinstance(values, Recipes) and family not in values.families:
         return {}
     where = f'preset of method "{method}"'
-    return plugin.configure({}, preset=preset, family=family, where=where).model_dump(mode="json")
+    return dict(plugin.configure({}, preset=preset, family=family, where=where))
 
 
 def stated(row: PaperRow, family: str) -> dict[str, Any]:

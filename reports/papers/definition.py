@@ -1,6 +1,6 @@
 """Definitions of papers' reports: which tables a paper has, and which of our scores and runs fill them.
 
-A definition is a TOML file; its name is the report's. Those of the four papers are in `reports/papers/definitions`; a
+A definition is a TOML file; its name is the report's. Those of the papers are in `reports/papers/definitions`; a
 user passes the path of another one. `docs/how-to/reports.md` describes the keys.
 """
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from harness.sources.senteval.labelled import PROBING
 from harness.tasks import efficiency, geometry, layers, sts
 from harness.tasks.averages import Mean, Number
-from harness.tasks.mteb.benchmark_suites import EN_V1
+from harness.tasks.mteb.benchmark_suites import EN_V1, BenchmarkMean
+from harness.tasks.mteb.benchmarks import PREFIX
 from harness.tasks.senteval.suites import REGRESSORS, TRANSFER_SUITE
 from harness.tasks.suite import Suite
 
@@ -57,6 +58,17 @@ SCD = _join(
 )
 NONCONTRASTIVE = _join(
     "as the non-contrastive study evaluates: MTEB's 56 English sets, alignment and uniformity", EN_V1, geometry.SUITE
+)
+_CROPPING = (
+    *(f"{name}ClusteringP2P" for name in ("Arxiv", "Biorxiv", "Medrxiv", "Reddit", "StackExchange")),
+    "TwentyNewsgroupsClustering", "SciDocsRR", "MindSmallReranking", "AskUbuntuDupQuestions",
+    "ArguAna", "SCIDOCS", "NFCorpus", "NQ", "TRECCOVID", "SciFact",
+    "STS12", "STS13", "STS14", "STS15", "STS16", "STSBenchmark",
+)  # fmt: skip
+CROPPING = Suite(
+    tuple(PREFIX + name for name in _CROPPING),
+    "as the cropping paper evaluates: 21 English sets of MTEB for clustering, reranking, retrieval, STS",
+    averages=(BenchmarkMean("cropping paper, average over 21 data sets", "mteb-en-v1", _CROPPING),),
 )
 DECLUTR = Suite(
     (*DECLUTR_DOWNSTREAM, *PROBING),

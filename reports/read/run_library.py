@@ -7,10 +7,11 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
+from harness import registry
 from harness.errors import InputError
 from harness.results.record import Record
 from harness.results.store import added_starts, read_records
@@ -112,7 +113,19 @@ def value_of(record: Record, key: str) -> Any:
     place, _, rest = key.partition(".")
     if place == "corpus" and rest:
         return (record.corpus or {}).get(rest)
-    return record.base_model if key == "base_model" else record.config.get(key)
+    if key == "base_model":
+        return record.base_model
+    return record.config[key] if key in record.config else _unwritten(record.method, key)
+
+
+@cache
+def _unwritten(method: str, key: str) -> Any:
+    """The default of an option, which a run need not write (`later` of `harness.config.option`); None of no option."""
+    try:
+        fields = registry.load(registry.METHODS, method).Config.model_fields
+    except InputError:
+        return None
+    return fields[key].default if key in fields and fields[key].exclude_if else None
 
 
 def same_value(value: Any, wanted: Any) -> bool:

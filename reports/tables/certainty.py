@@ -1,56 +1,62 @@
-"""How sure differences are: planned ones, those of all pairs of rows, and interim analyses."""
+"""How sure differences are: planned ones, those of all pairs of rows, interim analyses, and where spread comes from."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from reports.document.table import Cell, Column, Table, TableRow, number_text
+from reports.document.table import EMPTY, Cell, Column, Table, TableRow, number_text
 from reports.read.comparison_runs import Comparison, ResultRow, base_name
 from reports.stats.significance import SAME, Difference, Significance, untrained_base
+from reports.stats.spread_sources import FEWEST, NAMES, Decomposition, Source, decompositions, share_of
 from reports.stats.targets import common_unit
 from reports.stats.verdicts import Block, Family, describe_detectable, judge_family, own_against_others, planned, starts
-from reports.tables.score_cells import HEAD, absent_cell, anchor, block_of, head_cells
+from reports.tables.score_cells import HEAD, absent_cell, anchor, block_of, name_cell
 
 MOST_COLUMNS = 14  # columns of the matrix that a page has room for
 
 
 def against_base(comparison: Comparison, significance: Significance) -> Table | None:
     """Each trained row against its untrained start, by every target; None when there is nothing to compare."""
+    family = starts(comparison)
     without = [(row, why) for row in comparison.rows if (why := untrained_base(row, comparison.rows)[1])]
-    table = _family_table(comparison, significance, starts(comparison), "against-base",
-                          "Difference to the untrained start", "Untrained start")  # fmt: skip
-    if not without or not significance.targets:
-        return table
-    if table is None:
-        columns = _family_columns(significance, "Untrained start")
-        table = Table("against-base", "Difference to the untrained start", "", columns, ())
-    empty = Cell("", state="empty")
-    lines = [
-        TableRow(
-            (head_cells(row)[0], Cell("–", state="empty", notes=(why,)), Cell(str(len(row.finished))))
-            + (empty,) * (len(table.columns) - 3),
-            block_of(row),
-        )
+    if not significance.targets or not (family.pairs or without):
+        return None
+    table = _family_table(comparison, significance, family, "against-base", "Difference to the untrained start",
+                          "Untrained start")  # fmt: skip
+    more = [
+        TableRow((name_cell(row), EMPTY.noted(why), *[EMPTY] * (len(table.columns) - 2)), block_of(row))
         for row, why in without
     ]
-    return Table(table.key, table.title, table.caption, table.columns, (*table.rows, *lines), table.legend)
+    return replace(table, rows=(*table.rows, *more))
 
 
-def planned_tables(comparison: Comparison, significance: Significance) -> list[Table | None]:
+def planned_tables(comparison: Comparison, significance: Significance) -> list[Table]:
     """The comparisons that the file plans, and those with rows made elsewhere."""
+    wanted = (
+        (planned(comparison), "planned", "Planned comparisons", "Compared with"),
+        (own_against_others(comparison), "elsewhere", "Own rows and those made elsewhere", "Made elsewhere"),
+    )
     return [
-        _family_table(comparison, significance, planned(comparison), "planned", "Planned comparisons", "Compared with"),
-        _family_table(comparison, significance, own_against_others(comparison), "elsewhere",
-                      "Own rows and those made elsewhere", "Made elsewhere"),
-    ]  # fmt: skip
+        _family_table(comparison, significance, family, *heads)
+        for family, *heads in wanted
+        if family.pairs and significance.targets
+    ]
 
 
-def _family_columns(significance: Significance, other: str) -> tuple[Column, ...]:
+def _family_table(
+    comparison: Comparison, significance: Significance, family: Family, key: str, title: str, other: str
+) -> Table:
+    """A line for each pair of a family, by every target."""
     columns = [
         HEAD[0],
         Column("base", other, numeric=False, aside=True),
         Column("seeds", "Seeds", "of both", aside=True),
+    ]
+    cells = [
+        [name_cell(a), Cell(b.label, link=anchor(b)), Cell(f"{len(a.finished)} · {len(b.finished)}")]
+        for a, b in family.pairs
     ]
     for target in significance.targets:
         columns += [
@@ -58,24 +64,6 @@ def _family_columns(significance: Significance, other: str) -> tuple[Column, ...
             Column(f"{target.key} p", "p", group=target.short),
             Column(f"{target.key} verdict", "Verdict", group=target.short, numeric=False),
         ]
-    return tuple(columns)
-
-
-def _family_table(
-    comparison: Comparison, significance: Significance, family: Family, key: str, title: str, other: str
-) -> Table | None:
-    """A line for each pair of a family, by every target."""
-    if not family.pairs or not significance.targets:
-        return None
-    cells = [
-        [
-            head_cells(a)[0],
-            Cell(b.label, link=anchor(b)),
-            Cell(f"{len(a.finished)} · {len(b.finished)}", value=len(a.finished)),
-        ]
-        for a, b in family.pairs
-    ]
-    for target in significance.targets:
         found = dict(judge_family(family, significance, target))
         for line, pair in zip(cells, family.pairs, strict=True):
             line += _difference_cells(*pair, found.get(pair))
@@ -83,19 +71,19 @@ def _family_table(
     caption = f"Row minus the other one in points of {unit}, on the same examples, over seeds and test examples."
     legend = f"Intervals and p are corrected for this family, column by column: {family.name}."
     body = tuple(TableRow(tuple(line), block_of(a)) for line, (a, _) in zip(cells, family.pairs, strict=True))
-    return Table(key, title, caption, _family_columns(significance, other), body, (legend,))
+    return Table(key, title, caption, tuple(columns), body, (legend,) if family.pairs else ())
 
 
 def _difference_cells(a: ResultRow, b: ResultRow, d: Difference | None) -> list[Cell]:
     if d is None:
-        return [absent_cell(a), Cell("", state="empty"), Cell("", state="empty")]
+        return [absent_cell(a), EMPTY, EMPTY]
     e, runs = d.estimate, tuple(r.id for r in (*a.finished, *b.finished))
     low, high = (number_text(100 * x, 2, signed=True) for x in (e.low, e.high))
     text = number_text(100 * e.value, 2, signed=True)
     p = Cell("< 0.001" if e.p < 0.001 else f"{e.p:.3f}", value=e.p, state="value", records=runs)
     return [
         Cell(text, f"[{low}, {high}]", 100 * e.value, None, d.seeds[0], "value", records=runs),
-        p if d.judged else Cell("–", state="empty"),
+        p if d.judged else EMPTY,
         Cell(d.verdict, records=runs),
     ]
 
@@ -119,10 +107,10 @@ def pairs_table(block: Block, name: str, most: int = MOST_COLUMNS) -> Table:
     body = []
     for i, row in enumerate(block.rows):
         ids = tuple(r.id for r in row.finished)
-        cells = [Cell(str(i + 1), value=i + 1), head_cells(row)[0], Cell(number_text(block.mean(row), 2), records=ids)]
+        cells = [Cell(str(i + 1), value=i + 1), name_cell(row), Cell(number_text(block.mean(row), 2), records=ids)]
         for j in range(len(shown)):
             if i == j:
-                cells.append(Cell("", state="empty"))
+                cells.append(Cell(state="empty"))
                 continue
             d = block.differences[min(i, j), max(i, j)]
             value = 100 * d.estimate.value * (1 if i < j else -1)
@@ -131,8 +119,8 @@ def pairs_table(block: Block, name: str, most: int = MOST_COLUMNS) -> Table:
         body.append(TableRow(tuple(cells)))
     legend = f"* significant at 5 % in the family of {block.family}; ? fewer than three seeds."
     legend += f" {describe_detectable(block.detectable).capitalize()}." if block.detectable is not None else ""
-    caption = f"Row minus column in points, by {block.target.title}. Groups of rows that do not differ significantly: "
-    caption += f"{'; '.join(block.describe_groups())}."
+    groups = "; ".join(", ".join(str(place + 1) for place in group) for group in block.groups())
+    caption = f"Row minus column in points, by {block.target.title}. Rows that do not differ significantly: {groups}."
     where, key = (f" · {name}", f"all-pairs-{name}") if name else ("", "all-pairs")
     return Table(key, f"Every row against every other{where}", caption, tuple(columns), tuple(body), (legend,))
 
@@ -183,3 +171,72 @@ def interim_analyses_table(comparison: Comparison, significance: Significance) -
 
 def _name(row: Mapping[str, Any], several: bool) -> str:
     return f"{row['row']} ({base_name(row['base_model'])})" if several else str(row["row"])
+
+
+def spread_table(comparison: Comparison, significance: Significance) -> Table | None:
+    """A line for each source of each row; None where no run held a stream."""
+    found = decompositions(comparison, significance)
+    target = significance.first
+    if not found or target is None:
+        return None
+    columns = (
+        Column("row", "Method", numeric=False),
+        Column("source", "What is redrawn", numeric=False),
+        Column("runs", "Runs", aside=True),
+        Column("deviation", "Standard deviation", "points, 95 % interval"),
+        Column("share", "Of all streams' variance", "%, 95 % interval"),
+    )
+    several = len(comparison.base_models) > 1
+    body = []
+    for d in found:
+        block = f"{base_name(d.row.base_model)} · {d.row.label}" if several else d.row.label
+        for source in d.sources:
+            cells = (name_cell(d.row), Cell(source.name), _runs(source), _deviation(source), _share(source, d))
+            body.append(TableRow(cells, block))
+    return Table(
+        "spread",
+        "Where the spread comes from",
+        f"By {target.title}: how far scores lie apart when one source of chance alone is redrawn.",
+        columns,
+        tuple(body),
+        (f"Shares do not add up: what a stream does together with others is in each of them.{_lacking(found)}",),
+    )
+
+
+def _runs(source: Source) -> Cell:
+    return Cell(str(len(source.scores)), value=len(source.scores)) if source.scores else EMPTY
+
+
+def _deviation(source: Source) -> Cell:
+    if source.silent:
+        note = "all runs have the same score to the last digit: the method draws nothing from it"
+        return Cell("0", value=0.0, state="value", records=source.records, notes=(note,))
+    low, high = source.interval
+    spread = f"[{number_text(low, 2)}, {number_text(high, 2)}]"
+    return Cell(
+        number_text(source.deviation, 2), spread, source.deviation, state="value", records=source.records, digits=2
+    )
+
+
+def _share(source: Source, d: Decomposition) -> Cell:
+    if d.whole is None or not source.streams:
+        return EMPTY
+    if source is d.whole:
+        return Cell("100", value=100.0, state="value", records=source.records)
+    share = share_of(source, d.whole)
+    if share is None:
+        return EMPTY
+    records = (*source.records, *d.whole.records)
+    text, low, high = (f"{100 * value:,.0f}" for value in (share.value, share.low, share.high))
+    spread = "" if source.silent else f"[{low}, {high}]"
+    return Cell(text, spread, 100 * share.value, state="value", records=records, digits=0)
+
+
+def _lacking(found: Sequence[Decomposition]) -> str:
+    """What a reader may miss."""
+    unvaried = [f"{', '.join(NAMES[stream] for stream in d.unvaried)} of {d.row.label}" for d in found if d.unvaried]
+    few = [d.row.label for d in found if d.whole is None or len(d.whole.scores) < FEWEST]
+    said = f" Not varied alone: {'; '.join(unvaried)}." if unvaried else ""
+    return said + (
+        f" Fewer than {FEWEST} runs in which all streams vary, so no shares: {', '.join(few)}." if few else ""
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from reports.document.blocks import Block, Text
-from reports.document.table import Cell, Column, Table, TableRow
+from reports.document.table import EMPTY, Cell, Column, Table, TableRow
 from reports.read.comparison_runs import Comparison, base_name
 from reports.read.overlap import TRAINING, TextOverlap, checked, scored_tasks, text_overlaps
 
@@ -26,7 +26,7 @@ def contamination(comparison: Comparison) -> list[Block]:
         found = {task: checked(text, task, source, data) for (task, source), data in tasks.items()}
         met = {task: one for task, one in found.items() if one is not None and one.share}
         for task, one in sorted(met.items(), key=lambda item: -item[1].share):
-            examples = _percent(one.touched_share) if one.pairs else Cell("–", state="empty")
+            examples = _percent(one.touched_share) if one.pairs else EMPTY
             count = Cell(f"{one.texts:,}", value=one.texts)
             cells = (Cell(task), count, _percent(one.equal / one.texts), _percent(one.share), examples)
             rows.append(TableRow(cells, f"{text.name}, {text.use} of {_some(text.rows, 4)}"))

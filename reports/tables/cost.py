@@ -2,106 +2,74 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-import numpy as np
+from statistics import median
 
 from harness.results.measurements import PROCESSOR
-from reports.document.table import Cell, Column, Table, TableRow
-from reports.read.comparison_runs import Comparison
+from harness.results.record import Record
+from reports.document.table import EMPTY, Cell, Column, Table
+from reports.read.comparison_runs import Comparison, ResultRow
 from reports.stats.estimate import mean_sd
 from reports.stats.measured_cost import Speed, speeds
 from reports.stats.targets import SOURCES, Measure
-from reports.tables.score_cells import HEAD, block_of, head_cells
 from reports.tables.score_table import ScoreTable
 
-# Times lean to one side: the first run of a process warms up, and others share the machine. A standard deviation beside
-# the mean would reach below nothing, so they have their median and their range.
-_TIMES = (
-    "train_seconds",
-    "train_cpu_seconds",
-    "train_gpu_seconds",
-    "dev_seconds",
-    "train_tokens_per_second",
-    "sentences_per_second",
-    "encode_seconds",
-    "evaluate_seconds",
-)
+# What a run cost -> title, unit, factor, digits.
+_COSTS = {
+    "train_seconds": ("Training", "seconds", 1, 1),
+    "train_cpu_seconds": ("Training", "processor seconds", 1, 1),
+    "train_gpu_seconds": ("Training", "GPU seconds", 1, 1),
+    "train_tokens_per_second": ("Tokens/s", "in training", 1, 0),
+    "steps": ("Steps", "", 1, 0),
+    "peak_memory_bytes": ("Peak memory", "GiB", 2**-30, 2),
+    "parameters": ("Parameters", "millions", 1e-6, 2),
+}
 
 
 def cost_table(comparison: Comparison) -> Table:
     """What each row cost over its seeds; inference by its architecture."""
-    shared = speeds(comparison)
-    columns, cells = list(HEAD), [list(head_cells(row)) for row in comparison.rows]
-    _add_inference(comparison, shared, columns, cells)
-    whole = all(row.key in shared for row in comparison.rows if row.finished)
-    wanted: list[tuple[str, str, str, Callable[[float], float], int]] = [
-        ("train_seconds", "Training", "seconds", float, 1),
-        ("train_cpu_seconds", "Training", "processor seconds", float, 1),
-        ("train_gpu_seconds", "Training", "GPU seconds", float, 1),
-        ("train_tokens_per_second", "Tokens/s", "in training", float, 0),
-        ("dev_seconds", "Dev evaluation", "seconds", float, 1),
-        ("steps", "Steps", "", float, 0),
-        ("corpus_sentences_seen", "Sentences seen", "in training", float, 0),
-        ("encode_seconds", "Encoding", "seconds", float, 1),
-        *([] if whole else [("sentences_per_second", "Throughput", "sentences/s, while evaluating", float, 0)]),
-        ("evaluate_seconds", "Evaluation", "seconds", float, 1),
-        ("peak_memory_bytes", "Peak memory", "GiB", lambda b: b / 2**30, 2),
-        ("parameters", "Parameters", "millions", lambda p: p / 1e6, 2),
-    ]
-    for key, title, unit, convert, digits in wanted:
-        values = [[(r.id, _cost(r.cost.get(key), r.training.get(key))) for r in row.records] for row in comparison.rows]
-        if not any(v is not None for line in values for _, v in line):
-            continue
-        columns.append(Column(key, title, unit))
-        for line, by_run in zip(cells, values, strict=True):
-            have = [(run, convert(v)) for run, v in by_run if v is not None]
-            if not have:
-                line.append(Cell("–", state="empty"))
-                continue
-            found = [v for _, v in have]
-            middle = float(np.median(found)) if key in _TIMES else float(np.mean(found))
-            text = f"{middle:,.{digits}f}"
-            ends = tuple(f"{end:,.{digits}f}" for end in (min(found), max(found)))
-            shown = f"[{', '.join(ends)}]" if key in _TIMES and ends != (text, text) else ""
-            sd = mean_sd(found)[1]  # for data.json; the table shows the range of times, and of all else the mean
-            cell = Cell(text, shown, middle, sd, len(have), "value", records=tuple(run for run, _ in have))
-            line.append(cell)
-    devices = sorted({str(r.environment.get("device", "")) for r in comparison.records} - {""})
-    legend = "Times: median, least and most over all seeds; all else: mean. –: not recorded, or nothing to do."
+    shared, made = speeds(comparison), ScoreTable(comparison, None)
+    legend = "Median [least, most] over seeds; –: not recorded, or nothing to do."
     if shared:
-        one = next(iter(shared.values())).measured
-        clock = "processor time of one thread" if one.clock == PROCESSOR else "time until the GPU has finished"
-        legend += f" Inference: {clock}, {one.sentences} sentences, measured once for an architecture."
+        first = next(iter(shared.values()))
+        made.add_cells(
+            Column("inference", "Inference", first.unit),
+            [_speed_cell(row, shared[row.key]) if row.key in shared else EMPTY for row in comparison.rows],
+        )
+        clock = "processor time of one thread" if first.measured.clock == PROCESSOR else "time until the GPU is done"
+        legend += f" Inference: {clock}, {first.measured.sentences} sentences, measured once for an architecture."
+    for key, (title, unit, factor, digits) in _COSTS.items():
+        found = [
+            {r.id: factor * value for r in row.records if (value := _cost(r, key)) is not None}
+            for row in comparison.rows
+        ]
+        if any(found):
+            made.add_cells(Column(key, title, unit), [_cost_cell(values, digits) for values in found])
+    devices = sorted({str(r.environment.get("device", "")) for r in comparison.records} - {""})
     if len(devices) > 1:
         legend += f" Times of unlike devices ({', '.join(devices)}) are not comparable."
-    body = tuple(TableRow(tuple(c), block_of(row)) for row, c in zip(comparison.rows, cells, strict=True))
-    caption = "Wall-clock times as measured where each run ran, unless the column says otherwise."
-    return Table("cost", "Cost", caption, tuple(columns), body, (legend,))
+    return made.table("cost", "Cost", "As measured where each run ran.", legend)
 
 
-def _add_inference(
-    comparison: Comparison, shared: dict[tuple[str, str], Speed], columns: list[Column], cells: list[list[Cell]]
-) -> None:
-    if not shared:
-        return
-    unit = next(iter(shared.values())).unit
-    columns.append(Column("inference", "Inference", unit))
-    for line, row in zip(cells, comparison.rows, strict=True):
-        speed = shared.get(row.key)
-        if speed is None:
-            line.append(Cell("–", state="empty"))
-            continue
-        middle = f"[{speed.low:,.0f}, {speed.high:,.0f}]"
-        runs = tuple(r.id for r in row.finished if r.architecture)
-        line.append(Cell(f"{speed.median:,.0f}", middle, speed.median, None, None, "value", records=runs))
+def _speed_cell(row: ResultRow, speed: Speed) -> Cell:
+    runs = tuple(r.id for r in row.finished if r.architecture)
+    ends = f"[{speed.low:,.0f}, {speed.high:,.0f}]"
+    return Cell(f"{speed.median:,.0f}", ends, speed.median, state="value", records=runs)
 
 
-def _cost(*candidates: object) -> float | None:
-    for value in candidates:
-        if isinstance(value, int | float) and not isinstance(value, bool):
-            return float(value)
-    return None
+def _cost(record: Record, key: str) -> float | None:
+    value = record.training.get(key) if key == "steps" else record.cost.get(key)
+    return None if value is None else float(value)
+
+
+def _cost_cell(values: dict[str, float], digits: int) -> Cell:
+    """Times lean to one side: the first run of a process warms up, and others share the machine. A standard deviation
+    would reach below nothing, so a cell has the median and the range."""
+    if not values:
+        return EMPTY
+    some = list(values.values())
+    text, low, high = (f"{value:,.{digits}f}" for value in (median(some), min(some), max(some)))
+    spread = f"[{low}, {high}]" if (low, high) != (text, text) else ""
+    return Cell(text, spread, median(some), mean_sd(some)[1], len(some), "value", records=tuple(values))
 
 
 # Score -> group, title, digits, what its n counts.

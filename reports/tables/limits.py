@@ -3,63 +3,61 @@
 from __future__ import annotations
 
 from reports.document.blocks import Text
-from reports.read.comparison_runs import Comparison
+from reports.read.comparison_runs import Comparison, seeded
 from reports.stats.significance import Significance
 from reports.tables import contamination
+
+_ENOUGH = 5  # seeds whose spread says something of the runs' own
 
 
 def limits(comparison: Comparison, significance: Significance) -> Text:
     """What a reader must not conclude. Call last: reading pairs and curves fills the comparison's warnings."""
     said = []
-    counts = {len(row.finished) for row in comparison.rows if row.supervision != "untrained" and row.finished}
-    if counts and min(counts) < 5:
-        few = min(counts)
+    seeds = [len(row.finished) for row in comparison.rows if row.finished and seeded(row)]
+    if seeds and min(seeds) < _ENOUGH:
         said.append(
-            f"{'A single seed says' if few == 1 else f'Few seeds ({few} for some rows) say'} little about the spread "
-            "between runs. Intervals are widened for few seeds (Student's t in place of the normal; rows on one base "
-            "model tell each other's spread), but with fewer than five they rest on that more than on data"
-            + ("; rows with one seed are not judged." if few == 1 else ".")
+            f"Some rows have only {min(seeds)} seed{'s' if min(seeds) > 1 else ''}. What is known of their spread "
+            "comes in part from other rows and from assumptions (docs/statistics.md). Rows with one or two seeds are "
+            "not tested."
         )
     said.append(
-        "Intervals hold the chance of test examples and seeds. They do not hold the choice of hyperparameters, "
-        "corpus or base model: another setting of a method may reverse its place."
+        "Intervals cover the choice of seeds and of test examples. They do not cover the choice of hyperparameters, "
+        "training text and base model: with other settings the order of rows may be another."
     )
-    selected = sorted({str(r.dev["task"]) for r in comparison.records if r.dev and r.dev.get("task")})
-    if selected:
+    if selected := sorted({str(r.dev["task"]) for r in comparison.records if r.dev and r.dev.get("task")}):
         said.append(
-            f"Trained rows use the checkpoint that scored best on the dev part of {', '.join(selected)}: no "
-            "test score was looked at, but tasks like it are favoured."
+            f"Trained rows use the checkpoint with the best score on the dev part of {', '.join(selected)}. No test "
+            "score took part in this choice, but tasks of the same kind are favoured."
         )
     said += contamination.remarks(comparison)
     if changed := comparison.schedule.get("instead_of"):
         own = ", ".join(f"{label} (every {every:,})" for label, every in changed.items())
         said.append(
-            f"All rows were scored on the dev set every {comparison.schedule['every']:,} training steps; by "
-            f"themselves some are at other times: {own}."
+            f"All rows were scored on the dev set every {comparison.schedule['every']:,} training steps; the presets "
+            f"of some rows say otherwise: {own}."
         )
     if comparison.columns("embedded"):
         said.append(
-            "Texts and scores of the embedded tasks were made by language models. They show how methods differ on a "
-            "small model, not their rank on public benchmarks, and they are not STS-B or any of its kin."
+            "Texts and gold scores of the embedded tasks were written by language models. They show how methods differ "
+            "on a small model, not how methods rank on STS-B or another public benchmark."
         )
-    lost = [row for row in comparison.rows if row.unfinished]
-    if any(row.finished for row in lost):
-        names = ", ".join(row.label for row in lost if row.finished)
-        said.append(
-            f"Means of {names} are over the seeds that finished, which flatters a method that sometimes collapses."
-        )
-    stored = [r.id for row in comparison.rows for r in row.finished if significance.lacks_examples(r)]
-    if stored:
-        said.append(f"Without stored examples, so left out of intervals and separation marks: {', '.join(stored)}.")
-    if significance.unlike:
-        runs = ", ".join(sorted({run for run, _, _ in significance.unlike}))
-        said.append(f"Scored on other examples than the rest, so left out of intervals and separation marks: {runs}.")
-    if comparison.set_aside:
-        ids = ", ".join(r.id for r in comparison.set_aside)
-        said.append(f"Set aside, since their row has newer runs or another configuration: {ids}.")
+    names = ", ".join(row.label for row in comparison.rows if row.unfinished and row.finished)
+    lacking = ", ".join(r.id for row in comparison.rows for r in row.finished if significance.lacks_examples(r))
+    unlike = ", ".join(sorted({run for run, _, _ in significance.unlike}))
+    aside = ", ".join(r.id for r in comparison.set_aside)
+    found = {
+        f"Means are over the seeds that finished, which flatters a method that sometimes collapses: {names}.": names,
+        f"Runs without stored examples have no intervals and are not tested: {lacking}.": lacking,
+        f"Runs scored on other examples than the rest have no intervals and are not tested: {unlike}.": unlike,
+        f"Runs in no table, since their row has newer runs or another configuration: {aside}.": aside,
+    }
+    said += [text for text, used in found.items() if used]
     by_reason: dict[tuple[str, str], list[str]] = {}
     for left in comparison.not_compared:
         by_reason.setdefault((left["source"], left["why"]), []).append(left["row"])
-    said += [f"Not compared, of {source}: {', '.join(rows)}: {why}." for (source, why), rows in by_reason.items()]
+    said += [
+        f"Rows of {source} that are not compared: {', '.join(rows)}: {why}."
+        for (source, why), rows in by_reason.items()
+    ]
     said += [f"Warning: {text}." for text in dict.fromkeys(comparison.warnings)]
     return Text(tuple(said), bullets=True)

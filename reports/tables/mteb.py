@@ -87,8 +87,6 @@ def category_table(comparison: Comparison, suite: str, significance: Significanc
     )
     by_row = [{run: overall for run, (_, overall) in by_run.items()} for by_run in averages]
     made.add_average(average, by_row, mteb_average(comparison, suite))
-    if SUMMEVAL in names:
-        _add_corrected(made, "SummEval", "corrected, not in Avg.")
     caption = "Mean of each category over its data sets; an average that lacks a data set is not shown."
     return made.table(f"{suite}-categories", f"{MTEB_TITLES[suite]} · categories", caption, _LEGEND)
 
@@ -101,17 +99,6 @@ def _reason(row: ResultRow, names: Sequence[str]) -> tuple[str, ...]:
 def _notes(suite: str, category: str, names: Sequence[str]) -> tuple[str, ...]:
     pairs = (_PAIRS_V1,) if suite == "mteb-en-v1" and category == "PairClassification" else ()
     return (*pairs, *((_QUIRK,) if SUMMEVAL in names else ()))
-
-
-def _add_corrected(made: ScoreTable, title: str, sub: str) -> None:
-    """SummEval's number without the defect of version 1."""
-
-    def scores(row: ResultRow) -> list[tuple[Record, Score]]:
-        found = ((r, [s for s in r.scores if s.task == PREFIX + SUMMEVAL]) for r in row.finished)
-        return [(r, s) for r, some in found for s in [s for s in some if s.metric != SUMMEVAL_METRIC][:1]]
-
-    column = Column("summeval-corrected", title, sub, better="higher")
-    made.add_scores(column, PREFIX + SUMMEVAL, [scores(row) for row in made.comparison.rows])
 
 
 def dataset_tables(comparison: Comparison, suite: str, significance: Significance | None = None) -> Iterator[Table]:
@@ -138,8 +125,9 @@ def _tasks(
         notes = _notes(suite, category, [name])
         column = Column(PREFIX + name, _short(name, category), _sub(scored), better="higher", notes=notes)
         made.add_scores(column, PREFIX + name, scored, None if measure is None else alone(measure))
-    if SUMMEVAL in names:
-        _add_corrected(made, SUMMEVAL, "corrected")
+    if SUMMEVAL in names:  # its number without the defect of version 1
+        by_row = [[(r, s) for r in row.finished if (s := _corrected(r)) is not None] for row in comparison.rows]
+        made.add_scores(Column("summeval-corrected", SUMMEVAL, "corrected", better="higher"), PREFIX + SUMMEVAL, by_row)
     if category and len(names) > 1:
         column = Column("average", "Avg.", f"{len(names)} data sets", better="higher")
         averages = [
@@ -147,6 +135,11 @@ def _tasks(
         ]
         made.add_average(column, averages, mteb_average(comparison, suite, category))
     return made.table(key, title, caption, _LEGEND)
+
+
+def _corrected(record: Record) -> Score | None:
+    found = (s for s in record.scores if s.task == PREFIX + SUMMEVAL and s.metric != SUMMEVAL_METRIC)
+    return next(found, None)
 
 
 def _short(name: str, category: str) -> str:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from pathlib import Path
-from typing import Any
+from contextlib import suppress
+from dataclasses import replace
 
 from harness.errors import InputError
 from harness.results.store import read_comparison_file
 from harness.runs.differences import Differences, Settings, find_differences, recorded_settings
 from reports.document.blocks import Text
-from reports.document.table import Cell, Column, Table, TableRow
+from reports.document.table import EMPTY, Column, Table, TableRow
 from reports.read.comparison_runs import Comparison, ResultRow
-from reports.tables.score_cells import HEAD, anchor, block_of
+from reports.tables.score_cells import HEAD, block_of, name_cell
 
 _NUMBER = re.compile(r"[\d,.]+(e-?\d+)?")
 _LITTLE = "None of it usually matters much."
@@ -33,22 +33,16 @@ def difference_table(comparison: Comparison) -> Table | Text | None:
         return Text((_ALIKE,))
     notes = {fact.key: (f"{fact.title}: {fact.why}",) for fact in found.marked}
     minor = found.texts.keys() - notes.keys() if notes else set()  # a phone shows what matters, where something does
-    columns = [HEAD[0]]
+    columns, cells = [HEAD[0]], [[name_cell(row)] for row in rows]
     for fact in found.columns:
-        numeric = all(_NUMBER.fullmatch(text) for text in found.texts[fact.key] if text)
-        columns += [
+        texts = found.texts[fact.key]
+        numeric = all(_NUMBER.fullmatch(text) for text in texts if text)
+        columns.append(
             Column(fact.key, fact.title, numeric=numeric, notes=notes.get(fact.key, ()), aside=fact.key in minor)
-        ]
-    lines = [
-        TableRow(
-            (
-                Cell(row.label, link=anchor(row)),
-                *(_cell(found.texts[fact.key][number], row) for fact in found.columns),
-            ),
-            block_of(row),
         )
-        for number, row in enumerate(rows)
-    ]
+        for line, text in zip(cells, texts, strict=True):
+            line.append(replace(line[0], text=text, link="") if text else EMPTY)
+    lines = [TableRow(tuple(line), block_of(row)) for row, line in zip(rows, cells, strict=True)]
     matter = ", ".join(fact.title.lower() for fact in found.marked)
     caption = "Only what is not the same for all rows. "
     caption += f"What usually matters is first and has a footnote: {matter}." if matter else _LITTLE
@@ -58,7 +52,9 @@ def difference_table(comparison: Comparison) -> Table | Text | None:
 
 def of_rows(comparison: Comparison, rows: Iterable[ResultRow]) -> Differences:
     """The differences between rows by their records and training logs; finished runs count where there are any."""
-    tree = _read_file(comparison.workdir, comparison.name) or {}
+    tree = {}
+    with suppress(InputError):  # a damaged file, which `read_comparison` reports
+        tree = read_comparison_file(comparison.workdir, comparison.name) or {}
     rates = {(run["id"], run["row"]): run.get("rate_from") for run in tree.get("runs", ())}
     by_row: dict[tuple[str, str], list[Settings]] = {}
     for row in rows:
@@ -67,15 +63,3 @@ def of_rows(comparison: Comparison, rows: Iterable[ResultRow]) -> Differences:
             run = recorded_settings(record, logs.get(record.seed, ()), rates.get((record.id, record.row)))
             by_row.setdefault((row.label, row.base_model), []).append(run)
     return find_differences(by_row)
-
-
-def _cell(text: str, row: ResultRow) -> Cell:
-    return Cell(text, records=tuple(r.id for r in row.records)) if text else Cell("–", state="empty")
-
-
-def _read_file(workdir: Path, name: str) -> dict[str, Any] | None:
-    """The file of a comparison; None where there is none, or a damaged one, which `read_comparison` reports."""
-    try:
-        return read_comparison_file(workdir, name)
-    except InputError:
-        return None

@@ -1,4 +1,4 @@
-"""How a comparison was run: how rows were tuned, a card for each row, machines, data, protocols."""
+"""How a comparison was run: how rows were tuned, a card for each row, machines, protocols."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from typing import Any
 
 from harness import registry
 from harness.errors import InputError
-from harness.results.published import published_rows, summary
-from harness.results.record import Record
+from harness.results.record import Record, Score
 from harness.results.store import read_comparison_file
 from reports.document.blocks import Block, Facts, Text
 from reports.document.table import Cell, Column, Table, TableRow, number
@@ -58,9 +57,10 @@ def _tuned_row(row: dict[str, Any], links: dict[str, str]) -> TableRow:
     )
 
 
+_OTHER_COLUMNS = ("task", "source", "split", "metric", "aggregation", "pooling")
 _RERUN = (
-    "Every number names its runs, and every run its configuration, data and seed. harness reproduce REPORT#CELL prints "
-    "the commands that repeat the runs of a cell; --run NEW runs them."
+    "Every number is the mean of runs, and every run has its configuration, data and seed here. harness reproduce "
+    "REPORT#CELL prints the commands that repeat the runs of a cell; with --run NEW it runs them."
 )
 
 
@@ -87,9 +87,7 @@ def _method_card(name: str) -> list[tuple[str, str]]:
     except InputError:
         return []
     shown = ("title", "paper", "equations", "reference", "cost", "kept", "notes")
-    items = [(f"method: {key}", str(getattr(card, key))) for key in shown if getattr(card, key)]
-    lines = [line for key in card.published for line in summary(published_rows(key))]
-    return items + [("published", line) for line in lines]
+    return [(f"method: {key}", str(getattr(card, key))) for key in shown if getattr(card, key)]
 
 
 def _card(row: ResultRow) -> Facts:
@@ -118,89 +116,33 @@ def _card(row: ResultRow) -> Facts:
 
 
 def how_it_was_run(comparison: Comparison) -> list[Block]:
-    """Row cards, machines, data, protocols."""
-    blocks: list[Block] = [Text((_RERUN,)), *(_card(row) for row in comparison.rows)]
-    machine = _shared(comparison.records, "environment")
-    blocks.append(
-        Facts("run-environment", "Hardware and versions", tuple((k, " / ".join(v)) for k, v in machine.items()))
-    )
-    blocks += [table for table in (data_table(comparison), protocol_table(comparison)) if table is not None]
-    return blocks
+    """Row cards, machines, protocols."""
+    machine = tuple((k, " / ".join(v)) for k, v in _shared(comparison.records, "environment").items())
+    about = Facts("run-environment", "Hardware and versions", machine)
+    return [Text((_RERUN,)), *map(_card, comparison.rows), about, *protocol_table(comparison)]
 
 
-def data_table(comparison: Comparison) -> Table | None:
-    """Corpora and selection sets with their fingerprints."""
-    met: dict[str, tuple[str, dict[str, Any], list[str]]] = {}
-    for record in comparison.records:
-        for use, part in (("training", record.corpus), ("selection", record.dev)):
-            if part:
-                key = use + json.dumps(part, sort_keys=True, default=str)
-                met.setdefault(key, (use, part, []))[2].append(record.row)
-    if not met:
-        return None
-    rows = []
-    for use, part, labels in met.values():
-        name = part.get("uri") or " ".join(str(part[k]) for k in ("task", "source", "split") if part.get(k))
-        count = part.get("count")
-        rows.append(
-            TableRow(
-                (
-                    Cell(use),
-                    Cell(str(name or "?"), code=True),
-                    Cell("" if count is None else f"{count:,}" if isinstance(count, int) else str(count),
-                         value=count if isinstance(count, int) else None),
-                    Cell(str(part.get("sha256", "?"))[:16], code=True),
-                    Cell(" · ".join(dict.fromkeys(labels))),
-                )
-            )
-        )  # fmt: skip
-    columns = (
-        Column("use", "Used for", numeric=False),
-        Column("data", "Data", numeric=False),
-        Column("count", "Entries"),
-        Column("sha256", "Fingerprint", "sha256, first 16 digits", numeric=False),
-        Column("rows", "Rows", numeric=False),
-    )
-    return Table("data", "Data", "What was trained and selected on.", columns, tuple(rows))
-
-
-def protocol_table(comparison: Comparison) -> Table | None:
+def protocol_table(comparison: Comparison) -> list[Table]:
     """What each number in the tables is, by protocol id (without the pooling, which belongs to the method)."""
-    met: dict[str, tuple[str, str, str, str, str]] = {}
+    met: dict[str, Score] = {}
     described: dict[str, dict[str, Any]] = {}
     for record in comparison.records:
         for s in record.scores:
-            met.setdefault(s.comparable, (s.task, s.source, s.split, s.metric, s.aggregation))
-            what = record.protocols.get(s.comparable) or record.protocols.get(s.protocol)
-            if what is not None:
+            met.setdefault(s.comparable, s)
+            if (what := record.protocols.get(s.comparable) or record.protocols.get(s.protocol)) is not None:
                 described.setdefault(s.comparable, what)
-    if not met:
-        return None
     rows = []
-    for one, (task, source, split, metric, aggregation) in met.items():
-        said = {"task", "source", "split", "metric", "aggregation", "pooling"}
-        rest = {k: v for k, v in described.get(one, {}).items() if k not in said and v != ""}
-        if "data" in rest:
-            rest["data"] = str(rest["data"])[:12]
-        text = "; ".join(f"{k} {typed(v)}" for k, v in rest.items()) or "not described in the record"
-        how = f"{metric}, {aggregation}" if aggregation else metric
-        rows.append(
-            TableRow((Cell(one, code=True), Cell(task), Cell(source), Cell(split), Cell(how), Cell(text)), block=source)
-        )
-    columns = tuple(
-        Column(key, title, numeric=False)
-        for key, title in (
-            ("id", "Id"), ("task", "Task"), ("source", "Source"), ("split", "Split"), ("metric", "Metric"),
-            ("what", "What defines it"),
-        )
-    )  # fmt: skip
-    return Table(
-        "protocols",
-        "Protocols",
-        "Equal ids: the same data, preparation, metric and version. Only such numbers share a column unmarked.",
-        columns,
-        tuple(rows),
-    )
+    for one, s in met.items():
+        what = {k: v for k, v in described.get(one, {}).items() if k not in _OTHER_COLUMNS and v != ""}
+        if "data" in what:
+            what["data"] = str(what["data"])[:12]
+        texts = [s.task, s.source, s.split, ", ".join(filter(None, (s.metric, s.aggregation)))]
+        texts.append("; ".join(f"{k} {typed(v)}" for k, v in what.items()) or "not described in the record")
+        rows.append(TableRow((Cell(one, code=True), *map(Cell, texts)), block=s.source))
+    heads = {"id": "Id", "task": "Task", "source": "Source", "split": "Split", "metric": "Metric", "what": "Definition"}
+    columns = tuple(Column(key, title, numeric=False) for key, title in heads.items())
+    caption = "Numbers with the same id have the same data, preparation, metric and version, and may be compared."
+    return [Table("protocols", "Protocols", caption, columns, tuple(rows))] if rows else []
 
 
 def typed(value: Any) -> str:

@@ -32,6 +32,11 @@ def anchor(row: ResultRow) -> str:
     return f"run-{text.lower()[:50]}-{digest}"
 
 
+def name_cell(row: ResultRow) -> Cell:
+    """Its label, which leads to its card."""
+    return Cell(row.label, link=anchor(row), records=tuple(r.id for r in row.records))
+
+
 def head_cells(row: ResultRow) -> tuple[Cell, Cell, Cell]:
     """Name, supervision, number of finished seeds (of all seeds)."""
     ended: dict[tuple[str, str], list[str]] = {}
@@ -45,14 +50,15 @@ def head_cells(row: ResultRow) -> tuple[Cell, Cell, Cell]:
         notes = [f"not run: {row.unavailable}"]
     done, total = len(row.finished), len(row.records)
     count = Cell(str(done) if done == total else f"{done} of {total}", value=done, notes=tuple(notes))
-    ids = tuple(r.id for r in row.records)
     about = [ADDED] if row.added else []
     about += [f"made elsewhere ({row.elsewhere}) under the same conditions"] if row.elsewhere else []
-    if said := remark(row):
-        about.append(f"{row.label}: {said} (the best dev score is that of the untrained model)")
-    about += [f"{row.label}: {said}"] if (said := prompted(row)) else []
+    never, known_runs = never_beat_the_start(row)
+    if never:
+        some = "" if never == known_runs else f" in {never} of {known_runs} runs"
+        about.append(f"no gain on dev{some}: the best dev score is that of the untrained model")
+    about += [said] if (said := prompted(row)) else []
     known = Cell(row.supervision, notes=(SUPERVISED[row.supervision],) if row.supervision in SUPERVISED else ())
-    return Cell(row.label, link=anchor(row), records=ids, notes=tuple(about)), known, count
+    return name_cell(row).noted(*about), known, count
 
 
 HEAD = (
@@ -146,13 +152,3 @@ def never_beat_the_start(row: ResultRow) -> tuple[int, int]:
         and (initial := record.training.get("initial_dev")) is not None
     ]
     return sum(best <= initial for best, initial in known), len(known)
-
-
-def remark(row: ResultRow) -> str:
-    """The same as a sentence; empty where every run got better than it began."""
-    never, known = never_beat_the_start(row)
-    if not never:
-        return ""
-    if never == known:
-        return "no gain on dev"
-    return f"no gain on dev in {never} of {known} runs"

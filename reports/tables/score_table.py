@@ -9,7 +9,7 @@ from statistics import median
 from harness.results.facts import Facts
 from harness.results.record import Record, Score
 from harness.tasks.averages import Average
-from reports.document.table import Cell, Column, Table, TableRow, number, number_text, ranked
+from reports.document.table import EMPTY, Cell, Column, Table, TableRow, number, number_text, ranked
 from reports.read.comparison_runs import Comparison, seeded
 from reports.stats.significance import Significance
 from reports.stats.simultaneous import FEWEST_SEEDS
@@ -19,8 +19,8 @@ from reports.tables.score_cells import HEAD, average_cell, block_of, head_cells,
 
 WITHOUT_A_MODEL = "without a model"
 _GUESSING = {
-    "chance": ("guessing", "every class alike often"),
-    "majority": ("commonest class", "always the one that the test data has most of"),
+    "chance": ("guessing", "every class equally often"),
+    "majority": ("commonest class", "always the most frequent class of the test data"),
     "agreement": ("second annotator", "the scores of a second annotator in place of cosines"),
 }
 _FINE = 0.05  # points: a standard error below it leaves a second decimal something to say
@@ -143,7 +143,7 @@ class ScoreTable:
         """Rows that no run is behind: what guessing scores; of an average only where it is known of every task."""
         rows = []
         for kind, (title, words) in _GUESSING.items():
-            cells = [Cell(title, notes=(words,)), *(Cell("–", state="empty") for _ in self.columns[1:])]
+            cells = [Cell(title, notes=(words,)), *(EMPTY for _ in self.columns[1:])]
             for j, target in self.targets.items():
                 values = [_guessed(self.comparison.facts.get(one.task), kind, one.metric) for one in target.measures]
                 known = [value for value in values if value is not None]

@@ -10,7 +10,7 @@ from harness.tasks.senteval.transfer import TRANSFER
 from reports.document.table import Column, Table, number_text
 from reports.read.comparison_runs import Comparison, ResultRow
 from reports.stats.significance import Significance
-from reports.stats.suite_targets import main_measure, registered, transfer_average
+from reports.stats.suite_targets import TRANSFER_SUITES, main_measure, registered, transfer_average
 from reports.stats.targets import SOURCES, Measure, Target, targets
 from reports.tables.score_table import ScoreTable
 
@@ -21,44 +21,44 @@ LANGUAGES = {
 }  # fmt: skip
 
 _CLASSIFIED = "A small classifier on the frozen vectors, as in SentEval."
-_ACCURACY = f"Accuracy ×100 where the head names nothing else, {MEAN}"
 
 
 class _Known(NamedTuple):
-    """How the table of a suite of ours is headed; `prefix` is left out of the names of tasks."""
+    """How the table of a suite is headed.
 
-    key: str
+    `prefix` is left out of the names of tasks; `grouped`: what is before the dash in a name is over several columns.
+    """
+
     title: str
-    caption: str = _CLASSIFIED
-    legend: str = _ACCURACY
+    caption: str
     prefix: str = ""
     noun: str = "examples"
+    grouped: bool = False
 
 
 _KNOWN = {
-    "transfer": _Known("accuracy-transfer", "Transfer tasks"),
-    "transfer-prototyping": _Known(
-        "accuracy-transfer-prototyping", "Transfer tasks, prototyping configuration", prefix="prototyping:"
-    ),
-    "downstream": _Known("accuracy-downstream", "Other downstream tasks"),
-    "probing": _Known("accuracy-probing", "Probing tasks"),
+    "transfer": _Known("Transfer tasks", _CLASSIFIED),
+    "transfer-prototyping": _Known("Transfer tasks, prototyping configuration", _CLASSIFIED, "prototyping:"),
+    "downstream": _Known("Other downstream tasks", _CLASSIFIED),
+    "probing": _Known("Probing tasks", _CLASSIFIED),
     "embedded-transfer": _Known(
-        "accuracy-embedded-transfer", "Embedded transfer tasks",
-        f"{_CLASSIFIED} Natural and contrast parts are never averaged.", prefix="Embedded-",
+        "Embedded transfer tasks", f"{_CLASSIFIED} Natural and contrast parts are never averaged.", "Embedded-",
+        grouped=True,
     ),
     "multilingual": _Known(
-        "multilingual", "Semantic textual similarity in other languages",
+        "Semantic textual similarity in other languages",
         "The test pairs of the STS benchmark, machine-translated (STSb Multi MT): the same in every language.",
-        f"Spearman ×100, {MEAN}", "STS-B-", "pairs",
+        "STS-B-", "pairs",
     ),
     "embedded-mteb": _Known(
-        "embedded-mteb", "Embedded retrieval and clustering",
-        "Scored by the mteb library on data that ships with the harness. Queries of the natural part share words with "
-        "their passage, those of the contrast part almost none; clustering is by topic. Never averaged.",
-        f"×100, {MEAN}", "Embedded-", "texts",
+        "Embedded retrieval and clustering",
+        "Scored by the mteb library. Queries of the natural part share words with their passage, those of the contrast "
+        "part almost none; clustering is by topic. Never averaged.",
+        "Embedded-", "texts", grouped=True,
     ),
 }  # fmt: skip
-SCORES, RETRIEVAL = tuple(_KNOWN)[:-1], tuple(_KNOWN)[-1:]  # suites of the section "Scores", and of that of MTEB
+NOT_SCORED = ("geometry", "layers", "efficiency")  # suites that describe a model rather than score it
+RETRIEVAL = ("embedded-mteb",)  # in the section of MTEB
 
 
 def sts_tables(comparison: Comparison, significance: Significance | None = None) -> Iterator[Table]:
@@ -103,68 +103,55 @@ def _means(row: ResultRow, measures: Sequence[Measure], decimals: int | None = N
 
 
 def suite_tables(
-    comparison: Comparison, significance: Significance | None = None, suites: Collection[str] = SCORES
+    comparison: Comparison, significance: Significance | None = None, suites: Collection[str] = tuple(_KNOWN)
 ) -> Iterator[Table]:
-    """One table for each of these suites of ours that has scores; an average only where a paper takes one."""
+    """One table for each of these suites that has scores; an average only where a paper or the suite takes one."""
     for suite in suites:
         if comparison.columns(suite):
             yield _suite_table(comparison, significance, suite)
-
-
-def _suite_table(comparison: Comparison, significance: Significance | None, suite: str) -> Table:
-    known, measures = _KNOWN[suite], list[Measure]()
-    made = ScoreTable(comparison, significance)
-    for task, source in comparison.columns(suite):
-        found = main_measure(comparison, suite, task, source)
-        measure = found or Measure(task, source, "accuracy", "")
-        measures.append(measure)
-        name = task.removeprefix(known.prefix)
-        sub = "" if measure.metric in ("accuracy", "spearman") else measure.metric
-        group, dash, part = name.partition("-")
-        if suite == "embedded-mteb":
-            group, sub = f"{group} · {sub.replace('_', ' ')}", ""
-        elif suite != "embedded-transfer" or not dash:
-            group, part = "", LANGUAGES.get(name, name) if suite == "multilingual" else name
-        column = Column(task, part or name, sub, group=group, better="higher")
-        made.add_task(column, measure, noun=known.noun, decides=found is not None)
-    if {measure.task.removeprefix(known.prefix) for measure in measures} == set(TRANSFER):
-        averages = [_means(row, measures, decimals=2) for row in comparison.rows]
-        column = Column("average", "Avg.", f"{len(TRANSFER)} tasks", better="higher")
-        made.add_average(column, averages, transfer_average(comparison, suite))
-    return made.table(known.key, known.title, known.caption, known.legend)
 
 
 def other_tables(
     comparison: Comparison, significance: Significance | None = None, *, shown: Collection[str]
 ) -> Iterator[Table]:
     """One table for each suite with scores that is not among those `shown` elsewhere, in the order met."""
-    scores = (s for r in comparison.records for s in r.scores if s.split != "dev")
-    for suite in dict.fromkeys(s.suite for s in scores):
-        if suite not in shown:
-            yield _other_table(comparison, significance, suite)
+    met = dict.fromkeys(s.suite for r in comparison.records for s in r.scores if s.split != "dev")
+    return suite_tables(comparison, significance, [suite for suite in met if suite not in shown])
 
 
-def _other_table(comparison: Comparison, significance: Significance | None, name: str) -> Table:
-    suite = registered(name)
-    better: Literal["higher", "lower", ""] = "" if suite is None else "higher" if suite.higher_is_better else "lower"
-    measures = {key: main_measure(comparison, name, *key) for key in comparison.columns(name)}
+def _suite_table(comparison: Comparison, significance: Significance | None, suite: str) -> Table:
+    own, about = suite in _KNOWN, registered(suite)
+    caption = (
+        f"{about.about[0].upper()}{about.about[1:].rstrip('.')}." if about else "Scores that no other table shows."
+    )
+    known = _KNOWN.get(suite) or _Known(f"Suite {suite}", caption)
+    better: Literal["higher", "lower", ""] = "" if about is None else "higher" if about.higher_is_better else "lower"
+    measures = {key: main_measure(comparison, suite, *key) for key in comparison.columns(suite)}
     values = [v for m in measures.values() if m for r in comparison.records if (v := m.value(r)) is not None]
-    percent = suite.percent if suite is not None else all(abs(value) <= 1 for value in values)
+    percent = about.percent if about is not None else all(abs(value) <= 1 for value in values)
     scale, digits = (100, 2) if percent else (1, 4)
     made = ScoreTable(comparison, significance if better == "higher" else None)
     for (task, source), found in measures.items():
         measure = found or Measure(task, source, "", "")
-        chance = None if suite is None else suite.chance_of(task)
-        sub = [measure.metric, measure.aggregation]
+        chance = None if own or about is None else about.chance_of(task)
+        sub = [measure.metric.replace("_", " ")]
         sub += [f"chance {number_text(scale * chance, digits)}"] if chance is not None else []
-        column = Column(f"{task} {source}", task, " · ".join(filter(None, sub)), better=better)
+        name = task.removeprefix(known.prefix)
+        group, dash, part = name.partition("-") if known.grouped else ("", "", name)
+        title = LANGUAGES.get(name, name) if suite == "multilingual" else part or name
+        key = task if [one for one, _ in measures].count(task) == 1 else f"{task} {source}"
+        column = Column(key, title, " · ".join(filter(None, sub)), group=group if dash else "", better=better)
         decides = found is not None and percent
-        made.add_task(column, measure, scale=scale, digits=digits, noun="examples", decides=decides)
-    for average in suite.averages if suite is not None else ():
+        made.add_task(column, measure, scale=scale, digits=digits, noun=known.noun, decides=decides)
+    if suite in TRANSFER_SUITES and {task.removeprefix(known.prefix) for task, _ in measures} == set(TRANSFER):
+        seven = [found or Measure(*key, "accuracy", "") for key, found in measures.items()]
+        averages = [_means(row, seven, decimals=2) for row in comparison.rows]
+        column = Column("average", "Avg.", f"{len(TRANSFER)} tasks", better="higher")
+        made.add_average(column, averages, transfer_average(comparison, suite))
+    for average in about.averages if about is not None and not own else ():
         column = Column(f"average {average.title}", average.title, better=better)
         made.add_average(column, [{r.id: average.of(r.scores) for r in row.finished} for row in comparison.rows], None)
-    legend = f"{'×100, m' if percent else 'M'}{MEAN[1:]}"
-    if suite is None:
+    legend = f"×100, {MEAN}" if percent else MEAN.capitalize()
+    if about is None:
         legend += " Nothing installed here says which way is better, so no number is marked."
-    caption = suite.about if suite is not None else "Scores that no other table shows."
-    return made.table(f"suite-{name}", f"Suite {name}", caption, legend)
+    return made.table(f"suite-{suite}", known.title, known.caption, legend)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import mimetypes
 import uuid
 from collections.abc import Iterable, Iterator
 from datetime import datetime
@@ -22,11 +23,6 @@ _RANGES: dict[str, tuple[Any, Any]] = {  # metric -> its bounds; those of all ot
     **dict.fromkeys(("alignment", "effective_rank", "rankme", "std", "seconds"), (0, "Infinity")),
 }  # fmt: skip
 _LOWER_IS_BETTER = ("uniformity", "alignment", "mean_cosine", "seconds")
-_MEDIA_TYPES = {
-    ".html": "text/html", ".md": "text/markdown", ".csv": "text/csv", ".json": "application/json",
-    ".jsonl": "application/jsonl", ".svg": "image/svg+xml", ".png": "image/png", ".pdf": "application/pdf",
-    ".tex": "application/x-tex", ".bib": "application/x-bibtex",
-}  # fmt: skip
 _CRATE = "https://w3id.org/ro/crate/1.1"
 
 
@@ -126,7 +122,7 @@ def ro_crate(document: Document, files: Iterable[str]) -> str:
 
     RO-Crate 1.1 (researchobject.org). Runs are named by their ids: their folders stay in the work directory.
     """
-    names = sorted(files)
+    names, types = sorted(files), mimetypes.MimeTypes()  # the same on every machine: it reads no file of the system
     runs: dict[str, Any] = document.origin.get("runs", {})
     last = next((text for text, label in document.facts if label == "last run"), "")
     software = {"@id": "#sentence-harness", "@type": "SoftwareApplication", "name": "sentence-harness"}
@@ -147,7 +143,7 @@ def ro_crate(document: Document, files: Iterable[str]) -> str:
     }  # fmt: skip
     parts = [
         {"@id": name, "@type": "File", "name": PurePath(name).name,
-         "encodingFormat": _MEDIA_TYPES.get(PurePath(name).suffix, "text/plain")}
+         "encodingFormat": types.guess_type(name)[0] or "text/plain"}
         for name in names
     ]  # fmt: skip
     graph = [about, root, software, *parts, *actions]

@@ -6,7 +6,6 @@ import base64
 import hashlib
 import json
 import re
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -14,9 +13,10 @@ from harness.files.printable import ACTING, visible
 from reports.document.blocks import Document, Figure, slug
 from reports.document.table import Table
 from reports.figures.style import inline
+from reports.write.environment import TEMPLATES as TEMPLATES  # the live page reads it here
+from reports.write.environment import environment
 from reports.write.markdown import csv_table
 
-TEMPLATES = Path(__file__).parent / "templates"
 SCRIPTS = ("page.js", "tables.js")
 
 
@@ -38,15 +38,9 @@ def _slots(table: Table) -> list[dict[str, int]]:
 
 def page(document: Document, data: dict[str, Any]) -> str:
     """Render the page. Every text is escaped by the template engine; only our own style, script and SVG are not."""
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
     from markupsafe import Markup, escape
 
-    environment = Environment(
-        loader=FileSystemLoader(TEMPLATES),
-        autoescape=True,
-        undefined=StrictUndefined,
-        finalize=lambda value: visible(value) if type(value) is str else value,  # what is not marked as ours already
-    )
+    templates = environment(visible, autoescape=True)
 
     def svg(figure: Figure) -> Markup:
         return Markup(inline(figure, f"figure-{slug(figure.key)}"))  # noqa: S704 - matplotlib's own XML, which escapes the labels in it
@@ -55,11 +49,9 @@ def page(document: Document, data: dict[str, Any]) -> str:
         """Long identifiers may break after "_" and "/"."""
         return Markup(re.sub(r"([_/])(?=.)", r"\1<wbr>", str(escape(visible(text)))))  # noqa: S704 - escaped before
 
-    environment.filters.update(
+    templates.filters.update(
         breakable=breakable,
-        kind=lambda block: type(block).__name__,
         inline=svg,
-        slug=slug,
         footnotes=_footnotes,
         slots=_slots,
         csv_uri=lambda table: f"data:text/csv;charset=utf-8,{quote(csv_table(table))}",
@@ -69,7 +61,7 @@ def page(document: Document, data: dict[str, Any]) -> str:
     # "<" cannot end the script element when it is written as an escape, which JSON reads as the same character.
     embedded = json.dumps(data, ensure_ascii=False, sort_keys=True, separators=(",", ":")).replace("<", "\\u003c")
     embedded = ACTING.sub(lambda match: f"\\u{ord(match[0]):04x}", embedded)
-    return environment.get_template("page.html.j2").render(
+    return templates.get_template("page.html.j2").render(
         document=document,
         style=Markup((TEMPLATES / "page.css").read_text(encoding="utf-8")),  # noqa: S704 - our own file
         script=Markup(script),  # noqa: S704 - our own file

@@ -1,57 +1,53 @@
-"""A table and a whole document as LaTeX (booktabs) that compiles. Text from data stays text."""
+"""A table and a whole document as LaTeX (booktabs) that compiles, with its bibliography and as PDF.
+
+Text from data stays text.
+"""
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
+import subprocess
+import tempfile
 import unicodedata
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-from reports.document.blocks import Document, Facts, Figure, Text, slug
-from reports.document.table import Cell, Column, Table, TableRow
+from harness import registry
+from harness.errors import InputError, RunError
+from harness.files.printable import one_line
+from reports.document.blocks import Document, slug
+from reports.document.table import ABSENT, Cell, Column, Table, TableRow
+from reports.write.environment import environment
 
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+_NAMED = {  # characters by the end of their command's name: \textbackslash{}, \ensuremath{\pm}
+    "text": {
+        "\\": "backslash", "^": "asciicircum", "~": "asciitilde", "<": "less", ">": "greater", "|": "bar",
+        '"': "quotedbl", "'": "quotesingle", "`": "asciigrave", "·": "periodcentered", "†": "dagger", "–": "endash",
+        "—": "emdash",
+    },
+    "math": {
+        "\u2212": "-", "±": r"\pm", "×": r"\times", "≥": r"\geq", "≤": r"\leq", "→": r"\to", "Δ": r"\Delta",
+        "α": r"\alpha", "λ": r"\lambda", "τ": r"\tau", "♣": r"\clubsuit", "♦": r"\diamondsuit", "♥": r"\heartsuit",
+        "♠": r"\spadesuit",
+    },
+}  # fmt: skip
+_BREAK = r"\allowbreak{}"
 _LATEX = {
-    "\\": r"\textbackslash{}",
-    "{": r"\{",
-    "}": r"\}",
-    "$": r"\$",
-    "&": r"\&",
-    "#": r"\#",
-    "%": r"\%",
-    "_": r"\_\allowbreak{}",
-    "/": r"/\allowbreak{}",
-    "^": r"\textasciicircum{}",
-    "~": r"\textasciitilde{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "|": r"\textbar{}",
-    '"': r"\textquotedbl{}",
-    "'": r"\textquotesingle{}",
-    "`": r"\textasciigrave{}",
-    "[": "{[}",  # after a line's end and in a list it would begin an argument, as the star would
-    "*": "{*}",
-    "-": "{-}",  # no ligatures to dashes: "--set" is what it says
-    "\u2212": r"\ensuremath{-}",
-    "±": r"\ensuremath{\pm}",
-    "×": r"\ensuremath{\times}",
-    "·": r"\textperiodcentered{}",
-    "†": r"\textdagger{}",
-    "–": r"\textendash{}",
-    "—": r"\textemdash{}",
-    "…": r"\dots{}",
-    "≥": r"\ensuremath{\geq}",
-    "≤": r"\ensuremath{\leq}",
-    "→": r"\ensuremath{\to}",
-    "Δ": r"\ensuremath{\Delta}",
-    "α": r"\ensuremath{\alpha}",
-    "λ": r"\ensuremath{\lambda}",
-    "τ": r"\ensuremath{\tau}",
-    "♣": r"\ensuremath{\clubsuit}",
-    "♦": r"\ensuremath{\diamondsuit}",
-    "♥": r"\ensuremath{\heartsuit}",
-    "♠": r"\ensuremath{\spadesuit}",
-    "\u00a0": "~",
-    "\ue000": r"\allowbreak{}",
-}
+    **{c: rf"\{c}" for c in "{}$&#%"},
+    **{c: rf"\text{name}{{}}" for c, name in _NAMED["text"].items()},
+    **{c: rf"\ensuremath{{{name}}}" for c, name in _NAMED["math"].items()},
+    **{c: f"{{{c}}}" for c in "[*-"},  # "[" and "*" would begin an argument after a line's end, "--" be a dash
+    "_": rf"\_{_BREAK}", "/": f"/{_BREAK}", "…": r"\dots{}", "\u00a0": "~", "\ue000": _BREAK,
+}  # fmt: skip
+# Latin letters that the T1 encoding lacks, and signs among them.
+_NO_T1 = "\u0132\u0133\u0138\u013f\u0140\u0149\u017f\u0126\u0127\u0166\u0167\u00d7\u00f7"
 
 
 def latex_text(text: str) -> str:
@@ -60,72 +56,40 @@ def latex_text(text: str) -> str:
     # A fingerprint has no place to break at: give it some. The mark is a private character, dropped from the text.
     text = re.sub(r"[0-9A-Za-z]{24,}", lambda m: re.sub(r"(.{8})(?=.)", "\\1\ue000", m[0]), text.replace("\ue000", ""))
     for c in unicodedata.normalize("NFC", " ".join(text.split())):
-        if c in _LATEX:
-            out.append(_LATEX[c])
-        elif c.isascii() and c.isprintable():
-            out.append(c)
-        elif (
-            "\u00c0" <= c <= "\u017f"
-            and c not in "\u0132\u0133\u0138\u013f\u0140\u0149\u017f\u0126\u0127\u0166\u0167\u00d7\u00f7"
-        ):
-            out.append(c)  # Latin letters of the T1 encoding
-        else:
-            out.append(rf"\texttt{{\small U+{ord(c):04X}}}")
+        plain = (c.isascii() and c.isprintable()) or ("\u00c0" <= c <= "\u017f" and c not in _NO_T1)
+        out.append(_LATEX.get(c) or (c if plain else rf"\texttt{{\small U+{ord(c):04X}}}"))
     return "".join(out)
 
 
-def _latex_cell(cell: Cell, notes: dict[str, str], column: Column, widest: str, *, worse: bool) -> str:
+def _marks(of: Sequence[str], notes: dict[str, str]) -> str:
+    letters = ",".join(notes[note] for note in of)
+    return rf"\textsuperscript{{{letters}}}" if letters else ""
+
+
+def _cell(cell: Cell, column: Column, notes: dict[str, str], widest: str, *, worse: bool) -> str:
     """The text of a cell; of a number with the room its column keeps after it, so that the points are aligned.
 
     Args:
         widest: the longest spread of the column.
         worse: whether any cell of the column is marked as significantly worse than the best.
     """
-    text = latex_text(cell.text)
-    if cell.code:
-        text = rf"\texttt{{{text}}}"
-    if cell.rank == 1:
-        text = rf"\textbf{{{text}}}"
-    elif cell.rank == 2:
-        text = rf"\underline{{{text}}}"
-    if cell.state in ("missing", "collapsed", "diverged", "failed"):
-        text = rf"\textit{{{text}}}"
-    letters = ",".join(notes[note] for note in cell.notes)
-    marks = rf"\textsuperscript{{{letters}}}" if letters else ""
-    single = len(cell.notes) == 1  # several take room of their own, or would touch the next column
+    text, marks = latex_text(cell.text), _marks(cell.notes, notes)
+    looks = {
+        "texttt": cell.code, "textbf": cell.rank == 1, "underline": cell.rank == 2, "textit": cell.state in ABSENT,
+    }  # fmt: skip
+    for command in (command for command, used in looks.items() if used):
+        text = rf"\{command}{{{text}}}"
     if not column.numeric:
         return text + marks
+    if len(cell.notes) == 1:  # several take room of their own, or would touch the next column
+        marks = rf"\rlap{{{marks}}}"
     if worse:
         text += r"\textdagger{}" if cell.worse else r"\hphantom{\textdagger}"
-    if cell.spread:
-        text += rf"\,{{\scriptsize {latex_text(cell.spread)}}}" + (rf"\rlap{{{marks}}}" if single else marks)
-        missing = len(widest) - len(cell.spread)
-        return text + (rf"\hphantom{{\scriptsize {'0' * missing}}}" if missing else "")
-    text += rf"\rlap{{{marks}}}" if single else marks
-    return text + (rf"\hphantom{{\,\scriptsize {latex_text(widest)}}}" if widest else "")
-
-
-def _latex_head(table: Table, notes: dict[str, str]) -> list[str]:
-    lines = []
-    groups = table.head_groups()
-    if groups:
-        spans, rules, at = [], [], 1
-        for title, width in groups:
-            spans.append(rf"\multicolumn{{{width}}}{{c}}{{{latex_text(title)}}}" if title else "&" * (width - 1))
-            if title:
-                rules.append(rf"\cmidrule(lr){{{at}-{at + width - 1}}}")
-            at += width
-        lines += [" & ".join(spans) + r" \\", " ".join(rules)]
-    titles = []
-    for column in table.columns:
-        marks = ",".join(notes[note] for note in column.notes)
-        titles.append(latex_text(column.title) + (rf"\textsuperscript{{{marks}}}" if marks else ""))
-    lines.append(" & ".join(titles) + r" \\")
-    if any(column.sub for column in table.columns):
-        lines.append(
-            " & ".join(rf"{{\scriptsize {latex_text(c.sub)}}}" if c.sub else "" for c in table.columns) + r" \\"
-        )
-    return lines
+    if not cell.spread:
+        return text + marks + (rf"\hphantom{{\,\scriptsize {latex_text(widest)}}}" if widest else "")
+    missing = len(widest) - len(cell.spread)
+    room = rf"\hphantom{{\scriptsize {'0' * missing}}}" if missing else ""
+    return rf"{text}\,{{\scriptsize {latex_text(cell.spread)}}}{marks}{room}"
 
 
 _PROSE = 45  # characters from which a column of words is broken into lines
@@ -150,125 +114,131 @@ def latex_table(table: Table, *, float_as: str = "") -> str:
     Args:
         float_as: environment of a table that floats, which LaTeX counts; empty: it stays where it is, without a number.
     """
-    parts = _parts(table)
-    notes = table.footnotes()
-    last = len(parts) - 1
-    return "".join(_part(table, part, notes, i, i == last, float_as) for i, part in enumerate(parts))
+    notes, columns = table.footnotes(), [[row.cells[j] for row in table.rows] for j in range(len(table.columns))]
+    prose = rf">{{\raggedright\arraybackslash}}p{{{0.42 if len(columns) < 6 else 0.28}\linewidth}}"
+    longest = [max((len(cell.text) for cell in cells), default=0) for cells in columns]
+    kinds = [
+        "r" if column.numeric else "l" if most <= _PROSE else prose
+        for column, most in zip(table.columns, longest, strict=True)
+    ]
+    widest = [max((cell.spread for cell in cells), key=len, default="") for cells in columns]
+    worse = [any(cell.worse for cell in cells) for cells in columns]
+
+    def cells(row: TableRow) -> str:
+        every = zip(row.cells, table.columns, widest, worse, strict=True)
+        return " & ".join(_cell(cell, column, notes, room, worse=mark) for cell, column, room, mark in every)
+
+    made = _environment({"cells": cells, "marks": _marks, "raw": str}).get_template("table.tex.j2")
+    return made.render(
+        t=table, pages=_pages(table), notes=notes, floats=bool(float_as), float=float_as or "table",
+        kinds="".join(kinds), key=slug(table.key),
+    )  # fmt: skip
 
 
 _OF_A_PAPER = re.compile(r"(Table|Data of Figure) S?\d")
 
 
-def _parts(table: Table) -> list[list[tuple[str, list[TableRow]]]]:
+def _pages(table: Table) -> list[list[tuple[str, list[TableRow]]]]:
     """Blocks of rows by page."""
-    parts: list[list[tuple[str, list[TableRow]]]] = [[]]
+    pages: list[list[tuple[str, list[TableRow]]]] = [[]]
     room = _LINES
     for name, rows in table.blocks():
         room -= 1
-        parts[-1].append((name, []))
+        pages[-1].append((name, []))
         for row in rows:
             words = [cell for cell, column in zip(row.cells, table.columns, strict=True) if not column.numeric]
             height = max([1, *(-(-len(cell.text) // 36) for cell in words if len(cell.text) > _PROSE)])
-            if height > room and parts[-1][-1][1]:
-                parts.append([(name, [])])
+            if height > room and pages[-1][-1][1]:
+                pages.append([(name, [])])
                 room = _LINES
-            parts[-1][-1][1].append(row)
+            pages[-1][-1][1].append(row)
             room -= height
-    return parts
-
-
-def _part(
-    table: Table,
-    blocks: list[tuple[str, list[TableRow]]],
-    notes: dict[str, str],
-    number: int,
-    last: bool,
-    float_as: str,
-) -> str:
-    kinds = []
-    prose = rf">{{\raggedright\arraybackslash}}p{{{0.42 if len(table.columns) < 6 else 0.28}\linewidth}}"
-    for j, column in enumerate(table.columns):
-        longest = max((len(row.cells[j].text) for row in table.rows), default=0)
-        kinds.append("r" if column.numeric else "l" if longest <= _PROSE else prose)
-    caption = " (continued)." if number else f".}} {latex_text(table.caption)}"
-    again = [r"\ContinuedFloat"] if number and float_as else []
-    lines = [rf"\begin{{{float_as}}}[t]" if float_as else r"\begin{table}[H]", *again, r"\centering", r"\small"]
-    star = "" if float_as else "*"
-    lines.append(rf"\caption{star}{{\textbf{{{latex_text(table.title)}{caption}}}" + ("}" if number else ""))
-    lines += [] if number or not float_as else [rf"\label{{tab:{slug(table.key)}}}"]
-    lines += [r"\setlength{\tabcolsep}{4pt}"] if len(table.columns) > 8 else []
-    lines.append(r"\sbox0{%")
-    lines.append(rf"\begin{{tabular}}{{@{{}}{''.join(kinds)}@{{}}}}")
-    lines += [r"\toprule", *_latex_head(table, notes), r"\midrule"]
-    several = len(table.blocks()) > 1
-    columns = [[row.cells[j] for row in table.rows] for j in range(len(table.columns))]
-    widest = [max((c.spread for c in cells), key=len, default="") for cells in columns]
-    worse = [any(c.worse for c in cells) for cells in columns]
-    for i, (block, rows) in enumerate(blocks):
-        if i:
-            lines.append(r"\midrule")
-        if block and several:
-            lines.append(rf"\multicolumn{{{len(table.columns)}}}{{@{{}}l}}{{\textit{{{latex_text(block)}}}}} \\")
-        for row in rows:
-            cells = zip(row.cells, table.columns, widest, worse, strict=True)
-            lines.append(" & ".join(_latex_cell(c, notes, k, w, worse=t) for c, k, w, t in cells) + r" \\")
-    lines += [r"\bottomrule", r"\end{tabular}}%"]
-    lines.append(r"\ifdim\wd0>\linewidth\resizebox{\linewidth}{!}{\usebox0}\else\usebox0\fi")
-    small = [latex_text(text) for text in table.explanations()] if last else []
-    small += [rf"\textsuperscript{{{letter}}}\,{latex_text(note)}" for note, letter in notes.items()] if last else []
-    if small:
-        lines.append(rf"\par\smallskip\parbox{{\linewidth}}{{\scriptsize {' '.join(small)}}}")
-    return "\n".join([*lines, rf"\end{{{float_as or 'table'}}}"]) + "\n"
-
-
-_PREAMBLE = r"""\documentclass[11pt,a4paper]{article}
-\usepackage[margin=22mm]{geometry}
-\usepackage{iftex}
-\ifPDFTeX\usepackage[utf8]{inputenc}\pdfinfoomitdate=1\pdftrailerid{}\pdfsuppressptexinfo=-1\fi
-\usepackage[T1]{fontenc}
-\usepackage{lmodern,textcomp,array,booktabs,float,graphicx,multicol}
-\usepackage[font=small,skip=4pt]{caption}
-\setlength{\parindent}{0pt}\setlength{\parskip}{5pt}
-\emergencystretch=3em
-\begin{document}
-"""
-
-
-def _facts(block: Facts) -> str:
-    """A card in two narrow columns of small type, name by name; published numbers have tables of their own."""
-    items = [(name, value) for name, value in block.items if name != "published"]
-    said = "; ".join(rf"\textit{{{latex_text(name)}}} {latex_text(value)}" for name, value in items)
-    title = rf"{{\textbf{{{latex_text(block.title)}}}}}"  # never the last line of a page
-    lines = [rf"\begin{{multicols}}{{2}}[{title}][6\baselineskip]\scriptsize\raggedright", f"{said}."]
-    lines += [rf"\par\texttt{{{latex_text(command)}}}" for command in block.commands]
-    return "\n".join([*lines, r"\end{multicols}", ""])
+    return pages
 
 
 def latex(document: Document) -> str:
     """A whole article that compiles next to its `figures` folder."""
-    lines = [rf"\section*{{{latex_text(document.title)}}}", latex_text(document.headline), ""]
-    lines += [latex_text(document.description), ""]
-    lines += [r" \textperiodcentered{} ".join(f"{latex_text(v)} {latex_text(w)}" for v, w in document.facts), ""]
-    for section in document.sections:
-        lines.append(rf"\subsection*{{{latex_text(section.title)}}}")
-        for block in section.blocks:
-            match block:
-                case Text(items, True):
-                    lines += [r"\begin{itemize}", *(rf"\item {latex_text(item)}" for item in items), r"\end{itemize}"]
-                case Text(items, _):
-                    lines += [latex_text(item) + "\n" for item in items]
-                case Table():
-                    lines.append(latex_table(block))
-                case Figure():
-                    caption = rf"\textbf{{{latex_text(block.title)}.}} {latex_text(block.caption)}"
-                    size = r"width=0.92\textwidth,height=0.78\textheight,keepaspectratio"
-                    lines += [r"\begin{figure}[H]", r"\centering"]
-                    lines += [
-                        rf"\includegraphics[{size}]{{figures/{slug(block.key)}.pdf}}",
-                        rf"\caption*{{{caption}}}",
-                    ]
-                    lines.append(r"\end{figure}")
-                case Facts():
-                    lines.append(_facts(block))
-        lines.append("")
-    return _PREAMBLE + "\n".join(lines) + "\n\\end{document}\n"
+    return _environment({"table": latex_table, "file": slug}).get_template("report.tex.j2").render(document=document)
+
+
+def _environment(filters: Mapping[str, Callable[..., str]]) -> Environment:
+    """Templates whose marks are not those of LaTeX; what a filter returns is LaTeX already."""
+    from markupsafe import Markup
+
+    made = environment(
+        latex_text, block_start_string="<%", block_end_string="%>", variable_start_string="<<",
+        variable_end_string=">>", comment_start_string="<#", comment_end_string="#>", keep_trailing_newline=True,
+    )  # fmt: skip
+    made.filters.update({name: lambda *args, to=to: Markup(to(*args)) for name, to in filters.items()})  # noqa: S704
+    return made
+
+
+_FILE = Path(__file__).with_name("references.bib")  # the key "keywords" names methods; "all" is for every report
+
+
+def bibliography(methods: Iterable[str]) -> str:
+    """The entries of methods by name, in the order of the file; a comment for a method that has none.
+
+    >>> bibliography(["scd"]).splitlines()[0]
+    '@inproceedings{klein-nabi-2022-scd,'
+    """
+    wanted, found, cited = set(methods), list[str](), set[str]()
+    for entry in _FILE.read_text(encoding="utf-8").strip().split("\n\n"):
+        keywords = re.search(r",\s*keywords = \{(.*?)\}", entry)
+        names = set(keywords[1].split(", ")) if keywords else set()
+        if names & {*wanted, "all"}:
+            found.append(entry.replace(keywords[0], "") if keywords else entry)
+            cited |= names
+    return "\n\n".join([*found, *(f"% {name}: {_paper(name)}" for name in sorted(wanted - cited))]) + "\n"
+
+
+def _paper(method: str) -> str:
+    try:
+        return " ".join(str(registry.load(registry.METHODS, method).card.paper).split())
+    except InputError:
+        return "not installed here"
+
+
+_SECONDS = 300
+_COMMAND = ("pdflatex", "-interaction=nonstopmode", "-halt-on-error", "-no-shell-escape", "report.tex")
+# Dates from nowhere, and (kpathsea) no reading or writing outside of the folder, whatever the text says.
+_FIXED = {"SOURCE_DATE_EPOCH": "0", "FORCE_SOURCE_DATE": "1", "openin_any": "p", "openout_any": "p"}
+
+
+def pdf(tex: str, folder: Path) -> bytes:
+    """The PDF of a LaTeX document.
+
+    Args:
+        tex: the whole document.
+        folder: where its `figures` lie. It is only read.
+
+    Raises:
+        InputError: pdflatex is not installed.
+        RunError: the document does not compile.
+    """
+    if not shutil.which("pdflatex"):
+        raise InputError("--format pdf: pdflatex is not installed; install TeX, as Debian's texlive-latex-recommended "
+                         "with lmodern; the other formats are written")  # fmt: skip
+    with tempfile.TemporaryDirectory(prefix="report-") as place:
+        work = Path(place)
+        (work / "report.tex").write_text(tex, encoding="utf-8")
+        if (folder / "figures").is_dir():
+            shutil.copytree(folder / "figures", work / "figures", ignore=shutil.ignore_patterns("*.svg", "*.png", ".*"))
+        if "Rerun to get" in _compile(work):
+            _compile(work)
+        return (work / "report.pdf").read_bytes()
+
+
+def _compile(work: Path) -> str:
+    environment = {**os.environ, **_FIXED, "max_print_line": "1000"}
+    streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    try:
+        done = subprocess.run(
+            _COMMAND, cwd=work, env=environment, **streams, text=True, errors="replace", timeout=_SECONDS, check=False
+        )  # type: ignore[call-overload]
+    except subprocess.TimeoutExpired:
+        raise RunError(f"pdflatex: not done after {_SECONDS} s; report.tex is written") from None
+    if done.returncode or not (work / "report.pdf").is_file():
+        fault = re.search(r"^! *(.+)$", done.stdout, re.MULTILINE)
+        raise RunError(f"pdflatex: report.tex does not compile ({one_line(fault[1]) if fault else 'no message'})")
+    return str(done.stdout)

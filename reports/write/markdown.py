@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import csv
-import io
+import html
 import re
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from harness.files.printable import markdown_text, one_line, visible
-from reports.document.blocks import Document, Facts, Figure, Text, slug
-from reports.document.table import WORSE, Cell, Table
+from reports.document.blocks import Document, slug
+from reports.document.table import ABSENT, MINUS, WORSE, Cell, Table
+from reports.write.environment import environment
 
 
 def _code(text: str) -> str:
@@ -19,77 +21,60 @@ def _code(text: str) -> str:
     return f"{fence}{pad}{text}{pad}{fence}" if text else ""
 
 
-def _markdown_cell(cell: Cell, notes: dict[str, str]) -> str:
+def _cell(cell: Cell, notes: dict[str, str]) -> str:
     text = _code(cell.text) if cell.code else markdown_text(cell.text)
-    if cell.rank == 1:
-        text = f"**{text}**"
-    elif cell.rank == 2:
-        text = f"<u>{text}</u>"
-    if cell.state in ("missing", "collapsed", "diverged", "failed"):
-        text = f"*{text}*"
-    text += WORSE if cell.worse else ""
-    text += f" {markdown_text(cell.spread)}" if cell.spread else ""
-    marks = ",".join(notes[note] for note in cell.notes)
-    return text + (f" <sup>{marks}</sup>" if marks else "")
+    before, after = {1: ("**", "**"), 2: ("<u>", "</u>")}.get(
+        cell.rank, ("*", "*") if cell.state in ABSENT else ("", "")
+    )
+    text = f"{before}{text}{after}{WORSE if cell.worse else ''}"
+    return text + (f" {markdown_text(cell.spread)}" if cell.spread else "") + _marks(cell.notes, notes)
+
+
+def _marks(of: Iterable[str], notes: dict[str, str]) -> str:
+    letters = ",".join(notes[note] for note in of)
+    return f" <sup>{letters}</sup>" if letters else ""
 
 
 def markdown_table(table: Table) -> str:
     """A GitHub table; blocks as rows of their own, footnotes below."""
     notes = table.footnotes()
-    groups = [column.group for column in table.columns]
-    head = []
-    for column, group in zip(table.columns, groups, strict=True):
-        title = f"{group}: {column.title}" if group else column.title
-        marks = ",".join(notes[note] for note in column.notes)
-        sub = f"<br>{markdown_text(column.sub)}" if column.sub else ""
-        head.append(markdown_text(title) + (f" <sup>{marks}</sup>" if marks else "") + sub)
-    lines = [f"**{markdown_text(table.title)}.** {markdown_text(table.caption)}", ""]
-    lines.append(f"| {' | '.join(head)} |")
-    lines.append(f"| {' | '.join('---:' if column.numeric else ':---' for column in table.columns)} |")
+    heads = [
+        markdown_text(column.full_title) + _marks(column.notes, notes)
+        + (f"<br>{markdown_text(column.sub)}" if column.sub else "")
+        for column in table.columns
+    ]  # fmt: skip
+    body = [heads, ["---:" if column.numeric else ":---" for column in table.columns]]
     blocks = table.blocks()
     for block, rows in blocks:
         if block and len(blocks) > 1:
-            lines.append(f"| *{markdown_text(block)}* |{' |' * (len(table.columns) - 1)}")
-        lines += [f"| {' | '.join(_markdown_cell(cell, notes) for cell in row.cells)} |" for row in rows]
-    said = [markdown_text(text) for text in table.explanations()]
-    lines += ["", " ".join(said)] if said else []
+            body.append([f"*{markdown_text(block)}*", *[""] * (len(heads) - 1)])
+        body += [[_cell(cell, notes) for cell in row.cells] for row in rows]
+    lines = [f"**{markdown_text(table.title)}.** {markdown_text(table.caption)}", ""]
+    lines += [f"| {' | '.join(cells)} |" for cells in body]
+    lines += ["", " ".join(map(markdown_text, table.explanations()))]
     for note, letter in notes.items():
         lines += ["", f"<sup>{letter}</sup> {markdown_text(note)}"]
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines).rstrip() + "\n"
 
 
 def markdown(document: Document) -> str:
-    lines = [f"# {markdown_text(document.title)}", "", markdown_text(document.headline), ""]
-    lines += [markdown_text(document.description), ""]
-    lines += [" · ".join(f"{markdown_text(value)} {markdown_text(what)}" for value, what in document.facts), ""]
-    for section in document.sections:
-        lines += [f"## {markdown_text(section.title)}", ""]
-        for block in section.blocks:
-            match block:
-                case Text(items, bullets):
-                    lines += [
-                        f"{'- ' if bullets else ''}{markdown_text(item)}" + ("" if bullets else "\n") for item in items
-                    ]
-                    lines += [""]
-                case Table():
-                    lines += [markdown_table(block)]
-                case Figure():
-                    lines += [f"![{markdown_text(block.alt)}](figures/{slug(block.key)}.png)", ""]
-                    lines += [f"*{markdown_text(block.title)}.* {markdown_text(block.caption)}", ""]
-                case Facts(_, title, items, commands):
-                    lines += [f"<details><summary>{_html(title)}</summary>", ""]
-                    lines += [f"- {markdown_text(name)}: {markdown_text(value)}" for name, value in items]
-                    for command in commands:
-                        lines += ["", *(f"      {line}" for line in visible(command).splitlines())]
-                    lines += ["", "</details>", ""]
-    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).rstrip() + "\n"
+    """A whole document, with its figures from the folder `figures`."""
+    from markupsafe import Markup
+
+    made = environment(markdown_text)
+    filters = {"table": markdown_table, "html": _html, "code": _indented, "file": slug}
+    # What a filter returns is Markdown already.
+    made.filters.update({name: lambda value, to=to: Markup(to(value)) for name, to in filters.items()})  # noqa: S704
+    return re.sub(r"\n{3,}", "\n\n", made.get_template("report.md.j2").render(document=document)).rstrip() + "\n"
 
 
 def _html(text: str) -> str:
     """Text inside of an HTML element of Markdown, whether or not the reader looks for Markdown in it."""
-    import html
-
     return re.sub(r"[\\`*_\[\]]", lambda match: f"&#{ord(match[0])};", html.escape(one_line(text)))
+
+
+def _indented(command: str) -> str:
+    return "\n".join(f"      {line}" for line in visible(command).splitlines())
 
 
 def csv_text(text: str) -> str:
@@ -97,32 +82,31 @@ def csv_text(text: str) -> str:
     return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r") else text
 
 
+def csv_lines(head: Sequence[str], lines: Iterable[Sequence[Any]]) -> str:
+    """Lines of values as CSV under a head; numbers in full, None as nothing."""
+    import pandas as pd
+
+    every = pd.DataFrame([head, *lines], dtype=object)
+    safe = every.map(lambda value: csv_text(value) if isinstance(value, str) else value)
+    text: str = safe.to_csv(index=False, header=False, lineterminator="\n")
+    return text
+
+
 def csv_table(table: Table) -> str:
     """Rows of a table for a spreadsheet: full numbers, sd and n in columns of their own, why a number is absent."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    head, plan = ["block"], []
+    rows = [row for _, some in table.blocks() for row in some]
+    columns: list[tuple[str, list[Any]]] = [("block", [row.block for row in rows])]
     for j, column in enumerate(table.columns):
-        cells = [row.cells[j] for row in table.rows]
-        parts = [p for p in ("sd", "n") if any(getattr(c, p) is not None for c in cells)]
-        parts += ["interval"] if any(c.spread.startswith("[") for c in cells) else []
-        name = f"{column.group}: {column.title}" if column.group else column.title
-        head += [csv_text(name), *(csv_text(f"{name} {part}") for part in parts)]
-        plan.append((j, parts))
-    writer.writerow([*head, "notes"])
-    for block, rows in table.blocks():
-        for row in rows:
-            line: list[object] = [csv_text(block)]
-            for j, parts in plan:
-                c = row.cells[j]
-                line.append(repr(float(c.value)) if c.state == "value" and c.value is not None else csv_text(_word(c)))
-                for part in parts:
-                    value = c.spread.replace("\u2212", "-") if part == "interval" else getattr(c, part)
-                    line.append("" if value is None else repr(float(value)) if isinstance(value, float) else value)
-            notes = "; ".join(dict.fromkeys(note for c in row.cells for note in c.notes))
-            writer.writerow([*line, csv_text(notes)])
-    return out.getvalue()
-
-
-def _word(cell: Cell) -> str:
-    return cell.state if cell.state in ("missing", "collapsed", "diverged", "failed") else cell.text
+        cells = [row.cells[j] for row in rows]
+        parts: dict[str, list[Any]] = {
+            " sd": [c.sd for c in cells],
+            " n": [c.n for c in cells],
+            " interval": [c.spread.replace(MINUS, "-") if c.spread.startswith("[") else None for c in cells],
+        }
+        shown = [c.value if c.state == "value" else c.state if c.state in ABSENT else c.text for c in cells]
+        columns.append((column.full_title, shown))
+        columns += [
+            (column.full_title + part, some) for part, some in parts.items() if any(v is not None for v in some)
+        ]
+    columns.append(("notes", ["; ".join(dict.fromkeys(note for c in row.cells for note in c.notes)) for row in rows]))
+    return csv_lines([name for name, _ in columns], zip(*(some for _, some in columns), strict=True))

@@ -14,7 +14,6 @@ from reports.write import latex
 from reports.write import markdown as render
 from reports.write.exports import ro_crate
 from reports.write.html import page
-from reports.write.pdf import pdf
 
 FORMATS = ("html", "md", "latex", "csv")  # those that are written unless others are asked for
 _PLACES = {
@@ -93,7 +92,7 @@ def write(
             _put(folder / name, content)
         _put(folder / "data.json", json.dumps(listed, indent=1, sort_keys=True, ensure_ascii=False) + "\n")
         if "pdf" in formats:
-            _put(folder / "report.pdf", pdf(tex, folder))
+            _put(folder / "report.pdf", latex.pdf(tex, folder))
     except OSError as error:
         raise RunError(f"{folder}: cannot write the report ({error.strerror}); the runs are untouched") from None
     return {kind: folder / _PLACES[kind] for kind in (*formats, "json")}

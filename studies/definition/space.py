@@ -172,7 +172,7 @@ def make_space(study: Study, where: str) -> Space:
     """
     method: type[Method] = registry.load(registry.METHODS, study.method)
     recipe = {"preset": study.preset, "family": study.family, "base_model": study.base_model}
-    base = method.configure(study.config, **recipe, where=f"{where}: config").model_dump()
+    base = dict(method.configure(study.config, **recipe, where=f"{where}: config"))
     parameters = _parameters(study, method, base, where)
     for p in parameters:
         conditions = {key: wanted[0] if isinstance(wanted, list) else wanted for key, wanted in p.when.items()}

@@ -69,6 +69,19 @@ def test_a_difference_needs_both_rows():
     assert sources(alone)["Table 3", "SCD (L_C only)", "STS-B"].row == "L_C"
 
 
+@pytest.mark.parametrize(("pair", "made"), [("different", 21), ("disjoint", 0)])
+def test_an_option_at_its_unwritten_default_is_compared_too(pair, made):
+    """Runs do not write the default of `crop_pair`: all the same it tells the paper's crops from others."""
+    base = "microsoft/mpnet-base"
+    row = {"method": "infonce", "preset": "paper", "config": {"crop_pair": pair}}
+    corpus = {"uri": "iclr24v2.parquet", "kind": "documents"}
+    tree = {"name": "mine", "base_models": [base], "corpus": corpus, "suites": ["paper-cropping"], "methods": [row]}
+    found = find_sources(
+        definition.load("cropping"), plan_runs("mine", read_experiment(tree), {base: "mpnet-base"}.get)
+    )
+    assert sum(bool(s.file) for s in found) == made
+
+
 def test_a_reason_stands_in_the_definition():
     found = sources(SCD)
     assert "BookCorpus" in found["Table 2", "Skip-thought", "MR"].reason
@@ -76,7 +89,7 @@ def test_a_reason_stands_in_the_definition():
 
 
 @pytest.mark.parametrize(
-    ("name", "count"), [("scd", 232), ("noncontrastive", 652), ("declutr", 367), ("self-guided", 37)]
+    ("name", "count"), [("scd", 232), ("noncontrastive", 652), ("declutr", 367), ("self-guided", 37), ("cropping", 73)]
 )
 def test_every_number_has_one_source(name, count):
     found = find_sources(definition.load(name), [])

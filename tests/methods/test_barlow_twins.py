@@ -70,7 +70,7 @@ def test_objective_and_gradient_equal_the_formula(name: str, unbiased: bool) -> 
     a, b = CASES[name]
     method = make(off_diagonal_weight=0.3, unbiased=unbiased)
     z = torch.from_numpy(a).clone().requires_grad_()
-    value = method.objective(z, torch.from_numpy(b))
+    value = method.terms(z, torch.from_numpy(b))["loss"]
     value.backward()
     assert float(value.detach()) == pytest.approx(formula(a, b, 0.3, int(unbiased)), rel=1e-9)
     assert z.grad is not None
@@ -87,7 +87,7 @@ def test_objective_and_gradient_equal_the_formula(name: str, unbiased: bool) -> 
 def test_constant_projections_cost_one_a_feature() -> None:
     # no correlation at all: (1 - 0)^2 for each of 4 features
     a, b = (torch.from_numpy(x) for x in CASES["identical rows"])
-    assert float(make().objective(a, b)) == pytest.approx(4.0)
+    assert float(make().terms(a, b)["loss"]) == pytest.approx(4.0)
 
 
 # ---------------------------------------------------------------- views

@@ -31,13 +31,18 @@ METHODS: dict[str, dict[str, Any]] = {
     "esimcse": {},
     "consert": {},
     "byol": {**NARROW, "predictor": 16},
+    "infonce": {},
     "w_mse": {"projector": (16, 4), "slice": 8},
+    "lejepa": {**NARROW, "slices": 16},
+    "corinfomax": {"projector_blocks": 1},
+    "gradient_paradigm": {"margin": 0.9, "temperature": 0.1, "ratio": 1.5},
     "self_guided": {"head_width": 16},
     "contrastive_tension": {"batch_size": 15},
     "is_bert": {"filters": 8},
     "tsdae": {},
 }
-NEEDS_TWO_VIEWS = ("simcse", "scd", "barlow_twins", "vicreg", "mixcse", "esimcse", "byol", "w_mse")
+NEEDS_TWO_VIEWS = ("simcse", "scd", "barlow_twins", "vicreg", "mixcse", "esimcse", "byol", "infonce", "w_mse",
+                   "lejepa", "corinfomax", "gradient_paradigm")  # fmt: skip
 SHORT = [("simcse", "qwen3"), ("scd", "modernbert"), ("barlow_twins", "xlm-roberta"), ("self_guided", "modernbert"),
          ("is_bert", "roberta"), ("tsdae", "xlm-roberta"), ("contrastive_tension", "qwen3")]  # fmt: skip
 ALL = [(name, kind) for name in METHODS for kind in TYPES]
@@ -115,7 +120,7 @@ def test_equal_views_are_refused_with_the_option_that_helps(kind: str, bases: di
     method(same, base_model=bases[kind]).fit(corpus, FitContext(precision="fp32", max_steps=1))
 
 
-@pytest.mark.parametrize("name", ["scd", "barlow_twins", "w_mse", "byol"])
+@pytest.mark.parametrize("name", ["scd", "barlow_twins", "w_mse", "byol", "infonce"])
 def test_every_objective_of_two_views_refuses_equal_ones(name: str, bases: dict[str, str], corpus: Corpus) -> None:
     none = {"dropout_a": 0.0, "dropout_b": 0.0} if name == "scd" else {"dropout": 0.0}
     method = registry.load(registry.METHODS, name)

@@ -27,13 +27,18 @@ IN_PARTS: dict[str, dict[str, Any]] = {
     "esimcse": {"dropout": 0.0},
     "rankcse": {"dropout": 0.0},
     "promptbert": {"dropout": 0.0, "pooling": "prompt:the [X] and", "second": "a red [X] and"},
+    "cot_bert": {"dropout": 0.0, "pooling": "prompt:the [X] and", "second": "a [X] and", "negative": "slow [X] and"},
     "sncse": {"dropout": 0.0, "pooling": "prompt:the [X] and", "second": "a red [X] and", "margin_weight": 1.0},
     "dclr": {"dropout": 0.0},
     "simcse_supervised": {},
     "scd": {"dropout_a": 0.0, "dropout_b": 0.0, **NARROW},
     "barlow_twins": {"dropout": 0.0, **NARROW},
     "vicreg": {"dropout": 0.0, **NARROW},
+    "lejepa": {"dropout": 0.0, "slices": 16, **NARROW},
+    "gradient_paradigm": {"dropout": 0.0, "margin": 0.9, "temperature": 0.1, "ratio": 1.5},
+    "corinfomax": {"dropout": 0.0, "target": "none", "projector_blocks": 1, "eps": 1e-2},
     "byol": {"dropout": 0.0, "target_dropout": False, **NARROW},
+    "infonce": {"view": "shuffle"},
     "w_mse": {"dropout": 0.0, "batch_size": 7, "slice": 7, **NARROW},
 }
 

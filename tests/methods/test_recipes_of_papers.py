@@ -45,6 +45,8 @@ PRINTED: list[tuple[str, str, str, dict[str, Any]]] = [
     ("dclr", "code", "roberta-base", {"learning_rate": 3e-5, "threshold": 0.85, "noise_share": 2.5}),
     ("rankcse", "paper", "bert-base", {"learning_rate": 3e-5, "batch_size": 128, "teacher_share": 0.33}),
     ("w_mse", "code", "bert-base", {"batch_size": 512, "joint_head": True}),
+    ("infonce", "paper", "mpnet-base", {"view": "sentence_crop", "batch_size": 64, "learning_rate": 2e-5, "warmup": 0.1,
+                                        "temperature": 0.05, "select": "last", "native_dropout": True}),
     ("declutr", "paper", "distilroberta", {"lr_schedule": "instances", "batch_size": 16, "l_max": 512}),
     ("declutr", "code", "roberta-base", {"lr_schedule": "released", "drop_last": True}),
     ("self_guided", "paper", "bert-large", {"batch_size": 16, "learning_rate": 5e-5, "layer_pooling": "max"}),
@@ -54,6 +56,13 @@ PRINTED: list[tuple[str, str, str, dict[str, Any]]] = [
     ("tsdae", "code", "bert-base", {"decay": False, "warmup": 0.0, "train_length": 128}),
     ("tsdae", "code-stsb", "bert-base", {"decay": True, "warmup_steps": 100, "train_length": 75}),
     ("is_bert", "code", "bert-base", {"learning_rate": 2e-6, "adam_eps": 1e-7, "bias_correction": False}),
+    ("vicreg", "unsee", "bert-base", {"target": "ema", "projector_blocks": 4, "warmup": 0.1, "learning_rate": 1e-4}),
+    ("lejepa", "paper", "bert-base", {"weight": 0.05, "points": 17, "range": 5.0, "slices": 1024}),
+    ("gradient_paradigm", "paper", "roberta-base", {"margin": 0.37, "ratio": 1.25, "temperature": 0.05, "tanh": True,
+                                                    "redundancy": 1.0, "batch_size": 512, "base": "barlow_twins"}),
+    ("gradient_paradigm", "original-vicreg", "roberta-base", {"redundancy": 30.0, "learning_rate": 1e-6}),
+    ("retromae", "paper", "bert-base", {"encoder_mask": 0.3, "decoder_mask": 0.5, "epochs": 8, "batch_size": 256}),
+    ("cot_bert", "paper", "bert-base", {"batch_size": 256, "parts": 2, "learning_rate": 1e-5, "drop_last": True}),
     ("cert", "paper", "bert-large", {"pooling": "cls_pooler", "head_dropout": 0.1}),
 ]  # fmt: skip
 

@@ -78,7 +78,7 @@ CASES = cases()
 def test_objective_equals_the_formula(name: str, scaling: str, reference: Any) -> None:
     a, b = CASES[name]
     method = make(scaling=scaling, **WEIGHTS)
-    value = method.objective(torch.from_numpy(a), torch.from_numpy(b))
+    value = method.terms(torch.from_numpy(a), torch.from_numpy(b))["loss"]
     assert value.dtype == torch.float64
     assert float(value) == pytest.approx(reference(a, b, 0.7, 3.0, 0.2), rel=1e-9, abs=1e-12)
 
@@ -89,7 +89,7 @@ def test_gradient_equals_finite_differences_of_the_formula(name: str, scaling: s
     a, b = CASES[name]
     method = make(scaling=scaling, **WEIGHTS)
     z = torch.from_numpy(a).clone().requires_grad_()
-    method.objective(z, torch.from_numpy(b)).backward()
+    method.terms(z, torch.from_numpy(b))["loss"].backward()
     assert z.grad is not None
     step = 1e-6
     for i in range(min(3, len(a))):
@@ -108,7 +108,7 @@ def test_by_hand() -> None:
 
     def value(scaling: str, i: float, v: float) -> float:
         weights = {"invariance_weight": i, "variance_weight": v, "covariance_weight": 0.0}
-        return float(make(scaling=scaling, **weights).objective(a, b))
+        return float(make(scaling=scaling, **weights).terms(a, b)["loss"])
 
     assert value("paper", 1, 0) == pytest.approx(1.0)  # (1 + 1) / 2 rows
     assert value("code", 1, 0) == pytest.approx(0.5)  # ... and over 2 features
@@ -119,10 +119,10 @@ def test_by_hand() -> None:
 def test_half_precision_and_one_row() -> None:
     a, b = (torch.from_numpy(x).bfloat16() for x in CASES["more rows than features"])
     with torch.autocast("cpu", torch.bfloat16):
-        value = make(**WEIGHTS).objective(a, b)
+        value = make(**WEIGHTS).terms(a, b)["loss"]
     assert value.dtype == torch.float32
     with pytest.raises(ValueError, match="2 rows"):
-        make().objective(a[:1], b[:1])
+        make().terms(a[:1], b[:1])["loss"]
 
 
 def test_presets_and_sweeps_are_valid_settings() -> None:

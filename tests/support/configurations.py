@@ -30,6 +30,7 @@ ON_THE_HUB = {
     "distilbert/distilroberta-base": "distilroberta",
     "FacebookAI/xlm-roberta-base": "xlm-roberta-base",
     "answerdotai/ModernBERT-base": "modernbert-base",
+    "microsoft/mpnet-base": "mpnet-base",
     "sentence-transformers/bert-base-nli-mean-tokens": "bert-base",
     "sentence-transformers/bert-large-nli-mean-tokens": "bert-large",
 }

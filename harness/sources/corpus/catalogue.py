@@ -23,24 +23,26 @@ class NamedCorpus:
 
     Attributes:
         uri: the text of that name. kind: the kind of its items. columns: role -> column, see `load_corpus`.
-        items: how many items it has, without empty ones. size: the size of the download.
+        items: how many items it has, without empty ones; 0: not known. size: the size of the download.
         paper: where the text comes from. purpose: which methods train on it, and what differs from their text.
         parts: names in `?parts=` -> splits of the data set. Without `?parts=`: `default_parts`, or all of them.
         labels: names of whole-number labels, for data sets that do not name them.
+        written_by: who wrote the text where people did not, such as "a language model".
         untried: tested only on a generated file of the same layout, not on the data set itself.
     """
 
     uri: str
     kind: str
-    items: int
     size: str
     licence: str
     paper: str
     purpose: str
+    items: int = 0
     columns: Mapping[str, str] = field(default_factory=dict)
     parts: Mapping[str, str] = field(default_factory=dict)
     default_parts: Sequence[str] = ()
     labels: Sequence[str] = ()
+    written_by: str = ""
     untried: bool = False
 
 

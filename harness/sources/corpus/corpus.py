@@ -20,7 +20,7 @@ from harness.config import nearest
 from harness.errors import InputError
 from harness.files.hashing import content_id, sha256_of
 from harness.files.reading import read_json, require_ordinary
-from harness.sources.corpus.catalogue import Location, locate
+from harness.sources.corpus.catalogue import CATALOGUE, Location, locate
 from harness.sources.corpus.rows import file_rows, hub_rows, is_sound, text_format, values_of
 from harness.sources.embedded import resolve_model
 from harness.sources.remote.cache_folder import cache_root, make_once
@@ -108,8 +108,8 @@ class Corpus(Sequence[Item]):
         return Pair(texts[0], texts[1], *(text or None for text in texts[2:])) if self.kind == "pairs" else texts[0]
 
     def describe(self) -> dict[str, Any]:
-        """What a record says about it: uri, kind, count and sha256; name, source, revision (the hub's commit),
-        selection and left_out (the number of texts that the selection excludes) where there are such."""
+        """What a record says about it: uri, kind, count and sha256; name, source, written_by, revision (the
+        hub's commit), selection and left_out (the number of texts that the selection excludes) where there are such."""
         return {"uri": self.uri, "kind": self.kind, "count": len(self), "sha256": self.sha256, **self.about}
 
 
@@ -174,6 +174,7 @@ def load_corpus(
     about = {
         "name": location.name if columns is None else "",
         "source": location.source,
+        "written_by": CATALOGUE[location.name].written_by if location.name else "",
         "revision": facts["revision"],
         "selection": location.selection,
         "left_out": facts["left_out"],

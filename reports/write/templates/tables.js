@@ -60,53 +60,29 @@
     "≤": "$\\leq$",
   };
   const tex = (text) => [...text].map((sign) => SIGNS[sign] || sign).join("");
-  const parts = (cell) => { // number, what stands beside it, mark
-    const spread = cell.querySelector(".spread");
-    const worse = cell.querySelector(".worse");
-    const copy = cell.cloneNode(true);
+  const texCell = (cell) => {
+    const spread = cell.querySelector(".spread"), copy = cell.cloneNode(true);
     copy.querySelectorAll("sup, .worse, .spread").forEach((part) => part.remove());
-    return [copy, spread, worse].map((part) => (part ? part.textContent.replace(/\s+/g, " ").trim() : ""));
+    const text = tex(copy.textContent.replace(/\s+/g, " ").trim());
+    const marked = cell.querySelector("strong") ? `\\textbf{${text}}` : cell.querySelector("u") ? `\\underline{${text}}` : text;
+    const worse = cell.querySelector(".worse")?.textContent ? "\\textdagger{}" : "";
+    return `${marked}${worse}${spread?.textContent ? `\\,{\\scriptsize ${tex(spread.textContent)}}` : ""}`;
   };
-  const texCell = (cell, si) => {
-    const [text, spread, worse] = parts(cell);
-    const bold = cell.querySelector("strong"), line = cell.querySelector("u");
-    const number = /^[\u2212+-]?[\d,]*\.?\d+$/.test(text);
-    if (si && cell.matches(".num")) {
-      if (!number) return `{${tex(text)}}`;
-      const sd = /^± [\d,.]+$/.test(spread) ? ` \\pm ${spread.slice(2)}` : "";
-      const after = `${worse ? "\\textdagger" : ""}${spread && !sd ? `\\,\\scriptsize ${tex(spread)}` : ""}`;
-      const value = (text + sd).replaceAll("\u2212", "-").replaceAll(",", "");
-      return `${bold ? "\\bfseries " : ""}${value}${after ? ` {${after}}` : ""}`;
-    }
-    const whole = `${bold ? `\\textbf{${tex(text)}}` : line ? `\\underline{${tex(text)}}` : tex(text)}`;
-    return `${whole}${worse ? "\\textdagger{}" : ""}${spread ? `\\,{\\scriptsize ${tex(spread)}}` : ""}`;
-  };
-  const latex = (table, si) => {
-    const lasting = shown(table), columns = heads(table), above = groups(table);
-    const format = (j) => { // the digits before and after the point, and those of the standard deviation
-      const [before, after, more] = [0, 1, 2].map((part) => Math.max(...lasting.flatMap((block) => block.rows).map((row) => {
-        const [text, spread] = parts(row.cells[j]);
-        const [whole, rest] = text.replace(/[^\d.\u2212-]/g, "").replaceAll("\u2212", "-").split(".");
-        return [whole.length, (rest || "").length, /^± /.test(spread) ? spread.replace(/\D/g, "").length : 0][part];
-      })));
-      return `S[table-format=${before}.${after}${more ? `(${more})` : ""}]`;
-    };
-    const kinds = columns.map((head, j) => (head.matches(".num") ? (si ? format(j) : "r") : "l")).join("");
+  const latex = (table) => {
+    const columns = heads(table), above = groups(table), end = " \\\\";
     const spans = [];
     above.forEach((text, j) => (j && spans.at(-1)[0] === text && text ? (spans.at(-1)[1] += 1) : spans.push([text, 1])));
-    const end = " \\\\";
-    const head = columns.map((cell) => (si && cell.matches(".num") ? `{${tex(title(cell))}}` : tex(title(cell))));
     return [
-      `% \\usepackage{booktabs${si ? ",siunitx} \\sisetup{separate-uncertainty=true,detect-weight=true}" : "}"}`,
-      `\\begin{tabular}{@{}${kinds}@{}}`,
+      "% \\usepackage{booktabs}",
+      `\\begin{tabular}{@{}${columns.map((head) => (head.matches(".num") ? "r" : "l")).join("")}@{}}`,
       "\\toprule",
       ...(above.some(Boolean)
-        ? [spans.map(([text, n]) => (text ? `\\multicolumn{${n}}{c}{${tex(text)}}` : Array(n).join("&"))).join(" & ") + end] : []),
-      head.join(" & ") + end,
-      ...lasting.flatMap((block) => [
+        ? [spans.map(([text, n]) => (text ? `\\multicolumn{${n}}{c}{${tex(text)}}` : "")).join(" & ") + end] : []),
+      columns.map((cell) => tex(title(cell))).join(" & ") + end,
+      ...shown(table).flatMap((block) => [
         "\\midrule",
         ...(block.name ? [`\\multicolumn{${columns.length}}{@{}l}{\\textit{${tex(block.name)}}}${end}`] : []),
-        ...block.rows.map((row) => [...row.cells].map((cell) => texCell(cell, si)).join(" & ") + end),
+        ...block.rows.map((row) => [...row.cells].map(texCell).join(" & ") + end),
       ]),
       "\\bottomrule",
       "\\end{tabular}",
@@ -123,12 +99,7 @@
       area.remove();
     }
   };
-  const FORMS = {
-    CSV: csv,
-    Markdown: markdown,
-    LaTeX: (table) => latex(table, false),
-    "LaTeX, siunitx": (table) => latex(table, true),
-  };
+  const FORMS = { CSV: csv, Markdown: markdown, LaTeX: latex };
   window.tableAs = (id, form) => FORMS[form](document.querySelector(`#${CSS.escape(id)} table`)); // also for scripts
 
   const chooser = (table, said) => {

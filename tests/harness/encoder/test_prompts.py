@@ -106,7 +106,7 @@ def test_one_token() -> None:
         one_token(mask, torch.zeros(3, 3) == 1)
 
 
-@pytest.mark.parametrize("template", ["no sentence", "[X] and [X]", "[X]", "[MASK] [X] [MASK]"])
+@pytest.mark.parametrize("template", ["no sentence", "[X] and [X]", "[X]", "[MASK] [X] and [X] [MASK]"])
 def test_a_text_that_is_no_template_is_refused_in_one_line(template: str) -> None:
     for refuse in (
         lambda: MethodConfig.parse({"pooling": f"prompt:{template}"}, "file.toml"),

@@ -137,6 +137,24 @@ def test_a_wrong_uri_is_one_line(hub: Hub, name: str, problem: str) -> None:
     assert problem in refusal(name, kind=kind)
 
 
+@pytest.mark.parametrize("name", ["syncse-partial", "hf://datasets/hkust-nlp/SynCSE-scratch-NLI/train.csv"])
+def test_text_of_a_language_model_says_so(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In its columns and in every record; the file of the hub is replaced by one with the columns of SimCSE's."""
+    from harness.sources.corpus import catalogue
+
+    file = tmp_path / "train.csv"
+    file.write_text(
+        'sent0,sent1,hard_neg\n"A dog, runs.",A dog is running.,A cat sleeps.\nIt rains.,Rain falls.,It snows.\n'
+    )
+    monkeypatch.setattr(catalogue, "hub_file", lambda *_, **__: file)
+    columns = None if name in CATALOGUE else {"anchor": "sent0", "positive": "sent1", "negative": "hard_neg"}
+    corpus = load_corpus(name, kind="pairs", columns=columns)
+    assert corpus[0] == Pair("A dog, runs.", "A dog is running.", "A cat sleeps.")
+    assert corpus.describe()["written_by"] == "a language model"
+    for one in CATALOGUE.values():
+        assert f"written by {one.written_by}" in one.purpose or not one.written_by
+
+
 @pytest.mark.hub
 def test_public_names_are_read_from_the_hub() -> None:
     pair = load_corpus("wikiauto?parts=dev", kind="pairs", limit=10)[0]

@@ -50,6 +50,8 @@ def test_suites_of_the_papers_are_what_each_evaluates() -> None:
     named = {paper: [t.name for t in resolve_tasks([paper])] for paper in suites() if paper.startswith("paper-")}
     assert named["paper-scd"] == [*SEVEN, *transfer, "geometry:STS-B"]
     assert named["paper-nc"] == [*(f"mteb:{name}" for name in names_of(EN_V1)), "geometry:STS-B"]
+    assert len(named["paper-cropping"]) == 21
+    assert set(named["paper-cropping"]) < set(named["paper-nc"])
     assert len(named["paper-declutr"]) == len(set(named["paper-declutr"])) == 28
     assert named["paper-declutr"][:18] == list(DECLUTR_DOWNSTREAM)
     assert named["paper-sg"] == [*SEVEN, *transfer, "layers:STS-B", "efficiency:STS-B"]

@@ -1,4 +1,4 @@
-"""Figures of cosines, spectra, layers, cost and training: what they are made of, against numbers worked by hand."""
+"""Figures of cosines, layers, cost and training: what they are made of, against numbers worked by hand."""
 
 from __future__ import annotations
 
@@ -9,14 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from harness.results.measurements import InferenceCost, measure_once
-from harness.results.store import RunFolder, read_records
+from harness.results.store import RunFolder
 from harness.tasks.geometry import cosine_histograms
 from reports.figures import layer_maps, training_curves
-from reports.figures.cosine_histograms import Cosines, histograms
+from reports.figures.cosine_histograms import histograms, pooled
 from reports.figures.cost_tradeoff import Point, pareto, tradeoff
 from reports.figures.intervals import overview
-from reports.figures.spectrum import spectrum
 from reports.read.comparison_runs import ResultRow, read_comparison
 from reports.stats import layer_grids
 from reports.stats.shown_rows import rows_shown
@@ -39,10 +37,9 @@ def kept(seed: int, *, n: int = 40, d: int = 8) -> dict[str, dict[str, object]]:
     """What a geometry task keeps for figures, of random vectors."""
     generator = np.random.default_rng(seed)
     x = generator.normal(size=(n, d))
-    values = np.sort(generator.uniform(0.1, 1, d))[::-1]
     gold = np.arange(n) % 6
     histograms = cosine_histograms(x, x + generator.normal(size=x.shape), gold)
-    return {TASK: {"cosines": histograms, "spectrum": (values / values.sum()).tolist()}}
+    return {TASK: {"cosines": histograms}}
 
 
 def test_the_overview_has_every_row_with_its_interval_best_first(made):
@@ -67,14 +64,15 @@ def bucket(low: int, counts: list[int], mean: float | None) -> dict[str, object]
 
 def test_seeds_add_up_and_the_mean_is_that_of_all_pairs():
     edges = [-1.0, -0.5, 0.0, 0.5, 1.0]
-    one = Cosines.of({"bins": edges, "buckets": [bucket(0, [0, 0, 2, 0], 0.4), bucket(1, [0, 0, 0, 0], None)]})
-    two = Cosines.of({"bins": edges, "buckets": [bucket(0, [0, 1, 5, 0], 0.1), bucket(1, [0, 0, 0, 0], None)]})
-    both = one.plus(two)
+    one = {"bins": edges, "buckets": [bucket(0, [0, 0, 2, 0], 0.4), bucket(1, [0, 0, 0, 0], None)]}
+    two = {"bins": edges, "buckets": [bucket(0, [0, 1, 5, 0], 0.1), bucket(1, [0, 0, 0, 0], None)]}
+    both = pooled([one, two])
     assert both.counts.tolist() == [[0, 1, 7, 0], [0, 0, 0, 0]]
-    assert both.sizes == [8, 0]
+    assert both.ranges == ["0–1", "1–2"]
     assert both.means[0] == pytest.approx((2 * 0.4 + 6 * 0.1) / 8)
     assert math.isnan(both.means[1])
-    assert both.inside == (-0.5, 0.5)
+    with pytest.raises(ValueError, match="edges"):
+        pooled([one, {**two, "bins": [-1.0, -0.4, 0.0, 0.5, 1.0]}])
 
 
 def test_cosine_histograms_say_what_they_show_and_are_drawn_alike_every_time(made):
@@ -83,7 +81,6 @@ def test_cosine_histograms_say_what_they_show_and_are_drawn_alike_every_time(mad
     comparison = read_comparison(made.workdir, "invented")
     figure = histograms(comparison, TASK, SOURCE)
     assert figure is not None
-    assert "(0–1: 7, 1–2: 7, 2–3: 7, 3–4: 7, 4–5: 12)" in figure.caption  # gold 5 belongs to the last range
     assert "SimCSE $x_1$" in figure.alt
     assert "$x_1$" in figure.svg  # text, not mathematics
     again = histograms(comparison, TASK, SOURCE)
@@ -94,16 +91,15 @@ def test_cosine_histograms_say_what_they_show_and_are_drawn_alike_every_time(mad
 def test_damaged_data_is_left_out_with_a_warning(made):
     good = made.add("good", tasks=EMBEDDED)
     made.extend(good, [], figures=kept(1))
-    for i, broken in enumerate(({"cosines": {"bins": [0, 1]}, "spectrum": "no"}, {"spectrum": [[1], 2]})):
+    for i, broken in enumerate(({"cosines": {"bins": [0, 1]}}, {"cosines": "no"})):
         made.extend(made.add(f"broken {i}", tasks=EMBEDDED), [], figures={TASK: broken})
     torn = made.add("torn", tasks=EMBEDDED)
     RunFolder(made.workdir, torn.id).details_file.write_text('{"figures": {"geometry:')
     comparison = read_comparison(made.workdir, "invented")
-    figure, lines = histograms(comparison, TASK, SOURCE), spectrum(comparison)
+    figure = histograms(comparison, TASK, SOURCE)
     assert figure is not None
-    assert lines is not None
     assert "for 1 rows" in figure.alt
-    assert "broken" not in lines.alt
+    assert sum("damaged" in text for text in comparison.warnings) == 2
     assert any(torn.id in text for text in comparison.warnings)
 
 
@@ -111,10 +107,10 @@ def test_runs_without_data_draw_nothing(made):
     made.add("SimCSE", tasks=EMBEDDED, curves=False)
     comparison = read_comparison(made.workdir, "invented")
     assert histograms(comparison, TASK, SOURCE) is None
-    assert spectrum(comparison) is None
     assert layer_grids.grids(comparison) == []
     assert tradeoff(comparison, None) is None
-    assert training_curves.development(comparison, {}) is None
+    assert training_curves.development(comparison) is None
+    assert training_curves.losses(comparison) is None
 
 
 def rows_of(made, noises: dict[str, float]) -> tuple[list[ResultRow], object]:
@@ -137,38 +133,28 @@ def test_a_full_figure_keeps_the_best_rows_and_the_best_untrained_one_in_order(m
 def test_pareto_front_by_hand(made):
     row = ResultRow("x", "base", (made.add("x", tasks=()),))
     a, b, c, d, e = (Point(row, *at) for at in ((1, 50), (2, 60), (3, 55), (2, 40), (4, 60)))
-    assert pareto([c, e, d, b, a], less=True) == [a, b]  # the same score for more is no gain
-    fast, slow, both = Point(row, 100, 50), Point(row, 50, 60), Point(row, 70, 40)
-    assert pareto([both, slow, fast], less=False) == [fast, slow]
-    assert pareto([], less=True) == []
+    assert pareto([c, e, d, b, a]) == [a, b]  # the same score for more is no gain
+    assert pareto([]) == []
 
 
 def test_accuracy_against_cost(made):
     for label, noise, kind in (("mean", 1.3, "untrained"), ("random", 60.0, "untrained"), ("SCD", 1.0, "unsupervised")):
         made.add(label, noise=noise, supervision=kind, tasks=EMBEDDED)
     slow = made.add("slow", noise=1.5, tasks=EMBEDDED)
-    made.extend(slow, [], cost={"train_seconds": 900.0, "sentences_per_second": 20.0})
+    made.extend(slow, [], cost={"train_seconds": 900.0})
     teacher = made.add("teacher", noise=0.1, supervision="supervised", tasks=EMBEDDED)
     made.extend(teacher, [], cost={"train_seconds": 0.0})
-    for record in read_records(made.workdir, damaged={}):
-        name, here = record.row, {**record.environment, "device_name": "a processor"}
-        update = {"architecture": name, "environment": here}
-        RunFolder(made.workdir, record.id).write(record.model_copy(update=update))
-        seconds = [3.2 if name == "slow" else 0.16]
-        cost = InferenceCost(architecture=name, device="a processor", threads=1, precision="fp32", clock="processor",
-                             sentences=64, seconds=seconds)  # fmt: skip
-        measure_once(made.workdir, "inference", cost.key, cost.model_dump)
     comparison = read_comparison(made.workdir, "invented")
     figure = tradeoff(comparison, targets(comparison)[0])
     assert figure is not None
-    training, speed = figure.alt.split("On the front, with cost and score: ")[1].split("; ")
-    assert training.startswith("training: mean (0, ")
-    assert "SCD (41, " in training  # 40 + seed seconds
-    assert "slow" not in training
-    assert "teacher" not in training + speed  # trained elsewhere
-    assert "Far below the scale: random (" in figure.caption
-    for name in ("teacher", "slow", "mean"):
+    front = figure.alt.split("On the front, with cost and score: ")[1]
+    assert front.startswith("mean (0, ")
+    assert "SCD (41, " in front  # 40 + seed seconds
+    assert "slow" not in front
+    assert "Below the scale: random (" in figure.caption
+    for name in ("SCD", "slow", "mean"):
         assert f">{name}</text>" in figure.svg
+    assert "teacher" not in figure.svg  # trained elsewhere
 
 
 def test_layer_map_names_the_best_of_each_row(made):
@@ -180,6 +166,7 @@ def test_layer_map_names_the_best_of_each_row(made):
             for (k, p), v in values.items()
         ],
     )
+    made.extend(made.add("whitening", tasks=EMBEDDED), [], missing={"layers:STS-B": "not one transformer"})
     comparison = read_comparison(made.workdir, "invented")
     (grid,) = layer_grids.grids(comparison)
     assert (grid.layers, grid.poolings) == ((0, 1), ("cls", "mean"))
@@ -187,3 +174,20 @@ def test_layer_map_names_the_best_of_each_row(made):
     assert figure is not None
     assert "Best: SimCSE: layer 0, mean, 50.00." in figure.alt
     assert "1,379 pairs" in figure.caption
+    assert "whitening (not one transformer)" in figure.caption
+
+
+def test_curves_of_seeds_are_means_of_consecutive_lines_of_a_long_log():
+    logs = [
+        (
+            seed,
+            [{"step": step, "kind": "train", "loss": float(seed * step)} for step in range(1, 121)]
+            + [{"step": 9, "kind": "dev"}],
+        )
+        for seed in (1, 2)
+    ]
+    curves = training_curves._curves(logs, ("train",), "loss")
+    assert curves.shape == (60, 2)
+    assert (curves.index[0], curves.index[-1]) == (2, 120)  # the last step of each pair of lines
+    assert curves[2].iloc[0] == pytest.approx(3)  # (2 + 4) / 2
+    assert training_curves._curves(logs, ("train",), "absent").size == 0

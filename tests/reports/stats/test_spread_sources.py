@@ -23,7 +23,7 @@ from reports.stats.spread_sources import (
     share_of,
     variance_interval,
 )
-from reports.tables.seeds import spread_table
+from reports.tables.certainty import spread_table
 from tests.support import synthetic
 from tests.support.simulated_streams import coverage
 
@@ -143,11 +143,10 @@ def test_a_stream_that_is_not_drawn_from_brings_nothing(made: synthetic.Invented
     assert (line.cells[3].text, line.cells[4].text) == ("0", "0")
 
 
-def test_the_page_has_table_and_figure_and_names_the_runs(made: synthetic.Invented) -> None:
+def test_the_page_has_the_table_and_names_the_runs(made: synthetic.Invented) -> None:
     add(made, (1, 2, 3))
     add(made, (2, 3), ("dropout",))
     document = describe(read_comparison(made.workdir, "invented"))
     assert "spread" in [table.key for table in document.tables()]
-    assert "spread" in [figure.key for figure in document.figures()]
     held = [run for run in document.origin["runs"].values() if "vary" in run]
     assert sorted((run["seed"], run["vary"], run["held"]) for run in held) == [(2, ["dropout"], 1), (3, ["dropout"], 1)]

@@ -9,7 +9,7 @@ import pytest
 from harness.results.measurements import InferenceCost, measure_once
 from harness.results.record import Record
 from harness.results.store import RunFolder
-from reports.figures.cost_tradeoff import Point, pareto, tradeoff
+from reports.figures.cost_tradeoff import tradeoff
 from reports.read.comparison_runs import Comparison, read_comparison
 from reports.stats.measured_cost import speeds, training_clock
 from reports.stats.significance import Significance
@@ -48,10 +48,8 @@ def test_encoders_of_one_architecture_have_one_speed(made: synthetic.Invented) -
     comparison = read_comparison(made.workdir, "invented")
     assert {s.median for s in speeds(comparison).values()} == {400.0}  # 64 sentences in 0.16 s
     assert column(comparison, "inference") == ["400 [400, 400]"] * 2
-    assert "sentences_per_second" not in [c.key for c in cost_table(comparison).columns]
     figure = tradeoff(comparison, Significance(comparison).first)
     assert figure is not None
-    assert "(400, " in figure.alt
     assert "(9, " in figure.alt  # processor seconds of training
 
 
@@ -62,31 +60,19 @@ def test_times_have_their_median_and_range_and_reach_below_nothing(made: synthet
     assert column(read_comparison(made.workdir, "invented"), "train_seconds") == ["10.0", "11.0 [10.0, 78.0]"]
 
 
-def test_a_front_is_not_drawn_by_the_noise_of_speeds(made: synthetic.Invented) -> None:
-    row = read_comparison(made.workdir, "invented").rows[0]
-    fast, same, slow = Point(row, 351, 60.0), Point(row, 341, 61.0), Point(row, 200, 65.0)
-    assert pareto([slow, same, fast], less=False, same=0.1) == [same, slow]
-    assert pareto([slow, same, fast], less=False) == [fast, same, slow]
-
-
-def test_a_run_without_measured_inference_has_its_wall_speed_and_is_named(made: synthetic.Invented) -> None:
+def test_a_run_without_measured_inference_has_no_speed(made: synthetic.Invented) -> None:
     old = made.add("Old", tasks=("STS-B",), geometry=False)
     RunFolder(made.workdir, old.id).write(
         old.model_copy(update={"cost": {"train_seconds": 30.0, "sentences_per_second": 250.0}})
     )
     comparison = read_comparison(made.workdir, "invented")
     assert sorted(column(comparison, "inference")) == ["400 [400, 400]", "400 [400, 400]", "–"]
-    assert "250" in column(comparison, "sentences_per_second")
     assert training_clock(comparison.rows) == "train_seconds"  # the only one that all rows have
-    figure = tradeoff(comparison, Significance(comparison).first)
-    assert figure is not None
-    assert "Old" in figure.caption
 
 
 def test_tokens_have_a_column_where_a_run_has_them(made: synthetic.Invented) -> None:
     record = made.add("Counted", tasks=("STS-B",), geometry=False)
-    counted = {"train_tokens_per_second": 4321.0, "dev_seconds": 7.0}
+    counted = {"train_tokens_per_second": 4321.0}
     again(made, record, architecture="one", wall=90.0, **counted)
     comparison = read_comparison(made.workdir, "invented")
     assert sorted(column(comparison, "train_tokens_per_second")) == ["4,321", "–", "–"]
-    assert sorted(column(comparison, "dev_seconds")) == ["7.0", "–", "–"]

@@ -14,6 +14,7 @@ from reports.document.blocks import Text
 from reports.document.table import Table
 from reports.read.comparison_runs import Comparison, read_comparison
 from reports.tables.row_differences import difference_table
+from reports.tables.run_details import data_table
 from tests.support.invented_runs import WIKI, recipe, run, sts
 from tests.support.synthetic import write_comparison
 
@@ -44,6 +45,24 @@ def table_of(comparison: Comparison) -> Table:
 
 def texts(table: Table) -> dict[str, list[str]]:
     return {c.key: [row.cells[i].text for row in table.rows] for i, c in enumerate(table.columns)}
+
+
+def test_reports_say_that_a_language_model_wrote_a_text(tmp_path: Path) -> None:
+    pairs = {
+        "uri": "syncse-scratch",
+        "kind": "pairs",
+        "count": 9,
+        "sha256": "ef" * 32,
+        "written_by": "a language model",
+    }
+    synthetic = run(tmp_path, "simcse", recipe("simcse"), row="new", corpus=pairs, scores=sts(70),
+                    training={"steps": 1, "planned_steps": 1})  # fmt: skip
+    comparison = written(tmp_path, [trained(tmp_path, "old", 1), synthetic])
+    named = texts(table_of(comparison))["text"][1]
+    assert named == "syncse-scratch: 9 pairs, written by a language model"
+    data = data_table(comparison)
+    assert data is not None
+    assert "syncse-scratch, written by a language model" in texts(data)["data"]
 
 
 def test_columns_in_which_rows_differ_and_why_they_matter(tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ from statistics import stdev
 import pytest
 
 from reports.comparison.comparison_document import describe
-from reports.figures.intervals import strip
 from reports.read.comparison_runs import read_comparison
 from reports.stats.significance import Significance
 from reports.tables.suites import sts_tables
@@ -41,6 +40,4 @@ def test_each_row_has_its_own_deviation_over_seeds(tmp_path: Path) -> None:
 def test_one_seed_pretends_nothing(tmp_path: Path) -> None:
     comparison(tmp_path, (1,))
     read = read_comparison(tmp_path, "invented")
-    significance = Significance(read)
-    assert strip(read, significance) is None
     assert "certainty" not in {section.key for section in describe(read).sections}

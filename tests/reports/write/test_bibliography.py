@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from harness import registry
-from reports.write.bibliography import bibliography
+from reports.write.latex import bibliography
 
 CONTROLS = {"random", "pretrained"}  # no paper's methods
 

@@ -72,7 +72,7 @@ def test_rows_are_filtered_and_what_is_shown_is_copied(chromium: Browser) -> Non
     chosen = chromium.js(names)
     assert 0 < len(chosen) < len(every)
     assert all("SimCSE" in name for name in chosen)
-    for form in ("CSV", "Markdown", "LaTeX", "LaTeX, siunitx"):
+    for form in ("CSV", "Markdown", "LaTeX"):
         text = chromium.js(f"tableAs('table-scores-embedded', '{form}')")
         assert "SimCSE" in text
         assert "SCD" not in text
@@ -104,6 +104,16 @@ def test_nothing_is_wider_than_the_screen(page: Path, running: Browser, width: i
     running.open(page.as_uri(), width=width)
     running.js("document.querySelectorAll('details').forEach(d => { d.open = true; })")
     assert running.js("document.documentElement.scrollWidth") <= width
+
+
+def test_notes_under_tables_have_two_lines_at_most(page: Path, running: Browser) -> None:
+    running.open(page.as_uri(), width=1280)
+    running.js("document.querySelectorAll('details').forEach(d => { d.open = true; })")
+    lines = "Math.round(p.getBoundingClientRect().height / parseFloat(getComputedStyle(p).lineHeight))"
+    long = running.js(
+        f"[...document.querySelectorAll('.notes > p, .caption')].filter(p => {lines} > 2).map(p => p.innerText)"
+    )
+    assert long == []
 
 
 def test_light_and_dark_follow_the_system_and_the_button(page: Path, running: Browser) -> None:

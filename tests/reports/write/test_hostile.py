@@ -109,7 +109,7 @@ def test_latex(built: dict[str, Path]) -> None:
 
 
 def test_latex_compiles(built: dict[str, Path]) -> None:
-    from reports.write.pdf import pdf
+    from reports.write.latex import pdf
 
     if shutil.which("pdflatex") is None:
         pytest.skip("needs TeX (Debian: texlive-latex-recommended, lmodern)")

@@ -9,7 +9,7 @@ import pytest
 
 from harness.errors import InputError, RunError
 from reports.build import build_comparison
-from reports.write.pdf import pdf
+from reports.write.latex import pdf
 from tests.support.synthetic import Invented
 
 SMALL = ("STS12", "STS-B", "Embedded-STS-natural")
