@@ -92,8 +92,8 @@ def _add_target(options: argparse.ArgumentParser) -> None:
     options.add_argument("--on", default="", metavar="NAME", help="what to compare by: a task, a suite or a block, as "
                          "STS, MR, transfer (default: as the report does)")  # fmt: skip
     options.add_argument("--scores", default="", metavar="PATH", help="scores that others made, in place of a work "
-                         "directory: a CSV or Parquet file (row, seed, task, example, score), results of mteb, logs of "
-                         "lm-evaluation-harness or Inspect")  # fmt: skip
+                         "directory: a CSV or Parquet file (row, seed, task, example, score), or results of "
+                         "mteb")  # fmt: skip
 
 
 def run_verdict(args: argparse.Namespace) -> int:
@@ -135,16 +135,14 @@ def _show(args: argparse.Namespace, answer: Answer) -> int:
 
 def run_examples(args: argparse.Namespace) -> int:
     """Print the examples."""
-    from reports.decide.question import comparison_of, row_of
+    from reports.decide.question import comparison_of, two_rows_of
     from reports.explore.examples import choose_differing, choose_hard, read_tasks
 
     labels = two_rows(args)
     if args.top < 1:
         raise InputError(f"--top {args.top}: a number of examples, 1 or more")
     comparison = comparison_of(args.workdir, args.comparison)
-    rows = [row_of(comparison.rows, label, args.base_model) for label in labels]
-    if rows and rows[0].key == rows[1].key:
-        raise InputError(f'"{one_line(rows[0].label)}" is one row: name two')
+    rows = two_rows_of(comparison.rows, labels[0], labels[1], args.base_model) if labels else ()
     every = read_tasks(comparison, lambda task: not args.task or task in args.task)
     tasks = [task for task in every if all(row.key in task.runs for row in rows)]
     known = sorted({s.task for record in comparison.records for s in record.scores})

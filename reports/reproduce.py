@@ -1,4 +1,4 @@
-"""`harness reproduce`: the runs and commands behind a number of a report, and running them again."""
+"""`harness reproduce`: the runs behind a number of a report, and the commands that repeat them."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from harness.config import nearest
-from harness.errors import InputError, RunError
+from harness.errors import InputError
 from harness.files.printable import one_line, tell, visible
 
-_COMMANDS = (["harness", "compare"], ["harness", "study", "run"])  # a report may come from anyone: nothing else is run
 _DAMAGED = "not the data of a report, or damaged; build the report again with `harness report build`"
 
 
@@ -21,24 +20,21 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     """Add `harness reproduce`. Imports nothing slow."""
     parser = subparsers.add_parser(
         "reproduce",
-        help="print the runs and commands behind a number of a report, or run them again",
+        help="print the runs and commands behind a number of a report",
         description="Without a cell, list the cells of a report that have runs behind them. With a cell, print its "
-        "runs and the commands that repeat them. With --run, run these commands in a new work directory and compare.",
+        "runs and the commands that repeat them.",
         epilog="example: harness reproduce 'work/demo/reports/demo#scores-embedded:SimCSE:Embedded-STS-natural'",
     )
     parser.add_argument("cell", metavar="REPORT[#TABLE:ROW:COLUMN]", help="folder of a report, its data.json or page")
-    parser.add_argument("--run", type=Path, dest="workdir", metavar="NEW", help="run the commands in this new folder")
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Exit code 0; with `--run`, 1 if the new number differs as shown."""
+    """Print the cells of a report, or what is behind one."""
     report, name = split_name(args.cell)
     data = read_report(report)
     cells = find_cells(data)
     if name is None:
-        if args.workdir is not None:
-            raise InputError(f"--run: name one cell, as {args.cell}#TABLE:ROW:COLUMN (without --run they are listed)")
         for known, cell in cells.items():
             tell(f"{one_line(known):60}  {one_line(_shown(cell)):>15}  {', '.join(cell['records'])}")
         return 0
@@ -50,10 +46,9 @@ def run(args: argparse.Namespace) -> int:
     runs = {record: data["runs"][record] for record in cell["records"]}
     for record, entry in runs.items():
         tell(f"run {record}: {one_line(str(entry['row']))}, seed {entry.get('seed')}, {entry['status']}")
-    commands = list(dict.fromkeys(str(entry.get("command", "")) for entry in runs.values()))
-    for command in commands:
+    for command in dict.fromkeys(str(entry.get("command", "")) for entry in runs.values()):
         tell(f"  {one_line(command) or 'no command recorded'}")
-    return 0 if args.workdir is None else int(not _repeat(name, cell, data, commands, args.workdir))
+    return 0
 
 
 def split_name(text: str) -> tuple[Path, str | None]:
@@ -104,38 +99,3 @@ def find_cells(data: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 def _shown(cell: dict[str, Any]) -> str:
     return f"{cell['text']} {cell.get('spread', '')}".strip()
-
-
-def _repeat(name: str, cell: dict[str, Any], data: dict[str, Any], commands: list[str], workdir: Path) -> bool:
-    """Run the commands in a new work directory; is the cell of the new report the same as shown?"""
-    from harness.cli import main
-
-    if workdir.exists() and (not workdir.is_dir() or any(workdir.iterdir())):
-        raise InputError(f"--run {workdir}: not empty; name a new folder")
-    for words in map(shlex.split, commands):
-        command = one_line(shlex.join(words))
-        if not any(words[: len(known)] == known for known in _COMMANDS):
-            raise InputError(f"{command or 'no command recorded'}: no command of `harness` that can be repeated here")
-        tell(f"running: {command}")
-        if main([*words[1:], "--workdir", str(workdir)]) not in (0, 1):  # the last --workdir counts
-            raise RunError(f"{command}: failed")
-    new = find_cells(_new_report(data, workdir)).get(name)
-    if new is None:
-        tell("the report of the new runs has no such cell")
-        return False
-    old_value, value = cell.get("value"), new.get("value")
-    difference = (
-        "equal" if old_value == value else f"they differ by {value - old_value:+.3g}" if old_value and value else ""
-    )
-    tell(one_line(f"in the report: {_shown(cell)} ({old_value!r}); now: {_shown(new)} ({value!r}) {difference}"))
-    return bool(cell["text"] == new["text"])
-
-
-def _new_report(data: dict[str, Any], workdir: Path) -> dict[str, Any]:
-    """The same report, of all runs of the new work directory."""
-    from harness.results.store import comparison_file
-    from reports.build import build_report
-
-    name = str(data.get("comparison") or data.get("report"))
-    comparison_file(workdir, name).unlink(missing_ok=True)  # it lists the runs of the last command alone
-    return read_report(build_report(name, workdir, formats=["csv"])["json"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,31 +12,19 @@ from harness.errors import InputError
 from harness.files.locks import work_lock
 from harness.files.printable import one_line
 from harness.results.answer import Answer
-from reports.decide.question import comparison_of, question_of, row_of
+from reports.decide.question import comparison_of, question_of, two_rows_of
 from reports.document.table import number_text
-from reports.read.comparison_runs import seeded
-from reports.read.score_tables import read_scores
-from reports.scores.score_table import ScoreTable, is_score_table
-from reports.stats.estimate import Estimate
+from reports.read.comparison_runs import ResultRow, seeded
+from reports.scores.score_table import is_score_table, question_of_scores
 from reports.stats.online import BETTER, NOT_BETTER, RATE, UNDECIDED, Proposal, look, next_level
 from reports.stats.simultaneous import FEWEST_SEEDS
+from reports.stats.verdicts import Question
 from reports.with_report import WithReport
 
 if TYPE_CHECKING:
     import pandas as pd
 
 HISTORY = "gate.jsonl"
-
-
-@dataclass(frozen=True)
-class _Gain:
-    """The candidate less the baseline in points; `variances`: by the candidate's seeds, and by all else."""
-
-    title: str
-    estimate: Estimate | None
-    seeds: int
-    grows: bool
-    variances: tuple[float, float] = (0.0, 0.0)
 
 
 def gate(
@@ -77,37 +65,42 @@ def gate(
     if baseline == candidate:
         raise InputError(f'"{one_line(baseline)}" is baseline and candidate: name two rows')
     if is_score_table(found):
-        gain = _gain_of_scores(found, baseline, candidate, on)
-        place = Path(found) if isinstance(found, str | Path) else None
-        usual = (place if place.is_dir() else place.parent) / HISTORY if place is not None else None
+        question = question_of_scores(found, on, (baseline, candidate))
     else:
-        gain = _gain_of_runs(found, baseline, candidate, on, comparison)
-        usual = (Path(found) if isinstance(found, str | Path) else found.workdir) / HISTORY
-    file = Path(history) if history else usual
-    if file is None:
+        question = question_of(comparison_of(found, comparison), on)
+    place = found if isinstance(found, str | Path) else getattr(found, "workdir", "")
+    if not (history or place):
         raise InputError("gate: scores of a frame need a file for the history of proposals (history=FILE)")
+    file = Path(history or (Path(place) if Path(place).is_dir() else Path(place).parent) / HISTORY)
+    a, b = two_rows_of(question.comparison.rows, candidate, baseline)
     with work_lock(file.parent, f".{file.name}", f"the history {file}"):
-        return _judge(gain, baseline, candidate, most, file)
+        return _judge(question, a, b, most, file)
 
 
-def _judge(gain: _Gain, baseline: str, candidate: str, most: int, file: Path) -> Answer:
-    about = {"baseline": baseline, "candidate": candidate, "on": gain.title}
+def _judge(question: Question, a: ResultRow, b: ResultRow, most: int, file: Path) -> Answer:
+    about = {"baseline": b.label, "candidate": a.label, "on": question.target.title}
     known = _read(file)
     number = next((n for n, (what, _) in enumerate(known) if what == about), len(known))
     proposal = known[number][1] if number < len(known) else Proposal(next_level([p for _, p in known]))
-    new = not proposal.looks or gain.seeds > proposal.looks[-1][0]
-    if gain.estimate is not None and new and proposal.decision == UNDECIDED:
-        p = gain.estimate.p / 2 if gain.estimate.value > 0 else 1 - gain.estimate.p / 2
-        look(proposal, gain.seeds, most if gain.grows else gain.seeds, p, gain.estimate.value, gain.variances)
+    (d,) = question.significance.differences([(a, b)], question.target, "one proposal")
+    e = d.estimate if d is not None and d.judged else None
+    seeds = d.seeds[0] if d is not None else len(a.finished)
+    new = not proposal.looks or seeds > proposal.looks[-1][0]
+    if e is not None and new and proposal.decision == UNDECIDED:
+        own, other, examples = question.significance.parts(a, b, question.target)
+        p = e.p / 2 if e.value > 0 else 1 - e.p / 2
+        look(proposal, seeds, most if seeded(a) else seeds, p, e.value, (own, other + examples))
         now = datetime.now(UTC).isoformat(timespec="seconds")
         with file.open("a", encoding="utf-8") as lines:
             lines.write(json.dumps({"time": now, **about, **asdict(proposal)}) + "\n")
-    e = gain.estimate
+    points = dict.fromkeys(("gain", "low", "high"))
+    if e is not None:
+        points = {"gain": 100 * e.value, "low": 100 * e.low, "high": 100 * e.high}
     data = {
-        **about, "decision": proposal.decision, "proposal": number + 1, "seeds": gain.seeds, "most": most,
-        "gain": e and e.value, "low": e and e.low, "high": e and e.high, "p": proposal.p, "level": proposal.level,
+        **about, "decision": proposal.decision, "proposal": number + 1, "seeds": seeds, "most": most, **points,
+        "p": proposal.p, "level": proposal.level,
     }  # fmt: skip
-    return Answer(_describe(data, gain.grows), data, [data])
+    return Answer(_describe(data, seeded(a)), data, [data])
 
 
 def _describe(data: dict[str, Any], grows: bool) -> str:
@@ -141,31 +134,3 @@ def _read(file: Path) -> list[tuple[dict[str, str], Proposal]]:
             ) from None
         found[tuple(about.values())] = (about, proposal)
     return list(found.values())
-
-
-def _gain_of_scores(found: str | Path | pd.DataFrame, baseline: str, candidate: str, on: str) -> _Gain:
-    frame = read_scores(found)
-    table = ScoreTable.of(frame, on, "scores")
-    table.place(baseline), table.place(candidate)  # an unknown name is said with the names of all rows
-    table = ScoreTable.of(frame[frame["row"].isin([baseline, candidate])], on, "scores")
-    i, j = table.place(candidate), table.place(baseline)
-    runs, several = len(table.runs[i]), min(map(len, table.runs)) > 1
-    if table.known is None or (several and not table.seeded):
-        return _Gain(table.title, None, runs, True)
-    estimate = table.differences[0, 1] if i < j else table.differences[0, 1].reversed
-    own, other = (float(table.known.seeds[place]) for place in (i, j))
-    rest = other + float(table.known.examples.between(i, j))
-    return _Gain(table.title, estimate, runs, table.seeded, (own, rest))
-
-
-def _gain_of_runs(found: WithReport | str | Path, baseline: str, candidate: str, on: str, comparison: str) -> _Gain:
-    question = question_of(comparison_of(found, comparison), on)
-    a, b = (row_of(question.comparison.rows, label, "") for label in (candidate, baseline))
-    difference = question.significance.differences([(a, b)], question.target, "one proposal")[0]
-    title = question.target.title
-    if difference is None or not difference.judged:
-        return _Gain(title, None, len(a.finished), True)
-    e = difference.estimate
-    own, other, examples = (1e4 * part for part in question.significance.parts(a, b, question.target))
-    points = Estimate(100 * e.value, 100 * e.low, 100 * e.high, e.p)
-    return _Gain(title, points, difference.seeds[0], seeded(a), (own, other + examples))

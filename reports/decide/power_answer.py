@@ -10,7 +10,7 @@ from harness.errors import InputError
 from harness.files.printable import one_line
 from harness.results.answer import Answer
 from reports.decide.question import comparison_of, question_of
-from reports.scores.score_table import design_of_scores, is_score_table
+from reports.scores.score_table import is_score_table, question_of_scores
 from reports.stats.power import CHANCE, MOST_SEEDS, seeds_needed, smallest_difference
 from reports.with_report import WithReport
 
@@ -61,10 +61,11 @@ def power(
     if rows is not None and not 2 <= rows <= 200:
         raise InputError(f"--rows {rows}: expected a number from 2 to 200")
     designs: list[tuple[str, int, float, float, int]] = []
-    if found is not None and is_score_table(found):
-        designs = [design_of_scores(found, on)]
-    elif found is not None:
-        question = question_of(comparison_of(found, comparison, block), on)
+    if found is not None:
+        if is_score_table(found):
+            question = question_of_scores(found, on)
+        else:
+            question = question_of(comparison_of(found, comparison, block), on)
         count = question.significance.examples(question.target)
         for name, judged in question.blocks().items():
             if (known := judged.design()) is not None:

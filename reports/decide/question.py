@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from harness.config import nearest
 from harness.errors import InputError
+from harness.files.printable import one_line
 from harness.results.store import comparison_files
 from reports.read.comparison_runs import Comparison, ResultRow, base_name, comparisons, read_comparison
 from reports.stats.significance import Significance
 from reports.stats.suite_targets import known_targets
-from reports.stats.targets import Target
-from reports.stats.verdicts import Block
+from reports.stats.verdicts import Question
 from reports.with_report import WithReport
 
 _NAMED = 24  # words that a message lists
@@ -42,24 +41,6 @@ def comparison_of(found: WithReport | str | Path, name: str = "", part: str = ""
         said = f"its blocks: {', '.join(parts)}" if parts else "its file has no blocks"
         raise InputError(f'--block {part}: {comparison.name} has no block "{part}"{nearest(part, list(parts))}; {said}')
     return parts[part]
-
-
-@dataclass(frozen=True)
-class Question:
-    """Rows, what they are compared by, and what is known of both."""
-
-    comparison: Comparison
-    target: Target
-    significance: Significance
-
-    def block(self, rows: Sequence[ResultRow], also: Sequence[ResultRow] = ()) -> Block:
-        """Rows that are compared with one another."""
-        return Block(rows, self.significance, self.target, also)
-
-    def blocks(self) -> dict[str, Block]:
-        """All rows by block; the only block has no name."""
-        blocks = self.comparison.blocks
-        return {name if len(blocks) > 1 else "": self.block(rows) for name, rows in blocks.items()}
 
 
 def question_of(comparison: Comparison, on: str) -> Question:
@@ -94,6 +75,20 @@ def question_of(comparison: Comparison, on: str) -> Question:
     if why := significance.unknown(target):
         raise InputError(f"{comparison.name}: on {target.title} nothing can be judged: {why}")
     return Question(comparison, target, significance)
+
+
+def two_rows_of(
+    rows: Sequence[ResultRow], first: str, second: str, base_model: str = ""
+) -> tuple[ResultRow, ResultRow]:
+    """The rows of two labels.
+
+    Raises:
+        InputError: no such row, or both are one.
+    """
+    a, b = row_of(rows, first, base_model), row_of(rows, second, base_model)
+    if a.key == b.key:
+        raise InputError(f'"{one_line(a.label)}" is one row: name two')
+    return a, b
 
 
 def row_of(rows: Sequence[ResultRow], label: str, base_model: str) -> ResultRow:

@@ -47,8 +47,7 @@ def _state(block: Block, row: ResultRow, most: int, equivalence: float) -> str:
         return LEADS
     if row not in block.candidates:
         return BEATEN
-    first, second = sorted((block.rows.index(leader), block.rows.index(row)))
-    if kind_of(block.differences[first, second], equivalence) == ALIKE:
+    if kind_of(block.difference(leader, row), equivalence) == ALIKE:
         return SAME
     return HOPELESS if _chance_of_decision(block, leader, row, most, equivalence) < HOPE else OPEN
 
@@ -62,8 +61,7 @@ def _chance_of_decision(block: Block, leader: ResultRow, row: ResultRow, most: i
     *seeds, examples = block.significance.parts(leader, row, block.target)
     done = [min(len(block.runs(one)) / most, 1.0) for one in (leader, row)]
     now, final = sum(seeds) + examples, sum(v * share for v, share in zip(seeds, done, strict=True)) + examples
-    first, second = sorted((block.rows.index(leader), block.rows.index(row)))
-    estimate = block.differences[first, second].estimate
+    estimate = block.difference(leader, row).estimate
     half = (estimate.high - estimate.low) / 2 * (final / now) ** 0.5 if now > 0 else 0.0
     deviation = sum(v * (1 - share) for v, share in zip(seeds, done, strict=True)) ** 0.5 + 1e-12
     gap, room = abs(estimate.value), equivalence / 100 - half

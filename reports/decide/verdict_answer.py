@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from harness.errors import InputError
 from harness.files.printable import one_line
 from harness.results.answer import Answer
-from reports.decide.question import Question, comparison_of, question_of, row_of
+from reports.decide.question import comparison_of, question_of, two_rows_of
 from reports.document.table import number_text
 from reports.read.comparison_runs import ResultRow, base_name
-from reports.scores.score_table import is_score_table, verdict_on_scores
+from reports.scores.score_table import is_score_table, question_of_scores
 from reports.stats.significance import NOT_JUDGED, Difference
 from reports.stats.simultaneous import EXPLORED
 from reports.stats.verdicts import (
@@ -20,6 +20,7 @@ from reports.stats.verdicts import (
     BETTER,
     OPEN,
     Block,
+    Question,
     describe_detectable,
     judge_family,
     kind_of,
@@ -74,26 +75,26 @@ def verdict(
         raise InputError("verdict: name two rows, or none for all pairs")
     if equivalence < 0:
         raise InputError(f"--equivalence {equivalence:g}: a number of points, 0 or more")
+    left_out = ""
     if is_score_table(found):
-        return verdict_on_scores(found, a, b, on=on, equivalence=equivalence)
-    read, left_out = comparison_of(found, comparison, block), ""
-    if without_overlap:
-        from reports.read.overlap import without_overlap as leave_out
+        question = question_of_scores(found, on)
+    else:
+        read = comparison_of(found, comparison, block)
+        if without_overlap:
+            from reports.read.overlap import without_overlap as leave_out
 
-        read, notes, left_out = leave_out(read)
-        scored = {score.task for record in read.records for score in record.scores}
-        for (task, _), why in notes.items():
-            if task.lower() == on.lower() and task not in scored:
-                raise InputError(f"--on {on}: {why.removeprefix(f'{task}: ')}")
-    question = question_of(read, on)
+            read, notes, left_out = leave_out(read)
+            scored = {score.task for record in read.records for score in record.scores}
+            for (task, _), why in notes.items():
+                if task.lower() == on.lower() and task not in scored:
+                    raise InputError(f"--on {on}: {why.removeprefix(f'{task}: ')}")
+        question = question_of(read, on)
     answer = _two(question, a, b, base_model, equivalence) if a else _all(question, base_model, equivalence)
     return replace(answer, text=f"{answer.text}\n{one_line(left_out)}") if left_out else answer
 
 
 def _two(question: Question, first: str, second: str, base_model: str, equivalence: float) -> Answer:
-    a, b = (row_of(question.comparison.rows, label, base_model) for label in (first, second))
-    if a.key == b.key:
-        raise InputError(f'"{one_line(a.label)}" is one row: name two')
+    a, b = two_rows_of(question.comparison.rows, first, second, base_model)
     blocks = question.comparison.blocks
     block = question.block([row for name in dict.fromkeys((a.block, b.block)) for row in blocks[name]], (a, b))
     for row in (a, b):
@@ -112,12 +113,10 @@ def _difference(question: Question, block: Block, a: ResultRow, b: ResultRow) ->
     for family in sorted(families, key=lambda family: len(family.pairs)):
         if (a, b) in family.pairs or (b, a) in family.pairs:
             judged = dict(judge_family(family, question.significance, question.target))
+            judged = {(y, x): d.reversed for (x, y), d in judged.items()} | judged
             if (a, b) in judged:
                 return judged[a, b]
-            if (b, a) in judged:
-                return judged[b, a].reversed
-    i, j = block.rows.index(a), block.rows.index(b)
-    return block.differences[i, j] if i < j else block.differences[j, i].reversed
+    return block.difference(a, b)
 
 
 def _all(question: Question, base_model: str, equivalence: float) -> Answer:
@@ -162,7 +161,7 @@ def _table(name: str, block: Block) -> list[str]:
     lines = [[column.title for column in table.columns], *([cell.text for cell in row.cells] for row in table.rows)]
     cleaned = [[one_line(cell) for cell in line] for line in lines]
     widths = [max(map(len, column)) for column in zip(*cleaned, strict=True)]
-    where = f"{name}: " if name else ""
+    where, best = f"{name}: " if name else "", ", ".join(row.label for row in block.candidates)
     return [
         one_line(f"{where}{block.target.title}; row minus column in points"),
         *(
@@ -170,24 +169,28 @@ def _table(name: str, block: Block) -> list[str]:
             for line in cleaned
         ),
         *table.legend,
-        f"may be the best (95 %): {one_line(', '.join(row.label for row in block.candidates))}",
-        "not significantly different, best first:",
+        *([f"may be the best (95 %): {one_line(best)}"] if best else ()),
+        *(["not significantly different, best first:"] if block.judged else ()),
         *(f"  {one_line(text)}" for text in block.describe_groups()),
+        *([f"Note: {one_line(note)}."] if (note := block.significance.note) else ()),
     ]
 
 
 def _paragraph(block: Block, a: ResultRow, b: ResultRow, d: Difference, equivalence: float) -> str:
     """What a reader may quote."""
+    note = f" Note: {block.significance.note}." if block.significance.note else ""
     title, e, kind = block.target.title, d.estimate, kind_of(d, equivalence)
     low, high = (number_text(100 * x, 2, signed=True) for x in (e.low, e.high))
     seeds = f"{d.seeds[0]} and {d.seeds[1]} seeds" if d.seeds[0] != d.seeds[1] else f"{_count(d.seeds[0])} each"
     measured = " against ".join(number_text(block.mean(row), 2) for row in (a, b))
-    numbers = f"{measured}, {number_text(100 * e.value, 2, signed=True)} points [{low}, {high}] ({seeds})"
+    interval = f" [{low}, {high}]" if e.low < e.high else ""
+    numbers = f"{measured}, {number_text(100 * e.value, 2, signed=True)} points{interval} ({seeds})"
     if kind == NOT_JUDGED:
         few = " and ".join(row.label for row in (a, b) if row in block.unjudged)
+        scope = ", where the interval has the chance of the examples only" if interval else ""
         return (
-            f"{a.label} and {b.label} cannot be judged on {title}: {numbers}, where the interval has the chance of the "
-            f"examples only. {few} has fewer than three seeds, too few to estimate their spread."
+            f"{a.label} and {b.label} cannot be judged on {title}: {numbers}{scope}. {few} has fewer than three seeds, "
+            f"too few to estimate their spread.{note}"
         )
     start = {
         BETTER: f"{a.label} is better than {b.label} on {title}",
@@ -199,9 +202,9 @@ def _paragraph(block: Block, a: ResultRow, b: ResultRow, d: Difference, equivale
     text = f"{start}: {numbers}; {p}, corrected for {d.family}{rate}"
     analyses = block.significance.comparison.analyses
     text += f" and {len(analyses.seeds)} interim analyses." if analyses is not None else "."
-    if block.detectable is None or d.family != block.family:
-        return text
-    return f"{text} In this comparison, {describe_detectable(block.detectable)}."
+    if block.detectable is not None and d.family == block.family:
+        text += f" In this comparison, {describe_detectable(block.detectable)}."
+    return text + note
 
 
 def _count(seeds: int) -> str:
@@ -209,7 +212,8 @@ def _count(seeds: int) -> str:
 
 
 def _as_json(block: Block, a: ResultRow, b: ResultRow, d: Difference, equivalence: float) -> dict[str, Any]:
-    """Every number of a verdict; differences in points."""
+    """Every number of a verdict; differences in points, with an interval where seeds or examples give one."""
+    known = d.judged or d.estimate.low < d.estimate.high
     analyses = block.significance.comparison.analyses
     return {
         "a": a.label,
@@ -220,8 +224,8 @@ def _as_json(block: Block, a: ResultRow, b: ResultRow, d: Difference, equivalenc
         "means": [block.mean(a), block.mean(b)],
         "seeds": list(d.seeds),
         "difference": 100 * d.estimate.value,
-        "low": 100 * d.estimate.low,
-        "high": 100 * d.estimate.high,
+        "low": 100 * d.estimate.low if known else None,
+        "high": 100 * d.estimate.high if known else None,
         "p": d.estimate.p if d.judged else None,
         "family": d.family,
         **({"corrected_for_interim_analyses": len(analyses.seeds)} if analyses is not None else {}),

@@ -89,6 +89,8 @@ def _write_costs(side: Any, comparison: Comparison, rows: list[ResultRow], place
     """Write training time and speed of inference of each row next to it."""
     side.axis("off")
     side.set_xlim(-0.5, 2 * _MOST_GROUPS + 4)
+    if not any(record.cost for row in rows for record in row.records):
+        return
     clock, speed = training_clock(comparison.rows), speeds(comparison)
     right = [(_MOST_GROUPS + 4, f"training,\n{CLOCKS[clock]}"), (2 * _MOST_GROUPS + 4, "sentences\na second")]
     for x, title in right:

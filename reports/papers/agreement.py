@@ -46,7 +46,6 @@ def judge(
     deterministic: bool = False,
     sides: Sequence[Sequence[float]] = (),
     reasons: Sequence[str] = (),
-    missing: str = "",
     digits: int = 2,
     runs: int = 1,
 ) -> Verdict:
@@ -54,16 +53,13 @@ def judge(
 
     Args:
         published: the number; None where its cell is blank.
-        values: our runs' values, one per seed; empty: nothing was measured.
+        values: our runs' values, one per seed.
         deterministic: the method does not depend on a seed, so its one value agrees within `ROUNDING`.
         sides: of a difference between rows with different seeds, the values of the sides that depend on a seed.
         reasons: why the two cannot be compared, as sentences.
-        missing: why there is no value of ours, as a clause.
         digits: decimals of the interval in the text.
         runs: how many runs the published number is the mean of.
     """
-    if not values:
-        return Verdict.not_measured(missing or "not evaluated")
     if published is None:
         return Verdict("not published", "The published number is not legible.")
     if reasons:

@@ -95,16 +95,15 @@ class Conditions:
     def remarks(self, base: str, row: PaperRow, ours: ResultRow) -> tuple[str, ...]:
         """Differences from a published row on `base` that do not make another row: a few entries, the dev schedule."""
         wanted, family = self.definition.data.get(row.data), self.definition.family(base)
-        entries: dict[str, None] = {}
-        schedules: dict[str, None] = {}
+        entries, schedules = list[str](), list[str]()
         for record in ours.finished:
             count = (record.corpus or {}).get("count")
             if wanted and wanted.count and count not in (None, wanted.count) and not text_difference(wanted, record):
-                entries[f"Trained on {count:,} of {wanted.count:,} entries."] = None
+                entries.append(f"Trained on {count:,} of {wanted.count:,} entries.")
             if _SCHEDULE in (paper := _unlike(record, row, family)):
                 given, usual = shown(value_of(record, _SCHEDULE)), shown(paper[_SCHEDULE])
-                schedules[f"Scored on the dev set every {given} training steps instead of {usual}."] = None
-        return (*entries, *schedules)
+                schedules.append(f"Scored on the dev set every {given} training steps instead of {usual}.")
+        return tuple(dict.fromkeys(entries + schedules))
 
 
 # --- settings ---------------------------------------------------------------------------------------------------------
@@ -157,14 +156,8 @@ def _unlike(record: Record, row: PaperRow, family: str) -> dict[str, Any]:
     return {
         key: value
         for key, value in paper.items()
-        if not _equal(value_of(record, key), value) and has_effect(record, key, every)
+        if not same_value(value_of(record, key), value) and has_effect(record, key, every)
     }
-
-
-def _equal(given: Any, wanted: Any) -> bool:
-    if isinstance(given, list | tuple) and isinstance(wanted, list | tuple):
-        return len(given) == len(wanted) and all(map(_equal, given, wanted))
-    return same_value(given, wanted)
 
 
 def has_effect(record: Record, key: str, paper: Mapping[str, Any]) -> bool:

@@ -165,7 +165,10 @@ class PaperRow(Config):
 
 
 class PaperTable(Config):
-    """A table of the paper. A row can be given by the label that it has in an earlier table."""
+    """A table of the paper; without columns and rows it is that of its search spaces.
+
+    A row can be given by the label that it has in an earlier table.
+    """
 
     key: str = Field(pattern=r"^[A-Za-z0-9][\w.-]*$", max_length=80)
     title: str
@@ -178,7 +181,6 @@ class PaperTable(Config):
         default=[], description="rows that differences go to, by label or published model; of several, by method"
     )
     studies: list[str] = Field(default=[], description="studies of ours whose trials are its numbers")
-    options: dict[str, str] = Field(default={}, description="of a table of search spaces: published task -> our option")
 
     def reference_of(self, row: PaperRow) -> tuple[PaperRow, list[str]] | None:
         """The row that differences of `row` go to, a reference row being its own, and its published models."""
@@ -254,7 +256,7 @@ class Definition(Config):
             _check_known(f'figure "{figure.key}"', [figure.columns], ["", *self.columns])
         for table in self.tables:
             place = f'table "{table.key}"'
-            _check_known(place, [table.columns], [*self.columns, *([""] if table.options else [])])
+            _check_known(place, [table.columns], [*self.columns, *([] if table.rows else [""])])
             labels = [row.label for row in table.rows]
             _check_unique(f"rows of {place}", labels)
             _check_known(place, table.reference, [*labels, *(model for row in table.rows for model in row.published)])

@@ -27,6 +27,12 @@ class Place:
     row: PaperRow
     column: PaperColumn
 
+    @property
+    def reference(self) -> PaperRow | None:
+        """The row that a difference goes to; None in a column of scores, and of a reference row."""
+        found = self.table.reference_of(self.row) if self.column.difference else None
+        return None if found is None or found[0] is self.row else found[0]
+
 
 @dataclass(frozen=True)
 class Number:
@@ -99,8 +105,7 @@ class Matching:
 
     def bases_of(self, table: PaperTable, row: PaperRow) -> set[str]:
         """The base models on which a table of the paper has a row."""
-        places = zip(self.published, self.places, strict=True)
-        return {p["base_model"] for p, place in places if place and place.table is table and place.row is row}
+        return {one.published["base_model"] for one in self.numbers_of(table, row)}
 
     def reference_bases(self, place: Place) -> set[str]:
         """The base models on which the paper has the row that differences of a place go to."""
@@ -144,10 +149,8 @@ class Matching:
         """A cell of ours in a table; a difference is to the reference row on the same base model, trained alike."""
         if not place.column.difference:
             return self.measure(ours, place.column) if place.column.score else NOTHING
-        found = place.table.reference_of(place.row)
-        if found is None or found[0] is place.row:
+        if (reference := place.reference) is None:
             return NOTHING
-        reference = found[0]
         same = self.candidates(reference).get(ours.base_model, [])
         alike = self._trained_alike(place.row, ours, reference)
         if not alike:
@@ -193,74 +196,75 @@ class Matching:
         if not row.method or not column.score:
             why = row.cannot or column.cannot or ("no column of ours" if row.method else "no method of this harness")
             return Number(p, place, Verdict.not_measured(why))
-        if column.kind == "trials":
-            return self._match_study(p, place)
-        found = self.candidates(row)
-        by_base = {base: own for base, rows in found.items() if (own := [one for one in rows if not one.rehearsal])}
-        if not by_base:
-            why = row.cannot or ("only rehearsals ran it" if found else "no run of it")
-            return Number(p, place, Verdict.not_measured(why))
-        # Of the paper's base model first; the first row that has the number.
-        order = sorted(by_base, key=lambda base: (bool(self.conditions.other_base(p["base_model"], row, base)), base))
-        pairs = [(one, self.value(place, one)) for base in order for one in by_base[base]]
-        ours, measured = next((pair for pair in pairs if pair[1].by_seed), pairs[0])
-        reasons = [] if not measured.by_seed else self._reasons(p, place, ours, measured)
-        ask = bool(measured.by_seed) and not reasons  # only then: the answer imports the methods
-        sides = self._random_sides(place, ours, measured) if ask else ()
+        studies = column.kind == "trials"
+        ours, measured = self._find_trials(p, place) if studies else self._find_runs(p, place)
+        if ours is None or not measured.by_seed:
+            return Number(p, place, Verdict.not_measured(measured.missing or "not evaluated"), ours, measured)
+        reasons = self._reasons(p, place, ours, measured)
+        comparable = not (studies or reasons)  # only then: the answer imports the methods
+        sides = self._random_sides(place, ours, measured) if comparable else ()
         verdict = judge(
             read_number(p["value"]),
             measured.values,
-            deterministic=ask and not sides and bool(deterministic(ours.records[0].method)),
+            deterministic=comparable and not sides and bool(deterministic(ours.records[0].method)),
             sides=sides,
             reasons=reasons,
-            missing=measured.missing,
             digits=column.digits,
             runs=self.definition.runs,
         )
-        remarks = self.conditions.remarks(p["base_model"], row, ours) if measured.by_seed else ()
-        return Number(p, place, verdict, ours, measured, remarks)
+        if not studies:
+            return Number(p, place, verdict, ours, measured, self.conditions.remarks(p["base_model"], row, ours))
+        if verdict.kind == "one seed":
+            verdict = replace(verdict, text="One study: there is no interval.")
+        return Number(p, place, verdict, None, measured)
+
+    def _find_runs(self, p: Published, place: Place) -> tuple[ResultRow | None, Measured]:
+        """Our row for a published one and its number: of the paper's base model first; the first row that has it."""
+        found = self.candidates(place.row)
+        by_base = {base: own for base, rows in found.items() if (own := [one for one in rows if not one.rehearsal])}
+        if not by_base:
+            why = place.row.cannot or ("only rehearsals ran it" if found else "no run of it")
+            return None, Measured(missing=why)
+        other = self.conditions.other_base
+        order = sorted(by_base, key=lambda base: (bool(other(p["base_model"], place.row, base)), base))
+        pairs = [(one, self.value(place, one)) for base in order for one in by_base[base]]
+        return next((pair for pair in pairs if pair[1].by_seed), pairs[0])
+
+    def _find_trials(self, p: Published, place: Place) -> tuple[ResultRow | None, Measured]:
+        """From the first setting that can be compared with the paper's, else from the first that has the row."""
+        found: list[tuple[int, ResultRow, Measured]] = []
+        for setting in self.library.settings:
+            measured = self.value_of_study(place.row, setting, place.column)
+            if measured.by_seed:
+                runs = tuple(self.library.by_id[i] for i in measured.records if i in self.library.by_id)
+                ours = ResultRow(place.row.label, setting.base_model, runs)
+                if (setting.dev_task, setting.dev_source) != ("STS-B", "senteval"):
+                    unlike = f"selected on {setting.dev_task} of {setting.dev_source}"
+                    measured = replace(measured, unlike=(unlike,))
+                found.append((len(self._reasons(p, place, ours, measured)), ours, measured))
+        if not found:
+            return None, Measured(missing=place.row.cannot or "no study of it")
+        return min(found, key=lambda one: one[0])[1:]
 
     def _reasons(self, p: Published, place: Place, ours: ResultRow, measured: Measured) -> list[str]:
         """Why our number cannot be compared with the published one."""
         reasons = self.conditions.reasons(p["base_model"], place.row, ours)
         reasons += [f"Another protocol: {text}." for text in measured.unlike]
-        reference = place.table.reference_of(place.row) if place.column.difference else None
-        if reference is not None and reference[0] is not place.row:
+        if (reference := place.reference) is not None:
             bases = self.reference_bases(place)
             if bases and p["base_model"] not in bases:
                 reasons.append(f"Another reference row: the paper's is on {', '.join(sorted(bases))}.")
             else:
-                alike = self._trained_alike(place.row, ours, reference[0])
-                reasons += self.conditions.other_training(reference[0], alike[0]) if alike else []
+                alike = self._trained_alike(place.row, ours, reference)
+                reasons += self.conditions.other_training(reference, alike[0]) if alike else []
         if place.column.cannot:
             reasons.append(f"Perhaps another protocol: {place.column.cannot}.")
         return list(dict.fromkeys(reasons))
 
     def _random_sides(self, place: Place, ours: ResultRow, measured: Measured) -> tuple[tuple[float, ...], ...]:
         """The sides of a difference that depend on a seed, where it is not taken seed by seed."""
-        reference = place.table.reference_of(place.row)
-        if not measured.sides or reference is None:
+        if not measured.sides or place.reference is None:
             return ()
-        methods = ours.records[0].method, reference[0].method
+        methods = ours.records[0].method, place.reference.method
         sides = zip(measured.sides, methods, strict=True)
         return tuple(side for side, method in sides if not deterministic(method))
-
-    def _match_study(self, p: Published, place: Place) -> Number:
-        """From the first setting that can be compared with the paper's, else from the first that has the row."""
-        found: list[tuple[list[str], Measured]] = []
-        for setting in self.library.settings:
-            measured = self.value_of_study(place.row, setting, place.column)
-            if measured.by_seed:
-                runs = tuple(self.library.by_id[i] for i in measured.records if i in self.library.by_id)
-                ours = ResultRow(place.row.label, setting.base_model, runs)
-                reasons = self.conditions.reasons(p["base_model"], place.row, ours)
-                if (setting.dev_task, setting.dev_source) != ("STS-B", "senteval"):
-                    reasons.append(f"Another protocol: selected on {setting.dev_task} of {setting.dev_source}.")
-                found.append((reasons, measured))
-        if not found:
-            return Number(p, place, Verdict.not_measured(place.row.cannot or "no study of it"))
-        reasons, measured = min(found, key=lambda one: len(one[0]))
-        verdict = judge(read_number(p["value"]), measured.values, reasons=reasons)
-        if verdict.kind == "one seed":
-            verdict = replace(verdict, text="One study: there is no interval.")
-        return Number(p, place, verdict, None, measured)

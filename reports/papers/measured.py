@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from harness.results.record import Record, Score
-from harness.tasks.averages import Average, Mean, mean_of
-from harness.tasks.mteb.benchmarks import MTEB_SUITES, PREFIX, mteb_averages, mteb_values
+from harness.tasks.averages import Average, Mean, Number, mean_of
+from harness.tasks.mteb.benchmarks import MTEB_SUITES, PREFIX, mteb_values, names_of
 from harness.tasks.senteval.transfer import transfer_mean
 from harness.tasks.sts import STS, YEARS, sts_mean
 from reports.document.table import State
@@ -64,50 +64,43 @@ def measure(row: ResultRow, column: PaperColumn) -> Measured:
         return Measured(missing=f"every seed {state}{reason}", state=state)
     is_sts = column.name in STS or (column.kind == "average" and column.name.startswith("sts"))
     protocol = _PROTOCOL if is_sts and column.published else {}
-    by_seed: dict[int, float] = {}
-    runs: dict[str, None] = {}
-    protocols: dict[str, None] = {}
-    unlike: dict[str, None] = {}
-    reasons: dict[str, None] = {}
-    for record in row.finished:
-        value, scores, why = _value(record, column)
-        if value is None:
-            reasons |= {why: None} if why else {}
-            continue
-        by_seed[record.seed] = value
-        runs[record.id] = None
-        protocols |= dict.fromkeys(score.comparable for score in scores)
-        unlike |= dict.fromkeys(text for score in scores for text in _differences(record, score, protocol))
-    if not by_seed:
-        return Measured(missing="; ".join(reasons))
-    few = len(by_seed) < len(row.finished)
-    partly = f"Mean of {len(by_seed)} of {len(row.finished)} seeds: the others have no such score." if few else ""
-    return Measured(by_seed, tuple(runs), tuple(protocols), tuple(unlike), partly=partly)
+    found = [(record, *_value(record, column)) for record in row.finished]
+    known = [(record, value, scores) for record, value, scores, _ in found if value is not None]
+    if not known:
+        return Measured(missing="; ".join(dict.fromkeys(why for *_, why in found if why)))
+    behind = [(record, score) for record, _, scores in known for score in scores]
+    few = len(known) < len(found)
+    return Measured(
+        {record.seed: value for record, value, _ in known},
+        tuple(record.id for record, *_ in known),
+        tuple(dict.fromkeys(score.comparable for _, score in behind)),
+        tuple(dict.fromkeys(text for one in behind for text in _differences(*one, protocol))),
+        partly=f"Mean of {len(known)} of {len(found)} seeds: the others have no such score." if few else "",
+    )
 
 
 def _value(record: Record, column: PaperColumn) -> tuple[float | None, list[Score], str]:
     """A number, the scores behind it, or why it is missing. Scores on SentEval's data go before those of others."""
-    if column.kind == "average" and column.name.startswith("mteb"):
-        sources = [""]
-    else:
-        known = {s.source for s in record.scores if s.suite != "embedded"}
-        sources = sorted(known, key=lambda s: (s != "senteval", s)) or [""]
-    wanted = (column.name, column.metric, column.aggregation, column.split)
+    known = {s.source for s in record.scores if s.suite != "embedded"}
+    sources = sorted(known, key=lambda s: (s != "senteval", s)) or [""]
     why = ""
-    for source in sources:
+    for source in [""] if column.kind and column.name.startswith("mteb") else sources:
         scores = [s for s in record.scores if source in ("", s.source)]
-        if not column.kind:
-            chosen = [s for s in scores if (s.task, s.metric, s.aggregation, s.split) == wanted][:1]
-            if chosen:
+        if column.kind:
+            average, chosen = _average(column.name, scores, column.split)
+            if average.value is not None:
+                return average.value, chosen, ""
+            why = why or _lacking(record, average)
+        else:
+            wanted = Number(column.name, column.metric, column.aggregation, column.split)
+            if chosen := [s for s in scores if _number_of(s) == wanted][:1]:
                 return column.scale * chosen[0].value, chosen, ""
-            continue
-        average, chosen = _average(column.name, scores, column.split)
-        if average.value is not None:
-            return average.value, chosen, ""
-        why = why or _lacking(record, average)
-    if not why and not column.kind and column.name in record.missing:
-        why = str(record.missing[column.name])
+            why = str(record.missing.get(column.name, ""))
     return None, [], why
+
+
+def _number_of(score: Score) -> Number:
+    return Number(score.task, score.metric, score.aggregation, score.split)
 
 
 def _lacking(record: Record, average: Average) -> str:
@@ -128,22 +121,27 @@ def _mean(name: str, split: str) -> Mean:
     return transfer_mean(split) if name == "transfer" else declutr_means(split)[name]
 
 
+def _mteb_names(name: str) -> Sequence[str]:
+    """The data sets of "mteb", "mteb:CATEGORY" or "mteb-task:NAME"."""
+    kind, _, rest = name.partition(":")
+    sets = MTEB_SUITES[_MTEB]
+    return [rest] if kind == "mteb-task" else sets[rest] if rest else names_of(sets)
+
+
 def _average(name: str, scores: list[Score], split: str) -> tuple[Average, list[Score]]:
-    """An average as its paper takes it, and the scores that can be in it."""
-    if name.startswith("mteb-task:"):
-        task = name.removeprefix("mteb-task:")
-        return mean_of(mteb_values(scores, _MTEB), [task]), [s for s in scores if s.task == PREFIX + task]
+    """An average as its paper takes it, and the scores in it."""
     if name.startswith("mteb"):
-        categories, overall = mteb_averages(scores, _MTEB)
-        chosen = [s for s in scores if s.task.startswith(PREFIX)]
-        return (overall if name == "mteb" else categories[name.removeprefix("mteb:")]), chosen
-    average = _mean(name, split).of(scores)
-    if not name.startswith("sts"):
-        suites = ("transfer",) if name == "transfer" else ("transfer", "downstream", "probing", "sts")
-        return average, [s for s in scores if s.suite in suites]
-    own = name.partition("-")[2] if name in ("sts-mean", "sts-wmean") else "all"
-    aggregations = {task: (own,) if task in YEARS else (own, "all") for task in (YEARS if name == "sts-years" else STS)}
-    return average, [s for s in scores if s.metric == "spearman" and s.aggregation in aggregations.get(s.task, ())]
+        names = _mteb_names(name)
+        chosen = [s for s in scores if s.task.removeprefix(PREFIX) in names and s.task.startswith(PREFIX)]
+        return mean_of(mteb_values(scores, _MTEB), names), chosen
+    mean = _mean(name, split)
+    numbers = {*_numbers(mean)}
+    return mean.of(scores), [s for s in scores if _number_of(s) in numbers]
+
+
+def _numbers(mean: Mean) -> Iterator[Number]:
+    for part in mean.parts:
+        yield from _numbers(part) if isinstance(part, Mean) else (part,)
 
 
 def _differences(record: Record, score: Score, protocol: Mapping[str, str]) -> Iterable[str]:
@@ -194,9 +192,6 @@ def tasks_of_column(column: PaperColumn) -> frozenset[str]:
     name = column.name
     if column.kind != "average":
         return frozenset(() if column.kind or not name else (name,))
-    if name.startswith("mteb-task:"):
-        return frozenset((PREFIX + name.removeprefix("mteb-task:"),))
     if name.startswith("mteb"):
-        groups = MTEB_SUITES[_MTEB].items()
-        return frozenset(PREFIX + one for group, sets in groups for one in sets if name in ("mteb", f"mteb:{group}"))
+        return frozenset(PREFIX + one for one in _mteb_names(name))
     return frozenset(_mean(name, column.split).tasks)

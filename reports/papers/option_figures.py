@@ -35,10 +35,12 @@ _LISTED = 10  # values that are shown one by one, as those of a grid
 def ablation(matching: Matching, figure: PaperFigure) -> Figure | None:
     """A figure of kind "levels" (every factor, whatever else differs), "additions" (rows with one of the factors next
     to rows with none) or "amounts" (the levels of one factor by the amount of text)."""
-    rows = [row for row in matching.library.find(figure.method) if row.finished]
-    shared = _usual_values(rows, figure.same)
-    rows = [row for row in rows if matches(row.records[0], figure.where)]
-    rows = [row for row in rows if all(_option(row, key) == value for key, value in shared.items())]
+    every = [row for row in matching.library.find(figure.method) if row.finished]
+    rows = [row for row in every if matches(row.records[0], figure.where)]
+    for key in figure.same if every else ():  # the most frequent value: others would mix with the factor
+        values = [_option(row, key) for row in every]
+        usual = max(sorted(set(values), key=str), key=values.count)
+        rows = [row for row in rows if _option(row, key) == usual]
     found = _scored_rows(matching, figure, rows)
     if found is None:
         return None
@@ -160,12 +162,6 @@ def _option(row: ResultRow, key: str) -> Any:
 def _added(row: ResultRow, figure: PaperFigure) -> list[str]:
     """The factors that a row has."""
     return [key for key in figure.factors if _option(row, key.partition("+")[0])]
-
-
-def _usual_values(rows: Sequence[ResultRow], keys: Sequence[str]) -> dict[str, Any]:
-    """The most frequent value of each option, so that other values do not mix with the factor."""
-    every = {key: [_option(row, key) for row in rows] for key in keys if rows}
-    return {key: max(sorted(set(values), key=str), key=values.count) for key, values in every.items()}
 
 
 def _entries(row: ResultRow) -> int:

@@ -41,7 +41,7 @@ def describe(definition: Definition, library: RunLibrary) -> tuple[Document, dic
     shown: list[ResultRow] = []
     for table in definition.tables:
         heading = table.title.partition(" · ")[0]
-        if table.options:
+        if not table.columns:
             spaces = search_spaces(matching, table)
             sections += [Section(table.key, heading, [spaces])] if spaces else []
             continue

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from harness.tasks.mteb.benchmarks import EN_V1
 from reports.document.table import MINUS, Cell, Column, Table, TableRow, absent, number, ranked
@@ -65,56 +64,44 @@ def published_cell(one: Number, column: PaperColumn, notes: Sequence[str] = ()) 
     return Cell(f"+{text}" if signed else text, value=one.value, state="value", notes=tuple(notes))
 
 
-_Line = tuple[str, str, PaperRow, dict[int, Number]]  # published model, its base model, its row, numbers by column
-
-
-def _published_rows(matching: Matching, table: PaperTable) -> list[TableRow]:
+def _published_lines(matching: Matching, table: PaperTable) -> list[TableRow]:
     """The published rows, those of one base model together."""
-    columns = matching.columns(table)
-    by_model: dict[tuple[str, str], _Line] = {}
-    for one in matching.numbers:
-        if one.place is not None and one.place.table is table:
-            model, base, place = one.published["model"], one.published["base_model"], one.place
-            line = by_model.setdefault((model, base), (model, base, place.row, {}))
-            line[3].setdefault(next(i for i, c in enumerate(columns) if c is place.column), one)
-    order, bases = [id(row) for row in table.rows], list(matching.definition.bases)
-    lines = sorted(by_model.values(), key=lambda x: (bases.index(x[1]) if x[1] in bases else -1, order.index(id(x[2]))))
-    rows = []
-    for model, base, row, numbers in lines:
-        notes = [set(published_notes(one.published)) for one in numbers.values()]
-        common = set.intersection(*notes) if len(notes) > 1 else set()
-        marks = {note for one in numbers.values() if (note := source_note(one.published["source_mark"]))}
-        one_mark = len({one.published["source_mark"] for one in numbers.values()}) == 1
-        cells = [Cell(model).noted(*(marks if one_mark else ()), *sorted(common)), BLANK]
+    columns, bases = matching.columns(table), list(matching.definition.bases)
+    by_model: dict[tuple[str, str], dict[int, Number]] = {}  # (model, base model) -> numbers by column
+    of_row: dict[tuple[str, str], PaperRow] = {}
+    for row in table.rows:
+        for one in matching.numbers_of(table, row):
+            key, place = (one.published["model"], one.published["base_model"]), one.place
+            at = next(i for i, column in enumerate(columns) if place is not None and column is place.column)
+            by_model.setdefault(key, {}).setdefault(at, one)
+            of_row[key] = row
+    lines = []
+    for key in sorted(by_model, key=lambda key: bases.index(key[1]) if key[1] in bases else -1):
+        (model, base), row, numbers = key, of_row[key], by_model[key]
+        notes = [published_notes(one.published) for one in numbers.values()]
+        marks = {one.published["source_mark"] for one in numbers.values()}
+        common = set.intersection(*map(set, notes)) if len(notes) > 1 else set()
+        head = [source_note(mark) for mark in marks if len(marks) == 1]
+        cells = [Cell(model).noted(*filter(None, head), *common), BLANK]
         for i, column in enumerate(columns):
-            if i not in numbers:
-                cells.append(_derived_cell(table, column, columns, (model, base, row, numbers), lines))
+            if (printed := numbers.get(i)) is not None:
+                own = [note for note in published_notes(printed.published) if note not in common]
+                own += [source_note(printed.published["source_mark"])] if len(marks) > 1 else []
+                cells.append(published_cell(printed, column, list(filter(None, own))))
                 continue
-            p = numbers[i].published
-            own = [note for note in published_notes(p) if note not in common]
-            own += [note for note in [source_note(p["source_mark"])] if note and not one_mark]
-            cells.append(published_cell(numbers[i], column, own))
-        block = f"{base if base in bases else OTHER} · published"
-        rows.append(TableRow(tuple(cells), block, ranked=not row.supervised))
-    return rows
+            reference = Place(table, row, column).reference if not column.published else None
+            at = next((k for k, c in enumerate(columns) if c.head == column.name), -1)
+            others = (by_model[other].get(at) for other in by_model if of_row[other] is reference and other[1] == base)
+            cells.append(_derived_cell(column, numbers.get(at), next(filter(None, others), None)))
+        lines.append(TableRow(tuple(cells), f"{base if base in bases else OTHER} · published", not row.supervised))
+    return lines
 
 
-def _derived_cell(
-    table: PaperTable, column: PaperColumn, columns: Sequence[PaperColumn], line: _Line, lines: Sequence[_Line]
-) -> Cell:
+def _derived_cell(column: PaperColumn, own: Number | None, reference: Number | None) -> Cell:
     """A difference that the paper does not print, from the two numbers that it does."""
-    _, base, row, numbers = line
-    found = table.reference_of(row)
-    if not column.difference or column.published or found is None or found[0] is row:
+    if own is None or reference is None or own.value is None or reference.value is None:
         return BLANK
-    at = next(i for i, c in enumerate(columns) if c.head == column.name)
-    other = next((n[at] for _, b, r, n in lines if r is found[0] and b == base and at in n), None)
-    if at not in numbers or other is None:
-        return BLANK
-    own, reference = numbers[at].value, other.value
-    if own is None or reference is None:
-        return BLANK
-    return number(column.difference * (own - reference), digits=column.digits, signed=True)
+    return number(column.difference * (own.value - reference.value), digits=column.digits, signed=True)
 
 
 # --- our rows ---------------------------------------------------------------------------------------------------------
@@ -126,8 +113,8 @@ def measured_cell(measured: Measured, column: PaperColumn, row: ResultRow | None
         untrained = row is not None and row.records[0].supervision == "untrained"
         if measured.state == "empty" or (column.metric == "train_seconds" and untrained):
             return BLANK
-        notes = [f"{measured.missing}."] if measured.missing and measured.state not in ENDED else []
-        return absent(measured.state, *(_sentence(note) for note in notes))
+        notes = [_sentence(measured.missing)] if measured.missing and measured.state not in ENDED else []
+        return absent(measured.state, *notes)
     mean, sd = mean_sd(measured.values)
     notes = [measured.partly] if measured.partly else []
     notes += [f"Another protocol than the paper's: {text}." for text in measured.unlike]
@@ -137,159 +124,143 @@ def measured_cell(measured: Measured, column: PaperColumn, row: ResultRow | None
     )  # fmt: skip
 
 
-def _sentence(text: str) -> str:
-    return text[:1].upper() + text[1:]
+def _sentence(clause: str) -> str:
+    return f"{clause[:1].upper()}{clause[1:]}."
 
 
-@dataclass
-class OwnRows:
+def _own_lines(matching: Matching, table: PaperTable) -> tuple[list[TableRow], list[ResultRow]]:
     """Our lines of a table, and our rows in them. A row of the paper without a run has a line with the reason.
 
     Where only other tables have runs, every row says that it has none.
     """
+    shown: list[ResultRow] = []
+    lines = _study_lines(matching, table) if table.studies else _run_lines(matching, table, shown)
+    if any(str(row.where.get("pooling", "")).startswith("layer:") for row in table.rows):
+        lines += _layer_lines(matching, table, shown)
+    every = (row for one in matching.definition.tables for row in one.rows)
+    if not lines and any(matching.candidates(row) for row in every):
+        rows = [row for row in table.rows if matching.bases_of(table, row)]
+        lines = [_line_without_run(matching, table, row, "", "not measured here") for row in rows]
+    return lines, list({row.key: row for row in shown}.values())
 
-    matching: Matching
-    table: PaperTable
-    lines: list[TableRow] = field(default_factory=list)
-    rows: list[ResultRow] = field(default_factory=list)
 
-    def __post_init__(self) -> None:
-        self.columns = self.matching.columns(self.table)
-        if self.table.studies:
-            self._add_studies()
-        else:
-            self._add_runs()
-        if any(str(row.where.get("pooling", "")).startswith("layer:") for row in self.table.rows):
-            self._add_layers()
-        every = (row for one in self.matching.definition.tables for row in one.rows)
-        if not self.lines and any(self.matching.candidates(row) for row in every):
-            rows = [row for row in self.table.rows if self.matching.bases_of(self.table, row)]
-            self.lines = [self._line_without_run(row, "", "not measured here") for row in rows]
+def _run_lines(matching: Matching, table: PaperTable, shown: list[ResultRow]) -> list[TableRow]:
+    """Our rows that have any of the table's numbers (or ended early), by base model in the definition's order."""
+    blocks: dict[tuple[str, bool], dict[str, list[tuple[ResultRow, TableRow]]]] = {}
+    for row in table.rows:
+        for base, members in matching.candidates(row).items():
+            scores = [Place(table, row, column) for column in matching.columns(table) if not column.difference]
+            best = next((r for r in members if any(matching.value(place, r).by_seed for place in scores)), None)
+            best = best or next((r for r in members if not r.finished or r.rehearsal), None)
+            if best is not None:
+                key = OTHER if row.weights else base, best.rehearsal
+                line = _run_line(matching, table, row, best, _block_name(*key))
+                blocks.setdefault(key, {}).setdefault(row.label, []).append((best, line))
+    # A block without any number is shown only for a rehearsal, whose cells say what was not available.
+    blocks = {
+        key: block
+        for key, block in blocks.items()
+        if key[1] or any(cell.state == "value" for own in block.values() for _, line in own for cell in line.cells)
+    }
+    if blocks and all(base != OTHER for base, _ in blocks):
+        blocks[OTHER, any(rehearsal for _, rehearsal in blocks)] = {}
+    known = [ours for names in matching.definition.bases.values() for ours in names]
+    order = {base: place for place, base in enumerate(known)}
+    lines = []
+    for key in sorted(blocks, key=lambda key: (key[0] == OTHER, key[1], order.get(key[0], len(order)), key[0])):
+        for row in table.rows:
+            if own := blocks[key].get(row.label, []):
+                shown += [ours for ours, _ in own]
+                lines += [line for _, line in own]
+            elif _is_expected(matching, table, row, key[0]):
+                lines.append(_line_without_run(matching, table, row, key[0], _block_name(*key)))
+    return lines
 
-    def _value(self, row: PaperRow, ours: ResultRow, column: PaperColumn) -> Measured:
-        return self.matching.value(Place(self.table, row, column), ours)
 
-    def _add(self, row: ResultRow) -> None:
-        if all(row is not other for other in self.rows):
-            self.rows.append(row)
+def _block_name(base: str, rehearsal: bool) -> str:
+    return f"{base if base == OTHER else base_name(base)} · {'rehearsal' if rehearsal else 'measured here'}"
 
-    def _add_runs(self) -> None:
-        """Our rows that have any of the table's numbers (or ended early), by base model in the definition's order."""
-        blocks: dict[tuple[str, bool], dict[int, list[tuple[ResultRow, list[Cell]]]]] = {}
-        scores = [column for column in self.columns if not column.difference]
-        for row in self.table.rows:
-            for base, members in self.matching.candidates(row).items():
-                best = next((r for r in members if any(self._value(row, r, c).by_seed for c in scores)), None)
-                best = best or next((r for r in members if not r.finished or r.rehearsal), None)
-                if best is not None:
-                    cells = [measured_cell(self._value(row, best, c), c, best) for c in self.columns]
-                    block = blocks.setdefault((OTHER if row.weights else base, best.rehearsal), {})
-                    block.setdefault(id(row), []).append((best, cells))
-        # A block without any number is shown only for a rehearsal, whose cells say what was not available.
-        blocks = {
-            key: block
-            for key, block in blocks.items()
-            if key[1] or any(c.state == "value" for lines in block.values() for _, cells in lines for c in cells)
-        }
-        if blocks and all(base != OTHER for base, _ in blocks):
-            blocks[OTHER, any(rehearsal for _, rehearsal in blocks)] = {}
-        known = [ours for names in self.matching.definition.bases.values() for ours in names]
 
-        def order(key: tuple[str, bool]) -> tuple[bool, bool, int, str]:
-            base, rehearsal = key
-            return base == OTHER, rehearsal, known.index(base) if base in known else len(known), base
+def _run_line(matching: Matching, table: PaperTable, row: PaperRow, ours: ResultRow, block: str) -> TableRow:
+    count, whole = len(ours.finished), len(ours.records)
+    seeds = Cell(str(count) if count == whole else f"{count} of {whole}", value=count)
+    label = f"{row.label} ({base_name(ours.base_model)})" if row.weights else row.label
+    # What a reader should know of a row of ours before comparing it with the paper's.
+    notes = [_sentence(text)] if (text := prompted(ours)) else []
+    if len(matching.candidates(row).get(ours.base_model, [])) > 1:
+        notes.append(_CHOICE)
+    base = matching.conditions.published_base(ours.base_model)
+    if base and matching.bases_of(table, row) and not ours.rehearsal:
+        notes += [*matching.conditions.other_training(row, ours), *matching.conditions.remarks(base, row, ours)]
+    head = Cell(label, link=anchor(ours), records=tuple(r.id for r in ours.records), notes=tuple(notes))
+    columns = matching.columns(table)
+    cells = (measured_cell(matching.value(Place(table, row, c), ours), c, ours) for c in columns)
+    return TableRow((head, seeds, *cells), block, ranked=not (row.supervised or ours.supervision == "supervised"))
 
-        for base, rehearsal in sorted(blocks, key=order):
-            name = base if base == OTHER else base_name(base)
-            title = f"{name} · {'rehearsal' if rehearsal else 'measured here'}"
-            for row in self.table.rows:
-                lines = blocks[base, rehearsal].get(id(row), [])
-                for ours, cells in lines:
-                    self.lines.append(self._line(row, ours, cells, title))
-                    self._add(ours)
-                if not lines and self._is_expected(row, base):
-                    self.lines.append(self._line_without_run(row, base, title))
 
-    def _line(self, row: PaperRow, ours: ResultRow, cells: list[Cell], block: str) -> TableRow:
-        count, whole = len(ours.finished), len(ours.records)
-        seeds = Cell(str(count) if count == whole else f"{count} of {whole}", value=count)
-        label = f"{row.label} ({base_name(ours.base_model)})" if row.weights else row.label
-        head = Cell(label, link=anchor(ours), records=tuple(r.id for r in ours.records), notes=self._notes(row, ours))
-        return TableRow((head, seeds, *cells), block, ranked=not (row.supervised or ours.supervision == "supervised"))
+def _is_expected(matching: Matching, table: PaperTable, row: PaperRow, base: str) -> bool:
+    """Whether a block lacks a row of the paper: one that the paper has on its base model, or on any other one."""
+    bases = matching.bases_of(table, row)
+    if not bases:
+        return False
+    elsewhere = bool(row.weights) or not any(one in matching.definition.bases for one in bases)
+    if elsewhere or base == OTHER:
+        return elsewhere and base == OTHER
+    published = matching.conditions.published_base(base)
+    return not published or published in bases
 
-    def _notes(self, row: PaperRow, ours: ResultRow) -> tuple[str, ...]:
-        """What a reader should know of a row of ours before comparing it with the paper's."""
-        notes = [f"{_sentence(text)}."] if (text := prompted(ours)) else []
-        if len(self.matching.candidates(row).get(ours.base_model, [])) > 1:
-            notes.append(_CHOICE)
-        conditions = self.matching.conditions
-        base = conditions.published_base(ours.base_model)
-        if base and self.matching.bases_of(self.table, row) and not ours.rehearsal:
-            notes += [*conditions.other_training(row, ours), *conditions.remarks(base, row, ours)]
-        return tuple(notes)
 
-    def _is_expected(self, row: PaperRow, base: str) -> bool:
-        """Whether a block lacks a row of the paper: one that the paper has on its base model, or on any other one."""
-        bases = self.matching.bases_of(self.table, row)
-        if not bases:
-            return False
-        elsewhere = bool(row.weights) or not any(one in self.matching.definition.bases for one in bases)
-        if elsewhere or base == OTHER:
-            return elsewhere and base == OTHER
-        published = self.matching.conditions.published_base(base)
-        return not published or published in bases
+def _line_without_run(matching: Matching, table: PaperTable, row: PaperRow, base: str, block: str) -> TableRow:
+    """The line of a row that has no run: n/a with the reason where the paper has a number."""
+    found = matching.candidates(row) if row.method and not table.studies else {}
+    rows = found.get(base, []) if base not in ("", OTHER) else [one for rows in found.values() for one in rows]
+    if row.cannot or not row.method:
+        why = row.cannot or "no method of this harness"
+    elif rows:
+        why = "its runs have no score of this table"
+    else:
+        why = f"no {'study' if table.studies else 'run'} of it" + (" on this base model" if found else "")
+    cells = []
+    for column in matching.columns(table):
+        recorded = matching.value(Place(table, row, column), rows[0]).missing if rows else ""
+        reason = recorded or ("" if column.score else column.cannot) or why
+        cells.append(absent("missing", _sentence(reason)) if column.published else BLANK)
+    return TableRow((Cell(row.label), BLANK, *cells), block, ranked=False)
 
-    def _line_without_run(self, row: PaperRow, base: str, block: str) -> TableRow:
-        """The line of a row that has no run: n/a with the reason where the paper has a number."""
-        found = self.matching.candidates(row) if row.method and not self.table.studies else {}
-        rows = found.get(base, []) if base not in ("", OTHER) else [one for rows in found.values() for one in rows]
-        if row.cannot or not row.method:
-            why = row.cannot or "no method of this harness"
-        elif rows:
-            why = "its runs have no score of this table"
-        else:
-            why = f"no {'study' if self.table.studies else 'run'} of it" + (" on this base model" if found else "")
-        cells = []
-        for column in self.columns:
-            recorded = self._value(row, rows[0], column).missing if rows else ""
-            cannot = "" if column.score else column.cannot
-            text = _sentence(f"{recorded or cannot or why}.")
-            cells.append(absent("missing", text) if column.published else BLANK)
-        return TableRow((Cell(row.label), BLANK, *cells), block, ranked=False)
 
-    def _add_studies(self) -> None:
-        """A block for each setting that studies scored trials in."""
-        library = self.matching.library
-        for setting in library.settings:
-            name = f"{base_name(setting.base_model)} · {library.setting_names[setting]} · measured here"
-            lines = []
-            for row in self.table.rows:
-                numbers = [self.matching.value_of_study(row, setting, c) for c in self.columns]
-                if any(one.by_seed for one in numbers):
-                    runs = numbers[0].records
-                    cells = [replace(measured_cell(m, c), n=None) for m, c in zip(numbers, self.columns, strict=True)]
-                    trials = Cell(f"{len(runs)} runs", value=len(runs))
-                    lines.append(TableRow((Cell(row.label, records=runs), trials, *cells), name))
-                elif self._is_expected(row, setting.base_model):
-                    lines.append(self._line_without_run(row, setting.base_model, name))
-            if any(cell.state == "value" for line in lines for cell in line.cells):
-                self.lines += lines
+def _study_lines(matching: Matching, table: PaperTable) -> list[TableRow]:
+    """A block for each setting that studies scored trials in."""
+    columns, every = matching.columns(table), list[TableRow]()
+    for setting, setting_name in matching.library.setting_names.items():
+        name = f"{base_name(setting.base_model)} · {setting_name} · measured here"
+        lines = []
+        for row in table.rows:
+            numbers = [matching.value_of_study(row, setting, c) for c in columns]
+            if any(one.by_seed for one in numbers):
+                runs = numbers[0].records
+                cells = [replace(measured_cell(m, c), n=None) for m, c in zip(numbers, columns, strict=True)]
+                trials = Cell(f"{len(runs)} runs", value=len(runs))
+                lines.append(TableRow((Cell(row.label, records=runs), trials, *cells), name))
+            elif _is_expected(matching, table, row, setting.base_model):
+                lines.append(_line_without_run(matching, table, row, setting.base_model, name))
+        every += lines if any(cell.state == "value" for line in lines for cell in line.cells) else []
+    return every
 
-    def _add_layers(self) -> None:
-        """The best and the worst layer of each untrained model that has the suite layers; in the first column."""
-        from reports.tables.space import extremes
 
-        library = self.matching.library
-        untrained = [row for row in library.rows if row.finished and row.records[0].supervision == "untrained"]
-        comparison = library.as_comparison(self.table.key, untrained)
-        for row, lines in extremes(comparison, self.columns[0].name, "senteval") if self.columns else []:
-            block = f"{base_name(row.base_model)} · {'rehearsal' if row.rehearsal else 'measured here'}"
-            for text, cell in lines:
-                head = Cell(text, link=anchor(row), records=cell.records)
-                seeds = Cell(str(len(row.finished)), value=len(row.finished))
-                blanks = [BLANK] * (len(self.columns) - 1)
-                self.lines.append(TableRow((head, seeds, cell, *blanks), block, ranked=False))
-            self._add(row)
+def _layer_lines(matching: Matching, table: PaperTable, shown: list[ResultRow]) -> list[TableRow]:
+    """The best and the worst layer of each untrained model that has the suite layers; in the first column."""
+    from reports.tables.space import extremes
+
+    first, *others = matching.columns(table)
+    untrained = [row for row in matching.library.rows if row.finished and row.supervision == "untrained"]
+    lines = []
+    for row, ends in extremes(matching.library.as_comparison(table.key, untrained), first.name, "senteval"):
+        seeds, block = Cell(str(len(row.finished)), value=len(row.finished)), _block_name(row.base_model, row.rehearsal)
+        for text, cell in ends:
+            head = Cell(text, link=anchor(row), records=cell.records)
+            lines.append(TableRow((head, seeds, cell, *(BLANK for _ in others)), block, ranked=False))
+        shown.append(row)
+    return lines
 
 
 # --- tables -----------------------------------------------------------------------------------------------------------
@@ -298,10 +269,10 @@ class OwnRows:
 def paper_table(matching: Matching, table: PaperTable) -> tuple[Table | None, list[ResultRow]]:
     """One table of the paper, and our rows in it; None where neither the paper's file nor our runs have anything."""
     specs = matching.columns(table)
-    own = OwnRows(matching, table)
-    rows = [*own.lines, *_published_rows(matching, table)]
+    own, shown = _own_lines(matching, table)
+    rows = [*own, *_published_lines(matching, table)]
     if not rows:
-        return None, own.rows
+        return None, shown
     columns = [Column("row", "Method", numeric=False)]
     columns.append(Column("seeds", "Runs" if table.studies else "Seeds", aside=True))
     for i, c in enumerate(specs):
@@ -313,15 +284,15 @@ def paper_table(matching: Matching, table: PaperTable) -> tuple[Table | None, li
     dropped = [column.title for j, column in enumerate(columns) if j > 1 and j not in keep]
     columns = [columns[j] for j in keep]
     body = ranked(columns, [replace(row, cells=tuple(row.cells[j] for j in keep)) for row in rows])
-    result = Table(table.key, table.title, table.caption, tuple(columns), body, _legend(own, body, dropped))
-    return (_transposed(result) if len(specs) > _MOST_COLUMNS else result), own.rows
+    result = Table(table.key, table.title, table.caption, tuple(columns), body, _legend(shown, body, dropped))
+    return (_transposed(result) if len(specs) > _MOST_COLUMNS else result), shown
 
 
-def _legend(own: OwnRows, rows: Iterable[TableRow], dropped: Sequence[str]) -> tuple[str, ...]:
+def _legend(own: Iterable[ResultRow], rows: Iterable[TableRow], dropped: Sequence[str]) -> tuple[str, ...]:
     legend = ["Measured: mean ± standard deviation over seeds. Published: as printed, without a standard deviation."]
     if len({row.block for row in rows}) > 1:
         legend.append("Blocks with different base models are not comparable with each other.")
-    if len({training[0] for row in own.rows if (training := trained(row)) is not None}) > 1:
+    if len({training[0] for row in own if (training := trained(row)) is not None}) > 1:
         legend.append("Rows measured here were trained on different texts, which their cards name.")
     if dropped:
         legend.append(f"Columns without any number are left out: {', '.join(dropped).removesuffix('.')}.")
@@ -397,14 +368,14 @@ def search_spaces(matching: Matching, table: PaperTable) -> Table | None:
     bases: dict[tuple[str, ...], list[str]] = {}  # equal on several base models: one line
     for p in matching.definition.published_rows(SPACES):
         if p["paper"].startswith(tuple(table.published)):
-            key = (p["model"], p["task"], p["metric"], p["value"], p["source_mark"], p["notes"])
+            key = tuple(p[k] for k in ("model", "task", "metric", "value", "source_mark", "notes", "option"))
             bases.setdefault(key, []).append(p["base_model"])
     rows = []
-    for (model, task, metric, value, mark, notes), names in bases.items():
+    for (model, task, metric, value, mark, notes, option), names in bases.items():
         log = task.startswith("log10")
         text = value.replace(";", ", ")
         published = Cell(text.replace("-", MINUS) if log else text).noted(*filter(None, (notes, source_note(mark))))
-        tried = _tried_values(matching, model, table.options.get(task, ""), log)
+        tried = _tried_values(matching, model, option, log)
         rows.append(TableRow((Cell(task), Cell(metric), published, Cell(tried or "–"), Cell(", ".join(names))), model))
     columns = (
         Column("parameter", "Hyperparameter", numeric=False),
@@ -421,15 +392,15 @@ def _tried_values(matching: Matching, model: str, option: str, log: bool) -> str
     rows = (row for table in matching.definition.tables for row in table.rows if row.method)
     method = next((row.method for row in rows if row.label.startswith(model) or model.startswith(row.label)), "")
     records = (trial.runs[0] for trial in matching.library.trials)
-    values = {
-        json.dumps(record.config[option]): record.config[option]
+    values = [
+        record.config[option]
         for record in records
         if record.method == method and record.config.get(option) is not None and has_effect(record, option, {})
-    }
-    numbers = sorted(v for v in values.values() if isinstance(v, int | float))
+    ]
+    numbers = sorted({v for v in values if isinstance(v, int | float)})
     numbers = [math.log10(v) for v in numbers if v > 0] if log else numbers
     if len(numbers) > _MOST_LISTED:
         return f"{len(numbers)} values from {numbers[0]:.4g} to {numbers[-1]:.4g}"
     if numbers:
         return ", ".join(f"{v:.4g}" for v in numbers).replace("-", MINUS if log else "-")
-    return ", ".join(sorted(map(str, values.values())))
+    return ", ".join(sorted({*map(str, values)}))

@@ -385,18 +385,16 @@ def _part(
     runs = {(run["id"], run["row"]) for run in comparison_file["runs"] if block["name"] in run["blocks"]}
     own = [limit_to_tasks(record, block["tasks"]) for record in records if (record.id, record.row) in runs]
     rows, _ = _rows(own, comparison_file)
-    schedule = comparison_file.get("schedule") or {}
-    return Comparison(
-        block["name"], workdir, rows, block["title"], block.get("description", ""), schedule=schedule,
-        **_planned(comparison_file),
-    )  # fmt: skip
+    title, description = block["title"], block.get("description", "")
+    return Comparison(block["name"], workdir, rows, title, description, **_planned(comparison_file))
 
 
 def _planned(comparison_file: Mapping[str, Any]) -> dict[str, Any]:
-    """The comparisons that were planned in the experiment file."""
+    """What the experiment file plans: comparisons of rows, and how often rows are scored on the dev set."""
     experiment = comparison_file.get("experiment") or {}
     contrasts = tuple((str(one["row"]), str(one["against"])) for one in experiment.get("contrasts") or ())
-    return {"baseline": str(experiment.get("baseline") or ""), "contrasts": contrasts}
+    schedule = comparison_file.get("schedule") or {}
+    return {"baseline": str(experiment.get("baseline") or ""), "contrasts": contrasts, "schedule": schedule}
 
 
 def read_comparison(workdir: Path, name: str) -> Comparison:
@@ -420,11 +418,9 @@ def read_comparison(workdir: Path, name: str) -> Comparison:
     rows, aside = _rows(records, tree)
     parts = tuple(_part(name, workdir, tree, block, records) for block in tree.get("blocks", ()))
     title, description = tree.get("title") or name, (tree.get("description") or "").strip()
-    warnings = list(damaged.values())
-    schedule = tree.get("schedule") or {}
     return Comparison(
-        name, workdir, rows, title, description, parts, tuple(aside), analyses=analyses, warnings=warnings,
-        schedule=schedule, not_compared=tuple(tree.get("left_out", ())), **_planned(tree),
+        name, workdir, rows, title, description, parts, tuple(aside), analyses=analyses,
+        warnings=list(damaged.values()), not_compared=tuple(tree.get("left_out", ())), **_planned(tree),
     )  # fmt: skip
 
 

@@ -6,11 +6,12 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from harness.results.outcomes import score_of
 from harness.results.store import RunFolder
 from harness.results.text_ids import PAIR_IDS, text_id
 from harness.tasks.mteb.benchmarks import PREFIX
@@ -24,19 +25,6 @@ _OWN_UNITS = 2**32  # ids of texts are 64 random bits; a number below is a set's
 
 
 LeftOut = Mapping[str, frozenset[int]]  # subset -> numbers of pairs; "" -> numbers of other examples
-
-
-def kept_pairs(pairs: Any, left_out: LeftOut | None) -> Any:
-    """The pairs of one task (a data frame) without those that are left out."""
-    if not left_out:
-        return pairs
-    places = zip(pairs["subset"], pairs["pair"], strict=True)
-    return pairs[[number not in left_out.get(subset, ()) for subset, number in places]]
-
-
-def kept_outcomes(outcomes: Any, left_out: LeftOut | None) -> Any:
-    """The outcomes of one task (a data frame) without the examples that are left out."""
-    return outcomes[~outcomes["example"].isin(left_out.get("", ()))] if left_out else outcomes
 
 
 @dataclass(frozen=True)
@@ -58,6 +46,13 @@ class Examples:
     texts: Ids
     digest: bytes
 
+    @property
+    def value(self) -> float:
+        """The score."""
+        metric = "spearman" if self.score[3] == "cosine_spearman" else self.score[3]
+        parts = (self.part == part for part in np.unique(self.part))
+        return float(np.mean([score_of(metric, self.target[p], self.outcome[p], np.ones(p.sum())) for p in parts]))
+
 
 def read_examples(
     folder: RunFolder, left_out: Mapping[tuple[str, str], LeftOut] = MappingProxyType({})
@@ -71,11 +66,14 @@ def read_examples(
     """
     pairs, outcomes = folder.pairs_and_outcomes()
     for (task, source), every in pairs[pairs["split"] == "test"].groupby(["task", "source"], sort=False):
-        if len(rows := kept_pairs(every, left_out.get((str(task), str(source))))):
+        without = left_out.get((str(task), str(source)), {})
+        places = zip(every["subset"], every["pair"], strict=True) if without else ()
+        keep = [number not in without.get(subset, ()) for subset, number in places]
+        if len(rows := every[keep] if without else every):
             yield _pairs(str(task), str(source), rows)
     for about, rows in outcomes.groupby(["task", "source", "split", "metric"], sort=False):
         task, source, split, metric = map(str, about)
-        if len(kept := kept_outcomes(rows, left_out.get((task, source)))):
+        if len(kept := rows[~rows["example"].isin(left_out.get((task, source), {}).get("", ()))]):
             yield _outcomes((task, source, split, metric), kept)
 
 

@@ -12,23 +12,18 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
 from harness.errors import InputError
 from harness.files.hashing import content_id
-from harness.results.outcomes import SCORE
-from harness.results.outcomes import value_of as value_of_outcomes
 from harness.results.overlaps import Overlap, TaskOverlap, read_overlap
 from harness.results.record import Record
 from harness.results.store import RunFolder
-from harness.tasks.sts import AGGREGATIONS, Correlation, aggregate, pearson, spearman
 from reports.read.comparison_runs import Comparison
-from reports.read.examples import LeftOut, kept_outcomes, kept_pairs
+from reports.read.examples import Examples, LeftOut, read_examples
 
 TRAINING, SELECTION = "training text", "dev set"
 FEWEST = 30  # examples that a score needs
+_OF_ALL = ("", "all")  # aggregations of scores that are one number over all examples
 _NOT_SCORED = ("geometry", "layers", "efficiency")  # suites that score no text
-_METRICS: dict[str, Correlation] = {"spearman": spearman, "pearson": pearson}
 
 Key = tuple[str, str]  # task, source
 
@@ -151,31 +146,14 @@ def _examples_to_leave_out(
 def _rescore(comparison: Comparison, record: Record, left_out: Mapping[Key, LeftOut], changed: Any) -> Record:
     """The record with the scores of its remaining examples; scores that cannot be recomputed are dropped."""
     scores = [s for s in record.scores if (s.task, s.source) not in changed]
-    due = [s for s in record.scores if (s.task, s.source) in left_out and s.split != "dev"]
-    folder = RunFolder(comparison.workdir, record.id)
-    try:
-        pairs = folder.pairs() if due and folder.examples_file.exists() else None
-        outcomes = folder.outcomes() if due else None
-    except (OSError, ValueError):  # the comparison warns where it reads them
-        pairs = outcomes = None
+    due = [s for s in record.scores if (s.task, s.source) in left_out and s.split != "dev" and s.aggregation in _OF_ALL]
+    kept: dict[tuple[str, ...], Examples] = {}
+    with suppress(OSError, ValueError, KeyError, InputError):  # the comparison warns where it reads them
+        kept = {one.score: one for one in read_examples(RunFolder(comparison.workdir, record.id), left_out) if due}
     for s in due:
-        without = left_out[s.task, s.source]
-        value, n = None, 0
-        if pairs is not None and s.metric in _METRICS and s.aggregation in AGGREGATIONS:
-            own = (pairs["task"] == s.task) & (pairs["source"] == s.source) & (pairs["split"] != "dev")
-            rows = kept_pairs(pairs[own], without)
-            parts = [part for _, part in rows.groupby("subset", sort=False) if len(part) > 1]
-            similarity, gold = ([p[column].to_numpy(dtype=np.float64) for p in parts] for column in ("score", "gold"))
-            if parts:
-                value, n = aggregate(_METRICS[s.metric], similarity, gold, s.aggregation), len(rows)
-        if value is None and outcomes is not None:
-            own = np.logical_and.reduce([outcomes[column] == getattr(s, column) for column in SCORE])
-            rows = kept_outcomes(outcomes[own], without)
-            if len(rows):
-                value, n = value_of_outcomes(rows), len(rows)
-        if value is not None:
-            ids = {
-                name: content_id([getattr(s, name), "without overlap", n], 12) for name in ("protocol", "comparable")
-            }
-            scores.append(s.model_copy(update={"value": value, "n": n, **ids}))
+        if one := kept.get((s.task, s.source, s.split, s.metric)):
+            n = len(one.outcome)
+            names = ("protocol", "comparable")
+            ids = {name: content_id([getattr(s, name), "without overlap", n], 12) for name in names}
+            scores.append(s.model_copy(update={"value": one.value, "n": n, **ids}))
     return record.model_copy(update={"scores": scores})

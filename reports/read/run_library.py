@@ -132,6 +132,8 @@ def same_value(value: Any, wanted: Any) -> bool:
     """Whether an option has a value; "*" in a text matches anything in the last part of a path or a hub's name."""
     if isinstance(value, bool) or isinstance(wanted, bool):
         return value is wanted
+    if isinstance(value, list | tuple) and isinstance(wanted, list | tuple):
+        return len(value) == len(wanted) and all(map(same_value, value, wanted))
     if isinstance(value, int | float) and isinstance(wanted, int | float):
         return math.isclose(value, wanted, rel_tol=1e-9, abs_tol=1e-12)
     if isinstance(value, str) and isinstance(wanted, str) and "*" in wanted:

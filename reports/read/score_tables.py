@@ -1,4 +1,4 @@
-"""Scores that others made: a table in a CSV or Parquet file or a pandas frame, or the results of another tool.
+"""Scores that others made: a table in a CSV or Parquet file or a pandas frame, or the results of mteb.
 
 Every source becomes one frame with the columns `COLUMNS`: one line is the score of one run of a row on a task, or on a
 single example of a task.
@@ -6,8 +6,6 @@ single example of a task.
 
 from __future__ import annotations
 
-import json
-import zipfile
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -31,7 +29,6 @@ COLUMNS = {
     "metric": "of score and target: spearman (without it), pearson, f1 or ap",
 }
 METRICS = ("", "spearman", "pearson", "f1", "ap")
-_CORRECT = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}  # grades of Inspect's scorers
 Line = dict[str, Any]
 
 
@@ -39,8 +36,7 @@ def read_scores(source: str | Path | pd.DataFrame) -> pd.DataFrame:
     """The scores of a source as one frame with `COLUMNS`; a column that is not known is filled with "".
 
     Args:
-        source: a frame, a CSV or Parquet file with these columns; a folder of result files of mteb; the sample logs of
-            lm-evaluation-harness (`samples_*.jsonl`) or the logs of Inspect (`*.eval`, `*.json`), one file or a folder.
+        source: a frame, a CSV or Parquet file with these columns, or a folder of results or predictions of mteb.
 
     Raises:
         InputError: nothing that can be read, a column is missing, or a line has no number; with file, line and column.
@@ -62,8 +58,8 @@ def read_scores(source: str | Path | pd.DataFrame) -> pd.DataFrame:
     lines = [line for line in lines if "example" in line or (line["row"], line["task"]) not in known]
     if not lines:
         raise InputError(
-            f"{path}: no scores found; expected a CSV or Parquet file with the columns {', '.join(COLUMNS)}, a folder "
-            "of mteb's results, sample logs of lm-evaluation-harness (samples_*.jsonl) or logs of Inspect (*.eval)"
+            f"{path}: no scores found; expected a CSV or Parquet file with the columns {', '.join(COLUMNS)}, or a "
+            "folder of mteb's results or predictions"
         )
     return _checked(pd.DataFrame(lines), str(path))
 
@@ -108,33 +104,26 @@ def _checked(frame: pd.DataFrame, where: str) -> pd.DataFrame:
 
 
 def _reader_of(file: Path) -> Callable[[Path], Iterator[Line]] | None:
-    if file.name.startswith("samples_") and file.suffix == ".jsonl":
-        return _read_lm_eval
-    if file.suffix == ".eval":
-        return _read_inspect
     if file.name.endswith("_predictions.json"):
         return _read_predictions
     if file.suffix == ".json" and file.name != "model_meta.json":
-        return _read_json_results
+        return _read_results
     return None
 
 
-def _read_json_results(file: Path) -> Iterator[Line]:
-    """A result file of mteb, or a log of Inspect as JSON; nothing of any other file."""
+def _read_results(file: Path) -> Iterator[Line]:
+    """A result file of mteb; nothing of any other file."""
     tree = read_json(file)
-    if isinstance(tree.get("eval"), dict) and "samples" in tree:
-        yield from _inspect_lines(file, tree["eval"], tree["samples"] or [])
-    elif isinstance(tree.get("scores"), dict) and "task_name" in tree:
-        row = file.parent.parent.name.replace("__", "/")  # .../ORG__MODEL/REVISION/TASK.json
-        if file.parent.parent.name == "experiments":  # .../ORG__MODEL/REVISION/experiments/SETTINGS/TASK.json
-            row = f"{file.parents[3].name.replace('__', '/')} ({file.parent.name})"
-        parts: list[Line] = next(
-            (tree["scores"][s] for s in ("test", "dev", "validation") if tree["scores"].get(s)), []
-        )
-        values = [float(part["main_score"]) for part in parts if "main_score" in part]
-        if not values:
-            raise InputError(f'{file}: key "scores": no "main_score" of a test split')
-        yield {"row": row, "task": tree["task_name"], "score": sum(values) / len(values)}
+    if not isinstance(tree.get("scores"), dict) or "task_name" not in tree:
+        return
+    row = file.parent.parent.name.replace("__", "/")  # .../ORG__MODEL/REVISION/TASK.json
+    if file.parent.parent.name == "experiments":  # .../ORG__MODEL/REVISION/experiments/SETTINGS/TASK.json
+        row = f"{file.parents[3].name.replace('__', '/')} ({file.parent.name})"
+    parts: list[Line] = next((tree["scores"][s] for s in ("test", "dev", "validation") if tree["scores"].get(s)), [])
+    values = [float(part["main_score"]) for part in parts if "main_score" in part]
+    if not values:
+        raise InputError(f'{file}: key "scores": no "main_score" of a test split')
+    yield {"row": row, "task": tree["task_name"], "score": sum(values) / len(values)}
 
 
 def _read_predictions(file: Path) -> Iterator[Line]:
@@ -173,39 +162,3 @@ def _task(name: str) -> Any:
         if shown:
             datasets.enable_progress_bars()
     return task
-
-
-def _read_lm_eval(file: Path) -> Iterator[Line]:
-    """Sample logs of lm-evaluation-harness: the folder is the row; the metric is the first that each sample names."""
-    task = file.stem.removeprefix("samples_").rpartition("_")[0] or file.stem.removeprefix("samples_")
-    for number, text in enumerate(file.read_text("utf-8").splitlines(), 1):
-        try:
-            sample = json.loads(text)
-            metrics = sample.get("metrics") or [name for name in ("acc", "exact_match", "acc_norm") if name in sample]
-            yield {"row": file.parent.name.replace("__", "/"), "task": task, "example": sample["doc_id"],
-                   "score": float(sample[metrics[0]])}  # fmt: skip
-        except (ValueError, KeyError, IndexError, TypeError, AttributeError) as error:
-            raise InputError(f'{file}, line {number}: no sample with "doc_id" and a metric ({error})') from None
-
-
-def _read_inspect(file: Path) -> Iterator[Line]:
-    """A log of Inspect in its own format, a zip archive."""
-    try:
-        with zipfile.ZipFile(file) as archive:
-            names = [name for name in archive.namelist() if name.startswith("samples/") and name.endswith(".json")]
-            header = json.loads(archive.read("header.json"))["eval"]
-            samples = [json.loads(archive.read(name)) for name in names]
-    except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
-        raise InputError(f"{file}: not a log of Inspect ({first_line(error)})") from None
-    yield from _inspect_lines(file, header, samples)
-
-
-def _inspect_lines(file: Path, header: Line, samples: list[Line]) -> Iterator[Line]:
-    for sample in samples:
-        for scorer, score in list((sample.get("scores") or {}).items())[:1]:
-            value = score.get("value")
-            grade = _CORRECT.get(value, value) if isinstance(value, str) else value
-            if not isinstance(grade, bool | int | float):
-                raise InputError(f'{file}: sample {sample.get("id")}: scorer "{scorer}": expected a number or a grade')
-            yield {"row": header["model"], "task": header["task"], "seed": str(sample.get("epoch", 1)),
-                   "example": str(sample["id"]), "score": float(grade)}  # fmt: skip

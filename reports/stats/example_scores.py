@@ -29,10 +29,10 @@ class Scored:
 
 
 class ExampleScores:
-    """Reads the runs once, when the first score is requested."""
+    """Reads the runs once, when the first score is requested; `runs`: instead of what they saved."""
 
-    def __init__(self, comparison: Comparison) -> None:
-        self.comparison = comparison
+    def __init__(self, comparison: Comparison, runs: dict[ScoreKey, dict[str, Scored]] | None = None) -> None:
+        self.comparison, self._given = comparison, runs
         self.unlike: set[tuple[str, str, str]] = set()  # (record id, task, source): other examples than the rest
         self._usual: dict[ScoreKey, dict[str, Scored]] = {}
         self._texts: dict[tuple[ScoreKey, bytes], Ids] = {}
@@ -40,6 +40,8 @@ class ExampleScores:
     @cached_property
     def _runs(self) -> dict[ScoreKey, dict[str, Scored]]:
         """Score -> record id -> what it is made of."""
+        if self._given is not None:
+            return self._given
         found: dict[ScoreKey, dict[str, Scored]] = {}
         for record in self.comparison.records:
             if record.status != "finished":

@@ -82,7 +82,12 @@ class Significance:
 
     Examples are redrawn for all rows and tasks together: rows are paired. Rows that are the same runs count once. Of a
     comparison whose seeds were added until it was decided, every difference combines all its interim analyses.
+
+    Attributes:
+        note: what is not known of seeds and examples, and so is not counted; a clause.
     """
+
+    note = ""
 
     def __init__(
         self, comparison: Comparison, *, whole: Significance | None = None, examples: ExampleScores | None = None,
@@ -126,11 +131,14 @@ class Significance:
         return self._examples.unlike
 
     def _scored(self, measure: Measure) -> dict[str, Scored]:
-        score = (measure.task, measure.source, measure.split, measure.metric)
-        return self._examples.of(score)
+        return self._examples.of(measure.score)
 
     def _texts(self, measure: Measure) -> Ids | None:
-        return self._examples.texts((measure.task, measure.source, measure.split, measure.metric))
+        return self._examples.texts(measure.score)
+
+    def _count(self, measure: Measure) -> int:
+        """How many examples a task has; 0 where no run saved them."""
+        return next((len(scored.influence) for scored in self._scored(measure).values()), 0)
 
     def unknown(self, target: Target) -> str:
         """Why nothing can be judged by the target, "" where it can: no run saved its examples, or they are too few."""
@@ -141,7 +149,7 @@ class Significance:
                 return f"no run saved the examples of {lacking[0]} scored: {known.lacks}"
             names = ", ".join(lacking[:3]) + (f" and {len(lacking) - 3} more" if len(lacking) > 3 else "")
             return f"no run saved the examples of {names} scored"
-        few = min(len(next(iter(self._scored(one).values())).influence) for one in target.measures)
+        few = min(map(self._count, target.measures))
         if few < FEWEST_EXAMPLES:
             return f"{few} example{'s' if few > 1 else ''} of a task do not say how far its score goes by chance"
         return ""
@@ -154,9 +162,7 @@ class Significance:
 
     def examples(self, target: Target) -> int:
         """How many examples its tasks have together."""
-        return sum(
-            len(next(iter(self._scored(one).values())).influence) for one in target.measures if self._scored(one)
-        )
+        return sum(map(self._count, target.measures))
 
     def by_seed(self, row: ResultRow, target: Target) -> Runs | None:
         """The runs of a row that have all tasks of the target, scored on the examples that most runs were."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -132,14 +132,14 @@ def decomposition(row: ResultRow, significance: Significance, target: Target) ->
     largest: dict[tuple[Stream, ...], list[Record]] = {}
     for (_, streams), records in groups.items():
         largest[streams] = max(largest.get(streams, []), records, key=len)
-    found = [_streams(row, streams, largest[streams], target) for streams in sorted(largest, key=_place)]
+    found = [_streams(streams, largest[streams], target) for streams in sorted(largest, key=_place)]
     parts = tuple(source for source in found if source is not None)
     if not parts:
         return None
     varied = {source.streams[0] for source in parts if len(source.streams) == 1}
     return Decomposition(
         row,
-        _streams(row, STREAMS, list(plain.values()), target),
+        _streams(STREAMS, list(plain.values()), target),
         parts,
         _pairs(row, significance, target),
         tuple(stream for stream in STREAMS if stream not in varied),
@@ -158,8 +158,8 @@ def _place(streams: tuple[Stream, ...]) -> tuple[int, ...]:
     return len(streams), *(STREAMS.index(stream) for stream in streams)
 
 
-def _streams(row: ResultRow, streams: tuple[Stream, ...], records: Sequence[Record], target: Target) -> Source | None:
-    scores = _scores(replace(row, records=tuple(records)), target)
+def _streams(streams: tuple[Stream, ...], records: Sequence[Record], target: Target) -> Source | None:
+    scores = _scores(records, target)
     if len(scores) < 2:
         return None
     values = np.array(list(scores.values()))
@@ -170,11 +170,12 @@ def _streams(row: ResultRow, streams: tuple[Stream, ...], records: Sequence[Reco
     return Source(name, streams, tuple(values.tolist()), variance, len(values) - 1.0, tuple(scores), own)
 
 
-def _scores(row: ResultRow, target: Target) -> dict[str, float]:
+def _scores(records: Sequence[Record], target: Target) -> dict[str, float]:
     """Run -> its mean over the target's tasks in points, of finished runs that have them all."""
     by_run = {
         record.id: [value for one in target.measures if (value := one.value(record)) is not None]
-        for record in row.finished
+        for record in records
+        if record.status == "finished"
     }
     return {run: 100 * float(np.mean(v)) for run, v in by_run.items() if len(v) == len(target.measures)}
 

@@ -23,6 +23,11 @@ class Measure(NamedTuple):
     aggregation: str = "all"
     split: str = "test"
 
+    @property
+    def score(self) -> tuple[str, str, str, str]:
+        """What its examples are stored by: task, source, split, metric."""
+        return self.task, self.source, self.split, self.metric
+
     def value(self, record: Record) -> float | None:
         """Between -1 and 1; None where the run has no such score."""
         return next(
@@ -56,6 +61,8 @@ class Target:
         if len(metrics) > 1:
             return "mixed metrics ×100"
         metric = metrics.pop()
+        if not metric:
+            return "points"
         return f"{'Spearman' if metric == 'spearman' else metric.replace('_', ' ')} ×100"
 
     def value(self, row: ResultRow) -> float | None:

@@ -144,6 +144,11 @@ class Block:
             found |= {place: d for place, d in zip(places, each, strict=True) if d is not None}
         return found
 
+    def difference(self, a: ResultRow, b: ResultRow) -> Difference:
+        """Row `a` minus row `b`."""
+        i, j = self.rows.index(a), self.rows.index(b)
+        return self.differences[i, j] if i < j else self.differences[j, i].reversed
+
     @cached_property
     def candidates(self) -> list[ResultRow]:
         """The contenders that may be the best, at 95 %; the one with the highest mean is first."""
@@ -156,7 +161,7 @@ class Block:
             return row not in self.candidates
         if row not in self.controls or not self.contenders:
             return False
-        return self.differences[0, self.rows.index(row)].verdict == "better"
+        return self.difference(self.contenders[0], row).verdict == "better"
 
     def groups(self) -> list[tuple[int, ...]]:
         """The largest sets of judged rows, by place, of which no two are separated.
@@ -199,6 +204,24 @@ class Block:
         """The smallest true difference of two rows that this comparison finds in 80 % of cases, in points."""
         known = self.design()
         return None if known is None else smallest_difference(*known, len(self.contenders))
+
+
+@dataclass(frozen=True)
+class Question:
+    """Rows, what they are compared by, and what is known of both."""
+
+    comparison: Comparison
+    target: Target
+    significance: Significance
+
+    def block(self, rows: Sequence[ResultRow], also: Sequence[ResultRow] = ()) -> Block:
+        """Rows that are compared with one another."""
+        return Block(rows, self.significance, self.target, also)
+
+    def blocks(self) -> dict[str, Block]:
+        """All rows by block; the only block has no name."""
+        blocks = self.comparison.blocks
+        return {name if len(blocks) > 1 else "": self.block(rows) for name, rows in blocks.items()}
 
 
 def kind_of(difference: Difference, equivalence: float = EQUIVALENCE) -> str:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
+import shlex
 import shutil
 from pathlib import Path
 
 import pytest
 
-from harness import cli
 from harness.cli import main
 from harness.results.store import read_records
 from reports.build import build_comparison
@@ -60,46 +59,26 @@ def test_lists_cells_and_prints_the_runs_and_commands_of_one(tiny: Path, capsys:
 
 
 def test_the_commands_give_the_same_runs_and_the_same_number(
-    tiny: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tiny: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["reproduce", f"{tiny}#{NAME}", "--run", str(tmp_path / "new")]) == 0
-    assert capsys.readouterr().out.splitlines()[-1].endswith("equal")
-    data = read_report(tiny)
-    assert {r.id for r in read_records(tmp_path / "new")} <= set(data["runs"])
-    row = next(row for row in data["tables"]["scores-embedded"]["rows"] if row["name"] == "SimCSE <b>")
-    cell = row["cells"]["Embedded-STS-natural"]
-    cell["value"], cell["text"] = cell["value"] - 0.5, "0.00"
-    (tmp_path / "data.json").write_text(json.dumps(data))
-
-    def same_again(argv: list[str]) -> int:
-        shutil.copytree(tmp_path / "new", argv[-1], dirs_exist_ok=True)
-        return 0
-
-    monkeypatch.setattr(cli, "main", same_again)
-    assert main(["reproduce", f"{tmp_path}#{NAME}", "--run", str(tmp_path / "again")]) == 1
-    assert "differ by +0.5" in capsys.readouterr().out
-
-
-def test_only_commands_of_the_harness_are_run(tiny: Path, tmp_path: Path) -> None:
-    data = read_report(tiny)
-    for command in ("touch made", "harness track sync", "", "harness.compare({}, workdir='NEW_FOLDER')"):
-        changed = {run: entry | {"command": command} for run, entry in data["runs"].items()}
-        (tmp_path / "data.json").write_text(json.dumps(data | {"runs": changed}))
-        assert main(["reproduce", f"{tmp_path}#{NAME}", "--run", str(tmp_path / "new")]) == 2
-        assert not (tmp_path / "new").exists()
+    main(["reproduce", f"{tiny}#{NAME}"])
+    printed = capsys.readouterr().out.splitlines()
+    for words in (shlex.split(line) for line in printed if line.startswith("  harness compare ")):
+        assert main([*words[1:], "--workdir", str(tmp_path)]) == 0  # the last --workdir counts
+    assert {line.split()[1][:-1] for line in printed if line[:4] == "run "} <= {r.id for r in read_records(tmp_path)}
+    for folder in (tmp_path / "comparisons").iterdir():
+        folder.unlink()  # it lists the runs of the last command alone
+    again = read_report(build_comparison(tmp_path, "tiny", formats=["csv"])["json"])
+    assert find_cells(again)[NAME]["value"] == find_cells(read_report(tiny))[NAME]["value"]
 
 
 def test_wrong_input_is_one_line(tiny: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "data.json").write_text('{"tables": 3}')
-    (tmp_path / "full").mkdir()
-    (tmp_path / "full" / "mine.txt").write_text("")
     for arguments, named in (
         (["/no/report#a:b:c"], "/no/report"),
         ([str(tmp_path)], "data.json"),
         ([f"{tiny}#scores-embedded:SimCSE:x"], "scores-embedded:SimCSE:x"),
         ([f"{tiny}#{NAME}x"], NAME),
-        ([str(tiny), "--run", "x"], "--run"),
-        ([f"{tiny}#{NAME}", "--run", str(tmp_path / "full")], "full"),
     ):
         assert main(["reproduce", *arguments]) == 2, arguments
         (line,) = capsys.readouterr().err.splitlines()

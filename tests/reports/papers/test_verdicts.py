@@ -88,7 +88,6 @@ def test_verdicts():
     assert judge(78.0, values, runs=8).kind == "above"
     assert judge(72.0, values, reasons=["Another base model: a instead of b."]).kind == "not comparable"
     assert judge(72.0, [72.0]).kind == "one seed"
-    assert judge(72.0, []).kind == "not measured"
     assert judge(None, values).kind == "not published"
     assert judge(0.0, [1.0, 2.0], sides=[(72.0, 73.0), (71.0,)]).kind == "one seed"
 
