@@ -1,6 +1,6 @@
 """A preset's values by family of base model: what an author sets on BERT-base need not be what they set on RoBERTa.
 
-Families are those of `harness.encoder.families`. A preset of one family is never applied to a base model of another
+Families are those of `harness.encoder.loading`. A preset of one family is never applied to a base model of another
 without the user's word. Methods keep their presets in TOML files, which `RecipeFile` reads.
 """
 
@@ -231,6 +231,6 @@ def _behind(presets: Presets, alias: str, where: str) -> tuple[Recipes, str, str
 
 
 def _family_of(base_model: str) -> str:
-    from harness.encoder.families import family_of
+    from harness.encoder.loading import family_of
 
     return family_of(base_model)

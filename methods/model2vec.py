@@ -115,7 +115,7 @@ class Model2Vec(Static):
         except InputError:  # reported when the row is validated
             return values
         if family is None and base_model is not None and isinstance(presets.get(of["preset"]), Recipes):
-            from harness.encoder.families import family_of
+            from harness.encoder.loading import family_of
 
             family = family_of(base_model)
         return {**values, "of": {**of, "family": family}}

@@ -60,18 +60,6 @@ class ForeignEncoder:
         """Cut sentences to so many tokens."""
         self.model.max_seq_length = min(tokens, self.model.max_seq_length or tokens)
 
-    def without_prompt(self, name: str) -> None:
-        """Put no default prompt before texts any more: they include their own.
-
-        Raises:
-            InputError: the model leaves prompts out of its pooling, and could not separate one from the text.
-        """
-        if any(getattr(module, "include_prompt", True) is False for module in self.model):
-            raise InputError(
-                f"{name}: leaves its prompt out of the pooling; it is evaluated with its default one alone"
-            )
-        self.model.default_prompt_name = None
-
     def encode(self, sentences: str | Sequence[str], *, show_progress_bar: bool = False, **options: Any) -> Any:
         """Vectors as `Encoder.encode`, with the options of that method.
 
@@ -171,6 +159,10 @@ def chosen_prompts(
         return None, [key for key, text in own.items() if text != default]
     if asked == "own" and not own:
         raise InputError(f'prompts "own": {name} has none in its {CONFIG}; give them, as {{"STS": "query: "}}')
-    if foreign:
-        model.without_prompt(name)
+    if foreign:  # the texts include their own prompts
+        if any(getattr(module, "include_prompt", True) is False for module in model.model):
+            raise InputError(
+                f"{name}: leaves its prompt out of the pooling; it is evaluated with its default one alone"
+            )
+        model.model.default_prompt_name = None
     return dict(own if asked == "own" else asked), []

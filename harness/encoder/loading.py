@@ -1,4 +1,4 @@
-"""The parts of an encoder, read from a base model: transformer, tokenizer, pooler, and the longest row."""
+"""What is read from a base model: transformer, tokenizer, pooler, the longest row, and the family."""
 
 from __future__ import annotations
 
@@ -24,6 +24,26 @@ _LONGEST = 512
 # Families whose last hidden state is the output of the last layer; others normalise it, so that a model cut after
 # layer K would not give H_K.
 _NO_FINAL_NORM = frozenset({"albert", "bert", "camembert", "distilbert", "electra", "mpnet", "roberta", "xlm-roberta"})
+
+MINI = "mini"
+_MINI_WIDTH = 256  # of the embedded model; no model that a paper starts from is as narrow
+_MULTILINGUAL_VOCABULARY = 100_000  # tokens of mBERT: 119,547; of BERT in one language: about 30,000
+
+# Type, width, depth -> family: what a paper means by "BERT-base".
+_FAMILIES = {
+    ("bert", 768, 12): "bert-base",
+    ("bert", 1024, 24): "bert-large",
+    ("roberta", 768, 12): "roberta-base",
+    ("roberta", 1024, 24): "roberta-large",
+    ("roberta", 768, 6): "distilroberta",
+    ("distilbert", 768, 6): "distilbert",
+    ("xlm-roberta", 768, 12): "xlm-roberta-base",
+    ("xlm-roberta", 1024, 24): "xlm-roberta-large",
+    ("modernbert", 768, 22): "modernbert-base",
+    ("modernbert", 1024, 28): "modernbert-large",
+    ("albert", 768, 12): "albert-base",
+    ("mpnet", 768, 12): "mpnet-base",
+}
 
 
 def read_parts(
@@ -88,6 +108,34 @@ def tokens_of(name: str, max_length: int | None = None) -> tuple[PreTrainedToken
             transformer = AutoModel.from_config(config, trust_remote_code=False)  # type: ignore[no-untyped-call]
         tokenizer = _tokenizer(source)
     return tokenizer, longest_row(name, transformer, tokenizer, max_length)
+
+
+@cache
+def family_of(base_model: str) -> str:
+    """The family of "embedded:NAME", a folder or a hub id; recipes (`harness.recipes`) are declared by family.
+
+    Type, width, depth and vocabulary in its configuration decide, never its name: a model that a user has trained
+    further, renamed or copied into a folder keeps its family. "mini" is the embedded model and every model as narrow,
+    "bert-base-multilingual" a BERT-base with a vocabulary above 100,000; a model of none of the known families is
+    called "TYPE-WIDTHxDEPTH".
+
+    Raises:
+        InputError: no such model, or one whose configuration transformers does not know.
+    """
+    from transformers import AutoConfig
+
+    from harness.sources import resolve_model
+    from harness.sources.remote.hub import hub_reachable
+
+    source = resolve_model(base_model)
+    with _one_line(base_model):
+        config = AutoConfig.from_pretrained(source, trust_remote_code=False, local_files_only=not hub_reachable())
+    width, depth = int(getattr(config, "hidden_size", 0)), int(getattr(config, "num_hidden_layers", 0))
+    if 0 < width <= _MINI_WIDTH:
+        return MINI
+    family = _FAMILIES.get((config.model_type, width, depth), f"{config.model_type}-{width}x{depth}")
+    many = int(getattr(config, "vocab_size", 0)) > _MULTILINGUAL_VOCABULARY
+    return "bert-base-multilingual" if family == "bert-base" and many else family
 
 
 def positions_of(transformer: PreTrainedModel) -> int:

@@ -3,7 +3,6 @@
 from harness.sources.corpus.corpus import Corpus, Kind, Pair, TrainingText, corpus_of, load_corpus
 from harness.sources.embedded import EMBEDDED_MODELS, embedded_rows, resolve_model
 from harness.sources.pair_sets import PairSet, Subset, load_sts
-from harness.sources.senteval.similarity import senteval_root
 
 __all__ = [
     "EMBEDDED_MODELS",
@@ -18,5 +17,4 @@ __all__ = [
     "load_corpus",
     "load_sts",
     "resolve_model",
-    "senteval_root",
 ]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,11 +16,10 @@ from harness.errors import InputError
 from harness.files.printable import first_line
 from harness.sources.embedded import embedded_rows
 from harness.sources.remote.hub import hub_file, hub_split
-from harness.sources.senteval import similarity as senteval
-from harness.sources.senteval.labelled import unusual_sizes
+from harness.sources.senteval import labelled as senteval
 
 Source = Literal["senteval", "mteb", "embedded", "stsb-multi-mt"]
-YEARS = tuple(senteval.STS_SUBSETS)
+YEARS = ("STS12", "STS13", "STS14", "STS15", "STS16")
 EMBEDDED_STS = ("Embedded-STS-natural", "Embedded-STS-contrast")
 PHENOMENA = "Embedded-Phenomena"
 _ANNOTATED_TWICE = ("f", "g", "h", "i", "j")
@@ -78,7 +76,7 @@ class PairSet:
     def unusual_sizes(self) -> list[str]:
         """One sentence about subsets of SentEval's files that have not the published number of pairs, or none."""
         sizes = {subset.name: len(subset.gold) for subset in self.subsets}
-        return unusual_sizes(self.task, sizes) if self.source == "senteval" and self.whole else []
+        return senteval.unusual_sizes(self.task, sizes) if self.source == "senteval" and self.whole else []
 
     def drawn(self, count: int) -> PairSet:
         """So many of the pairs, drawn once for all by what the set holds, in their order.
@@ -145,42 +143,17 @@ def _subset(name: str, sentences1: list[str], sentences2: list[str], gold: list[
     return Subset(name, sentences1, sentences2, scores)
 
 
-def _senteval_folder() -> Path:
-    """HARNESS_SENTEVAL's files where it has any STS set, else the hub's copy."""
-    from harness.sources.senteval.labelled import downstream_folder
-
-    given = downstream_folder() if os.environ.get("HARNESS_SENTEVAL") else None
-    return given if given is not None and (given / "STS").is_dir() else senteval.senteval_root()
-
-
-def _senteval_year(task: str, split: str) -> Iterable[_Named]:
-    return senteval.read_year(_senteval_folder(), task)
-
-
-def _senteval_set(task: str, split: str) -> list[_Named]:
-    read = senteval.read_stsb if task == "STS-B" else senteval.read_sick
-    return [(split, read(_senteval_folder(), split))]
+def _senteval(task: str, split: str) -> Iterable[_Named]:
+    """From HARNESS_SENTEVAL's files where it has any STS set, else from the hub's copy."""
+    folder = senteval.downstream_folder()
+    folder = folder if (folder / "STS").is_dir() else senteval.senteval_root()
+    return senteval.read_year(folder, task) if task in YEARS else [(split, senteval.read_pairs(task, folder, split))]
 
 
 def _mteb(task: str, split: str) -> list[_Named]:
     repository, revision = MTEB_SETS[task]
     data = hub_split(repository, "validation" if split == "dev" else split, revision)
     return [(split, (list(data["sentence1"]), list(data["sentence2"]), list(data["score"])))]
-
-
-def read_translated(language: str) -> senteval.ScoredPairs:
-    """The test split of one language.
-
-    Raises:
-        InputError: the hub cannot be reached or lacks it, or the file is damaged.
-    """
-    try:
-        return read_translated_file(hub_file(_TRANSLATIONS, f"stsb-{language}-test.csv"))
-    except InputError as error:
-        try:  # how the hub itself stores it since data sets may hold no code
-            return read_translated_file(hub_file(_TRANSLATIONS, f"{language}/test-00000-of-00001.parquet"))
-        except InputError:
-            raise error from None
 
 
 def read_translated_file(file: Path) -> senteval.ScoredPairs:
@@ -208,7 +181,15 @@ def read_translated_file(file: Path) -> senteval.ScoredPairs:
 
 
 def _translated(task: str, split: str) -> list[_Named]:
-    return [(split, read_translated(TRANSLATED[task]))]
+    language = TRANSLATED[task]
+    try:
+        return [(split, read_translated_file(hub_file(_TRANSLATIONS, f"stsb-{language}-test.csv")))]
+    except InputError as error:
+        try:  # how the hub itself stores it since data sets may hold no code
+            file = hub_file(_TRANSLATIONS, f"{language}/test-00000-of-00001.parquet")
+            return [(split, read_translated_file(file))]
+        except InputError:
+            raise error from None
 
 
 def _embedded(task: str, split: str) -> Iterable[_Named]:
@@ -224,9 +205,9 @@ _Reader = tuple[tuple[str, ...], str, Callable[[str, str], Iterable[_Named]]]  #
 _LOWERED = "Moses-tokenised and lower-cased"
 _READERS: dict[Source, dict[str, _Reader]] = {
     "senteval": {
-        **dict.fromkeys(YEARS, (("test",), _LOWERED, _senteval_year)),
-        "STS-B": (_ALL_SPLITS, _LOWERED, _senteval_set),
-        "SICK-R": (_ALL_SPLITS, "Moses-tokenised, case unchanged", _senteval_set),
+        **dict.fromkeys(YEARS, (("test",), _LOWERED, _senteval)),
+        "STS-B": (_ALL_SPLITS, _LOWERED, _senteval),
+        "SICK-R": (_ALL_SPLITS, "Moses-tokenised, case unchanged", _senteval),
     },
     "mteb": {
         **dict.fromkeys(YEARS, (("test",), _LOWERED, _mteb)),

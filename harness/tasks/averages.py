@@ -100,11 +100,3 @@ class Mean:
 def numbers_of(scores: Iterable[Score]) -> dict[Number, float]:
     """What the scores of one run say, in percent."""
     return {Number(s.task, s.metric, s.aggregation, s.split): 100 * s.value for s in scores}
-
-
-def category_averages(
-    values: Mapping[str, float], categories: Mapping[str, Sequence[str]]
-) -> tuple[dict[str, Average], Average]:
-    """MTEB's: the mean of each category, and the mean over all data sets (not over the categories)."""
-    everything = [task for tasks in categories.values() for task in tasks]
-    return {name: mean_of(values, tasks) for name, tasks in categories.items()}, mean_of(values, everything)

@@ -58,8 +58,12 @@ class TaskResult:
 
     def note_damaged(self, task: str, count: int) -> None:
         """Note that `count` vectors of a task held NaN or infinity, if any did."""
-        if count:
-            self.notes.append(f"{task}: vectors with NaN or infinity, replaced by 0: {count}")
+        self.notes += damaged_note(task, count)
+
+
+def damaged_note(task: str, count: int) -> list[str]:
+    """A sentence about `count` vectors of a task that held NaN or infinity; none where none did."""
+    return [f"{task}: vectors with NaN or infinity, replaced by 0: {count}"] if count else []
 
 
 class Task(Protocol):

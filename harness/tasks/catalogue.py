@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import difflib
-import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache, partial
+from collections.abc import Mapping, Sequence
+from functools import cache
 from importlib.metadata import EntryPoint
 
 from harness import registry
@@ -17,29 +15,18 @@ from harness.tasks.base import Task
 from harness.tasks.suite import OpenFamily, Suite, TaskFamily
 
 SOURCES: tuple[Source, ...] = ("senteval", "mteb")  # where the tasks with public data sets may read them from
-_SUFFIX = re.compile(
-    r"(Pair)?(Classification|Clustering|Retrieval|Reranking)?([PS]2[PS])?(\.v\d+)?$", re.I
-)  # of mteb's names
 _PARTS = ("name", "suite", "source", "texts", "evaluate")  # of a task
 
 
-@dataclass(frozen=True)
-class Offer:
-    """A task by name: the entry point that it comes from, and how it is made from a source."""
-
-    point: EntryPoint
-    make: Callable[[Source], Task]
-
-
 @cache
-def offers() -> Mapping[str, tuple[Offer, ...]]:
-    """Every task that a package brings, by name. A name with several offers, or one that cannot be imported, is among
-    them: it is an error only where it is used."""
-    by_name: dict[str, tuple[Offer, ...]] = {}
+def offers() -> Mapping[str, tuple[EntryPoint, ...]]:
+    """Every task that a package brings, by name, with its entry points. A name with several, or one that cannot be
+    imported, is among them: it is an error only where it is used."""
+    by_name: dict[str, tuple[EntryPoint, ...]] = {}
     for point in registry.points(registry.TASKS):
         family = _family(point)
         for name in (point.name,) if family is None else family.names:
-            by_name[name] = (*by_name.get(name, ()), Offer(point, partial(_make, point, name)))
+            by_name[name] = (*by_name.get(name, ()), point)
     return by_name
 
 
@@ -76,8 +63,8 @@ def check(point: EntryPoint) -> None:
     InputError: another package brings a task of a name that this entry point brings too.
     """
     for name, known in offers().items():
-        if len(known) > 1 and any(offer.point == point for offer in known):
-            raise InputError(registry.collision(registry.TASKS, name, [offer.point for offer in known]))
+        if len(known) > 1 and point in known:
+            raise InputError(registry.collision(registry.TASKS, name, list(known)))
 
 
 def suite(name: str) -> Suite:
@@ -133,31 +120,24 @@ def resolve_tasks(names: Sequence[str], *, source: str = "senteval") -> list[Tas
 def _task(name: str, source: Source) -> Task:
     known = offers().get(name, ())
     if len(known) > 1:
-        raise InputError(registry.collision(registry.TASKS, name, [offer.point for offer in known]))
-    return known[0].make(source) if known else _beyond(name, source)
+        raise InputError(registry.collision(registry.TASKS, name, list(known)))
+    return _make(known[0], name, source) if known else _beyond(name, source)
 
 
 def _beyond(name: str, source: Source) -> Task:
-    """A task of an open family that it does not list.
+    """A task of an open family, whose prefix may be left out.
 
-    Its listed tasks are found without prefix and suffix, in small letters too: "banking77". Other tasks need the prefix
-    where their names are much like a listed one: mteb's "STSB" is Chinese, and may be meant for "STS-B".
+    Tasks that it does not list need the prefix where their names are much like a listed one: mteb's "STSB" is Chinese,
+    and may be meant for "STS-B".
     """
     found = (_family(point) for point in registry.points(registry.TASKS))
     families = [family for family in found if isinstance(family, OpenFamily)]
-    for family in families:
-        short = name.removeprefix(family.prefix).lower()
-        bare = {known: known.removeprefix(family.prefix).lower() for known in family.names}
-        meant = [known for known in bare if bare[known] == short]
-        meant = meant or [known for known in bare if _SUFFIX.sub("", bare[known]) == short]
-        if len(meant) > 1:
-            raise InputError(f'"{name}" may be {" or ".join(meant)}: name one of them')
-        if meant:
-            return family.make(meant[0], source)
     prefixes = tuple(family.prefix for family in families)
     known = [*registry.names(registry.SUITES), *(own for own in offers() if not own.startswith(prefixes))]
     unlike = not difflib.get_close_matches(name, known, n=1, cutoff=0.8)
     for family in families:
+        if family.prefix + name in family.names:
+            return family.make(family.prefix + name, source)
         if name.startswith(family.prefix) or unlike:
             try:
                 return family.make(family.find(name), source)
@@ -165,6 +145,6 @@ def _beyond(name: str, source: Source) -> Task:
                 if name.startswith(family.prefix) or "/" in name:
                     raise
     also = "".join(f", and {family.beyond}" for family in families)
-    stems = [_SUFFIX.sub("", own.removeprefix(family.prefix)).lower() for family in families for own in family.names]
-    hint = nearest(name, [*known, *(stem for stem in stems if not stem.startswith("embedded"))])
+    bare = [own.removeprefix(family.prefix) for family in families for own in family.names]
+    hint = nearest(name, [*known, *(own for own in bare if own not in known)])
     raise InputError(f'unknown suite or task "{name}"{hint}; known: {", ".join(known)}{also}')

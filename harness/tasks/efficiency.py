@@ -51,41 +51,38 @@ class EfficiencyTask(ModelOnPairs):
         encode(texts[:: max(1, len(texts) // WARM_UP)])
         seconds = statistics.median(encode(texts) for _ in range(REPEATS))
         result = TaskResult()
-        conditions = {
+        preparation, split = self.pairs.data.preparation, self.pairs.split
+        conditions: dict[str, Any] = {
             "device": device_name(device),
             "threads": torch.get_num_threads(),
             "precision": "fp32",
             "version": VERSION,
         }
-        encoding = {
+        encoding = conditions | {
             "phase": "encoding",
             "batch_size": BATCH_SIZE,
             "warm_up": WARM_UP,
             "repeats": REPEATS,
             "statistic": "median",
             "distinct": len(set(texts)),
-            **conditions,
         }
-        self._add(result, "encode_seconds", seconds, len(texts), encoding, pooling)
-        self._add(result, "sentences_per_second", len(texts) / seconds, len(texts), encoding, pooling)
+        measured = [
+            ("encode_seconds", seconds, len(texts), encoding),
+            ("sentences_per_second", len(texts) / seconds, len(texts), encoding),
+        ]
         report = getattr(model, "fit_report", None)
         if report is not None and "train_seconds" in report.cost:
-            training = {
+            training = conditions | {
                 "phase": "training",
                 "batch_size": getattr(model.config, "batch_size", None),
                 "steps": report.training.get("steps"),
-                **conditions,
                 "precision": str(report.training.get("precision", "fp32")),
             }
             seen = int(report.cost.get("corpus_sentences_seen", 0))
-            self._add(result, "train_seconds", report.cost["train_seconds"], seen, training, pooling)
+            measured.append(("train_seconds", report.cost["train_seconds"], seen, training))
+        for metric, value, n, how in measured:
+            add_number(result, self, metric, value, n, pooling, split=split, preparation=preparation, **how)
         return result
-
-    def _add(
-        self, result: TaskResult, metric: str, value: float, n: int, conditions: dict[str, Any], pooling: str
-    ) -> None:
-        conditions = {"preparation": self.pairs.data.preparation, **conditions}
-        add_number(result, self, metric, value, n, pooling, split=self.pairs.split, **conditions)
 
 
 def _task(name: str, source: Source) -> EfficiencyTask:

@@ -253,7 +253,7 @@ class DevSet:
         `std`, about 1 when spread over the sphere and 0 when collapsed to a point; `effective_rank`, at most d and
         near 1 when collapsed to a line; `mean_cosine` of unlike sentences, near 1 in a narrow cone.
         """
-        from harness.tasks.geometry.alignment_uniformity import effective_rank, feature_std, mean_cosine
+        from harness.tasks.geometry import effective_rank, feature_std, mean_cosine
 
         x = self._encode(encode)
         cosines = {"mean_cosine": mean_cosine(x)} if len(x) > 1 else {}

@@ -63,7 +63,7 @@ class Suite:
 class TaskFamily:
     """Tasks that one function makes.
 
-        >>> from harness.tasks.senteval.probing import probing_task
+        >>> from harness.tasks.senteval.suites import probing_task
         >>> family = TaskFamily(("Length", "Depth"), lambda name, source: probing_task(name))
         >>> family.make("Depth", "senteval").name
         'Depth'

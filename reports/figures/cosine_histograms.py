@@ -34,7 +34,7 @@ class Cosines:
 
 
 def pooled(runs: Sequence[dict[str, Any]]) -> Cosines:
-    """All pairs of some runs together, from what `harness.tasks.geometry.isotropy.cosine_histograms` gave for each.
+    """All pairs of some runs together, from what `harness.tasks.geometry.cosine_histograms` gave for each.
 
     Raises:
         KeyError, TypeError, ValueError: it is not that, or bins differ.

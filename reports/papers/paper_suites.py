@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from harness.tasks import efficiency, layers, sts
+from harness.sources.senteval.labelled import PROBING
+from harness.tasks import efficiency, geometry, layers, sts
 from harness.tasks.averages import Mean, Number
-from harness.tasks.geometry import alignment_uniformity as geometry
 from harness.tasks.mteb.benchmark_suites import EN_V1, BenchmarkMean
 from harness.tasks.mteb.benchmarks import PREFIX
-from harness.tasks.senteval import probing, transfer
-from harness.tasks.senteval.downstream import REGRESSORS
+from harness.tasks.senteval.suites import REGRESSORS, TRANSFER_SUITE
 from harness.tasks.suite import Suite
 
 # The eighteen downstream tasks of DeCLUTR (Giorgi et al. 2020, section 4.3 and table S3), by our task names.
@@ -24,7 +23,7 @@ def declutr_means(split: str = "test") -> dict[str, Mean]:
     """
     mrpc = Number("MRPC", "accuracy", split=split)
     numbers: dict[str, Number | Mean] = {
-        **{task: Number(task, "accuracy", split=split) for task in (*_ACCURACIES, *probing.PROBING)},
+        **{task: Number(task, "accuracy", split=split) for task in (*_ACCURACIES, *PROBING)},
         "MRPC": Mean("MRPC", (mrpc, Number("MRPC", "f1"))) if split == "test" else mrpc,
         **{task: Number(task, "spearman" if split == "test" else "pearson", split=split) for task in REGRESSORS},
         **{task: Number(task, "spearman", "mean") for task in sts.YEARS},
@@ -34,7 +33,7 @@ def declutr_means(split: str = "test") -> dict[str, Mean]:
     def mean(title: str, *tasks: str) -> Mean:
         return Mean(f"DeCLUTR, {title}, {split}", tuple(numbers[task] for task in tasks))
 
-    downstream, probes = mean("downstream tasks", *DECLUTR_DOWNSTREAM), mean("probing tasks", *probing.PROBING)
+    downstream, probes = mean("downstream tasks", *DECLUTR_DOWNSTREAM), mean("probing tasks", *PROBING)
     without = [task for task in DECLUTR_DOWNSTREAM if task != "SNLI"]
     half = f"DeCLUTR, half downstream and half probing (table 1), {split}"
     return {
@@ -42,7 +41,7 @@ def declutr_means(split: str = "test") -> dict[str, Mean]:
         "downstream-without-snli": mean("downstream tasks without SNLI", *without),
         "probing": probes,
         "half": Mean(half, (downstream, probes)),
-        "tasks": mean("all tasks alike", *DECLUTR_DOWNSTREAM, *probing.PROBING),
+        "tasks": mean("all tasks alike", *DECLUTR_DOWNSTREAM, *PROBING),
     }
 
 
@@ -54,7 +53,7 @@ def _join(about: str, *suites: Suite) -> Suite:
 SCD = _join(
     "as SCD (and SimCSE) evaluate: seven STS by cosine, seven transfer tasks, alignment and uniformity",
     sts.SUITE,
-    transfer.SUITE,
+    TRANSFER_SUITE,
     geometry.SUITE,
 )
 NONCONTRASTIVE = _join(
@@ -72,14 +71,14 @@ CROPPING = Suite(
     averages=(BenchmarkMean("cropping paper, average over 21 data sets", "mteb-en-v1", _CROPPING),),
 )
 DECLUTR = Suite(
-    (*DECLUTR_DOWNSTREAM, *probing.PROBING),
+    (*DECLUTR_DOWNSTREAM, *PROBING),
     "as DeCLUTR evaluates: its 18 downstream tasks (STS by mean, regressors, COCO), 10 probing tasks",
     averages=tuple(mean for split in ("test", "dev") for mean in declutr_means(split).values()),
 )
 SELF_GUIDED = _join(
     "as SG-OPT evaluates: seven STS by cosine, seven transfer tasks, layers, time",
     sts.SUITE,
-    transfer.SUITE,
+    TRANSFER_SUITE,
     layers.SUITE,
     efficiency.SUITE,
 )

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from harness.encoder import families
+from harness.encoder import loading
 
 BERT: dict[str, Any] = {"model_type": "bert", "vocab_size": 30522, "hidden_size": 768, "num_hidden_layers": 12}
 ROBERTA: dict[str, Any] = {**BERT, "model_type": "roberta", "vocab_size": 50265}
@@ -38,5 +38,5 @@ ON_THE_HUB = {
 
 def know_base_models(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let files that name models of the hub be resolved without one."""
-    read = families.family_of
-    monkeypatch.setattr(families, "family_of", lambda name: ON_THE_HUB.get(name) or read(name))
+    read = loading.family_of
+    monkeypatch.setattr(loading, "family_of", lambda name: ON_THE_HUB.get(name) or read(name))

@@ -154,7 +154,8 @@ def main() -> None:
         task = transfer_task(name)
         table = vectors_of(task, args.model, args.keep)
         task.data = shortened(task.data, args.limit)
-        data = {part: (task._features(rows, table)[0], rows.labels) for part, rows in task.data.parts.items()}
+        x, _ = task.inputs(table)
+        data = {part: (x[part], rows.labels) for part, rows in task.data.parts.items()}
 
         def ours(seed: int, task: Any = task, table: Any = table, data: Data = data) -> float:
             if args.classifier == "transcription":

@@ -64,39 +64,26 @@ EMBEDDED_CORPORA: dict[str, dict[str, str]] = {
 
 
 @dataclass(frozen=True)
-class HubSet:
-    """A data set of the hub: `repository` ("ORG/NAME"), its `config` ("": the only one), `split` ("train+test": both).
-
-    `labels` are the names of whole-number labels, for data sets that do not name them.
-    """
-
-    repository: str
-    revision: str = ""
-    config: str = ""
-    split: str = "train"
-    labels: Sequence[str] = ()
-
-    def __str__(self) -> str:
-        at = f"@{self.revision}" if self.revision else ""
-        config = f"?config={self.config}&split=" if self.config else "?split="
-        return f"hf://datasets/{self.repository}{at}{config}{self.split}"
-
-
-@dataclass(frozen=True)
 class Location:
     """The files or the data set behind a URI, and what is known about the text.
 
     Attributes:
-        files: the files in order; empty where `hub_set` has the text.
+        files: the files in order; empty where `repository` has the text.
+        repository: a whole data set of the hub ("ORG/NAME"), with `config` ("": the only one), `split` ("train+test":
+            both) and `labels`, names of whole-number labels, for data sets that do not name them.
+        revision: as the URI names it; of a file of the hub the commit.
         kind: the kind of its items, where that is known.
         columns: default columns that differ from the usual names. named: the columns that the URI names.
         min_tokens: use only texts of at least so many tokens of the model `tokenizer`, special ones not counted.
         name: the catalogue's name of the text, or "". source: the URI of a name.
-        revision: the commit of the hub's data set that a file belongs to.
     """
 
     files: tuple[Path, ...] = ()
-    hub_set: HubSet | None = None
+    repository: str = ""
+    config: str = ""
+    split: str = "train"
+    labels: Sequence[str] = ()
+    revision: str = ""
     kind: str | None = None
     columns: Mapping[str, str] = field(default_factory=dict)
     named: Mapping[str, str] = field(default_factory=dict)
@@ -104,12 +91,18 @@ class Location:
     tokenizer: str = ""
     name: str = ""
     source: str = ""
-    revision: str = ""
 
     @property
     def selection(self) -> str:
         """In words, which texts are used; "" for all."""
         return f"at least {self.min_tokens:,} tokens of {self.tokenizer}" if self.min_tokens else ""
+
+    @property
+    def data_set(self) -> str:
+        """The address of the hub's data set, for messages."""
+        at = f"@{self.revision}" if self.revision else ""
+        config = f"config={self.config}&" if self.config else ""
+        return f"hf://datasets/{self.repository}{at}?{config}split={self.split}"
 
 
 def locate(uri: str) -> Location:
@@ -130,15 +123,11 @@ def locate(uri: str) -> Location:
         options = _options(uri, query, _SET_OPTIONS if whole else _FILE_OPTIONS)
         names = [name for name, c in CATALOGUE.items() if c.uri == base.replace("@main/", "/") and not options]
         return replace(_locate_on_hub(uri, base, options), name=names[0] if names else "")
-    if base in CATALOGUE:
-        return _locate_named(uri, base, query)
-    return Location((_local_file(uri),))
-
-
-def _locate_named(uri: str, name: str, query: str) -> Location:
-    entry = CATALOGUE[name]
+    if base not in CATALOGUE:
+        return Location((_local_file(uri),))
+    entry = CATALOGUE[base]
     options = _options(uri, query, ("revision", *(["parts"] if entry.parts else []), *_SELECTION))
-    base, _, fixed = entry.uri.partition("?")
+    address, _, fixed = entry.uri.partition("?")
     settings = _options(entry.uri, fixed, _SET_OPTIONS)
     if entry.parts:
         parts = options.pop("parts", ",".join(entry.default_parts or entry.parts)).split(",")
@@ -146,11 +135,12 @@ def _locate_named(uri: str, name: str, query: str) -> Location:
             if part not in entry.parts:
                 raise _unknown(uri, f' part "{part}"', part, list(entry.parts))
         settings["split"] = "+".join(entry.parts[part] for part in parts)
-    found = _locate_on_hub(uri, base, settings | options, entry.labels)
-    return replace(found, kind=entry.kind, columns=entry.columns, name=name, source=entry.uri)
+    found = _locate_on_hub(uri, address, settings | options)
+    found = replace(found, kind=entry.kind, columns=entry.columns, labels=entry.labels)
+    return replace(found, name=base, source=entry.uri)
 
 
-def _locate_on_hub(uri: str, base: str, options: Mapping[str, str], labels: Sequence[str] = ()) -> Location:
+def _locate_on_hub(uri: str, base: str, options: Mapping[str, str]) -> Location:
     """A file or a whole data set of the hub; `base` is its address without options."""
     parts = base.removeprefix(HUB).split("/", 3)
     if len(parts) < 3 or parts[0] != "datasets" or not all(parts):
@@ -168,8 +158,8 @@ def _locate_on_hub(uri: str, base: str, options: Mapping[str, str], labels: Sequ
         file = hub_file(repository, parts[3], revision or None)
         commit = next((after for at, after in pairwise(file.parts) if at == "snapshots"), "")
         return replace(found, files=(file,), revision=commit)
-    hub_set = HubSet(repository, revision, options.get("config", ""), options.get("split", "train"), labels)
-    return replace(found, hub_set=hub_set)
+    config, split = options.get("config", ""), options.get("split", "train")
+    return replace(found, repository=repository, revision=revision, config=config, split=split)
 
 
 def _options(uri: str, query: str, known: tuple[str, ...]) -> dict[str, str]:

@@ -227,9 +227,8 @@ def _table_items(table: Table, kind: Kind) -> Iterable[Any]:
     names = table.column_names
     if isinstance(names, Mapping):
         raise InputError(f"training text: a set of splits ({', '.join(map(str, names))}): give one of them")
-    roles = [role for role in _ROLES[kind] if role in names]
-    if kind == "pairs" and roles[:2] == ["anchor", "positive"]:
-        return (dict(zip(roles, row, strict=True)) for row in zip(*(table[role] for role in roles), strict=True))
+    if kind == "pairs" and {"anchor", "positive"}.issubset(names):
+        return cast(Iterable[Any], table)  # its rows are dicts
     column = next((name for name in _TEXT if name in names), None)
     if kind == "pairs" or column is None:
         needed = 'columns "anchor" and "positive"' if kind == "pairs" else 'a column "text"'
@@ -290,10 +289,10 @@ def _columns(uri: str, kind: Kind, location: Location, given: Mapping[str, str] 
 
 def _read(location: Location, columns: _Columns, kind: Kind, limit: int | None) -> tuple[pa.Table, dict[str, Any]]:
     """The selected texts of a location; their sha256, how many the selection left out, and the hub's commit."""
-    source, files, commit = location.hub_set, location.files, location.revision
+    files, commit = location.files, location.revision
 
     def write(sink: Any) -> dict[str, Any]:
-        rows = chain.from_iterable(map(file_rows, files)) if source is None else hub_rows(source, commit)
+        rows = chain.from_iterable(map(file_rows, files)) if files else hub_rows(location, commit)
         items: Iterator[Texts] = values_of(rows, columns.names, columns.required)
         if columns.each:
             items = ([text] for row in items for text in row)
@@ -306,11 +305,13 @@ def _read(location: Location, columns: _Columns, kind: Kind, limit: int | None) 
 
     request: dict[str, Any] = {"columns": asdict(columns), "selection": location.selection}
     request |= {"limit": limit, "kind": kind}
-    if source is not None:
-        request["set"] = asdict(source)
-        commit = hub_commit(source.repository, source.revision or None) or _newest(request)
+    if not files:
+        request["set"] = {
+            key: getattr(location, key) for key in ("repository", "revision", "config", "split", "labels")
+        }
+        commit = hub_commit(location.repository, location.revision or None) or _newest(request)
         if not commit:
-            raise out_of_reach(str(source))
+            raise out_of_reach(location.data_set)
         return _stored(request, commit, write)
     for file in files:
         require_ordinary(file)

@@ -20,7 +20,7 @@ from typing import IO, TYPE_CHECKING, Any, cast
 from harness.errors import InputError
 from harness.files.printable import first_line, tell_error
 from harness.files.reading import require_ordinary
-from harness.sources.corpus.catalogue import HubSet
+from harness.sources.corpus.catalogue import Location
 from harness.sources.remote.hub import dataset_errors
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def file_rows(path: Path) -> Rows:
             yield from _csv_rows(path, lines, tabs=ending == ".tsv")
 
 
-def hub_rows(source: HubSet, commit: str) -> Rows:
+def hub_rows(source: Location, commit: str) -> Rows:
     """The rows of a data set of the hub at a commit; it is streamed, and whole-number labels are given by name.
 
     Raises:
@@ -83,10 +83,10 @@ def hub_rows(source: HubSet, commit: str) -> Rows:
     """
     from datasets import load_dataset
 
-    with dataset_errors(str(source), source.repository, source.revision or None):
+    with dataset_errors(source.data_set, source.repository, source.revision or None):
         for split in source.split.split("+"):
             data = load_dataset(source.repository, source.config or None, split=split, revision=commit, streaming=True)
-            yield from _set_rows(str(source), data, source.labels)
+            yield from _set_rows(source.data_set, data, source.labels)
 
 
 def values_of(rows: Rows, columns: Sequence[str], required: Sequence[str]) -> Iterator[list[str]]:

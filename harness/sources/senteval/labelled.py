@@ -1,7 +1,8 @@
-"""Readers of SentEval's transfer, probing and caption files: labelled sentences and pairs, and how many there must be.
+"""SentEval's files: labelled sentences and pairs, scored pairs, and how many there must be.
 
-Sentences are split at white space and joined by single spaces. Each part is sorted as SentEval sorts it before it draws
-folds and batches (number of words, of both sentences for pairs, then the label): its random states speak of that order.
+Sentences are split at white space and joined by single spaces. Each part of a labelled set is sorted as SentEval sorts
+it before it draws folds and batches (number of words, of both sentences for pairs, then the label): its random states
+speak of that order.
 """
 
 from __future__ import annotations
@@ -9,8 +10,9 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -19,47 +21,26 @@ from numpy.typing import NDArray
 
 from harness.errors import InputError
 from harness.files.reading import read_toml
+from harness.sources.corpus.rows import byte_lines, decoded, opened, without_end
+from harness.sources.remote.cache_folder import cache_root, unpack_once
+from harness.sources.remote.hub import hub_file
 from harness.sources.senteval.prepared import given_or_prepared, prepared_folder
-from harness.sources.senteval.similarity import (
-    SICK_LABELS,
-    damaged,
-    numbered_lines,
-    read_stsb,
-    senteval_root,
-    sick_rows,
-    table_rows,
-)
 
+REPOSITORY, ARCHIVE = "princeton-nlp/datasets-for-simcse", "senteval.tar"
 PREPARATION = "SentEval's files; words joined by single spaces; an empty sentence is read as a full stop"
-_TREC = {"train": "TREC/train_5500.label", "test": "TREC/TREC_10.label"}
-TREC_LABELS = ("ABBR", "DESC", "ENTY", "HUM", "LOC", "NUM")
 SNLI_LABELS = ("entailment", "neutral", "contradiction")
-BINARY = {  # task -> files of label 1 and label 0
-    "MR": ("MR/rt-polarity.pos", "MR/rt-polarity.neg"),
-    "CR": ("CR/custrev.pos", "CR/custrev.neg"),
-    "SUBJ": ("SUBJ/subj.objective", "SUBJ/subj.subjective"),
-    "MPQA": ("MPQA/mpqa.pos", "MPQA/mpqa.neg"),
-}
-PROBING = {
-    "Length": "sentence_length.txt",
-    "WordContent": "word_content.txt",
-    "Depth": "tree_depth.txt",
-    "TopConstituents": "top_constituents.txt",
-    "BigramShift": "bigram_shift.txt",
-    "Tense": "past_present.txt",
-    "SubjNumber": "subj_number.txt",
-    "ObjNumber": "obj_number.txt",
-    "OddManOut": "odd_man_out.txt",
-    "CoordinationInversion": "coordination_inversion.txt",
-}
-
+_TABLE = read_toml(Path(__file__).with_suffix(".toml"))
+BINARY: dict[str, tuple[str, str]] = _TABLE["binary"]  # task -> files of label 1 and label 0
+PROBING: dict[str, str] = _TABLE["probing"]  # task -> file
 SIZES: dict[str, dict[str, int]] = {  # data set -> subset or part -> scored pairs or examples
-    **read_toml(Path(__file__).with_suffix(".toml")),
+    **_TABLE["sizes"],
     **{task: {"train": 100_000, "dev": 10_000, "test": 10_000} for task in PROBING},
 }
 
-_CAPTIONS = 5  # of an image
 Example = tuple[str, str, float]  # sentence, second sentence ("" where the task has one), label or score
+ScoredPairs = tuple[list[str], list[str], list[float]]  # first sentences, second sentences, gold scores
+_PARTS = ("train", "dev", "test")
+_SCORE = re.compile(r"[0-9]+(\.[0-9]*)?|\.[0-9]+")
 
 
 @dataclass(frozen=True)
@@ -84,6 +65,29 @@ class Labelled:
     parts: dict[str, LabelledSplit]
     classes: int
     sha256: str
+
+
+@dataclass(frozen=True)
+class _Format:
+    """Files with an example a line.
+
+    Attributes:
+        file: "{}" stands for the part. line: a regular expression with the groups a, b (the second sentence, or
+            nothing), and label or score. expected: the same in words.
+        labels: what the group "label" may be, in the order of their numbers; without them "score" is read.
+        parts: part -> its name in `file`. header: the first column in the first line; "": there is no such line.
+    """
+
+    file: str
+    line: str
+    expected: str
+    labels: Sequence[str] = ()
+    parts: Mapping[str, str] = field(default_factory=lambda: {part: part for part in _PARTS})
+    header: str = ""
+    encoding: str = "utf-8"
+
+
+_FORMATS = {name: _Format(**entry) for name, entry in _TABLE["formats"].items()}
 
 
 def downstream_folder(root: Path | None = None) -> Path:
@@ -122,6 +126,20 @@ def _given(root: Path | None) -> Path | None:
     return given
 
 
+@cache
+def senteval_root() -> Path:
+    """The `downstream` folder of senteval.tar, which is taken from the hub and unpacked once into the cache.
+
+    Raises:
+        InputError: hub out of reach, damaged or unsafe archive, disk full.
+    """
+    folder = unpack_once(hub_file(REPOSITORY, ARCHIVE), cache_root() / "senteval")
+    found = next(folder.rglob("STS"), None)
+    if found is None:
+        raise InputError(f"{folder}: is not SentEval's downstream data: there is no folder STS in it")
+    return found.parent
+
+
 def read_task(task: str, root: Path) -> Labelled:
     """A task of SentEval's `downstream` folder by its name in the papers.
 
@@ -129,21 +147,48 @@ def read_task(task: str, root: Path) -> Labelled:
         InputError: a missing, truncated or damaged file: which, where and what was expected.
     """
     if task in BINARY:
-        positive, negative = BINARY[task]
-        return _labelled({"all": [*_plain(root / positive, 1), *_plain(root / negative, 0)]}, classes=2)
-    every = ("train", "dev", "test")
-    readers: dict[str, tuple[Callable[[str], list[Example]], Sequence[str], int]] = {  # by part; parts; classes
-        "SST2": (lambda part: _sst2(root / f"SST/binary/sentiment-{part}"), every, 2),
-        "SST5": (lambda part: _sst5(root / f"SST/fine/sentiment-{part}"), every, 5),
-        "TREC": (lambda part: _trec(root / _TREC[part]), tuple(_TREC), len(TREC_LABELS)),
-        "MRPC": (lambda part: _mrpc(root / f"MRPC/msr_paraphrase_{part}.txt"), ("train", "test"), 2),
-        "SICK-E": (lambda part: _sick(root, part, entailment=True), every, 3),
-        "SICK-R": (lambda part: _sick(root, part, entailment=False), every, 0),
-        "STS-B": (lambda part: list(zip(*read_stsb(root, part), strict=True)), every, 0),
-        "SNLI": (lambda part: _snli(given_or_prepared(root, "SNLI"), part), every, 3),
-    }  # fmt: skip
-    read, parts, classes = readers[task]
-    return _labelled({part: read(part) for part in parts}, classes=classes, second_first=task == "SNLI")
+        files = zip(BINARY[task], (1, 0), strict=True)
+        plain = [(text, "", label) for file, label in files for text in _lines(root / file, "latin-1")]
+        return _in_order({"all": plain}, 2)
+    if task == "SNLI":
+        folder = given_or_prepared(root, "SNLI")
+        return _in_order({part: _snli(folder, part) for part in _PARTS}, 3, snli=True)
+    written = _FORMATS[task]
+    return _in_order({part: _examples(root, written, part) for part in written.parts}, len(written.labels))
+
+
+def read_pairs(task: str, root: Path, split: str) -> ScoredPairs:
+    """The scored pairs of "STS-B" or "SICK-R", "train", "dev" (of SICK the trial set) or "test".
+
+    Raises:
+        InputError: see `read_task`.
+    """
+    return _columns(_examples(root, _FORMATS[task], split))
+
+
+def read_year(root: Path, task: str) -> Iterator[tuple[str, ScoredPairs]]:
+    """The subsets of STS12 ... STS16 with their scored pairs; pairs that were never scored are left out.
+
+    Raises:
+        InputError: a file is missing or damaged, or the two of a subset differ in length: which, where, what was
+            expected.
+    """
+    folder = root / "STS" / f"{task}-en-test"
+    for subset in SIZES[task]:
+        texts, scores = folder / f"STS.input.{subset}.txt", folder / f"STS.gs.{subset}.txt"
+        lines, golds = numbered_lines(texts, blank=True), numbered_lines(scores, blank=True)
+        if len(lines) != len(golds):
+            raise InputError(f"{texts}: {len(lines)} lines, but {scores.name} has {len(golds)}")
+        kept = []
+        for (number, line), (_, gold) in zip(lines, golds, strict=True):
+            first, _, second = line.partition("\t")
+            if "\t" in second or not first.split() or not second.split():
+                raise damaged(texts, number, "two sentences, a tab between")
+            if gold.strip():
+                kept.append((first, second, gold_score(scores, number, gold)))
+        if not kept:
+            raise InputError(f"{scores}: holds no score")
+        yield subset, _columns(kept)
 
 
 def read_probing(task: str, folder: Path) -> Labelled:
@@ -161,117 +206,16 @@ def read_probing(task: str, folder: Path) -> Labelled:
         if len(fields) != 3 or fields[0] not in rows:
             raise damaged(file, number, "tr, va or te, a label and a sentence, separated by tabs")
         rows[fields[0]].append((number, fields[1], fields[2]))
-    names = sorted({label for _, label, _ in rows["tr"]})
-    place = {name: i for i, name in enumerate(names)}
+    place = {name: i for i, name in enumerate(sorted({label for _, label, _ in rows["tr"]}))}
     parts: dict[str, list[Example]] = {}
-    for key, part in (("tr", "train"), ("va", "dev"), ("te", "test")):
-        for number, label, _ in rows[key]:
+    for part, found in zip(_PARTS, rows.values(), strict=True):
+        for number, label, _ in found:
             if label not in place:
                 raise InputError(f'{file}, line {number}: label "{label}" does not occur in the training part (tr)')
-        parts[part] = [(text, "", place[label]) for _, label, text in rows[key]]
-        if not parts[part]:
+        if not found:
             raise InputError(f"{file}: no {part} examples; the file is empty or truncated")
-    return _labelled(parts, classes=len(names))
-
-
-def _labelled(parts: dict[str, list[Example]], *, classes: int, second_first: bool = False) -> Labelled:
-    """`second_first`: SNLI's order, by its second sentence first and by the label's name last."""
-    digest = hashlib.sha256()
-    made = {}
-    for name, rows in parts.items():
-        clean = [(a.split(), b.split(), label) for a, b, label in rows]
-        if second_first:
-            clean.sort(key=lambda row: (len(row[1]), len(row[0]), SNLI_LABELS[int(row[2])]))
-        else:
-            clean.sort(key=lambda row: (len(row[0]), len(row[1]), row[2]))
-        first = [" ".join(a) or "." for a, _, _ in clean]
-        pairs = any(b for _, b, _ in clean)
-        second = [" ".join(b) or "." for _, b, _ in clean] if pairs else []
-        labels = np.array([label for _, _, label in clean], dtype=np.int64 if classes else np.float64)
-        digest.update(repr((name, first, second, labels.tolist())).encode("utf-8", "surrogatepass"))
-        made[name] = LabelledSplit(first, second, labels)
-    return Labelled(made, classes, digest.hexdigest())
-
-
-def _plain(file: Path, label: int) -> list[Example]:
-    return [(text, "", label) for _, text in numbered_lines(file, encoding="latin-1", blank=True)]
-
-
-def _sentences(
-    file: Path, pattern: str, labels: Sequence[str], expected: str, encoding: str = "utf-8"
-) -> list[Example]:
-    """Lines that `pattern` describes by its groups "label" and "text"; a label's number is its place in `labels`."""
-    rows: list[Example] = []
-    for number, line in numbered_lines(file, encoding=encoding):
-        match = re.fullmatch(pattern, line.strip())
-        if match is None:
-            raise damaged(file, number, expected)
-        rows.append((match["text"], "", labels.index(match["label"])))
-    return rows
-
-
-def _sst2(file: Path) -> list[Example]:
-    return _sentences(file, r"(?P<text>[^\t]+)\t(?P<label>[01])", "01", "a sentence, a tab and the label 0 or 1")
-
-
-def _sst5(file: Path) -> list[Example]:
-    return _sentences(file, r"(?P<label>[0-4]) (?P<text>.+)", "01234", "a label from 0 to 4, a space and a sentence")
-
-
-def _trec(file: Path) -> list[Example]:
-    expected = f"CLASS:subclass and a question, CLASS one of {', '.join(TREC_LABELS)}"
-    pattern = rf"(?P<label>{'|'.join(TREC_LABELS)}):[^ ]* (?P<text>.+)"
-    return _sentences(file, pattern, TREC_LABELS, expected, "latin-1")
-
-
-def _mrpc(file: Path) -> list[Example]:
-    rows: list[Example] = []
-    for number, fields in table_rows(file, "Quality"):
-        if len(fields) != 5 or fields[0] not in ("0", "1") or not all(field.strip() for field in fields):
-            raise damaged(file, number, "0 or 1, two ids and two sentences, separated by tabs")
-        rows.append((fields[3], fields[4], int(fields[0])))
-    return rows
-
-
-def _sick(root: Path, part: str, *, entailment: bool) -> list[Example]:
-    return [(a, b, SICK_LABELS.index(label) if entailment else score) for a, b, score, label in sick_rows(root, part)]
-
-
-def _snli(folder: Path, part: str) -> list[Example]:
-    first, second, labels = (numbered_lines(folder / f"{name}.{part}", blank=True) for name in ("s1", "s2", "labels"))
-    if not len(first) == len(second) == len(labels):
-        raise InputError(
-            f"{folder}: s1.{part}, s2.{part} and labels.{part} have {len(first)}, {len(second)} and {len(labels)} "
-            "lines; they must have one line an example; a file is truncated"
-        )
-    rows: list[Example] = []
-    for (_, a), (_, b), (number, label) in zip(first, second, labels, strict=True):
-        if label.strip() not in SNLI_LABELS:
-            raise damaged(folder / f"labels.{part}", number, f"one of {', '.join(SNLI_LABELS)}")
-        rows.append((a, b, SNLI_LABELS.index(label.strip())))
-    return rows
-
-
-def read_captions(folder: Path, part: str) -> tuple[NDArray[Any], list[str]]:
-    """`part`.npy, (n, d) features of n images, and `part`.txt, five captions of each, one a line in the images' order.
-
-    Raises:
-        InputError: a file is missing, damaged or does not fit the other.
-    """
-    features, texts = folder / f"{part}.npy", folder / f"{part}.txt"
-    if not features.is_file():
-        needed = f"{part}.npy (image features, one row an image) and {part}.txt (five captions an image, one a line)"
-        raise InputError(f"{features}: no such file; caption retrieval needs {needed}")
-    lines = [line for _, line in numbered_lines(texts, blank=True)]
-    try:
-        images: NDArray[Any] = np.load(features, allow_pickle=False)
-    except (ValueError, EOFError, OSError) as error:
-        raise InputError(f"{features}: not a NumPy matrix ({str(error).splitlines()[0]})") from None
-    if images.ndim != 2 or not np.issubdtype(images.dtype, np.floating) or not np.isfinite(images).all():
-        raise InputError(f"{features}: expected an (images, features) matrix of finite floating-point numbers")
-    if len(lines) != _CAPTIONS * len(images):
-        raise InputError(f"{texts}: {len(lines)} captions for {len(images)} images; expected {_CAPTIONS} an image")
-    return images, [" ".join(line.split()) or "." for line in lines]
+        parts[part] = [(text, "", place[label]) for _, label, text in found]
+    return _in_order(parts, len(place))
 
 
 def unusual_sizes(data: str, counts: Mapping[str, int]) -> list[str]:
@@ -283,3 +227,128 @@ def unusual_sizes(data: str, counts: Mapping[str, int]) -> list[str]:
     return [
         f"examples: {', '.join(others)}; files cut short or of another edition, not comparable with published scores"
     ]
+
+
+def labelled(rows: Sequence[Mapping[str, Any]]) -> Labelled:
+    """Rows with "split" (train, test), "label" and either "text" or "sentence1" and "sentence2", in their order.
+
+    Classes are numbered in the order of their names.
+    """
+    classes = sorted({row["label"] for row in rows})
+    first, second = ("sentence1", "sentence2") if "sentence1" in rows[0] else ("text", "")
+    parts: dict[str, list[Example]] = {"train": [], "test": []}
+    for row in rows:
+        if row["split"] in parts:
+            parts[row["split"]].append((row[first], row.get(second, ""), classes.index(row["label"])))
+    return _labelled(parts, len(classes))
+
+
+def _labelled(parts: Mapping[str, Sequence[Example]], classes: int) -> Labelled:
+    digest = hashlib.sha256()
+    made = {}
+    for name, rows in parts.items():
+        first = [a or "." for a, _, _ in rows]
+        second = [b or "." for _, b, _ in rows] if any(b for _, b, _ in rows) else []
+        labels = np.array([label for _, _, label in rows], dtype=np.int64 if classes else np.float64)
+        digest.update(repr((name, first, second, labels.tolist())).encode("utf-8", "surrogatepass"))
+        made[name] = LabelledSplit(first, second, labels)
+    return Labelled(made, classes, digest.hexdigest())
+
+
+def _in_order(parts: Mapping[str, Sequence[Example]], classes: int, *, snli: bool = False) -> Labelled:
+    """The examples as SentEval orders them; SNLI's by the second sentence first and by the label's name last."""
+
+    def place(row: tuple[list[str], list[str], float]) -> tuple[Any, ...]:
+        a, b, label = row
+        return (len(b), len(a), SNLI_LABELS[int(label)]) if snli else (len(a), len(b), label)
+
+    made: dict[str, list[Example]] = {}
+    for name, rows in parts.items():
+        words = sorted(((a.split(), b.split(), label) for a, b, label in rows), key=place)
+        made[name] = [(" ".join(a), " ".join(b), label) for a, b, label in words]
+    return _labelled(made, classes)
+
+
+def _examples(root: Path, written: _Format, part: str) -> list[Example]:
+    file = root / written.file.format(written.parts[part])
+    lines = numbered_lines(file, encoding=written.encoding)
+    if written.header:
+        first, names = lines.pop(0)
+        if names.strip().split("\t")[0] != written.header:
+            raise damaged(file, first, f'the names of the columns, "{written.header}" the first')
+        if not lines:
+            raise InputError(f"{file}: no examples; the file is empty or truncated")
+    rows: list[Example] = []
+    for number, line in lines:
+        match = re.fullmatch(written.line, line.strip())
+        if match is None:
+            raise damaged(file, number, written.expected)
+        label = written.labels.index(match["label"]) if written.labels else gold_score(file, number, match["score"])
+        rows.append((match["a"], match["b"], label))
+    return rows
+
+
+def _snli(folder: Path, part: str) -> list[Example]:
+    first, second, labels = (_lines(folder / f"{name}.{part}") for name in ("s1", "s2", "labels"))
+    if not len(first) == len(second) == len(labels):
+        raise InputError(
+            f"{folder}: s1.{part}, s2.{part} and labels.{part} have {len(first)}, {len(second)} and {len(labels)} "
+            "lines; they must have one line an example; a file is truncated"
+        )
+    for number, label in enumerate(labels, 1):
+        if label.strip() not in SNLI_LABELS:
+            raise damaged(folder / f"labels.{part}", number, f"one of {', '.join(SNLI_LABELS)}")
+    return list(zip(first, second, (SNLI_LABELS.index(label.strip()) for label in labels), strict=True))
+
+
+def _columns(rows: list[Example]) -> ScoredPairs:
+    words = [(" ".join(a.split()), " ".join(b.split()), score) for a, b, score in rows]
+    return [a for a, _, _ in words], [b for _, b, _ in words], [score for _, _, score in words]
+
+
+def _lines(file: Path, encoding: str = "utf-8") -> list[str]:
+    """All lines, blank ones included."""
+    return [line for _, line in numbered_lines(file, encoding=encoding, blank=True)]
+
+
+def numbered_lines(file: Path, *, encoding: str = "utf-8", blank: bool = False) -> list[tuple[int, str]]:
+    """Lines of a text file with their numbers from 1, split at newlines only.
+
+    Args:
+        blank: blank lines are empty sentences; else they are left out.
+
+    Raises:
+        InputError: no file, an empty one, or one that is no such text: UTF-16, NUL bytes, lone carriage returns.
+    """
+    if not file.exists():
+        raise _no_such_file(file)
+    with opened(file, False) as stream:
+        raw = enumerate(byte_lines(file, stream), 1)
+        lines = [(number, without_end(file, number, decoded(file, number, line, encoding))) for number, line in raw]
+    numbered = [(number, line) for number, line in lines if blank or line.strip()]
+    if not numbered:
+        raise InputError(f"{file}: is empty")
+    return numbered
+
+
+def damaged(file: Path, number: int, expected: str) -> InputError:
+    """The error for a line that does not have the expected format."""
+    return InputError(f"{file}, line {number}: expected {expected}; the file is damaged or truncated")
+
+
+def gold_score(file: Path, number: int, text: str) -> float:
+    """A human score.
+
+    Raises:
+        InputError: not a plain decimal number from 0 to 5.
+    """
+    if not _SCORE.fullmatch(text.strip()) or not 0 <= float(text) <= 5:
+        raise damaged(file, number, f"a score from 0 to 5, not {text.strip()[:40]!r}")
+    return float(text)
+
+
+def _no_such_file(file: Path) -> InputError:
+    if not file.is_relative_to(cache_root() / "senteval"):
+        return InputError(f"{file}: no such file; the SentEval folder is not complete")
+    name = "/".join(file.parts[-2:])
+    return InputError(f"{name}: not in the copy of {REPOSITORY}; set HARNESS_SENTEVAL to a folder that has it")

@@ -1,4 +1,4 @@
-"""SentEval's data that no hub has: downloaded from where its toolkit takes it, and converted, when it is first used.
+"""SentEval's data that no hub has: downloaded from where its toolkit takes it, and checked, when it is first used.
 
 HARNESS_CACHE/senteval-data/ has a folder for each of `PREPARED`; `downloads/` holds what is not converted yet. The
 addresses are those of the last versions of Conneau & Kiela's toolkit (data/downstream/get_transfer_data.bash).
@@ -14,6 +14,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from harness.files.reading import read_toml
 from harness.sources.remote.cache_folder import cache_root, make_once
 
 _LOG = logging.getLogger(__name__)
-_CAPTIONS = 5  # of an image: SentEval takes the first five
+CAPTIONS = 5  # of an image: SentEval takes the first five
 _SILENCE = 60.0  # seconds without a byte after which a connection is given up
 
 
@@ -33,14 +34,13 @@ class PreparedData:
     """Files of the web that tasks read once they are converted.
 
     Attributes:
-        folder: of the converted files, by the name that SentEval gives it. made: their names.
+        folder: of the converted files, by the name that SentEval gives it.
         address: the folder that `downloads` lie in.
         sha256: of the one download, where it is known; pooch compares it.
         untried: we could not reach the address; the conversion was tested on made files of the same structure.
     """
 
     folder: str
-    made: Sequence[str]
     address: str
     downloads: Sequence[str]
     items: str
@@ -63,12 +63,6 @@ def prepared_root() -> Path:
     return cache_root() / "senteval-data"
 
 
-def is_prepared(data: PreparedData) -> bool:
-    """Are all its files there?"""
-    folder = prepared_root() / data.folder
-    return all((folder / name).is_file() for name in data.made)
-
-
 def prepared_folder(name: str) -> Path:
     """The folder with the converted files of `PREPARED[name]`, downloaded and converted unless it is there.
 
@@ -87,9 +81,7 @@ def prepared_folder(name: str) -> Path:
     if name in _FAILURES:
         raise _FAILURES[name]
     try:
-        final = make_once(
-            prepared_root() / data.folder, f"the files of {name}", make, is_sound=lambda folder: is_prepared(data)
-        )
+        final = make_once(prepared_root() / data.folder, f"the files of {name}", make)
     except HarnessError as error:
         _FAILURES[name] = error
         raise
@@ -103,7 +95,7 @@ def given_or_prepared(folder: Path, name: str) -> Path:
     Nothing is downloaded for a folder that the user named: what is not in it is missing.
     """
     named = not folder.is_relative_to(cache_root())
-    if (folder / name).is_dir() or (named and not is_prepared(PREPARED[name.lower()])):
+    if (folder / name).is_dir() or (named and not (prepared_root() / name).is_dir()):
         return folder / name
     return prepared_folder(name.lower())
 
@@ -130,40 +122,42 @@ def _download(address: str, folder: Path, sha256: str | None) -> Path:
         raise InputError(f"{address}: cannot be downloaded ({str(error).splitlines()[0]})") from None
 
 
-def _copy_probing(files: list[Path], folder: Path) -> None:
+def _copy(files: list[Path], folder: Path, check: Callable[[Path], object]) -> None:
     for file in files:
-        with file.open("rb") as stream:  # a page of the web may come in the place of a file
-            first = stream.readline()
-        if first.split(b"\t")[0] not in (b"tr", b"va", b"te") or first.count(b"\t") != 2:
+        try:
+            check(file)
+        except InputError:  # a page of the web may come in the place of a file
             file.unlink()
-            raise InputError(f"{file}, line 1: expected tr, va or te, a label and a sentence, separated by tabs")
+            raise
         shutil.copyfile(file, folder / file.name)
 
 
-def _convert_coco(files: list[Path], folder: Path) -> None:
-    for file in files:
-        features, captions = coco_part(file)
-        np.save(folder / f"{file.stem}.npy", features)
-        (folder / f"{file.stem}.txt").write_text("".join(line + "\n" for line in captions), encoding="utf-8")
+def _check_probing(file: Path) -> None:
+    with file.open("rb") as stream:
+        first = stream.readline()
+    if first.split(b"\t")[0] not in (b"tr", b"va", b"te") or first.count(b"\t") != 2:
+        raise InputError(f"{file}, line 1: expected tr, va or te, a label and a sentence, separated by tabs")
 
 
-def coco_part(file: Path) -> tuple[np.ndarray[Any, Any], list[str]]:
-    """(n, d) float32 features and 5n captions of one of SentEval's pickles, as its loader (senteval/rank.py) reads it.
+def read_captions(file: Path) -> tuple[np.ndarray[Any, Any], list[str]]:
+    """(n, d) float32 features and 5n captions of one of SentEval's pickles of COCO, as its senteval/rank.py reads it.
 
     Raises:
-        InputError: not a pickle of such data, or one that names anything but arrays of numbers.
+        InputError: no file, not a pickle of such data, or one that names anything but arrays of numbers.
     """
+    if not file.is_file():
+        raise InputError(f"{file}: no such file; caption retrieval needs SentEval's train.pkl, valid.pkl and test.pkl")
     try:
         with file.open("rb") as stream:
             tree = _by_text(_PlainUnpickler(stream, encoding="bytes").load())
         features = np.asarray(tree["features"], dtype=np.float32)
-        if features.ndim != 2:
-            raise ValueError(f"features have {features.ndim} dimensions, not 2")
+        if features.ndim != 2 or not np.isfinite(features).all():
+            raise ValueError("features are no matrix of finite numbers")
         lines = []
         for image in range(len(features)):
-            ids = tree["image_to_caption_ids"][image][:_CAPTIONS]
-            if len(ids) < _CAPTIONS:
-                raise ValueError(f"image {image} has {len(ids)} captions, not {_CAPTIONS}")
+            ids = tree["image_to_caption_ids"][image][:CAPTIONS]
+            if len(ids) < CAPTIONS:
+                raise ValueError(f"image {image} has {len(ids)} captions, not {CAPTIONS}")
             for caption in ids:
                 text = _by_text(tree["captions"][caption])["cleaned_caption"]
                 text = text.decode("utf-8") if isinstance(text, bytes) else str(text)
@@ -266,7 +260,7 @@ def penn_tokens(sentence: str) -> str:
 
 
 _CONVERSIONS: dict[str, Callable[[list[Path], Path], None]] = {
-    "probing": _copy_probing,
-    "coco": _convert_coco,
+    "probing": partial(_copy, check=_check_probing),
+    "coco": partial(_copy, check=read_captions),
     "snli": _convert_snli,
 }

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from harness.files.reading import read_toml
 from harness.results.record import Score
-from harness.tasks.averages import Average, category_averages
+from harness.tasks.averages import Average, mean_of
 
 PREFIX = "mteb:"
 EMBEDDED = "Embedded-"  # tasks of mteb's kinds over the embedded data, which mteb does not know by name
@@ -69,4 +69,5 @@ def mteb_values(scores: Iterable[Score], suite: str = "") -> dict[str, float]:
 
 def mteb_averages(scores: Iterable[Score], suite: str) -> tuple[dict[str, Average], Average]:
     """The average of each category of a suite, and that over all its data sets. One that lacks a set has no value."""
-    return category_averages(mteb_values(scores, suite), MTEB_SUITES[suite])
+    values, categories = mteb_values(scores, suite), MTEB_SUITES[suite]
+    return {name: mean_of(values, tasks) for name, tasks in categories.items()}, mean_of(values, names_of(categories))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -33,7 +32,7 @@ from harness.tasks.protocol import Description, add_score
 from harness.tasks.vectors import UNNAMED, EmbeddingTable
 
 if TYPE_CHECKING:
-    import pandas as pd
+    from harness.tasks.mteb.adapter import BenchmarkScores
 
 
 @dataclass(frozen=True)
@@ -122,35 +121,26 @@ class MTEBTask:
             value = outcome.value(metric)
             add_score(result, description, suite=self.suite, pooling=pooling, value=value, n=outcome.n)
             if outcome.examples is not None and len(outcome.examples):
-                self._keep(result, outcome.examples, metric, description, value, outcome.splits)
+                self._keep(result, outcome, description, metric, value)
 
     def _keep(
-        self,
-        result: TaskResult,
-        examples: pd.DataFrame,
-        metric: str,
-        description: Description,
-        value: float,
-        splits: Sequence[str],
+        self, result: TaskResult, outcome: BenchmarkScores, description: Description, metric: str, value: float
     ) -> None:
         """Add the examples of one score to its outcomes, or to the pairs."""
         from harness.tasks.mteb.examples import PAIR, sound
 
-        rows = sound(examples, metric, value, splits)
+        assert outcome.examples is not None
+        rows = sound(outcome.examples, metric, value, outcome.splits)
         if rows is None:
             said = f"{self.name}: outcomes of its examples are not saved: {metric} does not follow from them"
             result.notes.append(said)
             return
-        about = {"task": self.name, "source": self.source}
+        rows = rows.assign(task=self.name, source=self.source).reset_index(drop=True)
         if (rows["metric"] == PAIR).all():
             names = {"example": "pair", "target": "gold", "outcome": "score"}
-            columns = ["split", "subset", "pair", "gold", "score", *PAIR_IDS]
-            pairs = rows.rename(columns=names)[columns].reset_index(drop=True)
-            result.pairs = pairs.assign(**about)[[*about, *columns]]
+            result.pairs = rows.rename(columns=names)[["task", "source", "split", "subset", *names.values(), *PAIR_IDS]]
             return
-        columns = [name for name in COLUMNS if name not in about]
-        kept = rows.assign(metric=description.metric, target=rows["target"].astype(np.float32))[columns]
-        kept = kept.assign(**about)[list(COLUMNS)].reset_index(drop=True)
+        kept = rows.assign(metric=description.metric, target=rows["target"].astype(np.float32))[list(COLUMNS)]
         result.outcomes = kept if result.outcomes is None else stacked([result.outcomes, kept])
 
 

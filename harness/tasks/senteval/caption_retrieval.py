@@ -9,7 +9,7 @@ import hashlib
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,15 +18,14 @@ from harness.errors import InputError
 from harness.results.facts import IMAGES, Facts
 from harness.results.outcomes import outcomes_frame
 from harness.results.text_ids import stacked, text_ids
+from harness.sources.senteval.labelled import downstream_folder
+from harness.sources.senteval.prepared import CAPTIONS, given_or_prepared, read_captions
 from harness.tasks.base import Array, TaskResult, Vectors, finite
 from harness.tasks.protocol import add_number
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 VERSION = "harness-senteval-retrieval-1"
 PREPARATION = "captions as given; words joined by single spaces"
-CAPTIONS = 5  # of each image, one after the other
+_FIRST = (1, 5, 10)
 _FOLD = 1000  # images ranked against each other
 _FOLDS = 5
 WIDTH = 1000  # dimensions of the common space
@@ -35,37 +34,53 @@ _BATCH, _CONTRASTS, _MARGIN, _MAX_PASSES, _TENACITY = 128, 30, 0.2, 20, 3
 
 @dataclass(frozen=True)
 class Recalls:
-    """Recall at 1, 5 and 10 in percent and the median rank (from 1), averaged over the folds.
-
-    `image_ranks` (n,) and `caption_ranks` (n, 5) say of each ranked image, and each of its captions, how many of its
-    fold are nearer than what belongs to it.
+    """`image_ranks` (n,) and `caption_ranks` (n, 5) say of each ranked image, and each of its captions, how many of its
+    fold are nearer than what belongs to it. `folds` of equal size were ranked one by one.
     """
 
-    image_to_text: tuple[float, float, float, float]
-    text_to_image: tuple[float, float, float, float]
-    image_ranks: NDArray[np.int64] | None = None
-    caption_ranks: NDArray[np.int64] | None = None
+    image_ranks: NDArray[np.int64]
+    caption_ranks: NDArray[np.int64]
+    folds: int = 1
+
+    @property
+    def image_to_text(self) -> tuple[float, ...]:
+        """Recall at 1, 5 and 10 in percent and the median rank (from 1), averaged over the folds."""
+        return self._averaged(self.image_ranks)
+
+    @property
+    def text_to_image(self) -> tuple[float, ...]:
+        """The same for captions."""
+        return self._averaged(self.caption_ranks)
 
     @property
     def total(self) -> float:
         """The sum of the six recalls: what SentEval selects by and calls devacc."""
         return sum(self.image_to_text[:3]) + sum(self.text_to_image[:3])
 
+    def _averaged(self, ranks: NDArray[np.int64]) -> tuple[float, ...]:
+        rows = [
+            [*(100 * float((fold < k).mean()) for k in _FIRST), float(np.floor(np.median(fold)) + 1)]
+            for fold in np.split(ranks, self.folds)
+        ]
+        return tuple(np.array(rows).mean(axis=0).tolist())
+
 
 def rank_recalls(images: Array, captions: Array) -> Recalls:
-    """Of unit vectors of n images and 5n captions (five of each image, in the images' order)."""
-    n = len(images)
-    scores = np.asarray(captions, dtype=np.float64) @ np.asarray(images, dtype=np.float64).T  # (5n, n)
-    own = scores[np.arange(len(captions)), np.repeat(np.arange(n), CAPTIONS)]
-    of_captions = (scores > own[:, None]).sum(1)
-    best = own.reshape(n, CAPTIONS).max(1)
-    of_images = (scores > best[None]).sum(0)
-    return Recalls(_recalls(of_images), _recalls(of_captions), of_images, of_captions.reshape(n, CAPTIONS))
+    """Of unit vectors of n images and 5n captions (five of each image, in the images' order).
 
-
-def _recalls(ranks: NDArray[np.int64]) -> tuple[float, float, float, float]:
-    r1, r5, r10 = (100 * float((ranks < k).mean()) for k in (1, 5, 10))
-    return r1, r5, r10, float(np.floor(np.median(ranks)) + 1)
+    Up to five folds of 1000 images are ranked; fewer images than one fold are ranked together.
+    """
+    folds = max(1, min(_FOLDS, len(images) // _FOLD))
+    size = min(len(images), _FOLD)
+    image_ranks, caption_ranks = [], []
+    for first in range(0, folds * size, size):
+        x = np.asarray(images[first : first + size], dtype=np.float64)
+        y = np.asarray(captions[first * CAPTIONS : (first + size) * CAPTIONS], dtype=np.float64)
+        scores = y @ x.T  # (5 size, size)
+        own = scores[np.arange(len(y)), np.repeat(np.arange(size), CAPTIONS)]
+        caption_ranks.append((scores > own[:, None]).sum(1).reshape(size, CAPTIONS))
+        image_ranks.append((scores > own.reshape(size, CAPTIONS).max(1)[None]).sum(0))
+    return Recalls(np.concatenate(image_ranks), np.concatenate(caption_ranks), folds)
 
 
 def fit_and_rank(
@@ -101,7 +116,7 @@ def fit_and_rank(
         with torch.no_grad():
             u = F.normalize(image_map(x[part]), dim=1).cpu().numpy()
             v = F.normalize(text_map(t[part]), dim=1).cpu().numpy()
-        return _folded(u, v)
+        return rank_recalls(u, v)
 
     for _ in range(_MAX_PASSES + 1):
         order = shuffle.permutation(n)
@@ -133,23 +148,7 @@ def fit_and_rank(
     return best, recalls("test")
 
 
-def _folded(images: Array, captions: Array) -> Recalls:
-    """The mean over up to five folds of 1000 images; fewer images than one fold are ranked together."""
-    folds = max(1, min(_FOLDS, len(images) // _FOLD))
-    size = _FOLD if len(images) >= _FOLD else len(images)
-    by_fold = [
-        rank_recalls(images[i * size : (i + 1) * size], captions[i * size * CAPTIONS : (i + 1) * size * CAPTIONS])
-        for i in range(folds)
-    ]
-    rows = np.array([[r.image_to_text, r.text_to_image] for r in by_fold]).mean(axis=0)
-    (a1, a5, a10, a), (b1, b5, b10, b) = rows.tolist()
-    image_ranks = np.concatenate([r.image_ranks for r in by_fold if r.image_ranks is not None])
-    caption_ranks = np.concatenate([r.caption_ranks for r in by_fold if r.caption_ranks is not None])
-    return Recalls((a1, a5, a10, a), (b1, b5, b10, b), image_ranks, caption_ranks)
-
-
 _PARTS = ("train", "dev", "test")
-_FIRST = (1, 5, 10)
 
 
 @dataclass(frozen=True)
@@ -175,13 +174,10 @@ class CaptionRetrievalTask:
 
     @cached_property
     def data(self) -> CaptionSet:
-        from harness.sources.senteval.labelled import downstream_folder, read_captions
-        from harness.sources.senteval.prepared import given_or_prepared
-
         images, captions, digest = {}, {}, hashlib.sha256()
         folder = given_or_prepared(downstream_folder(self.root), "COCO")
         for part, file in (("train", "train"), ("dev", "valid"), ("test", "test")):
-            images[part], captions[part] = read_captions(folder, file)
+            images[part], captions[part] = read_captions(folder / f"{file}.pkl")
             digest.update(np.ascontiguousarray(images[part]).tobytes())
             digest.update("\n".join(captions[part]).encode("utf-8", "surrogatepass"))
         return CaptionSet(images, captions, digest.hexdigest())
@@ -200,14 +196,10 @@ class CaptionRetrievalTask:
         dev, test = fit_and_rank(self.data.images, captions, seed=self.seed, width=self.width)
         return dev, test, sum(bad for _, bad in vectors_by_part.values())
 
-    def remarks(self, damaged: int) -> list[str]:
-        """What a reader should know of the scores; `damaged`: how many vectors held NaN or infinity."""
-        return [f"{self.name}: vectors with NaN or infinity, replaced by 0: {damaged}"] if damaged else []
-
     def evaluate(self, vectors: Vectors, *, pooling: str) -> TaskResult:
         result = TaskResult()
         dev, test, damaged = self.outcome(vectors)
-        result.notes += self.remarks(damaged)
+        result.note_damaged(self.name, damaged)
         values = {("test", "recall"): test.total / 6, ("dev", "recall"): dev.total / 6}
         for direction, recalls in (("i2t", test.image_to_text), ("t2i", test.text_to_image)):
             values |= {("test", f"{direction}_r{k}"): r for k, r in zip(_FIRST, recalls[:3], strict=True)}
@@ -216,21 +208,19 @@ class CaptionRetrievalTask:
             about: dict[str, Any] = {"ranking": {"version": VERSION, "seed": self.seed, "width": self.width}}
             about |= {"aggregation": "mean of six recalls" if metric == "recall" else "", "preparation": PREPARATION}
             add_number(result, self, metric, value / 100, n, pooling, split=split, **about)
-        result.outcomes = self._outcomes(test)
+        self._set_outcomes(result, test)
         result.figures[self.name] = Facts(IMAGES).plain()
         return result
 
-    def _outcomes(self, test: Recalls) -> pd.DataFrame | None:
+    def _set_outcomes(self, result: TaskResult, test: Recalls) -> None:
         """Whether what belongs to an image or a caption was among the first k. An image is known by its first caption:
         its five have one picture, and are no independent queries."""
-        if test.image_ranks is None or test.caption_ranks is None:
-            return None
         images, captions = test.image_ranks, test.caption_ranks
-        ids = text_ids(self.data.captions["test"][: captions.size : captions.shape[1]])
+        ids = text_ids(self.data.captions["test"][: captions.size : CAPTIONS])
         hits = {f"i2t_r{k}": (images < k, ids) for k in _FIRST}
-        hits |= {f"t2i_r{k}": ((captions < k).ravel(), np.repeat(ids, captions.shape[1])) for k in _FIRST}
-        both = [hits[f"i2t_r{k}"][0] for k in _FIRST] + [(captions < k).mean(axis=1) for k in _FIRST]
+        hits |= {f"t2i_r{k}": ((captions < k).ravel(), np.repeat(ids, CAPTIONS)) for k in _FIRST}
+        both = [images < k for k in _FIRST] + [(captions < k).mean(axis=1) for k in _FIRST]
         hits["recall"] = np.mean(both, axis=0), ids
         about: dict[str, Any] = {"task": self.name, "source": self.source, "split": "test"}
         frames = [outcomes_frame(**about, metric=m, outcome=hit, unit=unit) for m, (hit, unit) in hits.items()]
-        return stacked(frames)
+        result.outcomes = stacked(frames)

@@ -13,7 +13,7 @@ with NaN, on files of another size than the published ones) are logged as warnin
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -22,19 +22,21 @@ import numpy as np
 
 from harness.config import nearest
 from harness.errors import HarnessError, InputError, RunError
-from harness.tasks.base import Array, Vectors, as_array, finite
+from harness.sources.pair_sets import PairSet, Subset
+from harness.sources.senteval.labelled import PROBING, downstream_folder, read_year
+from harness.tasks.base import Array, Vectors, as_array, damaged_note
+from harness.tasks.senteval.caption_retrieval import CaptionRetrievalTask
 from harness.tasks.senteval.classifier import Classifier, check_whole_number
-from harness.tasks.senteval.probing import PROBING, probing_task
+from harness.tasks.senteval.suites import probing_task
 from harness.tasks.senteval.transfer import f1, transfer_task
+from harness.tasks.sts import YEARS, STSTask, pearson, spearman
 
 _CLASSIFICATION = {name: name for name in ("MR", "CR", "SUBJ", "MPQA", "SST2", "SST5", "TREC", "MRPC", "SNLI")}
 _CLASSIFICATION["SICKEntailment"] = "SICK-E"
 _REGRESSION = {"SICKRelatedness": "SICK-R", "STSBenchmark": "STS-B"}
 _FINETUNE = "-finetune"
-_REGRESSORS = tuple(name + _FINETUNE for name in _REGRESSION)
-_YEARS = ("STS12", "STS13", "STS14", "STS15", "STS16")
 _RETRIEVAL = "ImageCaptionRetrieval"
-TASKS = (*_CLASSIFICATION, *_REGRESSION, *_REGRESSORS, _RETRIEVAL, *_YEARS, *PROBING)
+TASKS = (*_CLASSIFICATION, *_REGRESSION, *(name + _FINETUNE for name in _REGRESSION), _RETRIEVAL, *YEARS, *PROBING)
 _CLASSIFIER_KEYS = ["nhid", "optim", "batch_size", "tenacity", "epoch_size", "max_epoch", "dropout"]
 _DEFAULTS = {"usepytorch": True, "seed": 1111, "batch_size": 128, "nhid": 0, "kfold": 5}
 _LOG = logging.getLogger(__name__)
@@ -124,13 +126,12 @@ class SE:
     def _eval(self, name: str) -> dict[str, Any]:
         root = Path(self.params.task_path) if self.params.get("task_path") else None
         self.params.current_task = name
-        if name in _YEARS:
-            score = self._sts
-        elif name in (*_REGRESSION, *_REGRESSORS):
-            score = self._pair_scores
+        if name in YEARS:
+            result, notes = self._sts(name, root)
+        elif name.removesuffix(_FINETUNE) in _REGRESSION:
+            result, notes = self._pair_scores(name, root)
         else:
-            score = self._retrieval if name == _RETRIEVAL else self._classification
-        result, notes = score(name, root)
+            result, notes = (self._retrieval if name == _RETRIEVAL else self._classification)(name, root)
         for note in notes:
             _LOG.warning("%s", note)
         return {**result, "notes": notes} if notes else result
@@ -162,13 +163,12 @@ class SE:
         outcome, damaged = task.outcome(self._vectors)
         dev = task.data.parts.get("dev", next(iter(task.data.parts.values())))
         result = {"devacc": outcome.dev, "acc": outcome.test, "ndev": len(dev), "ntest": len(task.tested)}
-        if name == "MRPC" and outcome.predicted is not None:
+        if name == "MRPC":
             result["f1"] = f1(task.tested.labels, outcome.predicted)
         return result, task.remarks(damaged)
 
     def _pair_scores(self, name: str, root: Path | None) -> tuple[dict[str, Any], list[str]]:
         from harness.tasks.senteval.relatedness import regressor_task
-        from harness.tasks.sts import pearson, spearman
 
         task = regressor_task(_REGRESSION[name.removesuffix(_FINETUNE)], root=root)
         task.seed = self.params.seed
@@ -195,64 +195,50 @@ class SE:
         }
         notes = task.remarks(damaged)
         if name in _REGRESSION:
-            subsets = {part: (pairs.first, pairs.second, pairs.labels) for part, pairs in parts.items()}
+            subsets = tuple(Subset(part, pairs.first, pairs.second, pairs.labels) for part, pairs in parts.items())
             correlations, more = self._correlations(name, subsets, vectors)
             result |= correlations
             notes += [note for note in more if "replaced by 0" not in note]  # the regressor's remarks have them
         return result, notes
 
     def _retrieval(self, name: str, root: Path | None) -> tuple[dict[str, Any], list[str]]:
-        from harness.tasks.senteval.caption_retrieval import CaptionRetrievalTask
-
         task = CaptionRetrievalTask(root, seed=self.params.seed)
         self._prepare(task.texts())
         dev, test, damaged = task.outcome(self._vectors)
         sizes = {f"n{part}": len(task.data.captions[part]) for part in ("dev", "test")}
-        return {"devacc": dev.total, "acc": [test.image_to_text, test.text_to_image], **sizes}, task.remarks(damaged)
+        result = {"devacc": dev.total, "acc": [test.image_to_text, test.text_to_image], **sizes}
+        return result, damaged_note(task.name, damaged)
 
     def _sts(self, name: str, root: Path | None) -> tuple[dict[str, Any], list[str]]:
-        from harness.sources.senteval.labelled import downstream_folder, unusual_sizes
-        from harness.sources.senteval.similarity import read_year
-
-        subsets = dict(read_year(downstream_folder(root), name))
-        self._prepare([text for first, second, _ in subsets.values() for text in (*first, *second)])
-        sizes = {subset: len(gold) for subset, (_, _, gold) in subsets.items()}
-        result, notes = self._correlations(name, subsets, self._vectors)
-        return result, [f"{name}: {text}" for text in unusual_sizes(name, sizes)] + notes
+        subsets = tuple(
+            Subset(subset, first, second, np.array(gold))
+            for subset, (first, second, gold) in read_year(downstream_folder(root), name)
+        )
+        self._prepare([text for subset in subsets for text in (*subset.sentences1, *subset.sentences2)])
+        return self._correlations(name, subsets, self._vectors)
 
     def _correlations(
-        self, name: str, subsets: Mapping[str, tuple[Sequence[str], Sequence[str], Any]], vectors: Vectors
+        self, name: str, subsets: tuple[Subset, ...], vectors: Vectors
     ) -> tuple[dict[str, Any], list[str]]:
-        """Correlations of the pairs' similarities with their gold scores, by subset and over all; and remarks."""
+        """Correlations of the pairs' cosines with their gold scores, by subset and over all; and remarks."""
         from scipy import stats
 
-        from harness.tasks.sts import aggregate, cosine, pearson, spearman
-
-        similarity = self.params.get("similarity")
+        pairs = PairSet(name, "senteval", "test", subsets, sha256="", preparation="")
+        measured = STSTask.of(pairs).evaluate(vectors, pooling="")
+        assert measured.pairs is not None
         result: dict[str, Any] = {}
-        notes, scores, golds = [], [], []
-        for subset, (first, second, gold) in subsets.items():
-            (u, bad_u), (v, bad_v) = finite(vectors(first)), finite(vectors(second))
-            if bad_u + bad_v:
-                notes.append(f"{name} {subset}: vectors with NaN or infinity, replaced by 0: {bad_u + bad_v}")
-            values: Array = cosine(u, v)
-            if similarity is not None:
-                values = np.array([similarity(a, b) for a, b in zip(u, v, strict=True)], dtype=np.float64)
+        for subset, rows in measured.pairs.groupby("subset", sort=False):
+            values, gold = rows["score"].to_numpy(), rows["gold"].to_numpy()
             constant = np.ptp(values) == 0
-            if constant:
-                notes.append(f"{name} {subset}: all pairs have the same similarity; their correlation counts as 0")
-            result[subset] = {
+            result[str(subset)] = {
                 kind: Correlation(0.0, 1.0) if constant else Correlation(*map(float, correlation(values, gold)))
                 for kind, correlation in (("pearson", stats.pearsonr), ("spearman", stats.spearmanr))
             }
-            result[subset]["nsamples"] = len(gold)
-            scores.append(values)
-            golds.append(np.asarray(gold))
-        result["all"] = {
-            kind: {how: aggregate(correlation, scores, golds, how) for how in ("all", "mean", "wmean")}
-            for kind, correlation in (("pearson", pearson), ("spearman", spearman))
-        }
-        return result, notes
+            result[str(subset)]["nsamples"] = len(gold)
+        result["all"] = {kind: {} for kind in ("pearson", "spearman")}
+        for score in measured.scores:
+            result["all"][score.metric][score.aggregation] = score.value
+        return result, measured.notes
 
 
 engine = SimpleNamespace(SE=SE)

@@ -1,16 +1,22 @@
-"""The fits of SentEval's classifier (Conneau and Kiela 2018, tools/classifier.py), many at a time.
+"""SentEval's classifier (Conneau and Kiela 2018): many fits at a time, and its three ways to choose the L2 weight.
 
-A task needs hundreds of fits (outer folds x inner folds x L2 values) of one small head on rows of one matrix. SentEval
-seeds every fit with the same number, so fits on equally many rows begin with the same weights and draw the same
-shuffles. They take their steps together here, as one batched matrix product, and each sees its own batches in the order
-in which SentEval alone would show them.
+A task needs hundreds of fits (outer folds x inner folds x L2 values) of one small head on rows of one matrix
+(tools/classifier.py). SentEval seeds every fit with the same number, so fits on equally many rows begin with the same
+weights and draw the same shuffles. They take their steps together here, as one batched matrix product, and each sees
+its own batches in the order in which SentEval alone would show them.
+
+Accuracies (tools/validation.py) are in percent, rounded to two decimals where SentEval rounds them: L2 values are
+compared after rounding, ties go to the first (smallest), and a nested result is the mean of rounded numbers.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,13 +24,121 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812 - torch's own convention
 
+from harness.errors import InputError
 from harness.tasks.base import Array
-from harness.tasks.senteval.classifier import Classifier, Solution, Split, get_optimizer
+from harness.tasks.senteval.classifier import Classifier, get_optimizer
 
 # Logits (S, R, classes - 1, b), less those of class 0, of rows (S, b) -> derivatives of the mean loss by them.
 Errors = Callable[[Tensor, Tensor], Tensor]
 _GATHERED = 1 << 19  # numbers of a batch that are gathered at a time: 2 MB stay in a processor's cache
+_NESTED_STATE = 1111  # fixed in SentEval for both levels, whatever the seed
+_VALIDATION = 0.05
+Rows = NDArray[np.int64]
+_NONE: Rows = np.empty(0, dtype=np.int64)
 _FUSED = (torch.optim.Adam, torch.optim.SGD, torch.optim.Adagrad)  # which take a step in one operation
+
+
+@dataclass(frozen=True)
+class Accuracies:
+    """`dev` and `test` accuracy in percent; `predicted` labels of the test rows, (n,).
+
+    `fold`: which of the outer folds tested each row of nested folds, (n,) from 0; None where there is one test set.
+    """
+
+    dev: float
+    test: float
+    predicted: NDArray[np.int64]
+    fold: NDArray[np.int64] | None = None
+
+
+@dataclass(frozen=True)
+class Split:
+    """One fit: rows to train on, rows that steer early stopping and rate the L2 value, rows to predict.
+
+    `drawn`: how many rows the seeded generator has shuffled before it shuffles the training rows for the first time.
+    """
+
+    train: Rows
+    held_out: Rows
+    test: Rows
+    drawn: int = 0
+
+
+@dataclass(frozen=True)
+class Solution:
+    """`accuracy[s, r]`: of split s with L2 value r on its held-out rows, in [0, 1]; `predicted[s]`: (R, test rows)."""
+
+    accuracy: NDArray[np.float64]
+    predicted: list[NDArray[np.int64]]
+
+
+def classify(x: Mapping[str, Array], y: Mapping[str, Array], classes: int, config: Classifier) -> Accuracies:
+    """Accuracies of vectors x (n, d) and labels y (n,) by part.
+
+    The parts say how the L2 weight is chosen. "all": k outer folds are tested; in each, the weight is chosen by k inner
+    folds of the rest, then the rest is fitted. "train" and "test": the weight is chosen by k folds of train. "train",
+    "dev" and "test": it is chosen on dev, which steers early stopping too; SentEval fits the chosen one a second time,
+    which under the same seed is the same fit, so it is not repeated.
+
+    Raises:
+        InputError: fewer than `kfold` examples.
+    """
+    parts = [part for part in ("all", "train", "dev", "test") if part in y]
+    whole_x, whole_y = (np.concatenate([of[part] for part in parts]) for of in (x, y))
+    rows = np.split(np.arange(len(whole_y)), np.cumsum([len(y[part]) for part in parts])[:-1])
+    grid = np.asarray(config.l2, dtype=np.float64)
+    if len(rows) == 3:
+        train, dev, test = rows
+        solved = solve(whole_x, whole_y, [Split(train, dev, test)], grid[None], classes, config)
+        rounded = _percent(solved.accuracy)
+        labels = solved.predicted[0][rounded.argmax()]
+        return Accuracies(float(rounded.max()), _accuracy(labels, y["test"]), labels)
+    nested = len(rows) == 1
+    state = _NESTED_STATE if nested else config.seed
+    outer = _folds(whole_y, config.kfold, state) if nested else [(rows[0], rows[1])]
+    inner = [
+        Split(train[a], train[b], _NONE) for train, _ in outer for a, b in _folds(whole_y[train], config.kfold, state)
+    ]
+    searched = solve(whole_x, whole_y, inner, np.tile(grid, (len(inner), 1)), classes, config).accuracy
+    rounded = _percent(searched.reshape(len(outer), config.kfold, -1).mean(axis=1))
+    refits = [_with_validation(train, test, config) for train, test in outer]
+    fitted = solve(whole_x, whole_y, refits, grid[rounded.argmax(axis=1)][:, None], classes, config).predicted
+    predicted, fold = np.zeros_like(whole_y), np.zeros_like(whole_y)
+    for number, ((_, test), labels) in enumerate(zip(outer, fitted, strict=True)):
+        predicted[test], fold[test] = labels[0], number
+    accuracies = [_accuracy(predicted[test], whole_y[test]) for _, test in outer]
+    on_dev, on_test = (round(float(np.mean(values)), 2) for values in (rounded.max(axis=1), accuracies))
+    return Accuracies(on_dev, on_test, predicted[rows[-1]], fold if nested else None)
+
+
+def _percent(shares: Array) -> NDArray[np.float64]:
+    """Shares in percent, each rounded as Python rounds a float."""
+    rounded = np.array([round(100 * float(share), 2) for share in shares.ravel()])
+    return rounded.reshape(shares.shape)
+
+
+def _accuracy(predicted: Array, gold: Array) -> float:
+    return round(100 * float((predicted == gold).mean()), 2)
+
+
+def _folds(y: Array, k: int, state: int) -> list[tuple[Rows, Rows]]:
+    from sklearn.model_selection import StratifiedKFold
+
+    folds = StratifiedKFold(n_splits=k, shuffle=True, random_state=state)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # rare classes (TREC's ABBR in a sample) may miss a fold
+            pairs: list[tuple[Any, Any]] = list(folds.split(np.zeros(len(y)), y))
+    except ValueError as error:
+        raise InputError(f"{len(y)} examples cannot be split into {k} folds: {error}") from None
+    return pairs
+
+
+def _with_validation(train: Rows, test: Rows, config: Classifier) -> Split:
+    """A random twentieth of the training rows steers early stopping."""
+    shuffled = train[np.random.RandomState(config.seed).permutation(len(train))]
+    held = int(_VALIDATION * len(train))
+    return Split(shuffled[held:], shuffled[:held], test, drawn=len(train))
 
 
 def solve(x: Array, y: Array, splits: Sequence[Split], l2: Array, classes: int, config: Classifier) -> Solution:

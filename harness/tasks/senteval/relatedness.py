@@ -20,10 +20,10 @@ from torch.nn import functional as F  # noqa: N812 - torch's own convention
 from harness.results.facts import PAIRS, Facts
 from harness.results.outcomes import outcomes_frame
 from harness.results.text_ids import pair_units, stacked
-from harness.tasks.base import Array, TaskResult, Vectors, finite
+from harness.tasks.base import Array, TaskResult, Vectors
 from harness.tasks.senteval.classifier import Classifier
 from harness.tasks.senteval.fits import Heads, logits, with_ones
-from harness.tasks.senteval.transfer import LabelledTask, Load, downstream, pair_features
+from harness.tasks.senteval.transfer import LabelledTask, Load, downstream
 from harness.tasks.sts import pearson, spearman
 
 VERSION = "harness-senteval-relatedness-1"
@@ -101,11 +101,7 @@ class RegressorTask(LabelledTask):
 
     def outcome(self, vectors: Vectors) -> tuple[Regression, int]:
         """The fit, and how many vectors held NaN or infinity (replaced by 0)."""
-        x, damaged = {}, 0
-        for name, part in self.data.parts.items():
-            (u, bad_u), (v, bad_v) = finite(vectors(part.first)), finite(vectors(part.second))
-            x[name] = pair_features(u, v)
-            damaged += bad_u + bad_v
+        x, damaged = self.inputs(vectors)
         return regress(x, {name: part.labels for name, part in self.data.parts.items()}, seed=self.seed), damaged
 
     def evaluate(self, vectors: Vectors, *, pooling: str) -> TaskResult:
@@ -115,7 +111,7 @@ class RegressorTask(LabelledTask):
         test = self.tested
         gold = np.asarray(test.labels, dtype=np.float64)
         regressor = {"version": VERSION, "seed": self.seed, "loss": "mse", "selection": "dev pearson"}
-        particular = {"features": "|u-v|, u*v", "regressor": regressor}
+        particular = {"features": self.features, "regressor": regressor}
         for split, metric, value in (
             ("test", "spearman", spearman(fit.predicted, gold)),
             ("test", "pearson", pearson(fit.predicted, gold)),

@@ -14,31 +14,29 @@ import numpy as np
 from harness.results.facts import PAIRS, SENTENCES, Facts
 from harness.results.outcomes import outcomes_frame
 from harness.results.text_ids import pair_units, stacked, text_ids
-from harness.sources.senteval.labelled import PREPARATION, unusual_sizes
+from harness.sources.senteval.labelled import (
+    PREPARATION,
+    Labelled,
+    LabelledSplit,
+    downstream_folder,
+    read_task,
+    unusual_sizes,
+)
 from harness.tasks.averages import Mean, Number
-from harness.tasks.base import Array, TaskResult, Vectors, finite
+from harness.tasks.base import Array, TaskResult, Vectors, damaged_note, finite
 from harness.tasks.protocol import add_number
-from harness.tasks.senteval.classifier import CONFIGURATIONS, FULL, Classifier
-from harness.tasks.suite import Suite, TaskFamily
+from harness.tasks.senteval.classifier import FULL, Classifier
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from harness.sources.pair_sets import Source
-    from harness.sources.senteval.labelled import Labelled, LabelledSplit
-    from harness.tasks.senteval.penalty import Accuracies
+    from harness.tasks.senteval.fits import Accuracies
 
 TRANSFER = ("MR", "CR", "SUBJ", "MPQA", "SST2", "TREC", "MRPC")
 PAIR, PAIR_WITH_BOTH, SINGLE = "|u-v|, u*v", "u, v, u*v, |u-v|", "u"
-_FEATURES = {"MRPC": PAIR, "SICK-E": PAIR, "SNLI": PAIR_WITH_BOTH}
 _SCHEMES = {1: "nested k-fold", 2: "k-fold on train", 3: "train, dev, test"}  # by the number of parts
 
-Load = Callable[[], "Labelled"]
-
-
-def pair_features(u: Array, v: Array) -> Array:
-    """[|u - v|, u * v], (n, 2d)."""
-    return np.concatenate([np.abs(u - v), u * v], axis=1)
+Load = Callable[[], Labelled]
 
 
 class LabelledTask(ABC):
@@ -71,13 +69,30 @@ class LabelledTask(ABC):
 
     def remarks(self, damaged: int) -> list[str]:
         """Sentences about sizes that are not the published ones, and about vectors with NaN or infinity."""
-        notes = unusual_sizes(self.dataset, {part: len(examples) for part, examples in self.data.parts.items()})
-        if damaged:
-            notes.append(f"vectors with NaN or infinity, replaced by 0: {damaged}")
-        return [f"{self.name}: {note}" for note in notes]
+        sizes = {part: len(examples) for part, examples in self.data.parts.items()}
+        notes = [f"{self.name}: {note}" for note in unusual_sizes(self.dataset, sizes)]
+        return notes + damaged_note(self.name, damaged)
 
     def texts(self) -> list[str]:
         return [text for part in self.data.parts.values() for side in (part.first, part.second) for text in side]
+
+    @property
+    def features(self) -> str:
+        """What is made of the vectors u and v of two sentences, or of u alone."""
+        return PAIR_WITH_BOTH if self.dataset == "SNLI" else PAIR if self.tested.second else SINGLE
+
+    def inputs(self, vectors: Vectors) -> tuple[dict[str, Array], int]:
+        """The features (n, d) of each part, and how many vectors held NaN or infinity (replaced by 0)."""
+        x, damaged = {}, 0
+        for name, part in self.data.parts.items():
+            x[name], bad = finite(vectors(part.first))
+            damaged += bad
+            if self.features != SINGLE:
+                u, (v, bad) = x[name], finite(vectors(part.second))
+                damaged += bad
+                pair = [np.abs(u - v), u * v] if self.features == PAIR else [u, v, u * v, np.abs(u - v)]
+                x[name] = np.concatenate(pair, axis=1)
+        return x, damaged
 
     @abstractmethod
     def evaluate(self, vectors: Vectors, *, pooling: str) -> TaskResult:
@@ -95,7 +110,7 @@ class ClassificationTask(LabelledTask):
     """Accuracy on test and dev; F1 of the positive class too for MRPC.
 
     The number of its parts says how the L2 weight is chosen: one, nested k-fold; train and test, k-fold on train; with
-    dev, on dev (`harness.tasks.senteval.penalty`).
+    dev, on dev (`harness.tasks.senteval.fits.classify`).
     """
 
     def __init__(
@@ -108,34 +123,13 @@ class ClassificationTask(LabelledTask):
         if data == "WordContent":  # SentEval: a hidden layer would know too little about a thousand words
             self.classifier = replace(classifier, nhid=0)
 
-    @property
-    def features(self) -> str:
-        return _FEATURES.get(self.dataset, SINGLE)
-
     def outcome(self, vectors: Vectors) -> tuple[Accuracies, int]:
         """Accuracies, and how many vectors held NaN or infinity (replaced by 0)."""
-        from harness.tasks.senteval import penalty
+        from harness.tasks.senteval.fits import classify
 
-        data = self.data
-        x, y, damaged = {}, {}, 0
-        for name, part in data.parts.items():
-            x[name], bad = self._features(part, vectors)
-            y[name] = part.labels
-            damaged += bad
-        if len(x) == 1:
-            return penalty.nested(x["all"], y["all"], data.classes, self.classifier), damaged
-        way = penalty.kfold_on_train if len(x) == 2 else penalty.train_dev_test
-        return way(x, y, data.classes, self.classifier), damaged
-
-    def _features(self, part: LabelledSplit, vectors: Vectors) -> tuple[Array, int]:
-        u, damaged = finite(vectors(part.first))
-        if self.features == SINGLE:
-            return u, damaged
-        v, more = finite(vectors(part.second))
-        pair = pair_features(u, v)
-        if self.features == PAIR_WITH_BOTH:  # in SentEval's order of the products
-            pair = np.concatenate([u, v, u * v, np.abs(u - v)], axis=1)
-        return pair, damaged + more
+        x, damaged = self.inputs(vectors)
+        y = {name: part.labels for name, part in self.data.parts.items()}
+        return classify(x, y, self.data.classes, self.classifier), damaged
 
     def evaluate(self, vectors: Vectors, *, pooling: str) -> TaskResult:
         result = TaskResult()
@@ -143,7 +137,7 @@ class ClassificationTask(LabelledTask):
         result.notes += self.remarks(damaged)
         parts, tested = self.data.parts, self.tested
         values = [("test", "accuracy", outcome.test), ("dev", "accuracy", outcome.dev)]
-        if self.dataset == "MRPC" and outcome.predicted is not None:
+        if self.dataset == "MRPC":
             values.append(("test", "f1", f1(tested.labels, outcome.predicted)))
         how = {"features": self.features, "scheme": _SCHEMES[len(parts)], "classifier": self.classifier.describe()}
         for split, metric, value in values:
@@ -154,10 +148,8 @@ class ClassificationTask(LabelledTask):
         result.figures[self.name] = facts.plain()
         return result
 
-    def _outcomes(self, outcome: Accuracies, tested: LabelledSplit) -> pd.DataFrame | None:
+    def _outcomes(self, outcome: Accuracies, tested: LabelledSplit) -> pd.DataFrame:
         """Whether each tested example was right; each of nested folds is a subset of its own. For F1 the prediction."""
-        if outcome.predicted is None:
-            return None
         about: dict[str, Any] = {"task": self.name, "source": self.source, "split": "test"}
         about["unit"] = pair_units(tested.first, tested.second) if tested.second else text_ids(tested.first)
         folds = "" if outcome.fold is None else [f"fold {number + 1}" for number in outcome.fold]
@@ -184,42 +176,10 @@ def transfer_task(
 
 def downstream(dataset: str, root: Path | None) -> Load:
     """Reads a set of SentEval's below `root`, see `harness.sources.senteval.labelled.downstream_folder`."""
-
-    def load() -> Labelled:
-        from harness.sources.senteval.labelled import downstream_folder, read_task
-
-        return read_task(dataset, downstream_folder(root))
-
-    return load
+    return lambda: read_task(dataset, downstream_folder(root))
 
 
 def transfer_mean(split: str = "test") -> Mean:
     """The mean of the seven accuracies, each rounded to two decimals first (Gao et al. 2021 and its successors)."""
     numbers = (Number(task, "accuracy", split=split) for task in TRANSFER)
     return Mean("mean of the seven transfer tasks (accuracy)", tuple(numbers), decimals=2)
-
-
-def _task(name: str, source: Source) -> ClassificationTask:
-    configuration, colon, dataset = name.rpartition(":")
-    suite = f"transfer-{configuration}" if colon else "transfer"
-    return transfer_task(dataset, name=name, suite=suite, classifier=CONFIGURATIONS[configuration or "full"])
-
-
-def _chance(prefix: str = "") -> dict[str, float]:
-    return {prefix + name: 1 / 6 if name == "TREC" else 1 / 2 for name in TRANSFER}
-
-
-SUITE = Suite(
-    TRANSFER,
-    "the seven SentEval tasks, full configuration (10 folds, Adam): the papers' tables",
-    metric="accuracy",
-    chance=_chance(),
-    averages=(transfer_mean(),),
-)
-PROTOTYPING = Suite(
-    tuple(f"prototyping:{name}" for name in TRANSFER),
-    "the same seven in SentEval's prototyping configuration (5 folds; unstable on long vectors)",
-    metric="accuracy",
-    chance=_chance("prototyping:"),
-)
-TASKS = TaskFamily((*SUITE.tasks, *PROTOTYPING.tasks), _task)

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from harness.encoder.families import family_of
 from harness.encoder.layout import no_model
+from harness.encoder.loading import family_of
 from harness.errors import InputError
 from harness.sources.remote.hub import remedy
 from tests.support.configurations import BERT, ROBERTA, folder_of

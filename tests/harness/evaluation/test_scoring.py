@@ -10,7 +10,7 @@ import pytest
 from harness.errors import RunError
 from harness.evaluation.scoring import evaluate
 from harness.sources import PairSet, Subset
-from harness.tasks.geometry.alignment_uniformity import GeometryTask
+from harness.tasks.geometry import GeometryTask
 from harness.tasks.sts import STSTask
 from harness.tasks.vectors import EmbeddingTable, encode_once
 

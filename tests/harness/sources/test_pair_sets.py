@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 
 from harness.errors import InputError
-from harness.sources import EMBEDDED_MODELS, embedded_rows, load_sts, resolve_model, senteval_root
-from harness.sources.senteval import similarity as senteval_files
-from harness.sources.senteval.labelled import SIZES, downstream_folder, unusual_sizes
-from harness.sources.senteval.similarity import read_sick, read_stsb, read_year
+from harness.sources import EMBEDDED_MODELS, embedded_rows, load_sts, resolve_model
+from harness.sources.senteval import labelled as senteval_files
+from harness.sources.senteval.labelled import SIZES, downstream_folder, read_pairs, read_year, unusual_sizes
 
 # SemEval's own counts of scored pairs, in the order of SentEval's subsets
 COUNTS = {
@@ -108,7 +107,7 @@ def root(tmp_path: Path) -> Path:
         write(f"STS/STS13-en-test/STS.gs.{name}.txt", "4.5\n\n0\n")
     write("STS/STSBenchmark/sts-dev.csv", 'g\tf\ty\t1\t2.500\ta "quoted\tsecond\ng\tf\ty\t2\t0\tc\td\textra\n')
     write("SICK/SICK_trial.txt", "pair_ID\tsentence_A\tsentence_B\tr\te\n4\tA man\tA dog\t3.3\tNEUTRAL\n")
-    return senteval_root(tmp_path)
+    return tmp_path / "downstream"
 
 
 def test_pairs_that_were_never_scored_are_left_out(root: Path) -> None:
@@ -118,8 +117,8 @@ def test_pairs_that_were_never_scored_are_left_out(root: Path) -> None:
 
 
 def test_stsb_and_sick_columns(root: Path) -> None:
-    assert read_stsb(root, "dev") == (['a "quoted', "c"], ["second", "d"], [2.5, 0.0])
-    assert read_sick(root, "dev") == (["A man"], ["A dog"], [3.3])
+    assert read_pairs("STS-B", root, "dev") == (['a "quoted', "c"], ["second", "d"], [2.5, 0.0])
+    assert read_pairs("SICK-R", root, "dev") == (["A man"], ["A dog"], [3.3])
 
 
 def test_damaged_senteval_files(root: Path, tmp_path: Path) -> None:
@@ -147,14 +146,12 @@ def test_damaged_senteval_files(root: Path, tmp_path: Path) -> None:
             list(read_year(root, "STS13"))
     (root / "SICK/SICK_trial.txt").write_bytes(b"4\tA man\tA dog\t3.3\tNEUTRAL\n")
     with pytest.raises(InputError, match=r'SICK_trial.txt, line 1: expected the names of the columns, "pair_ID"'):
-        read_sick(root, "dev")
+        read_pairs("SICK-R", root, "dev")
     (root / "SICK/SICK_trial.txt").write_bytes(b"head\n1\tcaf\xe9\tb\t1\n")
     with pytest.raises(InputError, match=r"SICK_trial.txt, line 2: "):
-        read_sick(root, "dev")
+        read_pairs("SICK-R", root, "dev")
     with pytest.raises(InputError, match="no such file"):
-        read_stsb(root, "test")
-    with pytest.raises(InputError, match="there is no folder STS"):
-        senteval_root(tmp_path / "downstream" / "SICK")
+        read_pairs("STS-B", root, "test")
 
 
 def test_a_folder_of_one_s_own_serves_what_it_has_and_the_hub_the_rest(
@@ -164,7 +161,6 @@ def test_a_folder_of_one_s_own_serves_what_it_has_and_the_hub_the_rest(
         raise InputError("from the hub")
 
     monkeypatch.setattr(senteval_files, "senteval_root", hub)
-    monkeypatch.setattr("harness.sources.senteval.labelled.senteval_root", hub)
     monkeypatch.setenv("HARNESS_SENTEVAL", str(tmp_path))
     assert [subset.name for subset in load_sts("STS13", source="senteval").subsets] == ["FNWN", "headlines", "OnWN"]
     with pytest.raises(InputError, match=r"STS12-en-test.*no such file"):
@@ -261,6 +257,6 @@ def test_known_sizes_are_those_of_the_years_and_only_other_ones_are_told() -> No
 def test_a_pipe_among_the_files_of_senteval_is_refused(tmp_path: Path) -> None:
     folder = tmp_path / "STS" / "STS12-en-test"
     folder.mkdir(parents=True)
-    os.mkfifo(folder / f"STS.input.{senteval_files.STS_SUBSETS['STS12'][0]}.txt")
+    os.mkfifo(folder / f"STS.input.{next(iter(SIZES['STS12']))}.txt")
     with pytest.raises(InputError, match="no ordinary file"):
         list(read_year(tmp_path, "STS12"))

@@ -18,13 +18,13 @@ import pytest
 
 from harness.errors import InputError, OutOfReach
 from harness.sources.senteval import prepared
-from harness.sources.senteval.labelled import PROBING, probing_folder, read_captions, read_probing, read_task
+from harness.sources.senteval.labelled import PROBING, probing_folder, read_probing, read_task
 from harness.sources.senteval.prepared import (
     PREPARED,
-    coco_part,
     penn_tokens,
     prepared_folder,
     prepared_root,
+    read_captions,
 )
 
 
@@ -55,12 +55,12 @@ def web(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
 
 
 def test_probing_files_are_downloaded_once(web: Path) -> None:
-    assert set(PREPARED["probing"].made) == set(PROBING.values())
+    assert set(PREPARED["probing"].downloads) == set(PROBING.values())
     lines = [f"{part}\t{label}\ta {label} sentence\n" for part in ("tr", "va", "te") for label in ("PAST", "PRES")]
-    for name in PREPARED["probing"].made:
+    for name in PREPARED["probing"].downloads:
         (web / name).write_text("".join(lines))
     assert read_probing("Tense", probing_folder()).parts["test"].first == ["a PAST sentence", "a PRES sentence"]
-    for name in PREPARED["probing"].made:
+    for name in PREPARED["probing"].downloads:
         (web / name).unlink()
     assert probing_folder() == prepared_root() / "probing"
 
@@ -77,7 +77,7 @@ def test_what_cannot_be_downloaded_is_one_line_that_names_it(web: Path, monkeypa
 
 
 def test_a_web_page_instead_of_a_file_is_refused(web: Path) -> None:
-    for name in PREPARED["probing"].made:
+    for name in PREPARED["probing"].downloads:
         (web / name).write_text("<html>sign in</html>\n")
     with pytest.raises(InputError, match=r"bigram_shift\.txt"):
         probing_folder()
@@ -143,15 +143,22 @@ def coco(images: int) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("protocol", [0, 2, 4])
-def test_the_pickles_of_coco_are_converted(web: Path, protocol: int) -> None:
+def test_the_pickles_of_coco_are_read(web: Path, protocol: int) -> None:
     for part, images in (("train", 3), ("valid", 2), ("test", 1)):
         (web / f"{part}.pkl").write_bytes(pickle.dumps(coco(images), protocol=protocol))
-    folder = prepared_folder("coco")
-    features, captions = read_captions(folder, "train")
+    features, captions = read_captions(prepared_folder("coco") / "train.pkl")
     np.testing.assert_array_equal(features, np.arange(12).reshape(3, 4))
     assert features.dtype == np.float32
     assert captions[:6] == [f"a caf\xe9 {i} ." for i in (100, 101, 102, 103, 104, 107)]
-    assert sorted(file.name for file in folder.iterdir()) == sorted(PREPARED["coco"].made)
+
+
+def test_features_that_are_no_finite_matrix_and_images_with_few_captions_are_refused(tmp_path: Path) -> None:
+    file, sound = tmp_path / "a.pkl", coco(2)
+    few = {0: [100, 101], 1: [107, 108, 109, 110, 111]}
+    for damage in ({"features": np.full((2, 4), np.nan)}, {"features": np.ones(2)}, {"image_to_caption_ids": few}):
+        file.write_bytes(pickle.dumps(sound | damage))
+        with pytest.raises(InputError, match=r"a\.pkl"):
+            read_captions(file)
 
 
 def test_a_pickle_of_python_2_has_texts_of_bytes(tmp_path: Path) -> None:
@@ -170,7 +177,7 @@ def test_a_pickle_of_python_2_has_texts_of_bytes(tmp_path: Path) -> None:
     file.write_bytes(
         b"}" + b"U\x08features" + array + b"U" + bytes([len(raw)]) + raw + b"tbs" + texts + b"s" + ids + b"s."
     )
-    features, captions = coco_part(file)
+    features, captions = read_captions(file)
     np.testing.assert_array_equal(features, [[1.5, -2.0]])
     assert captions == ["it's .", *["na\xefve ."] * 4]
 
@@ -190,7 +197,7 @@ def test_nothing_that_a_pickle_names_is_run(tmp_path: Path) -> None:
     for protocol in (0, 2, 4):
         file.write_bytes(pickle.dumps({"features": Evil(mark)}, protocol=protocol))
         with pytest.raises(InputError, match=r"a\.pkl"):
-            coco_part(file)
+            read_captions(file)
     assert not mark.exists()
 
 
@@ -219,5 +226,5 @@ def test_hostile_and_damaged_pickles_are_one_line(tmp_path: Path, content: bytes
     file = tmp_path / "a.pkl"
     file.write_bytes(content)
     with pytest.raises(InputError, match=r"a\.pkl") as caught:
-        coco_part(file)
+        read_captions(file)
     assert "\n" not in str(caught.value)

@@ -19,16 +19,16 @@ from harness.sources.senteval.labelled import Labelled, LabelledSplit
 from harness.tasks import efficiency
 from harness.tasks.base import TaskResult
 from harness.tasks.efficiency import EfficiencyTask
-from harness.tasks.geometry.alignment_uniformity import GeometryTask
+from harness.tasks.geometry import GeometryTask
 from harness.tasks.layers import LayersTask
 from harness.tasks.mteb import adapter
 from harness.tasks.mteb.task import mteb_task
 from harness.tasks.protocol import Description
 from harness.tasks.senteval.caption_retrieval import CaptionRetrievalTask, CaptionSet, Recalls
 from harness.tasks.senteval.classifier import CONFIGURATIONS
-from harness.tasks.senteval.embedded_transfer import EmbeddedTransferTask
-from harness.tasks.senteval.penalty import Accuracies
+from harness.tasks.senteval.fits import Accuracies
 from harness.tasks.senteval.relatedness import Regression, RegressorTask
+from harness.tasks.senteval.suites import EmbeddedTransferTask
 from harness.tasks.senteval.transfer import ClassificationTask
 from harness.tasks.sts import STSTask
 
@@ -187,12 +187,12 @@ def test_classification(
 def test_the_other_senteval_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
     embedded = EmbeddedTransferTask("Embedded-Questions")
     embedded.data = Labelled({"train": SINGLE, "test": SINGLE}, 2, "1" * 64)
-    check("embedded transfer", scored(embedded, (Accuracies(70.0, 60.0), 0), monkeypatch))
+    check("embedded transfer", scored(embedded, (Accuracies(70.0, 60.0, np.array([1, 0])), 0), monkeypatch))
     regressor = RegressorTask("SICK-R", lambda: Labelled({"train": PAIR, "dev": PAIR, "test": PAIR}, 0, "2" * 64))
     check("regressor", scored(regressor, (Regression(0.5, np.array([1.0, 2.0])), 0), monkeypatch))
     captions = CaptionRetrievalTask()
     captions.data = CaptionSet({}, {"train": A, "dev": A, "test": A}, "3" * 64)
-    recalls = Recalls((1.0, 2.0, 3.0, 1.0), (1.0, 2.0, 3.0, 1.0))
+    recalls = Recalls(np.zeros(1, dtype=np.int64), np.zeros((1, 5), dtype=np.int64))
     check("captions", scored(captions, (recalls, recalls, 0), monkeypatch))
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from harness.results.store import RunFolder
-from harness.tasks.geometry.isotropy import cosine_histograms
+from harness.tasks.geometry import cosine_histograms
 from reports.figures import layer_maps, training_curves
 from reports.figures.cosine_histograms import histograms, pooled
 from reports.figures.cost_tradeoff import Point, pareto, tradeoff

@@ -12,7 +12,7 @@ from harness.evaluation.scoring import evaluate
 from harness.sources.embedded import FOLDER
 from harness.tasks.catalogue import resolve_tasks
 from harness.tasks.senteval.classifier import PROTOTYPING
-from harness.tasks.senteval.embedded_transfer import EMBEDDED_TRANSFER, SUITE, EmbeddedTransferTask
+from harness.tasks.senteval.suites import EMBEDDED, EMBEDDED_TRANSFER, EmbeddedTransferTask
 
 Array = np.ndarray[Any, Any]
 
@@ -41,7 +41,7 @@ def test_the_suites_chance_is_that_of_its_equally_frequent_classes(name: str) ->
     labels = EmbeddedTransferTask(name).data.parts["test"].labels
     counts = np.bincount(labels)
     assert counts.max() - counts.min() <= 1
-    assert SUITE.chance_of(name) == pytest.approx(1 / len(counts))
+    assert EMBEDDED.chance_of(name) == pytest.approx(1 / len(counts))
 
 
 def test_perfect_vectors_score_everything_and_random_ones_chance() -> None:

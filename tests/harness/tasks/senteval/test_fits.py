@@ -11,9 +11,9 @@ import torch
 
 from harness.errors import InputError
 from harness.senteval.utils import get_optimizer
-from harness.tasks.senteval import penalty
-from harness.tasks.senteval.classifier import FULL, PROTOTYPING, Classifier, Split
-from harness.tasks.senteval.fits import solve
+from harness.tasks.senteval import fits
+from harness.tasks.senteval.classifier import FULL, PROTOTYPING, Classifier
+from harness.tasks.senteval.fits import Split, classify, solve
 from tests.support import senteval_reference as reference
 
 Array = np.ndarray[Any, Any]
@@ -125,12 +125,12 @@ def test_every_scheme_equals_a_float64_transcription(classes: int, seed: int) ->
     settings = {"seed": seed, "batch": 32, "max_epoch": 60}
     one = 100 / len(y)  # what a single example near a border may change
 
-    accuracies = penalty.nested(x, y, classes, config)
+    accuracies = classify({"all": x}, {"all": y}, classes, config)
     assert (accuracies.dev, accuracies.test) == pytest.approx(reference.nested(x, y, k=3, **settings), abs=one)
 
     train, test = slice(0, 160), slice(160, 240)
     parts = {"train": train, "test": test}
-    accuracies = penalty.kfold_on_train(
+    accuracies = classify(
         {part: x[rows] for part, rows in parts.items()},
         {part: y[rows] for part, rows in parts.items()},
         classes,
@@ -141,7 +141,7 @@ def test_every_scheme_equals_a_float64_transcription(classes: int, seed: int) ->
 
     cuts = {"train": slice(0, 120), "dev": slice(120, 180), "test": slice(180, 240)}
     xs, ys = {p: x[c] for p, c in cuts.items()}, {p: y[c] for p, c in cuts.items()}
-    accuracies = penalty.train_dev_test(xs, ys, classes, config)
+    accuracies = classify(xs, ys, classes, config)
     assert (accuracies.dev, accuracies.test) == pytest.approx(
         reference.train_dev_test(xs, ys, **settings), abs=100 / 60
     )
@@ -151,7 +151,7 @@ def test_own_slice_and_shuffles_come_from_one_generator() -> None:
     """SentEval seeds once a fit: the shuffles go on where the choice of the 5 % slice has left the generator."""
     x, y = blobs(400, 10, 2, spread=6.0)
     config = dataclasses.replace(FULL, max_epoch=0, epoch_size=1)
-    split = penalty._with_validation(np.arange(300), np.arange(300, 400), config)
+    split = fits._with_validation(np.arange(300), np.arange(300, 400), config)
     w = reference.first_weights(10, 2, 1111)
     expected = reference.fit_with_own_slice(x[:300], y[:300], 1e-4, w, 1111, max_epoch=0, epoch_size=1)
     solved = solve(x, y, [split], np.array([[1e-4]]), 2, config)
@@ -165,14 +165,14 @@ def test_ties_between_l2_values_go_to_the_smallest() -> None:
     x, y = blobs(60, 3, 2, spread=0.01)
     parts = {"train": slice(0, 40), "dev": slice(40, 50), "test": slice(50, 60)}
     xs, ys = {k: x[v] for k, v in parts.items()}, {k: y[v] for k, v in parts.items()}
-    accuracies = penalty.train_dev_test(xs, ys, 2, dataclasses.replace(FULL, optim="sgd,lr=10"))
+    accuracies = classify(xs, ys, 2, dataclasses.replace(FULL, optim="sgd,lr=10"))
     assert (accuracies.dev, accuracies.test) == (100.0, 100.0)
 
 
 def test_too_few_examples_for_the_folds_is_one_clear_line() -> None:
     x, y = blobs(6, 3, 2)
     with pytest.raises(InputError, match="6 examples"):
-        penalty.nested(x, y, 2, FULL)
+        classify({"all": x}, {"all": y}, 2, FULL)
 
 
 @pytest.mark.parametrize(

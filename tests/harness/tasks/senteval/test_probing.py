@@ -14,7 +14,7 @@ from harness.sources.senteval.labelled import PROBING as FILES
 from harness.sources.senteval.labelled import read_probing
 from harness.tasks.base import Task
 from harness.tasks.senteval.classifier import Classifier
-from harness.tasks.senteval.probing import PROBING, probing_task
+from harness.tasks.senteval.suites import probing_task
 from tests.support.senteval_data import noise, probing, sentence
 
 Array = np.ndarray[Any, Any]
@@ -71,7 +71,7 @@ def test_word_content_never_has_a_hidden_layer() -> None:
 
 
 def test_the_ten_tasks_and_their_files() -> None:
-    assert len(PROBING) == 10
+    assert len(FILES) == 10
     assert FILES["Tense"] == "past_present.txt"
 
 

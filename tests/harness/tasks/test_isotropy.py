@@ -7,8 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.tasks.geometry.alignment_uniformity import effective_rank
-from harness.tasks.geometry.isotropy import cosine_histograms, isoscore, partition_isotropy, rankme, singular_values
+from harness.tasks.geometry import (
+    cosine_histograms,
+    effective_rank,
+    isoscore,
+    partition_isotropy,
+    rankme,
+    singular_values,
+)
 
 Array = np.ndarray[Any, Any]
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from harness.errors import InputError
 from harness.sources import PairSet, Subset
-from harness.tasks.geometry.alignment_uniformity import (
+from harness.tasks.geometry import (
     GeometryTask,
     alignment,
     effective_rank,
