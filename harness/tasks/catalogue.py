@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.metadata import EntryPoint
@@ -15,6 +16,9 @@ from harness.tasks.base import Task
 from harness.tasks.suite import OpenFamily, Suite, TaskFamily
 
 SOURCES: tuple[Source, ...] = ("senteval", "mteb")  # where the tasks with public data sets may read them from
+_SUFFIX = re.compile(
+    r"(Pair)?(Classification|Clustering|Retrieval|Reranking)?([PS]2[PS])?(\.v\d+)?$", re.I
+)  # of mteb's names
 _PARTS = ("name", "suite", "source", "texts", "evaluate")  # of a task
 
 
@@ -125,19 +129,26 @@ def _task(name: str, source: Source) -> Task:
 
 
 def _beyond(name: str, source: Source) -> Task:
-    """A task of an open family, whose prefix may be left out.
+    """A task of an open family that it does not list.
 
-    Tasks that it does not list need the prefix where their names are much like a listed one: mteb's "STSB" is Chinese,
-    and may be meant for "STS-B".
+    Its listed tasks are found without prefix and suffix, in small letters too: "banking77". Other tasks need the prefix
+    where their names are much like a listed one: mteb's "STSB" is Chinese, and may be meant for "STS-B".
     """
     found = (_family(point) for point in registry.points(registry.TASKS))
     families = [family for family in found if isinstance(family, OpenFamily)]
+    for family in families:
+        short = name.removeprefix(family.prefix).lower()
+        bare = {known: known.removeprefix(family.prefix).lower() for known in family.names}
+        meant = [known for known in bare if bare[known] == short]
+        meant = meant or [known for known in bare if _SUFFIX.sub("", bare[known]) == short]
+        if len(meant) > 1:
+            raise InputError(f'"{name}" may be {" or ".join(meant)}: name one of them')
+        if meant:
+            return family.make(meant[0], source)
     prefixes = tuple(family.prefix for family in families)
     known = [*registry.names(registry.SUITES), *(own for own in offers() if not own.startswith(prefixes))]
     unlike = not difflib.get_close_matches(name, known, n=1, cutoff=0.8)
     for family in families:
-        if family.prefix + name in family.names:
-            return family.make(family.prefix + name, source)
         if name.startswith(family.prefix) or unlike:
             try:
                 return family.make(family.find(name), source)
@@ -145,6 +156,6 @@ def _beyond(name: str, source: Source) -> Task:
                 if name.startswith(family.prefix) or "/" in name:
                     raise
     also = "".join(f", and {family.beyond}" for family in families)
-    bare = [own.removeprefix(family.prefix) for family in families for own in family.names]
-    hint = nearest(name, [*known, *(own for own in bare if own not in known)])
+    stems = [_SUFFIX.sub("", own.removeprefix(family.prefix)).lower() for family in families for own in family.names]
+    hint = nearest(name, [*known, *(stem for stem in stems if not stem.startswith("embedded"))])
     raise InputError(f'unknown suite or task "{name}"{hint}; known: {", ".join(known)}{also}')

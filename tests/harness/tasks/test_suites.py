@@ -27,11 +27,11 @@ def test_source_applies_to_public_data_only() -> None:
     assert [t.source for t in tasks] == ["mteb", "mteb", "embedded", "embedded", "embedded", "embedded"]
 
 
-def test_tasks_of_mteb_are_found_without_their_prefix() -> None:
-    assert [task.name for task in resolve_tasks(["Banking77Classification"])] == ["mteb:Banking77Classification"]
-    for name in ("Banking77Clasification", "mteb:Banking77Clasification"):
-        with pytest.raises(InputError, match=r'did you mean "Banking77Classification'):
-            resolve_tasks([name])
+@pytest.mark.parametrize("name", ["banking77", "Banking77Classification", "mteb:banking77", "BANKING77classification"])
+def test_tasks_of_mteb_are_found_without_prefix_and_suffix(name: str) -> None:
+    assert [task.name for task in resolve_tasks([name])] == ["mteb:Banking77Classification"]
+    with pytest.raises(InputError, match="ArxivClusteringP2P or mteb:ArxivClusteringS2S"):
+        resolve_tasks(["arxiv"])
 
 
 def test_a_task_named_twice_runs_once() -> None:
