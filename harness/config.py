@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import difflib
+import operator
 import re
 import tomllib
 from collections.abc import Mapping
+from functools import partial
 from reprlib import Repr
 from typing import Any, Self
 
@@ -25,6 +27,7 @@ def option(
     sweep: tuple[float, float] | list[Any] | None = None,
     log: bool = False,
     when: Mapping[str, Any] | None = None,
+    later: bool = False,
 ) -> Any:
     """A config field: its default, one line of help, its bounds, and what a study may sweep.
 
@@ -35,6 +38,8 @@ def option(
 
     `sweep` is `(low, high)` for a continuous range (log-uniform with `log=True`) or a list of categories. `when` names
     fields and the value each must have for this one to matter: {"view": "eda"} (a part of "eda+shuffle" counts too).
+    `later` is for an option of a method that has run without it: its default is not written, so that earlier runs keep
+    their ids.
     """
     extra: dict[str, Any] = {}
     if isinstance(sweep, tuple):
@@ -43,7 +48,9 @@ def option(
         extra["sweep"] = {"choices": sweep}
     if sweep is not None and when:
         extra["sweep"]["when"] = dict(when)
-    return Field(default, description=help, ge=ge, gt=gt, le=le, lt=lt, json_schema_extra=extra or None)
+    unwritten = partial(operator.eq, default) if later else None
+    schema = extra or None
+    return Field(default, description=help, ge=ge, gt=gt, le=le, lt=lt, json_schema_extra=schema, exclude_if=unwritten)
 
 
 def setting(text: str, example: str = "temperature=0.1") -> tuple[str, Any]:
