@@ -15,7 +15,7 @@ from reports.tables.suites import RETRIEVAL, SCORES, other_tables, sts_tables, s
 
 WIDTH = 100
 _FEW = 2  # tasks of a suite without an average that have a column each
-_NOT_SCORED = ("suite-geometry", "suite-layers", "suite-efficiency")
+_NOT_SCORED = ("suite-geometry", "suite-layers", "suite-compression", "suite-efficiency")
 
 
 def summary_table(workdir: Path, name: str, part: str = "") -> tuple[list[str], list[list[str]], list[str]]:

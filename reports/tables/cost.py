@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from harness.results.measurements import PROCESSOR
+from harness.results.record import Record
 from reports.document.table import Cell, Column, Table, TableRow
 from reports.read.comparison_runs import Comparison
 from reports.stats.estimate import mean_sd
@@ -27,6 +28,8 @@ _TIMES = (
     "encode_seconds",
     "evaluate_seconds",
 )
+ENERGY = "train_joules"
+_JOULES = ("train_cpu_joules", "train_gpu_joules")
 
 
 def cost_table(comparison: Comparison) -> Table:
@@ -46,11 +49,12 @@ def cost_table(comparison: Comparison) -> Table:
         ("encode_seconds", "Encoding", "seconds", float, 1),
         *([] if whole else [("sentences_per_second", "Throughput", "sentences/s, while evaluating", float, 0)]),
         ("evaluate_seconds", "Evaluation", "seconds", float, 1),
+        (ENERGY, "Energy", "training, kJ", lambda joules: joules / 1000, 2),
         ("peak_memory_bytes", "Peak memory", "GiB", lambda b: b / 2**30, 2),
         ("parameters", "Parameters", "millions", lambda p: p / 1e6, 2),
     ]
     for key, title, unit, convert, digits in wanted:
-        values = [[(r.id, _cost(r.cost.get(key), r.training.get(key))) for r in row.records] for row in comparison.rows]
+        values = [[(r.id, _cost(_of(r, key), r.training.get(key))) for r in row.records] for row in comparison.rows]
         if not any(v is not None for line in values for _, v in line):
             continue
         columns.append(Column(key, title, unit))
@@ -73,6 +77,8 @@ def cost_table(comparison: Comparison) -> Table:
         one = next(iter(shared.values())).measured
         clock = "processor time of one thread" if one.clock == PROCESSOR else "time until the GPU has finished"
         legend += f" Inference: {clock}, {one.sentences} sentences, measured once for an architecture."
+    if any(column.key == ENERGY for column in columns):
+        legend += " Energy: of whole processors and GPUs while a row was trained, where the machine counts it."
     if len(devices) > 1:
         legend += f" Times of unlike devices ({', '.join(devices)}) are not comparable."
     body = tuple(TableRow(tuple(c), block_of(row)) for row, c in zip(comparison.rows, cells, strict=True))
@@ -95,6 +101,13 @@ def _add_inference(
         middle = f"[{speed.low:,.0f}, {speed.high:,.0f}]"
         runs = tuple(r.id for r in row.finished if r.architecture)
         line.append(Cell(f"{speed.median:,.0f}", middle, speed.median, None, None, "value", records=runs))
+
+
+def _of(record: Record, key: str) -> float | None:
+    """A cost of a run; its energy is that of processors and GPU together."""
+    if key == ENERGY:
+        return sum(found) if (found := [record.cost[k] for k in _JOULES if k in record.cost]) else None
+    return record.cost.get(key)
 
 
 def _cost(*candidates: object) -> float | None:
