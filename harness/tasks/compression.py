@@ -52,9 +52,14 @@ def mteb_int8(vectors: Array) -> NDArray[np.float32]:
 
 
 def principal_components(vectors: Array) -> NDArray[np.float64]:
-    """Coordinates (n, d) of centred vectors along the directions of largest variance, the largest first."""
+    """Coordinates (n, k) of centred vectors along the k directions of largest variance, the largest first; k is the
+    largest of `WIDTHS`, or all."""
+    from scipy.linalg import eigh  # slow
+
     x = vectors - vectors.mean(axis=0, dtype=np.float64)
-    return np.asarray(x @ np.linalg.eigh(x.T @ x)[1][:, ::-1])
+    d = x.shape[1]
+    directions = eigh(x.T @ x, subset_by_index=(max(0, d - WIDTHS[0]), d - 1))[1]
+    return np.asarray(x @ directions[:, ::-1])
 
 
 def forms(vectors: Array, left: NDArray[np.intp], right: NDArray[np.intp]) -> Iterator[Form]:
@@ -81,7 +86,7 @@ def forms(vectors: Array, left: NDArray[np.intp], right: NDArray[np.intp]) -> It
 
 
 class CompressionTask(ModelOnPairs):
-    """Spearman "all" on one pair set for every form: the metric "spearman", or "spearman_" and the form.
+    """Spearman over all pairs of one set for every form: the metric "spearman", or "spearman_" and the form.
 
     Named "compression:" and the pair set.
     """
@@ -102,7 +107,7 @@ class CompressionTask(ModelOnPairs):
             value = float(np.mean([spearman(similar, gold) for similar in similarities]))
             metric = f"spearman_{form}" if form else "spearman"
             about = {**COSINE, "form": form, **({"cut": cut} if (cut := CUTS.get(form.split("_")[0])) else {})}
-            about |= {"aggregation": "all", "preparation": data.preparation, "split": self.pairs.split}
+            about |= {"pairs": "all at once", "preparation": data.preparation, "split": self.pairs.split}
             add_number(result, self, metric, value, len(gold), pooling, **about)
             drawn[metric] = [size, value]
         result.figures[self.name] = {"compression": drawn}

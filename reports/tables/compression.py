@@ -36,8 +36,8 @@ def _table(comparison: Comparison, task: str, source: str) -> Table:
         names |= {f"spearman_{group}_{k}": (title, str(k), f"{4 * k:,} B") for k in _SHOWN}
     names |= {metric: ("Quantised", title, "") for metric, title in _QUANTISED.items()}
     for metric, (group, title, sub) in names.items():
-        measure = Measure(task, source, metric)
-        if metric == "spearman" or any(row.scores(task, source, metric, "all") for row in comparison.rows):
+        measure = Measure(task, source, metric, "")
+        if metric == "spearman" or any(row.scores(task, source, metric) for row in comparison.rows):
             noun = "pairs" if metric == "spearman" else ""
             made.add_task(Column(metric, title, sub, group=group), measure, noun=noun, decides=False)
     caption = f"{pairs} ({SOURCES.get(source, source)}) by vectors of fewer dimensions or bits, compared by cosine."
