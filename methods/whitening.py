@@ -12,7 +12,7 @@ from harness.config import option
 from harness.errors import InputError
 from harness.method import FitContext, FitReport, MethodConfig
 from harness.recipes import RecipeFile
-from methods.parts.vector_maps import VectorMap, VectorMapConfig, text_chunks, twin
+from methods.parts.vector_maps import VectorMap, VectorMapConfig, text_chunks
 
 if TYPE_CHECKING:
     import torch
@@ -113,11 +113,6 @@ class Whitening(VectorMap):
     version = 1
     sheet = RecipeFile.beside(__file__)
     Config: ClassVar[type[MethodConfig]] = WhiteningConfig
-
-    def _without_map(self) -> Encoder:
-        encoder = twin(self.encoder)
-        encoder.affine = None
-        return encoder
 
     def _learn(self, encoder: Encoder, items: Sequence[Any], context: FitContext) -> FitReport:
         moments = Moments()

@@ -25,6 +25,7 @@ from harness.encoder import packing
 from harness.encoder.dropout import Rates, attach, packed_pass, packs
 from harness.encoder.pooling import Pooling, average_layers, one_token, reduce_tokens
 from harness.encoder.precision import autocast
+from harness.encoder.prefixes import replayed_pass
 from harness.encoder.prompts import EchoFrame
 from harness.encoder.quiet import evaluation
 from harness.encoder.sentences import clean, token_budget_batches
@@ -193,6 +194,7 @@ class Network(nn.Module):
             features["token_type_ids"] = torch.zeros_like(input_ids)
         return features
 
+    @replayed_pass(cut=True)
     def forward(self, given: Rows | dict[str, Tensor]) -> Tensor:
         """Vectors (n, d) of texts, token rows or collated features, head and affine applied; the checkpoint's own
         dropout in training."""
@@ -202,6 +204,7 @@ class Network(nn.Module):
         parts = [self._placed({name: tensor[rows] for name, tensor in features.items()}) for rows in slices]
         return torch.cat(self._in_parts(self._vectors, parts))
 
+    @replayed_pass(cut=True)
     def two_views(
         self,
         a: Rows,
@@ -319,6 +322,7 @@ class Network(nn.Module):
         result = out[0] if single else out
         return result if as_tensor else result.numpy()
 
+    @replayed_pass()
     def hidden_states(self, features: dict[str, Tensor]) -> tuple[Tensor, ...]:
         """(H_0 .. H_L) of collated `features`, each (n, length, d); the checkpoint's own dropout in training.
 
@@ -328,17 +332,22 @@ class Network(nn.Module):
         states, last = self._run(self._placed(features), every_layer=True)
         return (*states[:-1], last)
 
+    @replayed_pass()
     def token_states(self, features: dict[str, Tensor]) -> Tensor:
         """What pooling reduces over tokens (n, length, d): H_L, or the average of the layers that the pooling names,
         after the token module if there is one; the checkpoint's own dropout in training."""
         add_tokens(features["attention_mask"])
         return self._tokens(self._placed(features))
 
+    @replayed_pass(cut=True)
     def pool(self, tokens: Tensor, attention_mask: Tensor) -> Tensor:
         """Vectors (n, d) of token vectors (n, length, d): reduced over tokens, head and affine applied.
 
         `pool(token_states(features), counted(features))` is `forward(features)`.
         """
+        return self._pool(tokens, attention_mask)
+
+    def _pool(self, tokens: Tensor, attention_mask: Tensor) -> Tensor:
         mask = attention_mask.to(tokens.device)
         vectors: Tensor = self.head(reduce_tokens(tokens, mask, self.pooling.mode))
         return vectors if self.affine is None else self.affine(vectors)
@@ -366,7 +375,7 @@ class Network(nn.Module):
         return self.tokenize(texts, self.train_length) if texts else given  # type: ignore[return-value]
 
     def _vectors(self, features: dict[str, Tensor]) -> Tensor:
-        return self.pool(self._tokens(features), self.counted(features))
+        return self._pool(self._tokens(features), self.counted(features))
 
     def _placed(self, features: dict[str, Tensor]) -> dict[str, Tensor]:
         device = self.device

@@ -23,10 +23,11 @@ class Facts:
     Attributes:
         unit: what a bootstrap over the test data draws, in words; "" where no outcomes are stored.
         lacks: why none are.
-        metric: the metric that the next two are values of.
+        metric: the metric that the next four are values of.
         chance: what guessing all classes alike gives, as `Score.value`; None where it has no meaning.
         majority: what always naming the commonest class of the test data gives.
         agreement: what the scores of a second annotator give, where the data has them.
+        human: what people score on the same examples, as published.
     """
 
     unit: str = ""
@@ -35,6 +36,7 @@ class Facts:
     chance: float | None = None
     majority: float | None = None
     agreement: float | None = None
+    human: float | None = None
 
     def plain(self) -> dict[str, dict[str, Any]]:
         """As a part of what a run keeps of the task."""

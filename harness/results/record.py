@@ -85,7 +85,8 @@ class Record(BaseModel):
         architecture: of the encoder, as the measured cost of inference is stored by; empty where it was not measured.
         cost: train_seconds, train_cpu_seconds, train_gpu_seconds, dev_seconds, encode_seconds, evaluate_seconds,
             sentences_per_second, sentences, sentences_cached, peak_memory_bytes, parameters, corpus_sentences_seen;
-            train_tokens, train_tokens_per_second.
+            train_tokens, train_tokens_per_second; train_cpu_joules, train_gpu_joules, encode_cpu_joules and
+            encode_gpu_joules where the machine counts them.
         environment: python, platform, cpu, device, precision, threads, versions.
         files: name in the run's folder -> sha256 of the weights, examples, details and curve.
         removed: the same of weights that were scored and then removed (`keep` of the experiment).

@@ -19,6 +19,7 @@ from harness.files.atomic import settle, storage_fault
 from harness.files.locks import run_lock
 from harness.files.printable import markdown_text, redacted
 from harness.machine import environment
+from harness.machine.energy import EnergyMeter
 from harness.machine.environment import pick_device
 from harness.machine.process_state import preserve_process_state
 from harness.method import FitContext, FitReport, Method
@@ -134,6 +135,7 @@ class Execution:
         self.device = pick_device(self.job.device)
         self.started = _now()
         self.retrained = False  # for further scores
+        self.encoding = EnergyMeter(self.device)
 
     def run(self) -> Record:
         self.folder.remove_leftovers()
@@ -153,6 +155,7 @@ class Execution:
             method, earlier = self._fitted(method, earlier)
             tasks = find_due(earlier, self.job)
             result = self._evaluate(method, tasks)
+            result.cost |= self.encoding.costs("encode")
             result.cost["parameters"] = float(method.num_parameters())
             if not method.transductive:
                 architecture = measure_inference(method, self.workdir, self.device)
@@ -263,14 +266,16 @@ class Execution:
             stop=self.stop,
         )
         started, worked = time.perf_counter(), time.process_time()
-        method.fit(read_text(self.spec), context)
+        with EnergyMeter(self.device) as energy:
+            method.fit(read_text(self.spec), context)
         if not self.spec.trained:
             return
         cost = method.fit_report.cost
         wall = time.perf_counter() - started
         cost.setdefault("train_seconds", wall)
-        if wall >= cost["train_seconds"]:  # processor time only of a fit that was not resumed
+        if wall >= cost["train_seconds"]:  # processor time and energy only of a fit that was not resumed
             cost.setdefault("train_cpu_seconds", time.process_time() - worked)
+            cost |= energy.costs("train")
         if self.device.startswith("cuda"):  # reserved for that long, busy or not, as clusters count it
             cost["train_gpu_seconds"] = cost["train_seconds"]
 
@@ -284,7 +289,8 @@ class Execution:
                     raise StopRequested
                 if self.progress is not None:
                     self.progress(0, 0, f"encoding {len(texts):,} sentences")
-                return fitted.encode(texts, device=self.device)
+                with self.encoding:
+                    return fitted.encode(texts, device=self.device)
 
             return encode
 

@@ -12,7 +12,9 @@ from harness.tasks.base import Task, task_key
 if TYPE_CHECKING:
     import pandas as pd
 
-_SUMS = ("sentences", "sentences_cached", "encode_seconds", "evaluate_seconds")
+_SUMS = (
+    "sentences", "sentences_cached", "encode_seconds", "evaluate_seconds", "encode_cpu_joules", "encode_gpu_joules"
+)  # fmt: skip
 
 
 def merge_records(old: Record, new: Record, tasks: Sequence[Task]) -> Record:

@@ -7,22 +7,24 @@ batches and views of a step depend on the seed and the step alone, and a checkpo
 
 from __future__ import annotations
 
+import copy
 import math
 import time
 from abc import abstractmethod
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 import torch
-from pydantic import field_validator
+from pydantic import Field, field_validator
 from torch import nn
 
 from harness.config import option
 from harness.encoder import Encoder
 from harness.encoder.network import count_tokens
 from harness.encoder.precision import autocast, choose_precision
-from harness.errors import TrainingStopped
+from harness.encoder.prefixes import Prefixes
+from harness.errors import InputError, TrainingStopped
 from harness.method import FitContext, FitReport, Method, MethodCard, MethodConfig, require_corpus
 from harness.seeds import derive
 from harness.training.batches import BatchStream
@@ -82,6 +84,13 @@ class TrainingConfig(MethodConfig):
     packed: Literal["auto", True, False] = option(
         "auto",
         "encode batches without their padding, which is faster: true, false, or auto (where the base model can)",
+    )
+
+    matryoshka: Annotated[tuple[Annotated[int, Field(ge=1)], ...], Field(min_length=1)] | None = option(
+        None,
+        "numbers of first dimensions that the loss is also computed on, and summed: vectors that can be cut to them; "
+        "empty: all dimensions alone",
+        later=True,
     )
 
     in_parts: ClassVar[bool] = False
@@ -240,6 +249,9 @@ class Trainer(Descent):
         config: TrainingConfig = method.config
         self.method, self.encoder, self.heads, self.config = method, encoder, heads, config
         self.stream = method.stream(corpus, context.seed)
+        self.widths = sorted({*config.matryoshka, encoder.dimension}) if config.matryoshka else []
+        if self.widths and self.widths[-1] > encoder.dimension:
+            raise InputError(f'key "matryoshka": {self.widths[-1]}, but vectors have {encoder.dimension} dimensions')
         groups = decay_groups([*encoder.parameters(), *heads.parameters()], config.weight_decay)
         super().__init__(
             {"encoder": encoder, "heads": heads},
@@ -306,7 +318,7 @@ class Trainer(Descent):
         batch = self.stream.batch(self.step)
         rate = self.config.learning_rate * self.method.schedule(self.step, self.steps)
         with autocast(self.precision, self.context.device), count_tokens() as lengths:
-            terms = self.method.loss(self.encoder, self.heads, batch)
+            terms = self._terms(batch)
         norm = self.update(terms["loss"], rate)
         self.method.after_update(self.encoder, self.heads)
         self.sentences_seen += len(batch.items)
@@ -322,6 +334,24 @@ class Trainer(Descent):
                 diverged=f"the loss is {values['loss']} at step {self.step} of {self.steps}{not_finite(values)}"
                 f"{self._helps()}",
             )
+
+    def _terms(self, batch: Batch) -> dict[str, torch.Tensor]:
+        """The terms of the loss; with `matryoshka` their sums over its widths, the whole vector's last.
+
+        L = sum over m of L(z with zeros behind its first m dimensions), all weights 1 (Kusupati et al., NeurIPS 2022):
+        for a cosine as if it were cut; of a layer on top its first m columns act (their MRL-E).
+        """
+        if not self.widths:
+            return self.method.loss(self.encoder, self.heads, batch)
+        total: dict[str, torch.Tensor] = {}
+        with Prefixes() as prefixes:
+            for _ in prefixes.widths(self.widths):
+                again = replace(batch, rng=copy.deepcopy(batch.rng))
+                for name, term in self.method.loss(self.encoder, self.heads, again).items():
+                    total[name] = total[name] + term if name in total else term
+        if not prefixes.was_cut:
+            raise InputError(f'key "matryoshka": the loss of {self.method.name} takes no vectors that could be cut')
+        return total
 
     def at_log_step(self) -> bool:
         """As `Descent.at_log_step`; early dev evaluations also log the loss."""

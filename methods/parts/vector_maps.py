@@ -7,7 +7,7 @@ import time
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar
 
 from harness.config import option
 from harness.errors import InputError
@@ -35,7 +35,7 @@ class VectorMapConfig(MethodConfig):
 
 
 class VectorMap(Method):
-    """Subclasses write `_learn`, and `_without_map`, which gives a copy that shares the encoder's weights.
+    """Subclasses write `_learn`; a map that is not the encoder's `affine` also needs a `_without_map` of its own.
 
     Fitted to tasks (`fit_on = "task"`), the method has no map before `for_task`: it then gives the encoder's vectors.
     """
@@ -98,7 +98,9 @@ class VectorMap(Method):
 
     def _without_map(self) -> Encoder:
         """The encoder as it was before the map: another object with the same weights."""
-        return twin(self.encoder)
+        encoder = twin(self.encoder)
+        encoder.affine = None
+        return encoder
 
     def _stands_alone(self) -> bool:
         """Is the encoder the whole method? Not where the map is elsewhere, or is still to be fitted to a task."""
@@ -143,7 +145,10 @@ class VectorMap(Method):
         """Learn the map from `items` (str or Pair) and attach it to `encoder` or to this method."""
 
 
-def twin(encoder: Encoder) -> Encoder:
+E = TypeVar("E", bound="Encoder")
+
+
+def twin(encoder: E) -> E:
     """A second encoder on the same weights, to which another map can be attached."""
     other = copy.copy(encoder)
     other._modules = dict(encoder._modules)

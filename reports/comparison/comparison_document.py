@@ -34,7 +34,7 @@ SECTIONS = {
     "explore": ("Single examples", "The examples on which rows differ most, and those that most rows get wrong."),
     "training": ("Training", "Dev scores and losses during training."),
     "tuning": ("Tuning", "What the search of each row tried and found."),
-    "cost": ("Cost", "Time, memory and speed of training and of inference."),
+    "cost": ("Cost", "Time, memory and speed of training and of inference, and the size of the vectors."),
 }
 _LAST = {
     "run": ("How it was run", "Settings, software, hardware and the commands that repeat each row."),
@@ -51,6 +51,7 @@ def built_in() -> list[TableBuilder]:
     from reports.figures.cost_tradeoff import tradeoff
     from reports.figures.intervals import overview
     from reports.tables.certainty import against_base, all_pairs, interim_analyses_table, planned_tables, spread_table
+    from reports.tables.compression import compression_figure, compression_tables
     from reports.tables.contamination import contamination
     from reports.tables.cost import cost_table, efficiency_tables
     from reports.tables.limits import limits
@@ -83,6 +84,8 @@ def built_in() -> list[TableBuilder]:
         TableBuilder("cost", lambda c, _: cost_table(c), 100),
         TableBuilder("cost", lambda c, _: efficiency_tables(c), 200, ("efficiency",)),
         TableBuilder("cost", lambda c, b: tradeoff(c, b.first), 300),
+        TableBuilder("cost", lambda c, _: compression_tables(c), 400, ("compression",)),
+        TableBuilder("cost", lambda c, b: compression_figure(c, b.first), 500),
         TableBuilder("run", lambda c, _: how_it_was_run(c), 100),
         TableBuilder("limits", limits, 100),
     ]

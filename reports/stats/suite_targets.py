@@ -20,8 +20,12 @@ MTEB_TITLES = {
     "mteb-en-v1": "MTEB (English, v1)",
     "mteb-en-v2": "MTEB (English, v2)",
     "mteb-quick": "MTEB, quick selection",
+    "nanobeir": "NanoBEIR",
+    "rteb-open": "RTEB (English), public tasks",
+    "hume": "HUME, English parts",
+    "negation-paraphrase": "Negation and paraphrase",
 }
-_DESCRIPTIVE = ("geometry", "layers", "efficiency")  # suites that describe a model rather than score it
+_DESCRIPTIVE = ("geometry", "layers", "compression", "efficiency")  # suites that describe a model rather than score it
 
 
 def registered(suite: str) -> Suite | None:

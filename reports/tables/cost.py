@@ -20,6 +20,7 @@ _COSTS = {
     "train_gpu_seconds": ("Training", "GPU seconds", 1, 1),
     "train_tokens_per_second": ("Tokens/s", "in training", 1, 0),
     "steps": ("Steps", "", 1, 0),
+    "train_joules": ("Energy", "training, kJ", 1e-3, 2),
     "peak_memory_bytes": ("Peak memory", "GiB", 2**-30, 2),
     "parameters": ("Parameters", "millions", 1e-6, 2),
 }
@@ -44,6 +45,8 @@ def cost_table(comparison: Comparison) -> Table:
         ]
         if any(found):
             made.add_cells(Column(key, title, unit), [_cost_cell(values, digits) for values in found])
+            if key == "train_joules":
+                legend += " Energy: of whole processors and GPUs while a row was trained, where the machine counts it."
     devices = sorted({str(r.environment.get("device", "")) for r in comparison.records} - {""})
     if len(devices) > 1:
         legend += f" Times of unlike devices ({', '.join(devices)}) are not comparable."
@@ -57,6 +60,9 @@ def _speed_cell(row: ResultRow, speed: Speed) -> Cell:
 
 
 def _cost(record: Record, key: str) -> float | None:
+    if key == "train_joules":  # of processors and GPU together
+        parts = [record.cost[k] for k in ("train_cpu_joules", "train_gpu_joules") if k in record.cost]
+        return sum(parts) if parts else None
     value = record.training.get(key) if key == "steps" else record.cost.get(key)
     return None if value is None else float(value)
 

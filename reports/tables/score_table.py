@@ -22,6 +22,7 @@ _GUESSING = {
     "chance": ("guessing", "every class equally often"),
     "majority": ("commonest class", "always the most frequent class of the test data"),
     "agreement": ("second annotator", "the scores of a second annotator in place of cosines"),
+    "human": ("people", "what two people score on the same examples, as published"),
 }
 _FINE = 0.05  # points: a standard error below it leaves a second decimal something to say
 

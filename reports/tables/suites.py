@@ -57,7 +57,7 @@ _KNOWN = {
         "Embedded-", "texts", grouped=True,
     ),
 }  # fmt: skip
-NOT_SCORED = ("geometry", "layers", "efficiency")  # suites that describe a model rather than score it
+NOT_SCORED = ("geometry", "layers", "compression", "efficiency")  # suites that describe a model rather than score it
 RETRIEVAL = ("embedded-mteb",)  # in the section of MTEB
 
 

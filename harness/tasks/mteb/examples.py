@@ -31,6 +31,7 @@ from numpy.typing import ArrayLike
 from harness.results.facts import DRAWS, PAIRS, QUERIES, SENTENCES, SETS, Facts
 from harness.results.outcomes import value_of
 from harness.results.text_ids import pair_units, text_ids
+from harness.tasks.mteb.benchmarks import HUMAN
 
 PAIR = "pair"  # stands for the metric in rows of STS, which are saved as pairs
 TOLERANCE = 2e-5  # mteb rounds some scores to five decimals
@@ -162,7 +163,9 @@ def task_facts(task: Any, splits: Sequence[str], examples: pd.DataFrame | None) 
         chance = float(pairs.groupby(["split", "subset"])["target"].mean().mean()) if len(pairs) else None
     elif isinstance(task, kinds.AbsTaskSTS | kinds.AbsTaskSummarization) and metric.endswith(("spearman", "pearson")):
         chance = 0.0
-    return Facts(kind.unit, kind.lacks, metric if chance is not None else "", chance, majority)
+    human = HUMAN.get(task.metadata.name)
+    known = chance is not None or human is not None
+    return Facts(kind.unit, kind.lacks, metric if known else "", chance, majority, human=human)
 
 
 def _labels(task: Any, split: str, subset: str) -> list[int]:

@@ -13,7 +13,7 @@ import pytest
 from harness.errors import InputError, RunError
 from harness.evaluation.scoring import announced, evaluate
 from harness.tasks.catalogue import resolve_tasks, suites
-from harness.tasks.mteb.benchmarks import EN_V1, EN_V2, MTEB_SUITES, mteb_averages, mteb_values, names_of
+from harness.tasks.mteb.benchmarks import EN_V1, EN_V2, HUMAN, MTEB_SUITES, mteb_averages, mteb_values, names_of
 from harness.tasks.mteb.task import MTEBTask, embedded_task, mteb_task
 from harness.tasks.vectors import EmbeddingTable, Origin, encode_once
 
@@ -170,6 +170,24 @@ def test_benchmarks_are_mtebs_own() -> None:
                     list(expected.eval_splits),
                     list(expected.hf_subsets),
                 )
+
+
+def test_other_suites_are_of_mtebs_tasks() -> None:
+    import mteb
+
+    from harness.tasks.mteb.adapter import open_task
+    from harness.tasks.mteb.examples import task_facts
+
+    for ours, theirs in (("nanobeir", "NanoBEIR"), ("rteb-open", "RTEB(eng, beta)"), ("hume", "HUME(v1)")):
+        public = [task.metadata.name for task in mteb.get_benchmark(theirs).tasks if task.metadata.is_public]
+        assert list(names_of(MTEB_SUITES[ours])) == public
+    known = {task.metadata.name: task for task in (open_task(name) for name in names_of(MTEB_SUITES["hume"]))}
+    english = {"en", "eng", "eng_Latn", "default"}
+    assert all(len(task.hf_subsets) == 1 and set(task.hf_subsets) <= english for task in known.values())
+    assert HUMAN.keys() <= known.keys()
+    assert task_facts(known["HUMESTS12"], ["test"], None).plain()["facts"]["human"] == 0.9121
+    for name in names_of(MTEB_SUITES["negation-paraphrase"]):
+        assert len(open_task(name).hf_subsets) == 1
 
 
 def test_v1_has_the_56_data_sets_of_the_paper() -> None:

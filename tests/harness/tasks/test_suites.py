@@ -70,12 +70,14 @@ def test_every_suite_has_a_line_about_it_and_a_paper_the_averages_of_its_suites(
 
 def test_unknown_names_are_one_clear_line() -> None:
     with pytest.raises(
-        InputError, match=r'^unknown suite or task "STSB" \(did you mean "STS-B"\?\); known: downstream, '
+        InputError, match=r'^unknown suite or task "STSB" \(did you mean "STS-B"\?\); known: compression, '
     ):
         resolve_tasks(["sts", "STSB"])
     with pytest.raises(InputError, match=r'^unknown source "sentevl" \(did you mean "senteval"\?\)'):
         resolve_tasks(["sts"], source="sentevl")
-    with pytest.raises(InputError, match="no suite or task named; suites: downstream, efficiency, embedded"):
+    with pytest.raises(
+        InputError, match="no suite or task named; suites: compression, downstream, efficiency, embedded"
+    ):
         resolve_tasks([])
 
 

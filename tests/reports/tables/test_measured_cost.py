@@ -53,6 +53,13 @@ def test_encoders_of_one_architecture_have_one_speed(made: synthetic.Invented) -
     assert "(9, " in figure.alt  # processor seconds of training
 
 
+def test_energy_has_a_column_where_some_machine_counted_it(made: synthetic.Invented) -> None:
+    assert "train_joules" not in [c.key for c in cost_table(read_comparison(made.workdir, "invented")).columns]
+    record = made.add("SimCSE", tasks=("STS-B",), geometry=False)
+    again(made, record, architecture="one", wall=105.0, train_cpu_joules=1250.0, train_gpu_joules=3000.0)
+    assert column(read_comparison(made.workdir, "invented"), "train_joules") == ["–", "4.25"]
+
+
 def test_times_have_their_median_and_range_and_reach_below_nothing(made: synthetic.Invented) -> None:
     for seed, seconds in ((2, 11.0), (3, 78.0)):
         record = made.add("SimCSE", seed, tasks=("STS-B",), geometry=False)

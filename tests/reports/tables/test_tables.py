@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from harness.tasks.mteb.benchmarks import EN_V1, MTEB_SUITES, names_of
+from harness.results.facts import Facts
+from harness.tasks.mteb.benchmarks import EN_V1, HUMAN, MTEB_SUITES, names_of
 from reports.document.table import Cell, Table
 from reports.read.comparison_runs import read_comparison
+from reports.stats.significance import Significance
 from reports.tables import cost, mteb, space
 from reports.tables.suites import RETRIEVAL, suite_tables
 from tests.support import synthetic
@@ -52,6 +54,16 @@ def test_category_averages_are_over_data_sets(made):
     assert row["average"].sd == pytest.approx(2**0.5)
     assert row["average"].n == 2
     assert len(row["average"].records) == 2
+
+
+def test_people_have_a_line_where_their_scores_are_published(made):
+    facts = {f"mteb:{name}": Facts(metric="accuracy", human=HUMAN[name]).plain() for name in ("HUMESTS12", "HUMESTS22")}
+    made.extend(bare(made, "SimCSE"), of_mteb({"HUMESTS12": 0.7, "HUMESTS22": 0.6}), figures=facts)
+    comparison = read_comparison(made.workdir, "invented")
+    (table,) = mteb.mteb_tables(comparison, Significance(comparison))
+    people = cells(table)["people"]
+    assert people["mteb:HUMESTS12"].value == pytest.approx(91.21)
+    assert people["mteb:HUMESTS22"].value == pytest.approx(78.36)
 
 
 def test_an_average_that_lacks_a_set_names_it_and_has_no_value(made):
