@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
@@ -12,7 +11,7 @@ from harness.config import option
 from harness.errors import InputError
 from harness.method import POOLING_HELP, FitContext, FitReport, MethodConfig
 from harness.recipes import RecipeFile
-from methods.parts.vector_maps import VectorMap, VectorMapConfig, text_chunks
+from methods.parts.vector_maps import VectorMap, VectorMapConfig
 from methods.whitening import Matrix, Moments, affine_layer, moments_of
 
 if TYPE_CHECKING:
@@ -81,8 +80,7 @@ class MeanRemoval(VectorMap):
 
         from harness.encoder.pooling import Normalize
 
-        encode = partial(encoder.encode, device=context.device, precision="fp32")
-        moments = moments_of((encode(texts) for texts in text_chunks(items)), context, total=len(items))
+        moments = moments_of(encoder, items, context)
         layer = affine_layer(*removal(moments, self.config.form, self.config.k)).to(context.device)
         if self.config.unit:
             encoder.head = nn.Sequential(*encoder.head, layer, Normalize())

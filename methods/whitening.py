@@ -59,6 +59,16 @@ class Moments:
         return covariance
 
 
+def moments_of(encoder: Encoder, items: Sequence[Any], context: FitContext) -> Moments:
+    """Mean and covariance of the vectors of a corpus's texts."""
+    moments = Moments()
+    for texts in text_chunks(items):
+        moments.add(encoder.encode(texts, device=context.device, precision="fp32"))
+        if context.progress:
+            context.progress(min(moments.count, len(items)), len(items), "encoding the corpus")
+    return moments
+
+
 def whitening_matrix(covariance: Matrix, *, k: int | None, epsilon: float = 0.0) -> Matrix:
     """W (d, k) = U[:, :k] (S[:k] + epsilon)^(-1/2) of covariance = U S U^T (Su et al. 2021).
 
@@ -115,11 +125,7 @@ class Whitening(VectorMap):
     Config: ClassVar[type[MethodConfig]] = WhiteningConfig
 
     def _learn(self, encoder: Encoder, items: Sequence[Any], context: FitContext) -> FitReport:
-        moments = Moments()
-        for texts in text_chunks(items):
-            moments.add(encoder.encode(texts, device=context.device, precision="fp32"))
-            if context.progress:
-                context.progress(min(moments.count, len(items)), len(items), "encoding the corpus")
+        moments = moments_of(encoder, items, context)
         w = whitening_matrix(moments.covariance(), k=self.config.k, epsilon=self.config.epsilon)
         d, k = w.shape
         distinct = len(set(items)) if self.transductive else None
