@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from html import escape
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from harness.config import nearest
 from harness.errors import InputError
@@ -21,10 +21,8 @@ from reports.document.table import WORSE, Cell, Table
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure as Plot
-    from pandas.io.formats.style import Styler
 
 B = TypeVar("B", Table, Figure)
-_CSS = {1: "font-weight: bold", 2: "text-decoration: underline"}
 
 
 class WithReport:
@@ -105,8 +103,8 @@ class WithReport:
         """
         return frames.costs(self.records)
 
-    def table(self, name: str) -> Styler:
-        """A table of the report, as a pandas Styler: `.to_latex()` is as in the report, `.data` is what it shows.
+    def table(self, name: str) -> ShownTable:
+        """A table of the report: a notebook shows it, `.data` is a frame of its texts, `.to_latex()` is its LaTeX.
 
         Args:
             name: its key (`tables`), or words of key and title: "sts", "seeds", "cost". The first that has them.
@@ -114,7 +112,7 @@ class WithReport:
         Raises:
             InputError: no such table.
         """
-        return styled(_find(self._document.tables(), name, "table"))
+        return ShownTable(_find(self._document.tables(), name, "table"))
 
     def plot(self, name: str) -> Plot:
         """A figure of the report, as matplotlib has it, on white; `name` as in `table`: "alignment-uniformity", "cost".
@@ -128,14 +126,14 @@ class WithReport:
         plot: Plot = _find(self._document.figures(), name, "figure").plot
         if plot.get_facecolor()[-1] == 0:  # in the report the page shines through
             plot.set_facecolor("white")
-        plot._repr_png_ = lambda: _png(plot)  # type: ignore[attr-defined]
+
+        def png() -> bytes:
+            drawn = BytesIO()
+            plot.savefig(drawn, format="png", dpi=100)
+            return drawn.getvalue()
+
+        plot._repr_png_ = png  # type: ignore[attr-defined]
         return plot
-
-
-def _png(plot: Plot) -> bytes:
-    drawn = BytesIO()
-    plot.savefig(drawn, format="png", dpi=100)
-    return drawn.getvalue()
 
 
 def _find(blocks: Sequence[B], name: str, kind: str) -> B:
@@ -153,48 +151,52 @@ def _words(text: str) -> list[str]:
     return re.findall(r"\w+", text.lower())
 
 
-def styled(table: Table) -> Styler:
-    """A table as a pandas Styler: the cells as text in `.data`, best and second of a block bold and underlined, notes
-    below. Text from data stays text; `.to_latex()` without arguments is the report's LaTeX."""
-    import pandas as pd
-    from pandas.io.formats.style import Styler
+@dataclass(frozen=True)
+class ShownTable:
+    """A table of the report, as a notebook shows it."""
 
-    from reports.write.latex import latex_table
+    table: Table
 
-    notes = table.footnotes()
-    heads = _number_repeats([": ".join(filter(None, (column.group, column.title))) for column in table.columns])
-    lines = [(block, row) for block, rows in table.blocks() for row in rows]
-    blocks = [block for block, _ in lines] if len(table.blocks()) > 1 else []
-    index = pd.Index(_number_repeats(blocks) if blocks else range(len(lines)))
-    data = pd.DataFrame([[_text(cell, notes) for cell in row.cells] for _, row in lines], index=index, columns=heads)
-    looks = [[_CSS.get(cell.rank, "") for cell in row.cells] for _, row in lines]
-    marks = pd.DataFrame(looks, index=index, columns=heads)
+    @property
+    def data(self) -> pd.DataFrame:
+        """Its texts, without notes; rows of several blocks have their block as index."""
+        return self._frame(_text)
 
-    class TableStyler(Styler):
-        def to_latex(self, *args: Any, **options: Any) -> Any:
-            """The table as the report has it; with arguments of pandas, as pandas makes it."""
-            return super().to_latex(*args, **options) if args or options else latex_table(table)
+    def to_html(self) -> str:
+        """Best cells bold and second ones underlined, with caption and notes; text from data stays text."""
+        notes, tags = self.table.footnotes(), {1: "<b>{}</b>", 2: "<u>{}</u>"}
 
-    styler: Styler = TableStyler(data)
-    styler.apply(lambda _: marks, axis=None).format(escape="html").format_index(escape="html", axis=1)
-    styler.relabel_index([escape(block) for block in blocks] or [""] * len(lines), axis=0)
-    if not blocks:
-        styler.hide(axis="index")
-    said = [table.title, table.caption, *table.explanations(), *(f"{letter}: {note}" for note, letter in notes.items())]
-    return styler.set_caption("<br>".join(escape(line) for line in said if line))
+        def shown(cell: Cell) -> str:
+            letters = ",".join(notes[note] for note in cell.notes)
+            return tags.get(cell.rank, "{}").format(escape(_text(cell))) + (f" [{letters}]" if letters else "")
+
+        lines = [*self.table.explanations(), *(f"{letter}: {note}" for note, letter in notes.items())]
+        frame = self._frame(shown).rename(index=lambda block: escape(str(block)), columns=escape)
+        head = [self.table.title, self.table.caption]
+        return paragraphs(head) + frame.to_html(escape=False, index=frame.index.name is not None) + paragraphs(lines)
+
+    _repr_html_ = to_html
+
+    def to_latex(self) -> str:
+        """As in the report."""
+        from reports.write.latex import latex_table
+
+        return latex_table(self.table)
+
+    def _frame(self, text: Callable[[Cell], str]) -> pd.DataFrame:
+        import pandas as pd
+
+        lines = [(block, row.cells) for block, rows in self.table.blocks() for row in rows]
+        heads = [": ".join(filter(None, (column.group, column.title))) for column in self.table.columns]
+        several = len(self.table.blocks()) > 1
+        index = pd.Index([block for block, _ in lines], name="block") if several else None
+        return pd.DataFrame([list(map(text, cells)) for _, cells in lines], index=index, columns=heads)
 
 
-def _text(cell: Cell, notes: dict[str, str]) -> str:
-    text = f"{WORSE if cell.worse else ''}{cell.text} {cell.spread}".strip()
-    letters = ",".join(notes[note] for note in cell.notes)
-    return f"{text} [{letters}]" if letters else text
+def _text(cell: Cell) -> str:
+    return f"{WORSE if cell.worse else ''}{cell.text} {cell.spread}".strip()
 
 
-def _number_repeats(names: list[str]) -> list[str]:
-    """The names; those that occur before have a number: a Styler needs each once."""
-    met: Counter[str] = Counter()
-    numbered = []
-    for name in names:
-        met[name] += 1
-        numbered.append(f"{name} ({met[name]})" if met[name] > 1 else name)
-    return numbered
+def paragraphs(lines: Iterable[str]) -> str:
+    """Lines of text as HTML; what is between backticks as code."""
+    return "".join("<p>{}</p>".format(re.sub("`([^`]+)`", r"<code>\1</code>", escape(line))) for line in lines if line)

@@ -112,9 +112,9 @@ def open_study(name: str, workdir: Path) -> StudyResult:
     Raises:
         InputError: no such study.
     """
-    from studies.storage import definition_of, find
+    from studies.storage import definition_of, studies_in
 
-    stored = find(workdir, name)
+    stored = studies_in(workdir).get(name)
     if stored is None:
         raise InputError(f'{workdir}: no study "{name}"; harness status lists the studies of a work directory')
     definition = definition_of(stored)
@@ -187,12 +187,6 @@ class StudyResult(WithReport):
             row["config"] = dict(self.study.config)
             keys["methods"].append(row | ({"preset": self.study.preset} if self.study.preset else {}))
         return keys
-
-    def experiment_file(self, *, held_out: bool = False) -> str:
-        """The same as the text of a file."""
-        from studies.show.findings import experiment_file
-
-        return experiment_file(self.stored, self.study, self.study.held_out_seeds if held_out else self.study.seeds)
 
     def write_report(self) -> Path:
         """Write the report of the study, with the experiment files of its best configuration; returns its folder.

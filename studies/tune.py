@@ -15,7 +15,7 @@ from studies import samplers
 from studies.definition.space import NothingToSearchError, make_space
 from studies.definition.study import Study
 from studies.proposer import plan_trial, run_trials
-from studies.storage import check_same, definition_of, find
+from studies.storage import check_same, definition_of, studies_in
 from studies.trials import SLOT, best_trials, finished_trials, has_result, result_of
 
 
@@ -95,7 +95,7 @@ def _plan_search(experiment: Experiment, entry: Entry, row: Row, budget: Budget,
         return "not searched: no range declared that the row leaves open"
     samplers.check(study, space, where)
     plan_trial(study, space.first_point())  # input that cannot work is reported before anything is trained
-    if (stored := find(workdir, study.name)) is not None:
+    if (stored := studies_in(workdir).get(study.name)) is not None:
         check_same(definition_of(stored), study, where)
     return study
 

@@ -12,16 +12,16 @@ from pathlib import Path
 from typing import Any, Literal
 
 from harness import registry
-from harness.api.methods import registered
+from harness.api.methods import locating, registered
 from harness.api.result import Comparison
 from harness.contamination.check import check, selection_text, training_text
-from harness.errors import HarnessError, InputError, naming
+from harness.errors import InputError, naming
 from harness.executors.executor import Executor, ExecutorSettings, executor_settings
 from harness.files.locks import comparison_lock
-from harness.files.printable import first_line, join_some, one_line
+from harness.files.printable import join_some
 from harness.files.toml_text import inline
 from harness.machine.progress import Reporter
-from harness.method import DEFAULT_BASE_MODEL, Method, own_line
+from harness.method import DEFAULT_BASE_MODEL, Method
 from harness.results.store import checked_workdir, read_comparison_file
 from harness.runs.against import find_other_rows, limit_to_protocols
 from harness.runs.differences import summarise_differences
@@ -52,7 +52,8 @@ class Planned:
     """A comparison before it runs: everything that can be wrong with its input was checked.
 
     Attributes:
-        source: file or preset, or the experiment itself, before overrides.
+        source: file or preset, or the experiment itself, before overrides; `where` names it in messages.
+        budget: of the searches of `--tune`, and `tuning` what they found.
         others: name -> place of the work directories whose rows it is compared with.
     """
 
@@ -61,16 +62,11 @@ class Planned:
     overrides: Sequence[str]
     only: Sequence[str]
     rehearsal: bool
-    experiment: Experiment
     plan: Plan
     budget: Budget | None
     until: Until | None
     others: dict[str, Path]
     tuning: Tuning | None = None
-
-    @property
-    def name(self) -> str:
-        return self.experiment.name
 
 
 def plan_comparison(
@@ -108,18 +104,12 @@ def plan_comparison(
     most = selected.rehearsal.sentences if rehearse else None
     if rehearse:
         selected = rehearse_experiment(selected, where)
-    try:
-        with naming(where):
-            plan = make_plan(selected, where, most_sentences=most)
-    except HarnessError:
-        raise
-    except Exception as error:
-        if line := own_line(error, *(registry.load(registry.METHODS, entry.method) for entry in selected.methods)):
-            raise InputError(f"{type(error).__name__}: {first_line(error)}{line}") from error
-        raise
+    methods = (registry.load(registry.METHODS, entry.method) for entry in selected.methods)
+    with locating(InputError, *methods), naming(where):
+        plan = make_plan(selected, where, most_sentences=most)
     if not all(plan.block_tasks.values()):
         raise InputError(f"{where}: suites: expected a suite or task; see: harness list suites")
-    return Planned(source, where, overrides, only, rehearse, selected, plan, budget, until, sources_of(against))
+    return Planned(source, where, overrides, only, rehearse, plan, budget, until, sources_of(against))
 
 
 def compare(
@@ -195,24 +185,24 @@ def compare(
         tune=Budget(tune) if isinstance(tune, int) else tune,
         until=Until() if until == "decided" else until, against=against, executor=executor,
     )  # fmt: skip
-    folder = checked_workdir(workdir)
-    with comparison_lock(folder, planned.name):
+    folder, name = checked_workdir(workdir), planned.plan.experiment.name
+    with comparison_lock(folder, name):
         if planned.budget is not None:
             from studies.tune import tune_rows
 
-            planned.tuning = tune_rows(planned.experiment, planned.budget, folder, tracked=tracked,
-                                       tracking_uri=tracking_uri, quiet=reporter.quiet)  # fmt: skip
-            tuned = planned.tuning.with_winners(planned.experiment)
-            planned.plan = make_plan(tuned, planned.where)
-        tracker = Tracker(folder, planned.name, tracking_uri) if tracked else None
+            untuned = planned.plan.experiment
+            planned.tuning = tune_rows(untuned, planned.budget, folder, tracked=tracked, tracking_uri=tracking_uri,
+                                       quiet=reporter.quiet)  # fmt: skip
+            planned.plan = make_plan(planned.tuning.with_winners(untuned), planned.where)
+        tracker = Tracker(folder, name, tracking_uri) if tracked else None
         with reporter, closing(tracker) if tracker is not None else nullcontext():
             grid = _run(planned, folder, reporter, tracker)
-        written = build.build_comparison(folder, planned.name, formats=formats) if formats else {}
+        written = build.build_comparison(folder, name, formats=formats) if formats else {}
         if tracker is not None and "html" in written:
             tracker.attach(written["html"])
-    further = {name: build.build_report(name, folder, formats=formats) for name in planned.experiment.reports}
     experiment = grid.plan.experiment
-    return Comparison(planned.name, folder, grid.all_records(), experiment, written, planned.tuning, further)
+    further = {paper: build.build_report(paper, folder, formats=formats) for paper in experiment.reports}
+    return Comparison(name, folder, grid.all_records(), experiment, written, planned.tuning, further)
 
 
 def _source(experiment: Source) -> str | Experiment:
@@ -252,19 +242,18 @@ def _as_overrides(**given: Any) -> list[str]:
 
 def _run(planned: Planned, folder: Path, reporter: Reporter, tracker: Tracker | None) -> Grid:
     """Run a plan; the lock of the comparison is held."""
-    plan, experiment, more_seeds = planned.plan, planned.experiment, None
+    plan, e, more_seeds = planned.plan, planned.plan.experiment, None
     if planned.until is not None:
-        more_seeds = more_seeds_of(planned.until, experiment)
-        earlier = None
+        more_seeds, earlier = more_seeds_of(planned.until, e), None
         with suppress(InputError):  # a damaged file is written again
-            earlier = read_comparison_file(folder, planned.name)
-        more_seeds.check_earlier(planned.name, earlier)
+            earlier = read_comparison_file(folder, e.name)
+        more_seeds.check_earlier(e.name, earlier)
         plan = more_seeds.begin(plan)
     others = find_other_rows(plan, planned.others, folder) if planned.others else None
     for line in notices(plan):
         reporter.say(line)
-    executor: Executor = registry.load(registry.EXECUTORS, experiment.executor.name)(experiment.executor, folder)
-    progress = Progress(folder, planned.name, title=experiment.title, executor=executor, reporter=reporter, page=page)
+    executor: Executor = registry.load(registry.EXECUTORS, e.executor.name)(e.executor, folder)
+    progress = Progress(folder, e.name, title=e.title, executor=executor, reporter=reporter, page=page)
     grid = Grid(
         plan, folder, progress, command_of=lambda job: reproduce_command(planned, plan, job), tracker=tracker,
         tuning=planned.tuning, only=planned.only, more_seeds=more_seeds, others=others,
@@ -296,7 +285,7 @@ def sources_of(against: Sequence[str | Path]) -> dict[str, Path]:
 
 def notices(plan: Plan) -> list[str]:
     """Lines that a reader should know before the first run."""
-    lines = [one_line(plan.schedule.note), summarise_differences(plan)]
+    lines = [plan.schedule.note, summarise_differences(plan)]
     own_text = any(row.corpus is not None and not row.corpus.uri.startswith("embedded:") for row in plan.rows)
     if own_text and plan.dev is not None and plan.dev.name.startswith("Embedded"):
         lines.append(f"checkpoints are selected on the embedded dev set {plan.dev.name}; name another with dev")
@@ -305,21 +294,21 @@ def notices(plan: Plan) -> list[str]:
 
 def reproduce_command(planned: Planned, plan: Plan, job: Job) -> str:
     """The command that makes the run of a job again; the call in Python, for an experiment that is in no file."""
-    seed, row = job.spec, plan.row_of(job)
+    spec, row, tuning = job.spec, job.row, planned.tuning
     own = [change for change in planned.overrides if not change.startswith("executor")]  # it affects no result
-    changes = [*own, *plan.schedule.overrides, f"seeds=[{seed.seed}]"]
-    changes += [f'base_models=["{seed.base_model}"]']
-    if seed.vary:
-        changes += [f"vary={json.dumps(seed.vary)}", f"held_seed={seed.held}"]
-    changes += planned.tuning.overrides(job.row) if planned.tuning else []
-    # An added start comes with a row of the file.
-    trained = next((other for other in plan.jobs if plan.starts.get(other.id) == job.id), job) if row.added else job
-    only = [trained.row] if len(planned.experiment.methods) > 1 else []
+    changes = [*own, *plan.schedule.overrides, f"seeds=[{spec.seed}]", f'base_models=["{spec.base_model}"]']
+    if spec.vary:
+        changes += [f"vary={json.dumps(spec.vary)}", f"held_seed={spec.held}"]
+    if plan.row_of(job).added:  # an added start comes with a row of the file
+        row = next((other.row for other in plan.jobs if plan.starts.get(other.id) == job.id), row)
+    for search in tuning.rows if tuning else ():
+        if search.label == job.row:
+            row, changes = search.row, [*changes, *tuning.overrides(search)]
+    only = [row] if len(plan.experiment.methods) > 1 else []
     if isinstance(planned.source, Experiment):
         keys = planned.source.model_dump(mode="json", exclude_unset=True)
-        options = {**({"only": only} if only else {}), **({"rehearse": True} if planned.rehearsal else {})}
-        more = "".join(f", {name}={value!r}" for name, value in options.items())
-        return f'harness.compare({keys!r}, workdir="NEW_FOLDER", overrides={changes!r}{more})'
+        options = {"workdir": "NEW_FOLDER", "overrides": changes, "only": only, "rehearse": planned.rehearsal}
+        return f"harness.compare({keys!r}, {', '.join(f'{key}={value!r}' for key, value in options.items() if value)})"
     words = ["harness", "compare", planned.source, "--workdir", "NEW_FOLDER"]
     words += [word for pattern in only for word in ("--only", pattern)]
     words += ["--rehearse"] if planned.rehearsal else []
@@ -331,14 +320,13 @@ def check_overlaps(plan: Plan, workdir: Path) -> list[str]:
     lines: list[str] = []
     try:
         texts: dict[str, Any] = {}
-        for job in plan.jobs:
-            if (corpus := plan.corpus(plan.row_of(job))) is not None:
-                texts.setdefault(f"training text {corpus.uri} ({corpus.kind})", training_text(corpus))
-            if job.spec.dev is not None and plan.dev is not None:
-                texts.setdefault(f"dev set {plan.dev.name}", selection_text(plan.dev, job.spec.dev))
+        for corpus in filter(None, map(plan.corpus, plan.rows)):
+            texts[f"training text {corpus.uri} ({corpus.kind})"] = training_text(corpus)
+        for about in (job.spec.dev for job in plan.jobs if job.spec.dev is not None and plan.dev is not None):
+            texts[f"dev set {plan.dev.name}"] = selection_text(plan.dev, about)
         for name, text in texts.items():
-            overlap = check(workdir, text, plan.tasks)
-            large = sorted(((one.share, key) for key, one in overlap.tasks.items() if one.share >= 0.05), reverse=True)
+            shares = {key: one.share for key, one in check(workdir, text, plan.tasks).tasks.items()}
+            large = sorted(((share, key) for key, share in shares.items() if share >= 0.05), reverse=True)
             if large:
                 named = join_some([f"{key.partition(':')[2]} {100 * share:.0f} %" for share, key in large])
                 lines.append(f"note: the {name} contains texts of {named} (report: scores without them)")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import nullcontext
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -90,16 +90,11 @@ def train(
         context = FitContext(seed=seed, dev=dev_set, device=pick_device(device), precision=precision,
                              folder=folder, progress=shown.step)  # fmt: skip
         try:
-            fitted.fit(items, context)
+            with locating(RunError, kind):
+                fitted.fit(items, context)
         except TrainingStopped as stop:
             curves = f" (curves: {folder / 'curves.jsonl'})" if folder is not None else ""
             shown.done(f"{stop.status}: {stop.reason}{curves}")
-            raise
-        except HarnessError:
-            raise
-        except Exception as error:
-            if line := own_line(error, kind):
-                raise RunError(f"{kind.name}: {type(error).__name__}: {first_line(error)}{line}") from error
             raise
         if target is not None:
             text_of = items.uri if items is not None else "no text"
@@ -109,6 +104,19 @@ def train(
         kept = f"saved to {target}" if target is not None else "fitted"
         shown.done(kept + (f", best dev {100 * best:.2f}" if best is not None else ""))
     return fitted
+
+
+@contextmanager
+def locating(kind: type[HarnessError], *methods: type[Method]) -> Iterator[None]:
+    """Have an error of these methods' own code be one line, an error of that kind, with the line of their source."""
+    try:
+        yield
+    except HarnessError:
+        raise
+    except Exception as error:
+        if line := own_line(error, *methods):
+            raise kind(f"{type(error).__name__}: {first_line(error)}{line}") from error
+        raise
 
 
 def registered(method: Any) -> type[Method]:

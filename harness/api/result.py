@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
-from html import escape
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,7 +16,7 @@ from harness.runs.tuning import Tuning
 from reports.comparison.terminal_summary import summary_table
 from reports.decide.power_answer import power
 from reports.decide.verdict_answer import verdict
-from reports.with_report import WithReport
+from reports.with_report import WithReport, paragraphs
 
 
 @dataclass(frozen=True)
@@ -100,14 +98,8 @@ class Comparison(WithReport):
             columns, rows, *legend = summary_table(self.workdir, self.name, part)
             title = (block.title if block is not None else "") or part or self.name
             table = pd.DataFrame(rows, columns=columns).to_html(index=False)
-            remarks = "".join(f"<p>{_with_code(line)}</p>" for lines in legend for line in lines)
-            pages.append(f"<p>{escape(title)}</p>{table}{remarks}")
+            pages += [paragraphs([title]), table, *map(paragraphs, legend)]
         return "".join(pages)
-
-
-def _with_code(line: str) -> str:
-    """HTML of a line in which commands are between backticks."""
-    return re.sub("`([^`]+)`", r"<code>\1</code>", escape(line))
 
 
 def load(path: str | Path, name: str = "") -> Any:

@@ -48,18 +48,19 @@ _FIT = ("train_", "dev_", "corpus_sentences_seen")  # how the costs of training 
 def find_finished(job: Job, workdir: Path) -> Record | None:
     """The record of a job that needs no more work, or None.
 
-    Failed and pruned runs run again; finished ones that lack scores are scored on what they lack, and damaged ones on
-    everything, as long as their weights are saved.
+    Failed runs run again, and pruned ones unless the same study requests them; finished ones that lack scores are
+    scored on what they lack, and damaged ones on everything, as long as their weights are saved.
     """
     folder = RunFolder(workdir, job.id)
     record = folder.read_if_sound()
-    if record is None or record.status in ("trained", "failed", "pruned"):
+    if record is None or record.status in ("trained", "failed"):
         return None
-    if record.status == "finished":
-        repairable = not record.spec.trained or folder.has_weights(record)
-        if find_due(record, job) or (folder.is_damaged(record) and repairable):
-            return None
-    return record
+    if record.status == "pruned" and (job.trial is None or record.comparison != job.comparison):
+        return None
+    if record.status != "finished":
+        return record
+    repairable = not record.spec.trained or folder.has_weights(record)
+    return None if find_due(record, job) or (folder.is_damaged(record) and repairable) else record
 
 
 def find_due(record: Record | None, job: Job) -> list[Task]:
@@ -253,17 +254,12 @@ class Execution:
         return loaded, trained
 
     def _fit(self, method: Method) -> None:
+        spec, precision = self.spec, choose_precision(self.workdir, self.device, self.spec.precision or "fp32")
         context = FitContext(
-            seed=self.spec.random_seed,
-            dev=read_dev(self.spec),
-            device=self.device,
-            precision=choose_precision(self.workdir, self.device, self.spec.precision or "fp32")["choice"],
-            folder=self.folder.path,
-            max_steps=self.spec.max_steps,
-            progress=self.progress,
-            on_dev=self.on_dev,
+            seed=spec.random_seed, dev=read_dev(spec), device=self.device, precision=precision["choice"],
+            folder=self.folder.path, max_steps=spec.max_steps, progress=self.progress, on_dev=self.on_dev,
             stop=self.stop,
-        )
+        )  # fmt: skip
         started, worked = time.perf_counter(), time.process_time()
         method.fit(read_text(self.spec), context)
         if not self.spec.trained:
@@ -280,7 +276,7 @@ class Execution:
         from harness.evaluation.scoring import evaluate, joined
         from harness.tasks.vectors import Origin
 
-        def encoder_of(fitted: Method) -> Callable[[list[str]], Any]:
+        def score(fitted: Method, tasks: list[Task], how: str, **settings: Any) -> TaskResult:
             def encode(texts: list[str]) -> Any:
                 if self.stop is not None and self.stop():
                     raise StopRequested
@@ -288,28 +284,16 @@ class Execution:
                     self.progress(0, 0, f"encoding {len(texts):,} sentences")
                 return fitted.encode(texts, device=self.device)
 
-            return encode
+            return evaluate(encode, tasks, pooling=how, model=fitted, device=self.device, **settings)
 
         pooling, most = method.config.pooling, self.spec.most_sentences
         if not method.transductive:
             stored = stored_vectors(self.spec, self.workdir, self.device)
             origin = Origin(f"harness/{method.name}", stored.name, results=self.workdir / "cache" / "mteb")
-            return evaluate(
-                encoder_of(method),
-                tasks,
-                pooling=pooling,
-                cache=stored,
-                origin=origin,
-                model=method,
-                device=self.device,
-                most=most,
-                prompts=method.prompts,
-            )
+            return score(method, tasks, pooling, cache=stored, origin=origin, most=most, prompts=method.prompts)
 
         def alone(task: Task) -> TaskResult:
-            fitted = method.for_task(task.texts())
-            how = f"{pooling}, fitted to the task's text"
-            return evaluate(encoder_of(fitted), [task], pooling=how, model=fitted, device=self.device)
+            return score(method.for_task(task.texts()), [task], f"{pooling}, fitted to the task's text")
 
         readable, unread = each(tasks, lambda task: announced(task, most))
         parts, unscored = each([task for task, _ in readable], alone)
@@ -327,14 +311,13 @@ class Execution:
         architecture: str = "",
     ) -> Record:
         """The present record of this execution."""
-        result = result or TaskResult()
-        spec, report, dev = self.spec, method.fit_report if method is not None else FitReport(), read_dev(self.spec)
+        spec, result = self.spec, result or TaskResult()
+        report, dev = method.fit_report if method is not None else FitReport(), read_dev(spec)
         notes = [*report.training.get("notes", []), *(dev.notes if dev else []), *result.notes]
         precision: Any = "fp32"
         if report.training.get("precision"):
             precision = choose_precision(self.workdir, self.device, spec.precision or "fp32")
-        kind: type[Method] = registry.load(registry.METHODS, spec.method)
-        config = kind.Config.parse(spec.config, f'method "{spec.method}"')
+        peak = {"peak_memory_bytes": float(environment.peak_memory_bytes(self.device))}
         return Record(
             id=spec.id,
             spec=spec,
@@ -342,18 +325,14 @@ class Execution:
             status=status,
             reason=reason,
             row=self.job.row,
-            supervision=kind(config, base_model=spec.base_model).supervision,
+            supervision=make_method(spec).supervision,
             scores=result.scores,
             missing=result.missing,
             protocols=result.protocols,
             evaluation={task_key(task): scoring_version(task) for task in tasks},
             training={**report.training, **({"notes": notes} if notes else {})},
             architecture=architecture,
-            cost={
-                **report.cost,
-                **result.cost,
-                "peak_memory_bytes": float(environment.peak_memory_bytes(self.device)),
-            },
+            cost={**report.cost, **result.cost, **peak},
             environment=environment.describe(self.device, precision),
             command=self.job.command,
             started=self.started,
@@ -364,17 +343,16 @@ class Execution:
         self, earlier: Record | None, record: Record, result: TaskResult, tasks: list[Task], details: dict[str, Any]
     ) -> Record:
         """Store the examples and details of an evaluation with those of earlier ones; the complete record."""
-        examples = join_examples(result.pairs, result.outcomes)
-        before: dict[str, Any] = {}
+        examples, before = join_examples(result.pairs, result.outcomes), dict[str, Any]()
         if earlier is not None and earlier.status == "finished":
             record = merge_records(earlier, record, tasks)
             examples = merge_examples(self.folder.examples(), examples, tasks)
             before = self.folder.details()
         names = {task.name for task in tasks}
-        for kind, new in (("figures", result.figures), ("errors", result.errors), ("artifacts", result.artifacts)):
+        for kind in ("figures", "errors", "artifacts"):
             others = {name: value for name, value in before.get(kind, {}).items() if name not in names}
-            if others or new:
-                details[kind] = others | new
+            if merged := others | getattr(result, kind):
+                details[kind] = merged
         if examples is not None:
             self.folder.write_examples(examples)
         if details:
@@ -402,8 +380,7 @@ def read_text(spec: RunSpec) -> Corpus | None:
     """
     if spec.corpus is None:
         return None
-    keys = {key: spec.corpus[key] for key in ("uri", "kind", "limit", "columns") if key in spec.corpus}
-    corpus = load_text(CorpusSettings(**keys))
+    corpus = load_text(CorpusSettings(**{k: v for k, v in spec.corpus.items() if k in CorpusSettings.model_fields}))
     if corpus.sha256 != spec.corpus["sha256"]:
         raise InputError(f"{corpus.uri}: its text is not the one that was planned; give the same command again")
     return corpus

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from harness.errors import InputError
 from harness.files.atomic import write_atomic
 from harness.files.hashing import content_id
 from harness.files.printable import join_some
 from harness.files.reading import read_json
+from harness.results.record import Record
 from harness.results.store import read_comparison_file
-
-if TYPE_CHECKING:
-    from harness.results.record import Record
-    from harness.runs.plan import Job
+from harness.runs.plan import Plan
+from harness.runs.until import Until
 
 _SEED = ("seed", "vary", "held")  # of a specification: what the runs of a row differ in
 
@@ -27,30 +26,29 @@ def plan_file(workdir: Path, name: str) -> Path:
     return workdir / "plans" / f"{name}.json"
 
 
-def freeze_plan(
-    workdir: Path, name: str, jobs: Sequence[Job], tasks: Sequence[str], analysis: Mapping[str, Any]
-) -> tuple[Path, str]:
+def freeze_plan(workdir: Path, plan: Plan, until: Until | None) -> tuple[Path, str]:
     """Write the plan of a comparison; returns its file and hash.
-
-    Args:
-        jobs: every planned run.
-        tasks: "SOURCE:TASK" of all.
-        analysis: baseline, contrasts, the most seeds of a row ("most_seeds") and the region of equivalence.
 
     Raises:
         InputError: the comparison has a plan already.
     """
-    file = plan_file(workdir, name)
+    e = plan.experiment
+    file = plan_file(workdir, e.name)
     if file.exists():
         raise InputError(
             f"{file}: the plan of {_read(file)['date'][:10]} exists; a plan is not replaced: give the comparison "
             "another name, or remove the file"
         )
-    rows = {f"{job.row} · {job.spec.base_model}": _settings(job.spec.model_dump(mode="json")) for job in jobs}
-    runs = [{"row": job.row, "base_model": job.spec.base_model, "seed": job.spec.seed, "id": job.id} for job in jobs]
+    jobs = [job for job in plan.jobs if not plan.row_of(job).added]
+    analysis = {
+        "baseline": e.baseline, "contrasts": [one.model_dump() for one in e.contrasts],
+        "most_seeds": until.most if until else len(e.seeds), "equivalence": (until or Until()).equivalence,
+    }  # fmt: skip
     content = {
-        "schema": 1, "name": name, "date": _now(), "analysis": dict(analysis),
-        "tasks": list(tasks), "runs": runs, "rows": rows,
+        "schema": 1, "name": e.name, "date": _now(), "analysis": analysis,
+        "tasks": list(plan.keys_of(plan.block_tasks)),
+        "runs": [{"row": j.row, "base_model": j.spec.base_model, "seed": j.spec.seed, "id": j.id} for j in jobs],
+        "rows": {f"{j.row} · {j.spec.base_model}": _settings(j.spec.model_dump(mode="json")) for j in jobs},
     }  # fmt: skip
     digest = content_id(content)
     write_atomic(file, json.dumps({**content, "sha256": digest}, indent=1) + "\n")
@@ -68,44 +66,42 @@ def deviations(workdir: Path, name: str, records: Iterable[Record]) -> tuple[str
         return None
     plan, done = _read(file), read_comparison_file(workdir, name) or {"runs": [], "tasks": [], "experiment": {}}
     known = {record.id: record for record in records}
-    runs = [run for run in done["runs"] if not run.get("added")]
-    found = list(_of_runs(plan, runs, known))
-    for what, here, there in (
-        ("left out", plan["tasks"], done["tasks"]),
-        ("not planned", done["tasks"], plan["tasks"]),
-    ):
+    found = list(_run_deviations(plan, [run for run in done["runs"] if not run.get("added")], known))
+    changes = {"left out": (plan["tasks"], done["tasks"]), "not planned": (done["tasks"], plan["tasks"])}
+    for what, (here, there) in changes.items():
         if some := [task for task in here if task not in there]:
             found.append(f"tasks {what}: {join_some(some, 5)}")
-    made = {key: done["experiment"].get(key) or None for key in ("baseline", "contrasts")}
-    for key, value in made.items():
-        if value != (plan["analysis"].get(key) or None):
-            found.append(f"{key}: planned {plan['analysis'].get(key) or 'none'}, now {value or 'none'}")
+    for key in ("baseline", "contrasts"):
+        planned, now = plan["analysis"].get(key) or "none", done["experiment"].get(key) or "none"
+        found += [f"{key}: planned {planned}, now {now}"] if planned != now else []
     early = [record for record in known.values() if record.started and record.started[:19] < plan["date"][:19]]
-    if early:
-        found.append(f"{len(early)} of {len(known)} runs had begun before the plan was written")
+    found += [f"{len(early)} of {len(known)} runs had begun before the plan was written"] if early else []
     return plan["date"], plan["sha256"], found
 
 
-def _of_runs(plan: Mapping[str, Any], runs: Sequence[Mapping[str, Any]], known: Mapping[str, Record]) -> Iterable[str]:
+def _run_deviations(plan: Mapping[str, Any], runs: Iterable[Any], known: Mapping[str, Record]) -> Iterator[str]:
     planned, made = _by_row(plan["runs"]), _by_row(runs)
-    for row in dict.fromkeys((*planned, *made)):
+    for row in {**planned, **made}:
         before, now = planned.get(row, {}), made.get(row, {})
-        lacking, more = (
-            [str(seed) for seed in here if seed not in there] for here, there in ((before, now), (now, before))
-        )
         if not (before and now):
             yield f"{row}: {'not planned' if now else 'not run'}"
             continue
-        if lacking:
-            yield f"{row}: seeds {join_some(lacking)} not run"
-        elif more and len(now) > plan["analysis"]["most_seeds"]:
-            yield f"{row}: seeds {join_some(more)} not planned"
-        others = [run for seed, run in now.items() if run in known and run != before.get(seed, run)]
-        if others:
-            yield f"{row}: {_changes(plan['rows'][row], _settings(known[others[0]].spec.model_dump(mode='json')))}"
-        ended = [str(seed) for seed, run in now.items() if run in known and known[run].status != "finished"]
-        if ended:
-            yield f"{row}: seeds {join_some(ended)} have no result"
+        records = {seed: known[run] for seed, run in now.items() if run in known}
+        seeds = {
+            "not run": before.keys() - now.keys(),
+            "not planned": now.keys() - before.keys() if len(now) > plan["analysis"]["most_seeds"] else (),
+            "have no result": (seed for seed, record in records.items() if record.status != "finished"),
+        }
+        for what, some in seeds.items():
+            if numbers := list(map(str, sorted(some))):
+                yield f"{row}: seeds {join_some(numbers)} {what}"
+        if other := next(
+            (record for seed, record in records.items() if record.id != before.get(seed, record.id)), None
+        ):
+            old, new = plan["rows"][row], _settings(other.spec.model_dump(mode="json"))
+            keys = [key for key in {**old, **new} if old.get(key) != new.get(key)]
+            texts = [f"{key.removeprefix('config.')} {new.get(key)} in place of {old.get(key)}" for key in keys]
+            yield f"{row}: {join_some(texts, 5) or 'another configuration'}"
 
 
 def _by_row(runs: Iterable[Mapping[str, Any]]) -> dict[str, dict[int, str]]:
@@ -123,12 +119,6 @@ def _settings(spec: Mapping[str, Any]) -> dict[str, Any]:
         if key not in _SEED:
             flat |= {f"{key}.{name}": one for name, one in value.items()} if isinstance(value, dict) else {key: value}
     return flat
-
-
-def _changes(planned: Mapping[str, Any], made: Mapping[str, Any]) -> str:
-    keys = [key for key in {**planned, **made} if planned.get(key) != made.get(key)]
-    texts = [f"{key.removeprefix('config.')} {made.get(key)} in place of {planned.get(key)}" for key in keys]
-    return join_some(texts, 5) or "another configuration"
 
 
 def _now() -> str:

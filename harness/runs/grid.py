@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.files.printable import join_some
-from harness.results.record import Record, Score
+from harness.results.record import Record
 from harness.results.store import limit_to_tasks, write_comparison_file
 from harness.runs.differences import rate_origin
 from harness.runs.plan import Job, Plan
@@ -97,17 +97,6 @@ class Grid:
         if self.tracker is not None:
             self.tracker.log(shown)
 
-    def scores(self) -> list[dict[str, Any]]:
-        """The mean test score of each row so far, for the page of a running comparison."""
-        by_row: dict[tuple[str, str], list[float]] = {}
-        for record in self.records.values():
-            for score in _main_scores(record):
-                by_row.setdefault((record.row, score.task), []).append(100 * score.value)
-        return [
-            {"row": row, "task": task, "mean": sum(values) / len(values), "n": len(values)}
-            for (row, task), values in by_row.items()
-        ]
-
     def all_records(self) -> list[Record]:
         """The records in the order of the table, those of other work directories last."""
         own = [self.records[job.place] for job in self.plan.jobs]
@@ -161,15 +150,12 @@ def _state(job: Job) -> RunState:
     return RunState(job.label, job.row, job.spec.base_model, seed_text(job.spec.random_seed), job.id, steps=job.steps)
 
 
-def _main_scores(record: Record) -> list[Score]:
-    return [s for s in record.scores if (s.metric, s.aggregation, s.split) == ("spearman", "all", "test")]
-
-
 def describe_record(record: Record) -> str:
     """One line about a record: its main scores, or why it has none."""
     if record.status != "finished":
         return f"{'n/a' if record.unavailable else record.status}: {record.reason}"
-    parts = [", ".join(f"{s.task} {100 * s.value:.2f}" for s in _main_scores(record)[:7])]
+    main = [s for s in record.scores if (s.metric, s.aggregation, s.split) == ("spearman", "all", "test")]
+    parts = [", ".join(f"{s.task} {100 * s.value:.2f}" for s in main[:7])]
     if record.missing:
         parts.append(f"no scores of {join_some(list(record.missing), 7)}")
     best, initial = record.training.get("best_dev"), record.training.get("initial_dev")

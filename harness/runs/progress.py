@@ -20,6 +20,7 @@ import psutil
 
 from harness.errors import InputError, RunError, StopRequested
 from harness.files.atomic import write_atomic
+from harness.files.locks import LOCK_FILE
 from harness.machine.progress import Reporter
 from harness.results.store import RunFolder
 
@@ -74,12 +75,12 @@ class Progress:
         self.workdir, self.name, self.page = workdir, name, page
         self.reporter = reporter or Reporter(quiet=True)
         self.workers = (executor.settings.workers or 1) if executor is not None and executor.parallel else 1
-        self.scores: Callable[[], list[dict[str, Any]]] = list  # of the proposer
         self.runs: dict[str, RunState] = {}
         self.stopping = False
-        self._about = {"name": name, "title": title, "kind": kind, "workers": self.workers}
-        self._about["executor"] = executor.name if executor is not None else "serial"
-        self._about |= {"pid": os.getpid(), "host": socket.gethostname(), "started": time.time()}
+        self._about: dict[str, Any] = {
+            "name": name, "title": title, "kind": kind, "workers": self.workers, "pid": os.getpid(),
+            "executor": executor.name if executor else "serial", "host": socket.gethostname(), "started": time.time(),
+        }  # fmt: skip
         self._written, self._cost = 0.0, 0.0
         self._handlers: dict[signal.Signals, Any] = {}
 
@@ -92,25 +93,25 @@ class Progress:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for number, handler in self._handlers.items():
-            signal.signal(number, handler)
+        self._restore_handlers()
         phase = "ended" if kind is None else "stopped" if kind in (StopRequested, KeyboardInterrupt) else "failed"
         with suppress(OSError):
             self.write(phase, str(error or "").partition("\n")[0])
+        if kind is StopRequested:
+            ended = sum(run.state not in OPEN for run in self.runs.values())
+            raise RunError(
+                f"{self.name}: stopped on request; {ended} of {len(self.runs)} runs have ended, checkpoints of the "
+                "others are saved; the same command resumes"
+            ) from None
 
     def _request_stop(self, number: int, frame: Any) -> None:
         self.stopping = True
         self.reporter.say("stopping at the next checkpoint; press Ctrl-C again to interrupt at once")
-        for one, handler in self._handlers.items():
-            signal.signal(one, handler)
+        self._restore_handlers()
 
-    def stopped(self) -> RunError:
-        """What is raised after a clean stop."""
-        ended = sum(run.state not in OPEN for run in self.runs.values())
-        return RunError(
-            f"{self.name}: stopped on request; {ended} of {len(self.runs)} runs have ended, checkpoints of the others "
-            "are saved; the same command resumes"
-        )
+    def _restore_handlers(self) -> None:
+        for number, handler in self._handlers.items():
+            signal.signal(number, handler)
 
     def expect(self, runs: Sequence[RunState]) -> None:
         """Runs that will come; those that are known stay as they are."""
@@ -140,21 +141,17 @@ class Progress:
 
     def update(self, running: Sequence[tuple[str, str, int]]) -> None:
         """Read the progress of runs in other processes from their folders, given as (label, run id, planned steps)."""
-        shown = []
         for label, run_id, steps in running:
             run, folder = self.runs.setdefault(label, RunState(label)), RunFolder(self.workdir, run_id)
             run.id, run.steps = run_id, steps
-            if not (folder.path / ".lock").exists() or run.state not in OPEN:
-                continue
-            run.began = run.began or time.time()
-            run.state, lines = "running", []
-            with suppress(InputError):  # a line that is being written
-                lines = folder.curves()
-            run.step = lines[-1]["step"] if lines else 0
-            run.dev = [(line["step"], line["spearman"]) for line in lines if line["kind"] == "dev"]
-            run.text = "scoring" if folder.model.exists() else "training" if steps else "working"
-            shown.append(run)
-        self._show(shown)
+            if (folder.path / LOCK_FILE).exists() and run.state in OPEN:
+                run.state, run.began, lines = "running", run.began or time.time(), []
+                with suppress(InputError):  # a line that is being written
+                    lines = folder.curves()
+                run.step = lines[-1]["step"] if lines else 0
+                run.dev = [(line["step"], line["spearman"]) for line in lines if line["kind"] == "dev"]
+                run.text = "scoring" if folder.model.exists() else "training" if steps else "working"
+        self._show([run for run in self.runs.values() if run.state == "running"])
 
     def _show(self, running: Sequence[RunState]) -> None:
         self.reporter.remaining = describe_remaining(self.remaining())
@@ -175,11 +172,8 @@ class Progress:
         now, runs = time.time(), self.runs.values()
         took = [run.seconds for run in runs if run.state not in (*OPEN, "reused", "n/a")]
         took += [(now - r.began) * r.steps / r.step for r in runs if r.state == "running" and r.step and r.steps]
-        if not took:
-            return None
-        begun = [now - run.began if run.state == "running" else 0.0 for run in runs if run.state in OPEN]
-        left = sum(max(fmean(took) - seconds, 0.1 * fmean(took)) for seconds in begun)
-        return left / max(1, self.workers)
+        left = sum(1 - (run.step / run.steps if run.steps else 0) for run in runs if run.state in OPEN)
+        return fmean(took) * left / self.workers if took else None
 
     def write(self, phase: str = "running", reason: str = "", *, seldom: bool = False) -> None:
         """Store the progress; with `seldom` at most every two seconds."""
@@ -188,15 +182,9 @@ class Progress:
         now = time.time()
         if seldom and now - self._written < max(_EVERY, 20 * self._cost):
             return
-        state = {
-            **self._about,
-            "phase": phase,
-            "reason": reason,
-            "updated": now,
-            "remaining_seconds": self.remaining() if phase == "running" else None,
-            "runs": [asdict(run) for run in self.runs.values()],
-            "scores": self.scores(),
-        }
+        left = self.remaining() if phase == "running" else None
+        state = self._about | {"phase": phase, "reason": reason, "updated": now, "remaining_seconds": left}
+        state["runs"] = [asdict(run) for run in self.runs.values()]
         with FileLock(self.workdir / ".progress.lock"):  # several comparisons may run in a work directory
             known = {one["name"]: one for one in read_progress(self.workdir)} | {self.name: state}
             write_atomic(self.workdir / "progress.json", json.dumps(known) + "\n", durable=False)
@@ -214,16 +202,11 @@ def read_progress(workdir: Path) -> list[dict[str, Any]]:
         states = sorted(known.values(), key=lambda state: -float(state["updated"]))
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return []
-    for state in states:
-        if state["phase"] == "running" and not _is_alive(state):
+    for state in (state for state in states if state["phase"] == "running"):
+        here = state["host"] == socket.gethostname()
+        if not (psutil.pid_exists(int(state["pid"])) if here else time.time() - state["updated"] < _SILENT):
             state["phase"], state["reason"] = "interrupted", "its process has ended; the same command resumes"
     return states
-
-
-def _is_alive(state: dict[str, Any]) -> bool:
-    if state["host"] != socket.gethostname():
-        return bool(time.time() - state["updated"] < _SILENT)
-    return bool(psutil.pid_exists(int(state["pid"])))
 
 
 def request_stop(workdir: Path, name: str) -> str:

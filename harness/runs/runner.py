@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from harness.errors import HarnessError, StopRequested, TrainingStopped
 from harness.executors.executor import TICK, Answer, Executor, leave_requested
@@ -35,9 +35,6 @@ class Proposer(Protocol):
     def prune(self, job: Job, step: int, score: float) -> str:
         """Why a run is to be stopped after a dev score; empty to let it go on."""
 
-    def scores(self) -> list[dict[str, Any]]:
-        """The scores so far, for the page of a running comparison or study: row, task, mean, n."""
-
 
 class Runner:
     """Executes the jobs of a proposer.
@@ -61,23 +58,19 @@ class Runner:
             InputError: the executor cannot be used. OSError: the disk is full or fails.
             RunError: a stop was requested; runs have checkpoints.
         """
-        self.proposer, self.progress.scores = proposer, proposer.scores
-        self._settled = False
-        try:
-            with self.progress, self.executor:
-                self._room = self.executor.room()
-                self._fill()
-                while self.queue:
-                    function: Callable[[Job], Record | None] = self._run_here
-                    if self.executor.parallel:
-                        function = partial(run_job, workdir=self.workdir.resolve())
-                    for answer in self.executor.run(function, self.queue, self._tick):
-                        self._take(answer)
-                        self._fill()
-                if self.progress.stopping:
-                    raise StopRequested
-        except StopRequested:
-            raise self.progress.stopped() from None
+        self.proposer = proposer
+        function: Callable[[Job], Record | None] = self._run_here
+        if self.executor.parallel:
+            function = partial(run_job, workdir=self.workdir.resolve())
+        with self.progress, self.executor:
+            self._room = self.executor.room()
+            self._fill()
+            while self.queue:
+                for answer in self.executor.run(function, self.queue, self._tick):
+                    self._take(answer)
+                    self._fill()
+            if self.progress.stopping:
+                raise StopRequested
 
     def _fill(self) -> None:
         """Queue what the proposer wants; runs that are finished already are reported at once."""
@@ -107,9 +100,8 @@ class Runner:
         for job in jobs:
             RunFolder(self.workdir, job.id).stop_file.unlink(missing_ok=True)
         trained = next((job for job in jobs if job.spec.precision is not None), None)
-        if not self._settled and self.executor.local and trained is not None:
+        if self.executor.local and trained is not None:
             choose_precision(self.workdir, pick_device(trained.device), trained.spec.precision or "auto")
-            self._settled = True
 
     def _run_here(self, job: Job) -> Record | None:
         """A job in this process."""
@@ -122,14 +114,9 @@ class Runner:
             if reason := self.proposer.prune(job, step, score):
                 raise TrainingStopped("pruned", reason)
 
+        show = partial(self.progress.step, job.label)
         try:
-            return execute(
-                job,
-                self.workdir,
-                progress=partial(self.progress.step, job.label),
-                on_dev=on_dev,
-                stop=lambda: self.progress.stopping,
-            )
+            return execute(job, self.workdir, progress=show, on_dev=on_dev, stop=lambda: self.progress.stopping)
         except StopRequested:
             return None
 
@@ -140,18 +127,17 @@ class Runner:
         self._ticked = time.monotonic()
         first = dict(islice(self.waiting.items(), 2 * self._room + 10))  # jobs start in this order
         self.progress.update([(jobs[0].label, run, jobs[0].steps) for run, jobs in first.items()])
-        for run, jobs in self.waiting.items() if self.progress.stopping else first.items():
-            folder = RunFolder(self.workdir, run)
-            if self.progress.stopping:
-                if folder.path.exists() and not folder.stop_file.exists():
-                    folder.stop_file.touch()
-                continue
-            for step, score in self.progress.runs[jobs[0].label].dev:
-                if run not in self._pruned and (reason := self.proposer.prune(jobs[0], step, score)):
-                    self._pruned.add(run)
-                    folder.stop_file.write_text(reason, "utf-8")
         if self.progress.stopping:
             self.queue.clear()
+            for folder in (RunFolder(self.workdir, run) for run in self.waiting):
+                if folder.path.exists():
+                    folder.stop_file.touch()
+            return
+        for run, (job, *_) in first.items():
+            for step, score in self.progress.runs[job.label].dev:
+                if run not in self._pruned and (reason := self.proposer.prune(job, step, score)):
+                    self._pruned.add(run)
+                    RunFolder(self.workdir, run).stop_file.write_text(reason, "utf-8")
 
     def _take(self, answer: Answer) -> None:
         """Give the record of an answer to the jobs that wait for it."""

@@ -85,14 +85,10 @@ class Tuning:
                 rows.append(entry.model_copy(update=update))
         return experiment.model_copy(update={"methods": rows})
 
-    def overrides(self, label: str) -> list[str]:
-        """Values of `--set` that give the untuned row the tuned values; empty for other rows."""
-        return [
-            f"methods.{number}.config.{key}={inline(value).as_string()}"
-            for number, search in enumerate(self.rows, 1)
-            if search.label == label
-            for key, value in search.values.items()
-        ]
+    def overrides(self, search: RowSearch) -> list[str]:
+        """Values of `--set` that give the untuned row the tuned values."""
+        place = f"methods.{self.rows.index(search) + 1}.config"
+        return [f"{place}.{key}={inline(value).as_string()}" for key, value in search.values.items()]
 
     def describe(self) -> dict[str, Any]:
         """As the comparison's file stores it under "tuned"."""

@@ -115,10 +115,10 @@ def test_a_comparison_has_a_page(small: Comparison, work: Path) -> None:
 
 
 def dry_run(work: Path, capsys: pytest.CaptureFixture[str], **more: object) -> str:
-    from harness.commands import dry_run as command
+    from harness.commands.compare import show_plan
 
     capsys.readouterr()
-    assert command.show({**EXPERIMENT, **more}, str(work), against=[]) == 0  # type: ignore[arg-type]
+    assert show_plan({**EXPERIMENT, **more}, work, against=[]) == 0
     return capsys.readouterr().out
 
 
