@@ -9,7 +9,6 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from pathlib import Path
 from typing import Any, NoReturn
 
 from harness import __version__, registry
@@ -55,14 +54,6 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Usage and the error on standard error, exit code 2."""
         super().error(safe_line(message))
-
-    def parse_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> Any:  # type: ignore[override]
-        """As argparse's; a folder too many may be a work directory."""
-        parsed, left = self.parse_known_args(args, namespace)
-        if left:
-            hint = f"; a work directory is given as --workdir {left[0]}" if Path(left[0]).is_dir() else ""
-            self.error(f"unexpected {one_line(' '.join(left))}{hint}")
-        return parsed
 
     def parse_known_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> tuple[Any, list[str]]:  # type: ignore[override]
         """As argparse's; an unknown option is reported before missing arguments are."""

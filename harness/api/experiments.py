@@ -23,7 +23,7 @@ from harness.files.toml_text import inline
 from harness.machine.progress import Reporter
 from harness.method import DEFAULT_BASE_MODEL, Method
 from harness.results.store import checked_workdir, read_comparison_file
-from harness.runs.against import find_other_rows, limit_to_protocols
+from harness.runs.against import find_other_rows
 from harness.runs.differences import summarise_differences
 from harness.runs.experiment import EMBEDDED_DEV, Experiment, read_experiment
 from harness.runs.grid import Grid
@@ -260,7 +260,7 @@ def _run(planned: Planned, folder: Path, reporter: Reporter, tracker: Tracker | 
     )  # fmt: skip
     Runner(folder, executor, progress).run(grid)
     if others is not None:
-        grid.others = others = limit_to_protocols(others, [grid.records[job.place] for job in grid.plan.jobs])
+        others.limit_to_protocols([grid.records[job.place] for job in grid.plan.jobs])
         grid.write()
         for line in others.summary():
             reporter.say(line)
@@ -301,9 +301,8 @@ def reproduce_command(planned: Planned, plan: Plan, job: Job) -> str:
         changes += [f"vary={json.dumps(spec.vary)}", f"held_seed={spec.held}"]
     if plan.row_of(job).added:  # an added start comes with a row of the file
         row = next((other.row for other in plan.jobs if plan.starts.get(other.id) == job.id), row)
-    for search in tuning.rows if tuning else ():
-        if search.label == job.row:
-            row, changes = search.row, [*changes, *tuning.overrides(search)]
+    if tuning is not None and (search := next((s for s in tuning.rows if s.label == job.row), None)):
+        row, changes = search.row, [*changes, *tuning.overrides(search)]
     only = [row] if len(plan.experiment.methods) > 1 else []
     if isinstance(planned.source, Experiment):
         keys = planned.source.model_dump(mode="json", exclude_unset=True)
@@ -322,8 +321,9 @@ def check_overlaps(plan: Plan, workdir: Path) -> list[str]:
         texts: dict[str, Any] = {}
         for corpus in filter(None, map(plan.corpus, plan.rows)):
             texts[f"training text {corpus.uri} ({corpus.kind})"] = training_text(corpus)
-        for about in (job.spec.dev for job in plan.jobs if job.spec.dev is not None and plan.dev is not None):
-            texts[f"dev set {plan.dev.name}"] = selection_text(plan.dev, about)
+        for job in plan.jobs:
+            if job.spec.dev is not None and plan.dev is not None:
+                texts[f"dev set {plan.dev.name}"] = selection_text(plan.dev, job.spec.dev)
         for name, text in texts.items():
             shares = {key: one.share for key, one in check(workdir, text, plan.tasks).tasks.items()}
             large = sorted(((share, key) for key, share in shares.items() if share >= 0.05), reverse=True)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from harness.config import nearest
 from harness.errors import HarnessError, InputError
@@ -15,6 +15,7 @@ from harness.runs.experiment import BudgetSettings, CorpusSettings, DevSettings,
 from harness.runs.plan import load_dev, load_text
 from harness.runs.rows import apply_schedule, resolve_rows
 
+T = TypeVar("T", CorpusSettings, DevSettings)
 SUFFIX = "-rehearsal"
 ALWAYS = "Embedded-STS-natural"  # what every row of a rehearsal is scored on, and the dev set where there is no other
 
@@ -39,8 +40,7 @@ def select(
     if whole.dev is not None and (only or tuned):
         _, schedule = apply_schedule(resolve_rows(whole, where, tolerant=True), whole.dev)
         if schedule.instead_of:
-            dev = whole.dev.model_copy(update={"every": schedule.every})
-            whole = whole.model_copy(update={"dev": dev})
+            whole = whole.model_copy(update={"dev": whole.dev.model_copy(update={"every": schedule.every})})
     return select_part(whole, only)
 
 
@@ -108,8 +108,7 @@ def rehearse(experiment: Experiment, where: str = "experiment") -> Experiment:
     Raises:
         InputError: as `resolve_rows`.
     """
-    r = experiment.rehearsal
-    blocks = {}
+    r, dev, blocks = experiment.rehearsal, experiment.dev, {}
     for name, block in experiment.blocks.items():
         suites = block.suites and [*block.suites, ALWAYS]
         blocks[name] = block.model_copy(update={"base_models": [], "seeds": block.seeds[: r.seeds], "suites": suites})
@@ -123,37 +122,27 @@ def rehearse(experiment: Experiment, where: str = "experiment") -> Experiment:
             "max_steps": min(r.max_steps, experiment.max_steps or r.max_steps),
             "budget": BudgetSettings(),
             "suites": [*experiment.suites, ALWAYS],
-            "dev": _replace_dev(experiment.dev),
+            "dev": dev and _available(load_dev, dev, DevSettings(task=ALWAYS, every=dev.every)),
             "keep": [],
             "blocks": blocks,
             "methods": [entry.model_copy(update={"base_models": [], "family": None}) for entry in experiment.methods],
         }
     )
-    texts = {row.label: row.corpus for row in resolve_rows(small, where, tolerant=True)}
-    entries = [
-        entry.model_copy(update={"corpus": _replace_text(texts[entry.label], r.limit)}) for entry in small.methods
-    ]
+    entries = []
+    for entry, row in zip(small.methods, resolve_rows(small, where, tolerant=True), strict=True):
+        text = row.corpus
+        if text is not None:
+            text = text.model_copy(update={"limit": min(r.limit, text.limit or r.limit)})
+            embedded = CorpusSettings(uri=f"embedded:{text.kind}", kind=text.kind, limit=text.limit)
+            text = _available(load_text, text, embedded)
+        entries.append(entry.model_copy(update={"corpus": text}))
     return small.model_copy(update={"methods": entries})
 
 
-def _replace_text(text: CorpusSettings | None, limit: int) -> CorpusSettings | None:
-    """The beginning of a text, or embedded text of its kind where it is not available."""
-    if text is None:
-        return None
-    wanted = text.model_copy(update={"limit": min(limit, text.limit or limit)})
+def _available(load: Callable[[T], Any], wanted: T, embedded: T) -> T:
+    """The wanted data, or the embedded data where it is not available."""
     try:
-        load_text(wanted)
+        load(wanted)
     except HarnessError:
-        return CorpusSettings(uri=f"embedded:{text.kind}", kind=text.kind, limit=wanted.limit)
+        return embedded
     return wanted
-
-
-def _replace_dev(dev: DevSettings | None) -> DevSettings | None:
-    """The selection set, or the embedded one where it is not available."""
-    if dev is None:
-        return None
-    try:
-        load_dev(dev)
-    except HarnessError:
-        return DevSettings(task=ALWAYS, every=dev.every)
-    return dev

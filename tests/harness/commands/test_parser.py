@@ -21,7 +21,7 @@ from harness.cli import build_parser, main
         (["train", "simcse", "--otu=x"], 'unknown option --otu (did you mean "--out"?)'),  # before: --out is needed
         (["study", "run", "x", "--workers=2", "--qick"], 'unknown option --qick (did you mean "--quick"?)'),
         (["compare", "demo", "--workd", "x"], 'unknown option --workd (did you mean "--workdir"?)'),  # no abbreviations
-        (["status", "tests"], "unexpected tests; a work directory is given as --workdir tests"),
+        (["status", "tests"], "unrecognized arguments: tests"),
         (["evaluate", "m", "--suite", "sts,mr"], "expected one name"),
         (["--versoin"], 'unknown option --versoin (did you mean "--version"?)'),
         (["evaluate", "m", "--source", "mtebb"], 'unknown "mtebb" (did you mean "mteb"?)'),
