@@ -218,7 +218,7 @@ class OpenTrial:
     def _end(self, state: TrialState, reason: str = "") -> None:
         """Store how the trial ended; the reason is that of its last record by default."""
         last = self.records[-1] if self.records else None
-        result = trials.TrialResult(
+        trials.TrialResult(
             runs=[record.id for record in self.records],
             seeds=[record.seed for record in self.records],
             seed_values=self.values,
@@ -227,8 +227,7 @@ class OpenTrial:
             reused=bool(self.records) and not self.executed,
             label=describe_values(self.config),
             seconds=time.perf_counter() - self.started,
-        )
-        self.trial.set_user_attr(trials.RESULT, result.model_dump())
+        ).write(self.trial)
         self.stored.tell(self.trial, fmean(self.values) if state == TrialState.COMPLETE else None, state=state)
         self.ended = True
 

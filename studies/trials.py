@@ -13,7 +13,7 @@ from pydantic import BaseModel
 
 # User attributes of Optuna's trials.
 SLOT = "slot"  # which planned trial it is
-RESULT = "about"  # a `TrialResult`
+_RESULT = "about"  # a `TrialResult`
 
 _DONE = (TrialState.COMPLETE, TrialState.PRUNED)
 
@@ -30,15 +30,19 @@ class TrialResult(BaseModel):
     label: str = ""  # its configuration
     seconds: float = 0.0  # from its beginning to its end
 
+    def write(self, trial: optuna.Trial) -> None:
+        """Store it with the trial."""
+        trial.set_user_attr(_RESULT, self.model_dump())
+
 
 def has_result(trial: FrozenTrial) -> bool:
     """Is it stored how this trial ended? It is not where the process was killed first."""
-    return RESULT in trial.user_attrs
+    return _RESULT in trial.user_attrs
 
 
 def result_of(trial: FrozenTrial) -> TrialResult:
     """How a trial ended; a failed one where nothing is stored."""
-    return TrialResult.model_validate(trial.user_attrs.get(RESULT, {}))
+    return TrialResult.model_validate(trial.user_attrs.get(_RESULT, {}))
 
 
 def trials_by_slot(stored: optuna.Study) -> dict[int, list[FrozenTrial]]:

@@ -7,7 +7,7 @@ import logging
 import shlex
 from collections.abc import Mapping, Sequence
 from contextlib import closing, nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -32,7 +32,7 @@ from harness.runs.progress import Progress
 from harness.runs.runner import Runner
 from harness.runs.selection import rehearse as rehearse_experiment
 from harness.runs.selection import select
-from harness.runs.tuning import Budget, Tuning, check_budget
+from harness.runs.tuning import Budget, check_budget, with_winners
 from harness.runs.until import MoreSeeds, Until, check_until
 from harness.tracking import Tracker
 from reports import build
@@ -53,7 +53,7 @@ class Planned:
 
     Attributes:
         source: file or preset, or the experiment itself, before overrides; `where` names it in messages.
-        budget: of the searches of `--tune`, and `tuning` what they found.
+        budget: of the searches of `--tune`, and `tuned` what they found.
         others: name -> place of the work directories whose rows it is compared with.
     """
 
@@ -66,7 +66,7 @@ class Planned:
     budget: Budget | None
     until: Until | None
     others: dict[str, Path]
-    tuning: Tuning | None = None
+    tuned: dict[str, Any] = field(default_factory=dict)
 
 
 def plan_comparison(
@@ -191,9 +191,9 @@ def compare(
             from studies.tune import tune_rows
 
             untuned = planned.plan.experiment
-            planned.tuning = tune_rows(untuned, planned.budget, folder, tracked=tracked, tracking_uri=tracking_uri,
-                                       quiet=reporter.quiet)  # fmt: skip
-            planned.plan = make_plan(planned.tuning.with_winners(untuned), planned.where)
+            planned.tuned = tune_rows(untuned, planned.budget, folder, tracked=tracked, tracking_uri=tracking_uri,
+                                      quiet=reporter.quiet)  # fmt: skip
+            planned.plan = make_plan(with_winners(untuned, planned.tuned), planned.where)
         tracker = Tracker(folder, name, tracking_uri) if tracked else None
         with reporter, closing(tracker) if tracker is not None else nullcontext():
             grid = _run(planned, folder, reporter, tracker)
@@ -202,7 +202,7 @@ def compare(
             tracker.attach(written["html"])
     experiment = grid.plan.experiment
     further = {paper: build.build_report(paper, folder, formats=formats) for paper in experiment.reports}
-    return Comparison(name, folder, grid.all_records(), experiment, written, planned.tuning, further)
+    return Comparison(name, folder, grid.all_records(), experiment, written, further)
 
 
 def _source(experiment: Source) -> str | Experiment:
@@ -256,7 +256,7 @@ def _run(planned: Planned, folder: Path, reporter: Reporter, tracker: Tracker | 
     progress = Progress(folder, e.name, title=e.title, executor=executor, reporter=reporter, page=page)
     grid = Grid(
         plan, folder, progress, command_of=lambda job: reproduce_command(planned, plan, job), tracker=tracker,
-        tuning=planned.tuning, only=planned.only, more_seeds=more_seeds, others=others,
+        tuned=planned.tuned, only=planned.only, more_seeds=more_seeds, others=others,
     )  # fmt: skip
     Runner(folder, executor, progress).run(grid)
     if others is not None:
@@ -294,15 +294,17 @@ def notices(plan: Plan) -> list[str]:
 
 def reproduce_command(planned: Planned, plan: Plan, job: Job) -> str:
     """The command that makes the run of a job again; the call in Python, for an experiment that is in no file."""
-    spec, row, tuning = job.spec, job.row, planned.tuning
+    spec, row = job.spec, job.row
     own = [change for change in planned.overrides if not change.startswith("executor")]  # it affects no result
     changes = [*own, *plan.schedule.overrides, f"seeds=[{spec.seed}]", f'base_models=["{spec.base_model}"]']
     if spec.vary:
         changes += [f"vary={json.dumps(spec.vary)}", f"held_seed={spec.held}"]
     if plan.row_of(job).added:  # an added start comes with a row of the file
         row = next((other.row for other in plan.jobs if plan.starts.get(other.id) == job.id), row)
-    if tuning is not None and (search := next((s for s in tuning.rows if s.label == job.row), None)):
-        row, changes = search.row, [*changes, *tuning.overrides(search)]
+    for number, search in enumerate(planned.tuned.get("rows", ()), 1):
+        if search["label"] == job.row:
+            row, values = search["row"], search["values"]
+            changes += [f"methods.{number}.config.{key}={inline(value).as_string()}" for key, value in values.items()]
     only = [row] if len(plan.experiment.methods) > 1 else []
     if isinstance(planned.source, Experiment):
         keys = planned.source.model_dump(mode="json", exclude_unset=True)

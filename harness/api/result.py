@@ -12,7 +12,6 @@ from harness.results.answer import Answer
 from harness.results.record import Record
 from harness.results.store import comparison_files, read_comparison_file, read_records
 from harness.runs.experiment import Experiment, read_experiment
-from harness.runs.tuning import Tuning
 from reports.comparison.terminal_summary import summary_table
 from reports.decide.power_answer import power
 from reports.decide.verdict_answer import verdict
@@ -42,7 +41,6 @@ class Comparison(WithReport):
         experiment: what was compared; None where its file cannot be read.
         report: format -> what was written.
         further: the same of other reports that the experiment requests.
-        tuning: the searches before it.
     """
 
     name: str
@@ -50,7 +48,6 @@ class Comparison(WithReport):
     records: list[Record] = field(repr=False)
     experiment: Experiment | None = field(default=None, repr=False)
     report: dict[str, Path] = field(default_factory=dict, repr=False)
-    tuning: Tuning | None = field(default=None, repr=False)
     further: dict[str, dict[str, Path]] = field(default_factory=dict, repr=False)
 
     @property

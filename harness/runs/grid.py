@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,6 @@ from harness.results.store import limit_to_tasks, write_comparison_file
 from harness.runs.differences import rate_origin
 from harness.runs.plan import Job, Plan
 from harness.runs.progress import Progress, RunState
-from harness.runs.tuning import Tuning
 from harness.runs.until import MoreSeeds
 from harness.seeds import seed_fields, seed_text
 
@@ -34,7 +33,7 @@ class Grid:
         progress: gets a line for each run.
         command_of: the command that makes the run of a job again.
         tracker: gets every record.
-        tuning: how rows were tuned.
+        tuned: how rows were tuned, as the comparison's file has it under "tuned".
         only: which part of an experiment the plan is.
         more_seeds: the course of `--until`, of which the plan is that of the first analysis.
         others: rows made elsewhere, whose runs are in `workdir`; their records follow those of the plan.
@@ -45,7 +44,7 @@ class Grid:
     progress: Progress
     command_of: Callable[[Job], str] = lambda job: ""
     tracker: Tracker | None = None
-    tuning: Tuning | None = None
+    tuned: Mapping[str, Any] = field(default_factory=dict)
     only: Sequence[str] = ()
     more_seeds: MoreSeeds | None = None
     others: OtherRows | None = None
@@ -109,15 +108,14 @@ class Grid:
             {"name": name, "title": b.title or name, "description": b.description, "tasks": list(plan.keys_of([name]))}
             for name, b in e.blocks.items()
         ]
-        tuned = self.tuning.describe() if self.tuning else None
-        runs = [self._describe_run(job, tuned) for job in plan.jobs]
+        runs = [self._describe_run(job) for job in plan.jobs]
         if self.others is not None:
             runs += self.others.entries([block["name"] for block in blocks])
         further = {
             "blocks": blocks,
             "only": list(self.only),
             "schedule": asdict(plan.schedule) if plan.schedule.every else None,
-            "tuned": tuned,
+            "tuned": self.tuned,
             "until": self.more_seeds.describe() if self.more_seeds else None,
             "left_out": self.others.left_out if self.others else None,
         }
@@ -132,12 +130,12 @@ class Grid:
             },
         )
 
-    def _describe_run(self, job: Job, tuned: dict[str, Any] | None) -> dict[str, Any]:
+    def _describe_run(self, job: Job) -> dict[str, Any]:
         """A run as the file of the comparison names it."""
         row = self.plan.row_of(job)
         further = {
             "blocks": list(job.blocks) if self.plan.experiment.blocks else None,
-            "rate_from": rate_origin(self.plan, row, tuned),
+            "rate_from": rate_origin(self.plan, row, self.tuned),
             "added": row.added,
             "start": self.plan.starts.get(job.id),
             "analysis": self.more_seeds.analysis_of(job) if self.more_seeds else None,

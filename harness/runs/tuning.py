@@ -5,11 +5,11 @@ The searches are studies (`studies.tune`); this module checks the budget, and ad
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from harness.errors import InputError
-from harness.files.toml_text import inline
 from harness.runs.experiment import Experiment
 
 
@@ -24,24 +24,6 @@ class Budget:
     trials: int
     steps: int | None = None  # upper bound on the training steps of a trial; default: those of the comparison
     seeds: tuple[int, ...] = (101,)  # none of them may be one of the comparison's
-
-
-@dataclass(frozen=True)
-class RowSearch:
-    """The result of the search of one row; without `values` there is no tuned row, and `reason` says why."""
-
-    row: str
-    study: str = ""
-    trials: int = 0  # with a result
-    runs: int = 0  # a configuration that is proposed twice is trained once
-    seconds: float = 0.0  # training and dev evaluations of these runs
-    values: dict[str, Any] = field(default_factory=dict)  # the best configuration, as far as it was searched
-    reason: str = ""
-
-    @property
-    def label(self) -> str:
-        """The tuned row's label."""
-        return f"{self.row} · tuned"
 
 
 def check_budget(budget: Budget | None, experiment: Experiment) -> Budget | None:
@@ -68,29 +50,12 @@ def check_budget(budget: Budget | None, experiment: Experiment) -> Budget | None
     return replace(budget, steps=steps)
 
 
-@dataclass(frozen=True)
-class Tuning:
-    """A budget, and the search of each row of an experiment."""
-
-    budget: Budget
-    rows: list[RowSearch]
-
-    def with_winners(self, experiment: Experiment) -> Experiment:
-        """The experiment with each tuned row after its untuned one."""
-        rows = []
-        for entry, search in zip(experiment.methods, self.rows, strict=True):
-            rows.append(entry)
-            if search.values:
-                update = {"name": search.label, "config": {**entry.config, **search.values}}
-                rows.append(entry.model_copy(update=update))
-        return experiment.model_copy(update={"methods": rows})
-
-    def overrides(self, search: RowSearch) -> list[str]:
-        """Values of `--set` that give the untuned row the tuned values."""
-        place = f"methods.{self.rows.index(search) + 1}.config"
-        return [f"{place}.{key}={inline(value).as_string()}" for key, value in search.values.items()]
-
-    def describe(self) -> dict[str, Any]:
-        """As the comparison's file stores it under "tuned"."""
-        rows = [{"label": search.label, **asdict(search)} for search in self.rows]
-        return {**asdict(self.budget), "seeds": list(self.budget.seeds), "rows": rows}
+def with_winners(experiment: Experiment, tuned: Mapping[str, Any]) -> Experiment:
+    """The experiment with each tuned row after its untuned one; `tuned` is what `studies.tune.tune_rows` returns."""
+    rows = []
+    for entry, search in zip(experiment.methods, tuned["rows"], strict=True):
+        rows.append(entry)
+        if search["values"]:
+            update = {"name": search["label"], "config": {**entry.config, **search["values"]}}
+            rows.append(entry.model_copy(update=update))
+    return experiment.model_copy(update={"methods": rows})

@@ -68,7 +68,7 @@ def test_the_command_reuses_the_runs_of_a_call(
         raise AssertionError("a finished run was executed")
 
     assert [(r.row, r.status) for r in compared.records] == [("pooling", "finished"), ("SimCSE", "finished")]
-    assert (compared.status, compared.failed, compared.tuning) == ("finished", [], None)
+    assert (compared.status, compared.failed) == ("finished", [])
     file = tmp_path / "small.toml"
     file.write_text(AS_A_FILE)
     monkeypatch.setattr("harness.runs.runner.execute", never)
