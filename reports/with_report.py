@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from html import escape
 from io import BytesIO
@@ -103,8 +102,8 @@ class WithReport:
         """
         return frames.costs(self.records)
 
-    def table(self, name: str) -> ShownTable:
-        """A table of the report: a notebook shows it, `.data` is a frame of its texts, `.to_latex()` is its LaTeX.
+    def table(self, name: str) -> pd.DataFrame:
+        """A table of the report as texts; "*" is the best of a column. `.attrs` has its title, caption and legend.
 
         Args:
             name: its key (`tables`), or words of key and title: "sts", "seeds", "cost". The first that has them.
@@ -112,7 +111,7 @@ class WithReport:
         Raises:
             InputError: no such table.
         """
-        return ShownTable(_find(self._document.tables(), name, "table"))
+        return _frame(_find(self._document.tables(), name, "table"))
 
     def plot(self, name: str) -> Plot:
         """A figure of the report, as matplotlib has it, on white; `name` as in `table`: "alignment-uniformity", "cost".
@@ -151,50 +150,22 @@ def _words(text: str) -> list[str]:
     return re.findall(r"\w+", text.lower())
 
 
-@dataclass(frozen=True)
-class ShownTable:
-    """A table of the report, as a notebook shows it."""
+def _frame(table: Table) -> pd.DataFrame:
+    import pandas as pd
 
-    table: Table
-
-    @property
-    def data(self) -> pd.DataFrame:
-        """Its texts, without notes; rows of several blocks have their block as index."""
-        return self._frame(_text)
-
-    def to_html(self) -> str:
-        """Best cells bold and second ones underlined, with caption and notes; text from data stays text."""
-        notes, tags = self.table.footnotes(), {1: "<b>{}</b>", 2: "<u>{}</u>"}
-
-        def shown(cell: Cell) -> str:
-            letters = ",".join(notes[note] for note in cell.notes)
-            return tags.get(cell.rank, "{}").format(escape(_text(cell))) + (f" [{letters}]" if letters else "")
-
-        lines = [*self.table.explanations(), *(f"{letter}: {note}" for note, letter in notes.items())]
-        frame = self._frame(shown).rename(index=lambda block: escape(str(block)), columns=escape)
-        head = [self.table.title, self.table.caption]
-        return paragraphs(head) + frame.to_html(escape=False, index=frame.index.name is not None) + paragraphs(lines)
-
-    _repr_html_ = to_html
-
-    def to_latex(self) -> str:
-        """As in the report."""
-        from reports.write.latex import latex_table
-
-        return latex_table(self.table)
-
-    def _frame(self, text: Callable[[Cell], str]) -> pd.DataFrame:
-        import pandas as pd
-
-        lines = [(block, row.cells) for block, rows in self.table.blocks() for row in rows]
-        heads = [": ".join(filter(None, (column.group, column.title))) for column in self.table.columns]
-        several = len(self.table.blocks()) > 1
-        index = pd.Index([block for block, _ in lines], name="block") if several else None
-        return pd.DataFrame([list(map(text, cells)) for _, cells in lines], index=index, columns=heads)
+    notes, lines = table.footnotes(), [(block, row.cells) for block, rows in table.blocks() for row in rows]
+    heads = [": ".join(filter(None, (column.group, column.title))) for column in table.columns]
+    index = [block for block, _ in lines] if len(table.blocks()) > 1 else None
+    frame = pd.DataFrame([[_text(cell, notes) for cell in cells] for _, cells in lines], index=index, columns=heads)
+    legend = [*table.explanations(), *(f"{letter}: {note}" for note, letter in notes.items())]
+    frame.attrs = {"title": table.title, "caption": table.caption, "legend": legend}
+    return frame
 
 
-def _text(cell: Cell) -> str:
-    return f"{WORSE if cell.worse else ''}{cell.text} {cell.spread}".strip()
+def _text(cell: Cell, notes: dict[str, str]) -> str:
+    text = f"{WORSE if cell.worse else ''}{cell.text}{'*' if cell.rank == 1 else ''} {cell.spread}".strip()
+    letters = ",".join(notes[note] for note in cell.notes)
+    return f"{text} [{letters}]" if letters else text
 
 
 def paragraphs(lines: Iterable[str]) -> str:

@@ -26,14 +26,14 @@ def tune_rows(
     budget: Budget,
     workdir: Path,
     *,
-    tracked: bool = False,
-    tracking_uri: str | None = None,
     quiet: bool = True,
+    **tracking: Any,
 ) -> dict[str, Any]:
     """Run the studies of all rows one after the other; a call that was interrupted resumes.
 
     Args:
         budget: as `harness.runs.tuning.check_budget` returns it.
+        quiet, tracking: as in `run_trials`.
 
     Returns:
         What the comparison's file has under "tuned": the budget and, under "rows", a search of each row. Without
@@ -49,8 +49,8 @@ def tune_rows(
             continue
         if not quiet:
             tell(f"{study.title}: {budget.trials} trials of {budget.steps} training steps")
-        stored = run_trials(study, make_space(study, "--tune"), workdir, experiment.executor, where="--tune",
-                            tracked=tracked, tracking_uri=tracking_uri, quiet=quiet)  # fmt: skip
+        space, settings = make_space(study, "--tune"), experiment.executor
+        stored = run_trials(study, space, workdir, settings, where="--tune", quiet=quiet, **tracking)
         rows.append(_search(entry.label, **_result(stored, budget, workdir)))
     return {**asdict(budget), "seeds": list(budget.seeds), "rows": rows}
 

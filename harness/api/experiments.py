@@ -15,7 +15,7 @@ from harness import registry
 from harness.api.methods import locating, registered
 from harness.api.result import Comparison
 from harness.contamination.check import check, selection_text, training_text
-from harness.errors import InputError, naming
+from harness.errors import InputError, naming, refuse
 from harness.executors.executor import Executor, ExecutorSettings, executor_settings
 from harness.files.locks import comparison_lock
 from harness.files.printable import join_some
@@ -94,13 +94,11 @@ def plan_comparison(
     registry.load(registry.EXECUTORS, selected.executor.name)
     if until is not None:
         check_until(until, selected)
-    for wrong, message in (
-        (until and rehearse, "--until: a rehearsal decides nothing; leave one of them out"),
-        (until and against, "--until: rows made elsewhere get no further seeds; decide first, then use --against"),
-        (against and rehearse, "--against: a rehearsal is comparable with nothing; leave one of them out"),
-    ):
-        if wrong:
-            raise InputError(message)
+    refuse({
+        "--until: a rehearsal decides nothing; leave one of them out": until and rehearse,
+        "--until: rows made elsewhere get no further seeds; decide first, then use --against": until and against,
+        "--against: a rehearsal is comparable with nothing; leave one of them out": against and rehearse,
+    })  # fmt: skip
     most = selected.rehearsal.sentences if rehearse else None
     if rehearse:
         selected = rehearse_experiment(selected, where)
@@ -191,8 +189,8 @@ def compare(
             from studies.tune import tune_rows
 
             untuned = planned.plan.experiment
-            planned.tuned = tune_rows(untuned, planned.budget, folder, tracked=tracked, tracking_uri=tracking_uri,
-                                      quiet=reporter.quiet)  # fmt: skip
+            more = {"tracked": tracked, "tracking_uri": tracking_uri, "quiet": reporter.quiet}
+            planned.tuned = tune_rows(untuned, planned.budget, folder, **more)
             planned.plan = make_plan(with_winners(untuned, planned.tuned), planned.where)
         tracker = Tracker(folder, name, tracking_uri) if tracked else None
         with reporter, closing(tracker) if tracker is not None else nullcontext():

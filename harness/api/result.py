@@ -29,7 +29,7 @@ class Comparison(WithReport):
         ['task', 'source', 'split', 'subset', 'pair']
         >>> found.verdict("mean", "cls").data["verdict"]
         'better'
-        >>> found.table("embedded suite").data.columns.get_level_values(0).tolist()[0]
+        >>> found.table("embedded suite").columns[0]
         'Method'
         >>> type(found.plot("tradeoff")).__name__
         'Figure'

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.commands import options
 from harness.commands.terminal import print_table
-from harness.errors import HarnessError, InputError
+from harness.errors import HarnessError, refuse
 from harness.files.printable import join_some, tell, tell_lines
 
 if TYPE_CHECKING:
@@ -72,13 +72,11 @@ def run(args: argparse.Namespace) -> int:
 
     bounds = {"most": args.max_seeds, "equivalence": args.equivalence}
     until = {key: value for key, value in bounds.items() if value is not None}
-    for wrong, message in (
-        (until and not args.until, "--max-seeds, --equivalence: require --until decided"),
-        (args.tune_steps is not None and args.tune is None, "--tune-steps: requires --tune"),
-        (args.freeze and args.rehearse, "--freeze: a rehearsal decides nothing; leave one of them out"),
-    ):
-        if wrong:
-            raise InputError(message)
+    refuse({
+        "--max-seeds, --equivalence: require --until decided": until and not args.until,
+        "--tune-steps: requires --tune": args.tune_steps is not None and args.tune is None,
+        "--freeze: a rehearsal decides nothing; leave one of them out": args.freeze and args.rehearse,
+    })  # fmt: skip
     choices = {
         "overrides": args.overrides,
         "only": args.only,
@@ -160,7 +158,7 @@ def _show_runs(plan: Plan, folder: Path, measure: bool) -> None:
         lines.append((label, base, str(len(jobs)), f"{jobs[0].steps:,}" if jobs[0].steps else "–", _list(states), time))
         all_states += states
     heads = ("row", "base model", "runs", "training steps", "state", "time")
-    print_table(f"{plan.experiment.name}: {len(plan.jobs)} runs of {len(rows)} rows", heads, lines, wrap=True)
+    print_table(f"{plan.experiment.name}: {len(plan.jobs)} runs of {len(rows)} rows", heads, lines, texts=True)
     for (label, _), jobs in rows.items():
         if jobs[0].spec.missing:
             tell(f"n/a: {label}: {jobs[0].spec.missing}")
@@ -205,7 +203,7 @@ def _show_differences(plan: Plan) -> None:
         texts = zip(*(found.texts[column.key] for column in found.columns), strict=True)
         lines = [(label, *(text or "–" for text in row)) for (label, _), row in zip(found.rows, texts, strict=True)]
         legend = [f"* {column.title}: {column.why}" for column in found.marked]
-        print_table("Settings in which rows differ", ("row", *heads), lines, legend, wrap=True)
+        print_table("Settings in which rows differ", ("row", *heads), lines, legend, texts=True)
 
 
 def _show(result: Comparison) -> None:

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.errors import InputError, RunError, TrainingStopped
+from harness.errors import InputError, RunError
 from harness.files.printable import first_line
 from harness.machine.environment import device_name
 from harness.method import FitContext, Method, own_line
@@ -58,12 +58,10 @@ def time_steps(row: Row, corpus: Corpus, device: str, precision: str) -> float:
     context = FitContext(device=device, precision=precision, max_steps=3, progress=seen)
     try:
         row.method(config, base_model=row.base_model).fit(corpus, context)
-    except TrainingStopped as stop:
-        raise RunError(f'row "{row.label}" cannot be timed: {stop.reason}') from None
     except (InputError, RunError):
         raise
     except Exception as error:  # of any library; out of memory above all
-        why = f"{type(error).__name__}: {first_line(error)}{own_line(error, row.method)}"
+        why = f"{first_line(error)}{own_line(error, row.method)}"
         raise RunError(f'row "{row.label}" cannot be timed: {why}') from None
     if len(stamps) < 2:
         raise RunError(f'row "{row.label}" cannot be timed: the method reports no training steps')
@@ -88,16 +86,14 @@ def measure_inference(method: Method, workdir: Path, device: str) -> str:
     """
     from harness.evaluation.any_model import architecture
 
+    def measure() -> dict[str, Any]:
+        return {**conditions.model_dump(), "seconds": _time_passes(method, device)}
+
     try:
         name, clock = architecture(method), WALL if device.startswith("cuda") else PROCESSOR
-        conditions = InferenceCost(
-            architecture=name, device=device_name(device), threads=1, precision="fp32", clock=clock,
-            sentences=_SENTENCES, seconds=[],
-        )  # fmt: skip
-        measure_once(
-            workdir, "inference", conditions.key,
-            lambda: conditions.model_copy(update={"seconds": _time_passes(method, device)}).model_dump(),
-        )  # fmt: skip
+        conditions = InferenceCost(architecture=name, device=device_name(device), threads=1, precision="fp32",
+                                   clock=clock, sentences=_SENTENCES, seconds=[])  # fmt: skip
+        measure_once(workdir, "inference", conditions.key, measure)
         return name
     except Exception as error:
         log.warning("the cost of inference of %s was not measured: %s", method.name, error)

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 _EVERY = 2.0  # seconds between two writings of the file
 _SILENT = 60.0  # a process that has not written for so long has ended or hangs
 OPEN = ("waiting", "running")
-Page = Callable[[dict[str, Any], float], str]
 
 
 @dataclass
@@ -51,35 +50,34 @@ class RunState:
     dev: list[tuple[int, float]] = field(default_factory=list)
 
 
+@dataclass
 class Progress:
     """Shows and stores how far a comparison or a study is; used as a context manager.
 
     The first SIGINT or SIGTERM requests a clean stop (`stopping`); the second interrupts at once.
 
-    Args:
+    Attributes:
         executor: where runs are executed; default: this process.
         page: makes an HTML page of what is stored, and of the time.
     """
 
-    def __init__(
-        self,
-        workdir: Path,
-        name: str,
-        *,
-        kind: str = "comparison",
-        title: str = "",
-        executor: Executor | None = None,
-        reporter: Reporter | None = None,
-        page: Page | None = None,
-    ) -> None:
-        self.workdir, self.name, self.page = workdir, name, page
-        self.reporter = reporter or Reporter(quiet=True)
-        self.workers = (executor.settings.workers or 1) if executor is not None and executor.parallel else 1
-        self.runs: dict[str, RunState] = {}
-        self.stopping = False
+    workdir: Path
+    name: str
+    kind: str = "comparison"
+    title: str = ""
+    executor: Executor | None = None
+    reporter: Reporter = field(default_factory=lambda: Reporter(quiet=True))
+    page: Callable[[dict[str, Any], float], str] | None = None
+    runs: dict[str, RunState] = field(default_factory=dict, init=False)  # by label
+    stopping: bool = field(default=False, init=False)
+
+    def __post_init__(self) -> None:
+        parallel = self.executor is not None and self.executor.parallel
+        self.workers = (self.executor.settings.workers or 1) if self.executor is not None and parallel else 1
         self._about: dict[str, Any] = {
-            "name": name, "title": title, "kind": kind, "workers": self.workers, "pid": os.getpid(),
-            "executor": executor.name if executor else "serial", "host": socket.gethostname(), "started": time.time(),
+            "name": self.name, "title": self.title, "kind": self.kind, "workers": self.workers,
+            "executor": self.executor.name if self.executor is not None else "serial",
+            "host": socket.gethostname(), "pid": os.getpid(), "started": time.time(),
         }  # fmt: skip
         self._written, self._cost = 0.0, 0.0
         self._handlers: dict[signal.Signals, Any] = {}

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from harness.errors import InputError
+from harness.errors import refuse
 from harness.runs.experiment import Experiment
 
 
@@ -36,17 +36,14 @@ def check_budget(budget: Budget | None, experiment: Experiment) -> Budget | None
         return None
     steps = budget.steps if budget.steps is not None else experiment.budget.steps or experiment.max_steps
     both, own = set(budget.seeds) & set(experiment.seeds), any(entry.base_models for entry in experiment.methods)
-    faults = {
+    refuse({
         f"--tune {budget.trials}: expected 1 or more trials a row": budget.trials < 1,
         f"--tune: seed {min(both, default=0)} would be searched on and reported; choose another (--set seeds)": both,
         "--tune: the experiment has no dev set to search on; give it a table [dev]": experiment.dev is None,
         "--tune: not for a file with blocks, or with base models of rows": experiment.blocks or own,
         "--tune: one base model at a time; choose it with --set 'base_models=[\"NAME\"]'": experiment.base_models[1:],
         f"--tune-steps {steps or 0}: expected 1 or more training steps of a trial; or give max_steps": (steps or 0) < 1,
-    }
-    for fault, holds in faults.items():
-        if holds:
-            raise InputError(fault)
+    })  # fmt: skip
     return replace(budget, steps=steps)
 
 

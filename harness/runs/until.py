@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from harness.errors import InputError
+from harness.errors import InputError, refuse
 from harness.runs.experiment import Experiment
 from harness.runs.plan import Job, Plan
 from harness.runs.rows import Row
@@ -64,14 +64,11 @@ def check_until(until: Until, experiment: Experiment) -> None:
     InputError: it does not suit the experiment.
     """
     first = max(len(experiment.seeds), FIRST)
-    faults = {
+    refuse({
         "--until: adds seeds that all rows share; this file has blocks": experiment.blocks,
         f"--equivalence {until.equivalence:g}: expected a number of points, 0 or more": until.equivalence < 0,
         f"--max-seeds {until.most}: the first analysis takes {first}": until.most < first,
-    }
-    for fault, holds in faults.items():
-        if holds:
-            raise InputError(fault)
+    })  # fmt: skip
 
 
 @dataclass
