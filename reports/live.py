@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
@@ -48,10 +48,9 @@ def page(progress: Mapping[str, Any], now: float) -> str:
     """
     runs = progress["runs"]
     counted = Counter(run["state"] for run in runs)
-    several = len({run["base_model"] for run in runs}) > 1
     by_row: dict[str, list[Mapping[str, Any]]] = {}
     for run in runs:
-        by_row.setdefault(f"{run['row']} · {run['base_model']}" if several else str(run["row"]), []).append(run)
+        by_row.setdefault(" · ".join(filter(None, (run["row"], run["base_model"]))), []).append(run)
     html: str = _template().render(
         progress=progress,
         running=progress["phase"] == "running",
@@ -61,7 +60,7 @@ def page(progress: Mapping[str, Any], now: float) -> str:
         counts=[(state, count, 100 * count / len(runs)) for state, count in _in_order(counted)],
         marks=STATES,
         active=[_active(run, now) for run in runs if run["state"] == "running"][:_LINES],
-        rows=[(label, some, _describe_counts(some)) for label, some in by_row.items()],
+        rows=[(label, some, _in_order(Counter(run["state"] for run in some))) for label, some in by_row.items()],
         trouble=[run for run in runs if run["state"] in _TROUBLE][:_LINES],
     )
     return html
@@ -112,7 +111,3 @@ def _active(run: Mapping[str, Any], now: float) -> dict[str, Any]:
 def _in_order(counted: Mapping[str, int]) -> list[tuple[str, int]]:
     """Each state that occurs and its count, in the order of the page."""
     return [(state, counted[state]) for state in STATES if counted.get(state)]
-
-
-def _describe_counts(runs: Sequence[Mapping[str, Any]]) -> str:
-    return ", ".join(f"{count} {state}" for state, count in _in_order(Counter(run["state"] for run in runs)))

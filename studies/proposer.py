@@ -37,8 +37,6 @@ from studies.definition.study import DEV, ENUMERATED, Study
 from studies.samplers import make_pruner, make_sampler
 from studies.storage import create_or_resume, lock_study, open_storage
 
-_INDEPENDENT = (*ENUMERATED, "random", "qmc")  # samplers that learn nothing from ended trials
-
 
 def run_trials(
     study: Study,
@@ -61,7 +59,13 @@ def run_trials(
         InputError: the work directory holds another study of that name, or another process runs this one; the executor
             cannot be used. RunError: a stop was requested.
     """
-    executor, storage = make_executor(study, settings, workdir), open_storage(workdir)
+    executor: Executor = registry.load(registry.EXECUTORS, settings.name)(settings, workdir)
+    if not executor.local and settings.workers is None and study.sampler not in (*ENUMERATED, "random", "qmc"):
+        raise InputError(
+            f'executor "{settings.name}": sampler "{study.sampler}" learns from ended trials: give the number of '
+            "trials that run at a time with --workers N"
+        )
+    storage = open_storage(workdir)
     with ExitStack() as ending:
         ending.enter_context(lock_study(workdir, study.name))
         stored = create_or_resume(storage, study, where)
@@ -70,32 +74,16 @@ def run_trials(
         planned = planned_trials(study, space)
         tracker = None
         if tracked:
-            about = {"study": study.name, "method": study.method, "sampler": study.sampler, "pruner": study.pruner,
-                     "trials": len(planned), **{f"space.{p.name}": p.describe() for p in space.parameters}}  # fmt: skip
+            about = study.model_dump(include={"method", "sampler", "pruner"}) | {"study": study.name}
+            about |= {"trials": len(planned), **{f"space.{p.name}": p.describe() for p in space.parameters}}
             tracker = ending.enter_context(closing(Tracker(workdir, study.name, tracking_uri, root=about)))
         resumed, left = trials.queue_slots(storage, stored, planned)
         if left:
             reporter = ending.enter_context(Reporter(left, quiet=quiet))
-            progress = Progress(workdir, study.name, kind="study", title=study.title, executor=executor,
-                                reporter=reporter, page=page)  # fmt: skip
+            progress = Progress(workdir, study.name, "study", study.title, executor, reporter, page)
             proposer = OptunaTrials(stored, study, space, workdir, progress, resumed, len(planned), tracker)
             Runner(workdir, executor, progress).run(proposer)
     return stored
-
-
-def make_executor(study: Study, settings: ExecutorSettings, workdir: Path) -> Executor:
-    """The executor of a study.
-
-    Raises:
-        InputError: an unknown executor, or one that does not say how many trials run at a time.
-    """
-    executor: Executor = registry.load(registry.EXECUTORS, settings.name)(settings, workdir)
-    if executor.parallel and not executor.local and settings.workers is None and study.sampler not in _INDEPENDENT:
-        raise InputError(
-            f'executor "{settings.name}": sampler "{study.sampler}" learns from ended trials: give the number of '
-            "trials that run at a time with --workers N"
-        )
-    return executor
 
 
 @dataclass
@@ -137,8 +125,7 @@ class OptunaTrials:
 
     def prune(self, job: Job, step: int, score: float) -> str:
         """As `Proposer.prune`."""
-        trial = self.open.get(job.trial) if job.trial is not None else None
-        return trial.prune(step, score) if trial is not None else ""
+        return self.open[job.trial].prune(step, score) if job.trial in self.open else ""
 
     def finish(self, job: Job, record: Record, *, reused: bool) -> None:
         """As `Proposer.finish`."""

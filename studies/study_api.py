@@ -70,18 +70,14 @@ def study(
     if warning := warn_of_test_parts(definition):
         reporter.say(warning)
     where = str(source) if isinstance(source, str | Path) else f'study "{definition.name}"'
+    forget_loaded()
     with naming(where):
         space = make_space(definition, where)
         check(definition, space, where)
-    folder = checked_workdir(str(workdir))
-    forget_loaded()
-    first = {**space.first_point(), **planned_trials(definition, space)[0]}
-    with naming(where):
-        plan_trial(definition, first)  # reports missing data and models first
-    stored = run_trials(
-        definition, space, folder, executor_settings(executor, definition.executor),
-        where=where, tracked=tracked, tracking_uri=tracking_uri, quiet=reporter.quiet,
-    )  # fmt: skip
+        plan_trial(definition, {**space.first_point(), **planned_trials(definition, space)[0]})  # is all data here?
+    folder, settings = checked_workdir(workdir), executor_settings(executor, definition.executor)
+    more = {"quiet": reporter.quiet, "tracked": tracked, "tracking_uri": tracking_uri}
+    stored = run_trials(definition, space, folder, settings, where=where, **more)
     result = StudyResult(stored, definition, space, folder)
     result.write_report()
     return result
@@ -183,9 +179,8 @@ class StudyResult(WithReport):
         seeds = self.study.held_out_seeds if held_out else self.study.seeds
         keys = tomllib.loads(experiment_file(self.stored, self.study, seeds))
         if default:
-            row: dict[str, Any] = {"name": f"{self.study.method} (default)", "method": self.study.method}
-            row["config"] = dict(self.study.config)
-            keys["methods"].append(row | ({"preset": self.study.preset} if self.study.preset else {}))
+            row = self.study.model_dump(include={"method", "config", "preset"}, exclude_none=True)
+            keys["methods"].append({"name": f"{self.study.method} (default)", **row})
         return keys
 
     def write_report(self) -> Path:

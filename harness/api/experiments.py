@@ -251,7 +251,7 @@ def _run(planned: Planned, folder: Path, reporter: Reporter, tracker: Tracker | 
     for line in notices(plan):
         reporter.say(line)
     executor: Executor = registry.load(registry.EXECUTORS, e.executor.name)(e.executor, folder)
-    progress = Progress(folder, e.name, title=e.title, executor=executor, reporter=reporter, page=page)
+    progress = Progress(folder, e.name, "comparison", e.title, executor, reporter, page)
     grid = Grid(
         plan, folder, progress, command_of=lambda job: reproduce_command(planned, plan, job), tracker=tracker,
         tuned=planned.tuned, only=planned.only, more_seeds=more_seeds, others=others,

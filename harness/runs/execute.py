@@ -136,7 +136,6 @@ class Execution:
         self.spec, self.folder = self.job.spec, RunFolder(self.workdir, self.job.id)
         self.device = pick_device(self.job.device)
         self.started = _now()
-        self.retrained = False  # for further scores
 
     def run(self) -> Record:
         self.folder.remove_leftovers()
@@ -197,14 +196,14 @@ class Execution:
     def _remove_unneeded(self, record: Record, earlier: Record | None) -> Record:
         """Remove weights and vectors that the job does not keep; the record afterwards.
 
-        Further scores train the same weights again. The weights of a run that had finished before stay, as another
+        Further scores train the same weights again. The weights of a run that had finished with them stay, as another
         comparison keeps them.
         """
         weights = {name: digest for name, digest in record.files.items() if name.startswith(MODEL)}
-        finished = earlier is not None and earlier.status == "finished" and not self.retrained
+        kept = earlier is not None and earlier.status == "finished" and not earlier.removed
         if "vectors" not in self.job.keep:
             remove(stored_vectors(self.spec, self.workdir, self.device).folder)
-        if "weights" in self.job.keep or not weights or finished:
+        if "weights" in self.job.keep or not weights or kept:
             return record
         files = {name: digest for name, digest in record.files.items() if name not in weights}
         record = record.model_copy(update={"files": files, "removed": weights})
@@ -244,8 +243,7 @@ class Execution:
         settle(self.folder.model)
         weights = self.folder.weight_hashes()
         if before is not None and before.status == "finished" and before.removed == weights:
-            trained = before.model_copy(update={"removed": {}, "files": {**before.files, **weights}})  # scores hold
-            self.retrained = True
+            trained = before.model_copy(update={"files": {**before.files, **weights}})  # its scores hold
         else:
             trained = self.make_record("trained", "", method).model_copy(update={"files": weights})
         self.folder.write(trained)  # only now may the weights count as saved

@@ -109,8 +109,7 @@ class Grid:
             for name, b in e.blocks.items()
         ]
         runs = [self._describe_run(job) for job in plan.jobs]
-        if self.others is not None:
-            runs += self.others.entries([block["name"] for block in blocks])
+        runs += self.others.entries(list(e.blocks)) if self.others else []
         further = {
             "blocks": blocks,
             "only": list(self.only),

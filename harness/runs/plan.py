@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
-from harness.errors import HarnessError, InputError, OutOfReach, RunError
+from harness.errors import HarnessError, InputError, OutOfReach, RunError, refuse
 from harness.identity import model_fingerprint
 from harness.machine.environment import pick_device
 from harness.results.spec import RunSpec, method_version
@@ -141,39 +141,24 @@ class Plan:
 
     def _spec(self, row: Row) -> RunSpec:
         """The specification of the runs of a row, but for their seed."""
-        common: dict[str, Any] = {
-            "method": row.method.name,
-            "version": method_version(row.method),
-            "config": row.config.model_dump(mode="json"),
-            "base_model": row.start_model,
-            "seed": 0,
-            "deterministic": row.method.card.deterministic,
-            "most_sentences": self.most_sentences,
-        }
-        if row.fault:
-            return RunSpec(**common, missing=row.fault)
-        corpus, text = self.corpus(row), None
-        if corpus is not None and row.corpus is not None:
-            stated = row.corpus.model_dump(include={"uri", "limit", "columns"}, exclude_none=True)
-            text = {**corpus.describe(), **stated, "kind": row.corpus.kind}
-        selects = row.instance.uses_dev
-        trains = selects or hasattr(row.config, "learning_rate")
+        known: dict[str, Any] = {}
+        if not row.fault:
+            selects, dev = row.instance.uses_dev, self.experiment.dev
+            known["model"] = model_fingerprint(row.base_model) if row.start_model == row.base_model else row.start_model
+            known["inputs"] = row.instance.inputs
+            if (corpus := self.corpus(row)) is not None and row.corpus is not None:
+                stated = row.corpus.model_dump(include={"uri", "limit", "columns", "kind"}, exclude_none=True)
+                known["corpus"] = {**corpus.describe(), **stated}
+            if selects and dev is not None and self.dev is not None:
+                known["dev"] = {"task": dev.task, "source": dev.where, "split": "dev", "sha256": self.dev.sha256}
+                known["dev"] |= {"pairs": dev.pairs} if dev.pairs is not None else {}
+            if selects or hasattr(row.config, "learning_rate"):
+                known |= {"max_steps": row.max_steps, "precision": self.experiment.precision}
         return RunSpec(
-            **common,
-            model=model_fingerprint(row.base_model) if row.start_model == row.base_model else row.start_model,
-            corpus=text,
-            inputs=row.instance.inputs,
-            dev=self._describe_dev() if selects else None,
-            max_steps=row.max_steps if trains else None,
-            precision=self.experiment.precision if trains else None,
-        )
-
-    def _describe_dev(self) -> dict[str, Any] | None:
-        settings = self.experiment.dev
-        if settings is None or self.dev is None:
-            return None
-        pairs = {"pairs": settings.pairs} if settings.pairs is not None else {}
-        return {"task": settings.task, "source": settings.where, "split": "dev", "sha256": self.dev.sha256, **pairs}
+            method=row.method.name, version=method_version(row.method), config=row.config.model_dump(mode="json"),
+            base_model=row.start_model, seed=0, deterministic=row.method.card.deterministic,
+            most_sentences=self.most_sentences, missing=row.fault, **known,
+        )  # fmt: skip
 
 
 def make_plan(experiment: Experiment, where: str, *, starts: bool = True, most_sentences: int | None = None) -> Plan:
@@ -208,8 +193,7 @@ def make_plan(experiment: Experiment, where: str, *, starts: bool = True, most_s
     if experiment.budget.kind:
         rows = [_attempt(with_budget, row, tolerant) for row in rows]
     plan = Plan(experiment, rows, dev, block_tasks, pick_device(experiment.device), most_sentences, schedule)
-    if plan.jobs and all(job.spec.missing for job in plan.jobs):
-        raise InputError(plan.jobs[0].spec.missing)
+    refuse({plan.jobs[0].spec.missing: all(job.spec.missing for job in plan.jobs)})
     return plan
 
 

@@ -37,12 +37,7 @@ class Proposer(Protocol):
 
 
 class Runner:
-    """Executes the jobs of a proposer.
-
-    Args:
-        executor: where jobs run.
-        progress: shows them, and knows whether a stop was requested.
-    """
+    """Executes jobs with an executor; `progress` shows them, and knows whether a stop was requested."""
 
     def __init__(self, workdir: Path, executor: Executor, progress: Progress) -> None:
         self.workdir, self.executor, self.progress = workdir, executor, progress
@@ -90,7 +85,8 @@ class Runner:
                     new[job.id] = [job]
             started = [same[0] for same in new.values()]
             if self.executor.parallel:
-                started.sort(key=estimate_work, reverse=True)  # so that the longest does not start when others end
+                # The most sentences first, so that the longest run does not start when the others end.
+                started.sort(key=lambda job: job.steps * job.spec.config.get("batch_size", 1), reverse=True)
                 self._settle(started)
             self.waiting |= {job.id: new[job.id] for job in started}
             self.queue.extend(started)
@@ -159,39 +155,29 @@ class Runner:
             self.proposer.finish(one, record, reused=False)
 
 
-def estimate_work(job: Job) -> int:
-    """Tokens in all training steps of a run, for scheduling."""
-    config = job.spec.config
-    return int(job.steps * config.get("batch_size", 1) * config.get("train_length", 32))
-
-
 def run_job(job: Job, workdir: Path) -> Record | None:
     """Execute a job in a worker; None where the run was stopped at a checkpoint.
+
+    The coordinator stops it with an empty file `runs/ID/stop`, and prunes it with a file that has the reason.
 
     Raises:
         StopRequested: the worker is about to be taken away; a checkpoint is written.
     """
+    file, checked = RunFolder(workdir, job.id).stop_file, 0.0
+
+    def stop() -> bool:
+        nonlocal checked
+        if time.monotonic() - checked >= _INTERVAL:
+            if file.exists():
+                if reason := file.read_text("utf-8"):
+                    raise TrainingStopped("pruned", reason)
+                return True
+            checked = time.monotonic()
+        return leave_requested()
+
     try:
-        return execute(job, workdir, stop=watch_stop_file(job, workdir))
+        return execute(job, workdir, stop=stop)
     except StopRequested:
         if leave_requested():  # nobody requested the comparison to stop
             raise
         return None
-
-
-def watch_stop_file(job: Job, workdir: Path) -> Callable[[], bool]:
-    """The `stop` of a fit in a worker: has the coordinator written `runs/ID/stop`?
-
-    An empty file stops the run at a checkpoint; one with a reason prunes it.
-    """
-    file, last, found = RunFolder(workdir, job.id).stop_file, 0.0, False
-
-    def stop() -> bool:
-        nonlocal last, found
-        if not found and time.monotonic() - last >= _INTERVAL:
-            last, found = time.monotonic(), file.exists()
-        if found and (reason := file.read_text("utf-8")):
-            raise TrainingStopped("pruned", reason)
-        return found or leave_requested()
-
-    return stop

@@ -144,10 +144,7 @@ class MoreSeeds:
     def summary(self) -> str:
         """One line about the last analysis."""
         last = self.analyses[-1]
-        groups: dict[str, list[str]] = {}
-        for row in last.get("rows", ()):
-            groups.setdefault(row["state"], []).append(row["row"])
-        rows = "; ".join(f"{state}: {', '.join(names)}" for state, names in groups.items())
+        rows = "; ".join(f"{row['row']}: {row['state']}" for row in last.get("rows", ()))
         line = f"interim analysis {len(self.analyses)}, {last['seeds']} seeds: {rows or 'nothing to compare'}"
         return f"{line} ({_ENDINGS[self.ended]})" if self.ended else line
 
