@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness import registry
 from harness.errors import InputError, StopRequested, TrainingStopped
+from harness.evaluation.inference_cost import measure_inference
 from harness.evaluation.scoring import announced, each, set_aside
 from harness.evaluation.vector_cache import EmbeddingCache, StoredVectors, folder_hash
 from harness.files.atomic import settle
@@ -29,7 +30,7 @@ from harness.results.record import Record
 from harness.results.spec import NUMERICS, RunSpec, scoring_version
 from harness.results.store import MODEL, RunFolder, join_examples, remove
 from harness.runs.experiment import CorpusSettings, DevSettings
-from harness.runs.measure import choose_precision, measure_inference
+from harness.runs.measure import choose_precision
 from harness.runs.merge import merge_examples, merge_records
 from harness.runs.plan import Job, find_task, is_readable, load_dev, load_text
 from harness.seeds import seed_text
