@@ -94,7 +94,3 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
         tell_error(f"harness: {line}")
         return 2
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -11,9 +11,6 @@ from harness.commands.options import JSON, WORKDIR, Commands, add_command, add_g
 from harness.errors import InputError
 from harness.files.printable import one_line, tell, tell_json
 
-PAGE = "http://127.0.0.1:5000/#/experiments?workflowType=machine_learning"
-"""Where `mlflow ui` shows experiments; its first page is the one for chats."""
-
 
 def register(commands: Commands) -> None:
     """Add the commands to the command line."""
@@ -78,7 +75,6 @@ def sync_runs(args: argparse.Namespace) -> int:
     tell(f"sent {sent} runs to {redacted(uri)}" if sent else f"{redacted(uri)} has every run already")
     if uri.startswith("sqlite:"):
         tell(f"show them with: mlflow ui --backend-store-uri {uri}")
-        tell(f"then open: {PAGE}")
     return 0
 
 

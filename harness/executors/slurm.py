@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from harness.errors import InputError, RunError, StopRequested
-from harness.executors.executor import TICK, Answer, Executor, request_leave, use_threads
+from harness.executors.executor import LEAVE, TICK, Answer, Executor, use_threads
 
 _RULE = "-" * 22  # above and below a traceback in an error of submitit
 _ARRAY = 1000  # jobs of an array: SLURM refuses more, unless its administrator has allowed it
@@ -74,7 +74,7 @@ class Slurm(Executor):
 
     def _parameters(self, threads: int) -> dict[str, Any]:
         """Of `sbatch`, in submitit's words; other options are passed on unchanged."""
-        own, gpus, memory = dict(self.settings.slurm), self.settings.gpus_per_run, self.settings.memory_per_run
+        own, gpus = dict(self.settings.slurm), self.settings.gpus_per_run
         if gpus != int(gpus):
             raise InputError(f"executor slurm: gpus_per_run = {gpus:g}: SLURM gives whole GPUs")
         parameters = {
@@ -83,7 +83,6 @@ class Slurm(Executor):
             "cpus_per_task": threads,
             "tasks_per_node": 1,
             "gpus_per_node": int(gpus) or None,
-            "mem_gb": memory,
             "slurm_array_parallelism": self.settings.workers,
             "slurm_partition": own.pop("partition", None),
             "slurm_additional_parameters": own or None,
@@ -104,7 +103,7 @@ class Queued:
     def __call__(self) -> Any:
         use_threads(self.threads)
         number = getattr(signal, f"SIG{os.environ.get('SUBMITIT_PREEMPT_SIGNAL', 'USR2')}")
-        queue_again: Any = signal.signal(number, lambda *_: request_leave())
+        queue_again: Any = signal.signal(number, lambda *_: LEAVE.set())
         try:
             return self.function(self.job)
         except StopRequested:

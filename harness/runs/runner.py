@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Protocol
 
 from harness.errors import HarnessError, StopRequested, TrainingStopped
-from harness.executors.executor import TICK, Answer, Executor, leave_requested
+from harness.executors.executor import LEAVE, TICK, Answer, Executor
 from harness.machine.environment import pick_device
 from harness.results.record import Record
 from harness.results.store import RunFolder
@@ -57,7 +57,7 @@ class Runner:
         function: Callable[[Job], Record | None] = self._run_here
         if self.executor.parallel:
             function = partial(run_job, workdir=self.workdir.resolve())
-        with self.progress, self.executor:
+        with self.progress:
             self._room = self.executor.room()
             self._fill()
             while self.queue:
@@ -173,11 +173,11 @@ def run_job(job: Job, workdir: Path) -> Record | None:
                     raise TrainingStopped("pruned", reason)
                 return True
             checked = time.monotonic()
-        return leave_requested()
+        return LEAVE.is_set()
 
     try:
         return execute(job, workdir, stop=stop)
     except StopRequested:
-        if leave_requested():  # nobody requested the comparison to stop
+        if LEAVE.is_set():  # nobody requested the comparison to stop
             raise
         return None
