@@ -55,7 +55,7 @@ def page(progress: Mapping[str, Any], now: float) -> str:
         progress=progress,
         running=progress["phase"] == "running",
         refresh=REFRESH,
-        headline=_headline(progress, counted, now),
+        headline=_headline(progress, counted),
         updated=time.strftime("%Y-%m-%d %H:%M:%S %Z", time.localtime(progress["updated"])),
         counts=[(state, count, 100 * count / len(runs)) for state, count in _in_order(counted)],
         marks=STATES,
@@ -82,7 +82,7 @@ def _template() -> Any:
     return environment.get_template("live.html.j2")
 
 
-def _headline(progress: Mapping[str, Any], counted: Mapping[str, int], now: float) -> str:
+def _headline(progress: Mapping[str, Any], counted: Mapping[str, int]) -> str:
     noun, total = "trials" if progress["kind"] == "study" else "runs", len(progress["runs"])
     done = total - counted["waiting"] - counted["running"]
     summary = f"{done} of {total} {noun} have ended" if total else f"No {noun} yet"
@@ -92,10 +92,7 @@ def _headline(progress: Mapping[str, Any], counted: Mapping[str, int], now: floa
         rest = "" if progress["phase"] == "ended" else " The same command resumes it."
         return f"{progress['phase'].capitalize()} after {took}{why}. {summary}.{rest}"
     left = progress["remaining_seconds"]
-    if left is None:
-        return f"{summary}."
-    end = time.strftime("%H:%M" if left < 43200 else "%Y-%m-%d %H:%M", time.localtime(now + left))
-    return f"{summary}; about {describe_duration(left)} left, until {end}."
+    return f"{summary}." if left is None else f"{summary}; about {describe_duration(left)} left."
 
 
 def _active(run: Mapping[str, Any], now: float) -> dict[str, Any]:

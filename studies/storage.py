@@ -111,7 +111,7 @@ def check_same(earlier: Study, later: Study, where: str) -> None:
     if differences:
         raise InputError(
             f'{where}: study "{later.name}" exists with another definition ({"; ".join(differences)}); choose another '
-            "name, or --force-new to delete its trials and start again (runs stay)"
+            "name (--set name=NAME); runs are reused"
         )
 
 
@@ -127,12 +127,10 @@ def definition_of(stored: optuna.Study) -> Study:
     Raises:
         InputError: it is not one that `harness study` made.
     """
-    text = stored.user_attrs.get(DEFINITION)
+    text, where = stored.user_attrs.get(DEFINITION), f'study "{stored.study_name}"'
     if text is None:
-        raise InputError(
-            f'study "{stored.study_name}" was not made by harness study; choose another name (--set name=NAME)'
-        )
-    return Study.parse(json.loads(text), f'study "{stored.study_name}"')
+        raise InputError(f"{where} was not made by harness study; choose another name (--set name=NAME)")
+    return Study.parse(json.loads(text), where)
 
 
 def lock_study(workdir: Path, name: str) -> AbstractContextManager[None]:

@@ -74,25 +74,15 @@ def study_of(experiment: Experiment, entry: Entry, row: Row, budget: Budget) -> 
     """The study of a row: its `space`, or all declared ranges that row and comparison leave open, are searched."""
     shared = {key: value for key, value in experiment.shared.items() if key in row.method.Config.model_fields}
     return Study(
-        **{
-            **experiment.conditions(),
-            "name": f"{experiment.name}--{row.label}",
+        **experiment.conditions() | {
+            "name": f"{experiment.name}--{row.label}", "description": "", "corpus": row.corpus or experiment.corpus,
             "title": f"{row.label}, tuned for {experiment.title or experiment.name}",
-            "description": "",
-            "corpus": row.corpus or experiment.corpus,
-            "family": entry.family or experiment.family,
+            "family": entry.family or experiment.family, "base_model": experiment.base_models[0],
+            "method": entry.method, "preset": entry.preset, "config": {**shared, **entry.config}, "space": entry.space,
+            "steps": budget.steps, "seeds": list(budget.seeds), "held_out_seeds": experiment.seeds,
+            "trials": budget.trials, "defaults_first": True,  # the row itself is the first trial
         },
-        method=entry.method,
-        preset=entry.preset,
-        config={**shared, **entry.config},
-        base_model=experiment.base_models[0],
-        steps=budget.steps,
-        seeds=list(budget.seeds),
-        held_out_seeds=experiment.seeds,
-        trials=budget.trials,
-        defaults_first=True,  # the row itself is the first trial
-        space=entry.space,
-    )
+    )  # fmt: skip
 
 
 def _plan_search(experiment: Experiment, entry: Entry, row: Row, budget: Budget, workdir: Path) -> Study | str:

@@ -14,11 +14,10 @@ from typing import Any, Literal
 from harness import registry
 from harness.api.methods import locating, registered
 from harness.api.result import Comparison
-from harness.contamination.check import check, selection_text, training_text
+from harness.contamination.check import CheckedText, find_overlaps, selection_text, training_text
 from harness.errors import InputError, naming, refuse
 from harness.executors.executor import Executor, ExecutorSettings, executor_settings
 from harness.files.locks import comparison_lock
-from harness.files.printable import join_some
 from harness.files.toml_text import inline
 from harness.machine.progress import Reporter
 from harness.method import DEFAULT_BASE_MODEL, Method
@@ -316,20 +315,14 @@ def reproduce_command(planned: Planned, plan: Plan, job: Job) -> str:
 
 def check_overlaps(plan: Plan, workdir: Path) -> list[str]:
     """Check every training text and dev set against the tasks and store the overlaps; a line for each large one."""
-    lines: list[str] = []
+    texts: dict[str, CheckedText] = {}
     try:
-        texts: dict[str, Any] = {}
         for corpus in filter(None, map(plan.corpus, plan.rows)):
             texts[f"training text {corpus.uri} ({corpus.kind})"] = training_text(corpus)
         for job in plan.jobs:
             if job.spec.dev is not None and plan.dev is not None:
                 texts[f"dev set {plan.dev.name}"] = selection_text(plan.dev, job.spec.dev)
-        for name, text in texts.items():
-            shares = {key: one.share for key, one in check(workdir, text, plan.tasks).tasks.items()}
-            large = sorted(((share, key) for key, share in shares.items() if share >= 0.05), reverse=True)
-            if large:
-                named = join_some([f"{key.partition(':')[2]} {100 * share:.0f} %" for share, key in large])
-                lines.append(f"note: the {name} contains texts of {named} (report: scores without them)")
+        return list(find_overlaps(workdir, texts, plan.tasks))
     except Exception as error:  # the runs are finished and recorded; whatever is wrong here costs a remark
         logger.warning("texts of the tasks were not looked for in the training text: %s", error)
-    return lines
+        return []

@@ -125,19 +125,17 @@ def load(path: str | Path, name: str = "") -> Any:
 
     folder = Path(path)
     compared = sorted(comparison_files(folder))
-    studies = study_names(folder)
-    known = compared or studies
+    known = compared or study_names(folder)
     if not known:
         try:
             return load_model(path)
         except InputError as error:
             raise InputError(f"{path}: holds no comparison and no study, and is no model ({error})") from None
-    if not name and len(compared or studies) == 1:
-        name = known[0]
+    name = name or (known[0] if len(known) == 1 else "")
     if name not in known:
         wanted = f'no comparison "{name}"{nearest(name, known)}; ' if name else ""
         raise InputError(f"{folder}: {wanted}it holds {', '.join(known)}: name one of them")
-    if name not in compared:
+    if not compared:
         return open_study(name, folder)
     try:
         experiment = read_experiment((read_comparison_file(folder, name) or {})["experiment"])

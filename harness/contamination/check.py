@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.contamination.near_texts import RULE, Found, find_texts, normal_form
+from harness.files.printable import join_some
 from harness.files.redaction import redacted
 from harness.results.overlaps import SELECTION, Overlap, TaskOverlap, overlap_file, read_overlap, write_overlap
 from harness.sources.corpus.corpus import Pair
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from harness.tasks.sts import DevSet
 
 MOST_TEXTS = 200_000  # distinct texts of a task that are held in memory, some 200 bytes each
+LARGE = 0.05  # a share of the texts of a task that is worth a line
 _EXAMPLES, _SHOWN = 5, 300  # examples that are stored of a task, and their characters
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+|(?<=[。！？])")
 _UNKNOWN = "its texts are not known before it is scored"
@@ -51,6 +53,16 @@ def _texts(corpus: Corpus) -> Iterator[str]:
         yield item
         if corpus.kind == "documents" and len(sentences := _SENTENCE_END.split(item)) > 1:
             yield from sentences
+
+
+def find_overlaps(workdir: Path, texts: Mapping[str, CheckedText], tasks: Sequence[Task]) -> Iterator[str]:
+    """Compare texts, by what they are called, with the tasks, and store the overlaps; a line for each large one."""
+    for name, text in texts.items():
+        shares = {key: one.share for key, one in check(workdir, text, tasks).tasks.items()}
+        large = sorted(((share, key) for key, share in shares.items() if share >= LARGE), reverse=True)
+        if large:
+            named = join_some([f"{key.partition(':')[2]} {100 * share:.0f} %" for share, key in large])
+            yield f"note: the {name} contains texts of {named} (report: scores without them)"
 
 
 def check(workdir: Path, text: CheckedText, tasks: Sequence[Task]) -> Overlap:

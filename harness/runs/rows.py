@@ -110,12 +110,8 @@ def resolve_rows(experiment: Experiment, where: str, *, tolerant: bool = False) 
             key that no method has, equal labels.
     """
     labels = [entry.label for entry in experiment.methods]
-    refuse(
-        {
-            f'{where}: two rows are called "{one}"; give one of them another name': labels.count(one) > 1
-            for one in labels
-        }
-    )
+    twice = next((label for label in labels if labels.count(label) > 1), "")
+    refuse({f'{where}: two rows are called "{twice}"; give one of them another name': twice})
     rows = []
     for number, entry in enumerate(experiment.methods, 1):
         rows += _rows_of(experiment, entry, where, f"{where}: methods[{number}]", tolerant)
