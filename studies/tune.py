@@ -12,7 +12,7 @@ from harness.files.printable import tell
 from harness.results.store import RunFolder
 from harness.runs.experiment import Entry, Experiment
 from harness.runs.rows import Row, resolve_rows
-from harness.runs.tuning import Budget
+from harness.runs.selection import Budget
 from studies import samplers
 from studies.definition.space import NothingToSearchError, make_space
 from studies.definition.study import Study
@@ -32,7 +32,7 @@ def tune_rows(
     """Run the studies of all rows one after the other; a call that was interrupted resumes.
 
     Args:
-        budget: as `harness.runs.tuning.check_budget` returns it.
+        budget: as `harness.runs.selection.check_budget` returns it.
         quiet, tracking: as in `run_trials`.
 
     Returns:

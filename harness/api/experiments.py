@@ -29,9 +29,8 @@ from harness.runs.grid import Grid
 from harness.runs.plan import Job, Plan, forget_loaded, make_plan
 from harness.runs.progress import Progress
 from harness.runs.runner import Runner
+from harness.runs.selection import Budget, check_budget, select, with_winners
 from harness.runs.selection import rehearse as rehearse_experiment
-from harness.runs.selection import select
-from harness.runs.tuning import Budget, check_budget, with_winners
 from harness.runs.until import MoreSeeds, Until, check_until
 from harness.tracking import Tracker
 from reports import build
@@ -175,8 +174,6 @@ def compare(
                              max_steps=max_steps)  # fmt: skip
     overrides = [*overrides, *keywords]
     source = _source(experiment)
-    if isinstance(source, Experiment) and source is not experiment and source.dev == EMBEDDED_DEV and dev is None:
-        reporter.say(f"note: checkpoints are selected on {EMBEDDED_DEV.task}; dev= names another set")
     planned = plan_comparison(
         source, overrides=overrides, only=only, rehearse=rehearse,
         tune=Budget(tune) if isinstance(tune, int) else tune,

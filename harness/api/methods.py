@@ -5,20 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from harness import registry
 from harness.errors import HarnessError, InputError, RunError, TrainingStopped
 from harness.files.locks import work_lock
 from harness.files.printable import first_line, markdown_text
+from harness.machine.environment import pick_device
 from harness.machine.progress import Reporter
 from harness.method import DEFAULT_BASE_MODEL, FitContext, Method, own_line
 from harness.results.spec import method_version
 from harness.runs.experiment import EMBEDDED_DEV, DevSettings
 from harness.saved_method import METHOD_FILE
-
-if TYPE_CHECKING:
-    from harness.sources import TrainingText
+from harness.sources import TrainingText, corpus_of
 
 M = TypeVar("M", bound=Method)
 
@@ -63,9 +62,6 @@ def train(
         TrainingStopped: the training collapsed or diverged.
         RunError: an error in the method's own code, with its line.
     """
-    from harness.machine.environment import pick_device
-    from harness.sources import corpus_of
-
     kind: type[Method] = registry.load(registry.METHODS, method) if isinstance(method, str) else registered(method)
     if isinstance(method, Method):
         if config or preset:

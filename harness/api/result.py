@@ -13,7 +13,6 @@ from harness.results.record import Record
 from harness.results.store import comparison_files, read_comparison_file, read_records
 from harness.runs.experiment import Experiment, read_experiment
 from reports.comparison.terminal_summary import summary_table
-from reports.decide.power_answer import power
 from reports.decide.verdict_answer import verdict
 from reports.with_report import WithReport, paragraphs
 
@@ -77,14 +76,6 @@ class Comparison(WithReport):
         'better'
         """
         return verdict(self, a, b, on=on, equivalence=equivalence)
-
-    def power(self, difference: float | None = None, *, on: str = "") -> Answer:
-        """The differences that a number of seeds can detect, as `harness.power` has them.
-
-        >>> harness.power(sd=0.84, difference=3, rows=2).data[0]["needed"]  # of a spread that is known
-        4
-        """
-        return power(self, difference, on=on)
 
     def _repr_html_(self) -> str:
         """Its tables of scores, as a terminal shows them."""

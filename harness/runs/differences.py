@@ -6,13 +6,12 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from harness.results.record import Record
-    from harness.results.spec import RunSpec
-    from harness.runs.plan import Job, Plan
-    from harness.runs.rows import Row
+from harness.results.record import Record
+from harness.results.spec import RunSpec
+from harness.runs.plan import Job, Plan
+from harness.runs.rows import Row
 
 Settings = dict[str, Any]
 """The settings of a run by the keys of `COLUMNS`; without those that do not apply to it."""

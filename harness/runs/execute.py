@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from harness import registry
 from harness.errors import InputError, StopRequested, TrainingStopped
@@ -34,11 +34,9 @@ from harness.runs.measure import choose_precision
 from harness.runs.merge import merge_examples, merge_records
 from harness.runs.plan import Job, find_task, is_readable, load_dev, load_text
 from harness.seeds import seed_text
+from harness.sources import Corpus
 from harness.tasks.base import Task, TaskResult, task_key
-
-if TYPE_CHECKING:
-    from harness.sources import Corpus
-    from harness.tasks.sts import DevSet
+from harness.tasks.sts import DevSet
 
 log = logging.getLogger(__name__)
 

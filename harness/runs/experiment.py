@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
@@ -19,10 +19,7 @@ from harness.files.reading import is_there, read_toml
 from harness.method import DEFAULT_BASE_MODEL
 from harness.results.record import SCHEMA
 from harness.seeds import Stream
-
-if TYPE_CHECKING:
-    from harness.tasks.sts import DevSet
-
+from harness.tasks.sts import DevSet
 
 Kind = Literal["sentences", "pairs", "documents"]
 Source = Literal["senteval", "mteb"]

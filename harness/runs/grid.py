@@ -6,20 +6,18 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from harness.files.printable import join_some
 from harness.results.record import Record
 from harness.results.store import limit_to_tasks, write_comparison_file
+from harness.runs.against import OtherRows
 from harness.runs.differences import rate_origin
 from harness.runs.plan import Job, Plan
 from harness.runs.progress import Progress, RunState
 from harness.runs.until import MoreSeeds
 from harness.seeds import seed_fields, seed_text
-
-if TYPE_CHECKING:
-    from harness.runs.against import OtherRows
-    from harness.tracking import Tracker
+from harness.tracking import Tracker
 
 log = logging.getLogger(__name__)
 

@@ -1,23 +1,18 @@
-"""Measurements on this machine: training precision, seconds of a training step, cost of inference."""
+"""Measurements on this machine: training precision, and the seconds of a training step."""
 
 from __future__ import annotations
 
-import logging
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from harness.errors import InputError, RunError
 from harness.files.printable import first_line
 from harness.machine.environment import device_name
 from harness.method import FitContext, own_line
 from harness.results.measurements import measure_once
-
-if TYPE_CHECKING:
-    from harness.runs.rows import Row
-    from harness.sources import Corpus
-
-log = logging.getLogger(__name__)
+from harness.runs.rows import Row
+from harness.sources import Corpus
 
 
 def choose_precision(workdir: Path, device: str, requested: str) -> dict[str, Any]:

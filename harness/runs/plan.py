@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from harness.errors import HarnessError, InputError, OutOfReach, RunError, refuse
 from harness.identity import model_fingerprint
@@ -14,12 +14,9 @@ from harness.results.spec import RunSpec, method_version
 from harness.runs.experiment import CorpusSettings, DevSettings, Experiment
 from harness.runs.rows import Blocks, Row, Schedule, add_untrained_starts, apply_budget, apply_schedule, resolve_rows
 from harness.seeds import seed_fields, seed_text
-from harness.tasks.base import task_key
-
-if TYPE_CHECKING:
-    from harness.sources import Corpus
-    from harness.tasks.base import Task
-    from harness.tasks.sts import DevSet
+from harness.sources import Corpus
+from harness.tasks.base import Task, task_key
+from harness.tasks.sts import DevSet
 
 
 @dataclass(frozen=True)

@@ -14,18 +14,16 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import fmean
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import psutil
 
 from harness.errors import InputError, RunError, StopRequested
+from harness.executors.executor import Executor
 from harness.files.atomic import write_atomic
 from harness.files.locks import LOCK_FILE
 from harness.machine.progress import Reporter
 from harness.results.store import RunFolder
-
-if TYPE_CHECKING:
-    from harness.executors.executor import Executor
 
 _EVERY = 2.0  # seconds between two writings of the file
 _SILENT = 60.0  # a process that has not written for so long has ended or hangs
@@ -79,7 +77,7 @@ class Progress:
             "executor": self.executor.name if self.executor is not None else "serial",
             "host": socket.gethostname(), "pid": os.getpid(), "started": time.time(),
         }  # fmt: skip
-        self._written, self._cost = 0.0, 0.0
+        self._written = self._cost = 0.0
         self._handlers: dict[signal.Signals, Any] = {}
 
     def __enter__(self) -> Self:

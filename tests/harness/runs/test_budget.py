@@ -15,8 +15,7 @@ from harness.runs import measure
 from harness.runs.experiment import read_experiment
 from harness.runs.plan import Plan, make_plan
 from harness.runs.rows import RunLength
-from harness.runs.selection import rehearse, select
-from harness.runs.tuning import Budget, check_budget
+from harness.runs.selection import Budget, check_budget, rehearse, select
 
 FILE = """
 seeds = [1]
