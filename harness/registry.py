@@ -70,12 +70,11 @@ EXECUTORS = Group(
     "a subclass of harness.executors.executor.Executor",
     _subclass_of("harness.executors.executor.Executor"),
 )
-PRESETS = Group("harness.presets", "preset", "a folder (pathlib.Path) of experiment files", _folder)
-PUBLISHED = Group("harness.published", "published", "a folder (pathlib.Path) of published numbers", _folder)
+PRESETS = Group("harness.presets", "preset", "a folder (pathlib.Path) of experiment files or published numbers", _folder)
 
 TRACKERS = Group("harness.trackers", "tracker", "a harness.tracking.Backend, by the scheme of its URI", callable)
 
-GROUPS = (METHODS, TASKS, SUITES, TABLES, SAMPLERS, EXECUTORS, PRESETS, PUBLISHED, TRACKERS)
+GROUPS = (METHODS, TASKS, SUITES, TABLES, SAMPLERS, EXECUTORS, PRESETS, TRACKERS)
 
 
 _added: dict[str, dict[str, Any]] = {}

@@ -76,7 +76,7 @@ def study(
         check(definition, space, where)
         plan_trial(definition, {**space.first_point(), **planned_trials(definition, space)[0]})  # is all data here?
     folder, settings = checked_workdir(workdir), executor_settings(executor, definition.executor)
-    more = {"quiet": reporter.quiet, "tracked": tracked, "tracking_uri": tracking_uri}
+    more: dict[str, Any] = {"quiet": reporter.quiet, "tracked": tracked, "tracking_uri": tracking_uri}
     stored = run_trials(definition, space, folder, settings, where=where, **more)
     result = StudyResult(stored, definition, space, folder)
     result.write_report()

@@ -29,8 +29,7 @@ from harness.runs.grid import Grid
 from harness.runs.plan import Job, Plan, forget_loaded, make_plan
 from harness.runs.progress import Progress
 from harness.runs.runner import Runner
-from harness.runs.selection import Budget, check_budget, select, with_winners
-from harness.runs.selection import rehearse as rehearse_experiment
+from harness.runs.selection import Budget, check_budget, rehearse, select, with_winners
 from harness.runs.until import MoreSeeds, Until, check_until
 from harness.tracking import Tracker
 from reports import build
@@ -45,6 +44,19 @@ MethodLike = str | type[Method] | Method
 Source = str | Path | Mapping[str, Any] | Experiment | type[Method] | Method | Sequence[MethodLike | Mapping[str, Any]]
 
 
+@dataclass(frozen=True)
+class Choices:
+    """How an experiment is to be run; the fields are arguments of `compare`."""
+
+    overrides: Sequence[str] = ()
+    only: Sequence[str] = ()
+    rehearse: bool = False
+    tune: Budget | None = None
+    until: Until | None = None
+    against: Sequence[str | Path] = ()
+    executor: str | Mapping[str, Any] | ExecutorSettings | None = None
+
+
 @dataclass
 class Planned:
     """A comparison before it runs: everything that can be wrong with its input was checked.
@@ -52,60 +64,51 @@ class Planned:
     Attributes:
         source: file or preset, or the experiment itself, before overrides; `where` names it in messages.
         budget: of the searches of `--tune`, and `tuned` what they found.
-        others: name -> place of the work directories whose rows it is compared with.
     """
 
     source: str | Experiment
     where: str
-    overrides: Sequence[str]
-    only: Sequence[str]
-    rehearsal: bool
+    choices: Choices
     plan: Plan
     budget: Budget | None
-    until: Until | None
-    others: dict[str, Path]
     tuned: dict[str, Any] = field(default_factory=dict)
 
+    @property
+    def others(self) -> dict[str, Path]:
+        """Name -> place of the work directories whose rows it is compared with."""
+        return sources_of(self.choices.against)
 
-def plan_comparison(
-    experiment: Source,
-    *,
-    overrides: Sequence[str] = (),
-    only: Sequence[str] = (),
-    rehearse: bool = False,
-    tune: Budget | None = None,
-    until: Until | None = None,
-    against: Sequence[str | Path] = (),
-    executor: str | Mapping[str, Any] | ExecutorSettings | None = None,
-) -> Planned:
-    """The plan of a comparison; arguments as in `compare`.
+
+def plan_comparison(experiment: Source, **choices: Any) -> Planned:
+    """The plan of a comparison, with `Choices` by name.
 
     Raises:
         InputError: anything in the input that cannot work.
     """
+    c = Choices(**choices)
     forget_loaded()
     source = _source(experiment)
     where = source if isinstance(source, str) else f'experiment "{source.name}"'
-    selected = select(source, overrides, only, where, tuned=tune is not None)
-    budget = None if rehearse and tune is None else check_budget(tune, selected)
-    selected = selected.model_copy(update={"executor": executor_settings(executor, selected.executor)})
+    selected = select(source, c.overrides, c.only, where, tuned=c.tune is not None)
+    budget = check_budget(c.tune, selected)
+    selected = selected.model_copy(update={"executor": executor_settings(c.executor, selected.executor)})
     registry.load(registry.EXECUTORS, selected.executor.name)
-    if until is not None:
-        check_until(until, selected)
+    if c.until is not None:
+        check_until(c.until, selected)
     refuse({
-        "--until: a rehearsal decides nothing; leave one of them out": until and rehearse,
-        "--until: rows made elsewhere get no further seeds; decide first, then use --against": until and against,
-        "--against: a rehearsal is comparable with nothing; leave one of them out": against and rehearse,
+        "--until: a rehearsal decides nothing; leave one of them out": c.until and c.rehearse,
+        "--until: rows made elsewhere get no further seeds; decide first, then use --against": c.until and c.against,
+        "--against: a rehearsal is comparable with nothing; leave one of them out": c.against and c.rehearse,
     })  # fmt: skip
-    most = selected.rehearsal.sentences if rehearse else None
-    if rehearse:
-        selected = rehearse_experiment(selected, where)
+    most = selected.rehearsal.sentences if c.rehearse else None
+    if c.rehearse:
+        selected = rehearse(selected, where)
     methods = (registry.load(registry.METHODS, entry.method) for entry in selected.methods)
     with locating(InputError, *methods), naming(where):
         plan = make_plan(selected, where, most_sentences=most)
     if not all(plan.block_tasks.values()):
         raise InputError(f"{where}: suites: expected a suite or task; see: harness list suites")
-    return Planned(source, where, overrides, only, rehearse, plan, budget, until, sources_of(against))
+    return Planned(source, where, c, plan, budget)
 
 
 def compare(
@@ -185,7 +188,7 @@ def compare(
             from studies.tune import tune_rows
 
             untuned = planned.plan.experiment
-            more = {"tracked": tracked, "tracking_uri": tracking_uri, "quiet": reporter.quiet}
+            more: dict[str, Any] = {"tracked": tracked, "tracking_uri": tracking_uri, "quiet": reporter.quiet}
             planned.tuned = tune_rows(untuned, planned.budget, folder, **more)
             planned.plan = make_plan(with_winners(untuned, planned.tuned), planned.where)
         tracker = Tracker(folder, name, tracking_uri) if tracked else None
@@ -237,8 +240,8 @@ def _as_overrides(**given: Any) -> list[str]:
 def _run(planned: Planned, folder: Path, reporter: Reporter, tracker: Tracker | None) -> Grid:
     """Run a plan; the lock of the comparison is held."""
     plan, e, more_seeds = planned.plan, planned.plan.experiment, None
-    if planned.until is not None:
-        more_seeds, earlier = more_seeds_of(planned.until, e), None
+    if planned.choices.until is not None:
+        more_seeds, earlier = more_seeds_of(planned.choices.until, e), None
         with suppress(InputError):  # a damaged file is written again
             earlier = read_comparison_file(folder, e.name)
         more_seeds.check_earlier(e.name, earlier)
@@ -250,7 +253,7 @@ def _run(planned: Planned, folder: Path, reporter: Reporter, tracker: Tracker | 
     progress = Progress(folder, e.name, "comparison", e.title, executor, reporter, page)
     grid = Grid(
         plan, folder, progress, command_of=lambda job: reproduce_command(planned, plan, job), tracker=tracker,
-        tuned=planned.tuned, only=planned.only, more_seeds=more_seeds, others=others,
+        tuned=planned.tuned, only=planned.choices.only, more_seeds=more_seeds, others=others,
     )  # fmt: skip
     Runner(folder, executor, progress).run(grid)
     if others is not None:
@@ -289,7 +292,7 @@ def notices(plan: Plan) -> list[str]:
 def reproduce_command(planned: Planned, plan: Plan, job: Job) -> str:
     """The command that makes the run of a job again; the call in Python, for an experiment that is in no file."""
     spec, row = job.spec, job.row
-    own = [change for change in planned.overrides if not change.startswith("executor")]  # it affects no result
+    own = [change for change in planned.choices.overrides if not change.startswith("executor")]  # it affects no result
     changes = [*own, *plan.schedule.overrides, f"seeds=[{spec.seed}]", f'base_models=["{spec.base_model}"]']
     if spec.vary:
         changes += [f"vary={json.dumps(spec.vary)}", f"held_seed={spec.held}"]
@@ -302,11 +305,11 @@ def reproduce_command(planned: Planned, plan: Plan, job: Job) -> str:
     only = [row] if len(plan.experiment.methods) > 1 else []
     if isinstance(planned.source, Experiment):
         keys = planned.source.model_dump(mode="json", exclude_unset=True)
-        options = {"workdir": "NEW_FOLDER", "overrides": changes, "only": only, "rehearse": planned.rehearsal}
+        options = {"workdir": "NEW_FOLDER", "overrides": changes, "only": only, "rehearse": planned.choices.rehearse}
         return f"harness.compare({keys!r}, {', '.join(f'{key}={value!r}' for key, value in options.items() if value)})"
     words = ["harness", "compare", planned.source, "--workdir", "NEW_FOLDER"]
     words += [word for pattern in only for word in ("--only", pattern)]
-    words += ["--rehearse"] if planned.rehearsal else []
+    words += ["--rehearse"] if planned.choices.rehearse else []
     return shlex.join([*words, *(word for change in changes for word in ("--set", change))])
 
 

@@ -116,11 +116,11 @@ def show_plan(source: Any, workdir: Path, *, measure: bool = False, freeze: bool
         searched = [entry.label for entry, study in searches if not isinstance(study, str)]
         tell(f"first a search of {len(searched)} rows: {budget.trials} trials of up to {budget.steps:,} training steps "
              f"each ({join_some(searched)}); each adds a tuned row")  # fmt: skip
-    if planned.until is not None:
-        more = more_seeds_of(planned.until, experiment)
+    if planned.choices.until is not None:
+        more = more_seeds_of(planned.choices.until, experiment)
         plan = more.begin(plan)
         tell(f"{more.first} seeds per row up to the first interim analysis; then one more where a decision is open,"
-             f" at most {planned.until.most} per row")  # fmt: skip
+             f" at most {planned.choices.until.most} per row")  # fmt: skip
     _show_runs(plan, folder, measure)
     _show_differences(plan)
     amount, unit = experiment.budget.describe()
@@ -130,7 +130,7 @@ def show_plan(source: Any, workdir: Path, *, measure: bool = False, freeze: bool
     for line in [*lines, *notices(plan)]:
         tell(line)
     if freeze:
-        file, digest = freeze_plan(folder, plan, planned.until)
+        file, digest = freeze_plan(folder, plan, planned.choices.until)
         tell(f"plan {digest} written to {file}: publish the hash before the first result")
     return 0
 
@@ -221,8 +221,7 @@ def _show(result: Comparison) -> None:
     assert result.experiment is not None
     for part, block in result.experiment.parts.items():
         title = block.title or part or result.experiment.title or result.name
-        columns, rows, *legend = summary_table(result.workdir, result.name, part)
-        print_table(title, columns, rows, *legend)
+        print_table(title, *summary_table(result.workdir, result.name, part))
     for written in (result.report, *result.further.values()):
         if "json" in written:
             tell_lines(json.loads(written["json"].read_text("utf-8"))["answer"])

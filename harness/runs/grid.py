@@ -108,6 +108,11 @@ class Grid:
         ]
         runs = [self._describe_run(job) for job in plan.jobs]
         runs += self.others.entries(list(e.blocks)) if self.others else []
+        content = e.model_dump(include={"name", "title", "description"}) | {
+            "experiment": e.model_dump(mode="json"),
+            "tasks": list(plan.keys_of(plan.block_tasks)),
+            "runs": runs,
+        }
         further = {
             "blocks": blocks,
             "only": list(self.only),
@@ -116,16 +121,7 @@ class Grid:
             "until": self.more_seeds.describe() if self.more_seeds else None,
             "left_out": self.others.left_out if self.others else None,
         }
-        write_comparison_file(
-            self.workdir,
-            {
-                **e.model_dump(include={"name", "title", "description"}),
-                "experiment": e.model_dump(mode="json"),
-                "tasks": list(plan.keys_of(plan.block_tasks)),
-                "runs": runs,
-                **{key: value for key, value in further.items() if value},
-            },
-        )
+        write_comparison_file(self.workdir, content | {key: value for key, value in further.items() if value})
 
     def _describe_run(self, job: Job) -> dict[str, Any]:
         """A run as the file of the comparison names it."""
