@@ -74,9 +74,7 @@ def run_trials(
         planned = planned_trials(study, space)
         tracker = None
         if tracked:
-            about = study.model_dump(include={"method", "sampler", "pruner"}) | {"study": study.name}
-            about |= {"trials": len(planned), **{f"space.{p.name}": p.describe() for p in space.parameters}}
-            tracker = ending.enter_context(closing(Tracker(workdir, study.name, tracking_uri, root=about)))
+            tracker = ending.enter_context(closing(Tracker(workdir, study.name, tracking_uri)))
         resumed, left = trials.queue_slots(storage, stored, planned)
         if left:
             reporter = ending.enter_context(Reporter(left, quiet=quiet))

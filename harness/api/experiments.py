@@ -195,8 +195,6 @@ def compare(
         with reporter, closing(tracker) if tracker is not None else nullcontext():
             grid = _run(planned, folder, reporter, tracker)
         written = build.build_comparison(folder, name, formats=formats) if formats else {}
-        if tracker is not None and "html" in written:
-            tracker.attach(written["html"])
     experiment = grid.plan.experiment
     further = {paper: build.build_report(paper, folder, formats=formats) for paper in experiment.reports}
     return Comparison(name, folder, grid.all_records(), experiment, written, further)

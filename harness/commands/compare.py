@@ -210,14 +210,12 @@ def _show(result: Comparison) -> None:
     """Print which runs failed, the table of scores, the answer, and where the report is."""
     from reports.comparison.terminal_summary import summary_table
 
-    for record in result.left_out:
-        tell(f"n/a: {record.row}: {record.reason}")
     for record in result.records:
-        if record.status in ("collapsed", "diverged"):
-            tell(f"{record.status}: {record.row}, seed {record.seed}: {record.reason}")
-    for record in result.failed:
-        file = result.workdir / "runs" / record.id / "details.json"
-        tell(f"failed: {record.row}, seed {record.seed}: {record.reason} (traceback: {file}; the others are finished)")
+        if record.status != "finished":
+            file = result.workdir / "runs" / record.id / "details.json"
+            more = f" (traceback: {file}; the others are finished)" if record in result.failed else ""
+            state = "n/a" if record.unavailable else record.status
+            tell(f"{state}: {record.row}, seed {record.seed}: {record.reason}{more}")
     assert result.experiment is not None
     for part, block in result.experiment.parts.items():
         title = block.title or part or result.experiment.title or result.name

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from harness.config import setting
-from harness.errors import InputError
 from harness.machine.progress import Reporter
 
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
@@ -105,14 +104,3 @@ def run_settings(args: argparse.Namespace) -> dict[str, Any]:
         "tracking_uri": args.tracking_uri,
         "progress": Reporter(quiet=args.quiet),
     }
-
-
-def two_rows(args: argparse.Namespace) -> list[str]:
-    """The labels of two rows, or none.
-
-    Raises:
-        InputError: another number of rows.
-    """
-    if len(args.rows) not in (0, 2):
-        raise InputError(f"rows: name two or none, not {len(args.rows)}; a work directory is given as --workdir DIR")
-    return list(args.rows)

@@ -40,7 +40,6 @@ from harness.tasks.sts import DevSet
 
 log = logging.getLogger(__name__)
 
-Progress = Callable[[int, int, str], None]
 _FIT = ("train_", "dev_", "corpus_sentences_seen")  # how the costs of training begin
 
 
@@ -72,7 +71,7 @@ def find_due(record: Record | None, job: Job) -> list[Task]:
         key, why = task_key(task), record.missing.get(task.name)
         scored = record.evaluation.get(key) == scoring_version(task)
         again = why is not None and why.kind != "unfit" and is_readable(key, job.spec.most_sentences)
-        due += [] if scored and not again else [task]
+        due += [task] if again or not scored else []
     return due
 
 
@@ -82,30 +81,18 @@ def needs_training(job: Job, workdir: Path) -> bool:
     return job.spec.trained and not folder.has_weights(folder.read_if_sound())
 
 
-def execute(
-    job: Job,
-    workdir: Path,
-    *,
-    progress: Progress | None = None,
-    on_dev: Callable[[int, float], None] | None = None,
-    stop: Callable[[], bool] | None = None,
-) -> Record:
+def execute(job: Job, workdir: Path, **hooks: Any) -> Record:
     """Bring one run to its record and return it; a run that is finished already costs nothing.
 
     A method that collapses, diverges or fails gives a record with that status and the reason. Only a file system that
     refuses, the user's interrupt and `StopRequested` end the comparison; the next call resumes.
 
     Args:
-        progress: called as `progress(step, steps, text)`; steps is 0 while texts are encoded or scored.
-        on_dev: as in `FitContext`.
-        stop: as in `FitContext`; also called before texts are encoded.
+        hooks: `progress`, `on_dev` and `stop`, as in `Execution`.
     """
-    with run_lock(RunFolder(workdir, job.id).path):
+    with run_lock(RunFolder(workdir, job.id).path), preserve_process_state():
         done = find_finished(job, workdir)  # another process may have finished it in the meantime
-        if done is not None:
-            return done
-        with preserve_process_state():
-            return Execution(job, workdir, progress, on_dev, stop).run()
+        return done or Execution(job, workdir, **hooks).run()
 
 
 def record_failure(job: Job, workdir: Path, reason: str) -> Record:
@@ -123,11 +110,17 @@ def record_failure(job: Job, workdir: Path, reason: str) -> Record:
 
 @dataclass
 class Execution:
-    """The execution of a job in a run folder whose lock is held; the fields are the arguments of `execute`."""
+    """The execution of a job in a run folder whose lock is held.
+
+    Attributes:
+        progress: called as `progress(step, steps, text)`; steps is 0 while texts are encoded or scored.
+        on_dev: as in `FitContext`.
+        stop: as in `FitContext`; also called before texts are encoded.
+    """
 
     job: Job
     workdir: Path
-    progress: Progress | None = None
+    progress: Callable[[int, int, str], None] | None = None
     on_dev: Callable[[int, float], None] | None = None
     stop: Callable[[], bool] | None = None
 
@@ -236,9 +229,8 @@ class Execution:
         self._fit(method)
         if not self.spec.trained:
             return method, earlier
-        label, base = markdown_text(self.job.row), markdown_text(self.spec.base_model)
-        seed = seed_text(self.spec.random_seed)
-        method.save(self.folder.model, card=f"{label}: trained by `{method.name}` from {base}, seed {seed}.\n")
+        about = markdown_text(f"from {self.spec.base_model}, seed {seed_text(self.spec.random_seed)}")
+        method.save(self.folder.model, card=f"{markdown_text(self.job.row)}: trained by `{method.name}` {about}.\n")
         settle(self.folder.model)
         weights = self.folder.weight_hashes()
         if before is not None and before.status == "finished" and before.removed == weights:
@@ -259,15 +251,13 @@ class Execution:
         )  # fmt: skip
         started, worked = time.perf_counter(), time.process_time()
         method.fit(read_text(self.spec), context)
-        if not self.spec.trained:
-            return
-        cost = method.fit_report.cost
-        wall = time.perf_counter() - started
-        cost.setdefault("train_seconds", wall)
-        if wall >= cost["train_seconds"]:  # processor time only of a fit that was not resumed
-            cost.setdefault("train_cpu_seconds", time.process_time() - worked)
-        if self.device.startswith("cuda"):  # reserved for that long, busy or not, as clusters count it
-            cost["train_gpu_seconds"] = cost["train_seconds"]
+        if self.spec.trained:
+            cost, wall = method.fit_report.cost, time.perf_counter() - started
+            cost.setdefault("train_seconds", wall)
+            if wall >= cost["train_seconds"]:  # processor time only of a fit that was not resumed
+                cost.setdefault("train_cpu_seconds", time.process_time() - worked)
+            if self.device.startswith("cuda"):  # reserved for that long, busy or not, as clusters count it
+                cost["train_gpu_seconds"] = cost["train_seconds"]
 
     def _evaluate(self, method: Method, tasks: list[Task]) -> TaskResult:
         from harness.evaluation.scoring import evaluate, joined

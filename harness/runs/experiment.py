@@ -261,7 +261,10 @@ def presets() -> dict[str, Path]:
     return files
 
 
-def read_experiment(source: str | Path | Mapping[str, Any] | Experiment, overrides: Sequence[str] = ()) -> Experiment:
+ExperimentSource = str | Path | Mapping[str, Any] | Experiment
+
+
+def read_experiment(source: ExperimentSource, overrides: Sequence[str] = ()) -> Experiment:
     """A validated experiment from a TOML file, a preset's name, its keys or an `Experiment`, with `a.b=c` overrides.
 
     Raises:

@@ -98,13 +98,11 @@ class Plan:
     def jobs(self) -> list[Job]:
         """One for each row, base model and seed, in the order of the table."""
         jobs = []
-        for rows in self._rows_by_start.values():
-            row, seeds = rows[0], dict[int, Blocks]()
-            for seed, blocks in (pair for same in rows for pair in same.seeds.items()):
+        for row, *others in self._rows_by_start.values():
+            seeds: dict[int, Blocks] = {}
+            for seed, blocks in (pair for same in (row, *others) for pair in same.seeds.items()):
+                seed = int(next(iter(row.seeds))) if row.method.card.deterministic else seed
                 seeds[seed] = tuple(dict.fromkeys((*seeds.get(seed, ()), *blocks)))
-            if row.method.card.deterministic:
-                every = (block for blocks in seeds.values() for block in blocks)
-                seeds = {int(next(iter(seeds))): tuple(dict.fromkeys(every))}
             spec, length = self._spec(row), row.length(self.corpus(row))
             steps = length.steps if length is not None else 0
             for seed, blocks in seeds.items():

@@ -13,7 +13,6 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import fmean
-from types import TracebackType
 from typing import Any, Self
 
 import psutil
@@ -86,9 +85,7 @@ class Progress:
                 self._handlers[number] = signal.signal(number, self._request_stop)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: Any) -> None:
         self._restore_handlers()
         phase = "ended" if kind is None else "stopped" if kind in (StopRequested, KeyboardInterrupt) else "failed"
         with suppress(OSError):

@@ -7,12 +7,18 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from pathlib import Path
 from typing import Any, TypeVar
 
 from harness.config import nearest
 from harness.errors import HarnessError, InputError, refuse
-from harness.runs.experiment import BudgetSettings, CorpusSettings, DevSettings, Experiment, read_experiment
+from harness.runs.experiment import (
+    BudgetSettings,
+    CorpusSettings,
+    DevSettings,
+    Experiment,
+    ExperimentSource,
+    read_experiment,
+)  # fmt: skip
 from harness.runs.plan import load_dev, load_text
 from harness.runs.rows import apply_schedule, resolve_rows
 
@@ -22,12 +28,7 @@ ALWAYS = "Embedded-STS-natural"  # what every row of a rehearsal is scored on, a
 
 
 def select(
-    experiment: str | Path | Mapping[str, Any] | Experiment,
-    overrides: Sequence[str],
-    only: Sequence[str],
-    where: str,
-    *,
-    tuned: bool = False,
+    experiment: ExperimentSource, overrides: Sequence[str], only: Sequence[str], where: str, *, tuned: bool = False
 ) -> Experiment:
     """The experiment, or the part of it that `only` selects, with the dev schedule of the whole.
 
