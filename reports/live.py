@@ -18,12 +18,10 @@ import math
 import time
 from collections import Counter
 from collections.abc import Mapping
-from functools import cache
 from typing import Any
 
-from harness.files.printable import visible
 from harness.runs.progress import describe_duration
-from reports.write.html import TEMPLATES
+from reports.write.html import templates
 
 REFRESH = 5  # seconds after which a browser loads the page again, while it runs
 STATES = {
@@ -51,35 +49,22 @@ def page(progress: Mapping[str, Any], now: float) -> str:
     by_row: dict[str, list[Mapping[str, Any]]] = {}
     for run in runs:
         by_row.setdefault(" · ".join(filter(None, (run["row"], run["base_model"]))), []).append(run)
-    html: str = _template().render(
-        progress=progress,
-        running=progress["phase"] == "running",
-        refresh=REFRESH,
-        headline=_headline(progress, counted),
-        updated=time.strftime("%Y-%m-%d %H:%M:%S %Z", time.localtime(progress["updated"])),
-        counts=[(state, count, 100 * count / len(runs)) for state, count in _in_order(counted)],
-        marks=STATES,
-        active=[_active(run, now) for run in runs if run["state"] == "running"][:_LINES],
-        rows=[(label, some, _in_order(Counter(run["state"] for run in some))) for label, some in by_row.items()],
-        trouble=[run for run in runs if run["state"] in _TROUBLE][:_LINES],
+    return (
+        templates()
+        .get_template("live.html.j2")
+        .render(
+            progress=progress,
+            running=progress["phase"] == "running",
+            refresh=REFRESH,
+            headline=_headline(progress, counted),
+            updated=time.strftime("%Y-%m-%d %H:%M:%S %Z", time.localtime(progress["updated"])),
+            counts=[(state, count, 100 * count / len(runs)) for state, count in _in_order(counted)],
+            marks=STATES,
+            active=[_active(run, now) for run in runs if run["state"] == "running"][:_LINES],
+            rows=[(label, some, _in_order(Counter(run["state"] for run in some))) for label, some in by_row.items()],
+            trouble=[run for run in runs if run["state"] in _TROUBLE][:_LINES],
+        )
     )
-    return html
-
-
-@cache
-def _template() -> Any:
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-    environment = Environment(
-        loader=FileSystemLoader(TEMPLATES),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        finalize=lambda value: visible(value) if type(value) is str else value,
-    )
-    environment.filters["name"] = lambda state: state.replace("/", "")  # of a state, as a CSS class
-    return environment.get_template("live.html.j2")
 
 
 def _headline(progress: Mapping[str, Any], counted: Mapping[str, int]) -> str:

@@ -137,17 +137,13 @@ class WithReport:
 
 def _find(blocks: Sequence[B], name: str, kind: str) -> B:
     """The block of that key, else the first one whose key and title have all words of `name`."""
-    words = set(_words(name))
+    words = re.findall(r"\w+", name.lower())
     found: list[B] = [block for block in blocks if block.key == name]
-    found += [block for block in blocks if words and words <= set(_words(f"{block.key} {block.title}"))]
+    found += [b for b in blocks if words and set(words) <= set(re.findall(r"\w+", f"{b.key} {b.title}".lower()))]
     if not found:
         known = [block.key for block in blocks]
         raise InputError(f'no {kind} "{name}"{nearest(name, known)}; there are: {", ".join(known) or "none"}')
     return found[0]
-
-
-def _words(text: str) -> list[str]:
-    return re.findall(r"\w+", text.lower())
 
 
 def _frame(table: Table) -> pd.DataFrame:

@@ -128,10 +128,6 @@ class Progress:
         run.step, run.steps, run.text = step, steps or run.steps, text
         self._show([run])
 
-    def dev(self, label: str, step: int, score: float) -> None:
-        """A dev score of a run of this process."""
-        self.runs[label].dev.append((step, score))
-
     def update(self, running: Sequence[tuple[str, str, int]]) -> None:
         """Read the progress of runs in other processes from their folders, given as (label, run id, planned steps)."""
         for label, run_id, steps in running:

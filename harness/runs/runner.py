@@ -106,7 +106,7 @@ class Runner:
         self.progress.start(job.label, job.id)
 
         def on_dev(step: int, score: float) -> None:
-            self.progress.dev(job.label, step, score)
+            self.progress.runs[job.label].dev.append((step, score))
             if reason := self.proposer.prune(job, step, score):
                 raise TrainingStopped("pruned", reason)
 

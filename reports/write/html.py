@@ -7,7 +7,7 @@ import hashlib
 import json
 import re
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from harness.files.printable import ACTING, visible
@@ -15,6 +15,9 @@ from reports.document.blocks import Document, Figure, slug
 from reports.document.table import Table
 from reports.figures.style import inline
 from reports.write.markdown import csv_table
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 TEMPLATES = Path(__file__).parent / "templates"
 SCRIPTS = ("page.js", "tables.js")
@@ -36,17 +39,23 @@ def _slots(table: Table) -> list[dict[str, int]]:
     ]
 
 
-def page(document: Document, data: dict[str, Any]) -> str:
-    """Render the page. Every text is escaped by the template engine; only our own style, script and SVG are not."""
+def templates() -> Environment:
+    """Our templates, which escape every text that is not marked as ours."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
-    from markupsafe import Markup, escape
 
-    environment = Environment(
+    return Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
         undefined=StrictUndefined,
-        finalize=lambda value: visible(value) if type(value) is str else value,  # what is not marked as ours already
+        finalize=lambda value: visible(value) if type(value) is str else value,
     )
+
+
+def page(document: Document, data: dict[str, Any]) -> str:
+    """Render the page. Every text is escaped by the template engine; only our own style, script and SVG are not."""
+    from markupsafe import Markup, escape
+
+    environment = templates()
 
     def svg(figure: Figure) -> Markup:
         return Markup(inline(figure, f"figure-{slug(figure.key)}"))  # noqa: S704 - matplotlib's own XML, which escapes the labels in it
