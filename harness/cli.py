@@ -26,10 +26,8 @@ Which self-supervised sentence-embedding method is really better, and by how muc
   harness train METHOD               train one method and save it as a SentenceTransformer
   harness list methods               what there is to compare
 """
-EPILOG = """\
-exit codes: 0 done, 1 something failed (the message says what was saved), 2 wrong input
-example: harness compare demo --workdir work/demo
-"""
+EPILOG = """exit codes: 0 done, 1 something failed (the message says what was saved), 2 wrong input
+example: harness compare demo --workdir work/demo"""
 
 # In the order of the help. Each has a function `register`.
 COMMANDS = (

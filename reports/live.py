@@ -20,7 +20,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from harness.runs.progress import describe_duration
+from harness.machine.progress import describe_duration
 from reports.write.html import templates
 
 REFRESH = 5  # seconds after which a browser loads the page again, while it runs

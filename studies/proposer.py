@@ -240,10 +240,9 @@ def describe_values(values: Mapping[str, Any]) -> str:
 
 def split_objective(objective: str, tasks: Iterable[str]) -> tuple[str, str, str] | None:
     """Task (whose name may hold ":"), metric and aggregation of an objective; None where it names none of the tasks."""
-    named = [task for task in tasks if f"{objective}:".startswith(f"{task}:")]
-    if not named:
+    task = max((task for task in tasks if f"{objective}:".startswith(f"{task}:")), key=len, default=None)
+    if task is None:
         return None
-    task = max(named, key=len)
     given = objective.removeprefix(task).split(":")[1:]
     metric, aggregation = [*given, *("spearman", "all")[len(given) :]][:2]
     return task, metric, aggregation

@@ -103,16 +103,10 @@ def check_same(earlier: Study, later: Study, where: str) -> None:
     InputError: two studies of one name have another definition.
     """
     old, new = _flat(earlier.identity()), _flat(later.identity())
-    differences = [
-        f"{key}: {json.dumps(old.get(key)):.80} there, {json.dumps(new.get(key)):.80} here"
-        for key in {**old, **new}
-        if old.get(key) != new.get(key)
-    ]
-    if differences:
-        raise InputError(
-            f'{where}: study "{later.name}" exists with another definition ({"; ".join(differences)}); choose another '
-            "name (--set name=NAME); runs are reused"
-        )
+    if keys := [key for key in {**old, **new} if old.get(key) != new.get(key)]:
+        texts = [f"{key}: {json.dumps(old.get(key)):.80} there, {json.dumps(new.get(key)):.80} here" for key in keys]
+        raise InputError(f'{where}: study "{later.name}" exists with another definition ({"; ".join(texts)}); choose '
+                         "another name (--set name=NAME); runs are reused")  # fmt: skip
 
 
 def _flat(tree: dict[str, Any]) -> dict[str, Any]:

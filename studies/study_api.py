@@ -135,10 +135,9 @@ class StudyResult(WithReport):
 
         self.stored, self.study, self.space, self.workdir = stored, study, space, workdir
         self.name, self.ended = study.name, finished_trials(stored)
-        runs = dict.fromkeys(run for trial in self.ended for run in result_of(trial).runs)
-        found = (RunFolder(workdir, run).read_if_sound() for run in runs)
-        self.records = [record for record in found if record is not None]
         self.files: Path | None = None
+        runs = dict.fromkeys(run for trial in self.ended for run in result_of(trial).runs)
+        self.records = list(filter(None, (RunFolder(workdir, run).read_if_sound() for run in runs)))
 
     def __repr__(self) -> str:
         return f"StudyResult({self.name!r}, {len(self.ended)} trials, workdir={str(self.workdir)!r})"
@@ -196,6 +195,5 @@ class StudyResult(WithReport):
 
     def _repr_html_(self) -> str:
         value = self.study.objective_name
-        frame = self.trials().sort_values(value, ascending=False).head(5)
-        shown: str = frame[["trial", *self.space.names, value]].to_html(index=False)
-        return f"<p>{escape(repr(self))}</p>{shown}"
+        best = self.trials().sort_values(value, ascending=False).head(5)[["trial", *self.space.names, value]]
+        return f"<p>{escape(repr(self))}</p>{best.to_html(index=False)}"

@@ -22,12 +22,7 @@ from studies.trials import SLOT, best_trials, finished_trials, has_result, resul
 
 
 def tune_rows(
-    experiment: Experiment,
-    budget: Budget,
-    workdir: Path,
-    *,
-    quiet: bool = True,
-    **tracking: Any,
+    experiment: Experiment, budget: Budget, workdir: Path, *, quiet: bool = True, **tracking: Any
 ) -> dict[str, Any]:
     """Run the studies of all rows one after the other; a call that was interrupted resumes.
 

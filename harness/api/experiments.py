@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from harness import registry
-from harness.api.methods import locating, registered
+from harness.api.methods import registered
 from harness.api.result import Comparison
 from harness.contamination.check import CheckedText, find_overlaps, selection_text, training_text
 from harness.errors import InputError, naming, refuse
@@ -20,11 +20,11 @@ from harness.executors.executor import Executor, ExecutorSettings, executor_sett
 from harness.files.locks import comparison_lock
 from harness.files.toml_text import inline
 from harness.machine.progress import Reporter
-from harness.method import DEFAULT_BASE_MODEL, Method
+from harness.method import DEFAULT_BASE_MODEL, Method, locating
 from harness.results.store import checked_workdir, read_comparison_file
 from harness.runs.against import find_other_rows
 from harness.runs.differences import summarise_differences
-from harness.runs.experiment import EMBEDDED_DEV, Experiment, read_experiment
+from harness.runs.experiment import EMBEDDED_DEV, Experiment, ExperimentSource, read_experiment
 from harness.runs.grid import Grid
 from harness.runs.plan import Job, Plan, forget_loaded, make_plan
 from harness.runs.progress import Progress
@@ -41,7 +41,7 @@ from studies import SHIPPED
 logger = logging.getLogger(__name__)
 
 MethodLike = str | type[Method] | Method
-Source = str | Path | Mapping[str, Any] | Experiment | type[Method] | Method | Sequence[MethodLike | Mapping[str, Any]]
+Source = ExperimentSource | type[Method] | Method | Sequence[MethodLike | Mapping[str, Any]]
 
 
 @dataclass(frozen=True)

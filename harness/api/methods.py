@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from collections.abc import Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, TypeVar
 
 from harness import registry
-from harness.errors import HarnessError, InputError, RunError, TrainingStopped
+from harness.errors import InputError, RunError, TrainingStopped
 from harness.files.locks import work_lock
-from harness.files.printable import first_line, markdown_text
+from harness.files.printable import markdown_text
 from harness.machine.environment import pick_device
 from harness.machine.progress import Reporter
-from harness.method import DEFAULT_BASE_MODEL, FitContext, Method, own_line
+from harness.method import DEFAULT_BASE_MODEL, FitContext, Method, locating
 from harness.results.spec import method_version
 from harness.runs.experiment import EMBEDDED_DEV, DevSettings
 from harness.saved_method import METHOD_FILE
@@ -78,10 +78,7 @@ def train(
     items = None if text == "none" else corpus_of(corpus, text, limit=limit)
     dev_set = dev.load() if dev is not None and hasattr(settled, "learning_rate") else None
     folder = target.with_name(target.name + ".training") if target is not None else None
-    with (
-        work_lock(folder) if folder is not None else nullcontext(),
-        progress or Reporter.of_caller() as shown,
-    ):
+    with work_lock(folder) if folder is not None else nullcontext(), progress or Reporter.of_caller() as shown:
         shown.start(kind.name)
         context = FitContext(seed=seed, dev=dev_set, device=pick_device(device), precision=precision,
                              folder=folder, progress=shown.step)  # fmt: skip
@@ -93,26 +90,12 @@ def train(
             shown.done(f"{stop.status}: {stop.reason}{curves}")
             raise
         if target is not None:
-            text_of = items.uri if items is not None else "no text"
-            where = f"from {markdown_text(base_model)} on {markdown_text(text_of)}"
+            where = markdown_text(f"from {base_model} on {items.uri if items is not None else 'no text'}")
             fitted.save(target, card=f"Trained by `{kind.name}` {where}, seed {seed}.\n")
         best = fitted.fit_report.training.get("best_dev")
         kept = f"saved to {target}" if target is not None else "fitted"
         shown.done(kept + (f", best dev {100 * best:.2f}" if best is not None else ""))
     return fitted
-
-
-@contextmanager
-def locating(kind: type[HarnessError], *methods: type[Method]) -> Iterator[None]:
-    """Have an error of these methods' own code be one line, an error of that kind, with the line of their source."""
-    try:
-        yield
-    except HarnessError:
-        raise
-    except Exception as error:
-        if line := own_line(error, *methods):
-            raise kind(f"{type(error).__name__}: {first_line(error)}{line}") from error
-        raise
 
 
 def registered(method: Any) -> type[Method]:

@@ -77,14 +77,9 @@ def run(args: argparse.Namespace) -> int:
         "--tune-steps: requires --tune": args.tune_steps is not None and args.tune is None,
         "--freeze: a rehearsal decides nothing; leave one of them out": args.freeze and args.rehearse,
     })  # fmt: skip
-    choices = {
-        "overrides": args.overrides,
-        "only": args.only,
-        "rehearse": args.rehearse,
-        "tune": None if args.tune is None else api.Budget(args.tune, args.tune_steps),
-        "until": api.Until(**until) if args.until else None,
-        "against": args.against,
-    }
+    choices = {name: getattr(args, name) for name in ("overrides", "only", "rehearse", "against")}
+    choices["tune"] = None if args.tune is None else api.Budget(args.tune, args.tune_steps)
+    choices["until"] = api.Until(**until) if args.until else None
     if args.dry_run or args.measure:
         return show_plan(args.experiment, args.workdir, measure=args.measure, freeze=args.freeze, **choices)
     formats = args.format or report_folder.FORMATS
@@ -138,8 +133,8 @@ def show_plan(source: Any, workdir: Path, *, measure: bool = False, freeze: bool
 def _show_runs(plan: Plan, folder: Path, measure: bool) -> None:
     """A line for each row and base model: number of runs, training steps, what is reused, and the time."""
     from harness.machine.environment import device_name
+    from harness.machine.progress import describe_duration
     from harness.runs.execute import find_finished, needs_training
-    from harness.runs.progress import describe_duration
 
     rows: dict[tuple[str, str], list[Job]] = {}
     for job in plan.jobs:

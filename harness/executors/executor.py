@@ -87,10 +87,7 @@ class Executor(ABC):
 
     def room(self) -> int:
         """How many jobs run at a time."""
-        given = self.settings.workers
-        if given is None and self.settings.cpus_per_run:
-            given = usable_cores() // self.settings.cpus_per_run
-        return max(1, given or usable_cores())
+        return self.settings.workers or max(1, usable_cores() // (self.settings.cpus_per_run or 1))
 
 
 class Serial(Executor):

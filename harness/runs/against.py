@@ -117,12 +117,11 @@ def find_other_rows(plan: Plan, sources: Mapping[str, Path], workdir: Path | Non
                     continue
                 shown = f"{label} ({name})" if f"{label} ({name})" not in labels else f"{label} ({name}, {comparison})"
                 labels.add(shown)
-                row = OtherRow(shown, name, tasks, [])
+                found.rows.append(OtherRow(shown, name, tasks, []))
                 for record, run in runs:
                     entry = {key: value for key, value in run.items() if key not in ("blocks", "analysis")}
-                    base = base_models.get(record.spec.model, record.base_model)
-                    row.runs.append((record, {**entry, "base_model": base}))
-                found.rows.append(row)
+                    entry["base_model"] = base_models.get(record.spec.model, record.base_model)
+                    found.rows[-1].runs.append((record, entry))
     return found
 
 

@@ -178,6 +178,5 @@ def _words(value: Any) -> str:
 
 def summarise_differences(plan: Plan) -> str:
     """One line on differences that usually matter; empty where there are none."""
-    found = planned_differences(plan).marked
-    titles = ", ".join(column.title.lower() for column in found)
-    return f"rows differ in {titles} (details: --dry-run, report)" if found else ""
+    titles = ", ".join(column.title.lower() for column in planned_differences(plan).marked)
+    return f"rows differ in {titles} (details: --dry-run, report)" if titles else ""

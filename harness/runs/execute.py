@@ -304,7 +304,6 @@ class Execution:
         precision: Any = "fp32"
         if report.training.get("precision"):
             precision = choose_precision(self.workdir, self.device, spec.precision or "fp32")
-        peak = {"peak_memory_bytes": float(environment.peak_memory_bytes(self.device))}
         return Record(
             id=spec.id,
             spec=spec,
@@ -319,7 +318,7 @@ class Execution:
             evaluation={task_key(task): scoring_version(task) for task in tasks},
             training={**report.training, **({"notes": notes} if notes else {})},
             architecture=architecture,
-            cost={**report.cost, **result.cost, **peak},
+            cost={**report.cost, **result.cost, "peak_memory_bytes": float(environment.peak_memory_bytes(self.device))},
             environment=environment.describe(self.device, precision),
             command=self.job.command,
             started=self.started,
@@ -382,12 +381,10 @@ def read_dev(spec: RunSpec) -> DevSet | None:
 
 def stored_vectors(spec: RunSpec, workdir: Path, device: str) -> StoredVectors:
     """The cached vectors of a run, whose weights are saved."""
-    return EmbeddingCache(workdir / "cache" / "embeddings").of(
-        folder_hash(RunFolder(workdir, spec.id).model) if spec.trained else spec.id,
-        str(spec.config.get("pooling")),
-        code=f"{NUMERICS}.{spec.version}",
-        device=environment.device_name(device),
-    )
+    key = folder_hash(RunFolder(workdir, spec.id).model) if spec.trained else spec.id
+    code, where = f"{NUMERICS}.{spec.version}", environment.device_name(device)
+    cache = EmbeddingCache(workdir / "cache" / "embeddings")
+    return cache.of(key, str(spec.config.get("pooling")), code=code, device=where)
 
 
 def _readable(error: BaseException) -> BaseException:

@@ -211,7 +211,7 @@ class Experiment(Conditions):
         return value
 
     @model_validator(mode="after")
-    def _rows_are_in_blocks(self) -> Self:
+    def _rows_and_blocks_exist(self) -> Self:
         known = list(self.blocks)
         for entry in self.methods:
             for name in set(entry.blocks) - set(known):
@@ -221,10 +221,6 @@ class Experiment(Conditions):
                 raise ValueError(f'blocks: "{name}": {fault}')
             if not any(name in (entry.blocks or known) for entry in self.methods):
                 raise ValueError(f'blocks: no row is in "{name}"; name it in the key "blocks" of its rows')
-        return self
-
-    @model_validator(mode="after")
-    def _planned_rows_exist(self) -> Self:
         labels = [entry.label for entry in self.methods]
         named = {"baseline": [self.baseline] if self.baseline else []}
         named["contrasts"] = [label for one in self.contrasts for label in (one.row, one.against)]
@@ -254,11 +250,8 @@ _EXAMPLE = 'seeds="[1, 2]"'  # of --set
 
 def presets() -> dict[str, Path]:
     """Name -> experiment file of every installed preset."""
-    files: dict[str, Path] = {}
-    for point in registry.names(registry.PRESETS):
-        folder: Path = registry.load(registry.PRESETS, point)
-        files.update({file.stem: file for file in sorted(folder.glob("*.toml"))})
-    return files
+    folders = (registry.load(registry.PRESETS, name) for name in registry.names(registry.PRESETS))
+    return {file.stem: file for folder in folders for file in sorted(folder.glob("*.toml"))}
 
 
 ExperimentSource = str | Path | Mapping[str, Any] | Experiment

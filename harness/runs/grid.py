@@ -57,7 +57,8 @@ class Grid:
         self._proposed = True
         self.write()
         jobs = self._open()
-        self.progress.expect([_state(job) for job in jobs])
+        states = [(job, seed_text(job.spec.random_seed)) for job in jobs]
+        self.progress.expect([RunState(j.label, j.row, j.spec.base_model, s, j.id, steps=j.steps) for j, s in states])
         return [replace(job, command=self.command_of(job)) for job in jobs]
 
     def _open(self) -> list[Job]:
@@ -131,14 +132,10 @@ class Grid:
             "rate_from": rate_origin(self.plan, row, self.tuned),
             "added": row.added,
             "start": self.plan.starts.get(job.id),
-            "analysis": self.more_seeds.analysis_of(job) if self.more_seeds else None,
+            "analysis": self.more_seeds.since[job.place] if self.more_seeds else None,
         }
         run = {"id": job.id, "row": job.row, "base_model": job.spec.base_model, **seed_fields(job.spec.random_seed)}
         return run | {key: value for key, value in further.items() if value}
-
-
-def _state(job: Job) -> RunState:
-    return RunState(job.label, job.row, job.spec.base_model, seed_text(job.spec.random_seed), job.id, steps=job.steps)
 
 
 def describe_record(record: Record) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import Any
@@ -254,8 +255,7 @@ def find_task(key: str) -> Task:
         from harness.tasks.catalogue import SOURCES
 
         source, _, name = key.partition(":")
-        (task,) = _resolve_tasks([name], source if source in SOURCES else SOURCES[0])
-        return task
+        return _resolve_tasks([name], source if source in SOURCES else SOURCES[0])[0]
     return _TASKS[key]
 
 
@@ -267,11 +267,10 @@ def is_readable(key: str, most_sentences: int | None) -> bool:
     """Is the data of a task available now?"""
     from harness.evaluation.scoring import announced
 
-    try:
+    with suppress(HarnessError):
         announced(find_task(key), most_sentences)
-    except HarnessError:
-        return False
-    return True
+        return True
+    return False
 
 
 def forget_loaded() -> None:

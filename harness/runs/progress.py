@@ -21,7 +21,7 @@ from harness.errors import InputError, RunError, StopRequested
 from harness.executors.executor import Executor
 from harness.files.atomic import write_atomic
 from harness.files.locks import LOCK_FILE
-from harness.machine.progress import Reporter
+from harness.machine.progress import Reporter, describe_remaining
 from harness.results.store import RunFolder
 
 _EVERY = 2.0  # seconds between two writings of the file
@@ -211,19 +211,3 @@ def request_stop(workdir: Path, name: str) -> str:
         raise RunError(f"{workdir}: {name} runs on {state['host']}: give this command there")
     os.kill(int(state["pid"]), signal.SIGTERM)
     return f"{name}: process {state['pid']} stops at its next checkpoint; the command that started it resumes"
-
-
-def describe_remaining(seconds: float | None) -> str:
-    """ "about 12 min left", or nothing where it is not known."""
-    return "" if seconds is None else f"about {describe_duration(seconds)} left"
-
-
-def describe_duration(seconds: float) -> str:
-    """ "40 s", "12 min", "3 h 05 min", "2 d 4 h"."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    if minutes < 90:
-        return f"{minutes} min"
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes:02} min" if hours < 48 else f"{hours // 24} d {hours % 24} h"

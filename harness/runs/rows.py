@@ -204,8 +204,7 @@ def _names(start: Row, trained: Row) -> Iterable[str]:
         layer = ", from the embedding block" if config.pooling == "first_last_avg" and config.first_layer == 0 else ""
         length = f", {config.max_length} tokens" if config.max_length is not None else ""
         yield f"untrained ({config.pooling}{layer}{length})"
-    yield f"untrained start of {trained.label}"
-    yield f"untrained start of {trained.label} (2)"
+    yield from (f"untrained start of {trained.label}", f"untrained start of {trained.label} (2)")
 
 
 @dataclass(frozen=True)

@@ -20,8 +20,6 @@ from harness.runs.measure import choose_precision
 from harness.runs.plan import Job
 from harness.runs.progress import Progress
 
-_INTERVAL = 1.0  # seconds between two checks of a worker for a request to stop
-
 
 class Proposer(Protocol):
     """What wants runs: the grid of a comparison, more seeds, an Optuna study."""
@@ -167,7 +165,7 @@ def run_job(job: Job, workdir: Path) -> Record | None:
 
     def stop() -> bool:
         nonlocal checked
-        if time.monotonic() - checked >= _INTERVAL:
+        if time.monotonic() - checked >= TICK:
             if file.exists():
                 if reason := file.read_text("utf-8"):
                     raise TrainingStopped("pruned", reason)

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from harness.errors import InputError, refuse
 from harness.runs.experiment import Experiment
-from harness.runs.plan import Job, Plan
+from harness.runs.plan import Plan
 from harness.runs.rows import Row
 
 FIRST = 3  # seeds at the first analysis: two say next to nothing about their spread
@@ -78,6 +78,9 @@ class MoreSeeds:
     Args:
         own: seeds of the experiment.
         analyse: decides which rows get another seed; `rule` says how.
+
+    Attributes:
+        since: place of a job -> the first analysis that includes its run, from 1.
     """
 
     until: Until
@@ -86,7 +89,7 @@ class MoreSeeds:
     rule: str
     analyses: list[dict[str, Any]] = field(default_factory=list)
     ended: Literal["", "decided", "seeds"] = ""
-    _since: dict[tuple[str, str, int], int] = field(default_factory=dict)  # place of a job -> analysis
+    since: dict[tuple[str, str, int], int] = field(default_factory=dict)
 
     @property
     def seeds(self) -> list[int]:
@@ -115,10 +118,6 @@ class MoreSeeds:
     def begin(self, plan: Plan) -> Plan:
         """The plan of the first analysis."""
         return self._with_seeds(plan, {_key(row): self.first for row in plan.rows})
-
-    def analysis_of(self, job: Job) -> int:
-        """The first analysis that includes a run, from 1."""
-        return self._since[job.place]
 
     def describe(self) -> dict[str, Any]:
         """As the comparison's file stores it under "until"."""
@@ -153,14 +152,11 @@ class MoreSeeds:
         rows = [replace(row, seeds=dict.fromkeys(self.seeds[: counts[_key(row)]], row.blocks)) for row in plan.rows]
         more = replace(plan, rows=rows)
         for job in more.jobs:
-            self._since.setdefault(job.place, len(self.analyses) + 1)
+            self.since.setdefault(job.place, len(self.analyses) + 1)
         return more
 
 
-_ENDINGS = {
-    "decided": "no decision is open that more seeds would settle",
-    "seeds": "the largest number of seeds is reached",
-}
+_ENDINGS = {"decided": "no decision is open that more seeds would settle", "seeds": "every row has its last seed"}
 
 
 def _key(row: Row) -> Key:

@@ -10,9 +10,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from harness.files.printable import join_some, markdown_text
+from harness.machine.progress import describe_duration
 from harness.results.record import Record
 from harness.results.store import read_comparison_file
-from harness.runs.progress import describe_duration
 from reports.comparison.deviations import deviations
 from reports.read.comparison_runs import Comparison, base_name, read_comparison
 

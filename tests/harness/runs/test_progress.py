@@ -14,7 +14,8 @@ from harness import registry
 from harness.api.result import Comparison
 from harness.cli import main
 from harness.errors import RunError
-from harness.runs.progress import Progress, RunState, describe_duration, read_progress, request_stop
+from harness.machine.progress import describe_duration
+from harness.runs.progress import Progress, RunState, read_progress, request_stop
 from tests.support import small_runs
 from tests.support.small_runs import CONTRAST, EXPERIMENT
 
