@@ -89,7 +89,7 @@ def plan_comparison(experiment: Source, **choices: Any) -> Planned:
     forget_loaded()
     source = _source(experiment)
     where = source if isinstance(source, str) else f'experiment "{source.name}"'
-    selected = select(source, c.overrides, c.only, where, tuned=c.tune is not None)
+    selected = select(read_experiment(source, c.overrides), c.only, where, tuned=c.tune is not None)
     budget = check_budget(c.tune, selected)
     selected = selected.model_copy(update={"executor": executor_settings(c.executor, selected.executor)})
     registry.load(registry.EXECUTORS, selected.executor.name)

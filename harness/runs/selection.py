@@ -11,14 +11,7 @@ from typing import Any, TypeVar
 
 from harness.config import nearest
 from harness.errors import HarnessError, InputError, refuse
-from harness.runs.experiment import (
-    BudgetSettings,
-    CorpusSettings,
-    DevSettings,
-    Experiment,
-    ExperimentSource,
-    read_experiment,
-)  # fmt: skip
+from harness.runs.experiment import BudgetSettings, CorpusSettings, DevSettings, Experiment
 from harness.runs.plan import load_dev, load_text
 from harness.runs.rows import apply_schedule, resolve_rows
 
@@ -27,18 +20,15 @@ SUFFIX = "-rehearsal"
 ALWAYS = "Embedded-STS-natural"  # what every row of a rehearsal is scored on, and the dev set where there is no other
 
 
-def select(
-    experiment: ExperimentSource, overrides: Sequence[str], only: Sequence[str], where: str, *, tuned: bool = False
-) -> Experiment:
+def select(whole: Experiment, only: Sequence[str], where: str, *, tuned: bool = False) -> Experiment:
     """The experiment, or the part of it that `only` selects, with the dev schedule of the whole.
 
     Args:
         tuned: its rows are searched one by one first, under the same schedule.
 
     Raises:
-        InputError: as `read_experiment`, `resolve_rows` and `select_part`.
+        InputError: as `resolve_rows` and `select_part`.
     """
-    whole = read_experiment(experiment, overrides)
     if whole.dev is not None and (only or tuned):
         _, schedule = apply_schedule(resolve_rows(whole, where, tolerant=True), whole.dev)
         if schedule.instead_of:

@@ -138,7 +138,9 @@ def test_trials_of_tune_have_the_steps_of_the_comparison(file: Path) -> None:
     assert check_budget(Budget(5, None, (7,)), experiment) == Budget(5, 4, (7,))
     assert check_budget(None, experiment) is None
     rows = ["methods.small.eval_every=7", "methods.large.eval_every=3"]
-    searched = select(str(file), rows, (), "", tuned=True).dev  # rows are searched alone, under the schedule of all
+    searched = select(
+        read_experiment(str(file), rows), (), "", tuned=True
+    ).dev  # rows are searched alone, under the schedule of all
     assert searched is not None
     assert searched.every == 3
 
