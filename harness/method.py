@@ -6,7 +6,7 @@ import re
 import sys
 import traceback
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -407,7 +407,7 @@ def own_line(error: BaseException, *kinds: type[Method]) -> str:
 
 
 @contextmanager
-def locating(kind: type[HarnessError], *methods: type[Method]) -> Iterator[None]:
+def locating(kind: type[HarnessError], methods: Iterable[type[Method]]) -> Iterator[None]:
     """Have an error of these methods' own code be one line, an error of that kind, with the line of their source."""
     try:
         yield

@@ -104,7 +104,7 @@ def plan_comparison(experiment: Source, **choices: Any) -> Planned:
     if c.rehearse:
         selected = rehearse(selected, where)
     methods = (registry.load(registry.METHODS, entry.method) for entry in selected.methods)
-    with locating(InputError, *methods), naming(where):
+    with locating(InputError, methods), naming(where):
         plan = make_plan(selected, where, most_sentences=most)
     if not all(plan.block_tasks.values()):
         raise InputError(f"{where}: suites: expected a suite or task; see: harness list suites")

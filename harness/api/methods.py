@@ -83,7 +83,7 @@ def train(
         context = FitContext(seed=seed, dev=dev_set, device=pick_device(device), precision=precision,
                              folder=folder, progress=shown.step)  # fmt: skip
         try:
-            with locating(RunError, kind):
+            with locating(RunError, [kind]):
                 fitted.fit(items, context)
         except TrainingStopped as stop:
             curves = f" (curves: {folder / 'curves.jsonl'})" if folder is not None else ""
