@@ -70,7 +70,7 @@ EXECUTORS = Group(
     "a subclass of harness.executors.executor.Executor",
     _subclass_of("harness.executors.executor.Executor"),
 )
-PRESETS = Group("harness.presets", "preset", "a folder (Path) of experiment files or published numbers", _folder)
+PRESETS = Group("harness.presets", "preset", "a folder (pathlib.Path) of experiments or published numbers", _folder)
 
 TRACKERS = Group("harness.trackers", "tracker", "a harness.tracking.Backend, by the scheme of its URI", callable)
 

@@ -177,6 +177,8 @@ def compare(
                              max_steps=max_steps)  # fmt: skip
     overrides = [*overrides, *keywords]
     source = _source(experiment)
+    if isinstance(source, Experiment) and source is not experiment and source.dev == EMBEDDED_DEV and dev is None:
+        reporter.say(f"note: checkpoints are selected on {EMBEDDED_DEV.task}; dev= names another set")
     planned = plan_comparison(
         source, overrides=overrides, only=only, rehearse=rehearse,
         tune=Budget(tune) if isinstance(tune, int) else tune,
