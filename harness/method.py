@@ -408,7 +408,11 @@ def own_line(error: BaseException, *kinds: type[Method]) -> str:
 
 @contextmanager
 def locating(kind: type[HarnessError], methods: Iterable[type[Method]]) -> Iterator[None]:
-    """Have an error of these methods' own code be one line, an error of that kind, with the line of their source."""
+    """Have an error of these methods' own code be one line, an error of that kind, with the line of their source.
+
+    >>> with locating(InputError, [Method]):
+    ...     errors_of_other_code = "are raised unchanged"
+    """
     try:
         yield
     except HarnessError:

@@ -210,7 +210,11 @@ def encoding_bar(total: int, *, show: bool) -> Iterator[Callable[[int], None]]:
 
 
 def describe_duration(seconds: float) -> str:
-    """ "40 s", "12 min", "3 h 05 min", "2 d 4 h"."""
+    """ "40 s", "12 min", "3 h 05 min", "2 d 4 h".
+
+    >>> describe_duration(700), describe_duration(11_100)
+    ('12 min', '3 h 05 min')
+    """
     if seconds < 90:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)
@@ -221,7 +225,11 @@ def describe_duration(seconds: float) -> str:
 
 
 def describe_remaining(seconds: float | None) -> str:
-    """ "about 12 min left", or nothing where it is not known."""
+    """ "about 12 min left", or nothing where it is not known.
+
+    >>> describe_remaining(700), describe_remaining(None)
+    ('about 12 min left', '')
+    """
     return "" if seconds is None else f"about {describe_duration(seconds)} left"
 
 
