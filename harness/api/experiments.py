@@ -73,11 +73,6 @@ class Planned:
     budget: Budget | None
     tuned: dict[str, Any] = field(default_factory=dict)
 
-    @property
-    def others(self) -> dict[str, Path]:
-        """Name -> place of the work directories whose rows it is compared with."""
-        return sources_of(self.choices.against)
-
 
 def plan_comparison(experiment: Source, **choices: Any) -> Planned:
     """The plan of a comparison, with `Choices` by name.
@@ -246,7 +241,8 @@ def _run(planned: Planned, folder: Path, reporter: Reporter, tracker: Tracker | 
             earlier = read_comparison_file(folder, e.name)
         more_seeds.check_earlier(e.name, earlier)
         plan = more_seeds.begin(plan)
-    others = find_other_rows(plan, planned.others, folder) if planned.others else None
+    sources = sources_of(planned.choices.against)
+    others = find_other_rows(plan, sources, folder) if sources else None
     for line in notices(plan):
         reporter.say(line)
     executor: Executor = registry.load(registry.EXECUTORS, e.executor.name)(e.executor, folder)

@@ -97,7 +97,7 @@ def show_plan(source: Any, workdir: Path, *, measure: bool = False, freeze: bool
         measure: time two training steps of each row for the estimate.
         freeze: write the plan.
     """
-    from harness.api.experiments import more_seeds_of, notices, plan_comparison
+    from harness.api.experiments import more_seeds_of, notices, plan_comparison, sources_of
     from harness.results.store import checked_workdir
     from harness.runs.against import find_other_rows
     from harness.runs.frozen_plan import freeze_plan
@@ -120,8 +120,7 @@ def show_plan(source: Any, workdir: Path, *, measure: bool = False, freeze: bool
     _show_differences(plan)
     amount, unit = experiment.budget.describe()
     lines = [f"budget: {amount} {unit}"] if amount else []
-    if planned.others:
-        lines += find_other_rows(plan, planned.others, None).summary()
+    lines += find_other_rows(plan, sources_of(planned.choices.against), None).summary()
     for line in [*lines, *notices(plan)]:
         tell(line)
     if freeze:

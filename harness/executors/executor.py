@@ -33,6 +33,7 @@ class ExecutorSettings(Config):
     workers: int | None = option(None, "runs at a time; default: as many as cores or GPUs allow", ge=1)
     cpus_per_run: int | None = option(None, "cores of a run; default: this machine's, shared among the workers", ge=1)
     gpus_per_run: float = option(0.0, "1, or the part of a GPU that a run takes", ge=0, le=1)
+    memory_per_run: float | None = option(None, "GiB of a run, for engines that place jobs by it", gt=0)
     retries: int = option(3, "how often a run whose worker died is given to another worker", ge=0)
     address: str = option("", "ray: address of the cluster, such as auto or ray://HOST:10001; default: this machine")
     slurm: dict[str, str] = option({}, "slurm: options of sbatch, as {partition = 'gpu', time = '4:00:00'}")

@@ -55,12 +55,13 @@ class Ray(Executor):
         self._connect()
         import ray
 
-        threads = self._cpus()
+        threads, memory = self._cpus(), self.settings.memory_per_run
         task = ray.remote(
             num_cpus=threads,
             num_gpus=self.settings.gpus_per_run,
             max_retries=self.settings.retries,  # of lost workers and nodes alone: what a job raises is its answer
             max_calls=0,  # a worker stays for the next job, on GPUs too: what it has loaded stays loaded
+            **({"memory": int(memory * 2**30)} if memory else {}),
         )(_called)
         most = self.settings.workers or _WAITING
         waiting: dict[Any, Any] = {}

@@ -15,8 +15,6 @@ from harness.executors.executor import LEAVE, TICK, Answer, Executor, use_thread
 
 _RULE = "-" * 22  # above and below a traceback in an error of submitit
 _ARRAY = 1000  # jobs of an array: SLURM refuses more, unless its administrator has allowed it
-_ALL = 1_000_000  # jobs
-_TIME = "4:00:00"  # of a job without `slurm.time`
 
 
 class Slurm(Executor):
@@ -70,7 +68,7 @@ class Slurm(Executor):
 
     def room(self) -> int:
         """`workers` of the settings; else all of them, and the cluster decides when."""
-        return self.settings.workers or _ALL
+        return self.settings.workers or 1_000_000
 
     def _parameters(self, threads: int) -> dict[str, Any]:
         """Of `sbatch`, in submitit's words; other options are passed on unchanged."""
@@ -79,10 +77,11 @@ class Slurm(Executor):
             raise InputError(f"executor slurm: gpus_per_run = {gpus:g}: SLURM gives whole GPUs")
         parameters = {
             "name": "harness",
-            "timeout_min": _minutes(own.pop("time", _TIME)),
+            "timeout_min": _minutes(own.pop("time", "4:00:00")),
             "cpus_per_task": threads,
             "tasks_per_node": 1,
             "gpus_per_node": int(gpus) or None,
+            "mem_gb": self.settings.memory_per_run,
             "slurm_array_parallelism": self.settings.workers,
             "slurm_partition": own.pop("partition", None),
             "slurm_additional_parameters": own or None,

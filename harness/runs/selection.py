@@ -16,7 +16,6 @@ from harness.runs.plan import load_dev, load_text
 from harness.runs.rows import apply_schedule, resolve_rows
 
 T = TypeVar("T", CorpusSettings, DevSettings)
-SUFFIX = "-rehearsal"
 ALWAYS = "Embedded-STS-natural"  # what every row of a rehearsal is scored on, and the dev set where there is no other
 
 
@@ -106,7 +105,7 @@ def rehearse(experiment: Experiment, where: str = "experiment") -> Experiment:
         blocks[name] = block.model_copy(update={"base_models": [], "seeds": block.seeds[: r.seeds], "suites": suites})
     small = experiment.model_copy(
         update={
-            "name": f"{experiment.name}{SUFFIX}",
+            "name": f"{experiment.name}-rehearsal",
             "title": f"Rehearsal: {experiment.title or experiment.name}",
             "base_models": [r.base_model],
             "family": None,  # that of the rehearsal's model

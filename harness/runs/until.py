@@ -19,7 +19,6 @@ from harness.runs.plan import Plan
 from harness.runs.rows import Row
 
 FIRST = 3  # seeds at the first analysis: two say next to nothing about their spread
-MOST = 15
 
 Key = tuple[str, str]  # base model and label of a row
 
@@ -36,7 +35,7 @@ class Until:
         equivalence: points; smaller differences do not matter.
     """
 
-    most: int = MOST
+    most: int = 15
     equivalence: float = 0.5
 
 
