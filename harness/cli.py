@@ -9,14 +9,12 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from pathlib import Path
 from typing import Any, NoReturn
 
 from harness import __version__, registry
-from harness.config import nearest
 from harness.errors import HarnessError
 from harness.files.atomic import refusal
-from harness.files.printable import SafeFormatter, one_line, safe_line, tell_error
+from harness.files.printable import SafeFormatter, safe_line, tell_error
 from harness.machine.environment import disable_telemetry
 
 DESCRIPTION = """\
@@ -28,10 +26,8 @@ Which self-supervised sentence-embedding method is really better, and by how muc
   harness train METHOD               train one method and save it as a SentenceTransformer
   harness list methods               what there is to compare
 """
-EPILOG = """\
-exit codes: 0 done, 1 something failed (the message says what was saved), 2 wrong input
-example: harness compare demo --workdir work/demo
-"""
+EPILOG = """exit codes: 0 done, 1 something failed (the message says what was saved), 2 wrong input
+example: harness compare demo --workdir work/demo"""
 
 # In the order of the help. Each has a function `register`.
 COMMANDS = (
@@ -47,7 +43,7 @@ OUT_OF_REACH = (
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse's parser, whose errors are safe to print and name the nearest option or command."""
+    """argparse's parser without abbreviations of options, whose errors are safe to print."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options, allow_abbrev=False)
@@ -55,33 +51,6 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Usage and the error on standard error, exit code 2."""
         super().error(safe_line(message))
-
-    def parse_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> Any:  # type: ignore[override]
-        """As argparse's; a folder too many may be a work directory."""
-        parsed, left = self.parse_known_args(args, namespace)
-        if left:
-            hint = f"; a work directory is given as --workdir {left[0]}" if Path(left[0]).is_dir() else ""
-            self.error(f"unexpected {one_line(' '.join(left))}{hint}")
-        return parsed
-
-    def parse_known_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> tuple[Any, list[str]]:  # type: ignore[override]
-        """As argparse's; an unknown option is reported before missing arguments are."""
-        given = list(sys.argv[1:] if args is None else args)
-        known = [option for option in self._option_string_actions if option.startswith("--")]
-        for word in given:
-            if word == "--" or (self._subparsers is not None and not word.startswith("-")):
-                break  # the rest are no options, or those of the sub-command
-            name = word.partition("=")[0]
-            if name.startswith("--") and " " not in word and name not in known:
-                self.error(f"unknown option {one_line(name)}{nearest(name, known)}")
-        return super().parse_known_args(given, namespace)
-
-    def _check_value(self, action: argparse.Action, value: Any) -> None:
-        # argparse suggests no choice before Python 3.14
-        if action.choices is not None and value not in action.choices:
-            known = [str(choice) for choice in action.choices]
-            message = f'unknown "{one_line(str(value))}"{nearest(str(value), known)}; known: {", ".join(known)}'
-            raise argparse.ArgumentError(action, message)
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -123,7 +92,3 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
         tell_error(f"harness: {line}")
         return 2
-
-
-if __name__ == "__main__":
-    sys.exit(main())

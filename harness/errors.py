@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 
@@ -41,6 +41,17 @@ class TrainingStopped(HarnessError):  # noqa: N818 - an outcome to record, not a
         super().__init__(reason)
         self.status = status
         self.reason = reason
+
+
+def refuse(faults: Mapping[str, object]) -> None:
+    """Raise the first of these messages whose fault holds.
+
+    Raises:
+        InputError: one of them holds.
+    """
+    for message, holds in faults.items():
+        if holds:
+            raise InputError(message)
 
 
 @contextmanager

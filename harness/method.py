@@ -6,7 +6,8 @@ import re
 import sys
 import traceback
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar
@@ -14,7 +15,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar
 from pydantic import field_validator
 
 from harness.config import Config, option
-from harness.errors import InputError, NotFitted
+from harness.errors import HarnessError, InputError, NotFitted
+from harness.files.printable import first_line
 from harness.recipes import Presets, Recipe, RecipeFile, recipe_of
 from harness.saved_method import METHOD_FILE, check_weights, write_settings
 
@@ -402,6 +404,23 @@ def own_line(error: BaseException, *kinds: type[Method]) -> str:
     trace = traceback.extract_tb((error.__cause__ or error).__traceback__)
     last = next((frame for frame in reversed(trace) if frame.filename in files), None)
     return f" ({last.filename}, line {last.lineno}: {last.line})" if last is not None else ""
+
+
+@contextmanager
+def locating(kind: type[HarnessError], methods: Iterable[type[Method]]) -> Iterator[None]:
+    """Have an error of these methods' own code be one line, an error of that kind, with the line of their source.
+
+    >>> with locating(InputError, [Method]):
+    ...     errors_of_other_code = "are raised unchanged"
+    """
+    try:
+        yield
+    except HarnessError:
+        raise
+    except Exception as error:
+        if line := own_line(error, *methods):
+            raise kind(f"{type(error).__name__}: {first_line(error)}{line}") from error
+        raise
 
 
 def require_corpus(method: Method, given: TrainingText | None) -> Corpus:

@@ -61,11 +61,10 @@ SUITES = Group("harness.suites", "suite", f"a {_SUITE}", lambda plugin: _is_a(ty
 TABLES = Group("harness.tables", "table", "a builder of tables of a comparison", callable)
 SAMPLERS = Group("harness.samplers", "sampler", "a function that makes an Optuna sampler", callable)
 EXECUTORS = _subclasses("executor", "harness.executors.executor.Executor")
-PRESETS = _folders("preset", "harness.presets", "experiment files")
-PUBLISHED = _folders("published", "harness.published", "published numbers")
+PRESETS = _folders("preset", "harness.presets", "experiments or published numbers")
 TRACKERS = Group("harness.trackers", "tracker", "a harness.tracking.Backend, by the scheme of its URI", callable)
 
-GROUPS = (METHODS, TASKS, SUITES, TABLES, SAMPLERS, EXECUTORS, PRESETS, PUBLISHED, TRACKERS)
+GROUPS = (METHODS, TASKS, SUITES, TABLES, SAMPLERS, EXECUTORS, PRESETS, TRACKERS)
 
 
 _added: dict[str, dict[str, Any]] = {}

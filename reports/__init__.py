@@ -2,6 +2,4 @@
 
 from pathlib import Path
 
-PUBLISHED = (
-    Path(__file__).parent / "published"
-)  # the entry point `harness.results.published`: numbers that papers print
+PUBLISHED = Path(__file__).parent / "published"  # numbers that papers print

@@ -6,7 +6,7 @@ import argparse
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from harness.commands.options import JSON, WORKDIR, Commands, add_command, one_name, two_rows
+from harness.commands.options import JSON, WORKDIR, Commands, add_command, one_name
 from harness.config import nearest
 from harness.errors import InputError
 from harness.files.printable import one_line, tell, tell_json, tell_lines
@@ -123,6 +123,17 @@ def run_gate(args: argparse.Namespace) -> int:
     answer = gate(args.scores or args.workdir, **{name: getattr(args, name) for name in options})
     _show(args, answer)
     return {BETTER: 0, NOT_BETTER: 1}.get(answer.data["decision"], 3)
+
+
+def two_rows(args: argparse.Namespace) -> list[str]:
+    """The labels of two rows, or none.
+
+    Raises:
+        InputError: another number of rows.
+    """
+    if len(args.rows) not in (0, 2):
+        raise InputError(f"rows: name two or none, not {len(args.rows)}; a work directory is given as --workdir DIR")
+    return list(args.rows)
 
 
 def _show(args: argparse.Namespace, answer: Answer) -> int:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from html import escape
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from harness.config import nearest
 from harness.errors import InputError
@@ -21,10 +20,8 @@ from reports.document.table import WORSE, Cell, Table
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure as Plot
-    from pandas.io.formats.style import Styler
 
 B = TypeVar("B", Table, Figure)
-_CSS = {1: "font-weight: bold", 2: "text-decoration: underline"}
 
 
 class WithReport:
@@ -105,8 +102,8 @@ class WithReport:
         """
         return frames.costs(self.records)
 
-    def table(self, name: str) -> Styler:
-        """A table of the report, as a pandas Styler: `.to_latex()` is as in the report, `.data` is what it shows.
+    def table(self, name: str) -> pd.DataFrame:
+        """A table of the report as texts; "*" is the best of a column. `.attrs` has its title, caption and legend.
 
         Args:
             name: its key (`tables`), or words of key and title: "sts", "seeds", "cost". The first that has them.
@@ -114,7 +111,7 @@ class WithReport:
         Raises:
             InputError: no such table.
         """
-        return styled(_find(self._document.tables(), name, "table"))
+        return _frame(_find(self._document.tables(), name, "table"))
 
     def plot(self, name: str) -> Plot:
         """A figure of the report, as matplotlib has it, on white; `name` as in `table`: "alignment-uniformity", "cost".
@@ -128,73 +125,45 @@ class WithReport:
         plot: Plot = _find(self._document.figures(), name, "figure").plot
         if plot.get_facecolor()[-1] == 0:  # in the report the page shines through
             plot.set_facecolor("white")
-        plot._repr_png_ = lambda: _png(plot)  # type: ignore[attr-defined]
+
+        def png() -> bytes:
+            drawn = BytesIO()
+            plot.savefig(drawn, format="png", dpi=100)
+            return drawn.getvalue()
+
+        plot._repr_png_ = png  # type: ignore[attr-defined]
         return plot
-
-
-def _png(plot: Plot) -> bytes:
-    drawn = BytesIO()
-    plot.savefig(drawn, format="png", dpi=100)
-    return drawn.getvalue()
 
 
 def _find(blocks: Sequence[B], name: str, kind: str) -> B:
     """The block of that key, else the first one whose key and title have all words of `name`."""
-    words = set(_words(name))
+    words = re.findall(r"\w+", name.lower())
     found: list[B] = [block for block in blocks if block.key == name]
-    found += [block for block in blocks if words and words <= set(_words(f"{block.key} {block.title}"))]
+    found += [b for b in blocks if words and set(words) <= set(re.findall(r"\w+", f"{b.key} {b.title}".lower()))]
     if not found:
         known = [block.key for block in blocks]
         raise InputError(f'no {kind} "{name}"{nearest(name, known)}; there are: {", ".join(known) or "none"}')
     return found[0]
 
 
-def _words(text: str) -> list[str]:
-    return re.findall(r"\w+", text.lower())
-
-
-def styled(table: Table) -> Styler:
-    """A table as a pandas Styler: the cells as text in `.data`, best and second of a block bold and underlined, notes
-    below. Text from data stays text; `.to_latex()` without arguments is the report's LaTeX."""
+def _frame(table: Table) -> pd.DataFrame:
     import pandas as pd
-    from pandas.io.formats.style import Styler
 
-    from reports.write.latex import latex_table
-
-    notes = table.footnotes()
-    heads = _number_repeats([": ".join(filter(None, (column.group, column.title))) for column in table.columns])
-    lines = [(block, row) for block, rows in table.blocks() for row in rows]
-    blocks = [block for block, _ in lines] if len(table.blocks()) > 1 else []
-    index = pd.Index(_number_repeats(blocks) if blocks else range(len(lines)))
-    data = pd.DataFrame([[_text(cell, notes) for cell in row.cells] for _, row in lines], index=index, columns=heads)
-    looks = [[_CSS.get(cell.rank, "") for cell in row.cells] for _, row in lines]
-    marks = pd.DataFrame(looks, index=index, columns=heads)
-
-    class TableStyler(Styler):
-        def to_latex(self, *args: Any, **options: Any) -> Any:
-            """The table as the report has it; with arguments of pandas, as pandas makes it."""
-            return super().to_latex(*args, **options) if args or options else latex_table(table)
-
-    styler: Styler = TableStyler(data)
-    styler.apply(lambda _: marks, axis=None).format(escape="html").format_index(escape="html", axis=1)
-    styler.relabel_index([escape(block) for block in blocks] or [""] * len(lines), axis=0)
-    if not blocks:
-        styler.hide(axis="index")
-    said = [table.title, table.caption, *table.explanations(), *(f"{letter}: {note}" for note, letter in notes.items())]
-    return styler.set_caption("<br>".join(escape(line) for line in said if line))
+    notes, lines = table.footnotes(), [(block, row.cells) for block, rows in table.blocks() for row in rows]
+    heads = [": ".join(filter(None, (column.group, column.title))) for column in table.columns]
+    index = [block for block, _ in lines] if len(table.blocks()) > 1 else None
+    frame = pd.DataFrame([[_text(cell, notes) for cell in cells] for _, cells in lines], index=index, columns=heads)
+    legend = [*table.explanations(), *(f"{letter}: {note}" for note, letter in notes.items())]
+    frame.attrs = {"title": table.title, "caption": table.caption, "legend": legend}
+    return frame
 
 
 def _text(cell: Cell, notes: dict[str, str]) -> str:
-    text = f"{WORSE if cell.worse else ''}{cell.text} {cell.spread}".strip()
+    text = f"{WORSE if cell.worse else ''}{cell.text}{'*' if cell.rank == 1 else ''} {cell.spread}".strip()
     letters = ",".join(notes[note] for note in cell.notes)
     return f"{text} [{letters}]" if letters else text
 
 
-def _number_repeats(names: list[str]) -> list[str]:
-    """The names; those that occur before have a number: a Styler needs each once."""
-    met: Counter[str] = Counter()
-    numbered = []
-    for name in names:
-        met[name] += 1
-        numbered.append(f"{name} ({met[name]})" if met[name] > 1 else name)
-    return numbered
+def paragraphs(lines: Iterable[str]) -> str:
+    """Lines of text as HTML; what is between backticks as code."""
+    return "".join("<p>{}</p>".format(re.sub("`([^`]+)`", r"<code>\1</code>", escape(line))) for line in lines if line)

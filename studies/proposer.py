@@ -11,14 +11,14 @@ import math
 import shlex
 import time
 from collections.abc import Iterable, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 import optuna
-from optuna.trial import FrozenTrial, TrialState
+from optuna.trial import TrialState
 
 from harness import registry
 from harness.errors import InputError
@@ -36,9 +36,6 @@ from studies.definition.space import Space, planned_trials
 from studies.definition.study import DEV, ENUMERATED, Study
 from studies.samplers import make_pruner, make_sampler
 from studies.storage import create_or_resume, lock_study, open_storage
-
-_SHOWN = 8  # of the best trials, on the page of a running study
-_INDEPENDENT = (*ENUMERATED, "random", "qmc")  # samplers that learn nothing from ended trials
 
 
 def run_trials(
@@ -62,7 +59,13 @@ def run_trials(
         InputError: the work directory holds another study of that name, or another process runs this one; the executor
             cannot be used. RunError: a stop was requested.
     """
-    executor, storage = make_executor(study, settings, workdir), open_storage(workdir)
+    executor: Executor = registry.load(registry.EXECUTORS, settings.name)(settings, workdir)
+    if not executor.local and settings.workers is None and study.sampler not in (*ENUMERATED, "random", "qmc"):
+        raise InputError(
+            f'executor "{settings.name}": sampler "{study.sampler}" learns from ended trials: give the number of '
+            "trials that run at a time with --workers N"
+        )
+    storage = open_storage(workdir)
     with ExitStack() as ending:
         ending.enter_context(lock_study(workdir, study.name))
         stored = create_or_resume(storage, study, where)
@@ -71,31 +74,14 @@ def run_trials(
         planned = planned_trials(study, space)
         tracker = None
         if tracked:
-            tracker = Tracker(workdir, study.name, tracking_uri)
-            ending.callback(tracker.close)
+            tracker = ending.enter_context(closing(Tracker(workdir, study.name, tracking_uri)))
         resumed, left = trials.queue_slots(storage, stored, planned)
         if left:
             reporter = ending.enter_context(Reporter(left, quiet=quiet))
-            progress = Progress(workdir, study.name, kind="study", title=study.title, executor=executor,
-                                reporter=reporter, page=page)  # fmt: skip
+            progress = Progress(workdir, study.name, "study", study.title, executor, reporter, page)
             proposer = OptunaTrials(stored, study, space, workdir, progress, resumed, len(planned), tracker)
             Runner(workdir, executor, progress).run(proposer)
     return stored
-
-
-def make_executor(study: Study, settings: ExecutorSettings, workdir: Path) -> Executor:
-    """The executor of a study.
-
-    Raises:
-        InputError: an unknown executor, or one that does not say how many trials run at a time.
-    """
-    executor: Executor = registry.load(registry.EXECUTORS, settings.name)(settings, workdir)
-    if executor.parallel and not executor.local and settings.workers is None and study.sampler not in _INDEPENDENT:
-        raise InputError(
-            f'executor "{settings.name}": sampler "{study.sampler}" learns from ended trials: give the number of '
-            "trials that run at a time with --workers N"
-        )
-    return executor
 
 
 @dataclass
@@ -137,8 +123,7 @@ class OptunaTrials:
 
     def prune(self, job: Job, step: int, score: float) -> str:
         """As `Proposer.prune`."""
-        trial = self.open.get(job.trial) if job.trial is not None else None
-        return trial.prune(step, score) if trial is not None else ""
+        return self.open[job.trial].prune(step, score) if job.trial in self.open else ""
 
     def finish(self, job: Job, record: Record, *, reused: bool) -> None:
         """As `Proposer.finish`."""
@@ -146,31 +131,21 @@ class OptunaTrials:
         trial = self.open[job.trial]
         trial.add(record, executed=not reused and record.id not in self._executed)  # of trials that share a run, one
         self._executed.add(record.id)
+        if self.tracker is not None:
+            self.tracker.log(record.labelled(record.row, self.study.name))
         self._ready += self._advance(trial)
-
-    def scores(self) -> list[dict[str, Any]]:
-        """The best trials so far, for the page of a running study."""
-        return [
-            {"row": f"trial {t.number}: {trials.result_of(t).label}", "task": self.study.objective_name,
-             "mean": 100 * (t.value or 0.0), "n": len(trials.result_of(t).seeds)}
-            for t in trials.best_trials(self.stored)[:_SHOWN]
-        ]  # fmt: skip
 
     def _advance(self, trial: OpenTrial) -> list[Job]:
         """The next job of a trial; none where it has ended, which is reported."""
         number = trial.trial.number
-        job = trial.next_job()
-        if job is not None:
+        if not trial.ended:
             command = shlex.join(["harness", "study", "run", self.study.name, "--workdir", "NEW_FOLDER"])
-            return [replace(job, command=command, trial=number)]
+            return [replace(trial.jobs[len(trial.records)], command=command, trial=number)]
         del self.open[number]
         ended = self.stored.get_trials(deepcopy=False)[number]
-        result = trials.result_of(ended)
+        result, line = trials.result_of(ended), trials.line_about(ended)
         state = "failed" if ended.state == TrialState.FAIL else "reused" if result.reused else result.status
-        self.progress.finish(
-            f"trial {number}", state, trials.line_about(ended), reason=result.reason, seconds=result.seconds
-        )
-        log_trial(self.tracker, ended, self.study, self.workdir)
+        self.progress.finish(f"trial {number}", state, line, reason=result.reason, seconds=result.seconds)
         return []
 
 
@@ -193,16 +168,6 @@ class OpenTrial:
         except InputError as error:  # a combination that the method refuses
             self._end(TrialState.FAIL, str(error))
 
-    def next_job(self) -> Job | None:
-        """The next job; None where the trial has ended. The runner reuses finished runs, but not pruned ones."""
-        if not self.ended:
-            job = self.jobs[len(self.records)]
-            record = RunFolder(self.workdir, job.id).read_if_sound() if self.study.pruner != "none" else None
-            if record is None or record.status != "pruned" or record.comparison != self.study.name:
-                return job
-            self.add(record, executed=False)
-        return None
-
     def add(self, record: Record, *, executed: bool) -> None:
         """The record of the next run."""
         if self.judges_dev and not self.records:
@@ -210,16 +175,14 @@ class OpenTrial:
                 self._report(step, score)  # also of a reused run, so that a pruner sees the same after a kill
         self.records.append(record)
         self.executed |= executed
-        if record.status == "pruned":
-            self._end(TrialState.PRUNED)
-        elif record.status == "failed":
-            self._end(TrialState.FAIL)
+        if record.status in ("pruned", "failed"):
+            self._end(TrialState.PRUNED if record.status == "pruned" else TrialState.FAIL)
+            return
+        try:
+            self.values.append(objective_value(record, self.study, self.workdir))
+        except InputError as error:
+            self._end(TrialState.FAIL, str(error))
         else:
-            try:
-                self.values.append(objective_value(record, self.study, self.workdir))
-            except InputError as error:
-                self._end(TrialState.FAIL, str(error))
-                return
             if len(self.records) == len(self.jobs):
                 self._end(TrialState.COMPLETE)
 
@@ -277,10 +240,9 @@ def describe_values(values: Mapping[str, Any]) -> str:
 
 def split_objective(objective: str, tasks: Iterable[str]) -> tuple[str, str, str] | None:
     """Task (whose name may hold ":"), metric and aggregation of an objective; None where it names none of the tasks."""
-    named = [task for task in tasks if f"{objective}:".startswith(f"{task}:")]
-    if not named:
+    task = max((task for task in tasks if f"{objective}:".startswith(f"{task}:")), key=len, default=None)
+    if task is None:
         return None
-    task = max(named, key=len)
     given = objective.removeprefix(task).split(":")[1:]
     metric, aggregation = [*given, *("spearman", "all")[len(given) :]][:2]
     return task, metric, aggregation
@@ -310,12 +272,3 @@ def objective_value(record: Record, study: Study, workdir: Path) -> float:
     if value is None or not math.isfinite(value):
         raise InputError(f'objective: the run has no score "{study.objective}" ({record.status} {record.reason})')
     return float(value)
-
-
-def log_trial(tracker: Tracker | None, trial: FrozenTrial, study: Study, workdir: Path) -> None:
-    """Send the runs of a trial to the tracker: configuration = a row below the study, seed = a run below it."""
-    if tracker is None or not trials.has_result(trial):
-        return
-    for run in trials.result_of(trial).runs:
-        if (record := RunFolder(workdir, run).read_if_sound()) is not None:
-            tracker.log(record.labelled(record.row, study.name))

@@ -5,7 +5,6 @@ One process runs a study at a time. A lock in the work directory ensures it; the
 
 from __future__ import annotations
 
-import hashlib
 import json
 import logging
 import os
@@ -19,22 +18,14 @@ from optuna.storages import BaseStorage, JournalStorage
 from optuna.storages.journal import JournalFileBackend
 
 from harness.errors import InputError
+from harness.files.hashing import content_id
 from harness.files.locks import work_lock
-from harness.files.printable import LONGEST
 from studies.definition.study import Study
 
 log = logging.getLogger(__name__)
 
 JOURNAL = "studies.journal"
 DEFINITION = "definition"  # user attribute of an Optuna study: our study, as JSON
-
-
-def file_name(name: str) -> str:
-    """A name of a study as a part of a file name. That of `--tune` holds the label of a row, which may be any text."""
-    safe = "".join(c if c.isalnum() or c in "-_." else "-" for c in name).lstrip(".") or "study"
-    if len(safe.encode()) > LONGEST:
-        safe = f"{safe.encode()[: LONGEST - 9].decode(errors='ignore')}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
-    return safe
 
 
 def studies_in(workdir: Path) -> dict[str, optuna.Study]:
@@ -46,9 +37,8 @@ def studies_in(workdir: Path) -> dict[str, optuna.Study]:
     if not (workdir / JOURNAL).exists():
         return {}
     storage = open_storage(workdir)
-    names = optuna.get_all_study_names(storage)
-    found = (optuna.load_study(study_name=name, storage=storage) for name in names)
-    return {stored.study_name: stored for stored in found if DEFINITION in stored.user_attrs}
+    found = {name: optuna.load_study(study_name=name, storage=storage) for name in optuna.get_all_study_names(storage)}
+    return {name: stored for name, stored in found.items() if DEFINITION in stored.user_attrs}
 
 
 def open_storage(workdir: Path) -> BaseStorage:
@@ -66,30 +56,24 @@ def open_storage(workdir: Path) -> BaseStorage:
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         with lock:
-            number = _check_lines(file)
+            _check_lines(file)
     except OSError as error:
         raise InputError(f"{file}: cannot be opened ({error.strerror}); name another --workdir") from None
-    if number is not None:
-        raise InputError(
-            f"{file}: line {number} is damaged; remove that line, or the whole file (runs that have a record are not "
-            "trained again), and give the same command again"
-        )
     # This lock is gone with its process: Optuna's own outlive a kill by 30 seconds.
     return JournalStorage(JournalFileBackend(str(file), lock))  # type: ignore[arg-type]
 
 
-def _check_lines(journal: Path) -> int | None:
-    """The number of the first damaged line. A last line that a kill cut short is removed: Optuna would extend it."""
-    if not journal.exists():
-        return None
-    with journal.open("rb") as lines:
-        for number, line in enumerate(lines, 1):
-            if not line.endswith(b"\n"):
-                os.truncate(journal, journal.stat().st_size - len(line))
-                log.warning("%s: its last line was cut short and removed; its content is computed again", journal)
-            elif not is_sound(line):
-                return number
-    return None
+def _check_lines(journal: Path) -> None:
+    """Find damage. A last line that a kill cut short is removed: Optuna would extend it."""
+    for number, line in enumerate(journal.open("rb") if journal.exists() else (), 1):
+        if not line.endswith(b"\n"):
+            os.truncate(journal, journal.stat().st_size - len(line))
+            log.warning("%s: its last line was cut short and removed; its content is computed again", journal)
+        elif not is_sound(line):
+            raise InputError(
+                f"{journal}: line {number} is damaged; remove that line, or the whole file (runs that have a record "
+                "are not trained again), and give the same command again"
+            )
 
 
 def is_sound(line: bytes) -> bool:
@@ -119,16 +103,10 @@ def check_same(earlier: Study, later: Study, where: str) -> None:
     InputError: two studies of one name have another definition.
     """
     old, new = _flat(earlier.identity()), _flat(later.identity())
-    differences = [
-        f"{key}: {json.dumps(old.get(key)):.80} there, {json.dumps(new.get(key)):.80} here"
-        for key in {**old, **new}
-        if old.get(key) != new.get(key)
-    ]
-    if differences:
-        raise InputError(
-            f'{where}: study "{later.name}" exists with another definition ({"; ".join(differences)}); choose another '
-            "name, or --force-new to delete its trials and start again (runs stay)"
-        )
+    if keys := [key for key in {**old, **new} if old.get(key) != new.get(key)]:
+        texts = [f"{key}: {json.dumps(old.get(key)):.80} there, {json.dumps(new.get(key)):.80} here" for key in keys]
+        raise InputError(f'{where}: study "{later.name}" exists with another definition ({"; ".join(texts)}); choose '
+                         "another name (--set name=NAME); runs are reused")  # fmt: skip
 
 
 def _flat(tree: dict[str, Any]) -> dict[str, Any]:
@@ -137,27 +115,16 @@ def _flat(tree: dict[str, Any]) -> dict[str, Any]:
     return {f"{key}.{name}".rstrip("."): value for key, table in tables.items() for name, value in table.items()}
 
 
-def find(workdir: Path, name: str) -> optuna.Study | None:
-    """The study of that name in a work directory; None where there is none."""
-    if not (workdir / JOURNAL).exists():
-        return None
-    storage = open_storage(workdir)
-    known = name in optuna.get_all_study_names(storage)
-    return optuna.load_study(study_name=name, storage=storage) if known else None
-
-
 def definition_of(stored: optuna.Study) -> Study:
     """Our study behind an Optuna study.
 
     Raises:
         InputError: it is not one that `harness study` made.
     """
-    text = stored.user_attrs.get(DEFINITION)
+    text, where = stored.user_attrs.get(DEFINITION), f'study "{stored.study_name}"'
     if text is None:
-        raise InputError(
-            f'study "{stored.study_name}" was not made by harness study; choose another name (--set name=NAME)'
-        )
-    return Study.parse(json.loads(text), f'study "{stored.study_name}"')
+        raise InputError(f"{where} was not made by harness study; choose another name (--set name=NAME)")
+    return Study.parse(json.loads(text), where)
 
 
 def lock_study(workdir: Path, name: str) -> AbstractContextManager[None]:
@@ -166,4 +133,4 @@ def lock_study(workdir: Path, name: str) -> AbstractContextManager[None]:
     Raises:
         InputError: another one does.
     """
-    return work_lock(workdir, f".study-{file_name(name)}", f'study "{name}" in {workdir}')
+    return work_lock(workdir, f".study-{content_id(name)}", f'study "{name}" in {workdir}')

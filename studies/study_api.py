@@ -70,18 +70,14 @@ def study(
     if warning := warn_of_test_parts(definition):
         reporter.say(warning)
     where = str(source) if isinstance(source, str | Path) else f'study "{definition.name}"'
+    forget_loaded()
     with naming(where):
         space = make_space(definition, where)
         check(definition, space, where)
-    folder = checked_workdir(str(workdir))
-    forget_loaded()
-    first = {**space.first_point(), **planned_trials(definition, space)[0]}
-    with naming(where):
-        plan_trial(definition, first)  # reports missing data and models first
-    stored = run_trials(
-        definition, space, folder, executor_settings(executor, definition.executor),
-        where=where, tracked=tracked, tracking_uri=tracking_uri, quiet=reporter.quiet,
-    )  # fmt: skip
+        plan_trial(definition, {**space.first_point(), **planned_trials(definition, space)[0]})  # is all data here?
+    folder, settings = checked_workdir(workdir), executor_settings(executor, definition.executor)
+    more: dict[str, Any] = {"quiet": reporter.quiet, "tracked": tracked, "tracking_uri": tracking_uri}
+    stored = run_trials(definition, space, folder, settings, where=where, **more)
     result = StudyResult(stored, definition, space, folder)
     result.write_report()
     return result
@@ -112,9 +108,9 @@ def open_study(name: str, workdir: Path) -> StudyResult:
     Raises:
         InputError: no such study.
     """
-    from studies.storage import definition_of, find
+    from studies.storage import definition_of, studies_in
 
-    stored = find(workdir, name)
+    stored = studies_in(workdir).get(name)
     if stored is None:
         raise InputError(f'{workdir}: no study "{name}"; harness status lists the studies of a work directory')
     definition = definition_of(stored)
@@ -139,10 +135,9 @@ class StudyResult(WithReport):
 
         self.stored, self.study, self.space, self.workdir = stored, study, space, workdir
         self.name, self.ended = study.name, finished_trials(stored)
-        runs = dict.fromkeys(run for trial in self.ended for run in result_of(trial).runs)
-        found = (RunFolder(workdir, run).read_if_sound() for run in runs)
-        self.records = [record for record in found if record is not None]
         self.files: Path | None = None
+        runs = dict.fromkeys(run for trial in self.ended for run in result_of(trial).runs)
+        self.records = list(filter(None, (RunFolder(workdir, run).read_if_sound() for run in runs)))
 
     def __repr__(self) -> str:
         return f"StudyResult({self.name!r}, {len(self.ended)} trials, workdir={str(self.workdir)!r})"
@@ -183,16 +178,9 @@ class StudyResult(WithReport):
         seeds = self.study.held_out_seeds if held_out else self.study.seeds
         keys = tomllib.loads(experiment_file(self.stored, self.study, seeds))
         if default:
-            row: dict[str, Any] = {"name": f"{self.study.method} (default)", "method": self.study.method}
-            row["config"] = dict(self.study.config)
-            keys["methods"].append(row | ({"preset": self.study.preset} if self.study.preset else {}))
+            row = self.study.model_dump(include={"method", "config", "preset"}, exclude_none=True)
+            keys["methods"].append({"name": f"{self.study.method} (default)", **row})
         return keys
-
-    def experiment_file(self, *, held_out: bool = False) -> str:
-        """The same as the text of a file."""
-        from studies.show.findings import experiment_file
-
-        return experiment_file(self.stored, self.study, self.study.held_out_seeds if held_out else self.study.seeds)
 
     def write_report(self) -> Path:
         """Write the report of the study, with the experiment files of its best configuration; returns its folder.
@@ -207,6 +195,5 @@ class StudyResult(WithReport):
 
     def _repr_html_(self) -> str:
         value = self.study.objective_name
-        frame = self.trials().sort_values(value, ascending=False).head(5)
-        shown: str = frame[["trial", *self.space.names, value]].to_html(index=False)
-        return f"<p>{escape(repr(self))}</p>{shown}"
+        best = self.trials().sort_values(value, ascending=False).head(5)[["trial", *self.space.names, value]]
+        return f"<p>{escape(repr(self))}</p>{best.to_html(index=False)}"

@@ -81,10 +81,9 @@ def _introduce(study: Study, space: Space) -> None:
     """Print what is searched, and how."""
     from studies.definition.space import planned_trials
 
+    length = f"{study.steps} training steps" if study.steps else "whole runs"
     tell(f"{study.name}: {study.title or study.method}, sampler {study.sampler}, pruner {study.pruner}, "
-         f"{len(planned_trials(study, space))} trials of "
-         f"{f'{study.steps} training steps' if study.steps else 'whole runs'}, seeds "
-         f"{', '.join(map(str, study.seeds))}")  # fmt: skip
+         f"{len(planned_trials(study, space))} trials of {length}, seeds {study.seeds}")  # fmt: skip
     for p in space.parameters:
         condition = f" (when {', '.join(f'{k} = {v}' for k, v in p.when.items())})" if p.when else ""
         tell(f"  {p.name}: {p.describe()}{condition}")
@@ -104,7 +103,6 @@ def _show(result: StudyResult, *, top: int) -> None:
             print_table(table.title, [column.title for column in table.columns], lines)
     tell(f"report: {result.files}/index.html")
     if leading:
-        tell(
-            f"The best score was chosen among {len(result.ended)} trials by seeds {study.seeds}: confirm it with "
-            f"held-out seeds {study.held_out_seeds} (harness compare {held_out_file(result.workdir, study.name)})."
-        )
+        file = held_out_file(result.workdir, study.name)
+        tell(f"The best score was chosen among {len(result.ended)} trials by seeds {study.seeds}: confirm it with "
+             f"held-out seeds {study.held_out_seeds} (harness compare {file}).")  # fmt: skip

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 
 # User attributes of Optuna's trials.
 SLOT = "slot"  # which planned trial it is
-_RESULT = "about"
+_RESULT = "about"  # a `TrialResult`
 
 _DONE = (TrialState.COMPLETE, TrialState.PRUNED)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import optuna
 
@@ -10,43 +12,47 @@ from harness.files.printable import tell
 from harness.results.store import RunFolder
 from harness.runs.experiment import Entry, Experiment
 from harness.runs.rows import Row, resolve_rows
-from harness.runs.tuning import Budget, RowSearch, Tuning
+from harness.runs.selection import Budget
 from studies import samplers
 from studies.definition.space import NothingToSearchError, make_space
 from studies.definition.study import Study
 from studies.proposer import plan_trial, run_trials
-from studies.storage import check_same, definition_of, find
+from studies.storage import check_same, definition_of, studies_in
 from studies.trials import SLOT, best_trials, finished_trials, has_result, result_of
 
 
 def tune_rows(
-    experiment: Experiment,
-    budget: Budget,
-    workdir: Path,
-    *,
-    tracked: bool = False,
-    tracking_uri: str | None = None,
-    quiet: bool = True,
-) -> Tuning:
+    experiment: Experiment, budget: Budget, workdir: Path, *, quiet: bool = True, **tracking: Any
+) -> dict[str, Any]:
     """Run the studies of all rows one after the other; a call that was interrupted resumes.
 
     Args:
-        budget: as `harness.runs.tuning.check_budget` returns it.
+        budget: as `harness.runs.selection.check_budget` returns it.
+        quiet, tracking: as in `run_trials`.
+
+    Returns:
+        What the comparison's file has under "tuned": the budget and, under "rows", a search of each row. Without
+        "values" there is no tuned row, and "reason" says why.
 
     Raises:
         InputError: as `plan_searches`; nothing has been run then. RunError: from a study.
     """
-    answers = []
+    rows = []
     for entry, study in zip(experiment.methods, plan_searches(experiment, budget, workdir), strict=True):
         if isinstance(study, str):
-            answers.append(RowSearch(entry.label, reason=study))
+            rows.append(_search(entry.label, reason=study))
             continue
         if not quiet:
             tell(f"{study.title}: {budget.trials} trials of {budget.steps} training steps")
-        stored = run_trials(study, make_space(study, "--tune"), workdir, experiment.executor, where="--tune",
-                            tracked=tracked, tracking_uri=tracking_uri, quiet=quiet)  # fmt: skip
-        answers.append(_result(stored, entry.label, budget, workdir))
-    return Tuning(budget, answers)
+        space, settings = make_space(study, "--tune"), experiment.executor
+        stored = run_trials(study, space, workdir, settings, where="--tune", quiet=quiet, **tracking)
+        rows.append(_search(entry.label, **_result(stored, budget, workdir)))
+    return {**asdict(budget), "seeds": list(budget.seeds), "rows": rows}
+
+
+def _search(row: str, **found: Any) -> dict[str, Any]:
+    nothing = {"study": "", "trials": 0, "runs": 0, "seconds": 0.0, "values": {}, "reason": ""}
+    return {"row": row, "label": f"{row} · tuned", **nothing, **found}
 
 
 def plan_searches(experiment: Experiment, budget: Budget, workdir: Path) -> list[Study | str]:
@@ -63,25 +69,15 @@ def study_of(experiment: Experiment, entry: Entry, row: Row, budget: Budget) -> 
     """The study of a row: its `space`, or all declared ranges that row and comparison leave open, are searched."""
     shared = {key: value for key, value in experiment.shared.items() if key in row.method.Config.model_fields}
     return Study(
-        **{
-            **experiment.conditions(),
-            "name": f"{experiment.name}--{row.label}",
+        **experiment.conditions() | {
+            "name": f"{experiment.name}--{row.label}", "description": "", "corpus": row.corpus or experiment.corpus,
             "title": f"{row.label}, tuned for {experiment.title or experiment.name}",
-            "description": "",
-            "corpus": row.corpus or experiment.corpus,
-            "family": entry.family or experiment.family,
+            "family": entry.family or experiment.family, "base_model": experiment.base_models[0],
+            "method": entry.method, "preset": entry.preset, "config": {**shared, **entry.config}, "space": entry.space,
+            "steps": budget.steps, "seeds": list(budget.seeds), "held_out_seeds": experiment.seeds,
+            "trials": budget.trials, "defaults_first": True,  # the row itself is the first trial
         },
-        method=entry.method,
-        preset=entry.preset,
-        config={**shared, **entry.config},
-        base_model=experiment.base_models[0],
-        steps=budget.steps,
-        seeds=list(budget.seeds),
-        held_out_seeds=experiment.seeds,
-        trials=budget.trials,
-        defaults_first=True,  # the row itself is the first trial
-        space=entry.space,
-    )
+    )  # fmt: skip
 
 
 def _plan_search(experiment: Experiment, entry: Entry, row: Row, budget: Budget, workdir: Path) -> Study | str:
@@ -95,20 +91,18 @@ def _plan_search(experiment: Experiment, entry: Entry, row: Row, budget: Budget,
         return "not searched: no range declared that the row leaves open"
     samplers.check(study, space, where)
     plan_trial(study, space.first_point())  # input that cannot work is reported before anything is trained
-    if (stored := find(workdir, study.name)) is not None:
+    if (stored := studies_in(workdir).get(study.name)) is not None:
         check_same(definition_of(stored), study, where)
     return study
 
 
-def _result(stored: optuna.Study, row: str, budget: Budget, workdir: Path) -> RowSearch:
+def _result(stored: optuna.Study, budget: Budget, workdir: Path) -> dict[str, Any]:
     """What the study of a row found. An earlier call may have had more trials: they do not count."""
     mine = [t for t in finished_trials(stored) if t.user_attrs[SLOT] < budget.trials and has_result(t)]
     runs = sorted({run for trial in mine for run in result_of(trial).runs})
     records = [record for run in runs if (record := RunFolder(workdir, run).read()) is not None]
     seconds = sum(r.cost.get(key, 0.0) for r in records for key in ("train_seconds", "dev_seconds"))
-    numbers = {t.number for t in mine}
-    best = next((t for t in best_trials(stored) if t.number in numbers), None)
-    last = result_of(mine[-1]).reason if mine else "their workers died"
-    reason = "" if best is not None else f"no trial has a score: {last}"
-    values = dict(best.params) if best is not None else {}
-    return RowSearch(row, stored.study_name, len(mine), len(runs), seconds, values, reason)
+    found = {"study": stored.study_name, "trials": len(mine), "runs": len(runs), "seconds": seconds}
+    if best := next((t for t in best_trials(stored) if t in mine), None):
+        return {**found, "values": dict(best.params)}
+    return {**found, "reason": f"no trial has a score: {result_of(mine[-1]).reason if mine else 'their workers died'}"}

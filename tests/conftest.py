@@ -69,7 +69,7 @@ def short_measurements() -> Iterator[None]:
     """The speed of an architecture is measured by two passes over few sentences, in hundreds of work directories."""
     with pytest.MonkeyPatch.context() as patch:
         for name, value in {"_SENTENCES": 16, "_PASSES": 2, "_SHORTEST": 0.0}.items():
-            patch.setattr(f"harness.runs.measure.{name}", value)
+            patch.setattr(f"harness.evaluation.inference_cost.{name}", value)
         yield
 
 

@@ -16,6 +16,16 @@ from collections import defaultdict
 from pathlib import Path
 
 PRODUCT = ("harness", "methods", "studies", "reports")
+# Planning, running, executors, identity, live view, the loop of studies, the Python interface, and the commands of
+# comparisons and studies. Not counted: the commands `list`, `doctor`, `train`, `evaluate` and `check-method`, and what
+# studies define (studies/definition, studies/samplers.py) and show (studies/show).
+SPINE = (
+    "harness/api", "harness/cli.py", "harness/executors", "harness/results/spec.py", "harness/runs",
+    "harness/commands/__init__.py", "harness/commands/compare.py", "harness/commands/options.py",
+    "harness/commands/status.py", "harness/commands/terminal.py", "reports/live.py", "reports/with_report.py",
+    "studies/proposer.py", "studies/storage.py", "studies/study_api.py", "studies/study_command.py",
+    "studies/trials.py", "studies/tune.py",
+)  # fmt: skip
 NO_CODE = {
     tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENCODING,
     tokenize.ENDMARKER,
@@ -50,13 +60,18 @@ def main() -> None:
     root: Path = parser.parse_args().folder
     tracked = subprocess.run(["git", "-C", root, "ls-files", "*.py"], capture_output=True, text=True, check=True).stdout
     sizes: dict[str, list[int]] = defaultdict(list)
+    spine: list[int] = []
     for file in map(Path, tracked.splitlines()):
         if (root / file).is_file():  # not deleted since
-            sizes[folder_of(file)].append(code_lines((root / file).read_text(encoding="utf-8")))
+            count = code_lines((root / file).read_text(encoding="utf-8"))
+            sizes[folder_of(file)].append(count)
+            spine += [count] if any(file.is_relative_to(part) for part in SPINE) else []
     for folder, counts in sorted(sizes.items(), key=lambda item: -sum(item[1])):
         print(f"{folder:24} {sum(counts):7,} code lines {len(counts):4} files")
+    totals = {"spine": spine}
     for title, names in {"product": PRODUCT, "tests": ("tests",), "tools": ("tools",)}.items():
-        counts = [count for folder, group in sizes.items() if folder.split("/")[0] in names for count in group]
+        totals[title] = [count for folder, group in sizes.items() if folder.split("/")[0] in names for count in group]
+    for title, counts in totals.items():
         print(f"{title}: {sum(counts):,} code lines in {len(counts)} files")
 
 

@@ -20,7 +20,7 @@ from harness.evaluation.model_scores import Scores
 from harness.machine.progress import Reporter
 from harness.results.answer import Answer
 from harness.runs.experiment import Experiment
-from harness.runs.tuning import Budget
+from harness.runs.selection import Budget
 from harness.runs.until import Until
 from reports.build import build_report as report
 from reports.decide.gate_answer import gate

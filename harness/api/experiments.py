@@ -7,32 +7,29 @@ import logging
 import shlex
 from collections.abc import Mapping, Sequence
 from contextlib import closing, nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 from harness import registry
 from harness.api.methods import registered
 from harness.api.result import Comparison
-from harness.contamination.check import check, selection_text, training_text
-from harness.errors import HarnessError, InputError, naming
+from harness.contamination.check import CheckedText, find_overlaps, selection_text, training_text
+from harness.errors import InputError, naming, refuse
 from harness.executors.executor import Executor, ExecutorSettings, executor_settings
 from harness.files.locks import comparison_lock
-from harness.files.printable import first_line, join_some, one_line
 from harness.files.reading import inline
 from harness.machine.progress import Reporter
-from harness.method import DEFAULT_BASE_MODEL, Method, own_line
+from harness.method import DEFAULT_BASE_MODEL, Method, locating
 from harness.results.store import checked_workdir, read_comparison_file
-from harness.runs.against import find_other_rows, limit_to_protocols
+from harness.runs.against import find_other_rows
 from harness.runs.differences import summarise_differences
-from harness.runs.experiment import EMBEDDED_DEV, Experiment, read_experiment
+from harness.runs.experiment import EMBEDDED_DEV, Experiment, ExperimentSource, read_experiment
 from harness.runs.grid import Grid
 from harness.runs.plan import Job, Plan, forget_loaded, make_plan
 from harness.runs.progress import Progress
 from harness.runs.runner import Runner
-from harness.runs.selection import rehearse as rehearse_experiment
-from harness.runs.selection import select
-from harness.runs.tuning import Budget, Tuning, check_budget
+from harness.runs.selection import Budget, check_budget, rehearse, select, with_winners
 from harness.runs.until import MoreSeeds, Until, check_until
 from harness.tracking import Tracker
 from reports import build
@@ -44,7 +41,20 @@ from studies import SHIPPED
 logger = logging.getLogger(__name__)
 
 MethodLike = str | type[Method] | Method
-Source = str | Path | Mapping[str, Any] | Experiment | type[Method] | Method | Sequence[MethodLike | Mapping[str, Any]]
+Source = ExperimentSource | type[Method] | Method | Sequence[MethodLike | Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class Choices:
+    """How an experiment is to be run; the fields are arguments of `compare`."""
+
+    overrides: Sequence[str] = ()
+    only: Sequence[str] = ()
+    rehearse: bool = False
+    tune: Budget | None = None
+    until: Until | None = None
+    against: Sequence[str | Path] = ()
+    executor: str | Mapping[str, Any] | ExecutorSettings | None = None
 
 
 @dataclass
@@ -52,74 +62,48 @@ class Planned:
     """A comparison before it runs: everything that can be wrong with its input was checked.
 
     Attributes:
-        source: file or preset, or the experiment itself, before overrides.
-        others: name -> place of the work directories whose rows it is compared with.
+        source: file or preset, or the experiment itself, before overrides; `where` names it in messages.
+        budget: of the searches of `--tune`, and `tuned` what they found.
     """
 
     source: str | Experiment
     where: str
-    overrides: Sequence[str]
-    only: Sequence[str]
-    rehearsal: bool
-    experiment: Experiment
+    choices: Choices
     plan: Plan
     budget: Budget | None
-    until: Until | None
-    others: dict[str, Path]
-    tuning: Tuning | None = None
-
-    @property
-    def name(self) -> str:
-        return self.experiment.name
+    tuned: dict[str, Any] = field(default_factory=dict)
 
 
-def plan_comparison(
-    experiment: Source,
-    *,
-    overrides: Sequence[str] = (),
-    only: Sequence[str] = (),
-    rehearse: bool = False,
-    tune: Budget | None = None,
-    until: Until | None = None,
-    against: Sequence[str | Path] = (),
-    executor: str | Mapping[str, Any] | ExecutorSettings | None = None,
-) -> Planned:
-    """The plan of a comparison; arguments as in `compare`.
+def plan_comparison(experiment: Source, **choices: Any) -> Planned:
+    """The plan of a comparison, with `Choices` by name.
 
     Raises:
         InputError: anything in the input that cannot work.
     """
+    c = Choices(**choices)
     forget_loaded()
     source = _source(experiment)
     where = source if isinstance(source, str) else f'experiment "{source.name}"'
-    selected = select(source, overrides, only, where, tuned=tune is not None)
-    budget = None if rehearse and tune is None else check_budget(tune, selected)
-    selected = selected.model_copy(update={"executor": executor_settings(executor, selected.executor)})
+    selected = select(read_experiment(source, c.overrides), c.only, where, tuned=c.tune is not None)
+    budget = check_budget(c.tune, selected)
+    selected = selected.model_copy(update={"executor": executor_settings(c.executor, selected.executor)})
     registry.load(registry.EXECUTORS, selected.executor.name)
-    if until is not None:
-        check_until(until, selected)
-    for wrong, message in (
-        (until and rehearse, "--until: a rehearsal decides nothing; leave one of them out"),
-        (until and against, "--until: rows made elsewhere get no further seeds; decide first, then use --against"),
-        (against and rehearse, "--against: a rehearsal is comparable with nothing; leave one of them out"),
-    ):
-        if wrong:
-            raise InputError(message)
-    most = selected.rehearsal.sentences if rehearse else None
-    if rehearse:
-        selected = rehearse_experiment(selected, where)
-    try:
-        with naming(where):
-            plan = make_plan(selected, where, most_sentences=most)
-    except HarnessError:
-        raise
-    except Exception as error:
-        if line := own_line(error, *(registry.load(registry.METHODS, entry.method) for entry in selected.methods)):
-            raise InputError(f"{type(error).__name__}: {first_line(error)}{line}") from error
-        raise
+    if c.until is not None:
+        check_until(c.until, selected)
+    refuse({
+        "--until: a rehearsal decides nothing; leave one of them out": c.until and c.rehearse,
+        "--until: rows made elsewhere get no further seeds; decide first, then use --against": c.until and c.against,
+        "--against: a rehearsal is comparable with nothing; leave one of them out": c.against and c.rehearse,
+    })  # fmt: skip
+    most = selected.rehearsal.sentences if c.rehearse else None
+    if c.rehearse:
+        selected = rehearse(selected, where)
+    methods = (registry.load(registry.METHODS, entry.method) for entry in selected.methods)
+    with locating(InputError, methods), naming(where):
+        plan = make_plan(selected, where, most_sentences=most)
     if not all(plan.block_tasks.values()):
         raise InputError(f"{where}: suites: expected a suite or task; see: harness list suites")
-    return Planned(source, where, overrides, only, rehearse, selected, plan, budget, until, sources_of(against))
+    return Planned(source, where, c, plan, budget)
 
 
 def compare(
@@ -195,22 +179,22 @@ def compare(
         tune=Budget(tune) if isinstance(tune, int) else tune,
         until=Until() if until == "decided" else until, against=against, executor=executor,
     )  # fmt: skip
-    folder = checked_workdir(workdir)
-    with comparison_lock(folder, planned.name):
+    folder, name = checked_workdir(workdir), planned.plan.experiment.name
+    with comparison_lock(folder, name):
         if planned.budget is not None:
             from studies.tune import tune_rows
 
-            planned.tuning = tune_rows(planned.experiment, planned.budget, folder, tracked=tracked,
-                                       tracking_uri=tracking_uri, quiet=reporter.quiet)  # fmt: skip
-            tuned = planned.tuning.with_winners(planned.experiment)
-            planned.plan = make_plan(tuned, planned.where)
-        tracker = Tracker(folder, planned.name, tracking_uri) if tracked else None
+            untuned = planned.plan.experiment
+            more: dict[str, Any] = {"tracked": tracked, "tracking_uri": tracking_uri, "quiet": reporter.quiet}
+            planned.tuned = tune_rows(untuned, planned.budget, folder, **more)
+            planned.plan = make_plan(with_winners(untuned, planned.tuned), planned.where)
+        tracker = Tracker(folder, name, tracking_uri) if tracked else None
         with reporter, closing(tracker) if tracker is not None else nullcontext():
             grid = _run(planned, folder, reporter, tracker)
-        written = build.build_comparison(folder, planned.name, formats=formats) if formats else {}
-    further = {name: build.build_report(name, folder, formats=formats) for name in planned.experiment.reports}
+        written = build.build_comparison(folder, name, formats=formats) if formats else {}
     experiment = grid.plan.experiment
-    return Comparison(planned.name, folder, grid.all_records(), experiment, written, planned.tuning, further)
+    further = {paper: build.build_report(paper, folder, formats=formats) for paper in experiment.reports}
+    return Comparison(name, folder, grid.all_records(), experiment, written, further)
 
 
 def _source(experiment: Source) -> str | Experiment:
@@ -250,26 +234,26 @@ def _as_overrides(**given: Any) -> list[str]:
 
 def _run(planned: Planned, folder: Path, reporter: Reporter, tracker: Tracker | None) -> Grid:
     """Run a plan; the lock of the comparison is held."""
-    plan, experiment, more_seeds = planned.plan, planned.experiment, None
-    if planned.until is not None:
-        more_seeds = more_seeds_of(planned.until, experiment)
-        earlier = None
+    plan, e, more_seeds = planned.plan, planned.plan.experiment, None
+    if planned.choices.until is not None:
+        more_seeds, earlier = more_seeds_of(planned.choices.until, e), None
         with suppress(InputError):  # a damaged file is written again
-            earlier = read_comparison_file(folder, planned.name)
-        more_seeds.check_earlier(planned.name, earlier)
+            earlier = read_comparison_file(folder, e.name)
+        more_seeds.check_earlier(e.name, earlier)
         plan = more_seeds.begin(plan)
-    others = find_other_rows(plan, planned.others, folder) if planned.others else None
+    sources = sources_of(planned.choices.against)
+    others = find_other_rows(plan, sources, folder) if sources else None
     for line in notices(plan):
         reporter.say(line)
-    executor: Executor = registry.load(registry.EXECUTORS, experiment.executor.name)(experiment.executor, folder)
-    progress = Progress(folder, planned.name, title=experiment.title, executor=executor, reporter=reporter, page=page)
+    executor: Executor = registry.load(registry.EXECUTORS, e.executor.name)(e.executor, folder)
+    progress = Progress(folder, e.name, "comparison", e.title, executor, reporter, page)
     grid = Grid(
         plan, folder, progress, command_of=lambda job: reproduce_command(planned, plan, job), tracker=tracker,
-        tuning=planned.tuning, only=planned.only, more_seeds=more_seeds, others=others,
+        tuned=planned.tuned, only=planned.choices.only, more_seeds=more_seeds, others=others,
     )  # fmt: skip
     Runner(folder, executor, progress).run(grid)
     if others is not None:
-        grid.others = others = limit_to_protocols(others, [grid.records[job.place] for job in grid.plan.jobs])
+        others.limit_to_protocols([grid.records[job.place] for job in grid.plan.jobs])
         grid.write()
         for line in others.summary():
             reporter.say(line)
@@ -294,7 +278,7 @@ def sources_of(against: Sequence[str | Path]) -> dict[str, Path]:
 
 def notices(plan: Plan) -> list[str]:
     """Lines that a reader should know before the first run."""
-    lines = [one_line(plan.schedule.note), summarise_differences(plan)]
+    lines = [plan.schedule.note, summarise_differences(plan)]
     own_text = any(row.corpus is not None and not row.corpus.uri.startswith("embedded:") for row in plan.rows)
     if own_text and plan.dev is not None and plan.dev.name.startswith("Embedded"):
         lines.append(f"checkpoints are selected on the embedded dev set {plan.dev.name}; name another with dev")
@@ -303,43 +287,38 @@ def notices(plan: Plan) -> list[str]:
 
 def reproduce_command(planned: Planned, plan: Plan, job: Job) -> str:
     """The command that makes the run of a job again; the call in Python, for an experiment that is in no file."""
-    seed, row = job.spec, plan.row_of(job)
-    own = [change for change in planned.overrides if not change.startswith("executor")]  # it affects no result
-    changes = [*own, *plan.schedule.overrides, f"seeds=[{seed.seed}]"]
-    changes += [f'base_models=["{seed.base_model}"]']
-    if seed.vary:
-        changes += [f"vary={json.dumps(seed.vary)}", f"held_seed={seed.held}"]
-    changes += planned.tuning.overrides(job.row) if planned.tuning else []
-    # An added start comes with a row of the file.
-    trained = next((other for other in plan.jobs if plan.starts.get(other.id) == job.id), job) if row.added else job
-    only = [trained.row] if len(planned.experiment.methods) > 1 else []
+    spec, row = job.spec, job.row
+    own = [change for change in planned.choices.overrides if not change.startswith("executor")]  # it affects no result
+    changes = [*own, *plan.schedule.overrides, f"seeds=[{spec.seed}]", f'base_models=["{spec.base_model}"]']
+    if spec.vary:
+        changes += [f"vary={json.dumps(spec.vary)}", f"held_seed={spec.held}"]
+    if plan.row_of(job).added:  # an added start comes with a row of the file
+        row = next((other.row for other in plan.jobs if plan.starts.get(other.id) == job.id), row)
+    for number, search in enumerate(planned.tuned.get("rows", ()), 1):
+        if search["label"] == job.row:
+            row, values = search["row"], search["values"]
+            changes += [f"methods.{number}.config.{key}={inline(value).as_string()}" for key, value in values.items()]
+    only = [row] if len(plan.experiment.methods) > 1 else []
     if isinstance(planned.source, Experiment):
         keys = planned.source.model_dump(mode="json", exclude_unset=True)
-        options = {**({"only": only} if only else {}), **({"rehearse": True} if planned.rehearsal else {})}
-        more = "".join(f", {name}={value!r}" for name, value in options.items())
-        return f'harness.compare({keys!r}, workdir="NEW_FOLDER", overrides={changes!r}{more})'
+        options = {"workdir": "NEW_FOLDER", "overrides": changes, "only": only, "rehearse": planned.choices.rehearse}
+        return f"harness.compare({keys!r}, {', '.join(f'{key}={value!r}' for key, value in options.items() if value)})"
     words = ["harness", "compare", planned.source, "--workdir", "NEW_FOLDER"]
     words += [word for pattern in only for word in ("--only", pattern)]
-    words += ["--rehearse"] if planned.rehearsal else []
+    words += ["--rehearse"] if planned.choices.rehearse else []
     return shlex.join([*words, *(word for change in changes for word in ("--set", change))])
 
 
 def check_overlaps(plan: Plan, workdir: Path) -> list[str]:
     """Check every training text and dev set against the tasks and store the overlaps; a line for each large one."""
-    lines: list[str] = []
+    texts: dict[str, CheckedText] = {}
     try:
-        texts: dict[str, Any] = {}
+        for corpus in filter(None, map(plan.corpus, plan.rows)):
+            texts[f"training text {corpus.uri} ({corpus.kind})"] = training_text(corpus)
         for job in plan.jobs:
-            if (corpus := plan.corpus(plan.row_of(job))) is not None:
-                texts.setdefault(f"training text {corpus.uri} ({corpus.kind})", training_text(corpus))
             if job.spec.dev is not None and plan.dev is not None:
-                texts.setdefault(f"dev set {plan.dev.name}", selection_text(plan.dev, job.spec.dev))
-        for name, text in texts.items():
-            overlap = check(workdir, text, plan.tasks)
-            large = sorted(((one.share, key) for key, one in overlap.tasks.items() if one.share >= 0.05), reverse=True)
-            if large:
-                named = join_some([f"{key.partition(':')[2]} {100 * share:.0f} %" for share, key in large])
-                lines.append(f"note: the {name} contains texts of {named} (report: scores without them)")
+                texts[f"dev set {plan.dev.name}"] = selection_text(plan.dev, job.spec.dev)
+        return list(find_overlaps(workdir, texts, plan.tasks))
     except Exception as error:  # the runs are finished and recorded; whatever is wrong here costs a remark
         logger.warning("texts of the tasks were not looked for in the training text: %s", error)
-    return lines
+        return []

@@ -5,20 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from harness import registry
-from harness.errors import HarnessError, InputError, RunError, TrainingStopped
+from harness.errors import InputError, RunError, TrainingStopped
 from harness.files.locks import work_lock
-from harness.files.printable import first_line, markdown_text
+from harness.files.printable import markdown_text
+from harness.machine.environment import pick_device
 from harness.machine.progress import Reporter
-from harness.method import DEFAULT_BASE_MODEL, FitContext, Method, own_line
+from harness.method import DEFAULT_BASE_MODEL, FitContext, Method, locating
 from harness.results.spec import method_version
 from harness.runs.experiment import EMBEDDED_DEV, DevSettings
 from harness.saved_method import METHOD_FILE
-
-if TYPE_CHECKING:
-    from harness.sources import TrainingText
+from harness.sources import TrainingText, corpus_of
 
 M = TypeVar("M", bound=Method)
 
@@ -63,9 +62,6 @@ def train(
         TrainingStopped: the training collapsed or diverged.
         RunError: an error in the method's own code, with its line.
     """
-    from harness.machine.environment import pick_device
-    from harness.sources import corpus_of
-
     kind: type[Method] = registry.load(registry.METHODS, method) if isinstance(method, str) else registered(method)
     if isinstance(method, Method):
         if config or preset:
@@ -82,28 +78,19 @@ def train(
     items = None if text == "none" else corpus_of(corpus, text, limit=limit)
     dev_set = dev.load() if dev is not None and hasattr(settled, "learning_rate") else None
     folder = target.with_name(target.name + ".training") if target is not None else None
-    with (
-        work_lock(folder) if folder is not None else nullcontext(),
-        progress or Reporter.of_caller() as shown,
-    ):
+    with work_lock(folder) if folder is not None else nullcontext(), progress or Reporter.of_caller() as shown:
         shown.start(kind.name)
         context = FitContext(seed=seed, dev=dev_set, device=pick_device(device), precision=precision,
                              folder=folder, progress=shown.step)  # fmt: skip
         try:
-            fitted.fit(items, context)
+            with locating(RunError, [kind]):
+                fitted.fit(items, context)
         except TrainingStopped as stop:
             curves = f" (curves: {folder / 'curves.jsonl'})" if folder is not None else ""
             shown.done(f"{stop.status}: {stop.reason}{curves}")
             raise
-        except HarnessError:
-            raise
-        except Exception as error:
-            if line := own_line(error, kind):
-                raise RunError(f"{kind.name}: {type(error).__name__}: {first_line(error)}{line}") from error
-            raise
         if target is not None:
-            text_of = items.uri if items is not None else "no text"
-            where = f"from {markdown_text(base_model)} on {markdown_text(text_of)}"
+            where = markdown_text(f"from {base_model} on {items.uri if items is not None else 'no text'}")
             fitted.save(target, card=f"Trained by `{kind.name}` {where}, seed {seed}.\n")
         best = fitted.fit_report.training.get("best_dev")
         kept = f"saved to {target}" if target is not None else "fitted"

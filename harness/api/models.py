@@ -86,10 +86,8 @@ def evaluate(
 
     stored = stored_vectors(name, opened, max_length, where, prompted=before is not None) if cached and named else None
     origin = Origin(f"harness/{Path(name).name}", stored.name if stored else "unknown")
-    result = score_all(
-        encode, tasks, pooling=opened.pooling, cache=stored, origin=origin, model=opened.model, device=where,
-        prompts=before,
-    )  # fmt: skip
+    result = score_all(encode, tasks, pooling=opened.pooling, cache=stored, origin=origin, model=opened.model,
+                       device=where, prompts=before)  # fmt: skip
     if public is not None and mteb_results is not None:
         from harness.tasks.mteb.adapter import write_results
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
-from html import escape
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,11 +12,9 @@ from harness.results.answer import Answer
 from harness.results.record import Record
 from harness.results.store import comparison_files, read_comparison_file, read_records
 from harness.runs.experiment import Experiment, read_experiment
-from harness.runs.tuning import Tuning
 from reports.comparison.terminal_summary import summary_table
-from reports.decide.power_answer import power
 from reports.decide.verdict_answer import verdict
-from reports.with_report import WithReport
+from reports.with_report import WithReport, paragraphs
 
 
 @dataclass(frozen=True)
@@ -32,7 +28,7 @@ class Comparison(WithReport):
         ['task', 'source', 'split', 'subset', 'pair']
         >>> found.verdict("mean", "cls").data["verdict"]
         'better'
-        >>> found.table("embedded suite").data.columns.get_level_values(0).tolist()[0]
+        >>> found.table("embedded suite").columns[0]
         'Method'
         >>> type(found.plot("tradeoff")).__name__
         'Figure'
@@ -44,7 +40,6 @@ class Comparison(WithReport):
         experiment: what was compared; None where its file cannot be read.
         report: format -> what was written.
         further: the same of other reports that the experiment requests.
-        tuning: the searches before it.
     """
 
     name: str
@@ -52,7 +47,6 @@ class Comparison(WithReport):
     records: list[Record] = field(repr=False)
     experiment: Experiment | None = field(default=None, repr=False)
     report: dict[str, Path] = field(default_factory=dict, repr=False)
-    tuning: Tuning | None = field(default=None, repr=False)
     further: dict[str, dict[str, Path]] = field(default_factory=dict, repr=False)
 
     @property
@@ -83,14 +77,6 @@ class Comparison(WithReport):
         """
         return verdict(self, a, b, on=on, equivalence=equivalence)
 
-    def power(self, difference: float | None = None, *, on: str = "") -> Answer:
-        """The differences that a number of seeds can detect, as `harness.power` has them.
-
-        >>> harness.power(sd=0.84, difference=3, rows=2).data[0]["needed"]  # of a spread that is known
-        4
-        """
-        return power(self, difference, on=on)
-
     def _repr_html_(self) -> str:
         """Its tables of scores, as a terminal shows them."""
         import pandas as pd
@@ -100,14 +86,8 @@ class Comparison(WithReport):
             columns, rows, *legend = summary_table(self.workdir, self.name, part)
             title = (block.title if block is not None else "") or part or self.name
             table = pd.DataFrame(rows, columns=columns).to_html(index=False)
-            remarks = "".join(f"<p>{_with_code(line)}</p>" for lines in legend for line in lines)
-            pages.append(f"<p>{escape(title)}</p>{table}{remarks}")
+            pages += [paragraphs([title]), table, *map(paragraphs, legend)]
         return "".join(pages)
-
-
-def _with_code(line: str) -> str:
-    """HTML of a line in which commands are between backticks."""
-    return re.sub("`([^`]+)`", r"<code>\1</code>", escape(line))
 
 
 def load(path: str | Path, name: str = "") -> Any:
@@ -136,19 +116,17 @@ def load(path: str | Path, name: str = "") -> Any:
 
     folder = Path(path)
     compared = sorted(comparison_files(folder))
-    studies = study_names(folder)
-    known = compared or studies
+    known = compared or study_names(folder)
     if not known:
         try:
             return load_model(path)
         except InputError as error:
             raise InputError(f"{path}: holds no comparison and no study, and is no model ({error})") from None
-    if not name and len(compared or studies) == 1:
-        name = known[0]
+    name = name or (known[0] if len(known) == 1 else "")
     if name not in known:
         wanted = f'no comparison "{name}"{nearest(name, known)}; ' if name else ""
         raise InputError(f"{folder}: {wanted}it holds {', '.join(known)}: name one of them")
-    if name not in compared:
+    if not compared:
         return open_study(name, folder)
     try:
         experiment = read_experiment((read_comparison_file(folder, name) or {})["experiment"])

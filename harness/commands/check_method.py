@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from dataclasses import asdict
 
-from harness.commands.options import CONFIG, JSON, QUIET, Commands, add_command, config_values
+from harness.commands.options import CONFIG, JSON, QUIET, Commands, add_command
 from harness.commands.terminal import print_columns
 from harness.files.printable import tell, tell_json
 
@@ -32,7 +32,7 @@ def check_method(args: argparse.Namespace) -> int:
     with Console(stderr=True, quiet=args.quiet).status("") as status:
         checks = check_method(
             args.method,
-            config=config_values(args),
+            config=dict(args.config),
             preset=args.preset,
             base_model=args.base_model,
             quick=not args.thorough,

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections import Counter
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from harness.commands import options
 from harness.commands.terminal import print_table
-from harness.errors import InputError
-from harness.files.printable import one_line, tell, tell_lines
+from harness.errors import HarnessError, refuse
+from harness.files.printable import join_some, tell, tell_lines
 
 if TYPE_CHECKING:
     from harness.api import Comparison
+    from harness.results.record import Record
+    from harness.runs.plan import Job, Plan
 
-_OF_UNTIL = {"max_seeds": "most", "equivalence": "equivalence"}
+_SCORING = 5.0  # seconds to score a run, where nothing is known
 
 
 def register(commands: options.Commands) -> None:
@@ -48,7 +52,7 @@ def _add_choices(add: Callable[..., object]) -> None:
         "match this pattern, as 'SCD*'; may be repeated")  # fmt: skip
     add("--rehearse", action="store_true", help="try the file: every row with the embedded model, little text and few "
         "training steps (see [rehearsal])")  # fmt: skip
-    add("--measure", action="store_true", help="of a plan: time two training steps of each row")
+    add("--measure", action="store_true", help="run nothing but two timed training steps of each row, for the estimate")
     add("--tune", type=int, metavar="TRIALS", help="search every row's declared ranges with this many trials on the "
         "dev set, and add the best configuration as a row")  # fmt: skip
     add("--tune-steps", type=int, metavar="N", help="with --tune: training steps of a trial (default: max_steps)")
@@ -66,56 +70,150 @@ def run(args: argparse.Namespace) -> int:
     from harness import api
     from reports.write import report_folder
 
-    until = {name: value for option, name in _OF_UNTIL.items() if (value := getattr(args, option)) is not None}
-    for wrong, message in (
-        (until and not args.until, "--max-seeds, --equivalence: require --until decided"),
-        (args.tune_steps is not None and args.tune is None, "--tune-steps: requires --tune"),
-        (args.measure and not args.dry_run, "--measure: is an option of harness plan"),
-        (args.freeze and args.rehearse, "--freeze: a rehearsal decides nothing; leave one of them out"),
-    ):
-        if wrong:
-            raise InputError(message)
-    choices = {
-        "overrides": args.overrides,
-        "only": args.only,
-        "rehearse": args.rehearse,
-        "tune": None if args.tune is None else api.Budget(args.tune, args.tune_steps),
-        "until": api.Until(**until) if args.until else None,
-        "against": args.against,
-    }
-    if args.dry_run:
-        from harness.commands import dry_run
-
-        return dry_run.show(args.experiment, args.workdir, measure=args.measure, freeze=args.freeze, **choices)
-    result = api.compare(
-        args.experiment,
-        workdir=args.workdir,
-        formats=args.format or report_folder.FORMATS,
-        **options.run_settings(args),
-        **choices,
-    )
+    bounds = {"most": args.max_seeds, "equivalence": args.equivalence}
+    until = {key: value for key, value in bounds.items() if value is not None}
+    refuse({
+        "--max-seeds, --equivalence: require --until decided": until and not args.until,
+        "--tune-steps: requires --tune": args.tune_steps is not None and args.tune is None,
+        "--freeze: a rehearsal decides nothing; leave one of them out": args.freeze and args.rehearse,
+    })  # fmt: skip
+    choices = {name: getattr(args, name) for name in ("overrides", "only", "rehearse", "against")}
+    choices["tune"] = None if args.tune is None else api.Budget(args.tune, args.tune_steps)
+    choices["until"] = api.Until(**until) if args.until else None
+    if args.dry_run or args.measure:
+        return show_plan(args.experiment, args.workdir, measure=args.measure, freeze=args.freeze, **choices)
+    formats = args.format or report_folder.FORMATS
+    settings = options.run_settings(args)
+    result = api.compare(args.experiment, workdir=args.workdir, formats=formats, **settings, **choices)
     _show(result)
     return 1 if result.failed else 0
+
+
+def show_plan(source: Any, workdir: Path, *, measure: bool = False, freeze: bool = False, **choices: Any) -> int:
+    """Print what a comparison would run, how its rows differ, and about how long it would take.
+
+    Args:
+        source: as in `harness.compare`, like `choices`.
+        measure: time two training steps of each row for the estimate.
+        freeze: write the plan.
+    """
+    from harness.api.experiments import more_seeds_of, notices, plan_comparison, sources_of
+    from harness.results.store import checked_workdir
+    from harness.runs.against import find_other_rows
+    from harness.runs.frozen_plan import freeze_plan
+    from studies.tune import plan_searches
+
+    folder = checked_workdir(workdir, create=False)
+    planned = plan_comparison(source, **choices)
+    plan, experiment, budget = planned.plan, planned.plan.experiment, planned.budget
+    if budget is not None:
+        searches = zip(experiment.methods, plan_searches(experiment, budget, folder), strict=True)
+        searched = [entry.label for entry, study in searches if not isinstance(study, str)]
+        tell(f"first a search of {len(searched)} rows: {budget.trials} trials of up to {budget.steps:,} training steps "
+             f"each ({join_some(searched)}); each adds a tuned row")  # fmt: skip
+    if planned.choices.until is not None:
+        more = more_seeds_of(planned.choices.until, experiment)
+        plan = more.begin(plan)
+        tell(f"{more.first} seeds per row up to the first interim analysis; then one more where a decision is open,"
+             f" at most {planned.choices.until.most} per row")  # fmt: skip
+    _show_runs(plan, folder, measure)
+    _show_differences(plan)
+    amount, unit = experiment.budget.describe()
+    lines = [f"budget: {amount} {unit}"] if amount else []
+    lines += find_other_rows(plan, sources_of(planned.choices.against), None).summary()
+    for line in [*lines, *notices(plan)]:
+        tell(line)
+    if freeze:
+        file, digest = freeze_plan(folder, plan, planned.choices.until)
+        tell(f"plan {digest} written to {file}: publish the hash before the first result")
+    return 0
+
+
+def _show_runs(plan: Plan, folder: Path, measure: bool) -> None:
+    """A line for each row and base model: number of runs, training steps, what is reused, and the time."""
+    from harness.machine.environment import device_name
+    from harness.machine.progress import describe_duration
+    from harness.runs.execute import find_finished, needs_training
+
+    rows: dict[tuple[str, str], list[Job]] = {}
+    for job in plan.jobs:
+        rows.setdefault((job.row, job.spec.base_model), []).append(job)
+    lines, total, unknown, all_states = [], 0.0, [], Counter[str]()
+    for (label, base), jobs in rows.items():
+        states, records = Counter[str](), [find_finished(job, folder) for job in jobs]
+        for job, record in zip(jobs, records, strict=True):
+            left = "to train" if needs_training(job, folder) else "to score"
+            states["n/a" if job.spec.missing else "reused" if record is not None else left] += 1
+        count = states["to train"] + states["to score"]
+        seconds = _estimate(plan, jobs[0], records, measure) if count else 0.0
+        unknown += [label] if seconds is None else []
+        total += (seconds or 0.0) * count
+        time = "" if not count else "unknown" if seconds is None else describe_duration(seconds * count)
+        lines.append((label, base, str(len(jobs)), f"{jobs[0].steps:,}" if jobs[0].steps else "–", _list(states), time))
+        all_states += states
+    heads = ("row", "base model", "runs", "training steps", "state", "time")
+    print_table(f"{plan.experiment.name}: {len(plan.jobs)} runs of {len(rows)} rows", heads, lines, texts=True)
+    for (label, _), jobs in rows.items():
+        if jobs[0].spec.missing:
+            tell(f"n/a: {label}: {jobs[0].spec.missing}")
+    if added := dict.fromkeys(row.label for row in plan.rows if row.added):
+        tell(f"added as untrained starts of rows: {join_some(list(added), 8)}")
+    rest = f"; not estimated: {join_some(unknown)} (--measure times two training steps of each)" if unknown else ""
+    tell(f"{_list(all_states)}; about {describe_duration(total)} on {device_name(plan.device)}{rest}")
+
+
+def _list(states: Counter[str]) -> str:
+    return ", ".join(f"{count} {state}" for state, count in states.items() if count)
+
+
+def _estimate(plan: Plan, job: Job, records: list[Record | None], measure: bool) -> float | None:
+    """Seconds of a run: the mean of its row's runs on this device, else from the time of a training step, which is
+    measured on request; None if unknown."""
+    from harness.machine.environment import device_name
+    from harness.runs.measure import time_steps
+
+    device, row = device_name(plan.device), plan.row_of(job)
+    here = [r.seconds for r in records if r is not None and r.environment.get("device_name") == device]
+    if here:
+        return sum(here) / len(here)
+    if not job.steps:
+        return _SCORING
+    corpus = plan.corpus(row) if measure else None
+    try:
+        step = None if corpus is None else time_steps(row, corpus, plan.device, plan.experiment.precision)
+        return None if step is None else _SCORING + job.steps * step
+    except HarnessError as error:
+        tell(f"{row.label}: {error}")
+        return None
+
+
+def _show_differences(plan: Plan) -> None:
+    """The settings in which rows differ, a line per row; columns that usually matter are marked with a star."""
+    from harness.runs.differences import planned_differences
+
+    found = planned_differences(plan)
+    if 1 < len(found.rows) <= 60 and found.columns:
+        heads = [column.title + ("*" if column in found.marked else "") for column in found.columns]
+        texts = zip(*(found.texts[column.key] for column in found.columns), strict=True)
+        lines = [(label, *(text or "–" for text in row)) for (label, _), row in zip(found.rows, texts, strict=True)]
+        legend = [f"* {column.title}: {column.why}" for column in found.marked]
+        print_table("Settings in which rows differ", ("row", *heads), lines, legend, texts=True)
 
 
 def _show(result: Comparison) -> None:
     """Print which runs failed, the table of scores, the answer, and where the report is."""
     from reports.comparison.terminal_summary import summary_table
 
-    for record in result.left_out:
-        tell(f"n/a: {one_line(record.row)}: {one_line(record.reason)}")
     for record in result.records:
-        if record.status in ("collapsed", "diverged"):
-            tell(f"{record.status}: {one_line(record.row)}, seed {record.seed}: {one_line(record.reason)}")
-    for record in result.failed:
-        tell(f"failed: {one_line(record.row)}, seed {record.seed}: {one_line(record.reason)} (traceback: "
-             f"{result.workdir / 'runs' / record.id / 'details.json'}; all other runs are finished)")  # fmt: skip
-
+        if record.status != "finished":
+            file = result.workdir / "runs" / record.id / "details.json"
+            more = f" (traceback: {file}; the others are finished)" if record in result.failed else ""
+            state = "n/a" if record.unavailable else record.status
+            tell(f"{state}: {record.row}, seed {record.seed}: {record.reason}{more}")
     assert result.experiment is not None
     for part, block in result.experiment.parts.items():
         title = block.title or part or result.experiment.title or result.name
-        columns, rows, *legend = summary_table(result.workdir, result.name, part)
-        print_table(title, columns, rows, *legend)
+        print_table(title, *summary_table(result.workdir, result.name, part))
     for written in (result.report, *result.further.values()):
         if "json" in written:
             tell_lines(json.loads(written["json"].read_text("utf-8"))["answer"])

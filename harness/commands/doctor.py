@@ -98,7 +98,7 @@ def _show_faults(workdir: Path, as_json: bool) -> int:
         tell_json({"runs": len(runs), "faults": [fault._asdict() for fault in faults]})
     else:
         if faults:
-            print_table(f"Damage in {workdir}", ["file", "what", "what it costs"], faults, wrap=True)
+            print_table(f"Damage in {workdir}", ["file", "what", "what it costs"], faults, texts=True)
         tell(f"{len(runs)} runs checked, {len(faults) or 'no'} files damaged")
     return 1 if faults else 0
 

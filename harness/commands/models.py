@@ -15,13 +15,14 @@ from harness.machine.progress import Reporter
 if TYPE_CHECKING:
     from harness.results.record import Score
 
+_DEVICE = "auto, cpu, cuda, cuda:N or mps (default: auto)"
 _SETTINGS = ("source", "mteb_results", "model_name", "pooling", "max_length", "batch_size", "device")
 
 
 def register(commands: options.Commands) -> None:
     """Add the commands to the command line."""
     score = options.add_command(
-        commands, "evaluate", evaluate, options.DEVICE, options.JSON, options.QUIET,
+        commands, "evaluate", evaluate, options.JSON, options.QUIET,
         help="score a model on suites or tasks",
         description="Score a model of the hub, a SentenceTransformer folder, a saved method or embedded:NAME.",
         example="harness evaluate sentence-transformers/all-MiniLM-L6-v2 --suite sts --suite transfer",
@@ -38,9 +39,10 @@ def register(commands: options.Commands) -> None:
                        help="texts before the inputs: the model's own, or a JSON file of them by task")  # fmt: skip
     score.add_argument("--mteb-results", metavar="FOLDER", help="write the scores of mteb's tasks in mteb's layout")
     score.add_argument("--model-name", metavar="ORG/NAME", help="name in --mteb-results (default: the hub id)")
+    score.add_argument("--device", default="auto", help=_DEVICE)
 
     fit = options.add_command(
-        commands, "train", train, options.CONFIG, options.CORPUS, options.DEVICE, options.QUIET,
+        commands, "train", train, options.CONFIG, options.QUIET,
         help="train one method and save it",
         description="Fit one method on a corpus and save it in the SentenceTransformer layout. "
         "The same command resumes an interrupted run.",
@@ -48,6 +50,9 @@ def register(commands: options.Commands) -> None:
     )  # fmt: skip
     fit.add_argument("method", help="see: harness list methods")
     fit.add_argument("--out", required=True, metavar="FOLDER", help="folder of the saved model")
+    fit.add_argument("--corpus", default="embedded:sentences", metavar="URI", help="the text (default: %(default)s)")
+    fit.add_argument("--limit", type=int, metavar="N", help="use the first N items of the text")
+    fit.add_argument("--device", default="auto", help=_DEVICE)
     fit.add_argument("--family", help="whose values of the preset (default: those for the base model)")
     fit.add_argument("--seed", type=int, default=1, help="seed of all randomness (default: 1)")
     fit.add_argument("--dev", default="Embedded-STS-natural", metavar="TASK", help="task whose dev split selects the "
@@ -63,7 +68,7 @@ def train(args: argparse.Namespace) -> int:
     try:
         api.train(
             args.method,
-            config=options.config_values(args),
+            config=dict(args.config),
             dev=None if args.dev == "none" else args.dev,
             progress=Reporter(quiet=args.quiet),
             **{name: getattr(args, name) for name in names},

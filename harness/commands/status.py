@@ -9,10 +9,7 @@ from typing import Any
 
 from harness.commands.options import JSON, WORKDIR, Commands, add_command, add_group
 from harness.errors import InputError
-from harness.files.printable import one_line, redacted, tell, tell_json
-
-PAGE = "http://127.0.0.1:5000/#/experiments?workflowType=machine_learning"
-"""Where `mlflow ui` shows experiments; its first page is the one for chats."""
+from harness.files.printable import redacted, tell, tell_json
 
 
 def register(commands: Commands) -> None:
@@ -77,21 +74,18 @@ def sync_runs(args: argparse.Namespace) -> int:
     tell(f"sent {sent} runs to {redacted(uri)}" if sent else f"{redacted(uri)} has every run already")
     if uri.startswith("sqlite:"):
         tell(f"show them with: mlflow ui --backend-store-uri {uri}")
-        tell(f"then open: {PAGE}")
     return 0
 
 
 def _show(state: dict[str, Any]) -> None:
-    from harness.runs.progress import describe_duration, describe_remaining
+    from harness.machine.progress import describe_duration, describe_remaining
 
     counts = Counter(run["state"] for run in state["runs"])
     summary = ", ".join(f"{count} {name}" for name, count in counts.most_common())
     ago = f"updated {describe_duration(time.time() - state['updated'])} ago"
-    about = ", ".join(filter(None, [state["phase"], ago, describe_remaining(state["remaining_seconds"])]))
-    tell(f"{state['kind']} {one_line(state['name'])}: {about}: {summary}")
-    if state["reason"]:
-        tell(f"  {one_line(state['reason'])}")
+    about = filter(None, [state["phase"], ago, describe_remaining(state["remaining_seconds"]), state["reason"]])
+    tell(f"{state['kind']} {state['name']}: {', '.join(about)}: {summary}")
     for run in state["runs"]:
         if run["state"] in ("running", "failed", "collapsed", "diverged", "n/a"):
             steps = f"step {run['step']:,} of {run['steps']:,}, " if run["state"] == "running" and run["steps"] else ""
-            tell(f"  {run['state']}: {one_line(run['label'])}: {steps}{one_line(run['text'])}")
+            tell(f"  {run['state']}: {run['label']}: {steps}{run['text']}")

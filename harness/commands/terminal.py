@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from harness.files.printable import one_line, safe_line, tell
 
 if TYPE_CHECKING:
-    from rich.table import Table
     from rich.text import Text
 
 
@@ -34,32 +33,23 @@ def print_columns(rows: Sequence[Sequence[str]], *, right: Collection[int] = ())
 
 
 def print_table(
-    title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], legend: Sequence[str] = (), *, wrap: bool = False
+    title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], legend: Sequence[str] = (), texts: bool = False
 ) -> None:
-    """Print a table of scores and what its marks mean; without the deviations where it would not fit the terminal.
+    """Print a table and what its marks mean.
 
     Args:
-        wrap: break long cells into lines, and align them to the left, as texts need.
+        texts: all cells are texts, which are aligned to the left; otherwise those of the first column are.
     """
     from rich.console import Console
-    from rich.measure import Measurement
     from rich.table import Table
 
-    def table(cells: Sequence[Sequence[str]]) -> Table:
-        made = Table(title=plain(title))
-        for i, column in enumerate(columns):
-            least = min(16, max((len(row[0]) for row in cells), default=0)) if i == 0 else None
-            text = i == 0 or wrap
-            made.add_column(plain(column), justify="left" if text else "right", no_wrap=not text, min_width=least)
-        for row in cells:
-            made.add_row(*(plain(cell) for cell in row))
-        return made
-
+    table = Table(title=plain(title))
+    for i, column in enumerate(columns):
+        least = min(16, max((len(row[0]) for row in rows), default=0)) if i == 0 else None
+        table.add_column(plain(column), justify="left" if i == 0 or texts else "right", min_width=least)
+    for row in rows:
+        table.add_row(*map(plain, row))
     console = Console() if sys.stdout.isatty() else Console(width=240)
-    whole = table(rows)
-    if not wrap and Measurement.get(console, console.options.update(width=1000), whole).maximum > console.width:
-        whole = table([[cell.partition(" ± ")[0] for cell in row] for row in rows])
-        legend = [*(line for line in legend if not line.startswith("±")), "standard deviations are in the report"]
-    console.print(whole)
+    console.print(table)
     for line in legend:
         console.print(plain(line))

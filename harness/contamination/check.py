@@ -17,7 +17,7 @@ from harness.contamination.near_texts import RULE, Found, find_texts, normal_for
 from harness.errors import InputError
 from harness.files.atomic import sweep, write_atomic
 from harness.files.hashing import content_id
-from harness.files.printable import redacted
+from harness.files.printable import join_some, redacted
 from harness.files.reading import read_json
 from harness.sources.corpus.corpus import Pair
 from harness.tasks.base import needs_model, task_key
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 SELECTION = "selection"  # the kind of a text that is a dev set
 MOST_TEXTS = 200_000  # distinct texts of a task that are held in memory, some 200 bytes each
+LARGE = 0.05  # a share of the texts of a task that is worth a line
 _EXAMPLES, _SHOWN = 5, 300  # examples that are stored of a task, and their characters
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+|(?<=[。！？])")
 _UNKNOWN = "its texts are not known before it is scored"
@@ -127,6 +128,16 @@ def _texts(corpus: Corpus) -> Iterator[str]:
         yield item
         if corpus.kind == "documents" and len(sentences := _SENTENCE_END.split(item)) > 1:
             yield from sentences
+
+
+def find_overlaps(workdir: Path, texts: Mapping[str, CheckedText], tasks: Sequence[Task]) -> Iterator[str]:
+    """Compare texts, by what they are called, with the tasks, and store the overlaps; a line for each large one."""
+    for name, text in texts.items():
+        shares = {key: one.share for key, one in check(workdir, text, tasks).tasks.items()}
+        large = sorted(((share, key) for key, share in shares.items() if share >= LARGE), reverse=True)
+        if large:
+            named = join_some([f"{key.partition(':')[2]} {100 * share:.0f} %" for share, key in large])
+            yield f"note: the {name} contains texts of {named} (report: scores without them)"
 
 
 def check(workdir: Path, text: CheckedText, tasks: Sequence[Task]) -> Overlap:

@@ -8,8 +8,8 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Any, ClassVar, Self
+from threading import Event
+from typing import Any, ClassVar
 
 from pydantic import field_validator
 
@@ -19,7 +19,7 @@ from harness.machine.environment import usable_cores
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")  # of the libraries that compute in a worker
 TICK = 1.0  # seconds for which an executor waits at most between two calls of `tick`
 
-_leave = False
+LEAVE = Event()  # this worker is about to be taken away: its job has to write a checkpoint and end
 
 
 class ExecutorSettings(Config):
@@ -63,8 +63,8 @@ class Answer:
 class Executor(ABC):
     """Runs jobs; a plugin of `harness.executors`.
 
-    It is used as a context manager, in which its engine is available. The work directory is on a disk that all workers
-    see. It raises `InputError` where its engine is not installed, or its settings do not suit it.
+    The work directory is on a disk that all workers see. `run` and `room` raise `InputError` where the engine is not
+    installed, or the settings do not suit it.
 
     Attributes:
         parallel: do jobs run in other processes?
@@ -78,14 +78,6 @@ class Executor(ABC):
     def __init__(self, settings: ExecutorSettings, workdir: Path) -> None:
         self.settings, self.workdir = settings, workdir
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(  # noqa: B027 - most engines need no end
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Release the engine."""
-
     @abstractmethod
     def run(self, function: Callable[[Any], Any], queue: deque[Any], tick: Callable[[], None]) -> Iterator[Answer]:
         """Call `function(job)` for every job of the queue; an answer for each, as they end.
@@ -96,10 +88,7 @@ class Executor(ABC):
 
     def room(self) -> int:
         """How many jobs run at a time."""
-        given = self.settings.workers
-        if given is None and self.settings.cpus_per_run:
-            given = usable_cores() // self.settings.cpus_per_run
-        return max(1, given or usable_cores())
+        return self.settings.workers or max(1, usable_cores() // (self.settings.cpus_per_run or 1))
 
 
 class Serial(Executor):
@@ -126,17 +115,6 @@ def use_threads(count: int) -> None:
     import torch
 
     torch.set_num_threads(count)
-
-
-def request_leave(leave: bool = True) -> None:
-    """Have the job of this worker write a checkpoint and end, as the worker is about to be taken away."""
-    global _leave
-    _leave = leave
-
-
-def leave_requested() -> bool:
-    """Is this worker about to be taken away?"""
-    return _leave
 
 
 def executor_settings(

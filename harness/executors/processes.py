@@ -2,32 +2,20 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
 import traceback
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import suppress
-from dataclasses import dataclass
-from multiprocessing import get_context, parent_process
-from multiprocessing.connection import Connection, wait
-from multiprocessing.process import BaseProcess
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from threading import Thread
 from typing import Any
 
 from harness.errors import HarnessError, InputError, RunError
 from harness.executors.executor import TICK, Answer, Executor, use_threads
 from harness.machine.environment import usable_cores
-
-
-@dataclass
-class _Worker:
-    """A process, the connection to it, its job, and how often workers have died during this job."""
-
-    process: BaseProcess
-    pipe: Connection
-    job: Any = None
-    deaths: int = 0
 
 
 class Processes(Executor):
@@ -40,59 +28,45 @@ class Processes(Executor):
 
     def run(self, function: Callable[[Any], Any], queue: deque[Any], tick: Callable[[], None]) -> Iterator[Answer]:
         """As `Executor.run`."""
-        count = self.room()
-        devices = _visible() if self.settings.gpus_per_run else []
-        threads = self.settings.cpus_per_run or max(1, usable_cores() // count)  # together no more than the cores
-        context = get_context("spawn")  # a fork would share locks of torch's threads
+        pools: dict[int, ProcessPoolExecutor] = {}  # of one worker each: one that dies breaks its whole pool
+        running: dict[Future[Any], tuple[int, Any, int]] = {}  # -> its pool, the job, and how many workers it has lost
 
-        def start(place: int) -> _Worker:
-            ours, theirs = context.Pipe()
-            gpus = devices[place % len(devices)] if devices else None
-            process = context.Process(target=_work, args=(theirs, function, gpus, threads))
-            process.start()
-            theirs.close()
-            return _Worker(process, ours)
+        def submit(place: int, job: Any, deaths: int = 0) -> None:
+            if place not in pools:
+                pools[place] = self._start_worker(place)
+            running[pools[place].submit(_call, function, job)] = (place, job, deaths)
 
-        def send(worker: _Worker, job: Any, deaths: int = 0) -> None:
-            worker.job, worker.deaths = job, deaths
-            with suppress(OSError):  # it has died, which `recv` notices
-                worker.pipe.send(job)
-
-        workers: list[_Worker] = []
         try:
-            while queue or any(worker.job is not None for worker in workers):
-                while queue and len(workers) < count:
-                    workers.append(start(len(workers)))
-                    send(workers[-1], queue.popleft())
-                for worker in workers:
-                    if queue and worker.job is None:
-                        send(worker, queue.popleft())
-                busy = [worker for worker in workers if worker.job is not None]
-                # The sentinel too: a child of a worker that died may still hold its pipe open.
-                ready = wait([end for worker in busy for end in (worker.pipe, worker.process.sentinel)], timeout=TICK)
-                for place, worker in enumerate(workers):
-                    if worker.job is None or not {worker.pipe, worker.process.sentinel}.intersection(ready):
-                        continue
-                    job, worker.job = worker.job, None
+            while queue or running:
+                busy = {place for place, _, _ in running.values()}
+                for place in (place for place in range(self.room()) if place not in busy):
+                    if queue:
+                        submit(place, queue.popleft())
+                for future in wait(running, timeout=TICK, return_when=FIRST_COMPLETED).done:
+                    place, job, deaths = running.pop(future)
                     try:
-                        if not worker.pipe.poll():
-                            raise EOFError
-                        value, error = worker.pipe.recv()
-                    except (EOFError, OSError):
-                        worker.process.join()
-                        deaths = worker.deaths + 1
-                        workers[place] = start(place)
-                        if deaths <= self.settings.retries:
-                            send(workers[place], job, deaths)
-                        else:
-                            yield Answer(job, lost=_describe_death(worker.process.exitcode or 0, deaths))
-                    else:
-                        yield Answer(job, value, error)
+                        answer = Answer(job, *future.result())
+                    except BrokenProcessPool:
+                        del pools[place]
+                        if deaths < self.settings.retries:
+                            submit(place, job, deaths + 1)
+                            continue
+                        why = "most often there is too little memory"
+                        answer = Answer(job, lost=f"its worker ended {deaths + 1} times during it; {why}")
+                    yield answer
                 tick()
         finally:
-            for worker in workers:
-                worker.process.kill()
-                worker.process.join()
+            for pool in pools.values():
+                for worker in pool._processes.values():
+                    worker.kill()
+                pool.shutdown()
+
+    def _start_worker(self, place: int) -> ProcessPoolExecutor:
+        devices = _visible() if self.settings.gpus_per_run else []
+        gpus = devices[place % len(devices)] if devices else None
+        threads = self.settings.cpus_per_run or max(1, usable_cores() // self.room())  # together no more than the cores
+        context = multiprocessing.get_context("spawn")  # a fork would share locks of torch's threads
+        return ProcessPoolExecutor(1, context, _prepare, (gpus, threads))
 
     def room(self) -> int:
         """`workers` of the settings, else as many as the GPUs, else the cores, allow."""
@@ -115,44 +89,30 @@ def _visible() -> list[str]:
     return [str(index) for index in range(torch.cuda.device_count())]
 
 
-def _work(pipe: Connection, function: Callable[[Any], Any], gpus: str | None, threads: int) -> None:
-    """A worker: answers each job with its value and its error, until the coordinator ends it."""
+def _prepare(gpus: str | None, threads: int) -> None:
+    """Begin a worker."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the coordinator handles the user's interrupt
-    end_with_parent()
+    Thread(target=_end_with_parent, daemon=True).start()
     if gpus is not None:
         os.environ["CUDA_VISIBLE_DEVICES"] = gpus
     use_threads(threads)
-    error: Exception | None
-    while True:
-        job, value, error = pipe.recv(), None, None
-        try:
-            value = function(job)
-        except (HarnessError, OSError) as raised:
-            error = raised
-        except KeyboardInterrupt:  # of the method: the user's does not arrive here
-            error = RunError("KeyboardInterrupt")
-        except Exception:  # of any library: perhaps it cannot be pickled
-            error = RuntimeError(traceback.format_exc())
-        pipe.send((value, error))
 
 
-def _describe_death(exitcode: int, times: int) -> str:
-    """Why a worker ended during a job, as far as known."""
-    how = f"signal {-exitcode}" if exitcode < 0 else f"exit code {exitcode}"
-    memory = "; most often there is too little memory" if exitcode == -signal.SIGKILL else ""
-    return f"its worker ended {times} time{'s' if times > 1 else ''} during it (last by {how}{memory})"
+def _call(function: Callable[[Any], Any], job: Any) -> tuple[Any, Exception | None]:
+    """Value and error of a job in its worker."""
+    try:
+        return function(job), None
+    except (HarnessError, OSError) as raised:
+        return None, raised
+    except KeyboardInterrupt:  # of the method: the user's does not arrive here
+        return None, RunError("KeyboardInterrupt")
+    except Exception:  # of any library: perhaps it cannot be pickled
+        return None, RuntimeError(traceback.format_exc())
 
 
-def end_with_parent() -> None:
-    """End this process, which `multiprocessing` started, as soon as its parent has ended.
-
-    A parent that was killed cannot end it, and it may hold a GPU or most of the memory.
-    """
-    Thread(target=_wait_for_parent, daemon=True).start()
-
-
-def _wait_for_parent() -> None:
-    parent = parent_process()
+def _end_with_parent() -> None:
+    """End this process as soon as its parent has: it may hold a GPU or most of the memory."""
+    parent = multiprocessing.parent_process()
     assert parent is not None
     parent.join()
     os._exit(1)

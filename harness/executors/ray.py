@@ -7,8 +7,7 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from harness.errors import InputError
 from harness.executors.executor import TICK, Answer, Executor, ExecutorSettings, use_threads
@@ -28,9 +27,9 @@ class Ray(Executor):
 
     def __init__(self, settings: ExecutorSettings, workdir: Path) -> None:
         super().__init__(settings, workdir)
-        self.local = not settings.address
+        self.local, self.own = not settings.address, False
 
-    def __enter__(self) -> Self:
+    def _connect(self) -> None:
         """Connect to Ray; an existing connection is reused."""
         # Without it Ray hides all devices from a task that requests none.
         os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
@@ -42,31 +41,21 @@ class Ray(Executor):
             import ray
         except ImportError:
             raise InputError('executor "ray" needs Ray: pip install "sentence-harness[ray]"') from None
-        self.own = not ray.is_initialized()
         options = {"address": address} if address else {"include_dashboard": False, "num_cpus": usable_cores()}
         try:
-            if self.own:
+            if not ray.is_initialized():
                 ray.init(log_to_driver=False, logging_level="error", **options)
+                self.own = True
         except (ConnectionError, RuntimeError, ValueError, OSError) as error:
             where = f"the cluster at {address}" if address else "a cluster on this machine"
             raise InputError(f"executor ray: {where} cannot be used: {str(error).partition(chr(10))[0]}") from None
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """End the connection, and the cluster that was started for it."""
-        import ray
-
-        if self.own:
-            ray.shutdown()
 
     def run(self, function: Callable[[Any], Any], queue: deque[Any], tick: Callable[[], None]) -> Iterator[Answer]:
         """As `Executor.run`."""
+        self._connect()
         import ray
 
-        threads = self._cpus()
-        memory = self.settings.memory_per_run
+        threads, memory = self._cpus(), self.settings.memory_per_run
         task = ray.remote(
             num_cpus=threads,
             num_gpus=self.settings.gpus_per_run,
@@ -88,13 +77,16 @@ class Ray(Executor):
         finally:
             for reference in waiting:
                 ray.cancel(reference, force=True)
+            if self.own:
+                ray.shutdown()
 
     def room(self) -> int:
         """`workers` of the settings, else as many as the cluster has cores and GPUs for now."""
-        import ray
-
         if self.settings.workers is not None:
             return self.settings.workers
+        self._connect()
+        import ray
+
         there = ray.cluster_resources()
         rooms = [there.get("CPU", 0) / self._cpus()]
         if self.settings.gpus_per_run:

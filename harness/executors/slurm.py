@@ -11,13 +11,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from harness.errors import InputError, RunError, StopRequested
-from harness.executors.executor import TICK, Answer, Executor, leave_requested, request_leave, use_threads
+from harness.executors.executor import LEAVE, TICK, Answer, Executor, use_threads
 
 _RULE = "-" * 22  # above and below a traceback in an error of submitit
 _ARRAY = 1000  # jobs of an array: SLURM refuses more, unless its administrator has allowed it
-_ALL = 1_000_000  # jobs
-_TIME = "4:00:00"  # of a job without `slurm.time`
-GRACE = 45  # seconds for a checkpoint; submitit has SLURM send the signal 90 seconds before the end
 
 
 class Slurm(Executor):
@@ -71,20 +68,20 @@ class Slurm(Executor):
 
     def room(self) -> int:
         """`workers` of the settings; else all of them, and the cluster decides when."""
-        return self.settings.workers or _ALL
+        return self.settings.workers or 1_000_000
 
     def _parameters(self, threads: int) -> dict[str, Any]:
         """Of `sbatch`, in submitit's words; other options are passed on unchanged."""
-        own, gpus, memory = dict(self.settings.slurm), self.settings.gpus_per_run, self.settings.memory_per_run
+        own, gpus = dict(self.settings.slurm), self.settings.gpus_per_run
         if gpus != int(gpus):
             raise InputError(f"executor slurm: gpus_per_run = {gpus:g}: SLURM gives whole GPUs")
         parameters = {
             "name": "harness",
-            "timeout_min": _minutes(own.pop("time", _TIME)),
+            "timeout_min": _minutes(own.pop("time", "4:00:00")),
             "cpus_per_task": threads,
             "tasks_per_node": 1,
             "gpus_per_node": int(gpus) or None,
-            "mem_gb": memory,
+            "mem_gb": self.settings.memory_per_run,
             "slurm_array_parallelism": self.settings.workers,
             "slurm_partition": own.pop("partition", None),
             "slurm_additional_parameters": own or None,
@@ -95,7 +92,8 @@ class Slurm(Executor):
 class Queued:
     """A job as submitit stores it, and queues it again when its time is up or it is preempted.
 
-    At submitit's signal the job is requested to leave, and has `GRACE` seconds to write its checkpoint.
+    At submitit's signal, 90 seconds before the end, the run is requested to write a checkpoint. A job that does not
+    leave in time is lost, and submitted again like one of a node that failed.
     """
 
     def __init__(self, threads: int, function: Callable[[Any], Any], job: Any) -> None:
@@ -103,27 +101,14 @@ class Queued:
 
     def __call__(self) -> Any:
         use_threads(self.threads)
-        request_leave(False)
         number = getattr(signal, f"SIG{os.environ.get('SUBMITIT_PREEMPT_SIGNAL', 'USR2')}")
-        queue_again = signal.getsignal(number)
-        if not callable(queue_again):  # submitit has not started this process
-            return self.function(self.job)
-
-        def leave(*_: Any) -> None:
-            if not leave_requested():
-                signal.signal(signal.SIGALRM, queue_again)
-                signal.alarm(GRACE)
-            request_leave()
-
-        signal.signal(number, leave)
+        queue_again: Any = signal.signal(number, lambda *_: LEAVE.set())
         try:
             return self.function(self.job)
         except StopRequested:
-            if leave_requested():
-                queue_again(number, None)  # and end this process
+            queue_again(number, None)  # and end this process
             raise
         finally:
-            signal.alarm(0)
             signal.signal(number, queue_again)
 
     def checkpoint(self, *_: Any) -> Any:

@@ -204,6 +204,30 @@ def encoding_bar(total: int, *, show: bool) -> Iterator[Callable[[int], None]]:
         yield bars.advance
 
 
+def describe_duration(seconds: float) -> str:
+    """ "40 s", "12 min", "3 h 05 min", "2 d 4 h".
+
+    >>> describe_duration(700), describe_duration(11_100)
+    ('12 min', '3 h 05 min')
+    """
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    if minutes < 90:
+        return f"{minutes} min"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes:02} min" if hours < 48 else f"{hours // 24} d {hours % 24} h"
+
+
+def describe_remaining(seconds: float | None) -> str:
+    """ "about 12 min left", or nothing where it is not known.
+
+    >>> describe_remaining(700), describe_remaining(None)
+    ('about 12 min left', '')
+    """
+    return "" if seconds is None else f"about {describe_duration(seconds)} left"
+
+
 def in_notebook() -> bool:
     """Does this process run the cells of a notebook?
 

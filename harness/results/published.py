@@ -1,6 +1,6 @@
 """Published numbers by key: what papers print for a method, from folders that come in by an entry point.
 
-A package that carries such numbers names a folder (a Path) of CSV files under `harness.published`. Columns: paper,
+A package that carries such numbers names a folder (a Path) of CSV files under `harness.presets`. Columns: paper,
 table, model, base_model, task, metric, value; a method card names rows as "FILE:MODEL", e.g. "scd.csv:SCD-BERT_base".
 """
 
@@ -39,7 +39,7 @@ def published_rows(key: str) -> list[PublishedRow]:
 
 def folders() -> list[Path]:
     """The folders of all installed packages that carry published numbers."""
-    return [registry.load(registry.PUBLISHED, name) for name in registry.names(registry.PUBLISHED)]
+    return [registry.load(registry.PRESETS, name) for name in registry.names(registry.PRESETS)]
 
 
 def summary(rows: list[PublishedRow]) -> list[str]:

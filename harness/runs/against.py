@@ -14,7 +14,7 @@ from typing import Any
 
 from harness import registry
 from harness.errors import InputError
-from harness.files.printable import join_some, one_line
+from harness.files.printable import join_some
 from harness.results.elsewhere import copy_run, open_workdir
 from harness.results.record import Record, Score
 from harness.results.spec import NUMERICS, method_version, scoring_version
@@ -26,42 +26,67 @@ Run = tuple[Record, Mapping[str, Any]]  # a record, and its entry in the file of
 
 
 @dataclass
+class OtherRow:
+    """A row that was made elsewhere: its label here, and the tasks ("SOURCE:TASK") on which it is comparable."""
+
+    label: str
+    source: str
+    tasks: list[str]
+    runs: list[Run]
+
+
+@dataclass
 class OtherRows:
-    """Attributes:
-    runs: the comparable ones, each with its entry of the comparison's file: "row", "source", "tasks", "base_model".
-    left_out: "source", "row" and "why" of the rows that are not comparable, as the comparison's file stores them.
-    """
+    """The comparable rows, and "source", "row" and "why" of those that are not, as the comparison's file has it."""
 
-    runs: list[Run] = field(default_factory=list)
+    rows: list[OtherRow] = field(default_factory=list)
     left_out: list[dict[str, str]] = field(default_factory=list)
-
-    @property
-    def labels(self) -> list[str]:
-        """The labels of the comparable rows."""
-        return list(dict.fromkeys(entry["row"] for _, entry in self.runs))
 
     def summary(self) -> Iterator[str]:
         """Lines: how many rows of each source, and which are left out, by reason."""
-        for source in dict.fromkeys(entry["source"] for _, entry in self.runs):
-            rows = [entry["row"] for _, entry in self.runs if entry["source"] == source]
-            yield f"compared with {len(set(rows))} rows of {one_line(source)} ({len(rows)} runs)"
+        for source in dict.fromkeys(row.source for row in self.rows):
+            runs = [len(row.runs) for row in self.rows if row.source == source]
+            yield f"compared with {len(runs)} rows of {source} ({sum(runs)} runs)"
         reasons: dict[str, list[str]] = {}
         for row in self.left_out:
-            reasons.setdefault(f"left out, of {one_line(row['source'])}: {one_line(row['why'])}", []).append(row["row"])
+            reasons.setdefault(f"left out, of {row['source']}: {row['why']}", []).append(row["row"])
         for reason, labels in reasons.items():
-            yield f"{reason}: {join_some([one_line(label) for label in labels])}"
+            yield f"{reason}: {join_some(labels)}"
 
     def entries(self, blocks: Sequence[Any]) -> list[dict[str, Any]]:
         """Their entries for the comparison's file; in a file with blocks they belong to each."""
         placed = {"blocks": list(blocks)} if blocks else {}
-        return [{**entry, **placed} for _, entry in self.runs]
+        return [
+            {**entry, "row": row.label, "source": row.source, "tasks": row.tasks, **placed}
+            for row in self.rows
+            for _, entry in row.runs
+        ]
 
     def records(self, comparison: str) -> list[Record]:
         """Their records as rows of a comparison."""
         return [
-            limit_to_tasks(record, entry["tasks"]).labelled(entry["row"], comparison, entry["base_model"])
-            for record, entry in self.runs
+            limit_to_tasks(record, row.tasks).labelled(row.label, comparison, entry["base_model"])
+            for row in self.rows
+            for record, entry in row.runs
         ]
+
+    def limit_to_protocols(self, own: Sequence[Record]) -> None:
+        """Leave out the tasks that the comparison's own runs were scored on under another protocol."""
+        protocols: dict[tuple[str, ...], set[str]] = {}
+        for score in (score for record in own for score in record.scores):
+            protocols.setdefault(_key(score), set()).add(score.comparable)
+        for row in self.rows:
+            scores = (score for record, _ in row.runs for score in record.scores)
+            unlike = {s.task_key for s in scores if s.comparable not in protocols.get(_key(s), {s.comparable})}
+            if lost := [task for task in row.tasks if task in unlike]:
+                why = f"scored under another protocol: {', '.join(lost)}"
+                self.left_out.append({"source": row.source, "row": row.label, "why": why})
+            row.tasks = [task for task in row.tasks if task not in unlike]
+        self.rows = [row for row in self.rows if row.tasks]
+
+
+def _key(score: Score) -> tuple[str, ...]:
+    return score.task, score.source, score.split, score.metric, score.aggregation
 
 
 def find_other_rows(plan: Plan, sources: Mapping[str, Path], workdir: Path | None) -> OtherRows:
@@ -78,26 +103,25 @@ def find_other_rows(plan: Plan, sources: Mapping[str, Path], workdir: Path | Non
     labels = {row.label for row in plan.rows}
     for name, place in sources.items():
         with open_workdir(place) as other:
-            for comparison, label, members in _rows(other):
-                records = tuple(record for record, _ in members)
-                tasks, reason = _comparable_tasks(plan, records)
+            for comparison, label, runs in _rows(other):
+                tasks, why = _comparable_tasks(plan, [record for record, _ in runs])
                 try:
-                    if not reason and workdir is not None:
-                        _copy_runs(other, records, workdir)
+                    if workdir is not None and not why:
+                        for folder in (RunFolder(other, record.id) for record, _ in runs):
+                            if (whole := folder.read()) is not None:  # with its scores on all tasks
+                                copy_run(whole, folder, workdir)
                 except InputError as error:
-                    reason = str(error)
-                if reason:
-                    found.left_out.append({"source": name, "row": label, "why": reason})
+                    why = str(error)
+                if why:
+                    found.left_out.append({"source": name, "row": label, "why": why})
                     continue
-                shown = f"{label} ({name})"
-                if shown in labels:
-                    shown = f"{label} ({name}, {comparison})"
+                shown = f"{label} ({name})" if f"{label} ({name})" not in labels else f"{label} ({name}, {comparison})"
                 labels.add(shown)
-                own = {"row": shown, "source": name, "tasks": list(tasks)}
-                for record, run in members:
+                found.rows.append(OtherRow(shown, name, tasks, []))
+                for record, run in runs:
                     entry = {key: value for key, value in run.items() if key not in ("blocks", "analysis")}
-                    base = base_models.get(record.spec.model, record.base_model)
-                    found.runs.append((record, {**entry, **own, "base_model": base}))
+                    entry["base_model"] = base_models.get(record.spec.model, record.base_model)
+                    found.rows[-1].runs.append((record, entry))
     return found
 
 
@@ -116,29 +140,18 @@ def _rows(other: Path) -> Iterator[tuple[str, str, list[Run]]]:
         seen |= {run for run, _ in runs}
 
 
-def _copy_runs(other: Path, records: Sequence[Record], workdir: Path) -> None:
-    for record in records:
-        source = RunFolder(other, record.id)
-        copy_run(source.read() or record, source, workdir)  # with its scores on all tasks
-
-
-def _comparable_tasks(plan: Plan, records: Sequence[Record]) -> tuple[tuple[str, ...], str]:
+def _comparable_tasks(plan: Plan, records: Sequence[Record]) -> tuple[list[str], str]:
     """The plan's tasks on which the runs of a row are comparable; and the reason, where they are not."""
     finished = [record for record in records if record.status == "finished"]
-    if not finished:
-        return (), f"no run of it finished ({records[0].status})"
-    tasks: tuple[str, ...] = ()
+    tasks = {task_key(task): scoring_version(task) for task in plan.tasks}
     for record in finished:
         if reason := _find_difference(plan, record):
-            return (), reason
+            return [], reason
         scored = {score.task_key for score in record.scores}
-        current = {task_key(task): scoring_version(task) for task in plan.tasks}
-        tasks = tuple(
-            key for key, version in current.items() if key in scored and record.evaluation.get(key) == version
-        )
-        if not tasks:
-            return (), "scored on none of your tasks, or by code that gives other numbers now"
-    return tasks, ""
+        tasks = {k: code for k, code in tasks.items() if k in scored and record.evaluation.get(k) == code}
+    if not finished:
+        return [], f"no run of it finished ({records[0].status})"
+    return list(tasks), "" if tasks else "scored on none of your tasks, or by code that gives other numbers now"
 
 
 def _find_difference(plan: Plan, record: Record) -> str:
@@ -155,12 +168,10 @@ def _find_difference(plan: Plan, record: Record) -> str:
         own = {job.spec.corpus["sha256"] for job in jobs if job.spec.corpus and job.spec.corpus["kind"] == text["kind"]}
         if own and text["sha256"] not in own:  # a kind that no row here learns from is in the table of differences
             return f"trained on other text ({text['uri']}, {text.get('count', 0):,} {text['kind']})"
-    steps, bounds = (
-        record.training.get("planned_steps") or spec.max_steps,
-        {job.steps or job.spec.max_steps for job in jobs},
-    )
-    if steps and bounds - {None} and steps not in bounds:
-        yours = ", ".join(f"{bound:,}" for bound in sorted(bound for bound in bounds if bound))
+    steps = record.training.get("planned_steps") or spec.max_steps
+    bounds = {bound for job in jobs if (bound := job.steps or job.spec.max_steps)}
+    if steps and bounds and steps not in bounds:
+        yours = ", ".join(f"{bound:,}" for bound in sorted(bounds))
         return f"another budget: {steps:,} training steps (yours: {yours})"
     if spec.dev and plan.dev is not None and spec.dev["sha256"] != plan.dev.sha256:
         return f"its weights were selected on another set ({spec.dev['task']})"
@@ -169,26 +180,3 @@ def _find_difference(plan: Plan, record: Record) -> str:
     except InputError:  # a method that is not installed here
         return ""
     return "" if (spec.version, spec.numerics) == current else "made by code of its method that gives other numbers now"
-
-
-def limit_to_protocols(others: OtherRows, own: Sequence[Record]) -> OtherRows:
-    """Without the tasks that the comparison's own runs were scored on under another protocol."""
-    protocols: dict[tuple[str, ...], set[str]] = {}
-    for score in (score for record in own for score in record.scores):
-        protocols.setdefault(_key(score), set()).add(score.comparable)
-    limited = OtherRows(left_out=list(others.left_out))
-    for label in others.labels:
-        runs = [(record, entry) for record, entry in others.runs if entry["row"] == label]
-        scores = (score for record, _ in runs for score in record.scores)
-        unlike = {s.task_key for s in scores if s.comparable not in protocols.get(_key(s), {s.comparable})}
-        tasks = [task for task in runs[0][1]["tasks"] if task not in unlike]
-        if lost := [task for task in runs[0][1]["tasks"] if task in unlike]:
-            reason = f"scored under another protocol: {', '.join(lost)}"
-            limited.left_out.append({"source": runs[0][1]["source"], "row": label, "why": reason})
-        if tasks:
-            limited.runs += [(record, {**entry, "tasks": tasks}) for record, entry in runs]
-    return limited
-
-
-def _key(score: Score) -> tuple[str, ...]:
-    return score.task, score.source, score.split, score.metric, score.aggregation

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from types import MappingProxyType
+from typing import Any
 
-if TYPE_CHECKING:
-    from harness.results.record import Record
-    from harness.results.spec import RunSpec
-    from harness.runs.plan import Job, Plan
-    from harness.runs.rows import Row
+from harness.results.record import Record
+from harness.results.spec import RunSpec
+from harness.runs.plan import Job, Plan
+from harness.runs.rows import Row
 
 Settings = dict[str, Any]
 """The settings of a run by the keys of `COLUMNS`; without those that do not apply to it."""
@@ -65,19 +65,15 @@ def planned_settings(plan: Plan, job: Job) -> Settings:
 
 def recorded_settings(record: Record, log: Sequence[Mapping[str, Any]], rate_from: str | None) -> Settings:
     """The settings of a run, from its record and training log; `rate_from` is in the file of its comparison."""
-    steps, planned = (record.training.get(key) for key in ("steps", "planned_steps"))
-    seen = record.cost.get("corpus_sentences_seen")
+    training, seen = record.training, record.cost.get("corpus_sentences_seen")
+    steps, planned = training.get("steps"), training.get("planned_steps")
     trained = {} if steps is None else {"steps": steps, "seen": None if seen is None else round(seen)}
-    given = {
-        "rate_from": rate_from,
-        "precision": record.training.get("precision"),
-        "device": record.environment.get("device_name"),
-    }
+    given = {"rate_from": rate_from, "precision": training.get("precision")}
     if evaluations := len({line["step"] for line in log if line.get("kind") == "dev"}):
         given["evaluations"] = evaluations
     if planned not in (None, steps):
         given["steps"] = f"{steps:,} of {planned:,}"
-    return _settings(record.spec, trained, **given)
+    return _settings(record.spec, trained, **given, device=record.environment.get("device_name"))
 
 
 def _settings(spec: RunSpec, trained: Mapping[str, Any], **given: Any) -> Settings:
@@ -98,7 +94,7 @@ def _settings(spec: RunSpec, trained: Mapping[str, Any], **given: Any) -> Settin
     return {key: value for key, value in (settings | given).items() if value is not None}
 
 
-def rate_origin(plan: Plan, row: Row, tuned: Mapping[str, Any] | None = None) -> str | None:
+def rate_origin(plan: Plan, row: Row, tuned: Mapping[str, Any] = MappingProxyType({})) -> str | None:
     """Where the learning rate of a row comes from; None where it has none, or the row is not in the file.
 
     Args:
@@ -107,7 +103,7 @@ def rate_origin(plan: Plan, row: Row, tuned: Mapping[str, Any] | None = None) ->
     entry = next((entry for entry in plan.experiment.methods if entry.label == row.label), None)
     if entry is None or row.fault or not hasattr(row.config, "learning_rate"):
         return None
-    for search in (tuned or {}).get("rows", ()):
+    for search in tuned.get("rows", ()):
         if search["label"] == row.label and "learning_rate" in search["values"]:
             return f"searched: {search['trials']} trials on the dev set"
     if "learning_rate" in entry.config:
@@ -148,12 +144,9 @@ def find_differences(rows: Mapping[tuple[str, str], Sequence[Settings]]) -> Diff
     """Those between rows: (label, base model) -> the settings of its runs, or of its plan."""
     every = [run for runs in rows.values() for run in runs]
     columns = [column for column in COLUMNS if len({str(run[column.key]) for run in every if column.key in run}) > 1]
-    by_base = [[run for run in every if run["base_model"] == base] for base in {base for _, base in rows}]
-    marked = [
-        column
-        for column in columns
-        if column.why and (column.key == "base_model" or any(_differ_much(column.key, runs) for runs in by_base))
-    ]
+    groups = {c.key: [[run for run in every if run["base_model"] == base] for _, base in rows] for c in columns}
+    groups["base_model"] = [every]
+    marked = [c for c in columns if c.why and any(_differ_much(c.key, runs) for runs in groups[c.key])]
     columns.sort(key=lambda column: column not in marked)
     texts = {column.key: tuple(_text(column.key, runs) for runs in rows.values()) for column in columns}
     return Differences(tuple(rows), tuple(columns), texts, tuple(marked))
@@ -186,6 +179,5 @@ def _words(value: Any) -> str:
 
 def summarise_differences(plan: Plan) -> str:
     """One line on differences that usually matter; empty where there are none."""
-    found = planned_differences(plan).marked
-    titles = ", ".join(column.title.lower() for column in found)
-    return f"rows differ in {titles} (details: --dry-run, report)" if found else ""
+    titles = ", ".join(column.title.lower() for column in planned_differences(plan).marked)
+    return f"rows differ in {titles} (details: --dry-run, report)" if titles else ""

@@ -9,10 +9,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from harness import registry
 from harness.errors import InputError, StopRequested, TrainingStopped
+from harness.evaluation.inference_cost import measure_inference
 from harness.evaluation.scoring import announced, each, set_aside
 from harness.evaluation.vector_cache import EmbeddingCache, StoredVectors, folder_hash
 from harness.files.atomic import settle, storage_fault
@@ -28,37 +29,35 @@ from harness.results.record import Record
 from harness.results.spec import NUMERICS, RunSpec, scoring_version
 from harness.results.store import MODEL, RunFolder, join_examples, remove
 from harness.runs.experiment import CorpusSettings, DevSettings
-from harness.runs.measure import choose_precision, measure_inference
+from harness.runs.measure import choose_precision
 from harness.runs.merge import merge_examples, merge_records
 from harness.runs.plan import Job, find_task, is_readable, load_dev, load_text
 from harness.seeds import seed_text
+from harness.sources import Corpus
 from harness.tasks.base import Task, TaskResult, task_key
-
-if TYPE_CHECKING:
-    from harness.sources import Corpus
-    from harness.tasks.sts import DevSet
+from harness.tasks.sts import DevSet
 
 log = logging.getLogger(__name__)
 
-Progress = Callable[[int, int, str], None]
 _FIT = ("train_", "dev_", "corpus_sentences_seen")  # how the costs of training begin
 
 
 def find_finished(job: Job, workdir: Path) -> Record | None:
     """The record of a job that needs no more work, or None.
 
-    Failed and pruned runs run again; finished ones that lack scores are scored on what they lack, and damaged ones on
-    everything, as long as their weights are saved.
+    Failed runs run again, and pruned ones unless the same study requests them; finished ones that lack scores are
+    scored on what they lack, and damaged ones on everything, as long as their weights are saved.
     """
     folder = RunFolder(workdir, job.id)
     record = folder.read_if_sound()
-    if record is None or record.status in ("trained", "failed", "pruned"):
+    if record is None or record.status in ("trained", "failed"):
         return None
-    if record.status == "finished":
-        repairable = not record.spec.trained or folder.has_weights(record)
-        if find_due(record, job) or (folder.is_damaged(record) and repairable):
-            return None
-    return record
+    if record.status == "pruned" and (job.trial is None or record.comparison != job.comparison):
+        return None
+    if record.status != "finished":
+        return record
+    repairable = not record.spec.trained or folder.has_weights(record)
+    return None if find_due(record, job) or (folder.is_damaged(record) and repairable) else record
 
 
 def find_due(record: Record | None, job: Job) -> list[Task]:
@@ -71,7 +70,7 @@ def find_due(record: Record | None, job: Job) -> list[Task]:
         key, why = task_key(task), record.missing.get(task.name)
         scored = record.evaluation.get(key) == scoring_version(task)
         again = why is not None and why.kind != "unfit" and is_readable(key, job.spec.most_sentences)
-        due += [] if scored and not again else [task]
+        due += [task] if again or not scored else []
     return due
 
 
@@ -81,30 +80,18 @@ def needs_training(job: Job, workdir: Path) -> bool:
     return job.spec.trained and not folder.has_weights(folder.read_if_sound())
 
 
-def execute(
-    job: Job,
-    workdir: Path,
-    *,
-    progress: Progress | None = None,
-    on_dev: Callable[[int, float], None] | None = None,
-    stop: Callable[[], bool] | None = None,
-) -> Record:
+def execute(job: Job, workdir: Path, **hooks: Any) -> Record:
     """Bring one run to its record and return it; a run that is finished already costs nothing.
 
     A method that collapses, diverges or fails gives a record with that status and the reason. Only a file system that
     refuses, the user's interrupt and `StopRequested` end the comparison; the next call resumes.
 
     Args:
-        progress: called as `progress(step, steps, text)`; steps is 0 while texts are encoded or scored.
-        on_dev: as in `FitContext`.
-        stop: as in `FitContext`; also called before texts are encoded.
+        hooks: `progress`, `on_dev` and `stop`, as in `Execution`.
     """
-    with run_lock(RunFolder(workdir, job.id).path):
+    with run_lock(RunFolder(workdir, job.id).path), preserve_process_state():
         done = find_finished(job, workdir)  # another process may have finished it in the meantime
-        if done is not None:
-            return done
-        with preserve_process_state():
-            return Execution(job, workdir, progress, on_dev, stop).run()
+        return done or Execution(job, workdir, **hooks).run()
 
 
 def record_failure(job: Job, workdir: Path, reason: str) -> Record:
@@ -122,11 +109,17 @@ def record_failure(job: Job, workdir: Path, reason: str) -> Record:
 
 @dataclass
 class Execution:
-    """The execution of a job in a run folder whose lock is held; the fields are the arguments of `execute`."""
+    """The execution of a job in a run folder whose lock is held.
+
+    Attributes:
+        progress: called as `progress(step, steps, text)`; steps is 0 while texts are encoded or scored.
+        on_dev: as in `FitContext`.
+        stop: as in `FitContext`; also called before texts are encoded.
+    """
 
     job: Job
     workdir: Path
-    progress: Progress | None = None
+    progress: Callable[[int, int, str], None] | None = None
     on_dev: Callable[[int, float], None] | None = None
     stop: Callable[[], bool] | None = None
 
@@ -134,7 +127,6 @@ class Execution:
         self.spec, self.folder = self.job.spec, RunFolder(self.workdir, self.job.id)
         self.device = pick_device(self.job.device)
         self.started = _now()
-        self.retrained = False  # for further scores
         self.encoding = EnergyMeter(self.device)
 
     def run(self) -> Record:
@@ -197,14 +189,14 @@ class Execution:
     def _remove_unneeded(self, record: Record, earlier: Record | None) -> Record:
         """Remove weights and vectors that the job does not keep; the record afterwards.
 
-        Further scores train the same weights again. The weights of a run that had finished before stay, as another
+        Further scores train the same weights again. The weights of a run that had finished with them stay, as another
         comparison keeps them.
         """
         weights = {name: digest for name, digest in record.files.items() if name.startswith(MODEL)}
-        finished = earlier is not None and earlier.status == "finished" and not self.retrained
+        kept = earlier is not None and earlier.status == "finished" and not earlier.removed
         if "vectors" not in self.job.keep:
             remove(stored_vectors(self.spec, self.workdir, self.device).folder)
-        if "weights" in self.job.keep or not weights or finished:
+        if "weights" in self.job.keep or not weights or kept:
             return record
         files = {name: digest for name, digest in record.files.items() if name not in weights}
         record = record.model_copy(update={"files": files, "removed": weights})
@@ -238,14 +230,12 @@ class Execution:
         self._fit(method)
         if not self.spec.trained:
             return method, earlier
-        label, base = markdown_text(self.job.row), markdown_text(self.spec.base_model)
-        seed = seed_text(self.spec.random_seed)
-        method.save(self.folder.model, card=f"{label}: trained by `{method.name}` from {base}, seed {seed}.\n")
+        about = markdown_text(f"from {self.spec.base_model}, seed {seed_text(self.spec.random_seed)}")
+        method.save(self.folder.model, card=f"{markdown_text(self.job.row)}: trained by `{method.name}` {about}.\n")
         settle(self.folder.model)
         weights = self.folder.weight_hashes()
         if before is not None and before.status == "finished" and before.removed == weights:
-            trained = before.model_copy(update={"removed": {}, "files": {**before.files, **weights}})  # scores hold
-            self.retrained = True
+            trained = before.model_copy(update={"files": {**before.files, **weights}})  # its scores hold
         else:
             trained = self.make_record("trained", "", method).model_copy(update={"files": weights})
         self.folder.write(trained)  # only now may the weights count as saved
@@ -254,36 +244,29 @@ class Execution:
         return loaded, trained
 
     def _fit(self, method: Method) -> None:
+        spec, precision = self.spec, choose_precision(self.workdir, self.device, self.spec.precision or "fp32")
         context = FitContext(
-            seed=self.spec.random_seed,
-            dev=read_dev(self.spec),
-            device=self.device,
-            precision=choose_precision(self.workdir, self.device, self.spec.precision or "fp32")["choice"],
-            folder=self.folder.path,
-            max_steps=self.spec.max_steps,
-            progress=self.progress,
-            on_dev=self.on_dev,
+            seed=spec.random_seed, dev=read_dev(spec), device=self.device, precision=precision["choice"],
+            folder=self.folder.path, max_steps=spec.max_steps, progress=self.progress, on_dev=self.on_dev,
             stop=self.stop,
-        )
+        )  # fmt: skip
         started, worked = time.perf_counter(), time.process_time()
         with EnergyMeter(self.device) as energy:
             method.fit(read_text(self.spec), context)
-        if not self.spec.trained:
-            return
-        cost = method.fit_report.cost
-        wall = time.perf_counter() - started
-        cost.setdefault("train_seconds", wall)
-        if wall >= cost["train_seconds"]:  # processor time and energy only of a fit that was not resumed
-            cost.setdefault("train_cpu_seconds", time.process_time() - worked)
-            cost |= energy.costs("train")
-        if self.device.startswith("cuda"):  # reserved for that long, busy or not, as clusters count it
-            cost["train_gpu_seconds"] = cost["train_seconds"]
+        if self.spec.trained:
+            cost, wall = method.fit_report.cost, time.perf_counter() - started
+            cost.setdefault("train_seconds", wall)
+            if wall >= cost["train_seconds"]:  # processor time and energy only of a fit that was not resumed
+                cost.setdefault("train_cpu_seconds", time.process_time() - worked)
+                cost |= energy.costs("train")
+            if self.device.startswith("cuda"):  # reserved for that long, busy or not, as clusters count it
+                cost["train_gpu_seconds"] = cost["train_seconds"]
 
     def _evaluate(self, method: Method, tasks: list[Task]) -> TaskResult:
         from harness.evaluation.scoring import evaluate, joined
         from harness.tasks.vectors import Origin
 
-        def encoder_of(fitted: Method) -> Callable[[list[str]], Any]:
+        def score(fitted: Method, tasks: list[Task], how: str, **settings: Any) -> TaskResult:
             def encode(texts: list[str]) -> Any:
                 if self.stop is not None and self.stop():
                     raise StopRequested
@@ -292,28 +275,16 @@ class Execution:
                 with self.encoding:
                     return fitted.encode(texts, device=self.device)
 
-            return encode
+            return evaluate(encode, tasks, pooling=how, model=fitted, device=self.device, **settings)
 
         pooling, most = method.config.pooling, self.spec.most_sentences
         if not method.transductive:
             stored = stored_vectors(self.spec, self.workdir, self.device)
             origin = Origin(f"harness/{method.name}", stored.name, results=self.workdir / "cache" / "mteb")
-            return evaluate(
-                encoder_of(method),
-                tasks,
-                pooling=pooling,
-                cache=stored,
-                origin=origin,
-                model=method,
-                device=self.device,
-                most=most,
-                prompts=method.prompts,
-            )
+            return score(method, tasks, pooling, cache=stored, origin=origin, most=most, prompts=method.prompts)
 
         def alone(task: Task) -> TaskResult:
-            fitted = method.for_task(task.texts())
-            how = f"{pooling}, fitted to the task's text"
-            return evaluate(encoder_of(fitted), [task], pooling=how, model=fitted, device=self.device)
+            return score(method.for_task(task.texts()), [task], f"{pooling}, fitted to the task's text")
 
         readable, unread = each(tasks, lambda task: announced(task, most))
         parts, unscored = each([task for task, _ in readable], alone)
@@ -331,14 +302,12 @@ class Execution:
         architecture: str = "",
     ) -> Record:
         """The present record of this execution."""
-        result = result or TaskResult()
-        spec, report, dev = self.spec, method.fit_report if method is not None else FitReport(), read_dev(self.spec)
+        spec, result = self.spec, result or TaskResult()
+        report, dev = method.fit_report if method is not None else FitReport(), read_dev(spec)
         notes = [*report.training.get("notes", []), *(dev.notes if dev else []), *result.notes]
         precision: Any = "fp32"
         if report.training.get("precision"):
             precision = choose_precision(self.workdir, self.device, spec.precision or "fp32")
-        kind: type[Method] = registry.load(registry.METHODS, spec.method)
-        config = kind.Config.parse(spec.config, f'method "{spec.method}"')
         return Record(
             id=spec.id,
             spec=spec,
@@ -346,18 +315,14 @@ class Execution:
             status=status,
             reason=reason,
             row=self.job.row,
-            supervision=kind(config, base_model=spec.base_model).supervision,
+            supervision=make_method(spec).supervision,
             scores=result.scores,
             missing=result.missing,
             protocols=result.protocols,
             evaluation={task_key(task): scoring_version(task) for task in tasks},
             training={**report.training, **({"notes": notes} if notes else {})},
             architecture=architecture,
-            cost={
-                **report.cost,
-                **result.cost,
-                "peak_memory_bytes": float(environment.peak_memory_bytes(self.device)),
-            },
+            cost={**report.cost, **result.cost, "peak_memory_bytes": float(environment.peak_memory_bytes(self.device))},
             environment=environment.describe(self.device, precision),
             command=self.job.command,
             started=self.started,
@@ -368,17 +333,16 @@ class Execution:
         self, earlier: Record | None, record: Record, result: TaskResult, tasks: list[Task], details: dict[str, Any]
     ) -> Record:
         """Store the examples and details of an evaluation with those of earlier ones; the complete record."""
-        examples = join_examples(result.pairs, result.outcomes)
-        before: dict[str, Any] = {}
+        examples, before = join_examples(result.pairs, result.outcomes), dict[str, Any]()
         if earlier is not None and earlier.status == "finished":
             record = merge_records(earlier, record, tasks)
             examples = merge_examples(self.folder.examples(), examples, tasks)
             before = self.folder.details()
         names = {task.name for task in tasks}
-        for kind, new in (("figures", result.figures), ("errors", result.errors), ("artifacts", result.artifacts)):
+        for kind in ("figures", "errors", "artifacts"):
             others = {name: value for name, value in before.get(kind, {}).items() if name not in names}
-            if others or new:
-                details[kind] = others | new
+            if merged := others | getattr(result, kind):
+                details[kind] = merged
         if examples is not None:
             self.folder.write_examples(examples)
         if details:
@@ -406,8 +370,7 @@ def read_text(spec: RunSpec) -> Corpus | None:
     """
     if spec.corpus is None:
         return None
-    keys = {key: spec.corpus[key] for key in ("uri", "kind", "limit", "columns") if key in spec.corpus}
-    corpus = load_text(CorpusSettings(**keys))
+    corpus = load_text(CorpusSettings(**{k: v for k, v in spec.corpus.items() if k in CorpusSettings.model_fields}))
     if corpus.sha256 != spec.corpus["sha256"]:
         raise InputError(f"{corpus.uri}: its text is not the one that was planned; give the same command again")
     return corpus
@@ -422,12 +385,10 @@ def read_dev(spec: RunSpec) -> DevSet | None:
 
 def stored_vectors(spec: RunSpec, workdir: Path, device: str) -> StoredVectors:
     """The cached vectors of a run, whose weights are saved."""
-    return EmbeddingCache(workdir / "cache" / "embeddings").of(
-        folder_hash(RunFolder(workdir, spec.id).model) if spec.trained else spec.id,
-        str(spec.config.get("pooling")),
-        code=f"{NUMERICS}.{spec.version}",
-        device=environment.device_name(device),
-    )
+    key = folder_hash(RunFolder(workdir, spec.id).model) if spec.trained else spec.id
+    code, where = f"{NUMERICS}.{spec.version}", environment.device_name(device)
+    cache = EmbeddingCache(workdir / "cache" / "embeddings")
+    return cache.of(key, str(spec.config.get("pooling")), code=code, device=where)
 
 
 def _readable(error: BaseException) -> BaseException:

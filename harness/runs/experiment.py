@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
@@ -19,10 +19,7 @@ from harness.files.reading import is_there, read_toml
 from harness.method import DEFAULT_BASE_MODEL
 from harness.results.record import SCHEMA
 from harness.seeds import Stream
-
-if TYPE_CHECKING:
-    from harness.tasks.sts import DevSet
-
+from harness.tasks.sts import DevSet
 
 Kind = Literal["sentences", "pairs", "documents"]
 Source = Literal["senteval", "mteb"]
@@ -214,7 +211,7 @@ class Experiment(Conditions):
         return value
 
     @model_validator(mode="after")
-    def _rows_are_in_blocks(self) -> Self:
+    def _rows_and_blocks_exist(self) -> Self:
         known = list(self.blocks)
         for entry in self.methods:
             for name in set(entry.blocks) - set(known):
@@ -224,10 +221,6 @@ class Experiment(Conditions):
                 raise ValueError(f'blocks: "{name}": {fault}')
             if not any(name in (entry.blocks or known) for entry in self.methods):
                 raise ValueError(f'blocks: no row is in "{name}"; name it in the key "blocks" of its rows')
-        return self
-
-    @model_validator(mode="after")
-    def _planned_rows_exist(self) -> Self:
         labels = [entry.label for entry in self.methods]
         named = {"baseline": [self.baseline] if self.baseline else []}
         named["contrasts"] = [label for one in self.contrasts for label in (one.row, one.against)]
@@ -257,14 +250,14 @@ _EXAMPLE = 'seeds="[1, 2]"'  # of --set
 
 def presets() -> dict[str, Path]:
     """Name -> experiment file of every installed preset."""
-    files: dict[str, Path] = {}
-    for point in registry.names(registry.PRESETS):
-        folder: Path = registry.load(registry.PRESETS, point)
-        files.update({file.stem: file for file in sorted(folder.glob("*.toml"))})
-    return files
+    folders = (registry.load(registry.PRESETS, name) for name in registry.names(registry.PRESETS))
+    return {file.stem: file for folder in folders for file in sorted(folder.glob("*.toml"))}
 
 
-def read_experiment(source: str | Path | Mapping[str, Any] | Experiment, overrides: Sequence[str] = ()) -> Experiment:
+ExperimentSource = str | Path | Mapping[str, Any] | Experiment
+
+
+def read_experiment(source: ExperimentSource, overrides: Sequence[str] = ()) -> Experiment:
     """A validated experiment from a TOML file, a preset's name, its keys or an `Experiment`, with `a.b=c` overrides.
 
     Raises:

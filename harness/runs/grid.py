@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from harness.files.printable import join_some
-from harness.results.record import Record, Score
+from harness.results.record import Record
 from harness.results.store import limit_to_tasks, write_comparison_file
+from harness.runs.against import OtherRows
 from harness.runs.differences import rate_origin
 from harness.runs.plan import Job, Plan
 from harness.runs.progress import Progress, RunState
-from harness.runs.tuning import Tuning
 from harness.runs.until import MoreSeeds
 from harness.seeds import seed_fields, seed_text
-
-if TYPE_CHECKING:
-    from harness.runs.against import OtherRows
-    from harness.tracking import Tracker
+from harness.tracking import Tracker
 
 log = logging.getLogger(__name__)
 
@@ -34,7 +31,7 @@ class Grid:
         progress: gets a line for each run.
         command_of: the command that makes the run of a job again.
         tracker: gets every record.
-        tuning: how rows were tuned.
+        tuned: how rows were tuned, as the comparison's file has it under "tuned".
         only: which part of an experiment the plan is.
         more_seeds: the course of `--until`, of which the plan is that of the first analysis.
         others: rows made elsewhere, whose runs are in `workdir`; their records follow those of the plan.
@@ -45,7 +42,7 @@ class Grid:
     progress: Progress
     command_of: Callable[[Job], str] = lambda job: ""
     tracker: Tracker | None = None
-    tuning: Tuning | None = None
+    tuned: Mapping[str, Any] = field(default_factory=dict)
     only: Sequence[str] = ()
     more_seeds: MoreSeeds | None = None
     others: OtherRows | None = None
@@ -60,7 +57,8 @@ class Grid:
         self._proposed = True
         self.write()
         jobs = self._open()
-        self.progress.expect([_state(job) for job in jobs])
+        states = [(job, seed_text(job.spec.random_seed)) for job in jobs]
+        self.progress.expect([RunState(j.label, j.row, j.spec.base_model, s, j.id, steps=j.steps) for j, s in states])
         return [replace(job, command=self.command_of(job)) for job in jobs]
 
     def _open(self) -> list[Job]:
@@ -97,17 +95,6 @@ class Grid:
         if self.tracker is not None:
             self.tracker.log(shown)
 
-    def scores(self) -> list[dict[str, Any]]:
-        """The mean test score of each row so far, for the page of a running comparison."""
-        by_row: dict[tuple[str, str], list[float]] = {}
-        for record in self.records.values():
-            for score in _main_scores(record):
-                by_row.setdefault((record.row, score.task), []).append(100 * score.value)
-        return [
-            {"row": row, "task": task, "mean": sum(values) / len(values), "n": len(values)}
-            for (row, task), values in by_row.items()
-        ]
-
     def all_records(self) -> list[Record]:
         """The records in the order of the table, those of other work directories last."""
         own = [self.records[job.place] for job in self.plan.jobs]
@@ -120,56 +107,43 @@ class Grid:
             {"name": name, "title": b.title or name, "description": b.description, "tasks": list(plan.keys_of([name]))}
             for name, b in e.blocks.items()
         ]
-        tuned = self.tuning.describe() if self.tuning else None
-        runs = [self._describe_run(job, tuned) for job in plan.jobs]
-        if self.others is not None:
-            runs += self.others.entries([block["name"] for block in blocks])
+        runs = [self._describe_run(job) for job in plan.jobs]
+        runs += self.others.entries(list(e.blocks)) if self.others else []
+        content = e.model_dump(include={"name", "title", "description"}) | {
+            "experiment": e.model_dump(mode="json"),
+            "tasks": list(plan.keys_of(plan.block_tasks)),
+            "runs": runs,
+        }
         further = {
             "blocks": blocks,
             "only": list(self.only),
             "schedule": asdict(plan.schedule) if plan.schedule.every else None,
-            "tuned": tuned,
+            "tuned": self.tuned,
             "until": self.more_seeds.describe() if self.more_seeds else None,
             "left_out": self.others.left_out if self.others else None,
         }
-        write_comparison_file(
-            self.workdir,
-            {
-                **e.model_dump(include={"name", "title", "description"}),
-                "experiment": e.model_dump(mode="json"),
-                "tasks": list(plan.keys_of(plan.block_tasks)),
-                "runs": runs,
-                **{key: value for key, value in further.items() if value},
-            },
-        )
+        write_comparison_file(self.workdir, content | {key: value for key, value in further.items() if value})
 
-    def _describe_run(self, job: Job, tuned: dict[str, Any] | None) -> dict[str, Any]:
+    def _describe_run(self, job: Job) -> dict[str, Any]:
         """A run as the file of the comparison names it."""
         row = self.plan.row_of(job)
         further = {
             "blocks": list(job.blocks) if self.plan.experiment.blocks else None,
-            "rate_from": rate_origin(self.plan, row, tuned),
+            "rate_from": rate_origin(self.plan, row, self.tuned),
             "added": row.added,
             "start": self.plan.starts.get(job.id),
-            "analysis": self.more_seeds.analysis_of(job) if self.more_seeds else None,
+            "analysis": self.more_seeds.since[job.place] if self.more_seeds else None,
         }
         run = {"id": job.id, "row": job.row, "base_model": job.spec.base_model, **seed_fields(job.spec.random_seed)}
         return run | {key: value for key, value in further.items() if value}
-
-
-def _state(job: Job) -> RunState:
-    return RunState(job.label, job.row, job.spec.base_model, seed_text(job.spec.random_seed), job.id, steps=job.steps)
-
-
-def _main_scores(record: Record) -> list[Score]:
-    return [s for s in record.scores if (s.metric, s.aggregation, s.split) == ("spearman", "all", "test")]
 
 
 def describe_record(record: Record) -> str:
     """One line about a record: its main scores, or why it has none."""
     if record.status != "finished":
         return f"{'n/a' if record.unavailable else record.status}: {record.reason}"
-    parts = [", ".join(f"{s.task} {100 * s.value:.2f}" for s in _main_scores(record)[:7])]
+    main = [s for s in record.scores if (s.metric, s.aggregation, s.split) == ("spearman", "all", "test")]
+    parts = [", ".join(f"{s.task} {100 * s.value:.2f}" for s in main[:7])]
     if record.missing:
         parts.append(f"no scores of {join_some(list(record.missing), 7)}")
     best, initial = record.training.get("best_dev"), record.training.get("initial_dev")

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from harness.errors import HarnessError, InputError, OutOfReach, RunError
+from harness.errors import HarnessError, InputError, OutOfReach, RunError, refuse
 from harness.identity import model_fingerprint
 from harness.machine.environment import pick_device
 from harness.results.spec import RunSpec, method_version
 from harness.runs.experiment import CorpusSettings, DevSettings, Experiment
 from harness.runs.rows import Blocks, Row, Schedule, add_untrained_starts, apply_budget, apply_schedule, resolve_rows
 from harness.seeds import seed_fields, seed_text
-from harness.tasks.base import task_key
-
-if TYPE_CHECKING:
-    from harness.sources import Corpus
-    from harness.tasks.base import Task
-    from harness.tasks.sts import DevSet
+from harness.sources import Corpus
+from harness.tasks.base import Task, task_key
+from harness.tasks.sts import DevSet
 
 
 @dataclass(frozen=True)
@@ -101,13 +99,11 @@ class Plan:
     def jobs(self) -> list[Job]:
         """One for each row, base model and seed, in the order of the table."""
         jobs = []
-        for rows in self._rows_by_start.values():
-            row, seeds = rows[0], dict[int, Blocks]()
-            for seed, blocks in (pair for same in rows for pair in same.seeds.items()):
+        for row, *others in self._rows_by_start.values():
+            seeds: dict[int, Blocks] = {}
+            for seed, blocks in (pair for same in (row, *others) for pair in same.seeds.items()):
+                seed = int(next(iter(row.seeds))) if row.method.card.deterministic else seed
                 seeds[seed] = tuple(dict.fromkeys((*seeds.get(seed, ()), *blocks)))
-            if row.method.card.deterministic:
-                every = (block for blocks in seeds.values() for block in blocks)
-                seeds = {int(next(iter(seeds))): tuple(dict.fromkeys(every))}
             spec, length = self._spec(row), row.length(self.corpus(row))
             steps = length.steps if length is not None else 0
             for seed, blocks in seeds.items():
@@ -141,39 +137,24 @@ class Plan:
 
     def _spec(self, row: Row) -> RunSpec:
         """The specification of the runs of a row, but for their seed."""
-        common: dict[str, Any] = {
-            "method": row.method.name,
-            "version": method_version(row.method),
-            "config": row.config.model_dump(mode="json"),
-            "base_model": row.start_model,
-            "seed": 0,
-            "deterministic": row.method.card.deterministic,
-            "most_sentences": self.most_sentences,
-        }
-        if row.fault:
-            return RunSpec(**common, missing=row.fault)
-        corpus, text = self.corpus(row), None
-        if corpus is not None and row.corpus is not None:
-            stated = row.corpus.model_dump(include={"uri", "limit", "columns"}, exclude_none=True)
-            text = {**corpus.describe(), **stated, "kind": row.corpus.kind}
-        selects = row.instance.uses_dev
-        trains = selects or hasattr(row.config, "learning_rate")
+        known: dict[str, Any] = {}
+        if not row.fault:
+            selects, dev = row.instance.uses_dev, self.experiment.dev
+            known["model"] = model_fingerprint(row.base_model) if row.start_model == row.base_model else row.start_model
+            known["inputs"] = row.instance.inputs
+            if (corpus := self.corpus(row)) is not None and row.corpus is not None:
+                stated = row.corpus.model_dump(include={"uri", "limit", "columns", "kind"}, exclude_none=True)
+                known["corpus"] = {**corpus.describe(), **stated}
+            if selects and dev is not None and self.dev is not None:
+                known["dev"] = {"task": dev.task, "source": dev.where, "split": "dev", "sha256": self.dev.sha256}
+                known["dev"] |= {"pairs": dev.pairs} if dev.pairs is not None else {}
+            if selects or hasattr(row.config, "learning_rate"):
+                known |= {"max_steps": row.max_steps, "precision": self.experiment.precision}
         return RunSpec(
-            **common,
-            model=model_fingerprint(row.base_model) if row.start_model == row.base_model else row.start_model,
-            corpus=text,
-            inputs=row.instance.inputs,
-            dev=self._describe_dev() if selects else None,
-            max_steps=row.max_steps if trains else None,
-            precision=self.experiment.precision if trains else None,
-        )
-
-    def _describe_dev(self) -> dict[str, Any] | None:
-        settings = self.experiment.dev
-        if settings is None or self.dev is None:
-            return None
-        pairs = {"pairs": settings.pairs} if settings.pairs is not None else {}
-        return {"task": settings.task, "source": settings.where, "split": "dev", "sha256": self.dev.sha256, **pairs}
+            method=row.method.name, version=method_version(row.method), config=row.config.model_dump(mode="json"),
+            base_model=row.start_model, seed=0, deterministic=row.method.card.deterministic,
+            most_sentences=self.most_sentences, missing=row.fault, **known,
+        )  # fmt: skip
 
 
 def make_plan(experiment: Experiment, where: str, *, starts: bool = True, most_sentences: int | None = None) -> Plan:
@@ -208,8 +189,7 @@ def make_plan(experiment: Experiment, where: str, *, starts: bool = True, most_s
     if experiment.budget.kind:
         rows = [_attempt(with_budget, row, tolerant) for row in rows]
     plan = Plan(experiment, rows, dev, block_tasks, pick_device(experiment.device), most_sentences, schedule)
-    if plan.jobs and all(job.spec.missing for job in plan.jobs):
-        raise InputError(plan.jobs[0].spec.missing)
+    refuse({plan.jobs[0].spec.missing: all(job.spec.missing for job in plan.jobs)})
     return plan
 
 
@@ -275,8 +255,7 @@ def find_task(key: str) -> Task:
         from harness.tasks.catalogue import SOURCES
 
         source, _, name = key.partition(":")
-        (task,) = _resolve_tasks([name], source if source in SOURCES else SOURCES[0])
-        return task
+        return _resolve_tasks([name], source if source in SOURCES else SOURCES[0])[0]
     return _TASKS[key]
 
 
@@ -288,11 +267,10 @@ def is_readable(key: str, most_sentences: int | None) -> bool:
     """Is the data of a task available now?"""
     from harness.evaluation.scoring import announced
 
-    try:
+    with suppress(HarnessError):
         announced(find_task(key), most_sentences)
-    except HarnessError:
-        return False
-    return True
+        return True
+    return False
 
 
 def forget_loaded() -> None:

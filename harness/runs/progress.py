@@ -13,23 +13,20 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import fmean
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import psutil
 
 from harness.errors import InputError, RunError, StopRequested
+from harness.executors.executor import Executor
 from harness.files.atomic import write_atomic
-from harness.machine.progress import Reporter
+from harness.files.locks import LOCK_FILE
+from harness.machine.progress import Reporter, describe_remaining
 from harness.results.store import RunFolder
-
-if TYPE_CHECKING:
-    from harness.executors.executor import Executor
 
 _EVERY = 2.0  # seconds between two writings of the file
 _SILENT = 60.0  # a process that has not written for so long has ended or hangs
 OPEN = ("waiting", "running")
-Page = Callable[[dict[str, Any], float], str]
 
 
 @dataclass
@@ -50,37 +47,36 @@ class RunState:
     dev: list[tuple[int, float]] = field(default_factory=list)
 
 
+@dataclass
 class Progress:
     """Shows and stores how far a comparison or a study is; used as a context manager.
 
     The first SIGINT or SIGTERM requests a clean stop (`stopping`); the second interrupts at once.
 
-    Args:
+    Attributes:
         executor: where runs are executed; default: this process.
         page: makes an HTML page of what is stored, and of the time.
     """
 
-    def __init__(
-        self,
-        workdir: Path,
-        name: str,
-        *,
-        kind: str = "comparison",
-        title: str = "",
-        executor: Executor | None = None,
-        reporter: Reporter | None = None,
-        page: Page | None = None,
-    ) -> None:
-        self.workdir, self.name, self.page = workdir, name, page
-        self.reporter = reporter or Reporter(quiet=True)
-        self.workers = (executor.settings.workers or 1) if executor is not None and executor.parallel else 1
-        self.scores: Callable[[], list[dict[str, Any]]] = list  # of the proposer
-        self.runs: dict[str, RunState] = {}
-        self.stopping = False
-        self._about = {"name": name, "title": title, "kind": kind, "workers": self.workers}
-        self._about["executor"] = executor.name if executor is not None else "serial"
-        self._about |= {"pid": os.getpid(), "host": socket.gethostname(), "started": time.time()}
-        self._written, self._cost = 0.0, 0.0
+    workdir: Path
+    name: str
+    kind: str = "comparison"
+    title: str = ""
+    executor: Executor | None = None
+    reporter: Reporter = field(default_factory=lambda: Reporter(quiet=True))
+    page: Callable[[dict[str, Any], float], str] | None = None
+    runs: dict[str, RunState] = field(default_factory=dict, init=False)  # by label
+    stopping: bool = field(default=False, init=False)
+
+    def __post_init__(self) -> None:
+        parallel = self.executor is not None and self.executor.parallel
+        self.workers = (self.executor.settings.workers or 1) if self.executor is not None and parallel else 1
+        self._about: dict[str, Any] = {
+            "name": self.name, "title": self.title, "kind": self.kind, "workers": self.workers,
+            "executor": self.executor.name if self.executor is not None else "serial",
+            "host": socket.gethostname(), "pid": os.getpid(), "started": time.time(),
+        }  # fmt: skip
+        self._written = self._cost = 0.0
         self._handlers: dict[signal.Signals, Any] = {}
 
     def __enter__(self) -> Self:
@@ -89,28 +85,26 @@ class Progress:
                 self._handlers[number] = signal.signal(number, self._request_stop)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        for number, handler in self._handlers.items():
-            signal.signal(number, handler)
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: Any) -> None:
+        self._restore_handlers()
         phase = "ended" if kind is None else "stopped" if kind in (StopRequested, KeyboardInterrupt) else "failed"
         with suppress(OSError):
             self.write(phase, str(error or "").partition("\n")[0])
+        if kind is StopRequested:
+            ended = sum(run.state not in OPEN for run in self.runs.values())
+            raise RunError(
+                f"{self.name}: stopped on request; {ended} of {len(self.runs)} runs have ended, checkpoints of the "
+                "others are saved; the same command resumes"
+            ) from None
 
     def _request_stop(self, number: int, frame: Any) -> None:
         self.stopping = True
         self.reporter.say("stopping at the next checkpoint; press Ctrl-C again to interrupt at once")
-        for one, handler in self._handlers.items():
-            signal.signal(one, handler)
+        self._restore_handlers()
 
-    def stopped(self) -> RunError:
-        """What is raised after a clean stop."""
-        ended = sum(run.state not in OPEN for run in self.runs.values())
-        return RunError(
-            f"{self.name}: stopped on request; {ended} of {len(self.runs)} runs have ended, checkpoints of the others "
-            "are saved; the same command resumes"
-        )
+    def _restore_handlers(self) -> None:
+        for number, handler in self._handlers.items():
+            signal.signal(number, handler)
 
     def expect(self, runs: Sequence[RunState]) -> None:
         """Runs that will come; those that are known stay as they are."""
@@ -134,27 +128,19 @@ class Progress:
         run.step, run.steps, run.text = step, steps or run.steps, text
         self._show([run])
 
-    def dev(self, label: str, step: int, score: float) -> None:
-        """A dev score of a run of this process."""
-        self.runs[label].dev.append((step, score))
-
     def update(self, running: Sequence[tuple[str, str, int]]) -> None:
         """Read the progress of runs in other processes from their folders, given as (label, run id, planned steps)."""
-        shown = []
         for label, run_id, steps in running:
             run, folder = self.runs.setdefault(label, RunState(label)), RunFolder(self.workdir, run_id)
             run.id, run.steps = run_id, steps
-            if not (folder.path / ".lock").exists() or run.state not in OPEN:
-                continue
-            run.began = run.began or time.time()
-            run.state, lines = "running", []
-            with suppress(InputError):  # a line that is being written
-                lines = folder.curves()
-            run.step = lines[-1]["step"] if lines else 0
-            run.dev = [(line["step"], line["spearman"]) for line in lines if line["kind"] == "dev"]
-            run.text = "scoring" if folder.model.exists() else "training" if steps else "working"
-            shown.append(run)
-        self._show(shown)
+            if (folder.path / LOCK_FILE).exists() and run.state in OPEN:
+                run.state, run.began, lines = "running", run.began or time.time(), []
+                with suppress(InputError):  # a line that is being written
+                    lines = folder.curves()
+                run.step = lines[-1]["step"] if lines else 0
+                run.dev = [(line["step"], line["spearman"]) for line in lines if line["kind"] == "dev"]
+                run.text = "scoring" if folder.model.exists() else "training" if steps else "working"
+        self._show([run for run in self.runs.values() if run.state == "running"])
 
     def _show(self, running: Sequence[RunState]) -> None:
         self.reporter.remaining = describe_remaining(self.remaining())
@@ -175,11 +161,8 @@ class Progress:
         now, runs = time.time(), self.runs.values()
         took = [run.seconds for run in runs if run.state not in (*OPEN, "reused", "n/a")]
         took += [(now - r.began) * r.steps / r.step for r in runs if r.state == "running" and r.step and r.steps]
-        if not took:
-            return None
-        begun = [now - run.began if run.state == "running" else 0.0 for run in runs if run.state in OPEN]
-        left = sum(max(fmean(took) - seconds, 0.1 * fmean(took)) for seconds in begun)
-        return left / max(1, self.workers)
+        left = sum(1 - (run.step / run.steps if run.steps else 0) for run in runs if run.state in OPEN)
+        return fmean(took) * left / self.workers if took else None
 
     def write(self, phase: str = "running", reason: str = "", *, seldom: bool = False) -> None:
         """Store the progress; with `seldom` at most every two seconds."""
@@ -188,15 +171,9 @@ class Progress:
         now = time.time()
         if seldom and now - self._written < max(_EVERY, 20 * self._cost):
             return
-        state = {
-            **self._about,
-            "phase": phase,
-            "reason": reason,
-            "updated": now,
-            "remaining_seconds": self.remaining() if phase == "running" else None,
-            "runs": [asdict(run) for run in self.runs.values()],
-            "scores": self.scores(),
-        }
+        left = self.remaining() if phase == "running" else None
+        state = self._about | {"phase": phase, "reason": reason, "updated": now, "remaining_seconds": left}
+        state["runs"] = [asdict(run) for run in self.runs.values()]
         with FileLock(self.workdir / ".progress.lock"):  # several comparisons may run in a work directory
             known = {one["name"]: one for one in read_progress(self.workdir)} | {self.name: state}
             write_atomic(self.workdir / "progress.json", json.dumps(known) + "\n", durable=False)
@@ -214,16 +191,11 @@ def read_progress(workdir: Path) -> list[dict[str, Any]]:
         states = sorted(known.values(), key=lambda state: -float(state["updated"]))
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return []
-    for state in states:
-        if state["phase"] == "running" and not _is_alive(state):
+    for state in (state for state in states if state["phase"] == "running"):
+        here = state["host"] == socket.gethostname()
+        if not (psutil.pid_exists(int(state["pid"])) if here else time.time() - state["updated"] < _SILENT):
             state["phase"], state["reason"] = "interrupted", "its process has ended; the same command resumes"
     return states
-
-
-def _is_alive(state: dict[str, Any]) -> bool:
-    if state["host"] != socket.gethostname():
-        return bool(time.time() - state["updated"] < _SILENT)
-    return bool(psutil.pid_exists(int(state["pid"])))
 
 
 def request_stop(workdir: Path, name: str) -> str:
@@ -239,19 +211,3 @@ def request_stop(workdir: Path, name: str) -> str:
         raise RunError(f"{workdir}: {name} runs on {state['host']}: give this command there")
     os.kill(int(state["pid"]), signal.SIGTERM)
     return f"{name}: process {state['pid']} stops at its next checkpoint; the command that started it resumes"
-
-
-def describe_remaining(seconds: float | None) -> str:
-    """ "about 12 min left", or nothing where it is not known."""
-    return "" if seconds is None else f"about {describe_duration(seconds)} left"
-
-
-def describe_duration(seconds: float) -> str:
-    """ "40 s", "12 min", "3 h 05 min", "2 d 4 h"."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    if minutes < 90:
-        return f"{minutes} min"
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes:02} min" if hours < 48 else f"{hours // 24} d {hours % 24} h"

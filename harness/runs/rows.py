@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness import registry
 from harness.config import nearest
-from harness.errors import InputError
+from harness.errors import InputError, refuse
 from harness.files.printable import join_some
 from harness.method import Method, MethodConfig, Text
 from harness.recipes import preset_names
@@ -76,9 +76,7 @@ class Row:
         name, values = found
         try:
             method: type[Method] = registry.load(registry.METHODS, name)
-            config = method.configure(
-                values, base_model=self.base_model, where=f'the untrained start of "{self.label}"'
-            )
+            config = method.configure(values, base_model=self.base_model)
         except InputError:
             return None
         return Row(self.label, method, self.base_model, config, None, added=True)
@@ -96,12 +94,10 @@ class Row:
             stream = BatchStream(range(len(corpus)), batch_size=config.batch_size, bucket=1, seed=0, length_cap=0)
         else:
             return None
-        items = stream.steps_per_epoch * stream.batch_size
-        if type(stream) is BatchStream:  # the items of another stream need not be those of its corpus
-            items = min(items, len(corpus))
-        return RunLength(
-            planned_steps(config, stream, self.max_steps), stream.batch_size, stream.steps_per_epoch, items
-        )
+        epoch, batch = stream.steps_per_epoch, stream.batch_size
+        own = type(stream) is BatchStream  # the items of another stream need not be those of its corpus
+        items = min(epoch * batch, len(corpus)) if own else epoch * batch
+        return RunLength(planned_steps(config, stream, self.max_steps), batch, epoch, items)
 
 
 def resolve_rows(experiment: Experiment, where: str, *, tolerant: bool = False) -> list[Row]:
@@ -114,14 +110,11 @@ def resolve_rows(experiment: Experiment, where: str, *, tolerant: bool = False) 
             key that no method has, equal labels.
     """
     labels = [entry.label for entry in experiment.methods]
-    for label in labels:
-        if labels.count(label) > 1:
-            raise InputError(f'{where}: two rows are called "{label}"; give one of them another name')
-    rows = [
-        row
-        for number, entry in enumerate(experiment.methods, 1)
-        for row in _rows_of(experiment, entry, where, f"{where}: methods[{number}]", tolerant)
-    ]
+    twice = next((label for label in labels if labels.count(label) > 1), "")
+    refuse({f'{where}: two rows are called "{twice}"; give one of them another name': twice})
+    rows = []
+    for number, entry in enumerate(experiment.methods, 1):
+        rows += _rows_of(experiment, entry, where, f"{where}: methods[{number}]", tolerant)
     known = {name for row in rows for name in row.method.Config.model_fields}
     for key in sorted(set(experiment.shared) - known):
         raise InputError(f'{where}: shared: no method here has the key "{key}"{nearest(key, sorted(known))}')
@@ -211,8 +204,7 @@ def _names(start: Row, trained: Row) -> Iterable[str]:
         layer = ", from the embedding block" if config.pooling == "first_last_avg" and config.first_layer == 0 else ""
         length = f", {config.max_length} tokens" if config.max_length is not None else ""
         yield f"untrained ({config.pooling}{layer}{length})"
-    yield f"untrained start of {trained.label}"
-    yield f"untrained start of {trained.label} (2)"
+    yield from (f"untrained start of {trained.label}", f"untrained start of {trained.label} (2)")
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from harness.errors import HarnessError, StopRequested, TrainingStopped
-from harness.executors.executor import TICK, Answer, Executor, leave_requested
+from harness.executors.executor import LEAVE, TICK, Answer, Executor
 from harness.machine.environment import pick_device
 from harness.results.record import Record
 from harness.results.store import RunFolder
@@ -19,8 +19,6 @@ from harness.runs.execute import execute, find_finished, record_failure
 from harness.runs.measure import choose_precision
 from harness.runs.plan import Job
 from harness.runs.progress import Progress
-
-_INTERVAL = 1.0  # seconds between two checks of a worker for a request to stop
 
 
 class Proposer(Protocol):
@@ -35,17 +33,9 @@ class Proposer(Protocol):
     def prune(self, job: Job, step: int, score: float) -> str:
         """Why a run is to be stopped after a dev score; empty to let it go on."""
 
-    def scores(self) -> list[dict[str, Any]]:
-        """The scores so far, for the page of a running comparison or study: row, task, mean, n."""
-
 
 class Runner:
-    """Executes the jobs of a proposer.
-
-    Args:
-        executor: where jobs run.
-        progress: shows them, and knows whether a stop was requested.
-    """
+    """Executes jobs with an executor; `progress` shows them, and knows whether a stop was requested."""
 
     def __init__(self, workdir: Path, executor: Executor, progress: Progress) -> None:
         self.workdir, self.executor, self.progress = workdir, executor, progress
@@ -61,23 +51,19 @@ class Runner:
             InputError: the executor cannot be used. OSError: the disk is full or fails.
             RunError: a stop was requested; runs have checkpoints.
         """
-        self.proposer, self.progress.scores = proposer, proposer.scores
-        self._settled = False
-        try:
-            with self.progress, self.executor:
-                self._room = self.executor.room()
-                self._fill()
-                while self.queue:
-                    function: Callable[[Job], Record | None] = self._run_here
-                    if self.executor.parallel:
-                        function = partial(run_job, workdir=self.workdir.resolve())
-                    for answer in self.executor.run(function, self.queue, self._tick):
-                        self._take(answer)
-                        self._fill()
-                if self.progress.stopping:
-                    raise StopRequested
-        except StopRequested:
-            raise self.progress.stopped() from None
+        self.proposer = proposer
+        function: Callable[[Job], Record | None] = self._run_here
+        if self.executor.parallel:
+            function = partial(run_job, workdir=self.workdir.resolve())
+        with self.progress:
+            self._room = self.executor.room()
+            self._fill()
+            while self.queue:
+                for answer in self.executor.run(function, self.queue, self._tick):
+                    self._take(answer)
+                    self._fill()
+            if self.progress.stopping:
+                raise StopRequested
 
     def _fill(self) -> None:
         """Queue what the proposer wants; runs that are finished already are reported at once."""
@@ -97,7 +83,8 @@ class Runner:
                     new[job.id] = [job]
             started = [same[0] for same in new.values()]
             if self.executor.parallel:
-                started.sort(key=estimate_work, reverse=True)  # so that the longest does not start when others end
+                # The most sentences first, so that the longest run does not start when the others end.
+                started.sort(key=lambda job: job.steps * job.spec.config.get("batch_size", 1), reverse=True)
                 self._settle(started)
             self.waiting |= {job.id: new[job.id] for job in started}
             self.queue.extend(started)
@@ -107,9 +94,8 @@ class Runner:
         for job in jobs:
             RunFolder(self.workdir, job.id).stop_file.unlink(missing_ok=True)
         trained = next((job for job in jobs if job.spec.precision is not None), None)
-        if not self._settled and self.executor.local and trained is not None:
+        if self.executor.local and trained is not None:
             choose_precision(self.workdir, pick_device(trained.device), trained.spec.precision or "auto")
-            self._settled = True
 
     def _run_here(self, job: Job) -> Record | None:
         """A job in this process."""
@@ -118,18 +104,13 @@ class Runner:
         self.progress.start(job.label, job.id)
 
         def on_dev(step: int, score: float) -> None:
-            self.progress.dev(job.label, step, score)
+            self.progress.runs[job.label].dev.append((step, score))
             if reason := self.proposer.prune(job, step, score):
                 raise TrainingStopped("pruned", reason)
 
+        show = partial(self.progress.step, job.label)
         try:
-            return execute(
-                job,
-                self.workdir,
-                progress=partial(self.progress.step, job.label),
-                on_dev=on_dev,
-                stop=lambda: self.progress.stopping,
-            )
+            return execute(job, self.workdir, progress=show, on_dev=on_dev, stop=lambda: self.progress.stopping)
         except StopRequested:
             return None
 
@@ -140,18 +121,17 @@ class Runner:
         self._ticked = time.monotonic()
         first = dict(islice(self.waiting.items(), 2 * self._room + 10))  # jobs start in this order
         self.progress.update([(jobs[0].label, run, jobs[0].steps) for run, jobs in first.items()])
-        for run, jobs in self.waiting.items() if self.progress.stopping else first.items():
-            folder = RunFolder(self.workdir, run)
-            if self.progress.stopping:
-                if folder.path.exists() and not folder.stop_file.exists():
-                    folder.stop_file.touch()
-                continue
-            for step, score in self.progress.runs[jobs[0].label].dev:
-                if run not in self._pruned and (reason := self.proposer.prune(jobs[0], step, score)):
-                    self._pruned.add(run)
-                    folder.stop_file.write_text(reason, "utf-8")
         if self.progress.stopping:
             self.queue.clear()
+            for folder in (RunFolder(self.workdir, run) for run in self.waiting):
+                if folder.path.exists():
+                    folder.stop_file.touch()
+            return
+        for run, (job, *_) in first.items():
+            for step, score in self.progress.runs[job.label].dev:
+                if run not in self._pruned and (reason := self.proposer.prune(job, step, score)):
+                    self._pruned.add(run)
+                    RunFolder(self.workdir, run).stop_file.write_text(reason, "utf-8")
 
     def _take(self, answer: Answer) -> None:
         """Give the record of an answer to the jobs that wait for it."""
@@ -173,39 +153,29 @@ class Runner:
             self.proposer.finish(one, record, reused=False)
 
 
-def estimate_work(job: Job) -> int:
-    """Tokens in all training steps of a run, for scheduling."""
-    config = job.spec.config
-    return int(job.steps * config.get("batch_size", 1) * config.get("train_length", 32))
-
-
 def run_job(job: Job, workdir: Path) -> Record | None:
     """Execute a job in a worker; None where the run was stopped at a checkpoint.
+
+    The coordinator stops it with an empty file `runs/ID/stop`, and prunes it with a file that has the reason.
 
     Raises:
         StopRequested: the worker is about to be taken away; a checkpoint is written.
     """
-    try:
-        return execute(job, workdir, stop=watch_stop_file(job, workdir))
-    except StopRequested:
-        if leave_requested():  # nobody requested the comparison to stop
-            raise
-        return None
-
-
-def watch_stop_file(job: Job, workdir: Path) -> Callable[[], bool]:
-    """The `stop` of a fit in a worker: has the coordinator written `runs/ID/stop`?
-
-    An empty file stops the run at a checkpoint; one with a reason prunes it.
-    """
-    file, last, found = RunFolder(workdir, job.id).stop_file, 0.0, False
+    file, checked = RunFolder(workdir, job.id).stop_file, 0.0
 
     def stop() -> bool:
-        nonlocal last, found
-        if not found and time.monotonic() - last >= _INTERVAL:
-            last, found = time.monotonic(), file.exists()
-        if found and (reason := file.read_text("utf-8")):
-            raise TrainingStopped("pruned", reason)
-        return found or leave_requested()
+        nonlocal checked
+        if time.monotonic() - checked >= TICK:
+            if file.exists():
+                if reason := file.read_text("utf-8"):
+                    raise TrainingStopped("pruned", reason)
+                return True
+            checked = time.monotonic()
+        return LEAVE.is_set()
 
-    return stop
+    try:
+        return execute(job, workdir, stop=stop)
+    except StopRequested:
+        if LEAVE.is_set():  # nobody requested the comparison to stop
+            raise
+        return None

@@ -1,46 +1,37 @@
-"""Parts and rehearsals of an experiment: `--only` with names of blocks and patterns of rows, and `--rehearse`."""
+"""Variants of an experiment: `--only` (blocks, patterns of rows), `--rehearse`, and the tuned rows of `--tune`."""
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from harness.config import nearest
-from harness.errors import HarnessError, InputError
-from harness.runs.experiment import BudgetSettings, CorpusSettings, DevSettings, Experiment, read_experiment
+from harness.errors import HarnessError, InputError, refuse
+from harness.runs.experiment import BudgetSettings, CorpusSettings, DevSettings, Experiment
 from harness.runs.plan import load_dev, load_text
 from harness.runs.rows import apply_schedule, resolve_rows
 
-SUFFIX = "-rehearsal"
+T = TypeVar("T", CorpusSettings, DevSettings)
 ALWAYS = "Embedded-STS-natural"  # what every row of a rehearsal is scored on, and the dev set where there is no other
 
 
-def select(
-    experiment: str | Path | Mapping[str, Any] | Experiment,
-    overrides: Sequence[str],
-    only: Sequence[str],
-    where: str,
-    *,
-    tuned: bool = False,
-) -> Experiment:
+def select(whole: Experiment, only: Sequence[str], where: str, *, tuned: bool = False) -> Experiment:
     """The experiment, or the part of it that `only` selects, with the dev schedule of the whole.
 
     Args:
         tuned: its rows are searched one by one first, under the same schedule.
 
     Raises:
-        InputError: as `read_experiment`, `resolve_rows` and `select_part`.
+        InputError: as `resolve_rows` and `select_part`.
     """
-    whole = read_experiment(experiment, overrides)
     if whole.dev is not None and (only or tuned):
         _, schedule = apply_schedule(resolve_rows(whole, where, tolerant=True), whole.dev)
         if schedule.instead_of:
-            dev = whole.dev.model_copy(update={"every": schedule.every})
-            whole = whole.model_copy(update={"dev": dev})
+            whole = whole.model_copy(update={"dev": whole.dev.model_copy(update={"every": schedule.every})})
     return select_part(whole, only)
 
 
@@ -108,14 +99,13 @@ def rehearse(experiment: Experiment, where: str = "experiment") -> Experiment:
     Raises:
         InputError: as `resolve_rows`.
     """
-    r = experiment.rehearsal
-    blocks = {}
+    r, dev, blocks = experiment.rehearsal, experiment.dev, {}
     for name, block in experiment.blocks.items():
         suites = block.suites and [*block.suites, ALWAYS]
         blocks[name] = block.model_copy(update={"base_models": [], "seeds": block.seeds[: r.seeds], "suites": suites})
     small = experiment.model_copy(
         update={
-            "name": f"{experiment.name}{SUFFIX}",
+            "name": f"{experiment.name}-rehearsal",
             "title": f"Rehearsal: {experiment.title or experiment.name}",
             "base_models": [r.base_model],
             "family": None,  # that of the rehearsal's model
@@ -123,37 +113,72 @@ def rehearse(experiment: Experiment, where: str = "experiment") -> Experiment:
             "max_steps": min(r.max_steps, experiment.max_steps or r.max_steps),
             "budget": BudgetSettings(),
             "suites": [*experiment.suites, ALWAYS],
-            "dev": _replace_dev(experiment.dev),
+            "dev": dev and _available(load_dev, dev, DevSettings(task=ALWAYS, every=dev.every)),
             "keep": [],
             "blocks": blocks,
             "methods": [entry.model_copy(update={"base_models": [], "family": None}) for entry in experiment.methods],
         }
     )
-    texts = {row.label: row.corpus for row in resolve_rows(small, where, tolerant=True)}
-    entries = [
-        entry.model_copy(update={"corpus": _replace_text(texts[entry.label], r.limit)}) for entry in small.methods
-    ]
+    entries = []
+    for entry, row in zip(small.methods, resolve_rows(small, where, tolerant=True), strict=True):
+        text = row.corpus
+        if text is not None:
+            text = text.model_copy(update={"limit": min(r.limit, text.limit or r.limit)})
+            embedded = CorpusSettings(uri=f"embedded:{text.kind}", kind=text.kind, limit=text.limit)
+            text = _available(load_text, text, embedded)
+        entries.append(entry.model_copy(update={"corpus": text}))
     return small.model_copy(update={"methods": entries})
 
 
-def _replace_text(text: CorpusSettings | None, limit: int) -> CorpusSettings | None:
-    """The beginning of a text, or embedded text of its kind where it is not available."""
-    if text is None:
-        return None
-    wanted = text.model_copy(update={"limit": min(limit, text.limit or limit)})
+def _available(load: Callable[[T], Any], wanted: T, embedded: T) -> T:
+    """The wanted data, or the embedded data where it is not available."""
     try:
-        load_text(wanted)
+        load(wanted)
     except HarnessError:
-        return CorpusSettings(uri=f"embedded:{text.kind}", kind=text.kind, limit=wanted.limit)
+        return embedded
     return wanted
 
 
-def _replace_dev(dev: DevSettings | None) -> DevSettings | None:
-    """The selection set, or the embedded one where it is not available."""
-    if dev is None:
+@dataclass(frozen=True)
+class Budget:
+    """The search budget of every row.
+
+    >>> Budget(trials=8).seeds
+    (101,)
+    """
+
+    trials: int
+    steps: int | None = None  # upper bound on the training steps of a trial; default: those of the comparison
+    seeds: tuple[int, ...] = (101,)  # none of them may be one of the comparison's
+
+
+def check_budget(budget: Budget | None, experiment: Experiment) -> Budget | None:
+    """The budget of `--tune` with its steps, by default those of the experiment; None where rows are not searched.
+
+    Raises:
+        InputError: it does not suit the experiment.
+    """
+    if budget is None:
         return None
-    try:
-        load_dev(dev)
-    except HarnessError:
-        return DevSettings(task=ALWAYS, every=dev.every)
-    return dev
+    steps = budget.steps if budget.steps is not None else experiment.budget.steps or experiment.max_steps
+    both, own = set(budget.seeds) & set(experiment.seeds), any(entry.base_models for entry in experiment.methods)
+    refuse({
+        f"--tune {budget.trials}: expected 1 or more trials a row": budget.trials < 1,
+        f"--tune: seed {min(both, default=0)} would be searched on and reported; choose another (--set seeds)": both,
+        "--tune: the experiment has no dev set to search on; give it a table [dev]": experiment.dev is None,
+        "--tune: not for a file with blocks, or with base models of rows": experiment.blocks or own,
+        "--tune: one base model at a time; choose it with --set 'base_models=[\"NAME\"]'": experiment.base_models[1:],
+        f"--tune-steps {steps or 0}: expected 1 or more training steps of a trial; or give max_steps": (steps or 0) < 1,
+    })  # fmt: skip
+    return replace(budget, steps=steps)
+
+
+def with_winners(experiment: Experiment, tuned: Mapping[str, Any]) -> Experiment:
+    """The experiment with each tuned row after its untuned one; `tuned` is what `studies.tune.tune_rows` returns."""
+    rows = []
+    for entry, search in zip(experiment.methods, tuned["rows"], strict=True):
+        rows.append(entry)
+        if search["values"]:
+            update = {"name": search["label"], "config": {**entry.config, **search["values"]}}
+            rows.append(entry.model_copy(update=update))
+    return experiment.model_copy(update={"methods": rows})

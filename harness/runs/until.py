@@ -13,13 +13,12 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from harness.errors import InputError
+from harness.errors import InputError, refuse
 from harness.runs.experiment import Experiment
-from harness.runs.plan import Job, Plan
+from harness.runs.plan import Plan
 from harness.runs.rows import Row
 
 FIRST = 3  # seeds at the first analysis: two say next to nothing about their spread
-MOST = 15
 
 Key = tuple[str, str]  # base model and label of a row
 
@@ -36,7 +35,7 @@ class Until:
         equivalence: points; smaller differences do not matter.
     """
 
-    most: int = MOST
+    most: int = 15
     equivalence: float = 0.5
 
 
@@ -64,14 +63,11 @@ def check_until(until: Until, experiment: Experiment) -> None:
     InputError: it does not suit the experiment.
     """
     first = max(len(experiment.seeds), FIRST)
-    faults = {
+    refuse({
         "--until: adds seeds that all rows share; this file has blocks": experiment.blocks,
         f"--equivalence {until.equivalence:g}: expected a number of points, 0 or more": until.equivalence < 0,
         f"--max-seeds {until.most}: the first analysis takes {first}": until.most < first,
-    }
-    for fault, holds in faults.items():
-        if holds:
-            raise InputError(fault)
+    })  # fmt: skip
 
 
 @dataclass
@@ -81,6 +77,9 @@ class MoreSeeds:
     Args:
         own: seeds of the experiment.
         analyse: decides which rows get another seed; `rule` says how.
+
+    Attributes:
+        since: place of a job -> the first analysis that includes its run, from 1.
     """
 
     until: Until
@@ -89,7 +88,7 @@ class MoreSeeds:
     rule: str
     analyses: list[dict[str, Any]] = field(default_factory=list)
     ended: Literal["", "decided", "seeds"] = ""
-    _since: dict[tuple[str, str, int], int] = field(default_factory=dict)  # place of a job -> analysis
+    since: dict[tuple[str, str, int], int] = field(default_factory=dict)
 
     @property
     def seeds(self) -> list[int]:
@@ -119,10 +118,6 @@ class MoreSeeds:
         """The plan of the first analysis."""
         return self._with_seeds(plan, {_key(row): self.first for row in plan.rows})
 
-    def analysis_of(self, job: Job) -> int:
-        """The first analysis that includes a run, from 1."""
-        return self._since[job.place]
-
     def describe(self) -> dict[str, Any]:
         """As the comparison's file stores it under "until"."""
         state = {"first": self.first, "seeds": self.seeds, "analyses": self.analyses, "ended": self.ended}
@@ -147,10 +142,7 @@ class MoreSeeds:
     def summary(self) -> str:
         """One line about the last analysis."""
         last = self.analyses[-1]
-        groups: dict[str, list[str]] = {}
-        for row in last.get("rows", ()):
-            groups.setdefault(row["state"], []).append(row["row"])
-        rows = "; ".join(f"{state}: {', '.join(names)}" for state, names in groups.items())
+        rows = "; ".join(f"{row['row']}: {row['state']}" for row in last.get("rows", ()))
         line = f"interim analysis {len(self.analyses)}, {last['seeds']} seeds: {rows or 'nothing to compare'}"
         return f"{line} ({_ENDINGS[self.ended]})" if self.ended else line
 
@@ -159,14 +151,11 @@ class MoreSeeds:
         rows = [replace(row, seeds=dict.fromkeys(self.seeds[: counts[_key(row)]], row.blocks)) for row in plan.rows]
         more = replace(plan, rows=rows)
         for job in more.jobs:
-            self._since.setdefault(job.place, len(self.analyses) + 1)
+            self.since.setdefault(job.place, len(self.analyses) + 1)
         return more
 
 
-_ENDINGS = {
-    "decided": "no decision is open that more seeds would settle",
-    "seeds": "the largest number of seeds is reached",
-}
+_ENDINGS = {"decided": "no decision is open that more seeds would settle", "seeds": "every row has its last seed"}
 
 
 def _key(row: Row) -> Key:

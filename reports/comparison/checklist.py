@@ -9,10 +9,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from harness.files.printable import join_some, markdown_text
+from harness.machine.progress import describe_duration
 from harness.results.store import read_comparison_file
-from harness.runs.frozen_plan import deviations
-from harness.runs.progress import describe_duration
 from reports.comparison.comparison_document import span
+from reports.comparison.deviations import deviations
 from reports.read.comparison_runs import base_name, read_comparison
 from reports.write.environment import environment
 

@@ -10,8 +10,8 @@ from functools import partial
 from harness.errors import InputError
 from harness.results.store import read_comparison_file
 from harness.runs.experiment import BudgetSettings
-from harness.runs.frozen_plan import deviations
 from harness.seeds import seed_text
+from reports.comparison.deviations import deviations
 from reports.comparison.headline import headline
 from reports.document.blocks import Block, Document, Figure, Section, Text, slug
 from reports.read.comparison_runs import Comparison

@@ -13,8 +13,7 @@ from harness.files.printable import ACTING, visible
 from reports.document.blocks import Document, Figure, slug
 from reports.document.table import Table
 from reports.figures.style import inline
-from reports.write.environment import TEMPLATES as TEMPLATES  # the live page reads it here
-from reports.write.environment import environment
+from reports.write.environment import TEMPLATES, environment
 from reports.write.markdown import csv_table
 
 SCRIPTS = ("page.js", "tables.js")

@@ -68,7 +68,7 @@ def test_the_command_reuses_the_runs_of_a_call(
         raise AssertionError("a finished run was executed")
 
     assert [(r.row, r.status) for r in compared.records] == [("pooling", "finished"), ("SimCSE", "finished")]
-    assert (compared.status, compared.failed, compared.tuning) == ("finished", [], None)
+    assert (compared.status, compared.failed) == ("finished", [])
     file = tmp_path / "small.toml"
     file.write_text(AS_A_FILE)
     monkeypatch.setattr("harness.runs.runner.execute", never)
@@ -259,7 +259,8 @@ def test_tables_and_figures_are_those_of_the_report(compared: harness.Comparison
 
     table = compared.table("embedded")
     assert "SimCSE" in table.to_html()
-    assert table.data.shape[0] == 2
+    assert table.shape[0] == 2
+    assert table.attrs["title"]
     file = compared.workdir / "tables.tex"
     file.write_text(table.to_latex())
     assert "\\toprule" in file.read_text()
@@ -370,7 +371,7 @@ def test_a_study_gives_frames_and_the_experiment_of_its_best(tmp_path: Path) -> 
     assert curves["row"].nunique() == 2
     assert {"loss"} <= set(curves["quantity"])
     assert "temperature" in found._repr_html_()
-    assert found.table("best").data.shape[0] >= 1
+    assert found.table("best").shape[0] >= 1
     experiment = found.experiment(default=True)
     assert [row["name"] for row in experiment["methods"]] == ["simcse (tuned)", "simcse (default)"]
     assert experiment["methods"][0]["config"]["temperature"] == found.best["temperature"]

@@ -75,7 +75,7 @@ def test_trials_that_share_a_run_train_it_once_also_with_workers_at_a_time(tmp_p
 def test_each_value_of_by_gets_the_same_number_of_trials(tmp_path: Path) -> None:
     found = search(tmp_path, sampler="tpe", trials=3, by="dimension", space={"dimension": [2, 4]})
     assert sorted(found.trials()["dimension"]) == [2] * 3 + [4] * 3
-    assert found.table("summary").data["Category"].tolist() == ["dimension = 2", "dimension = 4", "all"]
+    assert found.table("summary")["Category"].tolist() == ["dimension = 2", "dimension = 4", "all"]
 
 
 def test_every_trial_has_all_seeds_and_held_out_seeds_confirm(tmp_path: Path) -> None:

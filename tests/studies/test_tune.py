@@ -15,7 +15,7 @@ from harness.results.record import Record
 from harness.results.store import RunFolder, read_comparison_file, read_records
 from harness.runs.experiment import read_experiment
 from harness.runs.plan import make_plan
-from harness.runs.tuning import Budget
+from harness.runs.selection import Budget
 from studies.study_api import open_study
 from studies.trials import result_of
 from studies.tune import plan_searches

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import StopRequested
-from harness.executors.executor import Answer, Executor, leave_requested
+from harness.executors.executor import LEAVE, Answer, Executor
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def wait_with_pid(folder: str) -> None:
 def leave_at_signal(number: int) -> None:
     """Send this process a signal, and leave where it requests that."""
     os.kill(os.getpid(), number)
-    if leave_requested():
+    if LEAVE.is_set():
         raise StopRequested
 
 

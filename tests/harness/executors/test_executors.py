@@ -17,7 +17,7 @@ import pytest
 
 from harness import registry
 from harness.errors import InputError, RunError, StopRequested
-from harness.executors.executor import THREADS, Answer, Executor, ExecutorSettings, Serial, request_leave
+from harness.executors.executor import LEAVE, THREADS, Answer, Executor, ExecutorSettings, Serial
 from harness.executors.processes import Processes
 from harness.executors.ray import Ray
 from harness.executors.slurm import Queued, Slurm
@@ -41,8 +41,7 @@ def executor(kind: type[Executor], folder: Path, **settings: object) -> Executor
 
 
 def answers(engine: Executor, calls: Sequence[Call]) -> dict[str, Answer]:
-    with engine:
-        return {answer.job.id: answer for answer in engine.run(jobs.call, deque(calls), lambda: None)}
+    return {answer.job.id: answer for answer in engine.run(jobs.call, deque(calls), lambda: None)}
 
 
 @pytest.fixture(autouse=True)
@@ -52,7 +51,7 @@ def own_threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         monkeypatch.setenv(name, "1")
     monkeypatch.setenv("PYTHONPATH", ROOT)
     yield
-    request_leave(False)
+    LEAVE.clear()
 
 
 KINDS = [
@@ -89,11 +88,10 @@ def test_answers_errors_and_deaths(kind: type[Executor], tmp_path: Path) -> None
 def test_jobs_can_be_added_while_others_run(kind: type[Executor], tmp_path: Path) -> None:
     queue = deque([Call("1", jobs.double, (1,)), Call("2", jobs.double, (2,))])
     seen = []
-    with executor(kind, tmp_path, workers=1) as engine:
-        for answer in engine.run(jobs.call, queue, lambda: None):
-            seen.append(answer.value)
-            if answer.value < 16:
-                queue.append(Call(str(answer.value), jobs.double, (answer.value,)))
+    for answer in executor(kind, tmp_path, workers=1).run(jobs.call, queue, lambda: None):
+        seen.append(answer.value)
+        if answer.value < 16:
+            queue.append(Call(str(answer.value), jobs.double, (answer.value,)))
     assert sorted(seen) == [2, 4, 4, 8, 8, 16, 16]
 
 
@@ -240,7 +238,6 @@ def test_a_preempted_job_is_queued_again_once_it_has_left() -> None:
     finally:
         signal.signal(signal.SIGUSR2, before)
     assert again == [signal.SIGUSR2]
-    assert signal.alarm(0) == 0
     assert queued.checkpoint().function is queued
 
 

@@ -12,7 +12,6 @@ from harness.files.printable import name_fault
 from harness.results.store import RunFolder, comparison_file
 from harness.runs.experiment import read_experiment
 from studies.definition.study import read_study
-from studies.storage import file_name
 
 LEADING_OUT = [
     "../../evil", "/tmp/evil", "a/b", "a\\b", "..", ".hidden", "a\0b", "a\nb", "", " ", "x" * 400, "-rf", "ö" * 60,
@@ -57,12 +56,3 @@ def test_a_study_is_named_like_a_file_too(tmp_path: Path) -> None:
 def test_a_label_may_hold_what_a_name_may_not() -> None:
     rows = read_experiment({"name": "x", "methods": [{"method": "untrained", "name": "🙂 a/b"}]}).methods
     assert rows[0].name == "🙂 a/b"
-
-
-def test_the_folder_of_a_tuned_row_stays_inside_whatever_its_label_holds(tmp_path: Path) -> None:
-    names = ["x--../../evil", "x--" + "l" * 400, "x--" + "l" * 401, "x--\0🙂"]
-    folders = [tmp_path / "studies" / file_name(name) for name in names]
-    assert {folder.resolve().parent for folder in folders} == {(tmp_path / "studies").resolve()}
-    assert len(set(folders)) == len(names)
-    for folder in folders:
-        folder.mkdir(parents=True)

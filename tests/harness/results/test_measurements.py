@@ -9,9 +9,10 @@ import torch
 
 from harness import registry
 from harness.evaluation.any_model import architecture
+from harness.evaluation.inference_cost import measure_inference
 from harness.method import Method
 from harness.results.measurements import measure_once, measurements_file, read_inference, read_measurements
-from harness.runs.measure import choose_precision, measure_inference
+from harness.runs.measure import choose_precision
 
 COST = {"train_flops": 4e9, "train_seconds": 2.0}
 

@@ -15,8 +15,7 @@ from harness.runs import measure
 from harness.runs.experiment import read_experiment
 from harness.runs.plan import Plan, make_plan
 from harness.runs.rows import RunLength
-from harness.runs.selection import rehearse, select
-from harness.runs.tuning import Budget, check_budget
+from harness.runs.selection import Budget, check_budget, rehearse, select
 
 FILE = """
 seeds = [1]
@@ -139,7 +138,9 @@ def test_trials_of_tune_have_the_steps_of_the_comparison(file: Path) -> None:
     assert check_budget(Budget(5, None, (7,)), experiment) == Budget(5, 4, (7,))
     assert check_budget(None, experiment) is None
     rows = ["methods.small.eval_every=7", "methods.large.eval_every=3"]
-    searched = select(str(file), rows, (), "", tuned=True).dev  # rows are searched alone, under the schedule of all
+    searched = select(
+        read_experiment(str(file), rows), (), "", tuned=True
+    ).dev  # rows are searched alone, under the schedule of all
     assert searched is not None
     assert searched.every == 3
 

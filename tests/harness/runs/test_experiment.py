@@ -291,7 +291,7 @@ ROWS = [
 def scheduled(*rows: dict[str, Any], every: Any = None, only: tuple[str, ...] = ()) -> Plan:
     dev = {"task": NATURAL, **({"every": every} if every is not None else {})}
     tree = {"name": "small", "suites": [NATURAL], "dev": dev, "methods": list(rows or ROWS)}
-    return make_plan(select(tree, [], only, "test"), "test", starts=False)
+    return make_plan(select(read_experiment(tree), only, "test"), "test", starts=False)
 
 
 def intervals(plan: Plan) -> dict[str, int]:

@@ -10,7 +10,8 @@ import pytest
 import harness
 from harness.cli import main
 from harness.errors import InputError
-from harness.runs.frozen_plan import deviations, plan_file
+from harness.runs.frozen_plan import plan_file
+from reports.comparison.deviations import deviations
 
 pytestmark = pytest.mark.usefixtures("few_pairs", "no_report")
 

@@ -14,7 +14,8 @@ from harness import registry
 from harness.api.result import Comparison
 from harness.cli import main
 from harness.errors import RunError
-from harness.runs.progress import Progress, RunState, describe_duration, read_progress, request_stop
+from harness.machine.progress import describe_duration
+from harness.runs.progress import Progress, RunState, read_progress, request_stop
 from tests.support import small_runs
 from tests.support.small_runs import CONTRAST, EXPERIMENT
 
@@ -115,10 +116,10 @@ def test_a_comparison_has_a_page(small: Comparison, work: Path) -> None:
 
 
 def dry_run(work: Path, capsys: pytest.CaptureFixture[str], **more: object) -> str:
-    from harness.commands import dry_run as command
+    from harness.commands.compare import show_plan
 
     capsys.readouterr()
-    assert command.show({**EXPERIMENT, **more}, str(work), against=[]) == 0  # type: ignore[arg-type]
+    assert show_plan({**EXPERIMENT, **more}, work, against=[]) == 0
     return capsys.readouterr().out
 
 

@@ -122,7 +122,6 @@ def test_seeds_cannot_change_after_an_analysis(decide: Any, folder: Path) -> Non
         ("--until decided --rehearse", "--until"),
         ("--tune-steps 3", "--tune-steps"),
         ("--tune 2 --set seeds=[101]", "seed 101"),
-        ("--measure", "--measure"),
         ("--against nowhere", "nowhere"),
         ("--format pdff", "pdff"),
         ("--executor nowhere", "nowhere"),
