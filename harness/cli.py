@@ -12,6 +12,7 @@ from importlib import import_module
 from typing import Any, NoReturn
 
 from harness import __version__, registry
+from harness.config import nearest
 from harness.errors import HarnessError
 from harness.files.atomic import refusal
 from harness.files.printable import SafeFormatter, safe_line, tell_error
@@ -51,6 +52,25 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Usage and the error on standard error, exit code 2."""
         super().error(safe_line(message))
+
+    def parse_known_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> tuple[Any, list[str]]:  # type: ignore[override]
+        """As argparse's; an unknown option is reported with the nearest one, before missing arguments are."""
+        given = list(sys.argv[1:] if args is None else args)
+        known = [option for option in self._option_string_actions if option.startswith("--")]
+        for word in given:
+            if word == "--" or (self._subparsers is not None and not word.startswith("-")):
+                break  # the rest are no options, or those of the sub-command
+            name = word.partition("=")[0]
+            if name.startswith("--") and " " not in word and name not in known:
+                self.error(f"unknown option {name}{nearest(name, known)}")
+        return super().parse_known_args(given, namespace)
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        # argparse suggests no choice before Python 3.14
+        if action.choices is not None and value not in action.choices:
+            known = [str(choice) for choice in action.choices]
+            message = f'unknown "{value}"{nearest(str(value), known)}; known: {", ".join(known)}'
+            raise argparse.ArgumentError(action, message)
 
 
 def build_parser() -> argparse.ArgumentParser:

@@ -1,4 +1,4 @@
-"""Misspelt words of the command line, and examples of the help."""
+"""Misspelt words of the command line, with the nearest one, and examples of the help."""
 
 from __future__ import annotations
 
@@ -15,12 +15,16 @@ from harness.cli import build_parser, main
 @pytest.mark.parametrize(
     ("argv", "said"),
     [
-        (["comapre", "demo"], "invalid choice: 'comapre'"),
-        (["compare", "demo", "--workd", "x"], "unrecognized arguments: --workd x"),  # no abbreviations
+        (["comapre", "demo"], 'unknown "comapre" (did you mean "compare"?)'),
+        (["study", "rnu", "x"], 'unknown "rnu" (did you mean "run"?)'),
+        (["compare", "demo", "--wrkdir", "x"], 'unknown option --wrkdir (did you mean "--workdir"?)'),
+        (["train", "simcse", "--otu=x"], 'unknown option --otu (did you mean "--out"?)'),  # before: --out is needed
+        (["study", "run", "x", "--workers=2", "--qick"], 'unknown option --qick (did you mean "--quick"?)'),
+        (["compare", "demo", "--workd", "x"], 'unknown option --workd (did you mean "--workdir"?)'),  # no abbreviations
         (["status", "tests"], "unrecognized arguments: tests"),
         (["evaluate", "m", "--suite", "sts,mr"], "expected one name"),
-        (["evaluate", "m", "--source", "mtebb"], "invalid choice: 'mtebb'"),
-        (["compare", "x", "--\x1b[31m"], "unrecognized arguments: --\u241b[31m"),
+        (["evaluate", "m", "--source", "mtebb"], 'unknown "mtebb" (did you mean "mteb"?)'),
+        (["compare", "x", "--\x1b[31m"], "unknown option --\u241b[31m"),
     ],
 )
 def test_a_wrong_word_ends_with_one_line(argv: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
