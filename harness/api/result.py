@@ -30,7 +30,7 @@ class Comparison(WithReport):
         'better'
         >>> found.table("embedded suite").columns[0]
         'Method'
-        >>> type(found.plot("tradeoff")).__name__
+        >>> type(found.plot("overview")).__name__
         'Figure'
 
     Attributes:

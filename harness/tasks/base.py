@@ -62,7 +62,11 @@ class TaskResult:
 
 
 def damaged_note(task: str, count: int) -> list[str]:
-    """A sentence about `count` vectors of a task that held NaN or infinity; none where none did."""
+    """A sentence about `count` vectors of a task that held NaN or infinity; none where none did.
+
+    >>> damaged_note("STS-B", 2)
+    ['STS-B: vectors with NaN or infinity, replaced by 0: 2']
+    """
     return [f"{task}: vectors with NaN or infinity, replaced by 0: {count}"] if count else []
 
 

@@ -12,7 +12,6 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -126,7 +125,6 @@ def _given(root: Path | None) -> Path | None:
     return given
 
 
-@cache
 def senteval_root() -> Path:
     """The `downstream` folder of senteval.tar, which is taken from the hub and unpacked once into the cache.
 

@@ -98,6 +98,7 @@ def test_it_is_the_loss_of_sentence_transformers_on_the_same_vectors() -> None:
 def test_every_trained_method_can_be_trained_so(name: str) -> None:
     run = trainer(name, matryoshka=(32,))
     run.encoder.train()
+    run.heads.train()
     if name == "llm2vec":  # its first phase has no sentence vectors
         with pytest.raises(InputError, match="takes no vectors"):
             run._terms(run.stream.batch(0))
@@ -108,6 +109,7 @@ def test_every_trained_method_can_be_trained_so(name: str) -> None:
     torch.manual_seed(2)
     alone = trainer(name)
     alone.encoder.train()
+    alone.heads.train()
     assert both.keys() == alone._terms(alone.stream.batch(0)).keys()
     assert torch.isfinite(both["loss"])
 

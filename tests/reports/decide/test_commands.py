@@ -118,7 +118,7 @@ def test_verdicts_on_tasks_suites_and_blocks(transfer: Path, capsys: pytest.Capt
 @pytest.mark.parametrize(
     ("words", "named"),
     [
-        (("verdict", "--workdir", "{work}", "SimCSE"), "two rows"),
+        (("verdict", "--workdir", "{work}", "SimCSE"), "name two or none"),
         (("verdict", "--workdir", "{work}", "SimCSE", "SCE"), '"SCE"'),
         (("verdict", "--workdir", "{work}", "SimCSE", "SimCSE"), "name two"),
         (("verdict", "--workdir", "{work}", "SimCSE", "SCD", "--on", "MR"), "--on MR"),

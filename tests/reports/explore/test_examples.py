@@ -97,7 +97,7 @@ def test_without_the_data_ids_and_the_reason_are_printed(
     ("words", "named"),
     [
         (["words", "leters"], '"letters"'),
-        (["words"], "two rows"),
+        (["words"], "name two or none"),
         (["words", "words"], '"words"'),
         (["words", "letters", "--task", "Embedded-STS-natura"], "--task Embedded-STS-natura"),
         (["--top", "0"], "--top 0"),

@@ -10,11 +10,11 @@ import pytest
 from harness.results.record import Record
 from harness.results.store import RunFolder
 from reports.comparison.comparison_document import budget_facts
-from reports.document.blocks import Text
+from reports.document.blocks import Facts, Text
 from reports.document.table import Table
 from reports.read.comparison_runs import Comparison, read_comparison
 from reports.tables.row_differences import difference_table
-from reports.tables.run_details import data_table
+from reports.tables.run_details import how_it_was_run
 from tests.support.invented_runs import WIKI, recipe, run, sts
 from tests.support.synthetic import write_comparison
 
@@ -60,9 +60,8 @@ def test_reports_say_that_a_language_model_wrote_a_text(tmp_path: Path) -> None:
     comparison = written(tmp_path, [trained(tmp_path, "old", 1), synthetic])
     named = texts(table_of(comparison))["text"][1]
     assert named == "syncse-scratch: 9 pairs, written by a language model"
-    data = data_table(comparison)
-    assert data is not None
-    assert "syncse-scratch, written by a language model" in texts(data)["data"]
+    cards = {block.title: dict(block.items) for block in how_it_was_run(comparison) if isinstance(block, Facts)}
+    assert "written_by a language model" in next(card["corpus"] for title, card in cards.items() if "new" in title)
 
 
 def test_columns_in_which_rows_differ_and_why_they_matter(tmp_path: Path) -> None:
