@@ -2,7 +2,7 @@
 
 A run has one seed. What it drives is split by purpose ("data order", "init", "dropout", "views"), so that two methods
 with the same seed see the same data order however many random numbers their heads or views take. The loop draws from
-these streams; a plugin that fits without it does too (`numpy_generator`, `torch_generator`, `seed_everything`).
+these streams; a plugin that fits without it does too (`numpy_generator`, `torch_generator`).
 
 Since all draws pass here, a run may also have another seed in some streams alone (`PartSeed`): that is how the spread
 of scores is split by where it comes from.
@@ -117,18 +117,3 @@ def torch_generator(seed: int, purpose: str, device: str = "cpu") -> torch.Gener
     import torch
 
     return torch.Generator(device=device).manual_seed(derive(seed, purpose))
-
-
-def seed_everything(seed: int) -> None:
-    """Seed the global generators of python, numpy and torch (all devices).
-
-    Dropout can only draw from torch's global generator, so that one gets the "dropout" stream.
-    """
-    import random
-
-    import numpy as np
-    import torch
-
-    random.seed(derive(seed, "python"))
-    np.random.seed(derive(seed, "numpy") % 2**32)
-    torch.manual_seed(derive(seed, "dropout"))

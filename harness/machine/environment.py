@@ -17,19 +17,9 @@ from harness.errors import InputError
 
 # A change of any of these can change a number.
 LIBRARIES = (
-    "sentence-harness",
-    "torch",
-    "transformers",
-    "tokenizers",
-    "sentence-transformers",
-    "datasets",
-    "huggingface_hub",
-    "mteb",
-    "numpy",
-    "scipy",
-    "scikit-learn",
-    "pandas",
-)
+    "sentence-harness", "torch", "transformers", "tokenizers", "sentence-transformers", "datasets", "huggingface_hub",
+    "mteb", "numpy", "scipy", "scikit-learn", "pandas",
+)  # fmt: skip
 
 
 def describe(device: str, precision: dict[str, Any] | str) -> dict[str, Any]:

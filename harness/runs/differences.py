@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from harness.files.reading import read_toml
 from harness.results.record import Record
 from harness.results.spec import RunSpec
 from harness.runs.plan import Job, Plan
@@ -31,27 +33,7 @@ class Column:
     why: str = ""
 
 
-_FIELDS = ("warmup", "warmup_steps", "decay", "lr_schedule", "view", "dropout", "dropout_a", "dropout_b", "eda",
-           "shuffle", "sentence_crop", "crop_pair", "patience", "select", "bucket", "train_length")  # fmt: skip
-"""Further settings that methods share, by their names in configs."""
-
-COLUMNS = (
-    Column("base_model", "Base model", "only rows of one base model can be compared."),
-    Column("pooling", "Pooling", "without training it is worth many points; compare gains over each row's start."),
-    Column("max_length", "Tokens"),
-    Column("prompts", "Prompts", "a model that was trained with prompts scores lower without them."),
-    Column("text", "Text", "more of it, or text closer to the tasks, can be worth more than a method."),
-    Column("steps", "Training steps", "a row that trains longer may be ahead for that alone."),
-    Column("seen", "Items seen", "with equal training steps, larger batches see more text."),
-    Column("batch_size", "Batch"),
-    Column("learning_rate", "Learning rate"),
-    Column("rate_from", "Origin of the rate", "a searched learning rate favours its row over one with a default."),
-    Column("evaluations", "Dev evaluations", "the best of many checkpoints is higher than the best of few."),
-    Column("dev", "Selected on"),
-    Column("precision", "Precision", "differences in rounding are not due to methods or seeds."),
-    Column("device", "Device", "rounding and seconds differ between devices."),
-    *(Column(field, field.replace("_", " ").capitalize()) for field in _FIELDS),
-)
+COLUMNS = tuple(Column(key, **entry) for key, entry in read_toml(Path(__file__).with_suffix(".toml")).items())
 """In the order of tables."""
 
 

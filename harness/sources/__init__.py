@@ -5,16 +5,6 @@ from harness.sources.embedded import EMBEDDED_MODELS, embedded_rows, resolve_mod
 from harness.sources.pair_sets import PairSet, Subset, load_sts
 
 __all__ = [
-    "EMBEDDED_MODELS",
-    "Corpus",
-    "Kind",
-    "Pair",
-    "PairSet",
-    "Subset",
-    "TrainingText",
-    "corpus_of",
-    "embedded_rows",
-    "load_corpus",
-    "load_sts",
-    "resolve_model",
-]
+    "EMBEDDED_MODELS", "Corpus", "Kind", "Pair", "PairSet", "Subset", "TrainingText", "corpus_of", "embedded_rows",
+    "load_corpus", "load_sts", "resolve_model",
+]  # fmt: skip

@@ -278,8 +278,8 @@ class GeometryTask:
         return left, right
 
     def evaluate(self, vectors: Vectors, *, pooling: str) -> TaskResult:
-        """Metrics "alignment", "uniformity" and those of `SPREAD`; as figures the "spectrum" (singular values of the
-        centred vectors, largest first, sum 1) and "cosines" (`cosine_histograms` over all pairs).
+        """Metrics "alignment", "uniformity" and those of `SPREAD`; as figure "cosines" (`cosine_histograms` over
+        all pairs).
 
         Raises:
             InputError: no pair passes the threshold.
@@ -307,7 +307,6 @@ class GeometryTask:
         )
         u, v = (finite(vectors(side))[0] for side in sides)
         result.figures[self.name] = {
-            "spectrum": [float(f"{value:.6g}") for value in singular_values(x)],
             "cosines": cosine_histograms(u, v, np.concatenate([s.gold for s in self._subsets])),
             **Facts("", lacks="numbers of all vectors together").plain(),
         }
@@ -324,7 +323,7 @@ def _task(name: str, source: Source) -> GeometryTask:
 TASKS = TaskFamily(("geometry:STS-B", *(f"geometry:{name}" for name in EMBEDDED_STS)), _task)
 SUITE = Suite(
     ("geometry:STS-B",),
-    "alignment, uniformity, ranks, isotropy and spectrum of STS-B's sentences",
+    "alignment, uniformity, ranks and isotropy of STS-B's sentences",
     metric="uniformity",
     higher_is_better=False,
     percent=False,

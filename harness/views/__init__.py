@@ -10,12 +10,6 @@ from harness.views.settings import ViewConfig
 from harness.views.tokens import crop_tokens, delete_tokens, repeat_tokens, shuffle_tokens
 
 __all__ = [
-    "ViewConfig",
-    "Views",
-    "crop_tokens",
-    "delete_tokens",
-    "encode_views",
-    "make_views",
-    "repeat_tokens",
+    "ViewConfig", "Views", "crop_tokens", "delete_tokens", "encode_views", "make_views", "repeat_tokens",
     "shuffle_tokens",
-]
+]  # fmt: skip

@@ -155,10 +155,8 @@ class SE:
         self.prepare(self.params, [text.split() for text in texts])
 
     def _classification(self, name: str, root: Path | None) -> tuple[dict[str, Any], list[str]]:
-        if name in PROBING:
-            task = probing_task(name, classifier=self.classifier, root=root)
-        else:
-            task = transfer_task(_CLASSIFICATION[name], classifier=self.classifier, root=root)
+        make, known = (probing_task, name) if name in PROBING else (transfer_task, _CLASSIFICATION[name])
+        task = make(known, classifier=self.classifier, root=root)
         self._prepare(task.texts())
         outcome, damaged = task.outcome(self._vectors)
         dev = task.data.parts.get("dev", next(iter(task.data.parts.values())))
