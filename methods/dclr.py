@@ -11,9 +11,9 @@ from torch.nn import functional
 from harness.config import option
 from harness.encoder import Encoder
 from harness.encoder.foreign import ForeignEncoder
-from harness.identity import model_fingerprint
 from harness.method import DEFAULT_BASE_MODEL, POOLING_HELP, MethodConfig, Supervision
 from harness.recipes import RecipeFile
+from harness.sources.embedded import model_fingerprint
 from harness.training import Batch
 from methods.parts.row_vectors import check_rows, check_temperature, full_precision, unit
 from methods.pretrained import OwnPooling, open_pooled

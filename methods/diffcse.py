@@ -13,9 +13,9 @@ from harness.config import option
 from harness.encoder import Encoder
 from harness.encoder.masked_lm import MaskedLM, mask_tokens
 from harness.errors import InputError
-from harness.identity import model_fingerprint
 from harness.method import MethodConfig
 from harness.recipes import RecipeFile
+from harness.sources.embedded import model_fingerprint
 from harness.training import Batch
 from methods.parts.embedding_views import embeddings_changed
 from methods.parts.projection_heads import projector

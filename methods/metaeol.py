@@ -18,8 +18,7 @@ from harness.encoder.prompts import Prompt
 from harness.errors import InputError, NotFitted
 from harness.method import FitContext, MethodConfig, unfitted
 from harness.recipes import RecipeFile
-from methods.parts.array_method import ArrayMethod
-from methods.parts.saved_folder import new_folder
+from methods.parts.array_method import ArrayMethod, new_folder
 from methods.parts.vector_maps import ENCODER, twin
 
 if TYPE_CHECKING:

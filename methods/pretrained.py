@@ -13,7 +13,6 @@ from harness.config import option
 from harness.errors import InputError, NotFitted
 from harness.files.atomic import write_atomic
 from harness.files.reading import read_json
-from harness.identity import model_fingerprint
 from harness.method import (
     DEFAULT_BASE_MODEL,
     POOLING_HELP,
@@ -26,6 +25,7 @@ from harness.method import (
 )
 from harness.recipes import RecipeFile
 from harness.saved_method import write_settings
+from harness.sources.embedded import model_fingerprint
 from harness.sources.remote.hub import hub_reachable
 from harness.tasks.prompts import Prompts
 

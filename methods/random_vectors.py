@@ -16,8 +16,7 @@ from harness.method import FitContext, MethodConfig, unfitted
 from harness.recipes import RecipeFile
 from harness.saved_method import saved_seed
 from harness.seeds import derive, seed_fields
-from methods.parts.array_method import ArrayMethod
-from methods.parts.saved_folder import new_folder
+from methods.parts.array_method import ArrayMethod, new_folder
 
 if TYPE_CHECKING:
     from harness.sources import TrainingText

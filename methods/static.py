@@ -15,8 +15,7 @@ from harness.encoder.sentences import clean
 from harness.errors import NotFitted
 from harness.method import FitContext, FitReport, MethodConfig, unfitted
 from harness.recipes import RecipeFile
-from methods.parts.array_method import ArrayMethod
-from methods.parts.saved_folder import new_folder
+from methods.parts.array_method import ArrayMethod, new_folder
 from methods.parts.word_vectors import GLOVE, SOURCES, read_word_vectors, vectors_hash
 
 if TYPE_CHECKING:

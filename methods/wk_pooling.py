@@ -15,7 +15,7 @@ from harness.errors import InputError
 from harness.method import FitContext, Method, MethodConfig, unfitted
 from harness.recipes import RecipeFile
 from harness.sources import TrainingText
-from methods.parts.saved_folder import new_folder
+from methods.parts.array_method import new_folder
 
 ENCODER = "encoder"  # the folder of the base model inside of a saved method
 _NOTHING = 1e-12  # squares below this share of their vector are rounding noise

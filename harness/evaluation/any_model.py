@@ -18,12 +18,12 @@ from harness.errors import HarnessError, InputError, NotFitted
 from harness.evaluation.vector_cache import EmbeddingCache, StoredVectors, folder_hash
 from harness.files.hashing import content_id
 from harness.files.printable import first_line
-from harness.identity import model_fingerprint
 from harness.machine.environment import device_name
 from harness.method import Method
 from harness.results.spec import NUMERICS, method_version
 from harness.saved_method import METHOD_FILE, check_weights, saved_settings
 from harness.sources import resolve_model
+from harness.sources.embedded import model_fingerprint
 from harness.sources.remote.cache_folder import cache_root
 from harness.tasks.prompts import Prompts
 

@@ -9,13 +9,13 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 from harness.errors import HarnessError, InputError, OutOfReach, RunError, refuse
-from harness.identity import model_fingerprint
 from harness.machine.environment import pick_device
 from harness.results.spec import RunSpec, method_version
 from harness.runs.experiment import CorpusSettings, DevSettings, Experiment
 from harness.runs.rows import Blocks, Row, Schedule, add_untrained_starts, apply_budget, apply_schedule, resolve_rows
 from harness.seeds import seed_fields, seed_text
 from harness.sources import Corpus
+from harness.sources.embedded import model_fingerprint
 from harness.tasks.base import Task, task_key
 from harness.tasks.sts import DevSet
 

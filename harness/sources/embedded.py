@@ -1,16 +1,19 @@
-"""The embedded suite: original data and a small base model that ship inside the package."""
+"""The embedded suite: original data and a small base model that ship inside the package; base models by content."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from harness.config import nearest
 from harness.errors import InputError
 from harness.files.reading import is_there
+from harness.sources.remote.hub import hub_file
 
 # A folder on disk, also in an installed wheel: transformers can read a model from nothing else.
 FOLDER = Path(__file__).resolve().parent.parent / "embedded"
@@ -69,3 +72,28 @@ def resolve_model(name: str) -> str:
             + " / ".join(PREFIX + model for model in EMBEDDED_MODELS)
         )
     return name
+
+
+_SUFFIXES = {".safetensors", ".json", ".txt", ".model", ".bin"}  # of weights and settings
+
+
+@cache
+def model_fingerprint(name: str) -> str:
+    """Content hash of a model folder, or the commit of a model on the hub.
+
+    Raises:
+        InputError: there is no such model.
+    """
+    where = resolve_model(name)
+    folder = Path(where)
+    if folder.is_dir():
+        digest = hashlib.sha256()
+        for file in sorted(f for f in folder.rglob("*") if f.suffix in _SUFFIXES and f.is_file()):
+            digest.update(str(file.relative_to(folder)).encode())
+            with file.open("rb") as stream:
+                digest.update(hashlib.file_digest(stream, "sha256").digest())
+        return digest.hexdigest()[:16]
+    try:
+        return hub_file(where, "config.json", kind="model").parent.name  # of its snapshot: the commit
+    except InputError as error:
+        raise type(error)(f'base model "{name}": not a folder here and not found on the hub ({error})') from None

@@ -21,7 +21,7 @@ from harness.errors import InputError
 from harness.files.reading import read_json
 from harness.method import unfitted
 from harness.training import TrainedMethod
-from methods.parts.saved_folder import new_folder
+from methods.parts.array_method import new_folder
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase

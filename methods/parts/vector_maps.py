@@ -14,7 +14,7 @@ from harness.errors import InputError
 from harness.method import FitContext, FitReport, Method, MethodConfig, Supervision, Text, require_corpus, unfitted
 from harness.saved_method import saved_seed
 from harness.seeds import seed_fields
-from methods.parts.saved_folder import new_folder
+from methods.parts.array_method import new_folder
 
 if TYPE_CHECKING:
     from harness.encoder import Encoder

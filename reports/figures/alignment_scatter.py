@@ -12,8 +12,7 @@ from reports.figures.labels import kind_of, mark_handles, mark_of, place_labels,
 from reports.figures.style import MUTED, add_bar, finish, new, style
 from reports.read.comparison_runs import Comparison
 from reports.stats.estimate import mean_sd
-from reports.stats.shown_rows import rows_shown
-from reports.stats.targets import Target
+from reports.stats.targets import Target, rows_shown
 
 _NAMED = 16  # dots of a scatter that have room for their names
 

@@ -15,8 +15,7 @@ from reports.document.table import number_text
 from reports.figures.labels import row_name
 from reports.figures.style import INK, INK_ON_LIGHT, finish, new, new_panels, style
 from reports.read.comparison_runs import Comparison
-from reports.stats.shown_rows import rows_shown
-from reports.stats.targets import SOURCES, Target
+from reports.stats.targets import SOURCES, Target, rows_shown
 
 _COLUMNS = 3
 _HEIGHT = 1.2  # of a ridge: the highest reach into the one above

@@ -10,9 +10,9 @@ from reports.figures.labels import row_name
 from reports.figures.style import COLOURS, MUTED, finish, new, style
 from reports.read.comparison_runs import Comparison, ResultRow
 from reports.stats.measured_cost import CLOCKS, speeds, training_clock, training_cost
-from reports.stats.shown_rows import rows_shown
 from reports.stats.significance import Significance
 from reports.stats.simultaneous import mean_over_seeds
+from reports.stats.targets import rows_shown
 from reports.stats.verdicts import Block
 
 _MOST_ROWS = 24  # rows

@@ -11,8 +11,7 @@ from reports.figures.labels import row_name, short
 from reports.figures.style import INK, add_bar, draw_heat_map, finish, new, new_panels, style
 from reports.read.comparison_runs import Comparison
 from reports.stats.layer_grids import LayerGrid, pairs_text, shared_name
-from reports.stats.shown_rows import rows_shown
-from reports.stats.targets import Target
+from reports.stats.targets import Target, rows_shown
 
 _FEW = 7  # layers up to which a cell has room for a decimal
 

@@ -12,8 +12,7 @@ from reports.document.blocks import Figure
 from reports.figures.labels import row_name, short
 from reports.figures.style import finish, legend_below, look, new, new_panels, style
 from reports.read.comparison_runs import Comparison, ResultRow
-from reports.stats.shown_rows import rows_shown
-from reports.stats.targets import Target
+from reports.stats.targets import Target, rows_shown
 
 if TYPE_CHECKING:
     import pandas as pd

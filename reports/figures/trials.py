@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from reports.figures.style import COLOURS, INK, MARKERS, draw_heat_map
-from reports.stats.search import bin_of, quartile
+from reports.stats.estimate import bin_of, quartile
 
 Intervals = Sequence[tuple[float, float]]
 Points = list[tuple[float, float, float, int]]  # middle of the bin, best, upper quartile, number of trials

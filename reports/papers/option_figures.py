@@ -18,8 +18,7 @@ from reports.papers.definition import PaperFigure, PaperRow
 from reports.papers.matching import Matching
 from reports.read.comparison_runs import ResultRow, base_name
 from reports.read.run_library import ScoredTrial, TrialSetting, matches
-from reports.stats.estimate import mean_sd
-from reports.stats.search import bins
+from reports.stats.estimate import bins, mean_sd
 
 _Scored = list[tuple[ResultRow, float]]  # rows with their mean score
 _Levels = list[tuple[Any, _Scored]]  # level of a factor -> the rows that have it

@@ -9,8 +9,7 @@ from reports.document.table import Column, Table
 from reports.figures.labels import row_name
 from reports.figures.style import finish, legend_below, look, new, new_panels, plain, style
 from reports.read.comparison_runs import Comparison
-from reports.stats.shown_rows import rows_shown
-from reports.stats.targets import SOURCES, Measure, Target
+from reports.stats.targets import SOURCES, Measure, Target, rows_shown
 from reports.tables.score_table import ScoreTable
 
 _GROUPS = {"first": "First dimensions", "pca": "Principal dimensions", "random": "Random dimensions"}

@@ -13,8 +13,7 @@ from harness.errors import InputError
 from harness.files.reading import toml_comment, toml_lines
 from harness.results.record import Record
 from harness.results.store import read_records
-from reports.stats.estimate import Interval, mean_sd, predict
-from reports.stats.search import quartile
+from reports.stats.estimate import Interval, mean_sd, predict, quartile
 from studies.definition.space import Space
 from studies.definition.study import Study
 from studies.proposer import objective_value

@@ -13,7 +13,7 @@ import numpy as np
 
 from reports.figures.style import COLOURS, GRID, MUTED, finish, new, style
 from reports.figures.trials import draw_by_bin, draw_legend
-from reports.stats.search import bins, expected_maximum
+from reports.stats.estimate import bins, expected_maximum
 from studies.definition.space import Parameter, Space
 from studies.definition.study import Study
 from studies.show.findings import scored, value_label

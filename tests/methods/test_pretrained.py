@@ -14,8 +14,8 @@ from harness.encoder import Encoder
 from harness.encoder.foreign import ForeignEncoder, open_model, run_by_sentence_transformers
 from harness.errors import InputError, NotFitted
 from harness.evaluation.any_model import open_for_evaluation
-from harness.identity import model_fingerprint
 from harness.method import FitContext
+from harness.sources.embedded import model_fingerprint
 from methods.pooling import PoolingMethod
 from methods.pretrained import Pretrained
 from methods.static import Static

@@ -17,9 +17,8 @@ from reports.figures.cost_tradeoff import Point, pareto, tradeoff
 from reports.figures.intervals import overview
 from reports.read.comparison_runs import ResultRow, read_comparison
 from reports.stats import layer_grids
-from reports.stats.shown_rows import rows_shown
 from reports.stats.significance import Significance
-from reports.stats.targets import targets
+from reports.stats.targets import rows_shown, targets
 from tests.support import synthetic
 
 score = synthetic.score

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reports.stats.search import bin_of, bins, expected_maximum
+from reports.stats.estimate import bin_of, bins, expected_maximum
 
 
 @given(st.lists(st.floats(-1, 1), min_size=1, max_size=6), st.data())
