@@ -69,9 +69,9 @@ def main() -> None:
         comparison = comparison_of(folder, "shipped")
         for target in TARGETS:
             question = question_of(comparison, target)
-            (block,) = question.blocks().values()
-            for row in block.judged:
-                scores.setdefault(row.label, {})[target] = block.mean(row)
+            for block in question.blocks().values():
+                for row in block.judged:
+                    scores.setdefault(row.label, {})[target] = block.mean(row)
     known = {label: published(key) for label, (_, key) in ROWS.items() if label in scores}
     lines = ["| kind | " + " | ".join(TARGETS) + " |", "| --- | ---: | ---: |"]
     for kind in (None, *range(len(KINDS))):
