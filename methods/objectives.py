@@ -359,6 +359,22 @@ def decorrelation(
     return off - on if literal_sign else on + off
 
 
+def decorrelation_floor(n: int, d: int, off_diagonal_weight: float) -> float:
+    """The value below which `barlow_twins` and `decorrelation` ("center") cannot fall for n rows and d features.
+
+        >>> decorrelation_floor(64, 32, 0.013), decorrelation_floor(3, 4, 1.0)
+        (0.0, 2.0)
+
+    Centred columns of n rows span at most n - 1 dimensions, so sum_jk c_jk^2 >= (sum_j c_jj)^2 / (n - 1). With a
+    constant diagonal t the loss is at least d (1-t)^2 + w t^2 d k, k = d/(n-1) - 1, which t = 1/(1 + w k) makes
+    smallest: d w k / (1 + w k). It is 0 where d <= n - 1. Valid for weights 0 <= w <= 1.
+    """
+    if n < 2 or d < 1 or not 0 <= off_diagonal_weight <= 1:
+        raise ValueError(f"expected n >= 2, d >= 1 and a weight in [0, 1], got {n}, {d}, {off_diagonal_weight}")
+    wk = off_diagonal_weight * max(0.0, d / (n - 1) - 1)
+    return d * wk / (1 + wk)
+
+
 @full_precision
 def self_guided(
     cls: Tensor,

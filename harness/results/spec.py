@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import linecache
 import sys
 from typing import Any
 
@@ -96,7 +97,7 @@ class RunSpec(BaseModel):
 def method_version(kind: type) -> int | str:
     """The version of a method's code: what its own class declares, else a hash of the source of its module.
 
-    A class that was typed in a notebook is hashed by its own source text.
+    Of a class that was typed in a notebook that is the source of its cell.
 
     Raises:
         InputError: the class declares no version and its source cannot be read.
@@ -104,13 +105,16 @@ def method_version(kind: type) -> int | str:
     declared = vars(kind).get("version")  # not that of a parent, whose numbers may differ
     if declared is not None:
         return declared  # type: ignore[no-any-return]
-    try:
-        source = inspect.getsource(kind if kind.__module__ == "__main__" else sys.modules[kind.__module__])
-    except (OSError, TypeError, KeyError):
+    module, parts = sys.modules.get(kind.__module__), vars(kind).values() if kind.__module__ == "__main__" else ()
+    cells = [part.__code__.co_filename for part in parts if inspect.isfunction(part)]
+    file = cells[0] if cells else str(getattr(module, "__file__", ""))
+    linecache.checkcache(file)
+    source = "".join(linecache.getlines(file))
+    if not source:
         raise InputError(
             f"{kind.__name__}: its source cannot be read, so its runs cannot be identified; give the class an "
             "attribute `version`, and raise it when its numbers change"
-        ) from None
+        )
     return hashlib.sha256(source.encode()).hexdigest()[:16]
 
 

@@ -381,24 +381,13 @@ def test_barlow_equals_an_affine_free_batchnorm() -> None:
     assert float(objectives.barlow_twins(a, b, off_diagonal_weight=0.3)) == pytest.approx(float(expected), rel=1e-10)
 
 
-def decorrelation_floor(n: int, d: int, off_diagonal_weight: float) -> float:
-    """The value below which `barlow_twins` and `decorrelation` ("center") cannot fall for n rows and d features.
-
-    Centred columns of n rows span at most n - 1 dimensions, so sum_jk c_jk^2 >= (sum_j c_jj)^2 / (n - 1). With a
-    constant diagonal t the loss is at least d (1-t)^2 + w t^2 d k, k = d/(n-1) - 1, which t = 1/(1 + w k) makes
-    smallest: d w k / (1 + w k). It is 0 where d <= n - 1.
-    """
-    wk = off_diagonal_weight * max(0.0, d / (n - 1) - 1)
-    return d * wk / (1 + wk)
-
-
 def test_floor_of_the_papers_settings() -> None:
     """SCD's about 807 (at a diagonal of about 0.80) and Barlow Twins' about 1103, by minimising over the diagonal."""
     for n, d, w, about in ((192, 4096, 0.012, 807), (256, 8192, 0.005, 1103)):
         minimum = minimize_scalar(lambda t, n=n, d=d, w=w: d * (1 - t) ** 2 + w * t * t * d * (d / (n - 1) - 1))
-        assert decorrelation_floor(n, d, w) == pytest.approx(minimum.fun, rel=1e-9)
-        assert decorrelation_floor(n, d, w) == pytest.approx(about, abs=0.5)
-    assert decorrelation_floor(100, 99, 0.01) == 0.0
+        assert objectives.decorrelation_floor(n, d, w) == pytest.approx(minimum.fun, rel=1e-9)
+        assert objectives.decorrelation_floor(n, d, w) == pytest.approx(about, abs=0.5)
+    assert objectives.decorrelation_floor(100, 99, 0.01) == 0.0
 
 
 @settings(max_examples=25, deadline=None)
@@ -406,7 +395,7 @@ def test_floor_of_the_papers_settings() -> None:
 def test_no_input_goes_below_the_floor(n: int, d: int, w: float, seed: int, views: bool) -> None:
     a, b = (torch.from_numpy(x) for x in draw(2, n, d, seed))
     value = float(objectives.decorrelation(a, b if views else a, off_diagonal_weight=w))
-    assert value >= decorrelation_floor(n, d, w) - 1e-9
+    assert value >= objectives.decorrelation_floor(n, d, w) - 1e-9
 
 
 def test_minimising_reaches_the_neighbourhood_of_the_floor_but_not_below() -> None:
@@ -418,7 +407,7 @@ def test_minimising_reaches_the_neighbourhood_of_the_floor_but_not_below() -> No
         loss = objectives.decorrelation(z, z + shrink, off_diagonal_weight=0.012)
         loss.backward()
         optimizer.step()
-    floor = decorrelation_floor(8, 64, 0.012)  # k = 64/7 - 1 = 8.142857, 64 * 0.0977 / 1.0977 = 5.697
+    floor = objectives.decorrelation_floor(8, 64, 0.012)  # k = 64/7 - 1 = 8.142857, 64 * 0.0977 / 1.0977 = 5.697
     assert floor <= float(loss.detach()) < 1.15 * floor
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -138,3 +139,16 @@ def test_blocks_vary_streams_of_their_own_and_share_the_first_run() -> None:
     seeds = [seed_text(job.spec.random_seed) for job in jobs if job.row == "SimCSE"]
     assert sorted(seeds) == ["1", "2", "2 (data_order)", "2 (init)", "3", "3 (data_order)", "3 (init)"]
     assert jobs[0].blocks == ("all", "init", "order")
+
+
+def test_a_class_of_a_notebook_is_identified_by_its_cell(monkeypatch: pytest.MonkeyPatch) -> None:
+    from IPython.core.interactiveshell import InteractiveShell
+
+    monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])  # the shell takes its place
+    shell = InteractiveShell()
+    versions = []
+    for value in (1, 2, 1):
+        shell.run_cell(f"class Typed:\n    def loss(self):\n        return {value}\n", store_history=True)
+        versions.append(method_version(shell.user_ns["Typed"]))
+    assert versions[0] != versions[1]
+    assert versions[2] == versions[0], "the same cell again is the same method"
