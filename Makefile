@@ -7,7 +7,7 @@ INSTALLED := .venv/installed
 .PHONY: demo picture docs test test-all test-gpu bench coverage lint install clean
 
 demo: $(INSTALLED)
-	$(BIN)/harness compare demo --workdir work/demo
+	$(BIN)/harness compare demo --workdir work/demo --executor processes
 
 # The picture in README.md: the demo's report, by a Chromium on PATH.
 picture: $(INSTALLED)

@@ -203,7 +203,7 @@ def fault_of(command: list[str], file: Path, allowed: tuple[int, ...] = (0, 2)) 
     if code == 2 and said.count("\n") != 1:
         return f"{said.count(chr(10))} lines: {said[:200]}"
     offline = "HF_HUB_OFFLINE" in said  # nothing is wrong with the file
-    place = r'key|table|line |: [a-z]+: |".+"|end of document|nested too deeply'
+    place = r'key|table|line |: [a-z]+: |".+"|unknown [a-z]+ ""|end of document|nested too deeply'
     if code == 2 and not offline and not re.search(rf"{re.escape(str(file))}.*({place})", said):
         return f"names no file or no key: {said[:300]}"
     return "" if code in allowed else f"exit code {code}: {said[:200]}"
