@@ -7,6 +7,7 @@ import io
 import json
 import sys
 import tarfile
+from hashlib import sha256
 from pathlib import Path
 from string import ascii_lowercase
 
@@ -19,6 +20,7 @@ from reports.decide.question import comparison_of, question_of
 from studies import SHIPPED, SHIPPED_TABLE
 
 NAME = "shipped"
+STEP = 2.0**-15  # to which scores of examples are rounded: the score of a run moves by about 0.01 points
 
 
 def table() -> str:
@@ -38,6 +40,21 @@ def table() -> str:
             spread = f"{100 * block.runs(row).std(ddof=1):.2f}" if seeds > 1 else "–"
             lines.append(f"| {place + 1} | {row.label} | {block.mean(row):.2f} | {spread} | {seeds} | {letters} |")
     return "\n".join(lines) + "\n"
+
+
+def small(folder: RunFolder, name: str) -> bytes:
+    """A file of a run as it is shipped: scores of examples rounded, details without the files of other tools."""
+    if name == folder.examples_file.name and (examples := folder.examples()) is not None:
+        rounded = examples.assign(outcome=(examples["outcome"] / STEP).round() * STEP)
+        dictionaries = [column for column in examples if column != "outcome"]
+        buffer = io.BytesIO()
+        # Not compressed: the archive is, over the equal columns of all runs.
+        encoding = {"outcome": "BYTE_STREAM_SPLIT"}
+        rounded.to_parquet(buffer, index=False, compression=None, use_dictionary=dictionaries, column_encoding=encoding)
+        return buffer.getvalue()
+    if name == folder.details_file.name:
+        return json.dumps({key: value for key, value in folder.details().items() if key != "artifacts"}).encode()
+    return (folder.path / name).read_bytes()
 
 
 def pack(workdir: Path, comparison: str, archive: Path) -> list[str]:
@@ -60,8 +77,10 @@ def pack(workdir: Path, comparison: str, archive: Path) -> list[str]:
         comparison_file(Path(), comparison).as_posix(): (json.dumps({**tree, "runs": runs}, indent=1) + "\n").encode()
     }
     for run in dict.fromkeys(run["id"] for run in runs):
-        light, folder = without_weights(records[run]), folders[run]
-        members |= {f"runs/{run}/{name}": (folder.path / name).read_bytes() for name in light.files}
+        light = without_weights(records[run])
+        content = {name: small(folders[run], name) for name in light.files}
+        light = light.model_copy(update={"files": {name: sha256(data).hexdigest() for name, data in content.items()}})
+        members |= {f"runs/{run}/{name}": data for name, data in content.items()}
         members[f"runs/{run}/record.json"] = light.to_json().encode()
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w:xz", preset=9) as tar:

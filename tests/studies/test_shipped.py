@@ -42,7 +42,7 @@ def test_they_are_whole_rows_of_the_file_and_small() -> None:
         assert all(some in ({1}, set(experiment.seeds)) for some in seeds.values())
         assert len(records) == len(content["runs"])
         assert not list(Path(folder).rglob("*.safetensors"))
-    assert SHIPPED.stat().st_size < 4_000_000
+    assert SHIPPED.stat().st_size < 3_000_000
 
 
 def test_a_file_with_their_conditions_is_compared_with_them(conditions: dict[str, object]) -> None:
