@@ -1,12 +1,14 @@
-"""`python tools/prediction.py`: do the shipped rows' scores predict the published order? Writes docs/prediction.md.
+"""`python tools/prediction.py WORKDIR`: do small runs predict the published order? Writes docs/prediction.md.
 
-For each shipped row whose method has a published STS average with BERT-base: both numbers, their rank correlation with
-the interval of Bonett & Wright (Psychometrika 65, 2000), and a figure.
+For each row whose method has a published STS average with BERT-base: both numbers, their rank correlation with the
+interval of Bonett & Wright (Psychometrika 65, 2000), and a figure. Small runs are the shipped rows, and the rows of
+tools/real_sts.toml, whose finished comparison WORKDIR has.
 """
 
 from __future__ import annotations
 
 import math
+import sys
 from pathlib import Path
 
 from scipy.stats import spearmanr
@@ -36,7 +38,9 @@ ROWS = {  # shipped row -> kind, "FILE:MODEL" and task of its published average
     "SBERT (embedded pairs, two classes)": (3, "reference_repos.csv:SBERT"),
     "SimCSE (supervised, embedded pairs)": (3, "reference_repos.csv:SimCSE-BERT sup"),
 }
-TARGETS = ("Embedded-STS-natural", "Embedded-Phenomena")
+SHIPPED_TARGETS = ("Embedded-STS-natural", "Embedded-Phenomena")
+REAL = "STS12-16, STS-B, SICK-R"
+TARGETS = (*SHIPPED_TARGETS, REAL)
 
 
 def published(key: str) -> float:
@@ -62,38 +66,41 @@ def correlation(pairs: list[tuple[float, float]]) -> str:
     return f"{number_text(rho, 2)} [{low}, {high}], {len(pairs)} methods"
 
 
-def main() -> None:
+def scores_of(folder: Path, comparison: str, target: str) -> dict[str, float]:
+    """Label -> mean of the rows of a comparison."""
+    blocks = question_of(comparison_of(folder, comparison), target).blocks().values()
+    return {row.label: block.mean(row) for block in blocks for row in block.judged}
+
+
+def main(workdir: Path) -> None:
     """Write the page and its figure."""
-    scores: dict[str, dict[str, float]] = {}
     with open_workdir(SHIPPED) as folder:
-        comparison = comparison_of(folder, "shipped")
-        for target in TARGETS:
-            question = question_of(comparison, target)
-            for block in question.blocks().values():
-                for row in block.judged:
-                    scores.setdefault(row.label, {})[target] = block.mean(row)
-    known = {label: published(key) for label, (_, key) in ROWS.items() if label in scores}
-    lines = ["| kind | " + " | ".join(TARGETS) + " |", "| --- | ---: | ---: |"]
+        found = {target: scores_of(folder, "shipped", target) for target in SHIPPED_TARGETS}
+    found[REAL] = scores_of(workdir, "real_sts", "sts")
+    known = {label: published(key) for label, (_, key) in ROWS.items() if any(label in some for some in found.values())}
+    lines = ["| kind | " + " | ".join(TARGETS) + " |", "| --- |" + " ---: |" * len(TARGETS)]
     for kind in (None, *range(len(KINDS))):
-        some = [label for label in known if kind in (None, ROWS[label][0])]
-        if len(some) > 4:
-            cells = [correlation([(scores[label][target], known[label]) for label in some]) for target in TARGETS]
+        cells = []
+        for scores in found.values():
+            some = [label for label in known if kind in (None, ROWS[label][0]) and label in scores]
+            cells.append(correlation([(scores[one], known[one]) for one in some]) if len(some) > 4 else "–")
+        if set(cells) != {"–"}:
             lines.append(f"| {'all' if kind is None else KINDS[kind]} | {' | '.join(cells)} |")
-    table = ["| row | published, BERT-base | " + " | ".join(TARGETS) + " |", "| --- | ---: | ---: | ---: |"]
+    table = ["| row | published, BERT-base | " + " | ".join(TARGETS) + " |", "| --- |" + " ---: |" * (len(TARGETS) + 1)]
     for label in sorted(known, key=lambda label: -known[label]):
-        own = " | ".join(f"{number_text(scores[label][target], 2)}" for target in TARGETS)
-        table.append(f"| {label} | {known[label]:.2f} | {own} |")
+        own = [number_text(scores[label], 2) if label in scores else "–" for scores in found.values()]
+        table.append(f"| {label} | {known[label]:.2f} | {' | '.join(own)} |")
     with style():
-        plot = new(7.2, 3.4)
-        for axes, target in zip(plot.subplots(1, len(TARGETS), sharey=True), TARGETS, strict=True):
+        plot = new(10.5, 3.6)
+        for axes, (target, scores) in zip(plot.subplots(1, len(TARGETS), sharey=True), found.items(), strict=True):
             for kind, name in enumerate(KINDS):
-                some = [label for label in known if ROWS[label][0] == kind]
+                some = [label for label in known if ROWS[label][0] == kind and label in scores]
                 if not some:
                     continue
-                axes.plot([scores[one][target] for one in some], [known[one] for one in some], "o", color=COLOURS[kind],
+                axes.plot([scores[one] for one in some], [known[one] for one in some], "o", color=COLOURS[kind],
                           label=name)  # fmt: skip
                 for one in some:
-                    axes.annotate(one.partition(" (")[0], (scores[one][target], known[one]), fontsize=6.5,
+                    axes.annotate(one.partition(" (")[0], (scores[one], known[one]), fontsize=6.5,
                                   xytext=(3, 3), textcoords="offset points")  # fmt: skip
             axes.margins(0.18, 0.08)
             axes.set_xlabel(target)
@@ -110,4 +117,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(Path(sys.argv[1]))
