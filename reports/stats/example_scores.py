@@ -36,6 +36,7 @@ class ExampleScores:
         self.unlike: set[tuple[str, str, str]] = set()  # (record id, task, source): other examples than the rest
         self._usual: dict[ScoreKey, dict[str, Scored]] = {}
         self._texts: dict[tuple[ScoreKey, bytes], Ids] = {}
+        self._units: dict[tuple[ScoreKey, bytes], int] = {}  # how many of them differ
 
     @cached_property
     def _runs(self) -> dict[ScoreKey, dict[str, Scored]]:
@@ -55,19 +56,20 @@ class ExampleScores:
         return found
 
     def _scored(self, examples: Examples) -> Scored:
-        self._texts[examples.score, examples.digest] = examples.texts
+        key = (examples.score, examples.digest)
+        if key not in self._texts:
+            self._texts[key], self._units[key] = examples.texts, len(np.unique(examples.texts, axis=0))
         moved, values = np.zeros(len(examples.part)), []
         parts = np.unique(examples.part)
         for part in parts:
             here = examples.part == part if len(parts) > 1 else slice(None)
             value, moved[here] = influence(examples.score[3], examples.target[here], examples.outcome[here])
             values.append(value)
-        units = len(np.unique(examples.texts, axis=0))
         # Squared deviations from a mean of n lie below those from the true one by (n - 1) / n.
         facts = self.comparison.facts.get(examples.score[0])
         if facts is not None and facts.unit == DRAWS:
             moved *= np.sqrt(len(moved) / len(parts))
-        return Scored(float(np.mean(values)), moved * _widened(units) / len(parts), examples.digest)
+        return Scored(float(np.mean(values)), moved * _widened(self._units[key]) / len(parts), examples.digest)
 
     def of(self, score: ScoreKey) -> dict[str, Scored]:
         """Record id -> score, of the runs that were scored on the examples that most were."""
