@@ -20,11 +20,10 @@ import numpy as np
 from harness.errors import HarnessError, InputError
 from harness.files.printable import one_line
 from harness.results.outcomes import is_mean
-from harness.results.store import RunFolder
 from harness.results.text_ids import pair_units, text_id
 from harness.tasks.catalogue import SOURCES, resolve_tasks
 from reports.read.comparison_runs import Comparison, ResultRow, base_name
-from reports.read.examples import Examples, read_examples
+from reports.read.examples import Examples
 from reports.stats.estimate import Floats
 
 _SETS = ("v_measure",)  # metrics of whole sets, which have no examples
@@ -81,16 +80,13 @@ def error(examples: Examples) -> Floats:
 
 
 def read_tasks(comparison: Comparison, wanted: Callable[[str], bool] = lambda task: True) -> list[ExploredTask]:
-    """Every task of a comparison whose runs stored examples, with one metric each; damaged runs cause a warning."""
+    """Every task of a comparison whose runs stored examples, with one metric each."""
     found: dict[tuple[str, str, str, str], dict[Key, dict[str, Examples]]] = {}
     for row in comparison.rows:
         for record in row.finished:
-            try:
-                for examples in read_examples(RunFolder(comparison.workdir, record.id), comparison.left_out):
-                    if examples.score[3] not in _SETS and wanted(examples.score[0]):
-                        found.setdefault(examples.score, {}).setdefault(row.key, {})[record.id] = examples
-            except (OSError, ValueError, KeyError, InputError) as fault:
-                comparison.warnings.append(f"examples of run {record.id} are unreadable ({type(fault).__name__})")
+            for examples in comparison.examples.get(record.id, ()):
+                if examples.score[3] not in _SETS and wanted(examples.score[0]):
+                    found.setdefault(examples.score, {}).setdefault(row.key, {})[record.id] = examples
     tasks: dict[Key, ExploredTask] = {}
     for (task, source, _, metric), runs in found.items():
         if (task, source) not in tasks or (metric in _USUAL and tasks[task, source].metric not in _USUAL):

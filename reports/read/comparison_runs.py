@@ -25,7 +25,7 @@ from harness.results.store import (
 )
 from harness.seeds import PartSeed
 from harness.tasks.catalogue import tasks_of
-from reports.read.examples import LeftOut
+from reports.read.examples import Examples, LeftOut, read_examples
 
 SUPERVISION = ("untrained", "transductive", "unsupervised", "supervised")
 SEEDLESS = ("untrained", "transductive", "supervised")  # no seed takes part in these: one run is all there is to know
@@ -268,6 +268,21 @@ class Comparison:
         data = {row.key: [(r, self._read(r, "figures", RunFolder.figures)) for r in row.finished] for row in self.rows}
         kept = {key: [(r, parts) for r, parts in runs if parts] for key, runs in data.items()}
         return {key: runs for key, runs in kept.items() if runs}
+
+    @cached_property
+    def examples(self) -> dict[str, list[Examples]]:
+        """Record id -> what a finished run stored of its examples; runs on the same examples share all but outcomes."""
+        found: dict[str, list[Examples]] = {}
+        first: dict[tuple[Any, bytes], Examples] = {}
+        for run in dict.fromkeys(record.id for record in self.records if record.status == "finished"):
+            try:
+                every = list(read_examples(RunFolder(self.workdir, run), self.left_out))
+            except (OSError, ValueError, KeyError, InputError) as error:
+                self.warnings.append(f"examples of run {run} are unreadable ({type(error).__name__})")
+                continue
+            alike = ((one, first.setdefault((one.score, one.digest), one)) for one in every)
+            found[run] = [replace(same, outcome=one.outcome) for one, same in alike]
+        return found
 
     def _read(self, record: Record, what: str, read: Callable[[RunFolder], Any]) -> Any:
         """What a run stored; None (with a warning) when it is damaged."""

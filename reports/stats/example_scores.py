@@ -8,11 +8,9 @@ from functools import cached_property
 
 import numpy as np
 
-from harness.errors import InputError
 from harness.results.facts import DRAWS
-from harness.results.store import RunFolder
 from reports.read.comparison_runs import Comparison
-from reports.read.examples import Examples, Ids, read_examples
+from reports.read.examples import Examples, Ids
 from reports.stats.estimate import Floats
 from reports.stats.influence import influence
 
@@ -44,15 +42,9 @@ class ExampleScores:
         if self._given is not None:
             return self._given
         found: dict[ScoreKey, dict[str, Scored]] = {}
-        for record in self.comparison.records:
-            if record.status != "finished":
-                continue
-            folder = RunFolder(self.comparison.workdir, record.id)
-            try:
-                for examples in read_examples(folder, self.comparison.left_out):
-                    found.setdefault(examples.score, {}).setdefault(record.id, self._scored(examples))
-            except (OSError, ValueError, KeyError, InputError) as error:
-                self.comparison.warnings.append(f"examples of run {record.id} are unreadable ({type(error).__name__})")
+        for run, every in self.comparison.examples.items():
+            for examples in every:
+                found.setdefault(examples.score, {})[run] = self._scored(examples)
         return found
 
     def _scored(self, examples: Examples) -> Scored:
