@@ -26,7 +26,7 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "runs and the commands that repeat them. With --run, run these commands in a new work directory and compare.",
         epilog="example: harness reproduce 'work/demo/reports/demo#scores-embedded:SimCSE:Embedded-STS-natural'",
     )
-    parser.add_argument("cell", metavar="REPORT[#TABLE:ROW:COLUMN]", help="folder of a report, its data.json or page")
+    parser.add_argument("cell", metavar="REPORT[#TABLE:ROW:COLUMN]", help="folder of a report, and one of its cells")
     parser.add_argument("--run", type=Path, dest="workdir", metavar="NEW", help="run the commands in this new folder")
     parser.set_defaults(run=run)
 

@@ -168,7 +168,7 @@ def check_budget(budget: Budget | None, experiment: Experiment) -> Budget | None
         "--tune: the experiment has no dev set to search on; give it a table [dev]": experiment.dev is None,
         "--tune: not for a file with blocks, or with base models of rows": experiment.blocks or own,
         "--tune: one base model at a time; choose it with --set 'base_models=[\"NAME\"]'": experiment.base_models[1:],
-        f"--tune-steps {steps or 0}: expected 1 or more training steps of a trial; or give max_steps": (steps or 0) < 1,
+        f"--tune: {steps or 0} training steps of a trial; give 1 or more (--set max_steps=N)": (steps or 0) < 1,
     })  # fmt: skip
     return replace(budget, steps=steps)
 
