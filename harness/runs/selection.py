@@ -143,13 +143,18 @@ def _available(load: Callable[[T], Any], wanted: T, embedded: T) -> T:
 class Budget:
     """The search budget of every row.
 
-    >>> Budget(trials=8).seeds
-    (101,)
+        >>> Budget(trials=8).seeds
+        (101,)
+
+    Attributes:
+        trials: number of configurations that are tried.
+        steps: the largest number of training steps of a trial; by default that of the comparison.
+        seeds: of a trial; none of them may be one of the comparison's.
     """
 
     trials: int
-    steps: int | None = None  # upper bound on the training steps of a trial; default: those of the comparison
-    seeds: tuple[int, ...] = (101,)  # none of them may be one of the comparison's
+    steps: int | None = None
+    seeds: tuple[int, ...] = (101,)
 
 
 def check_budget(budget: Budget | None, experiment: Experiment) -> Budget | None:
