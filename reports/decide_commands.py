@@ -39,14 +39,10 @@ def register(commands: Commands) -> None:
         "significantly different.",
         example="harness verdict SimCSE SCD --on STS --workdir work/demo",
     )  # fmt: skip
-    verdict.add_argument(
-        "--equivalence", type=float, default=0.5, metavar="POINTS",
-        help="differences below this do not matter (default: 0.5)",
-    )  # fmt: skip
-    verdict.add_argument(
-        "--without-overlap", action="store_true",
-        help="leave out test examples that occur in the training data of a row",
-    )  # fmt: skip
+    verdict.add_argument("--equivalence", type=float, default=0.5, metavar="POINTS", help="differences below this do "
+                         "not matter (default: 0.5)")  # fmt: skip
+    verdict.add_argument("--without-overlap", action="store_true", help="leave out test examples that occur in the "
+                         "training data of a row")  # fmt: skip
 
     power = add_command(
         commands, "power", run_power, WORKDIR, comparison, target, JSON,

@@ -155,7 +155,7 @@ def _frame(table: Table) -> pd.DataFrame:
     heads = [": ".join(filter(None, (column.group, column.title))) for column in table.columns]
     index = [block for block, _ in lines] if len(table.blocks()) > 1 else None
     frame = pd.DataFrame([[_text(cell, notes) for cell in cells] for _, cells in lines], index=index, columns=heads)
-    legend = [*table.explanations(), *(f"{letter}: {note}" for note, letter in notes.items())]
+    legend = [*table.explanations("*: best."), *(f"{letter}: {note}" for note, letter in notes.items())]
     frame.attrs = {"title": table.title, "caption": table.caption, "legend": legend}
     return frame
 
