@@ -15,7 +15,7 @@ def register(commands: Commands) -> None:
     example = "harness report build demo --workdir work/demo"
     actions = add_group(
         commands, "report",
-        help="build the report of a paper, a comparison or a study",
+        help="build a report, or fill in a checklist, from records: build, checklist",
         example=example,
     )  # fmt: skip
     build = add_command(

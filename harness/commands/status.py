@@ -28,7 +28,7 @@ def register(commands: Commands) -> None:
     )  # fmt: skip
     stop.add_argument("name", nargs="?", help="name of the comparison or study (default: all that run)")
     example = "harness track sync --workdir work/demo"
-    track = add_group(commands, "track", help="runs in MLflow", example=example)
+    track = add_group(commands, "track", help="send runs to MLflow: sync", example=example)
     sync = add_command(
         track, "sync", sync_runs, WORKDIR,
         help="send to MLflow the runs of a work directory that it lacks or has in an older state",
