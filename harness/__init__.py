@@ -1,14 +1,18 @@
 """A benchmark and comparison harness for self-supervised sentence embeddings.
 
-The ground floor: it knows no method, study or report by name; they come in by entry points. Importing it is free: the
-names below are those of `harness.api`, and are imported on first use.
-
     import harness as h
 
-    found = h.compare("demo", workdir="work/demo")
-    found.table("sts"), found.plot("alignment-uniformity"), h.verdict(found, "SimCSE", "SCD")
+    found = h.compare(["simcse", "scd"], seeds=[1, 2, 3], max_steps=24, workdir="work/mine")
+    found.verdict("simcse", "scd")     # which is better, and how sure that is
+    found.scores()                     # a pandas frame; also pairs(), outcomes(), curves(), costs()
+    found.table("embedded"), found.plot("overview")    # of the report; found.tables and found.plots name all
+
+`compare`, `study`, `train` and `evaluate` run something; `load` and `load_model` open what was saved; `verdict`,
+`power` and `gate` decide from records, or from scores that others made; `report` writes a report; `register` names a
+method of your own. They are imported on first use.
 """
 
+# ruff: noqa: F405 - the names of `__all__` are imported on first use
 import os
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -22,17 +26,17 @@ __version__ = "0.2.0.dev0"
 # torch is loaded, so `import harness` has to come before it; processes that are started later have it in any case.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
-_API = {
+__all__ = [
     "Answer", "Budget", "Comparison", "Experiment", "Reporter", "Scores", "Until", "compare", "evaluate",
     "gate", "load", "load_model", "power", "register", "report", "study", "train", "verdict",
-}  # fmt: skip
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _API:
+    if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module("harness.api"), name)
 
 
 def __dir__() -> list[str]:
-    return sorted({*(name for name in globals() if name.startswith("__")), *_API})
+    return sorted({*(name for name in globals() if name.startswith("__")), *__all__})

@@ -29,7 +29,6 @@ def check_method(
     config: Mapping[str, Any] | None = None,
     preset: str | None = None,
     base_model: str = DEFAULT_BASE_MODEL,
-    quick: bool = True,
     progress: Callable[[str], None] | None = None,
 ) -> list[Check]:
     """Every promise of the interface, checked on small embedded data; a few seconds a method.
@@ -43,7 +42,6 @@ def check_method(
         config: settings on top of the preset, for a method that cannot do without them.
         preset: by default "mini" where the method has it.
         base_model: an embedded model keeps the checks fast.
-        quick: batches of at most 8 items and 3 updates a fit; otherwise the preset's own batches and 30 updates.
         progress: called with the name of each check before it is run.
 
     Returns:
@@ -64,7 +62,6 @@ def check_method(
             preset,
             base_model,
             Path(folder),
-            quick,
             entry=method if isinstance(method, str) else None,
         )
         _ = subject.config  # a wrong config is the caller's error, not a failed check

@@ -21,40 +21,39 @@ _SHARED = ("on", "block", "comparison")
 def register(commands: Commands) -> None:
     """Add `harness verdict`, `power` and `examples`. Imports nothing slow."""
     comparison, target, rows = (argparse.ArgumentParser(add_help=False) for _ in range(3))
-    comparison.add_argument("--comparison", default="", metavar="NAME", help="if the work directory holds several")
+    comparison.add_argument("--comparison", default="", metavar="NAME", help="which one, if the folder holds several")
     _add_target(target)
-    target.add_argument("--block", default="", metavar="NAME", help="one block of the file, on its own suites")
+    target.add_argument(
+        "--block", default="", metavar="NAME", help="only the rows and suites of this block of the file"
+    )
     rows.add_argument("rows", nargs="*", metavar="A B", help="labels of two rows (default: all rows)")
-    rows.add_argument("--base-model", default="", metavar="MODEL", help="if a row has several")
+    rows.add_argument("--base-model", default="", metavar="MODEL", help="which one, if a row has several")
 
     verdict = add_command(
         commands, "verdict", run_verdict, WORKDIR, comparison, target, rows, JSON,
         help="say which of two rows is better and how sure that is; or all pairs of rows",
-        description="From the records of a work directory: better, worse, no difference that matters or cannot tell "
-        "yet, with an interval over seeds and examples. It is corrected for the family that the pair belongs to: the "
-        "planned pairs, the rows against their untrained start, or all pairs. Without A and B: a matrix of all "
-        "differences, the rows that may be the best, and groups of rows that are not significantly different.",
+        description="Print which of two rows is better, with the 95 % interval of their difference over seeds and test "
+        "examples. The answer is better, worse, no difference that matters, or cannot tell yet. It is corrected for "
+        "all pairs that are judged together: the planned ones, the rows against their untrained starts, or all pairs. "
+        "Without A and B: all differences, the rows that may be the best, and groups of rows that are not "
+        "significantly different.",
         example="harness verdict SimCSE SCD --on STS --workdir work/demo",
     )  # fmt: skip
-    verdict.add_argument(
-        "--equivalence", type=float, default=0.5, metavar="POINTS",
-        help="smaller differences do not matter (default: 0.5)",
-    )  # fmt: skip
-    verdict.add_argument(
-        "--without-overlap", action="store_true",
-        help="leave out test examples that occur in the training data of a row",
-    )  # fmt: skip
+    verdict.add_argument("--equivalence", type=float, default=0.5, metavar="POINTS", help="differences below this do "
+                         "not matter (default: 0.5)")  # fmt: skip
+    verdict.add_argument("--without-overlap", action="store_true", help="leave out test examples that occur in the "
+                         "training data of a row")  # fmt: skip
 
     power = add_command(
         commands, "power", run_power, WORKDIR, comparison, target, JSON,
         help="say what differences a number of seeds can detect, and how many seeds a difference takes",
-        description="Simulates the verdicts of `harness verdict`: with the spread of seeds and examples in the records "
-        "of a work directory, or with --sd. Prints the smallest difference that is found in 80 % of comparisons, by "
-        "the number of seeds and of test examples.",
+        description="Simulate the verdicts of `harness verdict` with the spread of seeds and examples that the records "
+        "of a work directory have, or with --sd. Print the smallest difference that is found in 80 % of comparisons, "
+        "by the number of seeds and of test examples.",
         example="harness power --difference 1.5 --workdir work/demo; harness power --sd 0.84 --rows 6 --difference 2",
     )  # fmt: skip
-    power.add_argument("--difference", type=float, metavar="POINTS", help="how many seeds does this one take?")
-    power.add_argument("--sd", type=float, metavar="POINTS", help="standard deviation over seeds; no records are read")
+    power.add_argument("--difference", type=float, metavar="POINTS", help="print how many seeds this difference takes")
+    power.add_argument("--sd", type=float, metavar="POINTS", help="standard deviation over seeds, in place of records")
     power.add_argument("--pairs-sd", type=float, metavar="POINTS", help="standard deviation of a difference by the "
                        "choice of test pairs (default: that of the records, or 0.7)")  # fmt: skip
     power.add_argument("--rows", type=int, metavar="K", help="number of rows compared (default: as recorded, or 2)")
@@ -62,28 +61,28 @@ def register(commands: Commands) -> None:
     gate = add_command(
         commands, "gate", run_gate, WORKDIR, comparison, JSON,
         help="keep a proposed change or drop it, for scripts that try many",
-        description="Exit code 0: the candidate is better; 1: it is not; 3: undecided, add seeds and ask again. Every "
-        "candidate is a proposal in a history: of all that are ever accepted, at most 5 % are wrong in expectation.",
+        description="Exit code 0: the candidate is better; 1: it is not; 3: undecided, add seeds and run this again. "
+        "Every candidate is written to a history: of all that are ever accepted, at most 5 % are wrong in expectation.",
         example="harness gate --baseline SimCSE --candidate mine --workdir work/demo",
     )  # fmt: skip
     gate.add_argument("--baseline", required=True, metavar="ROW", help="label of the row to be improved on")
     gate.add_argument("--candidate", required=True, metavar="ROW", help="label of the proposed row")
     _add_target(gate)
-    gate.add_argument("--most", type=int, default=10, metavar="N", help="seeds at which it is decided at the latest "
+    gate.add_argument("--most", type=int, default=10, metavar="N", help="seeds after which nothing remains undecided "
                       "(default: 10)")  # fmt: skip
-    gate.add_argument("--history", default="", metavar="FILE", help="the proposals so far (default: gate.jsonl in the "
-                      "work directory, or beside the scores)")  # fmt: skip
+    gate.add_argument("--history", default="", metavar="FILE", help="all candidates so far (default: gate.jsonl in the "
+                      "work directory, or next to the scores)")  # fmt: skip
 
     examples = add_command(
         commands, "examples", run_examples, WORKDIR, comparison, rows, JSON,
         help="show the examples on which two rows differ most, or that most rows get wrong",
-        description="Compares the errors of rows on single examples: of a pair, the distance between its rank by "
+        description="Compare the errors of rows on single examples: of a pair, the distance between its rank by "
         "cosine and its rank by gold score; of a classified text, right or wrong; of a query, its score. Texts are "
         "read from the data of the tasks; if it cannot be read, their ids are printed.",
         example="harness examples SimCSE SCD --task Embedded-STS-natural --workdir work/demo",
     )  # fmt: skip
-    examples.add_argument("--task", action="append", type=one_name, default=[], metavar="NAME", help="may be repeated "
-                          "(default: all)")  # fmt: skip
+    examples.add_argument("--task", action="append", type=one_name, default=[], metavar="NAME", help="only this task; "
+                          "may be repeated (default: all)")  # fmt: skip
     examples.add_argument("--top", type=int, default=10, metavar="N", help="examples per task (default: 10)")
     examples.add_argument("--text", default="", metavar="WORDS", help="only examples that contain these words")
 

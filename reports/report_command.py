@@ -15,7 +15,7 @@ def register(commands: Commands) -> None:
     example = "harness report build demo --workdir work/demo"
     actions = add_group(
         commands, "report",
-        help="build the report of a paper, a comparison or a study",
+        help="build a report, or fill in a checklist, from records: build, checklist",
         example=example,
     )  # fmt: skip
     build = add_command(
@@ -23,16 +23,16 @@ def register(commands: Commands) -> None:
         help="write a report from records (no run is repeated)",
         example=example + " --format html --format pdf",
     )  # fmt: skip
-    build.add_argument("name", metavar="NAME|FILE", help="a paper, a comparison, a study, a definition, or scores that "
-                       "others made")  # fmt: skip
+    build.add_argument("name", metavar="NAME|FILE", help="a comparison, a study, a paper (as scd), a file that defines "
+                       "a report, or scores that others made")  # fmt: skip
     build.add_argument("--out", type=Path, metavar="FOLDER", help="folder to write to (default: DIR/reports/NAME)")
     build.add_argument("--without-overlap", action="store_true", help="of a comparison: leave out test examples that "
                        "occur in the training data of a row")  # fmt: skip
-    build.add_argument("--with-texts", action="store_true", help="of a comparison: show texts of all data sets; their "
-                       "licences may forbid passing the report on")  # fmt: skip
+    build.add_argument("--with-texts", action="store_true", help="of a comparison: show examples of all data sets, not "
+                       "only of the embedded ones; their licences may forbid passing the report on")  # fmt: skip
     add_command(
         actions, "checklist", run_checklist, WORKDIR,
-        help="answer the reproducibility questions of NeurIPS and ACL from records, as Markdown",
+        help="answer the reproducibility checklists of NeurIPS and ACL from records, as Markdown",
         example="harness report checklist demo --workdir work/demo",
     ).add_argument("name", metavar="NAME", help="a comparison")  # fmt: skip
 

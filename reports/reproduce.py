@@ -26,7 +26,7 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "runs and the commands that repeat them. With --run, run these commands in a new work directory and compare.",
         epilog="example: harness reproduce 'work/demo/reports/demo#scores-embedded:SimCSE:Embedded-STS-natural'",
     )
-    parser.add_argument("cell", metavar="REPORT[#TABLE:ROW:COLUMN]", help="folder of a report, its data.json or page")
+    parser.add_argument("cell", metavar="REPORT[#TABLE:ROW:COLUMN]", help="folder of a report, and one of its cells")
     parser.add_argument("--run", type=Path, dest="workdir", metavar="NEW", help="run the commands in this new folder")
     parser.set_defaults(run=run)
 
@@ -109,7 +109,9 @@ def _shown(cell: dict[str, Any]) -> str:
 def _repeat(name: str, cell: dict[str, Any], data: dict[str, Any], commands: list[str], workdir: Path) -> bool:
     """Run the commands in a new work directory; is the cell of the new report the same as shown?"""
     from harness.cli import main
+    from harness.results.store import comparison_files, read_comparison_file
 
+    merged: dict[str, Any] = {"runs": []}  # each command leaves a comparison of its own part (--only) and seed
     if workdir.exists() and (not workdir.is_dir() or any(workdir.iterdir())):
         raise InputError(f"--run {workdir}: not empty; name a new folder")
     for words in map(shlex.split, commands):
@@ -119,7 +121,10 @@ def _repeat(name: str, cell: dict[str, Any], data: dict[str, Any], commands: lis
         tell(f"running: {command}")
         if main([*words[1:], "--workdir", str(workdir)]) not in (0, 1):  # the last --workdir counts
             raise RunError(f"{command}: failed")
-    new = find_cells(_new_report(data, workdir)).get(name)
+        for tree in filter(None, (read_comparison_file(workdir, known) for known in comparison_files(workdir))):
+            known_ids = {run["id"] for run in merged["runs"]}
+            merged = tree | {"runs": merged["runs"] + [run for run in tree["runs"] if run["id"] not in known_ids]}
+    new = find_cells(_new_report(data, merged, workdir)).get(name)
     if new is None:
         tell("the report of the new runs has no such cell")
         return False
@@ -131,11 +136,12 @@ def _repeat(name: str, cell: dict[str, Any], data: dict[str, Any], commands: lis
     return bool(cell["text"] == new["text"])
 
 
-def _new_report(data: dict[str, Any], workdir: Path) -> dict[str, Any]:
+def _new_report(data: dict[str, Any], merged: dict[str, Any], workdir: Path) -> dict[str, Any]:
     """The same report, of all runs of the new work directory."""
-    from harness.results.store import comparison_file
+    from harness.results.store import write_comparison_file
     from reports.build import build_report
 
     name = str(data.get("comparison") or data.get("report"))
-    comparison_file(workdir, name).unlink(missing_ok=True)  # it lists the runs of the last command alone
+    if "comparison" in data:
+        write_comparison_file(workdir, merged | {"name": name})
     return read_report(build_report(name, workdir, formats=["csv"])["json"])

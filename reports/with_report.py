@@ -105,6 +105,8 @@ class WithReport:
     def table(self, name: str) -> pd.DataFrame:
         """A table of the report as texts; "*" is the best of a column. `.attrs` has its title, caption and legend.
 
+        The report has the same tables for LaTeX (booktabs), `reports/NAME/tables/KEY.tex`, and as numbers, `KEY.csv`.
+
         Args:
             name: its key (`tables`), or words of key and title: "sts", "seeds", "cost". The first that has them.
 
@@ -116,8 +118,8 @@ class WithReport:
     def plot(self, name: str) -> Plot:
         """A figure of the report, as matplotlib has it, on white; `name` as in `table`: "alignment-uniformity", "cost".
 
-        Settings of matplotlib that you have changed (`rcParams`, `plt.style.use`) go before those of the report. A
-        notebook draws it without pyplot, too.
+        Settings of matplotlib that you have changed (`rcParams`, `plt.style.use`) replace those of the report; of
+        `figure.figsize` the width, as the height follows from the number of rows. Save it with `.savefig("a.pdf")`.
 
         Raises:
             InputError: no such figure.
@@ -153,7 +155,7 @@ def _frame(table: Table) -> pd.DataFrame:
     heads = [": ".join(filter(None, (column.group, column.title))) for column in table.columns]
     index = [block for block, _ in lines] if len(table.blocks()) > 1 else None
     frame = pd.DataFrame([[_text(cell, notes) for cell in cells] for _, cells in lines], index=index, columns=heads)
-    legend = [*table.explanations(), *(f"{letter}: {note}" for note, letter in notes.items())]
+    legend = [*table.explanations("*: best."), *(f"{letter}: {note}" for note, letter in notes.items())]
     frame.attrs = {"title": table.title, "caption": table.caption, "legend": legend}
     return frame
 

@@ -30,9 +30,9 @@ def register(subparsers: options.Commands) -> None:
         "command resumes; runs that have a record are reused.",
         example=example.format("run barlow-twins-dropout --quick"),
     )  # fmt: skip
-    run.add_argument("study", help="a TOML file or a preset (see: harness list studies)")
-    run.add_argument("--quick", action="store_true", help="the file's small size: embedded data, minutes")
-    run.add_argument("--dry-run", action="store_true", help="print the space and the number of trials; run nothing")
+    run.add_argument("study", help="a TOML file, or the name of a preset (see: harness list studies)")
+    run.add_argument("--quick", action="store_true", help="the small size that [quick] of the file sets")
+    run.add_argument("--dry-run", action="store_true", help="run nothing: print the space and the number of trials")
     show = options.add_command(
         commands, "show", show_study, options.WORKDIR,
         help="print the best trials and statistics of a study",

@@ -142,24 +142,25 @@ def compare(
         experiment: a TOML file, a preset's name, the keys of such a file, an `Experiment`, a method as a class or
             instance, or a list of rows: methods (names, classes or instances) or tables as under [[methods]].
         workdir: the work directory. The same call resumes where it stopped.
-        name, seeds, suites, base_models, corpus, dev, max_steps: override the keys of the same names. An experiment
-            that is in no file and names no `dev` set selects checkpoints on the embedded one.
+        name, seeds, suites, base_models, corpus, dev, max_steps: override the keys of the same names. `seeds` are the
+            seeds themselves: `[1, 2, 3]` are three runs a row, `3` is one. `corpus` is a URI, a path or a table. An
+            experiment that is in no file and names no `dev` set selects checkpoints on the embedded one.
         overrides: other values, as `--set` takes them: "methods.simcse.temperature=0.1".
         only: blocks of the file, or patterns of rows ("SCD*"), to run as a comparison of its own.
         rehearse: the same with the embedded model, the beginning of each text and few training steps, as the file's
             [rehearsal] says; rows and tasks whose data is not available are skipped with a note.
-        tune: search every row with this many trials first, and add the best configuration as a row of its own.
-        until: "decided" adds seeds, one after the other, to the rows between which a decision is open. An
-            `Until` bounds them.
+        tune: search every row with this many trials first, and add the best configuration as a row of its own. A
+            `Budget` also sets the training steps of a trial.
+        until: "decided" adds seeds, one at a time, to the rows that are not decided yet. An `Until` bounds them.
         tracked, tracking_uri: whether runs go to MLflow, and to which store (default: sqlite in `workdir`).
-        formats: of the report.
+        formats: of the report: "html", "md", "latex", "csv", "pdf", "ro-crate", "every-eval-ever"; [] writes none.
         executor: where runs are executed: "processes", or keys of the table [executor]; they override the experiment's.
         progress: what shows the progress and one-line notices; by default bars in a notebook, nothing elsewhere.
-        against: work directories, archives of one or "shipped", whose rows are compared with these where they were made
-            under the same conditions; nothing of them is trained.
+        against: work directories, archives of one, or "shipped"; their rows are compared with these where they were
+            made under the same conditions, and are not trained again.
 
     Returns:
-        Records, and where the report is.
+        Records as pandas frames, the tables and figures of the report, verdicts, and where the report is.
 
     Raises:
         InputError: anything in the input that cannot work; nothing is written then.

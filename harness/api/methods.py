@@ -38,7 +38,7 @@ def train(
     precision: str = "auto",
     progress: Reporter | None = None,
 ) -> Method:
-    """Fit one method on a corpus; the fitted method, saved to `out` in the SentenceTransformer layout.
+    """Fit one method on a corpus, and save it to `out` in the SentenceTransformer layout.
 
         >>> texts = ["A dog runs.", "Two children play chess.", "It rains in the hills.", "She sells old maps."]
         >>> method = harness.train("simcse", config={"batch_size": 2, "max_steps": 1}, corpus=texts, dev=None)
@@ -54,8 +54,11 @@ def train(
         corpus, limit: a text URI, a path, a list of texts or pairs, a `datasets.Dataset` or a `Corpus`, and how many
             items of it at most (of a corpus that is one already: all).
         dev: the task whose dev split selects the checkpoint; None: the last weights are used.
-        seed: the one source of randomness.
+        seed: the only source of randomness.
         progress: as in `compare`.
+
+    Returns:
+        The fitted method; `encode` gives vectors, `save` saves it.
 
     Raises:
         InputError: unknown method, preset or key, data that cannot be had, `out` holds a model already.
@@ -113,7 +116,7 @@ def registered(method: Any) -> type[Method]:
 
 
 def register(kind: type[M]) -> type[M]:
-    """Have a method that was written in a notebook or script be known by its name, in this process; a decorator.
+    """Make a method that is written in a notebook or script known by its name in this process; a decorator.
 
         >>> from harness.method import Method, MethodCard
         >>> from harness.registry import METHODS, load
@@ -128,9 +131,9 @@ def register(kind: type[M]) -> type[M]:
         >>> load(METHODS, "my_mean").card.title
         'Mean pooling'
 
-    Runs are identified by the source of the class: a change of it trains them again. Where the class has a `version`,
-    that counts instead. Other processes do not know the class: for commands, and for executors
-    that start processes, a package of its own has to bring it (CONTRIBUTING.md has one).
+    `compare` and `train` register a class or instance that they are given. Runs are identified by the source of the
+    class, or by its `version` if it has one: a change trains them again. Other processes do not know the class:
+    commands, and executors that start processes, need it in a package (CONTRIBUTING.md has one).
 
     Raises:
         InputError: no method, one of this name is installed, or its text is not known and it has no `version`.

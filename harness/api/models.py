@@ -51,15 +51,17 @@ def evaluate(
         source: which copy of the STS sets, "senteval" or "mteb".
         pooling: for a plain transformer; what the model says, else mean, when left out.
         max_length: tokens of a sentence; as many as the model takes, when left out.
-        cached: keep the vectors for the next evaluation of the same model, and use those of the last one; not of what
-            is no name or folder.
+        cached: store the vectors for the next evaluation of the same model, and use those of earlier ones; only of a
+            model that is given by name or folder.
         progress: as in `compare`.
         prompts: the prompts before the texts, by kind of task (`harness.tasks.prompts`), or "own": what the model's
-            configuration has. Without it a method's own, or the one prompt that the configuration names as its default,
-            if any.
+            configuration has. By default a method's own, or the prompt that the configuration names as its default.
         mteb_results: a folder that gets the scores of mteb's tasks in mteb's own layout, under `model_name` (ORG/NAME;
             the hub id, when left out) and `revision` (of the hub's model the commit, else a hash of its content). What
             was set here (pooling, length, prompts) makes an experiment of its own there.
+
+    Returns:
+        Scores: `scores()`, `pairs()` and `costs()` are pandas frames; `result.missing` has the tasks without data.
 
     Raises:
         InputError: no such model, suite or task, or a setting that the model cannot have.

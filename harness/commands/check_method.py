@@ -20,7 +20,6 @@ def register(commands: Commands) -> None:
         example="harness check-method simcse --json",
     )  # fmt: skip
     check.add_argument("method", help="see: harness list methods")
-    check.add_argument("--thorough", action="store_true", help="the preset's own batches, ten times the training steps")
 
 
 def check_method(args: argparse.Namespace) -> int:
@@ -35,7 +34,6 @@ def check_method(args: argparse.Namespace) -> int:
             config=dict(args.config),
             preset=args.preset,
             base_model=args.base_model,
-            quick=not args.thorough,
             progress=lambda name: status.update(f"{args.method}: {name}"),
         )
     passed = sum(check.passed for check in checks)

@@ -29,40 +29,44 @@ def register(commands: options.Commands) -> None:
     compare = options.add_command(
         commands, "compare", run, choices, *options.RUNS, options.FORMATS,
         help="train, evaluate, track and report the methods of an experiment file",
-        description="Train every method of an experiment under the same conditions, evaluate, track in MLflow, write a "
-        "report. Finished runs are reused: the same command resumes where it stopped. harness status and "
-        "DIR/progress.html show the progress; Ctrl-C or harness stop stops it cleanly.",
+        description="Train every method of an experiment under the same conditions, evaluate them, track the runs in "
+        "MLflow and write a report. Finished runs are reused: the same command resumes where it stopped. `harness "
+        "status` and DIR/progress.html show the progress; Ctrl-C or `harness stop` stops it cleanly.",
         example="harness compare demo --workdir work/demo --set seeds='[1, 2]'",
     )  # fmt: skip
-    compare.add_argument("--dry-run", action="store_true", help="as harness plan: run nothing")
+    compare.add_argument("--rehearse", action="store_true", help="try the file: every row with the embedded model, "
+                         "little text and few training steps; [rehearsal] of the file sets the sizes")  # fmt: skip
+    compare.add_argument("--dry-run", action="store_true", help="run nothing: print the runs, how rows differ and the "
+                         "estimated time")  # fmt: skip
+    compare.add_argument("--measure", action="store_true", help="as --dry-run, with two timed training steps of each "
+                         "row for the estimate")  # fmt: skip
     compare.set_defaults(freeze=False)
     plan = options.add_command(
         commands, "plan", run, choices, options.WORKDIR, options.SET,
-        help="print what a comparison would run, how rows differ and a cost estimate",
+        help="print what a comparison would run, or freeze the plan before any result",
+        description="Print what a comparison would run, how rows differ and the estimated time, as `harness compare "
+        "--dry-run` does.",
         example="harness plan demo --freeze --workdir work/demo",
     )  # fmt: skip
-    plan.add_argument("--freeze", action="store_true", help="write the plan, its date and hash into DIR/plans, before "
-                      "any result: the report says whether the comparison was run as planned")  # fmt: skip
-    plan.set_defaults(dry_run=True)
+    plan.add_argument("--freeze", action="store_true", help="also write the plan, its date and hash into DIR/plans: "
+                      "the report says whether the comparison was run as planned")  # fmt: skip
+    plan.set_defaults(dry_run=True, rehearse=False, measure=False)
 
 
 def _add_choices(add: Callable[..., object]) -> None:
-    add("experiment", help="a TOML file or a preset (see: harness list presets)")
+    add("experiment", help="a TOML file, or the name of a preset (see: harness list presets)")
     add("--only", action="append", default=[], metavar="NAME", help="run only this block of the file, or the rows that "
         "match this pattern, as 'SCD*'; may be repeated")  # fmt: skip
-    add("--rehearse", action="store_true", help="try the file: every row with the embedded model, little text and few "
-        "training steps (see [rehearsal])")  # fmt: skip
-    add("--measure", action="store_true", help="run nothing but two timed training steps of each row, for the estimate")
-    add("--tune", type=int, metavar="TRIALS", help="search every row's declared ranges with this many trials on the "
-        "dev set, and add the best configuration as a row")  # fmt: skip
-    add("--tune-steps", type=int, metavar="N", help="with --tune: training steps of a trial (default: max_steps)")
+    add("--tune", type=int, metavar="TRIALS", help="first search the ranges that each row's method declares, with "
+        "this many trials on the dev set; the best configuration is added as a row")  # fmt: skip
     add("--against", action="append", default=[], metavar="shipped|PATH", help="compare with rows that were "
-        "made elsewhere under the same conditions: a work directory or an archive of one; may be repeated")  # fmt: skip
-    add("--until", choices=("decided",), help="add seeds, one at a time, to the rows between which a decision is open; "
+        "made elsewhere under the same conditions: those that ship, or those of a work directory or of an archive of "
+        "one; may be repeated")  # fmt: skip
+    add("--until", choices=("decided",), help="add seeds, one at a time, to the rows that are not decided yet; "
         "verdicts are corrected for the interim analyses")  # fmt: skip
     add("--max-seeds", type=int, metavar="N", help="with --until: largest number of seeds per row (default: 15)")
-    add("--equivalence", type=float, metavar="POINTS", help="with --until: smaller differences do not matter "
-        "(default: 0.5)")  # fmt: skip
+    add("--equivalence", type=float, metavar="POINTS", help="with --until: differences below this do not "
+        "matter (default: 0.5)")  # fmt: skip
 
 
 def run(args: argparse.Namespace) -> int:
@@ -72,13 +76,9 @@ def run(args: argparse.Namespace) -> int:
 
     bounds = {"most": args.max_seeds, "equivalence": args.equivalence}
     until = {key: value for key, value in bounds.items() if value is not None}
-    refuse({
-        "--max-seeds, --equivalence: require --until decided": until and not args.until,
-        "--tune-steps: requires --tune": args.tune_steps is not None and args.tune is None,
-        "--freeze: a rehearsal decides nothing; leave one of them out": args.freeze and args.rehearse,
-    })  # fmt: skip
+    refuse({"--max-seeds, --equivalence: require --until decided": until and not args.until})
     choices = {name: getattr(args, name) for name in ("overrides", "only", "rehearse", "against")}
-    choices["tune"] = None if args.tune is None else api.Budget(args.tune, args.tune_steps)
+    choices["tune"] = None if args.tune is None else api.Budget(args.tune)
     choices["until"] = api.Until(**until) if args.until else None
     if args.dry_run or args.measure:
         return show_plan(args.experiment, args.workdir, measure=args.measure, freeze=args.freeze, **choices)

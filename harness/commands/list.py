@@ -37,7 +37,7 @@ def register(commands: Commands) -> None:
         help="list installed methods, tasks, suites, presets and plugins, and the data sets that have names",
         example="harness list methods --verbose",
     )  # fmt: skip
-    parser.add_argument("what", choices=list(_LISTS))
+    parser.add_argument("what", choices=list(_LISTS), help="what to list")
     parser.add_argument("--verbose", action="store_true", help="everything known about each, as YAML: of methods the "
                         "card, options with ranges, presets and published numbers")  # fmt: skip
 

@@ -28,17 +28,18 @@ def register(commands: options.Commands) -> None:
         example="harness evaluate sentence-transformers/all-MiniLM-L6-v2 --suite sts --suite transfer",
     )  # fmt: skip
     score.add_argument("model", help="hub id, folder or embedded:NAME")
-    score.add_argument("--pooling", help="pooling for a plain transformer (default: what the model says, else mean)")
-    score.add_argument("--max-length", type=int, help="longest input in tokens (default: the model's maximum)")
-    score.add_argument("--batch-size", type=int, default=64, help="sentences per batch (default: 64)")
+    score.add_argument("--pooling", help="of a plain transformer (default: what the model says, else mean)")
+    score.add_argument("--max-length", type=int, metavar="N", help="longest text in tokens (default: the model's)")
+    score.add_argument("--batch-size", type=int, default=64, metavar="N", help="sentences per batch (default: 64)")
     score.add_argument("--suite", action="append", type=options.one_name, metavar="NAME", help="a suite or task; may "
                        "be repeated (default: sts; see: harness list suites)")  # fmt: skip
-    score.add_argument("--source", default="senteval", choices=["senteval", "mteb"], help="copy of the STS sets")
+    score.add_argument("--source", default="senteval", choices=["senteval", "mteb"], help="copy of the STS sets "
+                       "(default: %(default)s)")  # fmt: skip
     score.add_argument("--no-cache", action="store_true", help="neither read nor write vectors of earlier evaluations")
     score.add_argument("--prompts", metavar="own|FILE",
-                       help="texts before the inputs: the model's own, or a JSON file of them by task")  # fmt: skip
+                       help="prompts before the texts: the model's own, or a JSON file by kind of task")  # fmt: skip
     score.add_argument("--mteb-results", metavar="FOLDER", help="write the scores of mteb's tasks in mteb's layout")
-    score.add_argument("--model-name", metavar="ORG/NAME", help="name in --mteb-results (default: the hub id)")
+    score.add_argument("--model-name", metavar="ORG/NAME", help="of the model in --mteb-results (default: the hub id)")
     score.add_argument("--device", default="auto", help=_DEVICE)
 
     fit = options.add_command(
@@ -53,18 +54,18 @@ def register(commands: options.Commands) -> None:
     fit.add_argument("--corpus", default="embedded:sentences", metavar="URI", help="the text (default: %(default)s)")
     fit.add_argument("--limit", type=int, metavar="N", help="use the first N items of the text")
     fit.add_argument("--device", default="auto", help=_DEVICE)
-    fit.add_argument("--family", help="whose values of the preset (default: those for the base model)")
-    fit.add_argument("--seed", type=int, default=1, help="seed of all randomness (default: 1)")
+    fit.add_argument("--seed", type=int, default=1, metavar="N", help="seed of all randomness (default: 1)")
     fit.add_argument("--dev", default="Embedded-STS-natural", metavar="TASK", help="task whose dev split selects the "
                      "checkpoint, or none (default: %(default)s)")  # fmt: skip
-    fit.add_argument("--precision", default="auto", choices=["auto", "fp32", "bf16", "fp16"])
+    fit.add_argument("--precision", default="auto", choices=["auto", "fp32", "bf16", "fp16"],
+                     help="of the training (default: auto, which measures what is fastest)")  # fmt: skip
 
 
 def train(args: argparse.Namespace) -> int:
     """Exit code 0 when the model was saved, 1 when training collapsed or diverged."""
     from harness import api
 
-    names = ("out", "preset", "family", "base_model", "corpus", "limit", "seed", "device", "precision")
+    names = ("out", "preset", "base_model", "corpus", "limit", "seed", "device", "precision")
     try:
         api.train(
             args.method,

@@ -62,42 +62,40 @@ def _option(*names: str, **about: Any) -> Options:
     return parser
 
 
-WORKDIR = _option("--workdir", type=Path, default=Path("work"), metavar="DIR", help="the work directory "
-                     "(default: work)")  # fmt: skip
+WORKDIR = _option("--workdir", type=Path, default=Path("work"), metavar="DIR", help="folder of the runs "
+                     "and reports (default: work)")  # fmt: skip
 
-JSON = _option("--json", action="store_true", help="machine-readable output")
+JSON = _option("--json", action="store_true", help="print JSON")
 
 QUIET = _option("--quiet", action="store_true", help="show no progress")
 
-TRACKING = _option("--tracking-uri", metavar="URI|none", help="MLflow server or database (default: "
-                      "DIR/mlflow.db of the work directory)")  # fmt: skip
+TRACKING = _option("--tracking-uri", metavar="URI|none", help="MLflow server or database; none: track "
+                      "nothing (default: DIR/mlflow.db)")  # fmt: skip
 
 SET = _option("--set", action="append", default=[], metavar="KEY=VALUE", dest="overrides", help="override a value "
-                 "of the file, as seeds='[1, 2]' or executor.address=auto; may be repeated")  # fmt: skip
+                 "of the file, as seeds='[1, 2]' or executor.gpus_per_run=1; may be repeated")  # fmt: skip
 
-FORMATS = _option("--format", action="append", type=one_name, metavar="NAME", help="html, md, latex, csv, pdf, "
-                     "ro-crate or every-eval-ever; may be repeated (default: the first four)")  # fmt: skip
+FORMATS = _option("--format", action="append", type=one_name, metavar="NAME",
+                  help="of the report: html, md, latex, csv, pdf, ro-crate or every-eval-ever; may be repeated "
+                  "(default: the first four)")  # fmt: skip
 
-EXECUTOR = _option("--executor", metavar="NAME", help="where runs are executed: serial (this process), processes, "
-                      "ray or slurm (default: that of the file, else serial)")  # fmt: skip
-EXECUTOR.add_argument("--workers", type=int, metavar="N", help="runs at a time (default: as many as fit)")
-EXECUTOR.add_argument(
-    "--gpus-per-run", type=float, metavar="N", help="1, or the part of a GPU that a run takes, as 0.33"
-)
+EXECUTOR = _option("--executor", metavar="NAME", help="where runs are executed: serial (this process), processes "
+                      "(of this machine), ray or slurm (default: that of the file, else serial)")  # fmt: skip
+EXECUTOR.add_argument("--workers", type=int, metavar="N", help="number of runs at a time (default: as many as fit)")
 
 RUNS = (WORKDIR, SET, EXECUTOR, TRACKING, QUIET)
 """Of the commands that execute runs."""
 
 CONFIG = _option("--preset", help="a preset of the method (see: harness list methods --verbose)")
 CONFIG.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", dest="config", type=setting,
-                    help="a value of its config; may be repeated")  # fmt: skip
+                    help="a value of the method's configuration, as temperature=0.1; may be repeated")  # fmt: skip
 CONFIG.add_argument("--base-model", default="embedded:mini-bert", metavar="MODEL", help="hub id, folder or "
                     "embedded:NAME (default: %(default)s)")  # fmt: skip
 
 
 def run_settings(args: argparse.Namespace) -> dict[str, Any]:
     """What the options of `RUNS` say, as the functions of the API take it."""
-    given = {"name": args.executor, "workers": args.workers, "gpus_per_run": args.gpus_per_run}
+    given = {"name": args.executor, "workers": args.workers}
     return {
         "executor": {key: value for key, value in given.items() if value is not None},
         "tracked": args.tracking_uri != "none",

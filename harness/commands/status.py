@@ -22,16 +22,16 @@ def register(commands: Commands) -> None:
     stop = add_command(
         commands, "stop", stop_runs, WORKDIR,
         help="stop a comparison or study at its next checkpoint",
-        description="Stop what runs in a work directory: its runs write checkpoints, and the command that started it "
+        description="Stop what runs in a work directory, at its next checkpoint. The command that started it "
         "resumes it.",
         example="harness stop --workdir work/demo",
     )  # fmt: skip
     stop.add_argument("name", nargs="?", help="name of the comparison or study (default: all that run)")
     example = "harness track sync --workdir work/demo"
-    track = add_group(commands, "track", help="runs in MLflow", example=example)
+    track = add_group(commands, "track", help="send runs to MLflow: sync", example=example)
     sync = add_command(
         track, "sync", sync_runs, WORKDIR,
-        help="send the runs of a work directory that the MLflow store lacks or has in an older state",
+        help="send to MLflow the runs of a work directory that it lacks or has in an older state",
         example=example,
     )  # fmt: skip
     sync.add_argument("--tracking-uri", metavar="URI", help="MLflow server or database (default: DIR/mlflow.db)")

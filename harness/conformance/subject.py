@@ -24,7 +24,7 @@ TEXTS = [
     "Nobody had expected that the old theatre would open its doors again after eleven years of repairs.",
     "Why not?",
 ]
-STEPS = 3  # training steps of a quick fit
+STEPS = 3  # training steps of a fit
 ITEMS = {"sentences": 48, "pairs": 48, "documents": 16}
 
 
@@ -56,7 +56,6 @@ class Subject:
     Attributes:
         values: what the caller set; preset: None for the defaults alone.
         folder: a temporary folder for saved models and checkpoints.
-        quick: small batches and few training steps; else the configuration's own batch size and ten times the steps.
         entry: the name by which it was requested, where it was a name.
     """
 
@@ -65,7 +64,6 @@ class Subject:
     preset: str | None
     base_model: str
     folder: Path
-    quick: bool = True
     entry: str | None = None
 
     @cached_property
@@ -76,8 +74,6 @@ class Subject:
             InputError: the caller's values or the preset are not valid.
         """
         plain = self.method.configure(self.values, preset=self.preset, base_model=self.base_model)
-        if not self.quick:
-            return plain
         small: dict[str, Any] = {"batch_size": 8, "epochs": 3, "log_every": 1}
         lowered = {key: value for key, value in small.items() if hasattr(plain, key) and key not in self.values}
         if "batch_size" in lowered:
@@ -86,11 +82,6 @@ class Subject:
             return self.method.configure({**self.values, **lowered}, preset=self.preset, base_model=self.base_model)
         except InputError:  # the method asks for more than that
             return plain
-
-    @property
-    def steps(self) -> int:
-        """Training steps of one fit."""
-        return STEPS if self.quick else 10 * STEPS
 
     @cached_property
     def text(self) -> Text:
@@ -121,7 +112,7 @@ class Subject:
     def fit(self, method: Any, *, seed: int = 1, folder: Path | None = None) -> Any:
         """`method` fitted for a few steps on a CPU in float32."""
         context = FitContext(
-            seed=seed, device="cpu", precision="fp32", folder=folder, max_steps=self.steps, checkpoint_seconds=0.0
+            seed=seed, device="cpu", precision="fp32", folder=folder, max_steps=STEPS, checkpoint_seconds=0.0
         )
         return method.fit(self.corpus, context)
 

@@ -32,7 +32,7 @@ def model_folder(name: str) -> Path:
         InputError: no such model, or one with pickled weights.
     """
     from harness.sources import resolve_model
-    from harness.sources.remote.hub import check_downloads, hub_reachable
+    from harness.sources.remote.hub import check_downloads, hub_reachable, out_of_reach
 
     folder = Path(resolve_model(name))
     local = folder.is_dir()
@@ -43,7 +43,7 @@ def model_folder(name: str) -> Path:
         try:
             found = snapshot_download(name, ignore_patterns=_NOT_DOWNLOADED, local_files_only=not hub_reachable())
         except Exception as error:  # the hub client raises classes of its own
-            raise no_model(name, error) from error
+            raise no_model(name, error) if hub_reachable() else out_of_reach(f'model "{name}" (no folder)') from error
         folder = Path(found)
         check_downloads((file for file in folder.rglob("*") if file.is_file()), started)
     refuse_pickles(name, folder, downloaded=not local)

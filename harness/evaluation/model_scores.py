@@ -13,10 +13,12 @@ from harness.tasks.base import TaskResult
 if TYPE_CHECKING:
     import pandas as pd
 
+_SHOWN = ["task", "split", "metric", "aggregation", "value", "n"]
+
 
 @dataclass(frozen=True)
 class Scores:
-    """The scores of one model. In a notebook it shows them as a table.
+    """The scores of one model. `print` and a notebook show them as a table.
 
         >>> found = harness.evaluate("embedded:mini-bert", "Embedded-STS-natural", cached=False)
         >>> len(found.pairs()), found.costs()["sentences"].tolist() == [float(found.result.cost["sentences"])]
@@ -66,8 +68,11 @@ class Scores:
             "environment": describe(self.device, "fp32"),
         }
 
+    def __str__(self) -> str:
+        return f"{self.model}, {self.pooling}\n{self.scores()[_SHOWN].to_string(index=False)}"
+
     def _repr_html_(self) -> str:
-        frame = self.scores()[["task", "split", "metric", "aggregation", "value", "n"]]
+        frame = self.scores()[_SHOWN]
         said = "".join(f"<p>{escape(note)}</p>" for note in self.result.notes)
         table: str = frame.to_html(index=False, float_format="{:.4f}".format)
         return f"<p>{escape(self.model)}, {escape(self.pooling)}</p>{table}{said}"

@@ -177,6 +177,8 @@ class Conditions(Config):
 class Experiment(Conditions):
     """A comparison: every method under the same base models, seeds, corpus, budget, selection set and tasks.
 
+    Its fields are the keys of an experiment file (docs/reference.md).
+
     >>> experiment = Experiment(name="mine", methods=[{"method": "pooling"}], seeds=[1])
     >>> experiment.suites, experiment.methods[0].method
     (['embedded'], 'pooling')
@@ -207,7 +209,7 @@ class Experiment(Conditions):
         if not value:
             raise ValueError("needs at least one")
         if len({str(v) for v in value}) != len(value):
-            raise ValueError("holds the same entry twice")
+            raise ValueError("expected entries that differ")
         return value
 
     @model_validator(mode="after")

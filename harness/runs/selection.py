@@ -143,13 +143,18 @@ def _available(load: Callable[[T], Any], wanted: T, embedded: T) -> T:
 class Budget:
     """The search budget of every row.
 
-    >>> Budget(trials=8).seeds
-    (101,)
+        >>> Budget(trials=8).seeds
+        (101,)
+
+    Attributes:
+        trials: number of configurations that are tried.
+        steps: the largest number of training steps of a trial; by default that of the comparison.
+        seeds: of a trial; none of them may be one of the comparison's.
     """
 
     trials: int
-    steps: int | None = None  # upper bound on the training steps of a trial; default: those of the comparison
-    seeds: tuple[int, ...] = (101,)  # none of them may be one of the comparison's
+    steps: int | None = None
+    seeds: tuple[int, ...] = (101,)
 
 
 def check_budget(budget: Budget | None, experiment: Experiment) -> Budget | None:
@@ -168,7 +173,7 @@ def check_budget(budget: Budget | None, experiment: Experiment) -> Budget | None
         "--tune: the experiment has no dev set to search on; give it a table [dev]": experiment.dev is None,
         "--tune: not for a file with blocks, or with base models of rows": experiment.blocks or own,
         "--tune: one base model at a time; choose it with --set 'base_models=[\"NAME\"]'": experiment.base_models[1:],
-        f"--tune-steps {steps or 0}: expected 1 or more training steps of a trial; or give max_steps": (steps or 0) < 1,
+        f"--tune: {steps or 0} training steps of a trial; give 1 or more (--set max_steps=N)": (steps or 0) < 1,
     })  # fmt: skip
     return replace(budget, steps=steps)
 

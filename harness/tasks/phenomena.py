@@ -158,6 +158,6 @@ def _task(name: str, source: str) -> Task:
 TASKS = TaskFamily((PHENOMENA, *(f"{PHENOMENA}-{tag}" for tag in TAGS)), _task)
 SUITE = Suite(
     TASKS.names,
-    "embedded pairs by what makes the difference, and paraphrases against pairs of like word overlap",
+    "paraphrases must be nearer than pairs with other roles, negation, numbers or entities that share as many words",
     chance={PHENOMENA: 0.0, **dict.fromkeys(TASKS.names[1:], 0.5)},
 )

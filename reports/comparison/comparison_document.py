@@ -27,7 +27,7 @@ SECTIONS = {
     "mteb": ("MTEB", "The scores on the tasks of MTEB."),
     "differences": ("What differs between rows", "The settings in which rows differ; what usually matters is first."),
     "base": ("Planned comparisons", "The comparisons that the file plans, and trained rows against untrained ones."),
-    "certainty": ("How sure is it", "All pairs of rows, and the differences that this comparison can detect."),
+    "certainty": ("How sure the result is", "All pairs of rows, and the differences that this comparison can detect."),
     "contamination": ("Test text in the training data", "How many test texts occur in the text that rows learnt from."),
     "space": ("Alignment and uniformity", "How near vectors of similar sentences are, and how evenly vectors spread."),
     "layers": ("Layers and poolings", "The scores of all layers and poolings."),

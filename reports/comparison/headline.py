@@ -113,25 +113,25 @@ def _gains(comparison: Comparison, significance: Significance, target: Target) -
     """What training gained, of rows that were not made elsewhere."""
     found = [(row, d) for (row, _), d in judge_family(starts(comparison), significance, target) if not row.elsewhere]
     phrases = ("improved", "worsened", "made no significant difference to", "is not judged for")
-    parts = [_by_verdict(found, phrases)] if found else []
+    parts = [_by_verdict(found, phrases, ", and ")] if found else []
     own = [row for row in comparison.rows if not row.elsewhere]
     if lacking := [row.label for row in own if untrained_base(row, comparison.rows)[1]]:
         parts.append(f"cannot be judged for {_list(lacking)}, whose untrained start is not stored")
-    return f"Training {'; '.join(parts)}" if parts else ""
+    return f"Training {', and '.join(parts)}" if parts else ""
 
 
 def _points(d: Difference) -> str:
     return number_text(100 * d.estimate.value, 2, signed=True)
 
 
-def _by_verdict(found: Found, phrases: tuple[str, str, str, str]) -> str:
+def _by_verdict(found: Found, phrases: tuple[str, str, str, str], between: str = "; ") -> str:
     """Rows with their differences, the largest first; `phrases`: of better, worse, equal and unjudged ones."""
     ordered = sorted(found, key=lambda one: -abs(one[1].estimate.value))
     texts = []
     for verdict, phrase in zip(("better", "worse", SAME, NOT_JUDGED), phrases, strict=True):
         if names := [f"{row.label} ({_points(d)})" for row, d in ordered if d.verdict == verdict]:
             texts.append(f"{phrase} {_list(names)}")
-    return "; ".join(texts)
+    return between.join(texts)
 
 
 def _measured(significance: Significance, target: Target, row: ResultRow) -> str:

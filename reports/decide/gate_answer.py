@@ -43,19 +43,19 @@ def gate(
         >>> answer.data["decision"]
         'better'
 
-    Each new candidate is a proposal, written to the history. The same candidate with more seeds is another look at the
-    same proposal; with the same seeds its answer is repeated (`reports.stats.online`).
+    Each new candidate is a proposal, written to the history. The same candidate with more seeds is another interim
+    analysis of the same proposal; with the same seeds its answer is repeated (`reports.stats.online`).
 
     Args:
         found: a comparison or its work directory, or scores that others made, as `harness.verdict` takes them.
         baseline, candidate: labels of two rows.
         on, comparison: as `harness.verdict` has them.
-        most: seeds of the candidate at which it is decided at the latest.
-        history: the file of all proposals; left out, `gate.jsonl` in the work directory or beside the scores.
+        most: number of seeds of the candidate after which nothing remains undecided.
+        history: the file of all proposals; left out, `gate.jsonl` in the work directory or next to the scores.
 
     Returns:
         In `data`: "decision" ("better", "not better" or "undecided"), "gain" with "low" and "high" in points, "p"
-        (one-sided, over all looks), "level", "proposal" (its number), "seeds".
+        (one-sided, over all analyses), "level", "proposal" (its number), "seeds".
 
     Raises:
         InputError: no such row, a damaged history, or `most` below 3.
@@ -106,7 +106,7 @@ def _judge(question: Question, a: ResultRow, b: ResultRow, most: int, file: Path
 def _describe(data: dict[str, Any], grows: bool) -> str:
     pair, seeds, most = f"{data['candidate']} against {data['baseline']}", data["seeds"], data["most"]
     if data["gain"] is None:
-        return one_line(f"{UNDECIDED}: {pair} has {seeds} seeds; the first look takes {FEWEST_SEEDS} of both rows")
+        return one_line(f"{UNDECIDED}: {pair} has {seeds} seeds; the first decision needs {FEWEST_SEEDS} of both rows")
     numbers = [number_text(data[key], 2, signed=True) for key in ("gain", "low", "high")]
     end = {
         BETTER: "keep it",

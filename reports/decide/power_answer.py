@@ -79,7 +79,7 @@ def power(
     elif sd is not None:
         designs = [("given numbers", 2, sd, EXAMPLES_SD, STS_PAIRS)]
     else:
-        raise InputError(f"harness power: give --workdir or {_SD}")
+        raise InputError(f"power: give a work directory, or {_SD}")
     seen = [
         _seen(
             what, rows or known_rows, own if sd is None else sd, by_pairs if pairs_sd is None else pairs_sd, count,

@@ -57,7 +57,7 @@ def verdict(
         found: a comparison, or the work directory of one; or scores that others made, as `read_scores` takes them.
         a, b: labels of rows.
         on: what to compare by: "STS", a task, a suite, a block; as the report does, when left out.
-        block: one block of the file, on what it asks for.
+        block: one block of the file: only its rows and suites.
         comparison: its name, where the work directory holds several.
         base_model: where a row has several.
         equivalence: points; less is no difference that matters.

@@ -100,8 +100,8 @@ class Document:
 
 MARK = "[rehearsal]"
 SENTENCE = (
-    "Rehearsal: small replacements for base models, texts and numbers of training steps show that every row runs; the "
-    "numbers say nothing of the methods and join none of a paper."
+    "This is a rehearsal: every row runs with a small base model, little text and few training steps. The numbers say "
+    "nothing about the methods and are compared with no published number."
 )
 
 

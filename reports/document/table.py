@@ -148,11 +148,11 @@ class Table:
         )
         return {note: letters(i) for i, note in enumerate(notes)}
 
-    def explanations(self) -> list[str]:
-        """At most two lines: what the marks in this very table mean, and its legend."""
+    def explanations(self, best: str = "Bold: best; underlined: second.") -> list[str]:
+        """At most two lines: what the marks in this very table mean, and its legend. `best`: how ranks are marked."""
         cells = [cell for row in self.rows for cell in row.cells]
         marks = {
-            "Bold: best; underlined: second.": any(cell.rank == 1 for cell in cells),
+            best: any(cell.rank == 1 for cell in cells),
             f"{WORSE} significantly worse than the best (5 %).": any(cell.worse for cell in cells),
             **{f"{text} = {why}.": any(c.state == state for c in cells) for state, (text, why) in ABSENT.items()},
         }

@@ -114,7 +114,7 @@ def _slice_table(comparison: Comparison, task: ExploredTask) -> Table | None:
             runs, ids = judge.by_seed(row, target), task.runs[row.key]
             value = None if runs is None else number(100 * float(runs.scores.mean()), digits=1, records=ids)
             line.append(replace(value or EMPTY, worse=row.key in worse))
-    caption = f"{target.unit}, mean over seeds, on the examples of each slice (their number is above the column)."
+    caption = f"{target.unit}, mean over seeds, on the examples of each slice (their number is below its name)."
     legend = (
         "Compare rows within a slice, not slices: they are not equally hard. Tests are corrected for all rows and for "
         f"the {len(masks)} slices."
@@ -135,12 +135,12 @@ def _example_table(comparison: Comparison, tasks: Sequence[ExploredTask]) -> Tab
         lines += [_line(task, one, rows, "the two best rows differ") for one in differing]
     if not lines:
         return None
-    heads = {"example": "Example", "why": "Chosen because", "gold": "Gold", "best": "Error of the best row",
-             "second": "of the second best", "median": "Median of all rows"}  # fmt: skip
+    heads = {"example": "Example", "why": "Chosen because", "gold": "Gold", "best": "Error, best",
+             "second": "Error, second", "median": "Error, median"}  # fmt: skip
     columns = tuple(Column(key, title, numeric=key not in ("example", "why")) for key, title in heads.items())
     caption = (
         f"Of each task the {_EXAMPLES} examples with the largest median error, and the {_EXAMPLES} on which the two "
-        "rows with the smallest mean error differ most. More: harness examples."
+        "rows with the smallest mean error differ most; harness examples prints more."
     )
     legend = (
         "Error of a pair: distance between its ranks by cosine and by gold score, as a share of all ranks; of a "

@@ -82,7 +82,7 @@ def draw_dots(dots: Sequence[Dot], key: str, title: str, caption: str, score: st
             plot.legend(handles=handles, loc="outside upper left", ncols=3, fontsize=8)
         if known and score:
             add_bar(plot, ScalarMappable(shade, cmap), axes, score)
-            caption += f" Colour: {score}, light is high; white or grey: not known."
+            caption += f" Colour: {score}, light is high{'; white or grey: not known' * (len(known) < len(dots))}."
         place_labels(axes, [(d.uniformity, d.alignment) for d in dots], [d.name for d in dots])
         said = "; ".join(f"{d.label}: uniformity {d.uniformity:.2f}, alignment {d.alignment:.2f}" for d in dots)
         return finish(plot, key, title, caption, f"Scatter of {len(dots)} points. {said}.")

@@ -76,11 +76,11 @@ def style() -> Iterator[None]:
 
 
 def new(width: float, height: float) -> Plot:
-    """An empty figure of that size in inches, without the pyplot machinery (no display, nothing to close)."""
+    """An empty figure of that size in inches, as wide as the caller's `figure.figsize`; without pyplot (no display)."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure as Plot
 
-    plot = Plot(figsize=(width, height), layout="constrained")
+    plot = Plot(figsize=(_own.get().get("figure.figsize", [width])[0], height), layout="constrained")
     FigureCanvasAgg(plot)  # measures text for the placement of labels
     return plot
 
@@ -178,8 +178,7 @@ def finish(plot: Plot, key: str, title: str, caption: str, alt: str) -> Figure:
     for text in plot.findobj(Text):  # a control character would make the SVG no XML at all
         if isinstance(text, Text) and (clean := visible(text.get_text())) != text.get_text():
             text.set_text(clean)
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Glyph .* missing")  # as in `style`: not all callers are inside of it
+    with style():  # not all callers are inside of it, and labels of ticks are made when they are drawn
         settle(plot)
     return Figure(key, title, caption, alt, plot, draw)
 

@@ -23,7 +23,7 @@ from reports.stats.targets import targets
 # Kind -> title of the figure where it was not drawn, and what it lacks.
 _LACKS = {
     "alignment-uniformity": "Alignment and uniformity: no run has the suite geometry",
-    "histograms": "Cosines by gold score: no run stored them, as the suites geometry and embedded do",
+    "histograms": "Cosines by gold score: no run has them; the suites geometry and embedded store them",
     "layers": "Score by layer and pooling: no run has the suite layers",
     "tradeoff": "Score and cost: no run has a whole STS average",
 }

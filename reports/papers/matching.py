@@ -223,7 +223,7 @@ class Matching:
         found = self.candidates(place.row)
         by_base = {base: own for base, rows in found.items() if (own := [one for one in rows if not one.rehearsal])}
         if not by_base:
-            why = place.row.cannot or ("only rehearsals ran it" if found else "no run of it")
+            why = place.row.cannot or ("only rehearsals ran it" if found else "it was not run")
             return None, Measured(missing=why)
         other = self.conditions.other_base
         order = sorted(by_base, key=lambda base: (bool(other(p["base_model"], place.row, base)), base))

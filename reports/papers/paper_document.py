@@ -109,12 +109,12 @@ def _headline(numbers: list[Number]) -> str:
     rest = ", ".join(f"{counts[kind]} {text}" for kind, text in _KINDS.items() if counts[kind])
     if not (compared := inside + above + below):
         return (
-            "No published number was measured here on the paper's own base model, text, settings and protocol with "
-            f"several seeds. Of {len(numbers)}: {rest}."
+            f"None of {len(numbers)} published numbers was measured here with the paper's own base model, text, "
+            f"settings and protocol and several seeds: {rest}."
         )
     return (
         f"{compared} of {len(numbers)} published numbers were measured here under the paper's own conditions: {inside} "
-        f"inside the interval that our runs let expect (95 %), {above} above and {below} below."
+        f"inside the 95 % prediction interval of our runs, {above} above and {below} below."
         + (f" Of the others: {rest}." if rest else "")
     )
 

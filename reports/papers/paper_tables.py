@@ -351,7 +351,7 @@ def summary_table(matching: Matching) -> Table | None:
     if not rows:
         return None
     legend = (
-        "Our interval: where our runs let expect a number like the paper's (95 %, Student's t, over seeds on the same "
+        "Our interval: the 95 % prediction interval of a number like the paper's (Student's t, over seeds on the same "
         "test pairs), which is one more run, or the mean of as many runs as the paper made. A method without a seed "
         "agrees within 0.05. Whether two numbers can be compared is read from the records: base model, training text, "
         "settings and protocol.",

@@ -240,4 +240,4 @@ def describe_detectable(least: float) -> str:
     """The smallest difference in points that is found in 80 % of cases, in words."""
     if least >= _LARGEST:
         return "no difference can be detected"
-    return f"differences from {least:.1f} points on are found in {CHANCE:.0%} of cases"
+    return f"differences of {least:.1f} points or more are found in {CHANCE:.0%} of cases"

@@ -44,7 +44,7 @@ def contamination(comparison: Comparison) -> list[Block]:
         "nearly equal by shared word n-grams; and the scored examples that have such a text.",
         _COLUMNS,
         tuple(rows),
-        ("The whole training text was compared. Scores without these examples: --without-overlap.",),
+        ("The whole training text was compared. harness report build --without-overlap leaves these examples out.",),
     )
     return [table, said] if rows else [said]
 
@@ -56,8 +56,8 @@ def remarks(comparison: Comparison) -> list[str]:
         found = [(one, t) for (t, s), data in scored_tasks(comparison).items() if (one := checked(text, t, s, data))]
         much = sorted((pair for pair in found if pair[0].share >= LARGE), key=lambda pair: -pair[0].share)
         shares = ", ".join(f"{task} {_percent(one.share).text} %" for one, task in much)
-        said += [f"Test sentences occur in the training text {text.name}: {shares}. Scores without them: "
-                 "--without-overlap."] if much else []  # fmt: skip
+        said += [f"Test sentences occur in the training text {text.name}: {shares}. harness "
+                 "report build --without-overlap leaves them out."] if much else []  # fmt: skip
     return said
 
 

@@ -29,7 +29,7 @@ _COSTS = {
 def cost_table(comparison: Comparison) -> Table:
     """What each row cost over its seeds; inference by its architecture."""
     shared, made = speeds(comparison), ScoreTable(comparison, None)
-    legend = "Median [least, most] over seeds; –: not recorded, or nothing to do."
+    legend = "Median [lowest, highest] over seeds; –: not recorded, or nothing to do."
     if shared:
         first = next(iter(shared.values()))
         made.add_cells(
@@ -50,7 +50,7 @@ def cost_table(comparison: Comparison) -> Table:
     devices = sorted({str(r.environment.get("device", "")) for r in comparison.records} - {""})
     if len(devices) > 1:
         legend += f" Times of unlike devices ({', '.join(devices)}) are not comparable."
-    return made.table("cost", "Cost", "As measured where each run ran.", legend)
+    return made.table("cost", "Cost", "Measured on the machine of each run.", legend)
 
 
 def _speed_cell(row: ResultRow, speed: Speed) -> Cell:

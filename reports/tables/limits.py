@@ -17,12 +17,12 @@ def limits(comparison: Comparison, significance: Significance) -> Text:
     if seeds and min(seeds) < _ENOUGH:
         said.append(
             f"Some rows have only {min(seeds)} seed{'s' if min(seeds) > 1 else ''}. What is known of their spread "
-            "comes in part from other rows and from assumptions (docs/statistics.md). Rows with one or two seeds are "
-            "not tested."
+            "comes in part from other rows and from assumptions (docs/statistics.md). Rows that depend on a "
+            "seed and have one or two are not tested."
         )
     said.append(
         "Intervals cover the choice of seeds and of test examples. They do not cover the choice of hyperparameters, "
-        "training text and base model: with other settings the order of rows may be another."
+        "training text and base model: with other settings the order of rows may differ."
     )
     if selected := sorted({str(r.dev["task"]) for r in comparison.records if r.dev and r.dev.get("task")}):
         said.append(

@@ -60,7 +60,7 @@ def _tuned_row(row: dict[str, Any], links: dict[str, str]) -> TableRow:
 _OTHER_COLUMNS = ("task", "source", "split", "metric", "aggregation", "pooling")
 _RERUN = (
     "Every number is the mean of runs, and every run has its configuration, data and seed here. harness reproduce "
-    "REPORT#CELL prints the commands that repeat the runs of a cell; with --run NEW it runs them."
+    "REPORT#CELL prints the commands that repeat the runs of a cell, or runs them in a new folder."
 )
 
 

@@ -12,7 +12,7 @@ from reports.document.table import Cell, Column, State, absent, number
 from reports.read.comparison_runs import ResultRow, base_name, prompted
 from reports.stats.estimate import mean_sd
 
-ADDED = "added to the rows of the file: what trained rows start from, nothing learnt"
+ADDED = "added to the rows of the file: the untrained start of trained rows"
 SUPERVISED = {
     "supervised": "trained with labels, or by others on text that is not known here",
     "transductive": "fitted on the text of the test set, without its scores",

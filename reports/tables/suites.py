@@ -85,8 +85,8 @@ def _sts_table(comparison: Comparison, significance: Significance | None, key: s
         made.add_average(column, [_means(row, average.measures) for row in comparison.rows], average)
     if key == "embedded":
         title, caption = "Embedded suite", (
-            "Tasks that ship with the harness, under their own names: natural pairs, where word overlap helps, and "
-            "contrast pairs, where it says nothing. They are reported apart and never averaged."
+            "Pairs of sentences that ship with the harness: natural pairs, where word overlap helps, and contrast "
+            "pairs, where it does not. There is no average of the two."
         )  # fmt: skip
     else:
         source = average.measures[0].source

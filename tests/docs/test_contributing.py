@@ -146,7 +146,7 @@ def test_the_report_has_a_table_of_their_suite_and_their_table(folder: Path) -> 
     assert line["cells"]["Embedded-STS-natural"]["text"] == f"{100 * abs(first - second):.2f}"
     pages = folder / "work" / "reports" / "comparison"
     page = (pages / "report.md").read_text(encoding="utf-8")
-    assert page.index("Suite order") < page.index("How sure is it") < page.index("How far apart seeds lie")
+    assert page.index("Suite order") < page.index("How sure the result is") < page.index("How far apart seeds lie")
     assert {"suite-order.csv", "seed-range.csv"} <= {file.name for file in (pages / "tables").iterdir()}
 
 

@@ -31,7 +31,10 @@ method = "simcse"
 preset = "mini"
 name = "SimCSE <b>"
 config = {batch_size = 8, eval_every = 1, train_length = 8}
-"""
+[[methods]]
+method = "pooling"
+config = {pooling = "mean"}
+"""  # two rows: the command of a run selects its row with --only
 
 
 @pytest.fixture(scope="module")

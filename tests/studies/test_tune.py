@@ -131,7 +131,7 @@ def test_a_study_of_that_name_with_another_definition_is_refused_before_anything
     ("budget", "more", "named"),
     [
         (Budget(0), {}, "--tune"),
-        (Budget(2, 0), {}, "--tune-steps"),
+        (Budget(2, 0), {}, "--tune: 0 training steps"),
         (Budget(2, seeds=(5, 1)), {}, "seed 1"),
         (Budget(2), {"seeds": [100, 101]}, "seed 101"),
         (Budget(2), {"base_models": ["embedded:mini-bert", "x"]}, "base model"),

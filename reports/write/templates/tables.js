@@ -104,7 +104,7 @@
 
   const chooser = (table, said) => {
     const menu = make("details", "", { className: "menu" });
-    menu.append(make("summary", "Rows"));
+    menu.append(make("summary", "Filter"));
     const filter = make("input", "", { type: "search", placeholder: "filter rows" });
     filter.setAttribute("aria-label", "show rows that hold these words");
     const list = make("div", "", { className: "choices" });

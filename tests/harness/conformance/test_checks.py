@@ -363,9 +363,9 @@ def test_the_command_and_its_exit_codes(capsys: pytest.CaptureFixture[str], monk
     assert "of 16 checks passed" in out
 
 
-def test_quick_settings_never_beat_what_was_asked_for(tmp_path: Path) -> None:
-    def batch(quick: bool = True, **values: Any) -> int:
-        config: MethodConfig = Subject(Good, values, None, "embedded:mini-bert", tmp_path, quick).config
+def test_small_batches_never_beat_what_was_given(tmp_path: Path) -> None:
+    def batch(**values: Any) -> int:
+        config: MethodConfig = Subject(Good, values, None, "embedded:mini-bert", tmp_path).config
         return int(config.batch_size)  # type: ignore[attr-defined]
 
-    assert (batch(), batch(batch_size=12), batch(batch_size=4), batch(quick=False)) == (8, 12, 4, 64)
+    assert (batch(), batch(batch_size=12), batch(batch_size=4)) == (8, 12, 4)

@@ -149,7 +149,7 @@ def test_trials_of_tune_have_the_steps_of_the_comparison(file: Path) -> None:
     ("budget", "key"),
     [
         (Budget(0), "--tune 0"),
-        (Budget(1, 0), "--tune-steps 0"),
+        (Budget(1, 0), "--tune: 0 training steps"),
         (Budget(1, 1, (1,)), "--tune"),
         (Budget(1), "max_steps"),
     ],

@@ -120,7 +120,6 @@ def test_seeds_cannot_change_after_an_analysis(decide: Any, folder: Path) -> Non
         ("--until decided --max-seeds 2", "--max-seeds 2"),
         ("--until decided --equivalence -1", "--equivalence -1"),
         ("--until decided --rehearse", "--until"),
-        ("--tune-steps 3", "--tune-steps"),
         ("--tune 2 --set seeds=[101]", "seed 101"),
         ("--against nowhere", "nowhere"),
         ("--format pdff", "pdff"),

@@ -121,7 +121,7 @@ def test_reasons_are_read_from_the_records(tmp_path):
     assert text.startswith("Another training text: 20,000 of 1,000,000")
     assert (found.verdict.kind, found.difference) == ("not comparable", None)
     assert number(tmp_path, model="SCD-RoBERTa").verdict.kind == "not comparable"
-    assert number(tmp_path, model="IS-BERT").verdict.reasons == ("no run of it",)
+    assert number(tmp_path, model="IS-BERT").verdict.reasons == ("it was not run",)
     assert "BookCorpus" in number(tmp_path, table="Table 2", model="Skip-thought", task="MR").verdict.text
 
 
