@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from harness.config import nearest
 from harness.errors import InputError
@@ -16,18 +17,21 @@ from reports.comparison.terminal_summary import summary_table
 from reports.decide.verdict_answer import verdict
 from reports.with_report import WithReport, paragraphs
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 
 @dataclass(frozen=True)
 class Comparison(WithReport):
-    """The result of a comparison. In a notebook it shows its table of scores.
+    """The result of a comparison. Printed or in a notebook it shows its table of scores.
 
         >>> found = harness.load(work)
         >>> found.rows, found.status
         (['cls', 'mean'], 'finished')
         >>> found.pairs().columns.tolist()[5:10]
         ['task', 'source', 'split', 'subset', 'pair']
-        >>> found.verdict("mean", "cls").data["verdict"]
-        'better'
+        >>> str(found).splitlines()[-1]
+        '* highest mean, which may be chance'
         >>> found.table("embedded suite").columns[0]
         'Method'
         >>> type(found.plot("overview")).__name__
@@ -77,17 +81,40 @@ class Comparison(WithReport):
         """
         return verdict(self, a, b, on=on, equivalence=equivalence)
 
-    def _repr_html_(self) -> str:
-        """Its tables of scores, as a terminal shows them."""
+    @property
+    def problems(self) -> list[str]:
+        """Of each run without a result, in one line why."""
+        lines = []
+        for record in self.records:
+            if record.status != "finished":
+                file = self.workdir / "runs" / record.id / "details.json"
+                more = f" (traceback: {file}; the others are finished)" if record in self.failed else ""
+                state = "n/a" if record.unavailable else record.status
+                lines.append(f"{state}: {record.row}, seed {record.seed}: {record.reason}{more}")
+        return lines
+
+    def _tables(self) -> Iterator[tuple[str, pd.DataFrame, list[str]]]:
+        """Title, scores and legend of each part, as a terminal shows them."""
         import pandas as pd
 
-        pages = []
         for part, block in (self.experiment.parts if self.experiment is not None else {"": None}).items():
             columns, rows, *legend = summary_table(self.workdir, self.name, part)
             title = (block.title if block is not None else "") or part or self.name
-            table = pd.DataFrame(rows, columns=columns).to_html(index=False)
-            pages += [paragraphs([title]), table, *map(paragraphs, legend)]
-        return "".join(pages)
+            yield title, pd.DataFrame(rows, columns=columns), legend[0]
+
+    def __str__(self) -> str:
+        """Its tables of scores, and which runs have none."""
+        parts = (
+            f"{title}\n{table.to_string(index=False)}\n" + "\n".join(legend) for title, table, legend in self._tables()
+        )
+        return "\n".join([*self.problems, *parts])
+
+    def _repr_html_(self) -> str:
+        shown = (
+            paragraphs([title]) + table.to_html(index=False) + paragraphs(legend)
+            for title, table, legend in self._tables()
+        )
+        return paragraphs(self.problems) + "".join(shown)
 
 
 def load(path: str | Path, name: str = "") -> Any:

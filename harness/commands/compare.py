@@ -204,12 +204,8 @@ def _show(result: Comparison) -> None:
     """Print which runs failed, the table of scores, the answer, and where the report is."""
     from reports.comparison.terminal_summary import summary_table
 
-    for record in result.records:
-        if record.status != "finished":
-            file = result.workdir / "runs" / record.id / "details.json"
-            more = f" (traceback: {file}; the others are finished)" if record in result.failed else ""
-            state = "n/a" if record.unavailable else record.status
-            tell(f"{state}: {record.row}, seed {record.seed}: {record.reason}{more}")
+    for line in result.problems:
+        tell(line)
     assert result.experiment is not None
     for part, block in result.experiment.parts.items():
         title = block.title or part or result.experiment.title or result.name

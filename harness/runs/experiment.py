@@ -207,7 +207,7 @@ class Experiment(Conditions):
         if not value:
             raise ValueError("needs at least one")
         if len({str(v) for v in value}) != len(value):
-            raise ValueError("holds the same entry twice")
+            raise ValueError("expected different entries; give a method that occurs twice two names")
         return value
 
     @model_validator(mode="after")

@@ -228,6 +228,23 @@ def planned_steps(config: TrainingConfig, stream: BatchStream, bound: int | None
     return min(b for b in bounds if b is not None)
 
 
+def check_terms(terms: Any) -> None:
+    """Check what `TrainedMethod.loss` returned.
+
+    Raises:
+        InputError: no dictionary with "loss", a term that is no scalar tensor, or a loss without a gradient.
+    """
+    if not isinstance(terms, dict) or "loss" not in terms:
+        given = f"one with {', '.join(terms)}" if isinstance(terms, dict) else type(terms).__name__
+        raise InputError(f'loss() must return a dict with the key "loss", not {given}')
+    for name, term in terms.items():
+        if not torch.is_tensor(term) or term.numel() != 1:
+            shape = f" of shape {tuple(term.shape)}" if torch.is_tensor(term) else ""
+            raise InputError(f'loss(): "{name}" must be a scalar tensor, not a {type(term).__name__}{shape}')
+    if not terms["loss"].requires_grad:
+        raise InputError("loss(): the loss does not depend on any trained parameter; is it detached?")
+
+
 class Trainer(Descent):
     """One run of the loop: batches by step, selection on the dev set, the collapse guard.
 
@@ -319,6 +336,7 @@ class Trainer(Descent):
         rate = self.config.learning_rate * self.method.schedule(self.step, self.steps)
         with autocast(self.precision, self.context.device), count_tokens() as lengths:
             terms = self._terms(batch)
+        check_terms(terms)
         norm = self.update(terms["loss"], rate)
         self.method.after_update(self.encoder, self.heads)
         self.sentences_seen += len(batch.items)
