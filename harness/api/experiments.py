@@ -281,7 +281,7 @@ def notices(plan: Plan) -> list[str]:
     lines = [plan.schedule.note, summarise_differences(plan)]
     own_text = any(row.corpus is not None and not row.corpus.uri.startswith("embedded:") for row in plan.rows)
     if own_text and plan.dev is not None and plan.dev.name.startswith("Embedded"):
-        lines.append(f"checkpoints are selected on the embedded dev set {plan.dev.name}; name another with dev")
+        lines.append(f"checkpoints are selected on {plan.dev.name}, perhaps unlike your text; dev names another set")
     return [f"note: {line}" for line in lines if line]
 
 

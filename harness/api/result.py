@@ -81,40 +81,34 @@ class Comparison(WithReport):
         """
         return verdict(self, a, b, on=on, equivalence=equivalence)
 
-    @property
-    def problems(self) -> list[str]:
-        """Of each run without a result, in one line why."""
-        lines = []
-        for record in self.records:
-            if record.status != "finished":
-                file = self.workdir / "runs" / record.id / "details.json"
-                more = f" (traceback: {file}; the others are finished)" if record in self.failed else ""
-                state = "n/a" if record.unavailable else record.status
-                lines.append(f"{state}: {record.row}, seed {record.seed}: {record.reason}{more}")
-        return lines
-
-    def _tables(self) -> Iterator[tuple[str, pd.DataFrame, list[str]]]:
-        """Title, scores and legend of each part, as a terminal shows them."""
+    def _parts(self) -> Iterator[tuple[str, pd.DataFrame, list[str]]]:
+        """Title, scores and legend of each part."""
         import pandas as pd
 
         for part, block in (self.experiment.parts if self.experiment is not None else {"": None}).items():
-            columns, rows, *legend = summary_table(self.workdir, self.name, part)
+            columns, rows, legend = summary_table(self.workdir, self.name, part)
             title = (block.title if block is not None else "") or part or self.name
-            yield title, pd.DataFrame(rows, columns=columns), legend[0]
+            yield title, pd.DataFrame(rows, columns=columns).set_index("Method"), legend
+
+    def _problems(self) -> Iterator[str]:
+        """Why a run has no result, in one line each."""
+        for record in (record for record in self.records if record.status != "finished"):
+            file = self.workdir / "runs" / record.id / "details.json"
+            more = f" (traceback: {file}; the others are finished)" if record in self.failed else ""
+            state = "n/a" if record.unavailable else record.status
+            yield f"{state}: {record.row}, seed {record.seed}: {record.reason}{more}"
 
     def __str__(self) -> str:
-        """Its tables of scores, and which runs have none."""
-        parts = (
-            f"{title}\n{table.to_string(index=False)}\n" + "\n".join(legend) for title, table, legend in self._tables()
-        )
-        return "\n".join([*self.problems, *parts])
+        lines = [*self._problems()]
+        for title, table, legend in self._parts():
+            lines += ["", title, table.to_string(index_names=False), *legend]
+        return "\n".join(lines).lstrip()
 
     def _repr_html_(self) -> str:
-        shown = (
-            paragraphs([title]) + table.to_html(index=False) + paragraphs(legend)
-            for title, table, legend in self._tables()
-        )
-        return paragraphs(self.problems) + "".join(shown)
+        pages = [paragraphs(self._problems())]
+        for title, table, legend in self._parts():
+            pages += [paragraphs([title]), table.reset_index().to_html(index=False), paragraphs(legend)]
+        return "".join(pages)
 
 
 def load(path: str | Path, name: str = "") -> Any:

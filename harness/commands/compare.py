@@ -202,14 +202,7 @@ def _show_differences(plan: Plan) -> None:
 
 def _show(result: Comparison) -> None:
     """Print which runs failed, the table of scores, the answer, and where the report is."""
-    from reports.comparison.terminal_summary import summary_table
-
-    for line in result.problems:
-        tell(line)
-    assert result.experiment is not None
-    for part, block in result.experiment.parts.items():
-        title = block.title or part or result.experiment.title or result.name
-        print_table(title, *summary_table(result.workdir, result.name, part))
+    tell_lines(str(result))
     for written in (result.report, *result.further.values()):
         if "json" in written:
             tell_lines(json.loads(written["json"].read_text("utf-8"))["answer"])

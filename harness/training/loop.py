@@ -239,8 +239,7 @@ def check_terms(terms: Any) -> None:
         raise InputError(f'loss() must return a dict with the key "loss", not {given}')
     for name, term in terms.items():
         if not torch.is_tensor(term) or term.numel() != 1:
-            shape = f" of shape {tuple(term.shape)}" if torch.is_tensor(term) else ""
-            raise InputError(f'loss(): "{name}" must be a scalar tensor, not a {type(term).__name__}{shape}')
+            raise InputError(f'loss(): "{name}" must be a scalar tensor, as .mean() gives')
     if not terms["loss"].requires_grad:
         raise InputError("loss(): the loss does not depend on any trained parameter; is it detached?")
 

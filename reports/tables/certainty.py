@@ -117,8 +117,9 @@ def pairs_table(block: Block, name: str, most: int = MOST_COLUMNS) -> Table:
             mark = "" if d.verdict == SAME else "*" if d.judged else "?"
             cells.append(Cell(number_text(value, 2, signed=True) + mark, value=value, state="value", records=ids))
         body.append(TableRow(tuple(cells)))
-    marks = [f"* significant at 5 %, corrected for {block.family}"] * bool(block.judged) + ["? fewer than three seeds"]
-    legend = "; ".join(marks) + "."
+    few = any(cell.text.endswith("?") for row in body for cell in row.cells)
+    legend = f"* significant at 5 %, corrected for {block.family}." if block.judged else ""
+    legend += " ? fewer than three seeds." if few else ""
     legend += f" {describe_detectable(block.detectable).capitalize()}." if block.detectable is not None else ""
     groups = "; ".join(", ".join(str(place + 1) for place in group) for group in block.groups())
     caption = f"Row minus column in points, by {block.target.title}. Rows that do not differ significantly: {groups}."

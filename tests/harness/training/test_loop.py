@@ -317,9 +317,9 @@ def test_a_missing_or_wrong_corpus_is_one_clear_line(corpus: Corpus) -> None:
         ({"align": torch.ones(())}, "not one with align"),
         (
             {"loss": torch.ones(64, requires_grad=True)},
-            r'"loss" must be a scalar tensor, not a Tensor of shape \(64,\)',
+            '"loss" must be a scalar tensor',
         ),
-        ({"loss": torch.ones((), requires_grad=True), "align": 1.0}, '"align" must be a scalar tensor, not a float'),
+        ({"loss": torch.ones((), requires_grad=True), "align": 1.0}, '"align" must be a scalar tensor'),
         ({"loss": torch.ones(())}, "does not depend on any trained parameter"),
     ],
 )
