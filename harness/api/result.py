@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
+from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from harness.config import nearest
 from harness.errors import InputError
@@ -15,10 +15,7 @@ from harness.results.store import comparison_files, read_comparison_file, read_r
 from harness.runs.experiment import Experiment, read_experiment
 from reports.comparison.terminal_summary import summary_table
 from reports.decide.verdict_answer import verdict
-from reports.with_report import WithReport, paragraphs
-
-if TYPE_CHECKING:
-    import pandas as pd
+from reports.with_report import WithReport
 
 
 @dataclass(frozen=True)
@@ -81,34 +78,22 @@ class Comparison(WithReport):
         """
         return verdict(self, a, b, on=on, equivalence=equivalence)
 
-    def _parts(self) -> Iterator[tuple[str, pd.DataFrame, list[str]]]:
-        """Title, scores and legend of each part."""
+    def __str__(self) -> str:
+        """Why runs have no result, and the tables of scores."""
         import pandas as pd
 
+        lost = [record for record in self.records if record.status != "finished"]
+        lines = [f"{'n/a' if r.unavailable else r.status}: {r.row}, seed {r.seed}: {r.reason}" for r in lost]
+        lines += [f"  traceback: {self.workdir / 'runs' / r.id / 'details.json'}" for r in self.failed[:1]]
         for part, block in (self.experiment.parts if self.experiment is not None else {"": None}).items():
             columns, rows, legend = summary_table(self.workdir, self.name, part)
+            table = pd.DataFrame(rows, columns=columns).set_index("Method")
             title = (block.title if block is not None else "") or part or self.name
-            yield title, pd.DataFrame(rows, columns=columns).set_index("Method"), legend
-
-    def _problems(self) -> Iterator[str]:
-        """Why a run has no result, in one line each."""
-        for record in (record for record in self.records if record.status != "finished"):
-            file = self.workdir / "runs" / record.id / "details.json"
-            more = f" (traceback: {file}; the others are finished)" if record in self.failed else ""
-            state = "n/a" if record.unavailable else record.status
-            yield f"{state}: {record.row}, seed {record.seed}: {record.reason}{more}"
-
-    def __str__(self) -> str:
-        lines = [*self._problems()]
-        for title, table, legend in self._parts():
             lines += ["", title, table.to_string(index_names=False), *legend]
         return "\n".join(lines).lstrip()
 
     def _repr_html_(self) -> str:
-        pages = [paragraphs(self._problems())]
-        for title, table, legend in self._parts():
-            pages += [paragraphs([title]), table.reset_index().to_html(index=False), paragraphs(legend)]
-        return "".join(pages)
+        return f"<pre>{escape(str(self))}</pre>"
 
 
 def load(path: str | Path, name: str = "") -> Any:

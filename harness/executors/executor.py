@@ -123,12 +123,9 @@ def check_known(settings: ExecutorSettings, methods: Iterable[str]) -> None:
     """Raises:
     InputError: the executor starts processes, and one of these methods is known to this one only.
     """
-    own = registry.added(registry.METHODS).intersection(methods)
+    own = ", ".join(sorted(registry.added(registry.METHODS).intersection(methods)))
     if registry.load(registry.EXECUTORS, settings.name).parallel and own:
-        raise InputError(
-            f'executor "{settings.name}": its processes do not know {", ".join(sorted(own))}, a class of this script '
-            "or notebook; leave the executor out, or install the method as a package (docs/tutorials/your-own-loss.md)"
-        )
+        raise InputError(f'executor "{settings.name}": install as a package the class of a script or notebook: {own}')
 
 
 def executor_settings(

@@ -11,7 +11,6 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
 from threading import Thread
 from typing import Any
 
@@ -36,8 +35,12 @@ class Processes(Executor):
         def submit(place: int, job: Any, deaths: int = 0) -> None:
             if place not in pools:
                 pools[place] = self._start_worker(place)
-            with _without_script():
+            main = vars(sys.modules["__main__"])
+            script = {"__file__": main.pop("__file__")} if "__file__" in main else {}
+            try:  # a worker that starts here would run the user's script again if it knew its file
                 running[pools[place].submit(_call, function, job)] = (place, job, deaths)
+            finally:
+                main.update(script)
 
         try:
             while queue or running:
@@ -90,17 +93,6 @@ def _visible() -> list[str]:
     import torch
 
     return [str(index) for index in range(torch.cuda.device_count())]
-
-
-@contextmanager
-def _without_script() -> Iterator[None]:
-    """Inside, a worker starts without running the user's script again, so that it needs no `__name__` guard."""
-    main = vars(sys.modules["__main__"])
-    file = main.pop("__file__", None)
-    try:
-        yield
-    finally:
-        main.update({"__file__": file} if file else {})
 
 
 def _prepare(gpus: str | None, threads: int) -> None:

@@ -234,9 +234,9 @@ def check_terms(terms: Any) -> None:
     Raises:
         InputError: no dictionary with "loss", a term that is no scalar tensor, or a loss without a gradient.
     """
+    returned = [*terms] if isinstance(terms, dict) else type(terms).__name__
     if not isinstance(terms, dict) or "loss" not in terms:
-        given = f"one with {', '.join(terms)}" if isinstance(terms, dict) else type(terms).__name__
-        raise InputError(f'loss() must return a dict with the key "loss", not {given}')
+        raise InputError(f'loss() must return a dict with the key "loss", but returned {returned}')
     for name, term in terms.items():
         if not torch.is_tensor(term) or term.numel() != 1:
             raise InputError(f'loss(): "{name}" must be a scalar tensor, as .mean() gives')

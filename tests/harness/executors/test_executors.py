@@ -200,7 +200,7 @@ def test_methods_that_other_processes_do_not_know_are_refused(monkeypatch: pytes
     monkeypatch.setitem(registry._added, registry.METHODS.entry_points, {"mine": object})
     check_known(ExecutorSettings(), ["mine"])
     check_known(ExecutorSettings(name="processes"), ["simcse"])
-    with pytest.raises(InputError, match=r'executor "processes": .* mine'):
+    with pytest.raises(InputError, match=r'executor "processes": .*: mine$'):
         check_known(ExecutorSettings(name="processes"), ["simcse", "mine"])
 
 

@@ -312,9 +312,9 @@ def test_a_missing_or_wrong_corpus_is_one_clear_line(corpus: Corpus) -> None:
 @pytest.mark.parametrize(
     ("returned", "message"),
     [
-        (None, 'a dict with the key "loss", not NoneType'),
-        (torch.ones(()), "not Tensor"),
-        ({"align": torch.ones(())}, "not one with align"),
+        (None, 'a dict with the key "loss", but returned NoneType'),
+        (torch.ones(()), "returned Tensor"),
+        ({"align": torch.ones(())}, r"returned \['align'\]"),
         (
             {"loss": torch.ones(64, requires_grad=True)},
             '"loss" must be a scalar tensor',
