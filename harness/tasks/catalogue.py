@@ -159,6 +159,4 @@ def _beyond(name: str, source: Source) -> Task:
     also = "".join(f", and {family.beyond}" for family in families)
     stems = [_SUFFIX.sub("", own.removeprefix(family.prefix)).lower() for family in families for own in family.names]
     hint = nearest(name, [*known, *(stem for stem in stems if not stem.startswith("embedded"))])
-    raise InputError(
-        f'unknown suite or task "{name}"{hint}; suites: {", ".join(suites)}; tasks: see harness list tasks{also}'
-    )
+    raise InputError(f'unknown suite or task "{name}"{hint}; suites: {", ".join(suites)}; see harness list tasks{also}')
