@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
 import re
-import sys
 import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -398,9 +398,9 @@ def own_line(error: BaseException, *kinds: type[Method]) -> str:
     >>> own_line(ValueError("no such view"), Method)
     ''
     """
-    modules = {base.__module__ for kind in kinds for base in kind.__mro__}
-    own = [sys.modules[name] for name in modules if name.partition(".")[0] not in ("harness", "abc", "builtins")]
-    files = {getattr(module, "__file__", None) for module in own}
+    bases = (base for kind in kinds for base in kind.__mro__)
+    own = (base for base in bases if base.__module__.partition(".")[0] not in ("harness", "abc", "builtins"))
+    files = {part.__code__.co_filename for base in own for part in vars(base).values() if inspect.isfunction(part)}
     trace = traceback.extract_tb((error.__cause__ or error).__traceback__)
     last = next((frame for frame in reversed(trace) if frame.filename in files), None)
     return f" ({last.filename}, line {last.lineno}: {last.line})" if last is not None else ""

@@ -84,6 +84,11 @@ def add(group: Group, name: str, plugin: Any) -> None:
     _added.setdefault(group.entry_points, {})[name] = plugin
 
 
+def added(group: Group) -> set[str]:
+    """The names of the plugins that only this process knows."""
+    return set(_added.get(group.entry_points, ()))
+
+
 def _points(group: str) -> dict[str, tuple[EntryPoint, ...]]:
     """The entry points of a group by name; those of one name are of several packages."""
     return _installed().get(group, {})

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
-from html import escape
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -164,8 +163,3 @@ def _text(cell: Cell, notes: dict[str, str]) -> str:
     text = f"{WORSE if cell.worse else ''}{cell.text}{'*' if cell.rank == 1 else ''} {cell.spread}".strip()
     letters = ",".join(notes[note] for note in cell.notes)
     return f"{text} [{letters}]" if letters else text
-
-
-def paragraphs(lines: Iterable[str]) -> str:
-    """Lines of text as HTML; what is between backticks as code."""
-    return "".join("<p>{}</p>".format(re.sub("`([^`]+)`", r"<code>\1</code>", escape(line))) for line in lines if line)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.errors import InputError, naming
-from harness.executors.executor import ExecutorSettings, executor_settings
+from harness.executors.executor import ExecutorSettings, check_known, executor_settings
 from harness.machine.progress import Reporter
 from harness.results.store import RunFolder, checked_workdir
 from harness.runs.plan import forget_loaded
@@ -76,6 +76,7 @@ def study(
         check(definition, space, where)
         plan_trial(definition, {**space.first_point(), **planned_trials(definition, space)[0]})  # is all data here?
     folder, settings = checked_workdir(workdir), executor_settings(executor, definition.executor)
+    check_known(settings, [definition.method])
     more: dict[str, Any] = {"quiet": reporter.quiet, "tracked": tracked, "tracking_uri": tracking_uri}
     stored = run_trials(definition, space, folder, settings, where=where, **more)
     result = StudyResult(stored, definition, space, folder)

@@ -16,7 +16,7 @@ from harness.api.methods import registered
 from harness.api.result import Comparison
 from harness.contamination.check import CheckedText, find_overlaps, selection_text, training_text
 from harness.errors import InputError, naming, refuse
-from harness.executors.executor import Executor, ExecutorSettings, executor_settings
+from harness.executors.executor import Executor, ExecutorSettings, check_known, executor_settings
 from harness.files.locks import comparison_lock
 from harness.files.reading import inline
 from harness.machine.progress import Reporter
@@ -87,7 +87,7 @@ def plan_comparison(experiment: Source, **choices: Any) -> Planned:
     selected = select(read_experiment(source, c.overrides), c.only, where, tuned=c.tune is not None)
     budget = check_budget(c.tune, selected)
     selected = selected.model_copy(update={"executor": executor_settings(c.executor, selected.executor)})
-    registry.load(registry.EXECUTORS, selected.executor.name)
+    check_known(selected.executor, (entry.method for entry in selected.methods))
     if c.until is not None:
         check_until(c.until, selected)
     refuse({
@@ -155,7 +155,7 @@ def compare(
         tracked, tracking_uri: whether runs go to MLflow, and to which store (default: sqlite in `workdir`).
         formats: of the report: "html", "md", "latex", "csv", "pdf", "ro-crate", "every-eval-ever"; [] writes none.
         executor: where runs are executed: "processes", or keys of the table [executor]; they override the experiment's.
-        progress: what shows the progress and one-line notices; by default bars in a notebook, nothing elsewhere.
+        progress: what shows the progress and one-line notices; by default bars in a notebook and on a terminal.
         against: work directories, archives of one, or "shipped"; their rows are compared with these where they were
             made under the same conditions, and are not trained again.
 
@@ -282,7 +282,7 @@ def notices(plan: Plan) -> list[str]:
     lines = [plan.schedule.note, summarise_differences(plan)]
     own_text = any(row.corpus is not None and not row.corpus.uri.startswith("embedded:") for row in plan.rows)
     if own_text and plan.dev is not None and plan.dev.name.startswith("Embedded"):
-        lines.append(f"checkpoints are selected on the embedded dev set {plan.dev.name}; name another with dev")
+        lines.append(f"checkpoints are selected on {plan.dev.name}, perhaps unlike your text; dev names another set")
     return [f"note: {line}" for line in lines if line]
 
 

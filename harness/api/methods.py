@@ -140,7 +140,9 @@ def register(kind: type[M]) -> type[M]:
     """
     name = getattr(kind, "name", None)
     if not isinstance(name, str):
-        raise InputError(f"{getattr(kind, '__name__', kind)}: a method has a `name`, by which rows ask for it")
+        raise InputError(f'{getattr(kind, "__name__", kind)}: a method needs the attribute `name`, such as "my_loss"')
+    if missing := getattr(kind, "__abstractmethods__", ()):
+        raise InputError(f"{kind.__name__}: a method needs {', '.join(sorted(missing))}()")
     registry.add(registry.METHODS, name, kind)
     method_version(kind)
     return kind

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from html import escape
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,20 +15,20 @@ from harness.results.store import comparison_files, read_comparison_file, read_r
 from harness.runs.experiment import Experiment, read_experiment
 from reports.comparison.terminal_summary import summary_table
 from reports.decide.verdict_answer import verdict
-from reports.with_report import WithReport, paragraphs
+from reports.with_report import WithReport
 
 
 @dataclass(frozen=True)
 class Comparison(WithReport):
-    """The result of a comparison. In a notebook it shows its table of scores.
+    """The result of a comparison. Printed or in a notebook it shows its table of scores.
 
         >>> found = harness.load(work)
         >>> found.rows, found.status
         (['cls', 'mean'], 'finished')
         >>> found.pairs().columns.tolist()[5:10]
         ['task', 'source', 'split', 'subset', 'pair']
-        >>> found.verdict("mean", "cls").data["verdict"]
-        'better'
+        >>> str(found).splitlines()[-1]
+        '* highest mean, which may be chance'
         >>> found.table("embedded suite").columns[0]
         'Method'
         >>> type(found.plot("overview")).__name__
@@ -77,17 +78,22 @@ class Comparison(WithReport):
         """
         return verdict(self, a, b, on=on, equivalence=equivalence)
 
-    def _repr_html_(self) -> str:
-        """Its tables of scores, as a terminal shows them."""
+    def __str__(self) -> str:
+        """Why runs have no result, and the tables of scores."""
         import pandas as pd
 
-        pages = []
+        lost = [record for record in self.records if record.status != "finished"]
+        lines = [f"{'n/a' if r.unavailable else r.status}: {r.row}, seed {r.seed}: {r.reason}" for r in lost]
+        lines += [f"  traceback: {self.workdir / 'runs' / r.id / 'details.json'}" for r in self.failed[:1]]
         for part, block in (self.experiment.parts if self.experiment is not None else {"": None}).items():
-            columns, rows, *legend = summary_table(self.workdir, self.name, part)
+            columns, rows, legend = summary_table(self.workdir, self.name, part)
+            table = pd.DataFrame(rows, columns=columns).set_index("Method")
             title = (block.title if block is not None else "") or part or self.name
-            table = pd.DataFrame(rows, columns=columns).to_html(index=False)
-            pages += [paragraphs([title]), table, *map(paragraphs, legend)]
-        return "".join(pages)
+            lines += ["", title, table.to_string(index_names=False), *legend]
+        return "\n".join(lines).lstrip()
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(str(self))}</pre>"
 
 
 def load(path: str | Path, name: str = "") -> Any:

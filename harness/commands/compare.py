@@ -202,18 +202,7 @@ def _show_differences(plan: Plan) -> None:
 
 def _show(result: Comparison) -> None:
     """Print which runs failed, the table of scores, the answer, and where the report is."""
-    from reports.comparison.terminal_summary import summary_table
-
-    for record in result.records:
-        if record.status != "finished":
-            file = result.workdir / "runs" / record.id / "details.json"
-            more = f" (traceback: {file}; the others are finished)" if record in result.failed else ""
-            state = "n/a" if record.unavailable else record.status
-            tell(f"{state}: {record.row}, seed {record.seed}: {record.reason}{more}")
-    assert result.experiment is not None
-    for part, block in result.experiment.parts.items():
-        title = block.title or part or result.experiment.title or result.name
-        print_table(title, *summary_table(result.workdir, result.name, part))
+    tell_lines(str(result))
     for written in (result.report, *result.further.values()):
         if "json" in written:
             tell_lines(json.loads(written["json"].read_text("utf-8"))["answer"])

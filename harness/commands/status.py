@@ -87,5 +87,5 @@ def _show(state: dict[str, Any]) -> None:
     tell(f"{state['kind']} {state['name']}: {', '.join(about)}: {summary}")
     for run in state["runs"]:
         if run["state"] in ("running", "failed", "collapsed", "diverged", "n/a"):
-            steps = f"step {run['step']:,} of {run['steps']:,}, " if run["state"] == "running" and run["steps"] else ""
-            tell(f"  {run['state']}: {run['label']}: {steps}{run['text']}")
+            steps = f"step {run['step']:,} of {run['steps']:,}" if run["state"] == "running" and run["steps"] else ""
+            tell(f"  {run['state']}: {run['label']}: {', '.join(filter(None, (steps, run['text'])))}")

@@ -45,8 +45,7 @@ def print_table(
 
     table = Table(title=plain(title))
     for i, column in enumerate(columns):
-        least = min(16, max((len(row[0]) for row in rows), default=0)) if i == 0 else None
-        table.add_column(plain(column), justify="left" if i == 0 or texts else "right", min_width=least)
+        table.add_column(plain(column), justify="left" if i == 0 or texts else "right")
     for row in rows:
         table.add_row(*map(plain, row))
     console = Console() if sys.stdout.isatty() else Console(width=240)

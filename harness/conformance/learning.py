@@ -11,6 +11,7 @@ import torch
 
 from harness.conformance.subject import BrokenPromiseError, Subject, expect, gap, vectors
 from harness.training import Batch
+from harness.training.loop import check_terms
 
 
 class KilledError(BaseException):
@@ -83,11 +84,9 @@ def descent(s: Subject) -> str:
 
 
 def _sound(terms: dict[str, torch.Tensor]) -> None:
-    expect(isinstance(terms, dict) and "loss" in terms, 'loss() must return a dict with the key "loss"')
+    check_terms(terms)
     for name, term in terms.items():
-        expect(torch.is_tensor(term) and term.numel() == 1, f'the term "{name}" is not a scalar tensor')
         expect(bool(torch.isfinite(term)), f'the term "{name}" is {float(term.detach())}')
-    expect(terms["loss"].requires_grad, "the loss does not depend on any trained parameter")
 
 
 def small_batch(s: Subject) -> str:

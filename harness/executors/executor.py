@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
@@ -13,7 +13,9 @@ from typing import Any, ClassVar
 
 from pydantic import field_validator
 
+from harness import registry
 from harness.config import Config, option
+from harness.errors import InputError
 from harness.machine.environment import usable_cores
 
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")  # of the libraries that compute in a worker
@@ -115,6 +117,15 @@ def use_threads(count: int) -> None:
     import torch
 
     torch.set_num_threads(count)
+
+
+def check_known(settings: ExecutorSettings, methods: Iterable[str]) -> None:
+    """Raises:
+    InputError: the executor starts processes, and one of these methods is known to this one only.
+    """
+    own = ", ".join(sorted(registry.added(registry.METHODS).intersection(methods)))
+    if registry.load(registry.EXECUTORS, settings.name).parallel and own:
+        raise InputError(f'executor "{settings.name}": install as a package the class of a script or notebook: {own}')
 
 
 def executor_settings(

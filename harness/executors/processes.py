@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import sys
 import traceback
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -34,7 +35,12 @@ class Processes(Executor):
         def submit(place: int, job: Any, deaths: int = 0) -> None:
             if place not in pools:
                 pools[place] = self._start_worker(place)
-            running[pools[place].submit(_call, function, job)] = (place, job, deaths)
+            main = vars(sys.modules["__main__"])
+            script = {"__file__": main.pop("__file__")} if "__file__" in main else {}
+            try:  # a worker that starts here would run the user's script again if it knew its file
+                running[pools[place].submit(_call, function, job)] = (place, job, deaths)
+            finally:
+                main.update(script)
 
         try:
             while queue or running:

@@ -41,8 +41,8 @@ class Reporter:
 
     @classmethod
     def of_caller(cls) -> Self:
-        """What a call shows that names no reporter: bars in a notebook, nothing elsewhere."""
-        return cls(quiet=not in_notebook())
+        """What a call shows that names no reporter: bars in a notebook and on a terminal, nothing elsewhere."""
+        return cls(quiet=not (in_notebook() or sys.stderr.isatty()))
 
     @property
     def draws(self) -> bool:
@@ -56,6 +56,7 @@ class Reporter:
 
     def __exit__(self, *error: object) -> None:
         if self._bars is not None:
+            self._bars.show_whole("all runs")
             self._bars.__exit__(*error)
 
     def expect(self, total: int) -> None:

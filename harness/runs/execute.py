@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from harness import registry
-from harness.errors import InputError, StopRequested, TrainingStopped
+from harness.errors import HarnessError, InputError, StopRequested, TrainingStopped
 from harness.evaluation.inference_cost import measure_inference
 from harness.evaluation.scoring import announced, each, set_aside
 from harness.evaluation.vector_cache import EmbeddingCache, StoredVectors, folder_hash
@@ -23,7 +23,7 @@ from harness.machine import environment
 from harness.machine.energy import EnergyMeter
 from harness.machine.environment import pick_device
 from harness.machine.process_state import preserve_process_state
-from harness.method import FitContext, FitReport, Method
+from harness.method import FitContext, FitReport, Method, own_line
 from harness.results.model_card import write_card
 from harness.results.record import Record
 from harness.results.spec import NUMERICS, RunSpec, scoring_version
@@ -168,7 +168,8 @@ class Execution:
                 set_aside(result, *faults)
             else:
                 line = redacted(str(error)).partition("\n")[0]
-                status, reason = "failed", line if self.spec.missing else f"{type(error).__name__}: {line}"
+                kind = "" if isinstance(error, HarnessError) else f"{type(error).__name__}: "
+                status, reason = "failed", f"{kind}{line}{own_line(error, type(method)) if method else ''}"
         record = self.make_record(status, reason, method, result, tasks, architecture)
         if status == "finished":
             record = self._merge(earlier, record, result, tasks, details)

@@ -209,7 +209,7 @@ class Experiment(Conditions):
         if not value:
             raise ValueError("needs at least one")
         if len({str(v) for v in value}) != len(value):
-            raise ValueError("expected entries that differ")
+            raise ValueError("expected different entries; give a method that occurs twice two names")
         return value
 
     @model_validator(mode="after")

@@ -88,6 +88,8 @@ class Progress:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: Any) -> None:
         self._restore_handlers()
         phase = "ended" if kind is None else "stopped" if kind in (StopRequested, KeyboardInterrupt) else "failed"
+        for run in self.runs.values():
+            run.state = "waiting" if run.state == "running" else run.state  # it goes on from its checkpoint
         with suppress(OSError):
             self.write(phase, str(error or "").partition("\n")[0])
         if kind is StopRequested:

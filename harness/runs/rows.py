@@ -226,7 +226,7 @@ class Schedule:
     def note(self) -> str:
         """The change in a sentence; empty where nothing changed."""
         own = join_some([f"{label} every {every:,}" for label, every in self.instead_of.items()], 4)
-        line = f'all rows are scored on the dev set every {self.every} training steps ([dev] every = "own": {own})'
+        line = f'all rows are scored on the dev set every {self.every} training steps; with [dev] every = "own": {own}'
         return line if self.instead_of else ""
 
     @property

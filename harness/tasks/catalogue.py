@@ -146,7 +146,8 @@ def _beyond(name: str, source: Source) -> Task:
         if meant:
             return family.make(meant[0], source)
     prefixes = tuple(family.prefix for family in families)
-    known = [*registry.names(registry.SUITES), *(own for own in offers() if not own.startswith(prefixes))]
+    suites = registry.names(registry.SUITES)
+    known = [*suites, *(own for own in offers() if not own.startswith(prefixes))]
     unlike = not difflib.get_close_matches(name, known, n=1, cutoff=0.8)
     for family in families:
         if name.startswith(family.prefix) or unlike:
@@ -158,4 +159,4 @@ def _beyond(name: str, source: Source) -> Task:
     also = "".join(f", and {family.beyond}" for family in families)
     stems = [_SUFFIX.sub("", own.removeprefix(family.prefix)).lower() for family in families for own in family.names]
     hint = nearest(name, [*known, *(stem for stem in stems if not stem.startswith("embedded"))])
-    raise InputError(f'unknown suite or task "{name}"{hint}; known: {", ".join(known)}{also}')
+    raise InputError(f'unknown suite or task "{name}"{hint}; suites: {", ".join(suites)}; see harness list tasks{also}')

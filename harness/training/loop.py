@@ -228,6 +228,22 @@ def planned_steps(config: TrainingConfig, stream: BatchStream, bound: int | None
     return min(b for b in bounds if b is not None)
 
 
+def check_terms(terms: Any) -> None:
+    """Check what `TrainedMethod.loss` returned.
+
+    Raises:
+        InputError: no dictionary with "loss", a term that is no scalar tensor, or a loss without a gradient.
+    """
+    returned = [*terms] if isinstance(terms, dict) else type(terms).__name__
+    if not isinstance(terms, dict) or "loss" not in terms:
+        raise InputError(f'loss() must return a dict with the key "loss", but returned {returned}')
+    for name, term in terms.items():
+        if not torch.is_tensor(term) or term.numel() != 1:
+            raise InputError(f'loss(): "{name}" must be a scalar tensor, as .mean() gives')
+    if not terms["loss"].requires_grad:
+        raise InputError("loss(): the loss does not depend on any trained parameter; is it detached?")
+
+
 class Trainer(Descent):
     """One run of the loop: batches by step, selection on the dev set, the collapse guard.
 
@@ -319,6 +335,7 @@ class Trainer(Descent):
         rate = self.config.learning_rate * self.method.schedule(self.step, self.steps)
         with autocast(self.precision, self.context.device), count_tokens() as lengths:
             terms = self._terms(batch)
+        check_terms(terms)
         norm = self.update(terms["loss"], rate)
         self.method.after_update(self.encoder, self.heads)
         self.sentences_seen += len(batch.items)

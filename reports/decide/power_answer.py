@@ -120,13 +120,14 @@ def _lines(one: dict[str, Any]) -> list[str]:
     lines = [
         one_line(
             f"{one['what']}: {one['rows']} rows, {f'{count:,}' if count else 'unknown'} test examples; standard "
-            f"deviation {one['sd']:.2f} points over seeds, {one['pairs_sd']:.2f} of a difference over examples"
+            f"deviation {one['sd']:.2f} points over seeds"
+            + (f", {one['pairs_sd']:.2f} of a difference over examples" if count else "")
         ),
         f"Smallest difference in points that is found in {CHANCE:.0%} of comparisons:",
         "  ".join(head.rjust(14) for head in heads),
     ]
     for n, least in one["seeds"].items():
-        cells = [n, *(f"{x:.1f}" for x in (least, one["planned"][n], *(one["examples"][m][n] for m in more)))]
+        cells = [n, *(f"{x:.2f}" for x in (least, one["planned"][n], *(one["examples"][m][n] for m in more)))]
         lines.append("  ".join(cell.rjust(14) for cell in cells))
     if "difference" in one:
         texts = [

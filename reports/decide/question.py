@@ -26,7 +26,7 @@ def comparison_of(found: WithReport | str | Path, name: str = "", part: str = ""
     """
     workdir, name = (Path(found), name) if isinstance(found, str | Path) else (found.workdir, found.name)
     if not workdir.is_dir():
-        raise InputError(f"{workdir}: no such folder; name a work directory of `harness compare` (--workdir)")
+        raise InputError(f"{workdir}: no such file or folder; expected a work directory, or a file of scores")
     if not name:
         known = list(comparison_files(workdir)) or list(comparisons(workdir))
         if len(known) != 1:

@@ -187,10 +187,10 @@ def _paragraph(block: Block, a: ResultRow, b: ResultRow, d: Difference, equivale
     numbers = f"{measured}, {number_text(100 * e.value, 2, signed=True)} points{interval} ({seeds})"
     if kind == NOT_JUDGED:
         few = " and ".join(row.label for row in (a, b) if row in block.unjudged)
-        scope = ", where the interval has the chance of the examples only" if interval else ""
+        scope = ", where the interval covers the examples only, not the seeds" if interval else ""
         return (
-            f"{a.label} and {b.label} cannot be judged on {title}: {numbers}{scope}. {few} has fewer than three seeds, "
-            f"too few to estimate their spread.{note}"
+            f"{a.label} and {b.label} cannot be judged on {title}: {numbers}{scope}. Fewer than three seeds of {few} "
+            f"are too few to estimate their spread.{note}"
         )
     start = {
         BETTER: f"{a.label} is better than {b.label} on {title}",

@@ -117,7 +117,7 @@ def pairs_table(block: Block, name: str, most: int = MOST_COLUMNS) -> Table:
             mark = "" if d.verdict == SAME else "*" if d.judged else "?"
             cells.append(Cell(number_text(value, 2, signed=True) + mark, value=value, state="value", records=ids))
         body.append(TableRow(tuple(cells)))
-    marks = {"*": f"* significant at 5 % in the family of {block.family}.", "?": "? fewer than three seeds."}
+    marks = {"*": f"* significant at 5 %, corrected for {block.family}.", "?": "? fewer than three seeds."}
     used = "".join(cell.text for row in body for cell in row.cells[3:])
     legend = " ".join(text for mark, text in marks.items() if mark in used)
     legend += f" {describe_detectable(block.detectable).capitalize()}." if block.detectable is not None else ""

@@ -28,7 +28,7 @@ def check_formats(formats: Sequence[str]) -> None:
     """Raises:
     InputError: one that is not known.
     """
-    for one in formats:
+    for one in [formats] if isinstance(formats, str) else formats:
         if one not in ALL_FORMATS:
             known = list(ALL_FORMATS)
             raise InputError(f'unknown report format "{one}"{nearest(one, known)}; known: {", ".join(known)}')

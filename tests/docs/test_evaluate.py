@@ -38,3 +38,17 @@ def test_the_task_on_own_data_gives_a_score_and_outcomes(tmp_path: Path) -> None
     assert (accuracy.metric, accuracy.value, accuracy.n) == ("accuracy", 1.0, 20)
     assert result.outcomes is not None
     assert len(result.outcomes) == 20
+
+
+def test_the_task_on_own_pairs_gives_a_correlation(tmp_path: Path) -> None:
+    (tmp_path / "pairs.csv").write_text("sentence1,sentence2,score\na,b,5\nc,d,3\ne,f,0\n", encoding="utf-8")
+    names: dict[str, Any] = {"__file__": str(tmp_path / "my_pairs.py"), "__name__": "my_pairs"}
+    exec(BLOCKS["my_pairs.py"], names)
+    vectors = dict(
+        zip(
+            "abcdef", np.eye(2)[[0, 0, 0, 1, 0, 1]] + [[0, 0], [0, 0], [0, 0.5], [0, 0], [0, 0], [-0.5, 0]], strict=True
+        )
+    )
+    result = names["MyPairs"]().evaluate(lambda texts: np.stack([vectors[text] for text in texts]), pooling="mean")
+    (spearman,) = (s for s in result.scores if (s.metric, s.aggregation) == ("spearman", "all"))
+    assert (round(spearman.value, 6), spearman.n) == (1.0, 3)

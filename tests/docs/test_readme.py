@@ -32,7 +32,9 @@ def test_the_page_is_short() -> None:
 def test_the_loss_and_the_calls_run(tmp_path: Path) -> None:
     loss, calls = blocks("python")
     options = 'suites="Embedded-STS-natural", formats=["csv"], tracked=False, workdir="work/mine")'
-    code = loss.replace("max_steps=24", "max_steps=1").replace('workdir="work/mine")', options).replace("[1, 2]", "[1]")
+    code = (
+        loss.replace("max_steps=24", "max_steps=1").replace('workdir="work/mine")', options).replace("[1, 2, 3]", "[1]")
+    )
     few = "import pytest\nfrom tests.support import short_runs\nshort_runs.few_pairs(pytest.MonkeyPatch())\n"
     lines = ["", 'print(found.rows, found.verdict("align_uniform", "simcse").data["seeds"])', calls]
     (tmp_path / "mine.py").write_text(few + code + "\n".join(lines), encoding="utf-8")

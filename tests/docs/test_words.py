@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 from pathlib import Path
 
 import pytest
 
 from docs.make import PACKAGES, REPOSITORY
+from docs.notebook_pages import NOTEBOOKS
 
 OLD = re.compile(
     r"\b(told|tells? (of|apart)|asked (of|for|after)|anew|made again|(?<!card\.)kept|stands? (on|beside|behind)|"
@@ -29,6 +31,13 @@ def test_a_page_has_the_words_of_the_field(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     if page.name == "CONTRIBUTING.md":
         text = re.sub(r"^\| not \| but \|\n(\|.*\n)*", "", text, flags=re.MULTILINE)
+    assert [found[0] for found in OLD.finditer(text)] == []
+
+
+@pytest.mark.parametrize("name", sorted(file.stem for file in NOTEBOOKS.glob("*.ipynb")))
+def test_a_notebook_has_the_words_of_the_field(name: str) -> None:
+    cells = json.loads((NOTEBOOKS / f"{name}.ipynb").read_text(encoding="utf-8"))["cells"]
+    text = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
     assert [found[0] for found in OLD.finditer(text)] == []
 
 

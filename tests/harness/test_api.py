@@ -97,7 +97,7 @@ def test_a_call_with_an_own_corpus_selects_on_embedded_pairs(tmp_path: Path) -> 
     plan = plan_comparison(keys).plan
     assert plan.dev is not None
     assert plan.dev.name.startswith("Embedded-STS")
-    assert any("selected on the embedded dev set" in line for line in notices(plan))
+    assert any("perhaps unlike your text" in line for line in notices(plan))
     embedded = plan_comparison({**keys, "corpus": "embedded:sentences"}).plan
     assert not any("embedded dev set" in line for line in notices(embedded))
 

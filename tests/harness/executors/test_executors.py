@@ -17,7 +17,7 @@ import pytest
 
 from harness import registry
 from harness.errors import InputError, RunError, StopRequested
-from harness.executors.executor import LEAVE, THREADS, Answer, Executor, ExecutorSettings, Serial
+from harness.executors.executor import LEAVE, THREADS, Answer, Executor, ExecutorSettings, Serial, check_known
 from harness.executors.processes import Processes
 from harness.executors.ray import Ray
 from harness.executors.slurm import Queued, Slurm
@@ -181,6 +181,27 @@ def test_workers_end_with_a_coordinator_that_is_killed(tmp_path: Path) -> None:
         worker = psutil.Process(int(pid.read_text()))
         coordinator.kill()
     assert psutil.wait_procs([worker], timeout=60)[1] == []
+
+
+def test_a_script_without_a_main_guard_runs_once(tmp_path: Path) -> None:
+    """A spawned process otherwise imports the script that started it, and so runs it again."""
+    script = tmp_path / "mine.py"
+    script.write_text(
+        "from collections import deque\nfrom pathlib import Path\n"
+        "from harness.executors.executor import ExecutorSettings\nfrom harness.executors.processes import Processes\n"
+        "engine = Processes(ExecutorSettings(name='processes', workers=1), Path())\n"
+        "print([answer.value for answer in engine.run(len, deque(['four']), lambda: None)], __file__)\n"
+    )
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, cwd=tmp_path, check=True)
+    assert (done.stdout, done.stderr) == (f"[4] {script}\n", "")
+
+
+def test_methods_that_other_processes_do_not_know_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(registry._added, registry.METHODS.entry_points, {"mine": object})
+    check_known(ExecutorSettings(), ["mine"])
+    check_known(ExecutorSettings(name="processes"), ["simcse"])
+    with pytest.raises(InputError, match=r'executor "processes": .*: mine$'):
+        check_known(ExecutorSettings(name="processes"), ["simcse", "mine"])
 
 
 def test_workers_fit_the_cores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

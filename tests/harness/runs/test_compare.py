@@ -112,7 +112,8 @@ def test_runs_that_collapse_or_fail_are_results_and_failed_ones_are_tried_again(
         found = small_runs.compare(tmp_path, seeds=[1], methods=rows[:2])
     failed = found.records[1]
     assert ([r.row for r in found.failed], found.status) == (["SimCSE"], "failed")
-    assert (failed.reason, failed.scores) == ("ValueError: no luck", [])
+    assert failed.reason.startswith(f"ValueError: no luck ({__file__}, line ")
+    assert failed.scores == []
     assert "no luck" in RunFolder(tmp_path, failed.id).details()["traceback"]
     again = small_runs.compare(tmp_path, seeds=[1], methods=rows)
     assert {r.row: r.status for r in again.records} == {"cls": "finished", "SimCSE": "finished", "flat": "collapsed"}
@@ -238,7 +239,7 @@ def test_vectors_of_the_wrong_shape_fail_the_run(tmp_path: Path, monkeypatch: py
         encoding(patch, lambda x: x[:-1])
         record = execute(job, tmp_path)
     assert (record.status, record.scores) == ("failed", [])
-    assert record.reason.startswith("RunError")
+    assert "shape" in record.reason
     assert execute(job, tmp_path).status == "finished"
 
 

@@ -70,7 +70,7 @@ def test_every_suite_has_a_line_about_it_and_a_paper_the_averages_of_its_suites(
 
 def test_unknown_names_are_one_clear_line() -> None:
     with pytest.raises(
-        InputError, match=r'^unknown suite or task "STSB" \(did you mean "STS-B"\?\); known: compression, '
+        InputError, match=r'^unknown suite or task "STSB" \(did you mean "STS-B"\?\); suites: compression, '
     ):
         resolve_tasks(["sts", "STSB"])
     with pytest.raises(InputError, match=r'^unknown source "sentevl" \(did you mean "senteval"\?\)'):
@@ -84,7 +84,7 @@ def test_unknown_names_are_one_clear_line() -> None:
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("Embedded-STS", r'^unknown suite or task "Embedded-STS" \(did you mean "Embedded-STS-natural"\?\); known: '),
+        ("Embedded-STS", r'^unknown suite or task "Embedded-STS" \(did you mean "Embedded-STS-natural"\?\); suites: '),
         (
             "mteb:Embedded-Clusterin",
             r'^"Embedded-Clusterin": no such embedded task \(did you mean "Embedded-Clustering"',

@@ -19,6 +19,7 @@ from harness.errors import InputError, TrainingStopped
 from harness.method import FitContext, MethodCard
 from harness.sources import Corpus, load_corpus
 from harness.training import Batch, BatchStream, TrainedMethod, TrainingConfig
+from harness.training.loop import check_terms
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -306,3 +307,22 @@ def test_a_missing_or_wrong_corpus_is_one_clear_line(corpus: Corpus) -> None:
         Pull(config()).fit(None)
     with pytest.raises(InputError, match="embedded:pairs holds pairs"):
         Pull(config()).fit(load_corpus("embedded:pairs", kind="pairs"))
+
+
+@pytest.mark.parametrize(
+    ("returned", "message"),
+    [
+        (None, 'a dict with the key "loss", but returned NoneType'),
+        (torch.ones(()), "returned Tensor"),
+        ({"align": torch.ones(())}, r"returned \['align'\]"),
+        (
+            {"loss": torch.ones(64, requires_grad=True)},
+            '"loss" must be a scalar tensor',
+        ),
+        ({"loss": torch.ones((), requires_grad=True), "align": 1.0}, '"align" must be a scalar tensor'),
+        ({"loss": torch.ones(())}, "does not depend on any trained parameter"),
+    ],
+)
+def test_what_a_loss_must_return_is_one_line(returned: object, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        check_terms(returned)
