@@ -82,13 +82,14 @@ class Comparison(WithReport):
         """Why runs have no result, and the tables of scores."""
         import pandas as pd
 
-        lost = [record for record in self.records if record.status != "finished"]
+        lost = (record for record in self.records if record.status != "finished")
         lines = [f"{'n/a' if r.unavailable else r.status}: {r.row}, seed {r.seed}: {r.reason}" for r in lost]
         lines += [f"  traceback: {self.workdir / 'runs' / r.id / 'details.json'}" for r in self.failed[:1]]
-        for part, block in (self.experiment.parts if self.experiment is not None else {"": None}).items():
+        whole = self.experiment or Experiment.model_construct()
+        for part, block in whole.parts.items():
             columns, rows, legend = summary_table(self.workdir, self.name, part)
             table = pd.DataFrame(rows, columns=columns).set_index("Method")
-            title = (block.title if block is not None else "") or part or self.name
+            title = block.title or part or whole.title or self.name
             lines += ["", title, table.to_string(index_names=False), *legend]
         return "\n".join(lines).lstrip()
 

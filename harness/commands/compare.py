@@ -82,9 +82,8 @@ def run(args: argparse.Namespace) -> int:
     choices["until"] = api.Until(**until) if args.until else None
     if args.dry_run or args.measure:
         return show_plan(args.experiment, args.workdir, measure=args.measure, freeze=args.freeze, **choices)
-    formats = args.format or report_folder.FORMATS
-    settings = options.run_settings(args)
-    result = api.compare(args.experiment, workdir=args.workdir, formats=formats, **settings, **choices)
+    choices |= {"formats": args.format or report_folder.FORMATS, **options.run_settings(args)}
+    result = api.compare(args.experiment, workdir=args.workdir, **choices)
     _show(result)
     return 1 if result.failed else 0
 

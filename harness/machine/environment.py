@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from contextlib import suppress
+from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -20,6 +21,11 @@ LIBRARIES = (
     "sentence-harness", "torch", "transformers", "tokenizers", "sentence-transformers", "datasets", "huggingface_hub",
     "mteb", "numpy", "scipy", "scikit-learn", "pandas",
 )  # fmt: skip
+
+
+def now() -> str:
+    """The time as records have it, such as 2026-11-24T12:30:00+00:00."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def describe(device: str, precision: dict[str, Any] | str) -> dict[str, Any]:

@@ -7,14 +7,13 @@ import time
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from harness import registry
 from harness.errors import HarnessError, InputError, StopRequested, TrainingStopped
 from harness.evaluation.inference_cost import measure_inference
-from harness.evaluation.scoring import announced, each, set_aside
+from harness.evaluation.scoring import announced, each, evaluate, joined, set_aside
 from harness.evaluation.vector_cache import EmbeddingCache, StoredVectors, folder_hash
 from harness.files.atomic import settle, storage_fault
 from harness.files.locks import run_lock
@@ -126,7 +125,7 @@ class Execution:
     def __post_init__(self) -> None:
         self.spec, self.folder = self.job.spec, RunFolder(self.workdir, self.job.id)
         self.device = pick_device(self.job.device)
-        self.started = _now()
+        self.started = environment.now()
         self.encoding = EnergyMeter(self.device)
 
     def run(self) -> Record:
@@ -264,7 +263,6 @@ class Execution:
                 cost["train_gpu_seconds"] = cost["train_seconds"]
 
     def _evaluate(self, method: Method, tasks: list[Task]) -> TaskResult:
-        from harness.evaluation.scoring import evaluate, joined
         from harness.tasks.vectors import Origin
 
         def score(fitted: Method, tasks: list[Task], how: str, **settings: Any) -> TaskResult:
@@ -327,7 +325,7 @@ class Execution:
             environment=environment.describe(self.device, precision),
             command=self.job.command,
             started=self.started,
-            finished=_now(),
+            finished=environment.now(),
         )
 
     def _merge(
@@ -399,7 +397,3 @@ def _readable(error: BaseException) -> BaseException:
     except Exception:
         return RuntimeError(f"{type(error).__name__}, whose message cannot be read")
     return error
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")

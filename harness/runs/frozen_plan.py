@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ from harness.errors import InputError
 from harness.files.atomic import write_atomic
 from harness.files.hashing import content_id
 from harness.files.reading import read_json
+from harness.machine import environment
 from harness.runs.plan import Plan
 from harness.runs.until import Until
 
@@ -42,7 +42,7 @@ def freeze_plan(workdir: Path, plan: Plan, until: Until | None) -> tuple[Path, s
         "most_seeds": until.most if until else len(e.seeds), "equivalence": (until or Until()).equivalence,
     }  # fmt: skip
     content = {
-        "schema": 1, "name": e.name, "date": _now(), "analysis": analysis,
+        "schema": 1, "name": e.name, "date": environment.now(), "analysis": analysis,
         "tasks": list(plan.keys_of(plan.block_tasks)),
         "runs": [{"row": j.row, "base_model": j.spec.base_model, "seed": j.spec.seed, "id": j.id} for j in jobs],
         "rows": {f"{j.row} · {j.spec.base_model}": settings_of(j.spec.model_dump(mode="json")) for j in jobs},
@@ -59,10 +59,6 @@ def settings_of(spec: Mapping[str, Any]) -> dict[str, Any]:
         if key not in _SEED:
             flat |= {f"{key}.{name}": one for name, one in value.items()} if isinstance(value, dict) else {key: value}
     return flat
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def read_plan(file: Path) -> dict[str, Any]:

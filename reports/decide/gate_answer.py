@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.errors import InputError
 from harness.files.locks import work_lock
 from harness.files.printable import one_line
+from harness.machine import environment
 from harness.results.answer import Answer
 from reports.decide.question import comparison_of, question_of, two_rows_of
 from reports.document.table import number_text
@@ -90,9 +90,8 @@ def _judge(question: Question, a: ResultRow, b: ResultRow, most: int, file: Path
         own, other, examples = question.significance.parts(a, b, question.target)
         p = e.p / 2 if e.value > 0 else 1 - e.p / 2
         look(proposal, seeds, most if seeded(a) else seeds, p, e.value, (own, other + examples))
-        now = datetime.now(UTC).isoformat(timespec="seconds")
         with file.open("a", encoding="utf-8") as lines:
-            lines.write(json.dumps({"time": now, **about, **asdict(proposal)}) + "\n")
+            lines.write(json.dumps({"time": environment.now(), **about, **asdict(proposal)}) + "\n")
     points = dict.fromkeys(("gain", "low", "high"))
     if e is not None:
         points = {"gain": 100 * e.value, "low": 100 * e.low, "high": 100 * e.high}

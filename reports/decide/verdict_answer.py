@@ -181,7 +181,8 @@ def _paragraph(block: Block, a: ResultRow, b: ResultRow, d: Difference, equivale
     note = f" Note: {block.significance.note}." if block.significance.note else ""
     title, e, kind = block.target.title, d.estimate, kind_of(d, equivalence)
     low, high = (number_text(100 * x, 2, signed=True) for x in (e.low, e.high))
-    seeds = f"{d.seeds[0]} and {d.seeds[1]} seeds" if d.seeds[0] != d.seeds[1] else f"{_count(d.seeds[0])} each"
+    one, other = d.seeds
+    seeds = f"{one} and {other} seeds" if one != other else f"{one} seed{'s' * (one != 1)} each"
     measured = " against ".join(number_text(block.mean(row), 2) for row in (a, b))
     interval = f" [{low}, {high}]" if e.low < e.high else ""
     numbers = f"{measured}, {number_text(100 * e.value, 2, signed=True)} points{interval} ({seeds})"
@@ -205,10 +206,6 @@ def _paragraph(block: Block, a: ResultRow, b: ResultRow, d: Difference, equivale
     if block.detectable is not None and d.family == block.family:
         text += f" In this comparison, {describe_detectable(block.detectable)}."
     return text + note
-
-
-def _count(seeds: int) -> str:
-    return f"{seeds} seed{'' if seeds == 1 else 's'}"
 
 
 def _as_json(block: Block, a: ResultRow, b: ResultRow, d: Difference, equivalence: float) -> dict[str, Any]:

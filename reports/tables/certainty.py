@@ -193,7 +193,9 @@ def spread_table(comparison: Comparison, significance: Significance) -> Table | 
     for d in found:
         block = f"{base_name(d.row.base_model)} · {d.row.label}" if several else d.row.label
         for source in d.sources:
-            cells = (name_cell(d.row), Cell(source.name), _runs(source), _deviation(source), _share(source, d))
+            runs = len(source.scores)
+            count = Cell(str(runs), value=runs) if runs else EMPTY
+            cells = (name_cell(d.row), Cell(source.name), count, _deviation(source), _share(source, d))
             body.append(TableRow(cells, block))
     return Table(
         "spread",
@@ -203,10 +205,6 @@ def spread_table(comparison: Comparison, significance: Significance) -> Table | 
         tuple(body),
         (f"Shares do not add up: what a stream does together with others is in each of them.{_lacking(found)}",),
     )
-
-
-def _runs(source: Source) -> Cell:
-    return Cell(str(len(source.scores)), value=len(source.scores)) if source.scores else EMPTY
 
 
 def _deviation(source: Source) -> Cell:

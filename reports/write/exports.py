@@ -56,7 +56,8 @@ def _about(comparison: Comparison, record: Record) -> dict[str, Any]:
     details = {
         "deployment_type": "self_deployed", "model_availability": "unknown", "base_model": record.base_model,
         "method": record.method, "config": json.dumps(record.config), "seed": str(record.seed), "run": record.id,
-        "supervision": record.supervision, "corpus": json.dumps(record.corpus), "device": _device(record),
+        "supervision": record.supervision, "corpus": json.dumps(record.corpus),
+        "device": record.environment.get("device_name", "unknown"),
     }  # fmt: skip
     return {
         "schema_version": _SCHEMA,
@@ -72,10 +73,6 @@ def _about(comparison: Comparison, record: Record) -> dict[str, Any]:
         "model_info": {"name": one_line(record.row), "id": model, "additional_details": details},
         "evaluation_results": [_result(record, score) for score in record.scores if score.split != "dev"],
     }  # fmt: skip
-
-
-def _device(record: Record) -> str:
-    return str(record.environment.get("device_name", "unknown"))
 
 
 def _result(record: Record, score: Score) -> dict[str, Any]:

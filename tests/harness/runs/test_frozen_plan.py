@@ -68,7 +68,7 @@ def test_runs_before_the_plan_are_counted(tmp_path: Path) -> None:
     later = json.loads(plan_file(work, "own").read_text())["date"].replace("20", "30", 1)  # the clock has seconds only
     plan_file(work, "own").unlink()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("harness.runs.frozen_plan._now", lambda: later)
+        patch.setattr("harness.machine.environment.now", lambda: later)
         assert main(["plan", file, "--freeze", "--workdir", str(work)]) == 0
     assert found(work) == ["5 of 5 runs had begun before the plan was written"]
 
