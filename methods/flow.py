@@ -82,7 +82,7 @@ class Flow(ArrayMethod, VectorMap):
         """(n, D), mapped from an unnamed file: memory stays the same however large the corpus is."""
         rows = 0
         with tempfile.TemporaryFile() as file:
-            for number, texts in enumerate(text_chunks(items)):
+            for number, texts in enumerate(text_chunks(items, context)):
                 if context.progress:
                     context.progress(0, 0, "encoding the corpus")
                 if self.config.dropout:

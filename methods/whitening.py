@@ -62,7 +62,7 @@ class Moments:
 def moments_of(encoder: Encoder, items: Sequence[Any], context: FitContext) -> Moments:
     """Mean and covariance of the vectors of a corpus's texts."""
     moments = Moments()
-    for texts in text_chunks(items):
+    for texts in text_chunks(items, context):
         moments.add(encoder.encode(texts, device=context.device, precision="fp32"))
         if context.progress:
             context.progress(min(moments.count, len(items)), len(items), "encoding the corpus")

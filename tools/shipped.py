@@ -11,6 +11,8 @@ from hashlib import sha256
 from pathlib import Path
 from string import ascii_lowercase
 
+import numpy as np
+
 from harness.errors import HarnessError, InputError
 from harness.files.atomic import write_atomic
 from harness.files.printable import tell, tell_error
@@ -20,7 +22,7 @@ from reports.decide.question import comparison_of, question_of
 from studies import SHIPPED, SHIPPED_TABLE
 
 NAME = "shipped"
-STEP = 2.0**-15  # to which scores of examples are rounded: the score of a run moves by about 0.01 points
+BITS = 11  # scores of examples are rounded to 1/2048 of their spread in a task: a run's score moves by 0.01 points
 
 
 def table() -> str:
@@ -45,7 +47,9 @@ def table() -> str:
 def small(folder: RunFolder, name: str) -> bytes:
     """A file of a run as it is shipped: scores of examples rounded, details without the files of other tools."""
     if name == folder.examples_file.name and (examples := folder.examples()) is not None:
-        rounded = examples.assign(outcome=(examples["outcome"] / STEP).round() * STEP)
+        spread = examples.groupby("task")["outcome"].transform("std").clip(lower=1e-9)
+        step = 2.0 ** (np.floor(np.log2(spread)) - BITS)
+        rounded = examples.assign(outcome=(examples["outcome"] / step).round() * step)
         dictionaries = [column for column in examples if column != "outcome"]
         buffer = io.BytesIO()
         # Not compressed: the archive is, over the equal columns of all runs.

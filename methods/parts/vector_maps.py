@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar
 
 from harness.config import option
-from harness.errors import InputError
+from harness.errors import InputError, StopRequested
 from harness.method import FitContext, FitReport, Method, MethodConfig, Supervision, Text, require_corpus, unfitted
 from harness.saved_method import saved_seed
 from harness.seeds import seed_fields
@@ -162,7 +162,13 @@ def texts_of(item: Any) -> list[str]:
     return [text for text in (item.anchor, item.positive, item.negative) if text is not None]
 
 
-def text_chunks(items: Sequence[Any], size: int = CHUNK) -> Iterator[list[str]]:
-    """The texts of `items`, `size` items at a time."""
+def text_chunks(items: Sequence[Any], context: FitContext, size: int = CHUNK) -> Iterator[list[str]]:
+    """The texts of `items`, `size` items at a time.
+
+    Raises:
+        StopRequested: by `context.stop`; nothing is saved, as the map is learnt from all of them.
+    """
     for start in range(0, len(items), size):
+        if context.stop is not None and context.stop():
+            raise StopRequested
         yield [text for item in items[start : start + size] for text in texts_of(item)]

@@ -132,7 +132,8 @@ def decomposition(row: ResultRow, significance: Significance, target: Target) ->
     largest: dict[tuple[Stream, ...], list[Record]] = {}
     for (_, streams), records in groups.items():
         largest[streams] = max(largest.get(streams, []), records, key=len)
-    found = [_streams(streams, largest[streams], target) for streams in sorted(largest, key=_place)]
+    ordered = sorted(largest, key=lambda streams: (len(streams), *map(STREAMS.index, streams)))
+    found = [_streams(streams, largest[streams], target) for streams in ordered]
     parts = tuple(source for source in found if source is not None)
     if not parts:
         return None
@@ -152,10 +153,6 @@ def decompositions(comparison: Comparison, significance: Significance) -> list[D
     if target is None:
         return []
     return [d for row in comparison.rows if row.held and (d := decomposition(row, significance, target)) is not None]
-
-
-def _place(streams: tuple[Stream, ...]) -> tuple[int, ...]:
-    return len(streams), *(STREAMS.index(stream) for stream in streams)
 
 
 def _streams(streams: tuple[Stream, ...], records: Sequence[Record], target: Target) -> Source | None:

@@ -91,12 +91,8 @@ def mean_cell(row: ResultRow, scored: Sequence[tuple[Record, Score]], task: str,
     cell = number(mean, digits=digits, sd=sd, n=len(scored), records=[r.id for r, _ in scored])
     if len(scored) < len(row.finished):
         cell = cell.noted(f"mean of {len(scored)} seeds: the others lack this score")
-    return cell.noted(*(note for r, _ in scored for note in r.training.get("notes", ()) if _is_about(note, task)))
-
-
-def _is_about(note: str, task: str) -> bool:
-    """Notes of an evaluation begin with their task's name, some with its subset too."""
-    return note.startswith((f"{task}: ", f"{task} "))
+    begins = (f"{task}: ", f"{task} ")  # some have the subset between name and colon
+    return cell.noted(*(note for r, _ in scored for note in r.training.get("notes", ()) if note.startswith(begins)))
 
 
 def average_cell(row: ResultRow, averages: Mapping[str, Average]) -> Cell:

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.errors import InputError
+from harness.errors import InputError, StopRequested
+from harness.method import FitContext
 from harness.sources import Corpus, load_corpus
 from methods.parts.vector_maps import text_chunks
 from methods.whitening import Whitening
@@ -42,7 +43,7 @@ def test_the_setting_decides_what_text_is_needed(preset: str, text: str, supervi
 
 def test_both_sides_of_pairs_enter(pairs: Corpus, tmp_path: Path) -> None:
     texts = [t for pair in pairs for t in (pair.anchor, pair.positive, pair.negative) if t]
-    assert [text for chunk in text_chunks(pairs, 7) for text in chunk] == texts
+    assert [text for chunk in text_chunks(pairs, FitContext(), 7) for text in chunk] == texts
     file = tmp_path / "sides.txt"
     file.write_text("\n".join(texts) + "\n")
     sides = whitening().fit(load_corpus(str(file)))
@@ -51,6 +52,14 @@ def test_both_sides_of_pairs_enter(pairs: Corpus, tmp_path: Path) -> None:
     assert a @ a.T == pytest.approx(b @ b.T, rel=1e-3), "equal up to the signs of the directions"
     with pytest.raises(InputError, match="learns from pairs"):
         whitening(fit_on="pairs").fit(load_corpus("embedded:sentences", limit=20))
+
+
+def test_a_request_to_stop_ends_the_encoding_of_a_corpus(pairs: Corpus) -> None:
+    asked = iter([False, True])
+    chunks = text_chunks(pairs, FitContext(stop=lambda: next(asked)), 7)
+    assert len(next(chunks)) >= 7
+    with pytest.raises(StopRequested):
+        next(chunks)
 
 
 def test_fitted_to_a_task() -> None:
