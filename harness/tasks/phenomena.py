@@ -158,6 +158,6 @@ def _task(name: str, source: str) -> Task:
 TASKS = TaskFamily((PHENOMENA, *(f"{PHENOMENA}-{tag}" for tag in TAGS)), _task)
 SUITE = Suite(
     TASKS.names,
-    "paraphrases must be nearer than pairs with other roles, negation, numbers or entities that share as many words",
+    "a paraphrase must be nearer than a pair with another role, negation, number or entity",
     chance={PHENOMENA: 0.0, **dict.fromkeys(TASKS.names[1:], 0.5)},
 )

@@ -30,7 +30,7 @@ KILLED = """
 import json, os, signal, sys
 from pathlib import Path
 import pytest
-import harness.evaluation.scoring
+import harness.runs.execute
 from harness.results.spec import RunSpec
 from harness.results.store import RunFolder
 from harness.runs.execute import execute, find_finished
@@ -55,7 +55,7 @@ def trap(moment):
     if moment == "saving":
         SimCSE.save = die
     if moment == "scoring":
-        harness.evaluation.scoring.evaluate = die
+        harness.runs.execute.evaluate = die
     if moment == "recorded":
         RunFolder.write = write_and_die
 
@@ -115,7 +115,7 @@ def test_a_stop_writes_a_checkpoint_from_which_the_same_call_continues(small: Co
     with pytest.raises(RunError, match="small"):
         compare(3)
     (state,) = read_progress(work)
-    assert (state["phase"], [run["state"] for run in state["runs"]]) == ("stopped", ["finished", "running"])
+    assert (state["phase"], [run["state"] for run in state["runs"]]) == ("stopped", ["finished", "waiting"])
     assert len(list((work / "runs").glob("*/checkpoint/state.pt"))) == 1
     expected = numbers(small.records)
     assert numbers(compare(0).records).items() <= expected.items()
