@@ -151,7 +151,7 @@ class Significance:
             return f"no run saved the examples of {names} scored"
         few = min(map(self._count, target.measures))
         if few < FEWEST_EXAMPLES:
-            return f"{few} example{'s' if few > 1 else ''} of a task do not say how far its score goes by chance"
+            return f"a task has too few examples ({few}) to estimate the chance of its score"
         return ""
 
     def lacks_examples(self, record: Record) -> bool:
