@@ -1,8 +1,8 @@
-"""`python tools/prediction.py WORKDIR`: do small runs predict the published order? Writes docs/prediction.md.
+"""`python tools/prediction.py [WORKDIR]`: do small runs predict the published order? Writes docs/prediction.md.
 
 For each row whose method has a published STS average with BERT-base: both numbers, their rank correlation with the
-interval of Bonett & Wright (Psychometrika 65, 2000), and a figure. Small runs are the shipped rows, and the rows of
-tools/real_sts.toml, whose finished comparison WORKDIR has.
+interval of Bonett & Wright (Psychometrika 65, 2000), and a figure. Small runs are the shipped rows, and with WORKDIR
+also the rows of tools/real_sts.toml, whose finished comparison it has.
 """
 
 from __future__ import annotations
@@ -40,7 +40,6 @@ ROWS = {  # shipped row -> kind, "FILE:MODEL" and task of its published average
 }
 SHIPPED_TARGETS = ("Embedded-STS-natural", "Embedded-Phenomena")
 REAL = "STS12-16, STS-B, SICK-R"
-TARGETS = (*SHIPPED_TARGETS, REAL)
 
 
 def published(key: str) -> float:
@@ -72,13 +71,14 @@ def scores_of(folder: Path, comparison: str, target: str) -> dict[str, float]:
     return {row.label: block.mean(row) for block in blocks for row in block.judged}
 
 
-def main(workdir: Path) -> None:
+def main(workdir: Path | None) -> None:
     """Write the page and its figure."""
     with open_workdir(SHIPPED) as folder:
         found = {target: scores_of(folder, "shipped", target) for target in SHIPPED_TARGETS}
-    found[REAL] = scores_of(workdir, "real_sts", "sts")
+    if workdir is not None:
+        found[REAL] = scores_of(workdir, "real_sts", "sts")
     known = {label: published(key) for label, (_, key) in ROWS.items() if any(label in some for some in found.values())}
-    lines = ["| kind | " + " | ".join(TARGETS) + " |", "| --- |" + " ---: |" * len(TARGETS)]
+    lines = ["| kind | " + " | ".join(found) + " |", "| --- |" + " ---: |" * len(found)]
     for kind in (None, *range(len(KINDS))):
         cells = []
         for scores in found.values():
@@ -86,13 +86,13 @@ def main(workdir: Path) -> None:
             cells.append(correlation([(scores[one], known[one]) for one in some]) if len(some) > 4 else "–")
         if set(cells) != {"–"}:
             lines.append(f"| {'all' if kind is None else KINDS[kind]} | {' | '.join(cells)} |")
-    table = ["| row | published, BERT-base | " + " | ".join(TARGETS) + " |", "| --- |" + " ---: |" * (len(TARGETS) + 1)]
+    table = ["| row | published, BERT-base | " + " | ".join(found) + " |", "| --- |" + " ---: |" * (len(found) + 1)]
     for label in sorted(known, key=lambda label: -known[label]):
         own = [number_text(scores[label], 2) if label in scores else "–" for scores in found.values()]
         table.append(f"| {label} | {known[label]:.2f} | {' | '.join(own)} |")
     with style():
-        plot = new(10.5, 3.6)
-        for axes, (target, scores) in zip(plot.subplots(1, len(TARGETS), sharey=True), found.items(), strict=True):
+        plot = new(3.5 * len(found), 3.6)
+        for axes, (target, scores) in zip(plot.subplots(1, len(found), sharey=True), found.items(), strict=True):
             for kind, name in enumerate(KINDS):
                 some = [label for label in known if ROWS[label][0] == kind and label in scores]
                 if not some:
@@ -117,4 +117,4 @@ def main(workdir: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else None)

@@ -120,8 +120,10 @@ def use_threads(count: int) -> None:
 
 
 def check_known(settings: ExecutorSettings, methods: Iterable[str]) -> None:
-    """Raises:
-    InputError: the executor starts processes, and one of these methods is known to this one only.
+    """Check that every process of the executor knows the methods.
+
+    Raises:
+        InputError: one of them is registered in this process only.
     """
     own = ", ".join(sorted(registry.added(registry.METHODS).intersection(methods)))
     if registry.load(registry.EXECUTORS, settings.name).parallel and own:
