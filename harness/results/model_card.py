@@ -76,7 +76,8 @@ def front_matter(record: Record) -> str:
     tags = [*TAGS, *([kind] if (kind := _kind(record)) else [])]
     evaluated = [result for score in _main_scores(record) if (result := _result(score, record)) is not None]
     data = ModelCardData(
-        language=_language(record.base_model),
+        # A model of many languages says so in its name.
+        language="multilingual" if re.search("multilingual|xlm", record.base_model, re.IGNORECASE) else "en",
         library_name="sentence-transformers",
         pipeline_tag="sentence-similarity",
         tags=tags,
@@ -103,11 +104,6 @@ def _main_scores(record: Record) -> list[Score]:
         if score.split != "dev":
             main.setdefault((score.task, score.metric), score)
     return [score for score in record.scores if main.get((score.task, score.metric)) is score]
-
-
-def _language(base_model: str) -> str:
-    """What the hub calls it; a model of many languages says so in its name."""
-    return "multilingual" if re.search("multilingual|xlm", base_model, re.IGNORECASE) else "en"
 
 
 def _data_sets(record: Record) -> list[str] | None:

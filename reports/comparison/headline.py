@@ -60,9 +60,11 @@ def _best(block: Block) -> str:
         return f"{text}; with fewer than three seeds a row, it cannot be decided which is better"
     first, *others = block.candidates or block.contenders[:1]
     named, count = _measured(block.significance, block.target, first), len(block.contenders) - 1
+    if count == 1 and block.differences[0, 1].verdict == SAME:  # of two rows, the pair's own test decides
+        others = block.contenders[1:]
     if not others and count == 1:
         e = block.differences[0, 1].estimate
-        margin = f"{100 * e.value:.1f} points [{number_text(100 * e.low, 1)}, {number_text(100 * e.high, 1)}]"
+        margin = f"{100 * e.value:.2f} points [{number_text(100 * e.low, 2)}, {number_text(100 * e.high, 2)}]"
         text = f"{named} beats {block.contenders[1].label} by {margin} on {title}"
     elif not others:
         text = f"{named} is the best of {count + 1} rows on {title} (95 % confidence)"

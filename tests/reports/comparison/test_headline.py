@@ -10,7 +10,8 @@ import pytest
 from harness.results.store import read_records
 from reports.comparison.headline import headline
 from reports.read.comparison_runs import read_comparison
-from reports.stats.significance import Significance
+from reports.stats.significance import SAME, Significance
+from reports.stats.verdicts import Block
 from tests.support import synthetic
 
 TASKS = ("STS12", "STS-B")
@@ -36,8 +37,24 @@ def said(made: synthetic.Invented) -> str:
 def test_a_winner_with_its_margin_and_seeds(made: synthetic.Invented) -> None:
     add(made, "SimCSE", 0.5)
     add(made, "SCD", 3.0)
-    form = r"SimCSE \(\d+\.\d\d, 3 seeds\) beats SCD by \d+\.\d points \[\d+\.\d, \d+\.\d\] on the average of 2 STS"
+    form = (
+        r"SimCSE \(\d+\.\d\d, 3 seeds\) beats SCD by \d+\.\d\d points \[\d+\.\d\d, \d+\.\d\d\] on the average of 2 STS"
+    )
     assert re.match(form, said(made))
+
+
+@pytest.mark.parametrize("noise", [0.8, 0.82, 0.86, 0.9])
+def test_of_two_rows_one_beats_the_other_where_their_difference_is_significant(
+    made: synthetic.Invented, noise: float
+) -> None:
+    add(made, "SimCSE", 0.7)
+    add(made, "SCD", noise)
+    text = said(made)
+    comparison = read_comparison(made.workdir, "invented")
+    significance = Significance(comparison)
+    assert significance.first is not None
+    verdict = Block(comparison.rows, significance, significance.first).differences[0, 1].verdict
+    assert (" beats " in text) == (verdict != SAME)
 
 
 def test_rows_not_significantly_different_are_named(made: synthetic.Invented) -> None:
