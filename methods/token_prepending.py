@@ -48,7 +48,7 @@ class PrependingEncoder(LayerEncoder):
 
     def _run(self, features: dict[str, Tensor], *, every_layer: bool = False) -> tuple[tuple[Tensor, ...], Tensor]:
         ids, rows = features["input_ids"], torch.arange(len(features["input_ids"]))
-        place = ids.eq(self.tokenizer.convert_tokens_to_ids(PLACEHOLDER)).int().argmax(dim=1)  # type: ignore[arg-type]
+        place = ids.eq(self.tokenizer.convert_tokens_to_ids(PLACEHOLDER)).int().argmax(dim=1)
         last = features["attention_mask"].sum(dim=1) - 1
 
         def overwrite(layer: nn.Module, inputs: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
@@ -83,7 +83,7 @@ class TokenPrepending(MetaEOL):
     def _prepare(self, base: LayerEncoder, seed: int) -> None:
         """Add the extra token, whose embedding is drawn from N(0, I)."""
         base.tokenizer.add_tokens([PLACEHOLDER])
-        token = int(base.tokenizer.convert_tokens_to_ids(PLACEHOLDER))  # type: ignore[arg-type]
+        token = int(base.tokenizer.convert_tokens_to_ids(PLACEHOLDER))
         vector = torch.randn(base.dimension, generator=torch_generator(seed, "init extra token"))
         with torch.random.fork_rng(devices=[]), torch.no_grad():  # the new row is drawn at random, then overwritten
             if token >= base.transformer.config.vocab_size:

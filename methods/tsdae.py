@@ -72,7 +72,7 @@ def load_decoder(name: str, encoder: Encoder, *, tied: bool, layers: int | None 
             f"tsdae: the vectors have {encoder.dimension} dimensions, the decoder {config.hidden_size}; use a pooling "
             "that keeps the model's width"
         )
-    decoder.to(encoder.device)  # type: ignore[arg-type]
+    decoder.to(encoder.device)
     if tied:
         _share(decoder, encoder)
     return decoder
@@ -127,7 +127,8 @@ class TSDAE(TrainedMethod):
 
     def heads(self, encoder: Encoder) -> nn.Module:
         config = self.config
-        return load_decoder(self.base_model, encoder, tied=config.tied, layers=config.decoder_layers)
+        decoder: nn.Module = load_decoder(self.base_model, encoder, tied=config.tied, layers=config.decoder_layers)
+        return decoder
 
     def loss(self, encoder: Encoder, heads: nn.Module, batch: Batch) -> dict[str, Tensor]:
         config = self.config

@@ -154,11 +154,12 @@ def _attend(
         output, _ = _attend(module, query, key, value, attention_mask, dropout, **kwargs)
         return packing.pack(output), None
     pair = rates.attention if rates is not None and module.training and query.shape[0] == rates.rows else None
-    if rates is None or pair is None:
-        return sdpa_attention_forward(module, query, key, value, attention_mask, dropout=dropout, **kwargs)
-    rates.used.add("attention")
-    if pair[0] == pair[1]:
-        return sdpa_attention_forward(module, query, key, value, attention_mask, dropout=pair[0], **kwargs)
+    if rates is not None and pair is not None:
+        rates.used.add("attention")
+    if rates is None or pair is None or pair[0] == pair[1]:
+        rate = dropout if pair is None else pair[0]
+        output, _ = sdpa_attention_forward(module, query, key, value, attention_mask, dropout=rate, **kwargs)
+        return output, None
     outputs = []
     for rows, rate in zip((slice(rates.rows // 2), slice(rates.rows // 2, None)), pair, strict=True):
         mask = attention_mask
@@ -207,7 +208,7 @@ def attach(transformer: PreTrainedModel) -> ViewRates:
         for name, child in list(module.named_children()):
             if isinstance(child, nn.Dropout):
                 setattr(module, name, PerViewDropout(child.p, rates))
-        module.view_rates = rates  # type: ignore[assignment]  # any module may be the one that calls the attention
+        module.view_rates = rates  # any module may be the one that calls the attention
     with quiet_transformers():  # a model outside the attention registry warns and uses its own attention
         transformer.set_attn_implementation(ATTENTION)
     return rates

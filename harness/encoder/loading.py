@@ -105,7 +105,7 @@ def tokens_of(name: str, max_length: int | None = None) -> tuple[PreTrainedToken
     with _one_line(name):
         config = _config(name, source)
         with torch.device("meta"), torch.random.fork_rng(devices=[]):  # shapes alone: no memory, nothing drawn
-            transformer = AutoModel.from_config(config, trust_remote_code=False)  # type: ignore[no-untyped-call]
+            transformer = AutoModel.from_config(config, trust_remote_code=False)
         tokenizer = _tokenizer(source)
     return tokenizer, longest_row(name, transformer, tokenizer, max_length)
 

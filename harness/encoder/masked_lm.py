@@ -106,7 +106,7 @@ def _own_head(name: str) -> _Parts | None:
 
 
 def _parts(model: PreTrainedModel) -> _Parts | None:
-    base, decoder = f"{model.base_model_prefix}.", model.get_output_embeddings()  # type: ignore[no-untyped-call]
+    base, decoder = f"{model.base_model_prefix}.", model.get_output_embeddings()
     outside = [module for name, module in model.named_modules() if not name.startswith(base) and module is not decoder]
     dense = [module for module in outside if isinstance(module, nn.Linear)]
     norms = [module for module in outside if isinstance(module, nn.LayerNorm)]

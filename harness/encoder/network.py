@@ -110,7 +110,7 @@ class Network(nn.Module):
                 "leave gradient_checkpointing at false, or take another base model"
             ) from None
         # Only reentrant checkpointing needs what the switch does to the embeddings.
-        model.disable_input_require_grads()  # type: ignore[no-untyped-call]
+        model.disable_input_require_grads()
         self._checkpoints_rates = True
         self.view_rates.jagged = False
 
