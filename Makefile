@@ -1,10 +1,10 @@
 # `make demo` and `make test` work from a bare clone: they make .venv, install the tested versions, then run.
 PYTHON ?= python3
-WORKERS ?= 2
+WORKERS ?= 3
 BIN := .venv/bin
 INSTALLED := .venv/installed
 
-.PHONY: demo picture docs test test-all test-gpu bench coverage lint install clean
+.PHONY: demo picture docs test pytest test-all test-gpu bench coverage lint install clean
 
 demo: $(INSTALLED)
 	$(BIN)/harness compare demo --workdir work/demo --executor processes
@@ -23,7 +23,11 @@ docs: $(INSTALLED)
 # The order of files is that of tests/conftest.py: the long ones first, so that no worker is left with one at the end.
 PYTEST := $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations 10
 
-test: lint
+# Lint and tests run side by side: the tests wait for processes and timeouts often enough.
+test: $(INSTALLED)
+	$(MAKE) -j 2 --no-print-directory lint pytest
+
+pytest: $(INSTALLED)
 	$(PYTEST)
 
 # Also what takes minutes: the tests marked `campaign`, each beside a shorter one of the same fact.

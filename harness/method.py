@@ -226,6 +226,11 @@ class Method(ABC):
         return self.card.text
 
     @property
+    def deterministic(self) -> bool:
+        """Whether no seed enters, so that one run is all; the card's, unless a setting decides."""
+        return self.card.deterministic
+
+    @property
     def supervision(self) -> Supervision:
         """What is known about the data that `fit` learns from; the card's, unless a setting decides."""
         return self.card.supervision

@@ -53,10 +53,11 @@ class PretrainedConfig(MethodConfig):
 
     pooling: str = option(OWN, f"own: what the model's configuration says, else mean; or {POOLING_HELP}")
     model: str = option(DEFAULT_BASE_MODEL, "hub id, folder or embedded:NAME, whatever the comparison's base models")
-    prompts: dict[str, str] | Literal["own"] | None = option(
+    prompts: dict[str, str] | list[dict[str, str]] | Literal["own"] | None = option(
         None,
         'texts before those of tasks, by kind of task as in mteb ({STS = "query: "}), or own: those of the model\'s '
-        "configuration; empty: its default prompt, if it names one",
+        "configuration; a list: seed 1 uses the first, seed 2 the second, ... (the row has their mean and spread); "
+        "empty: the default prompt of the model, if it names one",
     )
     supervision: Supervision = option("supervised", "what its authors trained it with; labels, more often than not")
 
@@ -67,8 +68,8 @@ class PretrainedConfig(MethodConfig):
 
     @field_validator("prompts")
     @classmethod
-    def _some_prompts(cls, value: dict[str, str] | str | None) -> dict[str, str] | str | None:
-        if value == {}:
+    def _some_prompts(cls, value: Any) -> Any:
+        if value in ({}, []) or (isinstance(value, list) and {} in value):
             raise ValueError('needs at least one, as {STS = "query: "}')
         return value
 
@@ -95,6 +96,11 @@ class Pretrained(Method):
         return declared
 
     @property
+    def deterministic(self) -> bool:
+        """Whether one run is all: not with a list of prompts, of which each seed uses another."""
+        return not isinstance(self.config.prompts, list)
+
+    @property
     def inputs(self) -> dict[str, str]:
         """The model's fingerprint."""
         return {"model": fingerprint(self.config.model)}
@@ -115,14 +121,14 @@ class Pretrained(Method):
         """Load the model; there is nothing to learn, a corpus is ignored.
 
         Raises:
-            InputError: no such model, a damaged one, or one that needs code of its own.
+            InputError: no such model, a damaged one, or one that needs code of its own; fewer prompts than seeds.
         """
-        self._open(self.config.model, own=self.config.pooling == OWN)
+        self._open(self.config.model, own=self.config.pooling == OWN, seed=1 if context is None else context.seed)
         if context is not None:
             self.model.to(context.device)
         return self
 
-    def _open(self, name: str, *, own: bool) -> None:
+    def _open(self, name: str, *, own: bool, seed: int = 1) -> None:
         from harness.encoder.foreign import ForeignEncoder
 
         c = self.config
@@ -136,14 +142,21 @@ class Pretrained(Method):
             if c.max_length is not None:
                 self._model.max_length = min(c.max_length, self._model.max_length)
             how = {"encoder": "harness", "pooling": self._model.pooling.name}
-        self.prompts, said = self._prompts(name)
+        self.prompts, said = self._prompts(name, seed)
         self.fit_report = FitReport(training=how | said)
 
-    def _prompts(self, name: str) -> tuple[Prompts | None, dict[str, Any]]:
+    def _prompts(self, name: str, seed: int) -> tuple[Prompts | None, dict[str, Any]]:
         """The prompts before texts, and how a record describes them."""
         from harness.encoder.foreign import chosen_prompts, own_prompts
 
-        texts, unused = chosen_prompts(name, self._model, own_prompts(name), self.config.prompts)
+        asked = self.config.prompts
+        if isinstance(asked, list):
+            if not 1 <= seed <= len(asked):
+                raise InputError(
+                    f"pretrained: seed {seed}, but prompts lists {len(asked)}: set seeds = 1 to {len(asked)}"
+                )
+            asked = asked[seed - 1]
+        texts, unused = chosen_prompts(name, self._model, own_prompts(name), asked)
         default = getattr(self._model, "default_prompt", "")
         said = {"prompts": texts, "unused_prompts": unused, "default_prompt": default}
         return Prompts(texts) if texts is not None else None, {key: what for key, what in said.items() if what}
@@ -185,6 +198,8 @@ class Pretrained(Method):
             InputError: the folder is not one, or another method's.
         """
         method = unfitted(cls, path)
+        if isinstance(method.config.prompts, list):  # the folder has those of its seed
+            method.config = method.config.model_copy(update={"prompts": OWN})
         method._open(str(path), own=True)  # the layout says how to pool, whichever way that was chosen
         return method
 

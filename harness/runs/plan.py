@@ -102,7 +102,7 @@ class Plan:
         for row, *others in self._rows_by_start.values():
             seeds: dict[int, Blocks] = {}
             for seed, blocks in (pair for same in (row, *others) for pair in same.seeds.items()):
-                seed = int(next(iter(row.seeds))) if row.method.card.deterministic else seed
+                seed = int(next(iter(row.seeds))) if row.instance.deterministic else seed
                 seeds[seed] = tuple(dict.fromkeys((*seeds.get(seed, ()), *blocks)))
             spec, length = self._spec(row), row.length(self.corpus(row))
             steps = length.steps if length is not None else 0
@@ -152,7 +152,7 @@ class Plan:
                 known |= {"max_steps": row.max_steps, "precision": self.experiment.precision}
         return RunSpec(
             method=row.method.name, version=method_version(row.method), config=row.config.model_dump(mode="json"),
-            base_model=row.start_model, seed=0, deterministic=row.method.card.deterministic,
+            base_model=row.start_model, seed=0, deterministic=row.instance.deterministic,
             most_sentences=self.most_sentences, missing=row.fault, **known,
         )  # fmt: skip
 

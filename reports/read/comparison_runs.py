@@ -152,9 +152,10 @@ def prompted(row: ResultRow) -> str:
     parts = []
     if row.pooling and row.pooling.partition(":")[0] in ("echo", "echo_last"):
         parts.append("reads every text twice, and pools the second copy")
-    if used := training.get("prompts"):
-        texts = ", ".join(f'{key} "{text}"' for key, text in used.items())
-        return "; ".join([*parts, f"scored with prompts before its texts: {texts}"])
+    if training.get("prompts"):
+        of_runs = (record.training.get("prompts", {}) for record in row.finished)  # a list of prompts has one a seed
+        texts = dict.fromkeys(", ".join(f'{key} "{text}"' for key, text in used.items()) for used in of_runs)
+        return "; ".join([*parts, f"scored with prompts before its texts: {', or '.join(texts)}"])
     if default := training.get("default_prompt"):
         parts.append(f'scored with its default prompt "{default}" before all texts')
     if unused := training.get("unused_prompts"):

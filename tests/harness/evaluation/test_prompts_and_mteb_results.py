@@ -14,6 +14,7 @@ from harness.api import compare, evaluate
 from harness.encoder import Encoder
 from harness.encoder.foreign import own_prompts
 from harness.errors import InputError
+from harness.method import FitContext
 from harness.tasks.prompts import Prompts
 from reports.read.score_tables import read_scores
 
@@ -130,6 +131,25 @@ def test_prompts_of_a_row_that_cannot_be_had_are_one_line(tmp_path: Path) -> Non
         compare([row], workdir=tmp_path / "work", tracked=False)
     with pytest.raises(InputError, match='key "prompts'):
         compare([{**row, "config": {"model": MODEL, "prompts": {}}}], workdir=tmp_path / "work", tracked=False)
+
+
+def test_a_list_of_prompts_has_one_a_seed_and_their_spread(tmp_path: Path) -> None:
+    texts: list[dict[str, str]] = [{"STS": "query: "}, {"default": "Instruct: similar meaning. "}]
+    row = {"method": "pretrained", "name": "prompts", "config": {"model": MODEL, "prompts": texts}}
+    task = "Embedded-STS-natural"
+    found = compare([row], seeds=[1, 2], suites=[task], workdir=tmp_path / "work", tracked=False, formats=["md"])
+    alone = [evaluate(MODEL, task, cached=False, prompts=one).result.scores for one in texts]
+    assert [[s.value for s in record.scores] for record in found.records] == [[s.value for s in of] for of in alone]
+    page = next((tmp_path / "work").glob("reports/*/report.md")).read_text()
+    assert 'STS "query: ", or default "Instruct: similar meaning. "' in page
+
+    kind = registry.load(registry.METHODS, "pretrained")
+    settings = kind.configure(row["config"])
+    method = kind(settings).fit(None, FitContext(seed=2))
+    method.save(tmp_path / "model")
+    assert kind.load(tmp_path / "model").prompts.by_key == texts[1]
+    with pytest.raises(InputError, match="seed 3, but prompts lists 2"):
+        kind(settings).fit(None, FitContext(seed=3))
 
 
 def test_a_saved_row_keeps_its_prompts(prompted: Path, tmp_path: Path) -> None:
