@@ -22,10 +22,12 @@ FOLDER = Path(__file__).parent
 HUB = bool(os.environ.get("HF_ENDPOINT"))
 if not HUB:
     os.environ["HF_HUB_OFFLINE"] = "1"  # a test that forgets its `hub` mark fails at once instead of waiting
-if not (HUB and "HF_HOME" in os.environ) and not os.environ.get("HARNESS_TEST_HF_HOME"):
-    # Made once by the process that starts the workers, which inherit it; `_home` lives as long as that process.
-    _home = tempfile.TemporaryDirectory(prefix="harness-test-hf-", ignore_cleanup_errors=True)
-    os.environ["HF_HOME"] = os.environ["HARNESS_TEST_HF_HOME"] = _home.name
+if "HARNESS_TEST_FOLDER" not in os.environ:
+    # Made once by the process that starts the workers, which inherit it; `_folder` lives as long as that process.
+    _folder = tempfile.TemporaryDirectory(prefix="harness-test-", ignore_cleanup_errors=True)
+    os.environ["HARNESS_TEST_FOLDER"] = _folder.name
+    if not (HUB and "HF_HOME" in os.environ):
+        os.environ["HF_HOME"] = str(Path(_folder.name) / "hf")
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -13,17 +13,19 @@ from harness.results.record import Record
 from harness.runs.experiment import read_experiment
 from harness.runs.plan import Job, Plan, make_plan
 from tests.support import short_runs
+from tests.support.bases import narrow_bert
 
 NATURAL, CONTRAST = "Embedded-STS-natural", "Embedded-STS-contrast"
-BASE = "embedded:mini-bert"
+BASE = narrow_bert()
 STEPS = 4
 SIMCSE = {
-    "name": "SimCSE", "method": "simcse", "preset": "mini",
+    "name": "SimCSE", "method": "simcse", "preset": "default",
     "config": {"pooling": "cls", "learning_rate": 3e-4, "batch_size": 8, "eval_every": 2, "train_length": 12},
 }  # fmt: skip
 CLS = {"name": "cls", "method": "pooling", "config": {"pooling": "cls"}}
 EXPERIMENT: dict[str, Any] = {
     "name": "small",
+    "base_models": [BASE],
     "seeds": [1, 2],
     "suites": [NATURAL],
     "max_steps": STEPS,

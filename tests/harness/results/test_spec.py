@@ -15,8 +15,7 @@ from harness.results.spec import RunSpec, method_version
 from harness.runs.experiment import read_experiment
 from harness.runs.plan import forget_loaded, make_plan
 from harness.seeds import STREAMS, seed_text
-from harness.sources import resolve_model
-from tests.support.small_runs import CLS, EXPERIMENT, SIMCSE
+from tests.support.small_runs import BASE, CLS, EXPERIMENT, SIMCSE
 
 SPEC = RunSpec(
     method="simcse", version=1, config={"temperature": 0.05}, base_model="embedded:mini-bert", model="abc", seed=1,
@@ -89,7 +88,7 @@ def test_copies_of_a_base_model_and_of_a_text_share_their_runs(tmp_path: Path) -
     copy = tmp_path / "b.txt"
     copy.write_bytes(text.read_bytes())
     model = tmp_path / "model"
-    model.symlink_to(resolve_model("embedded:mini-bert"))
+    model.symlink_to(BASE)
     here = ids(corpus=str(text))
     assert ids(corpus=str(copy), base_models=[str(model)]) == here
     copy.write_text(text.read_text() + "One more.\n")

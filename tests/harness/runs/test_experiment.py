@@ -14,7 +14,7 @@ from harness.runs.plan import Plan, make_plan
 from harness.runs.rows import resolve_rows
 from harness.runs.selection import select, select_part
 from tests.support.configurations import know_base_models
-from tests.support.small_runs import BASE, CONTRAST, NATURAL
+from tests.support.small_runs import CONTRAST, NATURAL
 
 GOOD = """
 corpus = "embedded:sentences"
@@ -32,6 +32,7 @@ config = { temperature = 0.5, learning_rate = 7e-5 }
 [[methods]]
 method = "pooling"
 """
+BASE = "embedded:mini-bert"
 BLOCKS = """
 title = "A paper"
 base_models = ["embedded:mini-bert", "other"]

@@ -9,11 +9,12 @@ import pytest
 
 from harness import api
 from harness.evaluation.scoring import evaluate
+from harness.method import DEFAULT_BASE_MODEL as BASE
 from harness.runs.experiment import read_experiment
 from harness.runs.plan import make_plan
 from harness.runs.selection import rehearse
 from harness.tasks.base import TaskResult, Vectors
-from tests.support.small_runs import BASE, CONTRAST, NATURAL
+from tests.support.small_runs import CONTRAST, NATURAL
 
 FILE = """
 title = "A paper"

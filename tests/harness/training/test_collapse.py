@@ -15,6 +15,7 @@ from harness.tasks.sts import DevSet
 from harness.training import TrainingConfig
 from harness.training.collapse import decided_early, early_looks, moved, unmoved
 from methods.simcse import SimCSE
+from tests.support.bases import narrow_bert
 
 pytestmark = pytest.mark.usefixtures("few_pairs")
 CONFIG = TrainingConfig()
@@ -62,7 +63,7 @@ def dev(few_pairs: None) -> DevSet:
 def trained(dev: DevSet, folder: Path | None = None, steps: int = 6, **config: object) -> SimCSE:
     values = {"batch_size": 8, "train_length": 12, "eval_every": 5, **config}
     corpus = load_corpus("embedded:sentences", kind="sentences", limit=64)
-    method = SimCSE(SimCSE.configure(values))
+    method = SimCSE(SimCSE.configure(values), base_model=narrow_bert())
     method.fit(corpus, FitContext(seed=3, dev=dev, folder=folder, max_steps=steps, precision="fp32"))
     return method
 

@@ -20,6 +20,7 @@ from harness.method import FitContext, MethodCard
 from harness.sources import Corpus, load_corpus
 from harness.training import Batch, BatchStream, TrainedMethod, TrainingConfig
 from harness.training.loop import check_terms
+from tests.support.bases import narrow_bert
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -30,6 +31,9 @@ class Pull(TrainedMethod):
     name = "pull"
     card = MethodCard(title="pull", paper="", text="sentences", supervision="unsupervised")
     Config = TrainingConfig
+
+    def __init__(self, config: Any = None, *, base_model: str = narrow_bert()) -> None:
+        super().__init__(config, base_model=base_model)
 
     def heads(self, encoder: Encoder) -> nn.Module:
         return nn.Linear(encoder.dimension, 8)
