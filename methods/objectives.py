@@ -114,14 +114,16 @@ def _standardise(x: Tensor, *, eps: float, unbiased: bool = False) -> Tensor:
     return centred / (variance + eps).sqrt()
 
 
-def barlow_twins(
+@full_precision
+def barlow_twins_terms(
     z_a: Tensor, z_b: Tensor, *, off_diagonal_weight: float, unbiased: bool = False, eps: float = 1e-5
-) -> Tensor:
-    """Push the cross-correlation matrix of two views' projections to the identity.
+) -> dict[str, Tensor]:
+    """Push the cross-correlation matrix of two views' projections to the identity: "loss", and its two sums.
 
-        >>> z = torch.tensor([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]])  # uncorrelated columns
-        >>> round(float(barlow_twins(z, z, off_diagonal_weight=0.1)), 4)
-        0.0
+        >>> z = torch.tensor([[1.0, 1.0], [1.0, 1.0], [-1.0, -1.0], [-1.0, -1.0]])  # one column twice
+        >>> terms = barlow_twins_terms(z, z, off_diagonal_weight=0.1)
+        >>> {name: round(float(term), 4) for name, term in terms.items()}
+        {'loss': 0.2, 'invariance': 0.0, 'redundancy': 0.2}
 
     L = sum_j (1 - r_jj)^2 + w sum_{j != k} r_jk^2,  r_jk = (1/n) sum_i zhatA_ij zhatB_ik
 
@@ -135,54 +137,10 @@ def barlow_twins(
 
     Source: NC Eq. 2; facebookresearch/barlowtwins.
     """
-    return barlow_twins_terms(z_a, z_b, off_diagonal_weight=off_diagonal_weight, unbiased=unbiased, eps=eps)["loss"]
-
-
-@full_precision
-def barlow_twins_terms(
-    z_a: Tensor, z_b: Tensor, *, off_diagonal_weight: float, unbiased: bool = False, eps: float = 1e-5
-) -> dict[str, Tensor]:
-    """`barlow_twins` as "loss", and its two sums, "invariance" (the diagonal) and "redundancy" (weighted).
-
-    >>> z = torch.tensor([[1.0, 1.0], [1.0, 1.0], [-1.0, -1.0], [-1.0, -1.0]])  # one column twice
-    >>> terms = barlow_twins_terms(z, z, off_diagonal_weight=0.1)
-    >>> {name: round(float(term), 4) for name, term in terms.items()}
-    {'loss': 0.2, 'invariance': 0.0, 'redundancy': 0.2}
-    """
     check_rows(z_a, z_b, rows=2)
     a, b = (_standardise(z, eps=eps, unbiased=unbiased) for z in (z_a, z_b))
     on, off = _identity_penalty(a, b, off_diagonal_weight)
     return {"loss": on + off, "invariance": on, "redundancy": off}
-
-
-def vicreg(
-    z_a: Tensor,
-    z_b: Tensor,
-    *,
-    invariance: float,
-    variance: float,
-    covariance: float,
-    gamma: float = 1.0,
-    eps: float = 1e-4,
-) -> Tensor:
-    """Variance, invariance and covariance terms in the form of the sentence paper.
-
-        >>> z = torch.tensor([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]])  # wide enough, and uncorrelated
-        >>> float(vicreg(z, z, invariance=25.0, variance=25.0, covariance=1.0))
-        0.0
-
-    L = (l_I/n) sum_i ||zA_i - zB_i||^2 + (l_V/d) sum_{A,B} sum_j max(0, gamma - sqrt(Cov_jj + eps))
-        + (l_C/d) sum_{A,B} sum_{j != k} Cov_jk^2,   Cov centred with divisor n - 1
-
-    Args:
-        z_a, z_b: (n, d), n >= 2.
-        invariance, variance, covariance: l_I, l_V, l_C.
-
-    Source: NC Eq. 3. The reference code (facebookresearch/vicreg) averages the invariance over d as well and halves the
-    variance term: its coefficients (i, v, c) are (i/d, v/2, c) here.
-    """
-    weights = {"invariance": invariance, "variance": variance, "covariance": covariance}
-    return vicreg_terms(z_a, z_b, **weights, gamma=gamma, eps=eps)["loss"]
 
 
 @full_precision
@@ -196,12 +154,22 @@ def vicreg_terms(
     gamma: float = 1.0,
     eps: float = 1e-4,
 ) -> dict[str, Tensor]:
-    """`vicreg` as "loss", and its three weighted terms by name.
+    """Variance, invariance and covariance terms in the form of the sentence paper: their sum as "loss", and each.
 
-    >>> z = torch.zeros(4, 2)  # all vectors alike: the standard deviation is 0.01 instead of 1
-    >>> terms = vicreg_terms(z, z, invariance=25.0, variance=25.0, covariance=1.0)
-    >>> {name: round(float(term), 2) for name, term in terms.items()}
-    {'loss': 49.5, 'invariance': 0.0, 'variance': 49.5, 'covariance': 0.0}
+        >>> z = torch.zeros(4, 2)  # all vectors alike: the standard deviation is 0.01 instead of 1
+        >>> terms = vicreg_terms(z, z, invariance=25.0, variance=25.0, covariance=1.0)
+        >>> {name: round(float(term), 2) for name, term in terms.items()}
+        {'loss': 49.5, 'invariance': 0.0, 'variance': 49.5, 'covariance': 0.0}
+
+    L = (l_I/n) sum_i ||zA_i - zB_i||^2 + (l_V/d) sum_{A,B} sum_j max(0, gamma - sqrt(Cov_jj + eps))
+        + (l_C/d) sum_{A,B} sum_{j != k} Cov_jk^2,   Cov centred with divisor n - 1
+
+    Args:
+        z_a, z_b: (n, d), n >= 2.
+        invariance, variance, covariance: l_I, l_V, l_C.
+
+    Source: NC Eq. 3. The reference code (facebookresearch/vicreg) averages the invariance over d as well and halves the
+    variance term: its coefficients (i, v, c) are (i/d, v/2, c) here.
     """
     check_rows(z_a, z_b, rows=2)
     n, d = z_a.shape
@@ -357,22 +325,6 @@ def decorrelation(
             raise ValueError(f'normalisation must be "center", "no_center" or "literal", got {normalisation!r}')
         on, off = _identity_penalty(a, b, off_diagonal_weight)
     return off - on if literal_sign else on + off
-
-
-def decorrelation_floor(n: int, d: int, off_diagonal_weight: float) -> float:
-    """The value below which `barlow_twins` and `decorrelation` ("center") cannot fall for n rows and d features.
-
-        >>> decorrelation_floor(64, 32, 0.013), decorrelation_floor(3, 4, 1.0)
-        (0.0, 2.0)
-
-    Centred columns of n rows span at most n - 1 dimensions, so sum_jk c_jk^2 >= (sum_j c_jj)^2 / (n - 1). With a
-    constant diagonal t the loss is at least d (1-t)^2 + w t^2 d k, k = d/(n-1) - 1, which t = 1/(1 + w k) makes
-    smallest: d w k / (1 + w k). It is 0 where d <= n - 1. Valid for weights 0 <= w <= 1.
-    """
-    if n < 2 or d < 1 or not 0 <= off_diagonal_weight <= 1:
-        raise ValueError(f"expected n >= 2, d >= 1 and a weight in [0, 1], got {n}, {d}, {off_diagonal_weight}")
-    wk = off_diagonal_weight * max(0.0, d / (n - 1) - 1)
-    return d * wk / (1 + wk)
 
 
 @full_precision

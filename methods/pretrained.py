@@ -101,6 +101,10 @@ class Pretrained(Method):
         return not isinstance(self.config.prompts, list)
 
     @property
+    def untrained_start(self) -> None:
+        """None: nothing is trained here."""
+
+    @property
     def inputs(self) -> dict[str, str]:
         """The model's fingerprint."""
         return {"model": fingerprint(self.config.model)}

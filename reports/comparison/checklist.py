@@ -48,7 +48,7 @@ def checklist(name: str, workdir: Path) -> str:
         title=comparison.title or name, rows=len(comparison.rows), runs=len({r.id for r in records}),
         lost=sum(r.status != "finished" for r in records), plan=deviations(workdir, name, records), tuned=tuned,
         selected=some([f"{r.dev['task']} ({r.dev['source']}, dev)" for r in records if r.dev]),
-        seeds=f"{span(seeds)} seeds a trained row" if seeds else "no row is trained",
+        seeds=span(seeds) if seeds else "",
         machines=some([str(r.environment.get("device_name", "unknown device")) for r in every]),
         training=took("train_seconds"), selection=took("dev_seconds"),
         evaluation=took("encode_seconds", "evaluate_seconds"), search=describe_duration(search) if search else "",

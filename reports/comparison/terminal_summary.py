@@ -13,14 +13,13 @@ from reports.tables.score_cells import HEAD, anchor, head_cells, never_beat_the_
 from reports.tables.suites import NOT_SCORED, other_tables, sts_tables
 
 WIDTH = 100
-_FEW = 2  # tasks of a suite without an average that have a column each
 
 
 def summary_table(workdir: Path, name: str, part: str = "") -> tuple[list[str], list[list[str]], list[str]]:
     """Columns, rows and notes as text: scores as mean ± deviation, the best of each block marked with "*".
 
-    A suite is its averages, or its tasks where they are two at most; all its tasks where it is the only one. Columns
-    that 100 characters have no room for are only in the report. `part` is the name of a block of the comparison's
+    A suite is its averages, or its tasks where it has none; all its tasks where it is the only one. What 100
+    characters have no room for is only in the report. `part` is the name of a block of the comparison's
     file: its rows and tasks alone. Nothing is judged: it is quick.
 
     Raises:
@@ -34,14 +33,12 @@ def summary_table(workdir: Path, name: str, part: str = "") -> tuple[list[str], 
         columns.append(["Block", *(row.block for row in comparison.rows)])
     columns.append(["Seeds", *(head_cells(row)[2].text for row in comparison.rows)])
     last = [column for column in (_gains(comparison), _status(comparison)) if any(column[1:])]
-    scores, without = _scores(comparison)
-    room = WIDTH - 1 - sum(map(_width, [*columns, *last]))
-    for column in scores:
-        room -= _width(column)
-        if room >= 0:
-            columns.append(column)
+    room, without = WIDTH - 1 - sum(map(_width, [*columns, *last])), []
+    for title, together in _scores(comparison):
+        if (width := sum(map(_width, together))) <= room:
+            columns, room = [*columns, *together], room - width
         else:
-            without.append(column[0])
+            without.append(title)
     lines = [list(line) for line in zip(*columns, *last, strict=True)]
     return lines[0], lines[1:], _notes(comparison, columns, without)
 
@@ -50,9 +47,9 @@ def _width(column: list[str]) -> int:
     return max(map(len, column)) + 3
 
 
-def _scores(comparison: Comparison) -> tuple[list[list[str]], list[str]]:
-    """Columns of scores with their heads, and the suites without one."""
-    found, without = [], []
+def _scores(comparison: Comparison) -> list[tuple[str, list[list[str]]]]:
+    """Columns of scores with their heads, those that are shown together under one title."""
+    found = []
     tables = [
         *sts_tables(comparison),
         *other_tables(comparison, shown={"sts", "embedded", "mteb", *NOT_SCORED}),
@@ -64,19 +61,18 @@ def _scores(comparison: Comparison) -> tuple[list[list[str]], list[str]]:
         title = title.removeprefix("Suite ").removesuffix(" tasks")
         places = range(len(HEAD), len(table.columns))
         averages = [place for place in places if table.columns[place].key.startswith("average")]
-        if len(tables) == 1 or (not averages and len(places) <= _FEW):
-            averages = list(places)
-        elif not averages:
-            without.append(title)
         by_row = {line.cells[0].link: line.cells for line in table.rows}
-        for place in averages:
+        columns = []
+        for place in averages if averages and len(tables) > 1 else places:
             column = table.columns[place]
             name = column.title.removeprefix("Embedded-")
             name = name if len(tables) == 1 or table.key == "scores-embedded" else f"{title}, {name}"
             cells = [by_row[anchor(row)][place] for row in comparison.rows]
             texts = [f"{cell.text}{'*' if cell.rank == 1 else ''} {cell.spread}".strip() for cell in cells]
-            found.append([f"{title} average" if column.key == "average" else name, *texts])
-    return found, without
+            columns.append([f"{title} average" if column.key == "average" else name, *texts])
+        together = not averages and len(tables) > 1
+        found += [(title, columns)] if together else [(column[0], [column]) for column in columns]
+    return found
 
 
 def _gains(comparison: Comparison) -> list[str]:

@@ -18,6 +18,7 @@ from methods.barlow_twins import BarlowTwins
 from methods.infonce import InfoNCE
 from methods.simcse import SimCSE
 from methods.w_mse import WMSE
+from tests.support.bases import narrow_bert
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -72,4 +73,4 @@ def test_two_view_methods_crop_documents_and_leave_out_those_without_two_crops(k
 
 @pytest.mark.parametrize("preset", ["paper", "token-crop"])
 def test_the_recipes_for_documents_keep_every_promise(preset: str) -> None:
-    assert_method(InfoNCE, preset=preset)
+    assert_method(InfoNCE, preset=preset, base_model=narrow_bert())

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import shlex
-from itertools import pairwise
+import ast
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ import pytest
 
 from harness import api
 from harness.errors import InputError
+from harness.method import DEFAULT_BASE_MODEL
 from harness.results.record import Record
 from harness.results.store import RunFolder, read_comparison_file, read_records
 from harness.runs.experiment import read_experiment
@@ -19,12 +19,14 @@ from harness.runs.selection import Budget
 from studies.study_api import open_study
 from studies.trials import result_of
 from studies.tune import plan_searches
+from tests.support.bases import narrow_bert
 from tests.support.small_studies import written
 
 pytestmark = pytest.mark.usefixtures("few_pairs", "no_report")
 
 EXPERIMENT: dict[str, Any] = {
     "name": "small",
+    "base_models": [narrow_bert()],
     "seeds": [1],
     "suites": ["Embedded-STS-contrast"],
     "max_steps": 2,
@@ -34,8 +36,12 @@ EXPERIMENT: dict[str, Any] = {
     "dev": {"task": "Embedded-STS-contrast"},
     "methods": [
         {"method": "pooling"},
-        {"name": "SimCSE", "method": "simcse", "preset": "mini", "config": {"dropout": 0.1}},
-        {"name": "SCD", "method": "scd", "preset": "mini"},
+        {"name": "SimCSE", "method": "simcse", "config": {"pooling": "mean", "dropout": 0.1, "learning_rate": 3e-4}},
+        {
+            "name": "SCD",
+            "method": "scd",
+            "config": {"pooling": "mean", "learning_rate": 3e-4, "projector": [32, 32, 32]},
+        },
     ],
 }
 
@@ -114,8 +120,9 @@ def test_rows_without_a_search_have_a_reason(done: Path) -> None:
 
 def test_a_tuned_run_has_a_command_that_repeats_it_alone(done: Path) -> None:
     record = next(r for r in read_records(done, "small") if r.row == "SCD · tuned")
-    words = shlex.split(record.command)
-    settings = [value for option, value in pairwise(words) if option == "--set"]
+    call = ast.parse(record.command, mode="eval").body
+    assert isinstance(call, ast.Call)
+    settings = next(ast.literal_eval(argument.value) for argument in call.keywords if argument.arg == "overrides")
     plan = make_plan(read_experiment(EXPERIMENT, settings), "small")
     assert record.id in {job.id for job in plan.jobs}
 
@@ -148,6 +155,6 @@ def test_wrong_input_is_refused_before_anything_runs(
 
 def test_a_row_of_which_only_parts_are_trained_is_not_searched(tmp_path: Path) -> None:
     row = {"name": "distilled", "method": "model2vec", "preset": "mini"}
-    experiment = read_experiment({**EXPERIMENT, "shared": {}, "methods": [row]})
+    experiment = read_experiment({**EXPERIMENT, "base_models": [DEFAULT_BASE_MODEL], "shared": {}, "methods": [row]})
     (reason,) = plan_searches(experiment, Budget(2, 2), tmp_path)
     assert isinstance(reason, str)

@@ -10,6 +10,7 @@ from pathlib import Path
 import torch
 from transformers import AutoConfig, AutoModelForMaskedLM, AutoTokenizer
 
+from harness.encoder.quiet import quiet_transformers
 from harness.sources import resolve_model
 
 
@@ -23,7 +24,7 @@ def narrow_bert() -> str:
         config.update({"hidden_size": 64, "intermediate_size": 128, "num_attention_heads": 2})
         config.initializer_range = 0.1  # large enough that vectors of different texts differ
         unfinished = folder.with_name(f"narrow-bert-{os.getpid()}")
-        with torch.random.fork_rng(devices=[]):
+        with quiet_transformers(), torch.random.fork_rng(devices=[]):
             torch.manual_seed(7)
             AutoModelForMaskedLM.from_config(config).save_pretrained(unfinished)
         AutoTokenizer.from_pretrained(embedded).save_pretrained(unfinished)

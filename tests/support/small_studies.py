@@ -8,6 +8,7 @@ from typing import Any
 from harness import api
 from harness.results.store import RunFolder
 from studies.study_api import StudyResult
+from tests.support.bases import narrow_bert
 
 NATURAL = "Embedded-STS-natural"
 CHEAP: dict[str, Any] = {
@@ -22,8 +23,8 @@ CHEAP: dict[str, Any] = {
 TRAINED: dict[str, Any] = {
     "name": "small",
     "method": "simcse",
-    "preset": "mini",
-    "config": {"batch_size": 8, "eval_every": 3, "train_length": 12},
+    "base_model": narrow_bert(),
+    "config": {"learning_rate": 3e-4, "batch_size": 8, "eval_every": 3, "train_length": 12},
     "corpus": {"uri": "embedded:sentences", "limit": 80},
     "dev": {"task": NATURAL, "pairs": 20},  # in workers too, which a patch of this process would not reach
     "steps": 9,

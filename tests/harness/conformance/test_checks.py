@@ -22,6 +22,7 @@ from harness.testing import assert_method, check_method
 from harness.training import TrainedMethod, TrainingConfig
 from methods.random_vectors import RandomVectors, RandomVectorsConfig
 from methods.simcse import SimCSE
+from tests.support.bases import narrow_bert
 
 
 class Good(TrainedMethod):
@@ -269,7 +270,7 @@ BROKEN: list[tuple[str, type[Any], str]] = [
 def one(check: str, method: Any, folder: Path) -> Check:
     preset = "mini" if "mini" in method.presets else None
     with torch.random.fork_rng(devices=[]):
-        return run_check(check, Subject(method, {}, preset, "embedded:mini-bert", folder))
+        return run_check(check, Subject(method, {}, preset, narrow_bert(), folder))
 
 
 def test_every_check_has_a_method_that_breaks_it() -> None:
@@ -315,7 +316,7 @@ def test_a_declared_head_may_stay(tmp_path: Path) -> None:
 
     result = one("heads are dropped", Declared, tmp_path)
     assert result.passed
-    assert "head (4,112 parameters): a linear layer" in result.detail
+    assert "head (1,040 parameters): a linear layer" in result.detail
 
 
 def test_when_fit_fails_the_others_say_so(tmp_path: Path) -> None:
