@@ -18,6 +18,8 @@ os.environ.setdefault("MPLBACKEND", "Agg")
 if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+gc.disable()  # while test modules import a million objects; see pytest_collection_finish
+
 FOLDER = Path(__file__).parent
 HUB = bool(os.environ.get("HF_ENDPOINT"))
 if not HUB:
@@ -64,6 +66,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "hub" in item.keywords:
             item.add_marker(skip)
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session", autouse=True)
