@@ -16,6 +16,7 @@ from reports.stats.targets import rows_shown
 from reports.stats.verdicts import Block
 
 _MOST_ROWS = 24  # rows
+_WIDTH_OF_COSTS = 5  # inches: a narrower figure, as wide as a column of a paper, has no room for costs
 _MOST_GROUPS = 8  # lines of one base model that fit beside the intervals
 
 
@@ -38,7 +39,8 @@ def overview(comparison: Comparison, significance: Significance) -> Figure | Non
     descriptions = []
     with style():
         plot = new(7.2, 0.75 + 0.27 * len(rows))
-        axes, side = plot.subplots(1, 2, sharey=True, width_ratios=[5, 3])
+        with_costs = plot.get_figwidth() > _WIDTH_OF_COSTS
+        axes, side = plot.subplots(1, 2, sharey=True, width_ratios=[5, 3 if with_costs else 1])
         for block in blocks:
             for row in (row for row in block.rows if row.key in keys):
                 text = _draw_row(axes, places[row.key], row, block, leading=row in block.candidates)
@@ -49,7 +51,10 @@ def overview(comparison: Comparison, significance: Significance) -> Figure | Non
         name_lines([axes], [row_name(row, comparison) for row in reversed(rows)])
         axes.set_title(target.short)
         axes.set_xlabel(target.unit)
-        _write_costs(side, comparison, rows, places)
+        side.axis("off")
+        side.set_xlim(-0.5, 2 * _MOST_GROUPS + 4 if with_costs else _MOST_GROUPS)
+        if with_costs:
+            _write_costs(side, comparison, rows, places)
         return finish(
             plot,
             "overview",
@@ -87,8 +92,6 @@ def _draw_row(axes: Any, y: int, row: ResultRow, block: Block, *, leading: bool)
 
 def _write_costs(side: Any, comparison: Comparison, rows: list[ResultRow], places: dict[tuple[str, str], int]) -> None:
     """Write training time and speed of inference of each row next to it."""
-    side.axis("off")
-    side.set_xlim(-0.5, 2 * _MOST_GROUPS + 4)
     if not any(record.cost for row in rows for record in row.records):
         return
     clock, speed = training_clock(comparison.rows), speeds(comparison)
