@@ -134,9 +134,9 @@ class RunFolder:
 
     def examples(self) -> pd.DataFrame | None:
         """All scored examples as they are stored; None where there are none."""
-        import pandas as pd
+        from pyarrow import parquet
 
-        return pd.read_parquet(self.examples_file) if self.examples_file.exists() else None
+        return parquet.ParquetFile(self.examples_file).read().to_pandas() if self.examples_file.exists() else None
 
     def write_examples(self, examples: pd.DataFrame) -> None:
         """Store examples as `join_examples` gives them."""
@@ -152,14 +152,14 @@ class RunFolder:
         frame = self.examples()
         frame = _no_examples() if frame is None else frame
         scored = frame["metric"] == _PAIRS
-        names = {"example": "pair", "outcome": "score", "target": "gold"}
-        columns = ["task", "source", "split", "subset", "pair", "gold", "score", "text1", "text2"]
-        pairs = frame[scored].rename(columns=names)[columns].reset_index(drop=True)
-        outcomes = frame[~scored][list(COLUMNS)].reset_index(drop=True)
-        return (
-            pairs.astype({"text1": "int64", "text2": "int64"}),
-            outcomes.astype({"unit": "int64", "outcome": "float32", "target": "float32"}),
-        )
+        columns = ["task", "source", "split", "subset", "example", "target", "outcome", "text1", "text2"]
+        pairs = frame.loc[scored, columns].reset_index(drop=True)
+        outcomes = frame.loc[~scored, list(COLUMNS)].reset_index(drop=True)
+        for column in ("text1", "text2"):  # several times faster than `astype`, and reports read thousands of runs
+            pairs[column] = pairs[column].to_numpy("int64")
+        for column, kind in {"unit": "int64", "outcome": "float32", "target": "float32"}.items():
+            outcomes[column] = outcomes[column].to_numpy(kind)
+        return pairs.rename(columns={"example": "pair", "outcome": "score", "target": "gold"}), outcomes
 
     def pairs(self) -> pd.DataFrame:
         """The first of `pairs_and_outcomes`."""
