@@ -26,6 +26,7 @@ import pytest
 from harness.cli import main
 from reports.comparison import comparison_document
 from tests.support import short_runs
+from tests.support.bases import narrow_bert
 patch = pytest.MonkeyPatch()
 short_runs.few_pairs(patch, 40)
 # Figures take longest: of our own parts of the report, the tables of scores; of the study's none.
@@ -38,8 +39,8 @@ for name, command in {
     "tasks": "list tasks",
     "suites": "list suites",
     "plugins": "list plugins --json",
-    "align_uniform": "check-method align_uniform --json",
-    "centred": "check-method centred --json",
+    "align_uniform": f"check-method align_uniform --json --base-model {narrow_bert()}",
+    "centred": f"check-method centred --json --base-model {narrow_bert()}",
     "compare": "compare comparison.toml --workdir work --tracking-uri none --format md --format csv --quiet",
     "study": "study run search.toml --workdir work --tracking-uri none --quiet",
 }.items():
