@@ -15,6 +15,8 @@ from harness.encoder.foreign import ForeignEncoder, open_model, run_by_sentence_
 from harness.errors import InputError, NotFitted
 from harness.evaluation.any_model import open_for_evaluation
 from harness.method import FitContext
+from harness.runs.experiment import read_experiment
+from harness.runs.plan import make_plan
 from harness.sources.embedded import model_fingerprint
 from methods.pooling import PoolingMethod
 from methods.pretrained import Pretrained
@@ -210,3 +212,9 @@ def test_evaluate_runs_a_model_that_only_sentence_transformers_knows(
     asked = ["--suite", "Embedded-STS-contrast", "--device", "cpu", "--json"]
     assert main(["evaluate", str(prompted), *asked]) == 0
     assert json.loads(capsys.readouterr().out)["scores"]
+
+
+def test_a_row_of_the_base_model_itself_has_no_untrained_start() -> None:
+    row = {"method": "pretrained", "config": {"model": "embedded:mini-bert", "pooling": "mean"}}
+    experiment = read_experiment({"name": "one", "suites": ["Embedded-STS-natural"], "methods": [row]})
+    assert [row.label for row in make_plan(experiment, "one").rows] == ["pretrained"]

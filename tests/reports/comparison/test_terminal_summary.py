@@ -46,6 +46,20 @@ def test_of_several_suites_the_averages_are_shown_with_a_legend(made: synthetic.
     assert "Probing" in legend[-1]
 
 
+def test_a_suite_without_averages_shows_its_tasks_where_all_of_them_fit(made: synthetic.Invented) -> None:
+    record = made.add("SimCSE", 1, tasks=tuple(STS), curves=False, geometry=False)
+    three = [score(task, "probing", "senteval", "accuracy", 0.5) for task in ("Depth", "Length", "Tense")]
+    made.extend(record, three)
+    columns, _, legend = summary_table(made.workdir, "invented")
+    assert [name.removeprefix("Probing, ") for name in columns[2:]] == ["STS average", "Depth", "Length", "Tense"]
+    assert not any("only in the report" in line for line in legend)
+    more = [score(task, "probing", "senteval", "accuracy", 0.5) for task in ("TopConstituents", "BigramShift")]
+    made.extend(record, [*three, *more])
+    columns, _, legend = summary_table(made.workdir, "invented")
+    assert columns == ["Method", "Seeds", "STS average"]
+    assert legend[-1] == "only in the report: Probing"
+
+
 def test_every_mark_in_the_table_is_explained(made: synthetic.Invented) -> None:
     for label, status in (("a", "finished"), ("b", "finished"), ("c", "diverged"), ("d", "failed")):
         made.add(label, 1, noise=1.0 + ord(label) / 100, status=status, reason="r", curves=False, geometry=False)

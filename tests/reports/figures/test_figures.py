@@ -15,6 +15,7 @@ from reports.figures import layer_maps, training_curves
 from reports.figures.cosine_histograms import histograms, pooled
 from reports.figures.cost_tradeoff import Point, pareto, tradeoff
 from reports.figures.intervals import overview
+from reports.figures.style import with_settings
 from reports.read.comparison_runs import ResultRow, read_comparison
 from reports.stats import layer_grids
 from reports.stats.significance import Significance
@@ -55,6 +56,11 @@ def test_the_overview_has_every_row_with_its_interval_best_first(made):
     assert found is not None
     mean, low, high = map(float, found.groups()[:3])
     assert low < mean < high
+    assert "a second" in figure.svg
+    with with_settings({"figure.figsize": (3.3, 2.5)}):
+        narrow = overview(comparison, Significance(comparison))
+    assert narrow is not None
+    assert "a second" not in narrow.svg, "the width of a column has no room for costs"
 
 
 def bucket(low: int, counts: list[int], mean: float | None) -> dict[str, object]:

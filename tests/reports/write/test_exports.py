@@ -72,3 +72,10 @@ def test_checklist_answers_from_records_and_leaves_the_rest_to_authors(
     assert "3 seeds a trained row" in answers["NeurIPS 7; ARR C3"]
     assert "3 runs" in answers["NeurIPS 4; ARR C2"]
     assert answers["NeurIPS 3"] == "**author**"
+
+
+def test_checklist_of_untrained_rows_speaks_of_no_seeds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    made = synthetic.Invented(tmp_path, scale=0.1)
+    made.add("mean", 1, supervision="untrained", tasks=("STS-B",), curves=False, geometry=False)
+    assert main(["report", "checklist", "invented", "--workdir", str(tmp_path)]) == 0
+    assert "No row is trained, so no seed enters" in capsys.readouterr().out
