@@ -28,7 +28,6 @@ from harness.tasks.catalogue import tasks_of
 from reports.read.examples import Examples, LeftOut, read_examples
 
 SUPERVISION = ("untrained", "transductive", "unsupervised", "supervised")
-SEEDLESS = ("untrained", "transductive", "supervised")  # no seed takes part in these: one run is all there is to know
 STS_ORDER = ("STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R")
 
 
@@ -133,17 +132,8 @@ def deterministic(method: str) -> bool | None:
 
 
 def seeded(row: ResultRow) -> bool:
-    """Whether another seed may give another score.
-
-    Rows with several runs or training steps are seeded. For any other single run the method's card decides; for a
-    method that is not installed, its supervision.
-    """
-    if row.supervision == "untrained":
-        return False
-    if len(row.finished) > 1 or row.records[0].training.get("steps"):
-        return True
-    fixed = deterministic(row.records[0].method)
-    return row.supervision not in SEEDLESS if fixed is None else not fixed
+    """Whether another seed may give another score: not of an untrained row, nor where no seed enters the method."""
+    return row.supervision != "untrained" and not row.records[0].spec.deterministic
 
 
 def prompted(row: ResultRow) -> str:

@@ -108,13 +108,13 @@ def _as_rows(
     for label, of_row in runs.items():
         records = []
         for seed, places in enumerate(of_row, 1):
-            spec = RunSpec(method="", config={"row": label}, base_model="", seed=seed)
+            spec = RunSpec(method="", config={"row": label}, base_model="", seed=seed, deterministic=not seeded)
             for measure, by_run in scored.items():
                 values, influences = zip(*(moved[measure.task][place] for place in places), strict=True)
                 by_example = np.mean(influences, axis=0)
                 by_run[spec.id] = Scored(float(np.mean(values)), by_example if examples else by_example[:0], b"")
             records.append(Record(id=spec.id, spec=spec, comparison=name, status="finished", row=label,
-                                  supervision="unsupervised" if seeded else "supervised"))  # fmt: skip
+                                  supervision="unsupervised"))  # fmt: skip
         rows.append(ResultRow(label, "", tuple(records)))
     return rows, scored
 
