@@ -31,6 +31,7 @@ ROWS = {  # shipped row -> kind, "FILE:MODEL" and task of its published average
     "SimCSE": (1, "reference_repos.csv:SimCSE-BERT unsup"),
     "CT": (1, "scd.csv:CT-BERT"),
     "IS-BERT": (1, "scd.csv:IS-BERT"),
+    "CoT-BERT": (1, "reference_repos.csv:Unsupervised CoT-BERT-base"),
     "SG": (1, "sg.csv:SG (L_base)"),
     "SG-OPT": (1, "sg.csv:SG-OPT (L_opt3)"),
     "SG back-translation form (embedded pairs)": (1, "sg.csv:BERT + contrastive (BT)"),

@@ -45,7 +45,7 @@ def found(workdir: Path) -> list[dict[str, Any]]:
         values = {key: f"{value:.2g}" if isinstance(value, float) else str(value) for key, value in best.params.items()}
         lines.append(
             {
-                "row": name.partition("--")[2],
+                "row": name.rpartition("--")[2],
                 "trials": len(trials),
                 "recipe before": f"{100 * first.values[0]:.2f}",
                 "best": f"{100 * best.values[0]:.2f}",

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import sys
 import tarfile
 from hashlib import sha256
@@ -17,7 +18,10 @@ from harness.errors import HarnessError, InputError
 from harness.files.atomic import write_atomic
 from harness.files.printable import tell, tell_error
 from harness.results.elsewhere import open_workdir, without_weights
+from harness.results.facts import facts_of
 from harness.results.store import RunFolder, comparison_file, read_comparison_file
+from harness.sources.pair_sets import PHENOMENA
+from harness.tasks.phenomena import TAGS
 from reports.decide.question import comparison_of, question_of
 from studies import SHIPPED, SHIPPED_TABLE
 
@@ -27,20 +31,28 @@ BITS = 11  # scores of examples are rounded to 1/2048 of their spread in a task:
 
 def table() -> str:
     """The shipped rows of the base model that most have, by what their report goes by, best first, in Markdown; rows
-    that share a letter do not differ significantly."""
+    that share a letter do not differ significantly. Behind it Embedded-Phenomena, over all pairs and by tag."""
     with open_workdir(SHIPPED) as folder:
-        question = question_of(comparison_of(folder, NAME), "")
+        comparison = comparison_of(folder, NAME)
+        question = question_of(comparison, "")
         block = max(question.blocks().values(), key=lambda one: len(one.judged))
         groups = block.groups()
+        tasks = [PHENOMENA, *(f"{PHENOMENA}-{tag}" for tag in TAGS)]
+        others = [question_of(comparison, task).block(block.judged) for task in tasks]
+        known = facts_of(RunFolder(folder, comparison.records[0].id).figures())
         lines = [
-            f"| | row | {question.target.title}, Spearman ×100 | deviation over seeds | seeds | group |",
-            "| ---: | --- | ---: | ---: | ---: | --- |",
+            f"| | row | {question.target.title}, Spearman ×100 | deviation over seeds | seeds | group "
+            f"| {PHENOMENA} | {' | '.join(TAGS)} |",
+            f"| ---: | --- | ---: | ---: | ---: | --- |{' ---: |' * len(tasks)}",
         ]
         for place, row in enumerate(block.judged):
             letters = "".join(ascii_lowercase[i % 26] for i, group in enumerate(groups) if place in group)
             seeds = len(row.finished)
             spread = f"{100 * block.runs(row).std(ddof=1):.2f}" if seeds > 1 else "–"
-            lines.append(f"| {place + 1} | {row.label} | {block.mean(row):.2f} | {spread} | {seeds} | {letters} |")
+            apart = " | ".join(f"{one.mean(row):.2f}" for one in others)
+            lines.append(f"| {place + 1} | {row.label} | {block.mean(row):.2f} | {spread} | {seeds} | {letters} | {apart} |")
+        ceiling = " | ".join(f"{100 * (known[task].agreement or math.nan):.2f}" for task in tasks)
+        lines.append(f"| | *second annotator* | | | | | {ceiling} |")
     return "\n".join(lines) + "\n"
 
 
