@@ -49,8 +49,9 @@ def table() -> str:
             letters = "".join(ascii_lowercase[i % 26] for i, group in enumerate(groups) if place in group)
             seeds = len(row.finished)
             spread = f"{100 * block.runs(row).std(ddof=1):.2f}" if seeds > 1 else "–"
-            apart = " | ".join(f"{one.mean(row):.2f}" for one in others)
-            lines.append(f"| {place + 1} | {row.label} | {block.mean(row):.2f} | {spread} | {seeds} | {letters} | {apart} |")
+            apart = [f"{one.mean(row):.2f}" for one in others]
+            cells = (place + 1, row.label, f"{block.mean(row):.2f}", spread, seeds, letters, *apart)
+            lines.append(f"| {' | '.join(map(str, cells))} |")
         ceiling = " | ".join(f"{100 * (known[task].agreement or math.nan):.2f}" for task in tasks)
         lines.append(f"| | *second annotator* | | | | | {ceiling} |")
     return "\n".join(lines) + "\n"
