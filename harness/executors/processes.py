@@ -11,8 +11,10 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from threading import Thread
+from threading import RLock, Thread
 from typing import Any
+
+from tqdm import tqdm
 
 from harness.errors import HarnessError, InputError, RunError
 from harness.executors.executor import TICK, Answer, Executor, use_threads
@@ -45,9 +47,8 @@ class Processes(Executor):
         try:
             while queue or running:
                 busy = {place for place, _, _ in running.values()}
-                for place in (place for place in range(self.room()) if place not in busy):
-                    if queue:
-                        submit(place, queue.popleft())
+                for place in sorted({*range(self.room())} - busy)[: len(queue)]:
+                    submit(place, queue.popleft())
                 for future in wait(running, timeout=TICK, return_when=FIRST_COMPLETED).done:
                     place, job, deaths = running.pop(future)
                     try:
@@ -71,8 +72,8 @@ class Processes(Executor):
         devices = _visible() if self.settings.gpus_per_run else []
         gpus = devices[place % len(devices)] if devices else None
         threads = self.settings.cpus_per_run or max(1, usable_cores() // self.room())  # together no more than the cores
-        context = multiprocessing.get_context("spawn")  # a fork would share locks of torch's threads
-        return ProcessPoolExecutor(1, context, _prepare, (gpus, threads))
+        # A fork would share locks of torch's threads.
+        return ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), _prepare, (gpus, threads))
 
     def room(self) -> int:
         """`workers` of the settings, else as many as the GPUs, else the cores, allow."""
@@ -98,6 +99,7 @@ def _visible() -> list[str]:
 def _prepare(gpus: str | None, threads: int) -> None:
     """Begin a worker."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the coordinator handles the user's interrupt
+    tqdm.set_lock(RLock())  # by default one of the system's, which a killed worker leaves behind
     Thread(target=_end_with_parent, daemon=True).start()
     if gpus is not None:
         os.environ["CUDA_VISIBLE_DEVICES"] = gpus

@@ -184,13 +184,15 @@ def test_workers_end_with_a_coordinator_that_is_killed(tmp_path: Path) -> None:
 
 
 def test_a_script_without_a_main_guard_runs_once(tmp_path: Path) -> None:
-    """A spawned process otherwise imports the script that started it, and so runs it again."""
+    """A spawned process otherwise imports the script that started it, and so runs it again. Workers leave no lock of a
+    progress bar behind, which Python would warn of."""
     script = tmp_path / "mine.py"
     script.write_text(
         "from collections import deque\nfrom pathlib import Path\n"
         "from harness.executors.executor import ExecutorSettings\nfrom harness.executors.processes import Processes\n"
+        "from tests.support.jobs import show_bar\n"
         "engine = Processes(ExecutorSettings(name='processes', workers=1), Path())\n"
-        "print([answer.value for answer in engine.run(len, deque(['four']), lambda: None)], __file__)\n"
+        "print([answer.value for answer in engine.run(show_bar, deque([4]), lambda: None)], __file__)\n"
     )
     done = subprocess.run([sys.executable, script], capture_output=True, text=True, cwd=tmp_path, check=True)
     assert (done.stdout, done.stderr) == (f"[4] {script}\n", "")
