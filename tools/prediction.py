@@ -62,8 +62,9 @@ def interval(rho: float, n: int) -> tuple[float, float]:
 def correlation(pairs: list[tuple[float, float]]) -> str:
     """ "0.43 [-0.35, 0.86], 9 methods"."""
     rho = float(spearmanr(*zip(*pairs, strict=True)).statistic)
-    low, high = (number_text(x, 2) for x in interval(rho, len(pairs)))
-    return f"{number_text(rho, 2)} [{low}, {high}], {len(pairs)} methods"
+    known = abs(rho) < 1 - 1e-12  # the interval of a perfect order has no width
+    limits = f" [{', '.join(number_text(x, 2) for x in interval(rho, len(pairs)))}]" if known else ""
+    return f"{number_text(rho, 2)}{limits}, {len(pairs)} methods"
 
 
 def scores_of(folder: Path, comparison: str, target: str) -> dict[str, float]:
@@ -107,7 +108,7 @@ def main(workdir: Path | None) -> None:
             axes.set_xlabel(target)
         plot.axes[0].set_ylabel("published STS average, BERT-base")
         plot.axes[0].legend(loc="lower right", fontsize=7)
-        drawn = finish(plot, "prediction", "", "", "Published against shipped scores")
+        drawn = finish(plot, "prediction", "", "", "Published scores against those of small runs")
     (DOCS / "static" / "prediction.svg").write_text(drawn.svg, encoding="utf-8")
     text = (DOCS / "prediction.md").read_text("utf-8")
     for name, block in (("correlations", lines), ("scores", table)):

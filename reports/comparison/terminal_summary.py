@@ -63,7 +63,8 @@ def _scores(comparison: Comparison) -> list[tuple[str, list[list[str]]]]:
         averages = [place for place in places if table.columns[place].key.startswith("average")]
         by_row = {line.cells[0].link: line.cells for line in table.rows}
         columns = []
-        for place in averages if averages and len(tables) > 1 else places:
+        whole = sorted(places, key=averages.__contains__, reverse=True)  # what fits is shown: averages first
+        for place in averages if averages and len(tables) > 1 else whole:
             column = table.columns[place]
             name = column.title.removeprefix("Embedded-")
             name = name if len(tables) == 1 or table.key == "scores-embedded" else f"{title}, {name}"

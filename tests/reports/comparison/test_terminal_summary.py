@@ -19,13 +19,18 @@ def made(tmp_path: Path) -> synthetic.Invented:
     return synthetic.Invented(tmp_path, scale=0.05)
 
 
-def test_one_suite_is_shown_whole(made: synthetic.Invented) -> None:
+def test_one_suite_is_shown_whole_and_its_average_always(made: synthetic.Invented) -> None:
     for seed in (1, 2):
         made.add("SimCSE", seed, tasks=("STS12", "STS-B"), curves=False, geometry=False)
     columns, rows, legend = summary_table(made.workdir, "invented")
-    assert columns == ["Method", "Seeds", "STS12", "STS-B", "STS average"]
+    assert columns == ["Method", "Seeds", "STS average", "STS12", "STS-B"]
     assert rows[0][:2] == ["SimCSE", "2"]
     assert len(legend) == 1
+    for seed in (1, 2):
+        made.add("S" * 70, seed, tasks=("STS12", "STS-B"), curves=False, geometry=False)
+    columns, _, legend = summary_table(made.workdir, "invented")
+    assert columns == ["Method", "Seeds", "STS average"]
+    assert legend[-1] == "only in the report: STS12, STS-B"
 
 
 def test_of_several_suites_the_averages_are_shown_with_a_legend(made: synthetic.Invented) -> None:
