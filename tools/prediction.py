@@ -17,6 +17,7 @@ from harness.results.elsewhere import open_workdir
 from harness.results.published import published_rows
 from reports.decide.question import comparison_of, question_of
 from reports.document.table import number_text
+from reports.figures.labels import place_labels
 from reports.figures.style import COLOURS, finish, new, style
 from studies import SHIPPED
 
@@ -38,6 +39,10 @@ ROWS = {  # shipped row -> kind, "FILE:MODEL" and task of its published average
     "SCD": (2, "scd.csv:SCD-BERT"),
     "SBERT (embedded pairs, two classes)": (3, "reference_repos.csv:SBERT"),
     "SimCSE (supervised, embedded pairs)": (3, "reference_repos.csv:SimCSE-BERT sup"),
+}
+NAMES = {
+    "SG back-translation form (embedded pairs)": "SG, back-translation",
+    "SimCSE (supervised, embedded pairs)": "SimCSE, supervised",
 }
 SHIPPED_TARGETS = ("Embedded-STS-natural", "Embedded-Phenomena")
 REAL = "STS12-16, STS-B, SICK-R"
@@ -93,7 +98,7 @@ def main(workdir: Path | None) -> None:
         own = [number_text(scores[label], 2) if label in scores else "–" for scores in found.values()]
         table.append(f"| {label} | {known[label]:.2f} | {' | '.join(own)} |")
     with style():
-        plot = new(3.5 * len(found), 3.6)
+        plot = new(3.8 * len(found), 4.2)
         for axes, (target, scores) in zip(plot.subplots(1, len(found), sharey=True), found.items(), strict=True):
             for kind, name in enumerate(KINDS):
                 some = [label for label in known if ROWS[label][0] == kind and label in scores]
@@ -101,13 +106,14 @@ def main(workdir: Path | None) -> None:
                     continue
                 axes.plot([scores[one] for one in some], [known[one] for one in some], "o", color=COLOURS[kind],
                           label=name)  # fmt: skip
-                for one in some:
-                    axes.annotate(one.partition(" (")[0], (scores[one], known[one]), fontsize=6.5,
-                                  xytext=(3, 3), textcoords="offset points")  # fmt: skip
             axes.margins(0.18, 0.08)
             axes.set_xlabel(target)
         plot.axes[0].set_ylabel("published STS average, BERT-base")
         plot.axes[0].legend(loc="lower right", fontsize=7)
+        for axes, scores in zip(plot.axes, found.values(), strict=True):
+            some = [label for label in known if label in scores]
+            names = [NAMES.get(label, label.partition(" (")[0]) for label in some]
+            place_labels(axes, [(scores[one], known[one]) for one in some], names)
         drawn = finish(plot, "prediction", "", "", "Published scores against those of small runs")
     (DOCS / "static" / "prediction.svg").write_text(drawn.svg, encoding="utf-8")
     text = (DOCS / "prediction.md").read_text("utf-8")
