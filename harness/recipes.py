@@ -94,7 +94,7 @@ class RecipeFile(Mapping[str, Mapping[str, Any] | Recipes]):
 
     @classmethod
     def beside(cls, module: str) -> RecipeFile:
-        """The file recipes/NAME.toml beside the module NAME.py, whose `__file__` is `module`."""
+        """The file recipes/NAME.toml next to the module NAME.py, whose `__file__` is `module`."""
         path = Path(module)
         return cls(path.parent / "recipes" / f"{path.stem}.toml")
 

@@ -54,4 +54,4 @@ class Trackio:
         return True
 
     def end_rows(self) -> None:
-        """Trackio groups runs by itself."""
+        """Trackio groups runs on its own."""

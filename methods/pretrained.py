@@ -212,7 +212,7 @@ def open_pooled(name: str, pooling: str, **options: Any) -> Encoder | ForeignEnc
     """A model to evaluate: pooled as its own configuration says ("own"), or as a base model with that `pooling`.
 
     Args:
-        options: of `Encoder.from_pretrained`; a model that pools by itself has none.
+        options: of `Encoder.from_pretrained`; a model that does its own pooling has none.
 
     Raises:
         InputError: no such model, a damaged one, or one that needs code of its own.

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import io
 import json
-import math
 import sys
 import tarfile
 from hashlib import sha256
@@ -52,7 +51,7 @@ def table() -> str:
             apart = [f"{one.mean(row):.2f}" for one in others]
             cells = (place + 1, row.label, f"{block.mean(row):.2f}", spread, seeds, letters, *apart)
             lines.append(f"| {' | '.join(map(str, cells))} |")
-        ceiling = " | ".join(f"{100 * (known[task].agreement or math.nan):.2f}" for task in tasks)
+        ceiling = " | ".join(f"{100 * known[task].agreement:.2f}" for task in tasks)
         lines.append(f"| | *second annotator* | | | | | {ceiling} |")
     return "\n".join(lines) + "\n"
 

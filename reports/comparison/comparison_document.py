@@ -139,7 +139,7 @@ def _plan(comparison: Comparison) -> tuple[str, str, list[str]] | None:
 
 
 def _as_planned(comparison: Comparison) -> list[Block | None]:
-    """Whether the comparison is what its plan said."""
+    """Whether the comparison follows its plan."""
     if (plan := _plan(comparison)) is None:
         return []
     date, digest, found = plan

@@ -18,8 +18,8 @@ WIDTH = 100
 def summary_table(workdir: Path, name: str, part: str = "") -> tuple[list[str], list[list[str]], list[str]]:
     """Columns, rows and notes as text: scores as mean ± deviation, the best of each block marked with "*".
 
-    A suite is its averages, or its tasks where it has none; all its tasks where it is the only one. What 100
-    characters have no room for is only in the report. `part` is the name of a block of the comparison's
+    A suite is its averages, or its tasks where it has none; the only suite is both. What 100 characters have no room
+    for is only in the report. `part` is the name of a block of the comparison's
     file: its rows and tasks alone. Nothing is judged: it is quick.
 
     Raises:
@@ -63,8 +63,8 @@ def _scores(comparison: Comparison) -> list[tuple[str, list[list[str]]]]:
         averages = [place for place in places if table.columns[place].key.startswith("average")]
         by_row = {line.cells[0].link: line.cells for line in table.rows}
         columns = []
-        whole = sorted(places, key=averages.__contains__, reverse=True)  # what fits is shown: averages first
-        for place in averages if averages and len(tables) > 1 else whole:
+        tasks = [] if averages and len(tables) > 1 else [place for place in places if place not in averages]
+        for place in [*averages, *tasks]:
             column = table.columns[place]
             name = column.title.removeprefix("Embedded-")
             name = name if len(tables) == 1 or table.key == "scores-embedded" else f"{title}, {name}"

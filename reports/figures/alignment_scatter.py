@@ -22,7 +22,7 @@ class Dot:
     """A row, or a point that a paper publishes.
 
     Attributes:
-        name: beside the dot; "" where there is no room.
+        name: next to the dot; "" where there is no room.
         label: in the text for those who do not see the figure.
         score: NaN where it is not known.
         kind: "untrained", "trained" or "supervised".

@@ -65,7 +65,7 @@ class Rows:
 def moderate(variances: Floats, seeds: Floats) -> tuple[Floats, Floats]:
     """The variance of one run of each row, and its degrees of freedom, from the seeds of all rows.
 
-    How much rows tell of each other's spread is estimated by empirical Bayes: the prior's degrees of freedom of Smyth
+    How much rows say about each other's spread is estimated by empirical Bayes: the prior's degrees of freedom of Smyth
     (Statistical Applications in Genetics and Molecular Biology 3, 2004; `eBayes` of the R package limma), which count
     with each row's own. Variances are moderated upwards only, to the pooled one: a row whose few seeds lie close
     together by chance would win too easily, and one that varies more than the others is not to borrow their calm.

@@ -7,6 +7,7 @@ tolerance; what is made twice on one GPU is held bit by bit.
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ import harness
 from harness import api
 from harness.encoder import Encoder
 from harness.errors import StopRequested
+from harness.machine.energy import EnergyMeter
 from harness.method import FitContext
 from harness.results.store import read_records
 from harness.sources import load_corpus
@@ -69,6 +71,15 @@ def test_bf16_trains_and_weights_stay_in_float32(tmp_path: Path) -> None:
     assert {tensor.dtype for tensor in weights(half).values() if tensor.is_floating_point()} == {torch.float32}
     assert losses(tmp_path / "half") == pytest.approx(losses(tmp_path / "full"), rel=0.05)
     assert losses(tmp_path / "half") != losses(tmp_path / "full")
+
+
+def test_energy_is_counted() -> None:
+    pytest.importorskip("pynvml", reason="needs nvidia-ml-py")
+    with EnergyMeter(DEVICE) as meter:
+        end = time.monotonic() + 2
+        while time.monotonic() < end:
+            torch.randn(4096, 4096, device=DEVICE).square().sum().item()
+    assert 20 < meter.costs("train")["train_gpu_joules"] < 4000  # 10 W to 2 kW
 
 
 def test_a_batch_in_parts_has_the_gradients_of_the_whole() -> None:
