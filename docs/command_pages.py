@@ -15,7 +15,9 @@ def page() -> str:
     parts = ["# Command line\n\nAs `harness COMMAND --help` prints it.\n"]
     for parser in _parsers(build_parser()):
         words = parser.prog.split()
-        parts.append(f"{'#' * min(3, 1 + len(words))} {parser.prog}\n\n```text\n{parser.format_help().rstrip()}\n```\n")
+        parts.append(
+            f"{'#' * min(3, 1 + len(words))} {parser.prog}\n\n```text\n{parser.format_help().rstrip()}\n```\n"
+        )
     return "\n".join(parts)
 
 

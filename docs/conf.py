@@ -40,11 +40,18 @@ default_role = "literal"
 _SECTIONS = ("Args:", "Attributes:", "Raises:", "Returns:", "Yields:")
 
 
-def _literal(app: object, what: str, name: str, thing: object, options: object, lines: list[str]) -> None:
+def _literal(
+    app: object, what: str, name: str, thing: object, options: object, lines: list[str]
+) -> None:
     """Indented code and formulas of a docstring are literal blocks, as they are on a terminal."""
     before, read = "", list[str]()
     for line in lines:
-        begins = line.startswith("    ") and not line.lstrip().startswith(">>>") and read and not read[-1].strip()
+        begins = (
+            line.startswith("    ")
+            and not line.lstrip().startswith(">>>")
+            and read
+            and not read[-1].strip()
+        )
         if begins and not before.startswith(" ") and before not in _SECTIONS:
             read += ["::", ""]
         read.append(line)
@@ -53,9 +60,17 @@ def _literal(app: object, what: str, name: str, thing: object, options: object, 
 
 
 def _signature(
-    app: object, what: str, name: str, thing: object, options: object, signature: str | None, returns: str | None
+    app: object,
+    what: str,
+    name: str,
+    thing: object,
+    options: object,
+    signature: str | None,
+    returns: str | None,
 ) -> tuple[str | None, str | None]:
-    """Defaults that are made anew for each instance are no Python, and would leave a signature as plain text."""
+    """Defaults that are made anew for each instance are no Python, and would leave a signature as
+    plain text.
+    """
     return signature.replace("<factory>", "...") if signature else signature, returns
 
 

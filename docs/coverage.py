@@ -32,8 +32,10 @@ class PlannedRun:
     Attributes:
         file: the argument of `harness compare` or `harness study run`.
         row: as a row of results, with one record that has no scores.
-        tasks: block of the file -> the tasks that the row is evaluated on there; of a file without blocks, of "".
-        study: whether it is a value of a study's grid; the statistics of its trials are the numbers.
+        tasks: block of the file -> the tasks that the row is evaluated on there; of a file without
+            blocks, of "".
+        study: whether it is a value of a study's grid; the statistics of its trials are the
+            numbers.
     """
 
     file: str
@@ -47,34 +49,59 @@ class PlannedRun:
 
 
 def plan_record(
-    comparison: str, label: str, method: type[Method], config: MethodConfig, base_model: str,
-    corpus: CorpusSettings | None, max_steps: int | None, family: str, dev: dict[str, Any] | None = None,
-) -> Record:  # fmt: skip
+    comparison: str,
+    label: str,
+    method: type[Method],
+    config: MethodConfig,
+    base_model: str,
+    corpus: CorpusSettings | None,
+    max_steps: int | None,
+    family: str,
+    dev: dict[str, Any] | None = None,
+) -> Record:
     """A record of what is known before a run."""
-    text: dict[str, Any] | None = None if corpus is None else {"uri": corpus.uri, "kind": corpus.kind}
+    text: dict[str, Any] | None = (
+        None if corpus is None else {"uri": corpus.uri, "kind": corpus.kind}
+    )
     if text and corpus and corpus.limit:
         text["count"] = corpus.limit
     instance = method(config, base_model=base_model)
     spec = RunSpec(
-        method=method.name, config=config.model_dump(mode="json"), base_model=instance.start_model,
-        seed=0, corpus=text, dev=dev, max_steps=max_steps,
-    )  # fmt: skip
+        method=method.name,
+        config=config.model_dump(mode="json"),
+        base_model=instance.start_model,
+        seed=0,
+        corpus=text,
+        dev=dev,
+        max_steps=max_steps,
+    )
     return Record(
-        id=f"{comparison} {label} {family}", spec=spec, comparison=comparison, status="finished", row=label,
+        id=f"{comparison} {label} {family}",
+        spec=spec,
+        comparison=comparison,
+        status="finished",
+        row=label,
         supervision=instance.supervision,
-    )  # fmt: skip
+    )
 
 
 def plan_runs(file: str, experiment: Experiment, family_of: FamilyOf) -> list[PlannedRun]:
-    """Every row of a file on each of its base models that a paper has and that the row's preset has values for.
+    """Every row of a file on each of its base models that a paper has and that the row's preset has
+    values for.
 
     Raises:
         InputError: an unknown method, or no text for it.
     """
-    return [run for entry in experiment.methods for run in _plan_entry(file, experiment, entry, family_of)]
+    return [
+        run
+        for entry in experiment.methods
+        for run in _plan_entry(file, experiment, entry, family_of)
+    ]
 
 
-def _plan_entry(file: str, experiment: Experiment, entry: Entry, family_of: FamilyOf) -> list[PlannedRun]:
+def _plan_entry(
+    file: str, experiment: Experiment, entry: Entry, family_of: FamilyOf
+) -> list[PlannedRun]:
     method: type[Method] = registry.load(registry.METHODS, entry.method)
     label, steps = entry.label, experiment.max_steps
     tasks: dict[str, dict[str, frozenset[str]]] = {}  # base model -> block -> tasks
@@ -85,25 +112,33 @@ def _plan_entry(file: str, experiment: Experiment, entry: Entry, family_of: Fami
             suites = block.suites or experiment.suites
             known = frozenset(task for suite in suites for task in (tasks_of(suite) or (suite,)))
             tasks.setdefault(base_model, {})[name] = known
-    values = {**{k: v for k, v in experiment.shared.items() if k in method.Config.model_fields}, **entry.config}
+    values = {
+        **{k: v for k, v in experiment.shared.items() if k in method.Config.model_fields},
+        **entry.config,
+    }
     runs = []
     for base_model, by_block in tasks.items():
         family = entry.family or experiment.family or family_of(base_model)
         if family is None:
             continue
         try:
-            config = method.configure(values, preset=entry.preset, family=family, where=f"{file}: {label}")
+            config = method.configure(
+                values, preset=entry.preset, family=family, where=f"{file}: {label}"
+            )
         except InputError:  # the preset has no values for this base model
             continue
         corpus = corpus_for(experiment, entry, method(config).text, file)
-        record = plan_record(experiment.name, label, method, config, base_model, corpus, steps, family)
+        record = plan_record(
+            experiment.name, label, method, config, base_model, corpus, steps, family
+        )
         runs.append(PlannedRun(file, ResultRow(label, record.base_model, (record,)), by_block))
     return runs
 
 
 @dataclass(frozen=True)
 class Source:
-    """Where a published number comes from: a row of a file and its block; or, without a file, the reason.
+    """Where a published number comes from: a row of a file and its block; or, without a file, the
+    reason.
 
     Attributes:
         remark: why our number cannot be compared with the paper's.
@@ -120,7 +155,9 @@ class Source:
 
 
 def find_sources(definition: Definition, runs: Sequence[PlannedRun]) -> list[Source]:
-    """The source of each published number, in the file's order. `runs`: those of the paper's own file first."""
+    """The source of each published number, in the file's order. `runs`: those of the paper's own
+    file first.
+    """
     finder = _Finder(definition, runs)
     places = zip(finder.matching.published, finder.matching.places, strict=True)
     return [finder.find(p, place) for p, place in places]
@@ -141,19 +178,28 @@ class _Finder:
             cannot = row.cannot or ("" if column.score else column.cannot)
             return Source(p, place, reason=cannot or (NO_FILE if row.method else NO_METHOD))
         remark = column.cannot
-        if column.difference and (other := self._reference_base(place, p["base_model"])) != p["base_model"]:
+        if (
+            column.difference
+            and (other := self._reference_base(place, p["base_model"])) != p["base_model"]
+        ):
             remark = f"the paper subtracts the row on {other}, reports do not"
         own = [one for one in found if one[0].file == found[0][0].file]
         run, block = next((one for one in own if one[1] == place.table.key), own[0])
         return Source(p, place, run.file, run.study, block, run.row.label, remark=remark)
 
-    def _find_runs(self, place: Place, row: PaperRow, column: PaperColumn, base: str) -> list[tuple[PlannedRun, str]]:
+    def _find_runs(
+        self, place: Place, row: PaperRow, column: PaperColumn, base: str
+    ) -> list[tuple[PlannedRun, str]]:
         """The runs that make a number, with a block in which they are evaluated on its tasks."""
         if column.difference:
             scores = next(c for c in self.matching.columns(place.table) if c.head == column.name)
             reference = place.table.reference_of(row)
             other = reference is not None and reference[0] is not row
-            there = self._find_runs(place, reference[0], scores, self._reference_base(place, base)) if other else True
+            there = (
+                self._find_runs(place, reference[0], scores, self._reference_base(place, base))
+                if other
+                else True
+            )
             return self._find_runs(place, row, scores, base) if there else []
         needed = tasks_of_column(column)
         found: list[tuple[PlannedRun, str]] = []
@@ -165,11 +211,15 @@ class _Finder:
             elif needed <= frozenset().union(*run.tasks.values()):
                 whole = [name for name, tasks in run.tasks.items() if needed <= tasks]
                 partly = [name for name, tasks in run.tasks.items() if needed & tasks]
-                found.append((run, place.table.key if place.table.key in whole else (whole or partly)[0]))
+                found.append(
+                    (run, place.table.key if place.table.key in whole else (whole or partly)[0])
+                )
         return found
 
     def _reference_base(self, place: Place, base: str) -> str:
-        """The base model of the row that a difference goes to: the same, where the paper has the reference on it."""
+        """The base model of the row that a difference goes to: the same, where the paper has the
+        reference on it.
+        """
         bases = self.matching.reference_bases(place)
         return base if base in bases or not bases else sorted(bases)[0]
 

@@ -1,6 +1,7 @@
 """`python -m docs.make`: write what the pages take from the code.
 
-It is between `<!-- made: NAME -->` and `<!-- end -->`. A test fails when a page is not what this would write.
+It is between `<!-- made: NAME -->` and `<!-- end -->`. A test fails when a page is not what this
+would write.
 """
 
 from __future__ import annotations
@@ -39,13 +40,16 @@ def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
     """A table in Markdown."""
     head = list(head)
     lines = [head, ["---"] * len(head), *rows]
-    return "".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |\n" for line in lines)
+    return "".join(
+        f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |\n" for line in lines
+    )
 
 
 def groups() -> str:
     """The groups of entry points and what each is to name."""
     return table(
-        ("entry points", "what they name"), ((f"`{group.entry_points}`", group.expected) for group in registry.GROUPS)
+        ("entry points", "what they name"),
+        ((f"`{group.entry_points}`", group.expected) for group in registry.GROUPS),
     )
 
 
@@ -59,13 +63,21 @@ def keys(config: type[Config], without: Iterable[str] = ()) -> str:
     for name, field in config.model_fields.items():
         if name in without:
             continue
-        bounds = [f"{words} {value:g}" for limit in field.metadata for key, words in _BOUNDS.items()
-                  if (value := getattr(limit, key, None)) is not None]  # fmt: skip
+        bounds = [
+            f"{words} {value:g}"
+            for limit in field.metadata
+            for key, words in _BOUNDS.items()
+            if (value := getattr(limit, key, None)) is not None
+        ]
         if not field.description:
             raise ValueError(f"{config.__name__}.{name} does not say what it is for")
-        required = field.is_required() and "default:" not in field.description  # a file's name is set by its reader
+        required = (
+            field.is_required() and "default:" not in field.description
+        )  # a file's name is set by its reader
         default = "required" if required else "" if field.is_required() else _value(field.default)
-        rows.append((f"`{name}`", ", ".join([_kind(field.annotation), *bounds]), default, field.description))
+        rows.append(
+            (f"`{name}`", ", ".join([_kind(field.annotation), *bounds]), default, field.description)
+        )
     return table(("key", "type", "default", "meaning"), rows)
 
 
@@ -106,12 +118,19 @@ def corpora() -> str:
 def _value(default: Any) -> str:
     if isinstance(default, Config):
         default = default.model_dump(exclude_defaults=True)
-    return "" if default is None or default in ({}, []) or default == "" else f"`{json.dumps(default)}`"
+    return (
+        ""
+        if default is None or default in ({}, []) or default == ""
+        else f"`{json.dumps(default)}`"
+    )
 
 
 def published_totals() -> str:
     """How many numbers of each paper which kind of file makes."""
-    return table(("paper", "numbers", "comparisons", "studies", "cannot be had", "no file yet"), published.totals())
+    return table(
+        ("paper", "numbers", "comparisons", "studies", "cannot be had", "no file yet"),
+        published.totals(),
+    )
 
 
 def published_numbers() -> str:

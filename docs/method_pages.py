@@ -1,4 +1,6 @@
-"""One page a method for the site: its card, options, recipes and published numbers, from the plugin itself."""
+"""One page a method for the site: its card, options, recipes and published numbers, from the plugin
+itself.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,18 @@ from harness.commands.list import methods
 from harness.files.printable import markdown_text
 
 OBJECTIVES = "methods.objectives"
-CARD = ("paper", "equations", "reference", "text", "supervision", "deterministic", "cost", "precision", "kept", "notes")
+CARD = (
+    "paper",
+    "equations",
+    "reference",
+    "text",
+    "supervision",
+    "deterministic",
+    "cost",
+    "precision",
+    "kept",
+    "notes",
+)
 _WORDS = {
     "untrained": "nothing is learnt",
     "unsupervised": "without labels",
@@ -25,12 +38,21 @@ _WORDS = {
 def pages() -> dict[str, str]:
     """File name -> Markdown: one for every installed method, and `index.md` with all of them."""
     described = methods()
-    return {"index.md": _index(described), **{f"{name}.md": _page(name, about) for name, about in described.items()}}
+    return {
+        "index.md": _index(described),
+        **{f"{name}.md": _page(name, about) for name, about in described.items()},
+    }
 
 
 def _index(described: dict[str, dict[str, Any]]) -> str:
     rows = [
-        (f"[`{name}`]({name}.md)", m["about"], m["card"]["text"], _WORDS[m["card"]["supervision"]], m["card"]["paper"])
+        (
+            f"[`{name}`]({name}.md)",
+            m["about"],
+            m["card"]["text"],
+            _WORDS[m["card"]["supervision"]],
+            m["card"]["paper"],
+        )
         for name, m in described.items()
     ]
     head = ("name", "method", "learns from", "how", "paper")
@@ -60,17 +82,30 @@ def _page(name: str, about: dict[str, Any]) -> str:
         "## Recipes\n\n" + _recipes(about["presets"]),
     ]
     if about["published"]:
-        lines = [f"- {markdown_text(line)}" for lines in about["published"].values() for line in lines]
-        parts.append("## Published numbers\n\nWhat reports set beside runs of the same recipe.\n\n" + "\n".join(lines))
+        lines = [
+            f"- {markdown_text(line)}" for lines in about["published"].values() for line in lines
+        ]
+        parts.append(
+            "## Published numbers\n\nWhat reports set beside runs of the same recipe.\n\n"
+            + "\n".join(lines)
+        )
     return "\n\n".join(parts) + "\n"
 
 
 def _objective(module: ModuleType) -> list[str]:
-    """The loss functions that a method is made of, with their equations as their docstrings have them."""
-    used = [value for value in vars(module).values() if isfunction(value) and value.__module__ == OBJECTIVES]
+    """The loss functions that a method is made of, with their equations as their docstrings have
+    them.
+    """
+    used = [
+        value
+        for value in vars(module).values()
+        if isfunction(value) and value.__module__ == OBJECTIVES
+    ]
     if not used:
         return []
-    lines = "\n".join(f".. autofunction:: {OBJECTIVES}.{function.__name__}\n   :no-index:\n" for function in used)
+    lines = "\n".join(
+        f".. autofunction:: {OBJECTIVES}.{function.__name__}\n   :no-index:\n" for function in used
+    )
     return [f"## Objective\n\n```{{eval-rst}}\n{lines}```"]
 
 
@@ -86,7 +121,9 @@ def _options(options: dict[str, dict[str, Any]]) -> str:
         for key, field in options.items()
         if not field["shared"]
     ]
-    shared = ", ".join(f"`{key} = {value_text(f['default'])}`" for key, f in options.items() if f["shared"])
+    shared = ", ".join(
+        f"`{key} = {value_text(f['default'])}`" for key, f in options.items() if f["shared"]
+    )
     own = table(("option", "default", "what it does", "range", "in a study"), rows) if rows else ""
     return own + (f"\nAs for all methods: {shared}.\n" if shared else "")
 
@@ -95,8 +132,17 @@ def _recipes(presets: dict[str, dict[str, Any]]) -> str:
     rows = [("`default`", "every base model", "the defaults above", "")]
     for name, preset in presets.items():
         for family, recipe in preset["families"].items():
-            values = ", ".join(f"`{key} = {value_text(value)}`" for key, value in recipe["values"].items())
-            rows.append((f"`{name}`", family, values or "the defaults above", markdown_text(recipe["source"])))
+            values = ", ".join(
+                f"`{key} = {value_text(value)}`" for key, value in recipe["values"].items()
+            )
+            rows.append(
+                (
+                    f"`{name}`",
+                    family,
+                    values or "the defaults above",
+                    markdown_text(recipe["source"]),
+                )
+            )
     return table(("preset", "base models", "values", "source"), rows)
 
 
@@ -113,4 +159,6 @@ def value_text(value: Any) -> str:
         return "empty"
     if isinstance(value, bool):
         return str(value).lower()
-    return f"[{', '.join(map(value_text, value))}]" if isinstance(value, list | tuple) else str(value)
+    return (
+        f"[{', '.join(map(value_text, value))}]" if isinstance(value, list | tuple) else str(value)
+    )

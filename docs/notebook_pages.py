@@ -1,4 +1,5 @@
-"""`python -m docs.notebook_pages [NAME ...]`: run the notebooks and keep their outputs, which the site's pages show.
+"""`python -m docs.notebook_pages [NAME ...]`: run the notebooks and keep their outputs, which the
+site's pages show.
 
 It takes minutes. Kept are results alone: no progress, no warnings of libraries.
 """
@@ -24,7 +25,9 @@ def code_cells(name: str) -> list[str]:
     return ["".join(cell["source"]) for cell in _read(name)["cells"] if cell["cell_type"] == "code"]
 
 
-def executed(name: str, folder: Path, *, timeout: int = 1200, shorter: Callable[[str], str] = str) -> Any:
+def executed(
+    name: str, folder: Path, *, timeout: int = 1200, shorter: Callable[[str], str] = str
+) -> Any:
     """A notebook with the outputs that its cells have now, run in a folder.
 
     Args:
@@ -37,12 +40,16 @@ def executed(name: str, folder: Path, *, timeout: int = 1200, shorter: Callable[
     import nbformat
     from nbclient import NotebookClient
 
-    notebook = nbformat.reads((NOTEBOOKS / f"{name}.ipynb").read_text(encoding="utf-8"), as_version=4)
+    notebook = nbformat.reads(
+        (NOTEBOOKS / f"{name}.ipynb").read_text(encoding="utf-8"), as_version=4
+    )
     for cell in notebook.cells:
         if cell.cell_type == "code":
             cell.source = shorter(cell.source)
     place = {"metadata": {"path": str(folder)}}
-    NotebookClient(notebook, timeout=timeout, iopub_timeout=60, resources=place).execute()  # pictures may come late
+    NotebookClient(
+        notebook, timeout=timeout, iopub_timeout=60, resources=place
+    ).execute()  # pictures may come late
     return notebook
 
 

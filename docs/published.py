@@ -1,4 +1,6 @@
-"""Which row of which file makes each published number of the papers, as the tables of `docs/published.md`."""
+"""Which row of which file makes each published number of the papers, as the tables of
+`docs/published.md`.
+"""
 
 from __future__ import annotations
 
@@ -33,22 +35,32 @@ def sources() -> dict[str, list[Source]]:
     files = {name: path for name, path in presets().items() if path.is_relative_to(REPOSITORY)}
     read = {name: read_experiment(path) for name, path in files.items()}
     runs = {name: plan_runs(name, experiment, family_of) for name, experiment in read.items()}
-    studies = [run for file in sorted(PRESETS.glob("*.toml")) for run in _study_runs(file.stem, read_study(file.stem))]
+    studies = [
+        run
+        for file in sorted(PRESETS.glob("*.toml"))
+        for run in _study_runs(file.stem, read_study(file.stem))
+    ]
     found = {}
     for paper in definitions():
         own_first = sorted(runs, key=lambda name: (paper.name not in read[name].reports, name))
-        found[paper.name] = find_sources(paper, [*(run for name in own_first for run in runs[name]), *studies])
+        found[paper.name] = find_sources(
+            paper, [*(run for name in own_first for run in runs[name]), *studies]
+        )
     return found
 
 
 @cache
 def family_of(base_model: str) -> str | None:
-    """The family of a base model that a paper has, by its definition: no configuration is read from the hub."""
+    """The family of a base model that a paper has, by its definition: no configuration is read from
+    the hub.
+    """
     for paper in definitions():
         for base, ours in paper.bases.items():
             if base_model in ours:
                 return paper.family(base)
-        for row in (row for table in paper.tables for row in table.rows if base_model == row.weights):
+        for row in (
+            row for table in paper.tables for row in table.rows if base_model == row.weights
+        ):
             bases = {p["base_model"] for p in paper.published_rows() if p["model"] in row.published}
             if len(bases) == 1:
                 return paper.family(bases.pop())
@@ -68,15 +80,22 @@ def _study_runs(file: str, study: Study) -> Iterator[PlannedRun]:
         config = method.configure(given, preset=study.preset, family=family, where=file)
         corpus = study.corpus if method(config).text != "none" else None
         dev = {"task": study.dev.task, "source": study.dev.where}
-        record = plan_record(file, file, method, config, study.base_model, corpus, study.steps, family, dev=dev)
+        record = plan_record(
+            file, file, method, config, study.base_model, corpus, study.steps, family, dev=dev
+        )
         yield PlannedRun(file, ResultRow(file, study.base_model, (record,)), {}, study=True)
 
 
 def totals() -> Lines:
     """A line for each paper: its numbers by where they come from; then all papers together."""
-    counted = {p.title.partition(":")[0]: Counter(map(_kind, sources()[p.name])) for p in definitions()}
+    counted = {
+        p.title.partition(":")[0]: Counter(map(_kind, sources()[p.name])) for p in definitions()
+    }
     counted["all"] = sum(counted.values(), Counter())
-    return [(name, str(kinds.total()), *(str(kinds[kind]) for kind in _KINDS)) for name, kinds in counted.items()]
+    return [
+        (name, str(kinds.total()), *(str(kinds[kind]) for kind in _KINDS))
+        for name, kinds in counted.items()
+    ]
 
 
 _KINDS = ("comparison", "study", "cannot", "not yet")
@@ -97,10 +116,16 @@ def papers() -> Iterator[tuple[str, Lines]]:
             table = source.place.table.title.partition(" · ")[0] if source.place else p["table"]
             by_model = grouped.setdefault((table, p["base_model"], _said(source)), {})
             by_model.setdefault(p["model"], []).append(source)
-        whole = Counter((table, base, model) for (table, base, _), by_model in grouped.items() for model in by_model)
+        whole = Counter(
+            (table, base, model)
+            for (table, base, _), by_model in grouped.items()
+            for model in by_model
+        )
         lines: Lines = []
         for (table, base, said), by_model in grouped.items():
-            parts = [_part(model, own, whole[table, base, model] > 1) for model, own in by_model.items()]
+            parts = [
+                _part(model, own, whole[table, base, model] > 1) for model, own in by_model.items()
+            ]
             count = sum(map(len, by_model.values()))
             lines.append((table, "; ".join(parts), base, str(count), said))
         yield f"{paper.title} ({len(sources()[paper.name])} numbers)", lines

@@ -1,7 +1,8 @@
-"""`python -m docs.site OUT`: build the documentation site with Sphinx. It needs no network and fails on any warning.
+"""`python -m docs.site OUT`: build the documentation site with Sphinx. It needs no network and
+fails on any warning.
 
-The sources are collected in a folder laid out like the repository, so that relative links hold: the Markdown pages, and
-the pages that are made from the code (methods, commands, notebooks).
+The sources are collected in a folder laid out like the repository, so that relative links hold: the
+Markdown pages, and the pages that are made from the code (methods, commands, notebooks).
 """
 
 from __future__ import annotations
@@ -18,16 +19,48 @@ from docs import command_pages, method_pages, notebook_pages
 from docs.make import REPOSITORY, published_numbers
 
 CONTENTS = {
-    "Tutorials": ["tutorials/first-comparison", "tutorials/your-own-loss", "tutorials/study", "tutorials/paper",
-                  "tutorials/your-scores"],
+    "Tutorials": [
+        "tutorials/first-comparison",
+        "tutorials/your-own-loss",
+        "tutorials/study",
+        "tutorials/paper",
+        "tutorials/your-scores",
+    ],
     "Notebooks": ["notebooks/first-comparison", "notebooks/own-loss"],
-    "How to": ["how-to/data", "how-to/evaluate", "how-to/reports", "how-to/runs-of-others", "how-to/other-tools",
-               "how-to/plan-and-decide", "how-to/trouble"],
-    "Explanation": ["concepts", "fairness", "statistics", "contamination", "executors", "clusters", "live",
-                    "speed", "prediction", "architecture"],
-    "Reference": ["methods", "methods/index", "mini-recipes", "api/index", "commands", "reference", "published",
-                  "../harness/embedded/README", "../CHANGELOG", "../CONTRIBUTING"],
-}  # fmt: skip
+    "How to": [
+        "how-to/data",
+        "how-to/evaluate",
+        "how-to/reports",
+        "how-to/runs-of-others",
+        "how-to/other-tools",
+        "how-to/plan-and-decide",
+        "how-to/trouble",
+    ],
+    "Explanation": [
+        "concepts",
+        "fairness",
+        "statistics",
+        "contamination",
+        "executors",
+        "clusters",
+        "live",
+        "speed",
+        "prediction",
+        "architecture",
+    ],
+    "Reference": [
+        "methods",
+        "methods/index",
+        "mini-recipes",
+        "api/index",
+        "commands",
+        "reference",
+        "published",
+        "../harness/embedded/README",
+        "../CHANGELOG",
+        "../CONTRIBUTING",
+    ],
+}
 """The contents at the side of every page, as paths from docs/."""
 API = ["functions", "methods", "tasks"]
 _TITLED = re.compile(r'^```(?P<language>\w+) title="(?P<title>.+)"$', re.MULTILINE)
@@ -36,16 +69,27 @@ _TITLED = re.compile(r'^```(?P<language>\w+) title="(?P<title>.+)"$', re.MULTILI
 def collect(to: Path) -> None:
     """Write the sources of the site into a folder."""
     docs = REPOSITORY / "docs"
-    files = [*docs.rglob("*.md"), *(docs / f"{page}.md" for page in CONTENTS["Reference"] if page.startswith(".."))]
-    pages = {str(file.resolve().relative_to(REPOSITORY)): file.read_text(encoding="utf-8") for file in files}
+    files = [
+        *docs.rglob("*.md"),
+        *(docs / f"{page}.md" for page in CONTENTS["Reference"] if page.startswith("..")),
+    ]
+    pages = {
+        str(file.resolve().relative_to(REPOSITORY)): file.read_text(encoding="utf-8")
+        for file in files
+    }
     pages |= {f"docs/methods/{name}": text for name, text in method_pages.pages().items()}
     pages["docs/commands.md"] = command_pages.page()
     pages["docs/published.md"] += "\n" + published_numbers()
     pictures = to / "docs" / "notebook_files"
     shutil.copytree(notebook_pages.NOTEBOOKS, pictures)
-    pages |= {f"docs/{name}.md": notebook_pages.page(Path(name).name, pictures) for name in CONTENTS["Notebooks"]}
+    pages |= {
+        f"docs/{name}.md": notebook_pages.page(Path(name).name, pictures)
+        for name in CONTENTS["Notebooks"]
+    }
     pages["docs/api/index.md"] += _contents("", API)
-    pages["docs/index.md"] += "".join(_contents(caption, names) for caption, names in CONTENTS.items())
+    pages["docs/index.md"] += "".join(
+        _contents(caption, names) for caption, names in CONTENTS.items()
+    )
     for page, text in pages.items():
         (to / page).parent.mkdir(parents=True, exist_ok=True)
         text = _TITLED.sub(r"```{code-block} \g<language>\n:caption: \g<title>\n", text)
@@ -64,8 +108,12 @@ def build(out: Path) -> int:
     """Build the site into a folder; the exit code of Sphinx, 0 without any warning."""
     with tempfile.TemporaryDirectory() as folder:
         collect(Path(folder))
-        code = build_main(["-q", "-W", "--keep-going", "-b", "html", "-c", f"{folder}/docs", folder, str(out)])
-    (out / "index.html").write_text('<meta http-equiv="refresh" content="0; url=docs/index.html">', encoding="utf-8")
+        code = build_main(
+            ["-q", "-W", "--keep-going", "-b", "html", "-c", f"{folder}/docs", folder, str(out)]
+        )
+    (out / "index.html").write_text(
+        '<meta http-equiv="refresh" content="0; url=docs/index.html">', encoding="utf-8"
+    )
     return code
 
 

@@ -5,11 +5,12 @@
     found = h.compare(["simcse", "scd"], seeds=[1, 2, 3], max_steps=24, workdir="work/mine")
     found.verdict("simcse", "scd")     # which is better, and how sure that is
     found.scores()                     # a pandas frame; also pairs(), outcomes(), curves(), costs()
-    found.table("embedded"), found.plot("overview")    # of the report; found.tables and found.plots name all
+    found.table("embedded"), found.plot("overview")    # of the report; found.tables and found.plots
+    name all
 
-`compare`, `study`, `train` and `evaluate` run something; `load` and `load_model` open what was saved; `verdict`,
-`power` and `gate` decide from records, or from scores that others made; `report` writes a report; `register` names a
-method of your own. They are imported on first use.
+`compare`, `study`, `train` and `evaluate` run something; `load` and `load_model` open what was
+saved; `verdict`, `power` and `gate` decide from records, or from scores that others made; `report`
+writes a report; `register` names a method of your own. They are imported on first use.
 """
 
 # ruff: noqa: F405 - the names of `__all__` are imported on first use
@@ -22,14 +23,31 @@ if TYPE_CHECKING:
 
 __version__ = "0.2.0.dev0"
 
-# Threads that spin while they wait make training four times slower as soon as another process wants a core. Read when
-# torch is loaded, so `import harness` has to come before it; processes that are started later have it in any case.
+# Threads that spin while they wait make training four times slower as soon as another process wants
+# a core. Read when torch is loaded, so `import harness` has to come before it; processes that are
+# started later have it in any case.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 __all__ = [
-    "Answer", "Budget", "Comparison", "Experiment", "Reporter", "Scores", "Until", "compare", "evaluate",
-    "gate", "load", "load_model", "power", "register", "report", "study", "train", "verdict",
-]  # fmt: skip
+    "Answer",
+    "Budget",
+    "Comparison",
+    "Experiment",
+    "Reporter",
+    "Scores",
+    "Until",
+    "compare",
+    "evaluate",
+    "gate",
+    "load",
+    "load_model",
+    "power",
+    "register",
+    "report",
+    "study",
+    "train",
+    "verdict",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -32,15 +32,28 @@ example: harness compare demo --workdir work/demo"""
 
 # In the order of the help. Each has a function `register`.
 COMMANDS = (
-    "harness.commands.compare", "harness.commands.status", "harness.commands.models", "harness.commands.list",
-    "harness.commands.check_method", "harness.commands.doctor", "studies.study_command",
-    "reports.report_command", "reports.decide_commands", "reports.reproduce",
-)  # fmt: skip
+    "harness.commands.compare",
+    "harness.commands.status",
+    "harness.commands.models",
+    "harness.commands.list",
+    "harness.commands.check_method",
+    "harness.commands.doctor",
+    "studies.study_command",
+    "reports.report_command",
+    "reports.decide_commands",
+    "reports.reproduce",
+)
 
 # What a path that a user names may cause anywhere, whichever module opens it.
 OUT_OF_REACH = (
-    errno.EACCES, errno.EPERM, errno.EROFS, errno.EISDIR, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP,
-)  # fmt: skip
+    errno.EACCES,
+    errno.EPERM,
+    errno.EROFS,
+    errno.EISDIR,
+    errno.ENOTDIR,
+    errno.ENAMETOOLONG,
+    errno.ELOOP,
+)
 
 
 class Parser(argparse.ArgumentParser):
@@ -53,8 +66,12 @@ class Parser(argparse.ArgumentParser):
         """Usage and the error on standard error, exit code 2."""
         super().error(safe_line(message))
 
-    def parse_known_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> tuple[Any, list[str]]:  # type: ignore[override]
-        """As argparse's; an unknown option is reported with the nearest one, before missing arguments are."""
+    def parse_known_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: Any = None
+    ) -> tuple[Any, list[str]]:
+        """As argparse's; an unknown option is reported with the nearest one, before missing
+        arguments are.
+        """
         given = list(sys.argv[1:] if args is None else args)
         known = [option for option in self._option_string_actions if option.startswith("--")]
         for word in given:
@@ -88,7 +105,9 @@ def build_parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code; errors for the user are one line on standard error."""
     disable_telemetry()
-    if isinstance(logging.lastResort, logging.Handler):  # messages of libraries and ours, where no log is configured
+    if isinstance(
+        logging.lastResort, logging.Handler
+    ):  # messages of libraries and ours, where no log is configured
         logging.lastResort.setFormatter(SafeFormatter())
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
     try:
@@ -99,7 +118,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         tell_error(f"harness: {error}")
         return error.exit_code
     except KeyboardInterrupt:
-        tell_error("harness: interrupted; finished runs and checkpoints are saved, the same command resumes")
+        tell_error(
+            "harness: interrupted; finished runs and checkpoints are saved, the same command resumes"
+        )
         return 1
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -107,7 +128,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OSError as error:
         line = refusal(error)
         if error.errno in OUT_OF_REACH and error.filename:
-            line = f"{error.filename}: {os.strerror(error.errno)}; make it accessible, or name another"
+            line = (
+                f"{error.filename}: {os.strerror(error.errno)}; make it accessible, or name another"
+            )
         if line is None:
             raise
         tell_error(f"harness: {line}")

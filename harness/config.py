@@ -1,4 +1,6 @@
-"""Frozen, validated configuration models whose fields carry default, help and the range that a study may sweep."""
+"""Frozen, validated configuration models whose fields carry default, help and the range that a
+study may sweep.
+"""
 
 from __future__ import annotations
 
@@ -36,10 +38,10 @@ def option(
         >>> Loss.sweeps()
         {'weight': {'low': 0.1, 'high': 10.0, 'log': True}}
 
-    `sweep` is `(low, high)` for a continuous range (log-uniform with `log=True`) or a list of categories. `when` names
-    fields and the value each must have for this one to matter: {"view": "eda"} (a part of "eda+shuffle" counts too).
-    `later` is for an option of a method that has run without it: its default is not written, so that earlier runs keep
-    their ids.
+    `sweep` is `(low, high)` for a continuous range (log-uniform with `log=True`) or a list of
+    categories. `when` names fields and the value each must have for this one to matter: {"view":
+    "eda"} (a part of "eda+shuffle" counts too). `later` is for an option of a method that has run
+    without it: its default is not written, so that earlier runs keep their ids.
     """
     extra: dict[str, Any] = {}
     if isinstance(sweep, tuple):
@@ -50,11 +52,21 @@ def option(
         extra["sweep"]["when"] = dict(when)
     unwritten = partial(operator.eq, default) if later else None
     schema = extra or None
-    return Field(default, description=help, ge=ge, gt=gt, le=le, lt=lt, json_schema_extra=schema, exclude_if=unwritten)
+    return Field(
+        default,
+        description=help,
+        ge=ge,
+        gt=gt,
+        le=le,
+        lt=lt,
+        json_schema_extra=schema,
+        exclude_if=unwritten,
+    )
 
 
 def setting(text: str, example: str = "temperature=0.1") -> tuple[str, Any]:
-    """Key and value of `--set KEY=VALUE`; the value as in TOML, or the text itself where it is none.
+    """Key and value of `--set KEY=VALUE`; the value as in TOML, or the text itself where it is
+    none.
 
         >>> setting("temperature=0.1"), setting("name=mine")
         (('temperature', 0.1), ('name', 'mine'))
@@ -84,7 +96,8 @@ def nearest(word: str, known: list[str]) -> str:
 
 
 class Config(BaseModel):
-    """Base of all configs: frozen, unknown keys refused, errors in one line that names the place and the key.
+    """Base of all configs: frozen, unknown keys refused, errors in one line that names the place
+    and the key.
 
     >>> class Loss(Config):
     ...     weight: float = option(1.0, "weight of the term", gt=0)
@@ -92,7 +105,8 @@ class Config(BaseModel):
     2.0
     >>> Loss.parse({"wieght": 2}, "my.toml")
     Traceback (most recent call last):
-    harness.errors.InputError: my.toml: unknown key "wieght" (did you mean "weight"?); known keys: weight
+    harness.errors.InputError: my.toml: unknown key "wieght" (did you mean "weight"?); known keys:
+    weight
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -102,14 +116,17 @@ class Config(BaseModel):
         """Validate `values`; `where` names the file and table for the error message.
 
         Raises:
-            InputError: one line with the first wrong key, what was expected and the nearest known key.
+            InputError: one line with the first wrong key, what was expected and the nearest known
+                key.
         """
         try:
             return cls.model_validate(dict(values))
         except ValidationError as error:
             first = error.errors()[0]
             parts = (str(part) for part in first["loc"])
-            key = ".".join(part for part in parts if "[" not in part) or "value"  # no kind that pydantic tried
+            key = (
+                ".".join(part for part in parts if "[" not in part) or "value"
+            )  # no kind that pydantic tried
             if first["type"] == "extra_forbidden":
                 known = sorted(cls.model_fields)
                 leaf = str(first["loc"][-1])
@@ -123,7 +140,9 @@ class Config(BaseModel):
 
     @classmethod
     def sweeps(cls) -> dict[str, dict[str, Any]]:
-        """Field name -> declared sweep, where there is one: `{"low", "high", "log"}` or `{"choices"}`, and `"when"`."""
+        """Field name -> declared sweep, where there is one: `{"low", "high", "log"}` or
+        `{"choices"}`, and `"when"`.
+        """
         declared: dict[str, dict[str, Any]] = {}
         for name, field in cls.model_fields.items():
             extra = field.json_schema_extra
@@ -145,7 +164,9 @@ def phrase(fault: Mapping[str, Any]) -> str:
     if fault["type"] == "missing":
         return "is missing"
     rule = fault["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ")
-    rule = re.sub(", (unable to parse|got a number) .*", "", rule)  # what is wrong follows from what was given
+    rule = re.sub(
+        ", (unable to parse|got a number) .*", "", rule
+    )  # what is wrong follows from what was given
     rule = re.sub("a valid dictionary( or instance of .*)?", "a table", rule)
     rule = rule.replace("Input should be", "expected", 1).replace("Input should", "expected to", 1)
     rule = rule.replace("String should", "expected to", 1)

@@ -7,19 +7,25 @@ from contextlib import contextmanager
 
 
 class HarnessError(Exception):
-    """Base of every error whose message is meant for the user. `exit_code` is what the command line returns."""
+    """Base of every error whose message is meant for the user. `exit_code` is what the command line
+    returns.
+    """
 
     exit_code = 1
 
 
 class InputError(HarnessError):
-    """The user's input is wrong: the message names the file or key, what was expected and what to do (exit code 2)."""
+    """The user's input is wrong: the message names the file or key, what was expected and what to
+    do (exit code 2).
+    """
 
     exit_code = 2
 
 
 class UnsupportedModel(InputError):  # noqa: N818 - says what it is
-    """A sound model of a kind that `harness.encoder.Encoder` does not know; sentence-transformers itself may."""
+    """A sound model of a kind that `harness.encoder.Encoder` does not know; sentence-transformers
+    itself may.
+    """
 
 
 class OutOfReach(InputError):  # noqa: N818 - says what it is
@@ -35,7 +41,9 @@ class NotFitted(HarnessError):  # noqa: N818 - the name that scikit-learn's user
 
 
 class TrainingStopped(HarnessError):  # noqa: N818 - an outcome to record, not a fault
-    """Training ended by the collapse guard. `status` is "collapsed" or "diverged", the message is the reason."""
+    """Training ended by the collapse guard. `status` is "collapsed" or "diverged", the message is
+    the reason.
+    """
 
     def __init__(self, status: str, reason: str) -> None:
         super().__init__(reason)
@@ -56,7 +64,8 @@ def refuse(faults: Mapping[str, object]) -> None:
 
 @contextmanager
 def naming(where: str) -> Iterator[None]:
-    """Have every `InputError` inside begin with the file, or the experiment, whose keys it is about.
+    """Have every `InputError` inside begin with the file, or the experiment, whose keys it is
+    about.
 
     What the hub does not give is no fault of a file.
     """
@@ -71,12 +80,15 @@ def naming(where: str) -> Iterator[None]:
 class StopRequested(BaseException):
     """The run was requested to stop: its checkpoint is written, nothing has failed.
 
-    No `Exception`, so that nobody on its way takes it for the failure of a task, a method or a cell.
+    No `Exception`, so that nobody on its way takes it for the failure of a task, a method or a
+    cell.
     """
 
 
 def root_cause(error: BaseException) -> BaseException:
-    """What lies at the bottom ("Connection refused") says more than what the layers above make of it."""
+    """What lies at the bottom ("Connection refused") says more than what the layers above make of
+    it.
+    """
     while (cause := error.__cause__ or error.__context__) is not None:
         error = cause
     return error

@@ -1,4 +1,6 @@
-"""The plugin interface: a `Method` is configured, `fit` on text, and then has `encode` turn sentences into vectors."""
+"""The plugin interface: a `Method` is configured, `fit` on text, and then has `encode` turn
+sentences into vectors.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +62,9 @@ class MethodCard:
     deterministic: bool = False  # one run says it all: no seed enters
     cost: str = "none"  # one phrase: what training costs
     precision: str = ""  # in which the originals were trained
-    published: tuple[str, ...] = ()  # "FILE:MODEL": its rows in the published tables that reports carry
+    published: tuple[
+        str, ...
+    ] = ()  # "FILE:MODEL": its rows in the published tables that reports carry
     kept: str = ""  # what is trained beside the base model and stays when encoding: a layer on top, a convolution
     notes: str = ""  # disagreements between paper and code, known defects
     when_it_collapses: str = ""  # the options that usually help when its vectors become all alike
@@ -77,7 +81,9 @@ class MethodConfig(Config):
     """
 
     pooling: str = option("mean", POOLING_HELP)
-    first_layer: int = option(1, "first layer of first_last_avg: 1, or 0 for the embedding block", ge=0, le=1)
+    first_layer: int = option(
+        1, "first layer of first_last_avg: 1, or 0 for the embedding block", ge=0, le=1
+    )
     max_length: int | None = option(
         None, "maximum number of tokens when encoding; empty: as many as the model takes", ge=4
     )
@@ -106,17 +112,20 @@ class FitContext:
         'auto'
 
     Attributes:
-        seed: the one source of randomness (data order, initialisation, dropout and views are derived from it).
+        seed: the one source of randomness (data order, initialisation, dropout and views are
+            derived from it).
         dev: the selection set; without one the last weights are used.
         device: where to train; auto: on a GPU if there is one.
         precision: "fp32", "bf16", "fp16" or "auto" (a short measurement decides).
-        folder: where checkpoints and curves go; without one nothing is written and nothing can be resumed.
+        folder: where checkpoints and curves go; without one nothing is written and nothing can be
+            resumed.
         max_steps: an upper bound on training steps, on top of the method's own number of epochs.
         checkpoint_seconds: training time between two checkpoints.
         progress: called as `progress(step, steps, text)`.
-        on_dev: called as `on_dev(step, score)` after each evaluation on the dev set; it ends the run by raising
-            `TrainingStopped("pruned", reason)`.
-        stop: called after each training step; if it returns True, a checkpoint is written and `StopRequested` raised.
+        on_dev: called as `on_dev(step, score)` after each evaluation on the dev set; it ends the
+            run by raising `TrainingStopped("pruned", reason)`.
+        stop: called after each training step; if it returns True, a checkpoint is written and
+            `StopRequested` raised.
     """
 
     seed: int = 0
@@ -150,7 +159,8 @@ class FitReport:
 
 
 class Method(ABC):
-    """A sentence-embedding method. Subclasses set `name`, `card`, `Config`, `presets` and write `fit`.
+    """A sentence-embedding method. Subclasses set `name`, `card`, `Config`, `presets` and write
+    `fit`.
 
     A `sheet`, which is a TOML file, has both card and presets.
 
@@ -163,17 +173,22 @@ class Method(ABC):
     presets: ClassVar[Presets] = {}
     sheet: ClassVar[RecipeFile | None] = None
     version: ClassVar[str | int | None] = None
-    """Raise it when the numbers of the method change, so that its runs are trained again. A class that declares none is
-    identified by the source of its module: any change of it does so."""
+    """Raise it when the numbers of the method change, so that its runs are trained again. A class
+    that declares none is identified by the source of its module: any change of it does so.
+    """
     prompts: Prompts | None = None
-    """The prompt before the texts of each kind of task when the method is evaluated; `encode` itself adds none."""
+    """The prompt before the texts of each kind of task when the method is evaluated; `encode`
+    itself adds none.
+    """
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         if (sheet := cls.__dict__.get("sheet")) is not None:
             cls.card, cls.presets = MethodCard(**sheet.card), sheet
 
-    def __init__(self, config: MethodConfig | None = None, *, base_model: str = DEFAULT_BASE_MODEL) -> None:
+    def __init__(
+        self, config: MethodConfig | None = None, *, base_model: str = DEFAULT_BASE_MODEL
+    ) -> None:
         self.config: Any = config if config is not None else self.Config()
         self.base_model = base_model
         self.fit_report = FitReport()
@@ -192,27 +207,44 @@ class Method(ABC):
         """The validated config: defaults, then the preset, then `values`.
 
         Args:
-            family: the family of base models that the preset's values are for, where they differ by family.
-            base_model: what has a family, where `family` names none; it is read only where the preset depends on it.
+            family: the family of base models that the preset's values are for, where they differ by
+                family.
+            base_model: what has a family, where `family` names none; it is read only where the
+                preset depends on it.
             where: the place, for an error message.
 
         Raises:
-            InputError: unknown preset or none for this base model, unknown key or a value out of range.
+            InputError: unknown preset or none for this base model, unknown key or a value out of
+                range.
         """
         where = where or f'method "{cls.name}"'
-        base = {} if preset is None else cls.recipe(preset, family, base_model=base_model, where=where).values
+        base = (
+            {}
+            if preset is None
+            else cls.recipe(preset, family, base_model=base_model, where=where).values
+        )
         return cls.Config.parse(cls.values_for({**base, **values}, family, base_model), where)
 
     @classmethod
-    def values_for(cls, values: Mapping[str, Any], family: str | None, base_model: str | None) -> Mapping[str, Any]:
-        """The values of a config for this base model or family: methods that hold other methods tell these of it."""
+    def values_for(
+        cls, values: Mapping[str, Any], family: str | None, base_model: str | None
+    ) -> Mapping[str, Any]:
+        """The values of a config for this base model or family: methods that hold other methods
+        tell these of it.
+        """
         return values
 
     @classmethod
     def recipe(
-        cls, preset: str, family: str | None = None, *, base_model: str | None = None, where: str = ""
+        cls,
+        preset: str,
+        family: str | None = None,
+        *,
+        base_model: str | None = None,
+        where: str = "",
     ) -> Recipe:
-        """The values of a preset for a family of base models, and their source; arguments as in `configure`.
+        """The values of a preset for a family of base models, and their source; arguments as in
+        `configure`.
 
         Raises:
             InputError: no such preset, or no values of it for this base model.
@@ -232,23 +264,33 @@ class Method(ABC):
 
     @property
     def supervision(self) -> Supervision:
-        """What is known about the data that `fit` learns from; the card's, unless a setting decides."""
+        """What is known about the data that `fit` learns from; the card's, unless a setting
+        decides.
+        """
         return self.card.supervision
 
     @property
     def start_model(self) -> str:
-        """The base model; methods that do not start from one name here what they start from instead."""
+        """The base model; methods that do not start from one name here what they start from
+        instead.
+        """
         return self.base_model
 
     @property
     def untrained_start(self) -> tuple[str, dict[str, Any]] | None:
-        """Method and values of the row that this one starts from: base model, pooling and length as here, and nothing
-        learnt. A comparison evaluates it too: the difference is what training gained.
+        """Method and values of the row that this one starts from: base model, pooling and length as
+        here, and nothing learnt. A comparison evaluates it too: the difference is what training
+        gained.
 
-        None for what learns nothing, and for what does not start from an encoder whose vectors can be pooled.
+        None for what learns nothing, and for what does not start from an encoder whose vectors can
+        be pooled.
         """
         c = self.config
-        if self.supervision == "untrained" or c.pooling == "none" or self.start_model != self.base_model:
+        if (
+            self.supervision == "untrained"
+            or c.pooling == "none"
+            or self.start_model != self.base_model
+        ):
             return None
         layer = {"first_layer": c.first_layer} if c.pooling == "first_last_avg" else {}
         length = {"max_length": c.max_length} if c.max_length is not None else {}
@@ -256,7 +298,9 @@ class Method(ABC):
 
     @property
     def inputs(self) -> dict[str, str]:
-        """Name -> content hash of what the config refers to besides corpus and base model (word vectors, a model)."""
+        """Name -> content hash of what the config refers to besides corpus and base model (word
+        vectors, a model).
+        """
         return {}
 
     @property
@@ -266,7 +310,9 @@ class Method(ABC):
 
     @property
     def transductive(self) -> bool:
-        """Is the method fitted to the unlabelled text of each task, by `for_task`, before it encodes it?"""
+        """Is the method fitted to the unlabelled text of each task, by `for_task`, before it
+        encodes it?
+        """
         return False
 
     def for_task(self, texts: Sequence[str]) -> Self:
@@ -274,7 +320,8 @@ class Method(ABC):
         return self
 
     def check(self, corpus: Corpus | None) -> None:
-        """Refuse a corpus that this config cannot learn from, before anything is trained or written.
+        """Refuse a corpus that this config cannot learn from, before anything is trained or
+        written.
 
         Raises:
             InputError: no corpus, one of another kind, or one that lacks what the config needs.
@@ -284,7 +331,8 @@ class Method(ABC):
 
     @abstractmethod
     def fit(self, corpus: TrainingText | None = None, context: FitContext | None = None) -> Self:
-        """Learn from `corpus` (of the kind `card.text` names; None for untrained methods) and return self.
+        """Learn from `corpus` (of the kind `card.text` names; None for untrained methods) and
+        return self.
 
             >>> from harness import registry
             >>> kind = registry.load(registry.METHODS, "whitening")
@@ -294,7 +342,8 @@ class Method(ABC):
 
         Args:
             corpus: a list of texts or of pairs, a `datasets.Dataset`, a path, a URI or a `Corpus`
-                (`harness.sources.TrainingText`). A method of another package takes them by `require_corpus`.
+                (`harness.sources.TrainingText`). A method of another package takes them by
+                `require_corpus`.
             context: the conditions; by default seed 0 without a dev set.
 
         Raises:
@@ -334,7 +383,8 @@ class Method(ABC):
         normalize_embeddings: bool = False,
         device: str | None = None,
     ) -> np.ndarray | torch.Tensor:
-        """Vectors (n, d) in float32, or (d,) for a single string; arguments as in sentence-transformers.
+        """Vectors (n, d) in float32, or (d,) for a single string; arguments as in
+        sentence-transformers.
 
         Raises:
             NotFitted: before `fit`.
@@ -377,7 +427,8 @@ M = TypeVar("M", bound=Method)
 
 
 def unfitted(kind: type[M], path: str | Path) -> M:
-    """The method that was saved in `path`, configured as it was, without what it had learnt; its weights are checked.
+    """The method that was saved in `path`, configured as it was, without what it had learnt; its
+    weights are checked.
 
         >>> harness.train("whitening", corpus=["A dog runs.", "It rains."], dev=None, out=work / "white").name
         'whitening'
@@ -390,7 +441,9 @@ def unfitted(kind: type[M], path: str | Path) -> M:
     """
     file = Path(path) / METHOD_FILE
     if not file.is_file():
-        raise InputError(f"{path}: no {METHOD_FILE} in it; expected a folder written by Method.save")
+        raise InputError(
+            f"{path}: no {METHOD_FILE} in it; expected a folder written by Method.save"
+        )
     about = check_weights(path)
     if about["method"] != kind.name:
         raise InputError(f'{path}: holds a "{about["method"]}", not a "{kind.name}"')
@@ -398,14 +451,24 @@ def unfitted(kind: type[M], path: str | Path) -> M:
 
 
 def own_line(error: BaseException, *kinds: type[Method]) -> str:
-    """The last line of these methods' own files that an error passed through: " (FILE, line N: CODE)"; "" without one.
+    """The last line of these methods' own files that an error passed through: " (FILE, line N:
+    CODE)"; "" without one.
 
     >>> own_line(ValueError("no such view"), Method)
     ''
     """
     bases = (base for kind in kinds for base in kind.__mro__)
-    own = (base for base in bases if base.__module__.partition(".")[0] not in ("harness", "abc", "builtins"))
-    files = {part.__code__.co_filename for base in own for part in vars(base).values() if inspect.isfunction(part)}
+    own = (
+        base
+        for base in bases
+        if base.__module__.partition(".")[0] not in ("harness", "abc", "builtins")
+    )
+    files = {
+        part.__code__.co_filename
+        for base in own
+        for part in vars(base).values()
+        if inspect.isfunction(part)
+    }
     trace = traceback.extract_tb((error.__cause__ or error).__traceback__)
     last = next((frame for frame in reversed(trace) if frame.filename in files), None)
     return f" ({last.filename}, line {last.lineno}: {last.line})" if last is not None else ""
@@ -413,7 +476,8 @@ def own_line(error: BaseException, *kinds: type[Method]) -> str:
 
 @contextmanager
 def locating(kind: type[HarnessError], methods: Iterable[type[Method]]) -> Iterator[None]:
-    """Have an error of these methods' own code be one line, an error of that kind, with the line of their source.
+    """Have an error of these methods' own code be one line, an error of that kind, with the line of
+    their source.
 
     >>> with locating(InputError, [Method]):
     ...     errors_of_other_code = "are raised unchanged"
@@ -446,7 +510,11 @@ def require_corpus(method: Method, given: TrainingText | None) -> Corpus:
         raise InputError(f'method "{method.name}" learns from {wanted}: give it a corpus')
     corpus = corpus_of(given, "sentences" if wanted == "none" else wanted)
     if corpus.kind != wanted:
-        raise InputError(f'method "{method.name}" learns from {wanted}, but {corpus.uri} holds {corpus.kind}')
+        raise InputError(
+            f'method "{method.name}" learns from {wanted}, but {corpus.uri} holds {corpus.kind}'
+        )
     if len(corpus) < 2:
-        raise InputError(f'{corpus.uri}: method "{method.name}" needs at least 2 {wanted}, not {len(corpus)}')
+        raise InputError(
+            f'{corpus.uri}: method "{method.name}" needs at least 2 {wanted}, not {len(corpus)}'
+        )
     return corpus

@@ -1,7 +1,7 @@
 """Runs in MLflow, written through its public client by the coordinating process alone.
 
-An experiment is a comparison or a study, a parent run is a row of its table on one base model, a child run is one seed
-of that row.
+An experiment is a comparison or a study, a parent run is a row of its table on one base model, a
+child run is one seed of that row.
 """
 
 from __future__ import annotations
@@ -38,7 +38,9 @@ SETTINGS = {
     "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
     "GIT_PYTHON_REFRESH": "quiet",
 }
-LAYOUT = 5  # part of each content hash: raise it when what is sent changes, and `sync` replaces all runs
+LAYOUT = (
+    5  # part of each content hash: raise it when what is sent changes, and `sync` replaces all runs
+)
 PARENT, CONTENT = "mlflow.parentRunId", "harness.content"
 OWN_PARAMS = ("seed", "device")  # of a seed; its row has the others, too
 ABOUT = """A row of the table shows means over its seeds, which are the runs below it: scores by suite ("sts"), their
@@ -52,7 +54,9 @@ class Mlflow:
         self.workdir, self.client = workdir, connect(uri)
         self.id = self._experiment(name, uri)
         self.rows: dict[str, str] = {}  # hash of a row's parameters -> id of its run
-        self.sent: dict[tuple[str, str], Run] = {}  # record id and row, as one run may be in several rows
+        self.sent: dict[
+            tuple[str, str], Run
+        ] = {}  # record id and row, as one run may be in several rows
         self.changed: set[str] = set()  # ids of the runs of rows that have to be written
         for run in self._runs():
             tags, run_id, is_running = run.data.tags, run.info.run_id, run.info.status == "RUNNING"
@@ -70,7 +74,8 @@ class Mlflow:
             if experiment.lifecycle_stage == "deleted":  # its name cannot be used again
                 self.client.restore_experiment(experiment.experiment_id)
             return str(experiment.experiment_id)
-        # A server has a place of its own for artifacts; a database would put them into the current folder.
+        # A server has a place of its own for artifacts; a database would put them into the current
+        # folder.
         is_server = urlsplit(uri).scheme in ("http", "https", "databricks")
         place = None if is_server else (self.workdir / "mlartifacts").resolve().as_uri()
         tags = {"mlflow.experimentKind": "custom_model_development", "mlflow.note.content": ABOUT}
@@ -88,7 +93,11 @@ class Mlflow:
 
     def send(self, record: Record) -> bool:
         """Store `record`; False when it is there already. A run that has changed is replaced."""
-        key, row, folder = (record.id, record.row), content_id(row_params(record)), RunFolder(self.workdir, record.id)
+        key, row, folder = (
+            (record.id, record.row),
+            content_id(row_params(record)),
+            RunFolder(self.workdir, record.id),
+        )
         if (known := self.sent.get(key)) is not None:
             if known.data.tags.get(CONTENT) == _content(record):
                 return False
@@ -97,35 +106,58 @@ class Mlflow:
         if row not in self.rows:
             base_model = re.split("[/:]", record.base_model.rstrip("/"))[-1]
             about = {"harness.parent": row, "mlflow.note.content": _description(record)}
-            parent = self.client.create_run(self.id, start, about, f"{record.row} ({base_model})"[:250])
+            parent = self.client.create_run(
+                self.id, start, about, f"{record.row} ({base_model})"[:250]
+            )
             self.rows[row] = parent.info.run_id
         tags = _tags(record, folder.path) | {PARENT: self.rows[row]}
-        run = self.client.create_run(self.id, start, tags, f"{record.row} seed {seed_text(record.random_seed)}"[:250])
+        run = self.client.create_run(
+            self.id, start, tags, f"{record.row} seed {seed_text(record.random_seed)}"[:250]
+        )
         run_id = run.info.run_id
         for file in (folder.record_file, folder.curves_file, folder.examples_file):
             if file.is_file():
                 self.client.log_artifact(run_id, str(file))
-        own = dict(zip(OWN_PARAMS, (record.seed, record.environment.get("device_name", "")), strict=True))
-        values = {**curve_points(folder), **{(name, 0): value for name, value in record_numbers(record).items()}}
+        own = dict(
+            zip(OWN_PARAMS, (record.seed, record.environment.get("device_name", "")), strict=True)
+        )
+        values = {
+            **curve_points(folder),
+            **{(name, 0): value for name, value in record_numbers(record).items()},
+        }
         self._log(run_id, row_params(record) | own, values, end)
-        self.client.set_terminated(run_id, "FAILED" if record.status == "failed" else "FINISHED", end)  # last: all sent
+        self.client.set_terminated(
+            run_id, "FAILED" if record.status == "failed" else "FINISHED", end
+        )  # last: all sent
         self.sent[key] = run
         self.changed.add(self.rows[row])
         return True
 
     def end_rows(self) -> None:
-        """Give each row that has changed its parameters and the means over its seeds, and end its run."""
+        """Give each row that has changed its parameters and the means over its seeds, and end its
+        run.
+        """
         for run_id in sorted(self.changed):
             if seeds := self._runs(f"tags.`{PARENT}` = '{run_id}'"):
-                done = [run.data.metrics for run in seeds if run.data.tags["harness.status"] == "finished"]
-                params = {name: value for name, value in seeds[0].data.params.items() if name not in OWN_PARAMS}
+                done = [
+                    run.data.metrics
+                    for run in seeds
+                    if run.data.tags["harness.status"] == "finished"
+                ]
+                params = {
+                    name: value
+                    for name, value in seeds[0].data.params.items()
+                    if name not in OWN_PARAMS
+                }
                 self._log(run_id, params, _means(done), _milliseconds(""))
                 end = max(run.info.end_time or 0 for run in seeds)
                 self.client.set_terminated(run_id, "FINISHED" if done else "FAILED", end)
             self.changed.discard(run_id)
 
     def _log(self, run_id: str, params: Mapping[str, Any], values: Points, at: int) -> None:
-        """Send parameters and numbers in the fewest requests: MLflow takes 100 parameters, 1000 entries."""
+        """Send parameters and numbers in the fewest requests: MLflow takes 100 parameters, 1000
+        entries.
+        """
         from mlflow.entities import Metric, Param
 
         entries = [Param(_name(name), str(value)[:6000]) for name, value in params.items()]
@@ -144,7 +176,9 @@ def set_environment() -> None:
 
 
 def connect(uri: str) -> MlflowClient:
-    """A client of an initialised store; a server that does not answer raises after seconds, not MLflow's minutes."""
+    """A client of an initialised store; a server that does not answer raises after seconds, not
+    MLflow's minutes.
+    """
     set_environment()
     from filelock import FileLock
     from mlflow import MlflowClient
@@ -155,11 +189,17 @@ def connect(uri: str) -> MlflowClient:
         return MlflowClient(tracking_uri=uri)
     database = Path(uri.removeprefix(SQLITE))
     database.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(database.with_name(f".{database.name}.lock"), timeout=120):  # two processes must not both create it
-        if not database.exists():  # created under another name and moved, so that a kill leaves no half of a store
+    with FileLock(
+        database.with_name(f".{database.name}.lock"), timeout=120
+    ):  # two processes must not both create it
+        if (
+            not database.exists()
+        ):  # created under another name and moved, so that a kill leaves no half of a store
             for left in database.parent.glob(f".{database.name}.new-*"):
                 left.unlink()
-            new = database.with_name(f".{database.name}.new-{time.time_ns()}")  # MLflow caches stores by name
+            new = database.with_name(
+                f".{database.name}.new-{time.time_ns()}"
+            )  # MLflow caches stores by name
             MlflowClient(tracking_uri=f"{SQLITE}{new}").search_experiments()
             os.replace(new, database)
         return MlflowClient(tracking_uri=uri)
@@ -191,7 +231,9 @@ def _description(record: Record) -> str:
 
 
 def _means(seeds: Sequence[Mapping[str, float]]) -> Points:
-    """The mean of each number but the curves over those seeds that have it, of scores also the standard deviation."""
+    """The mean of each number but the curves over those seeds that have it, of scores also the
+    standard deviation.
+    """
     means: dict[tuple[str, int], float] = {("seeds", 0): len(seeds)}
     for name in dict.fromkeys(name for numbers in seeds for name in numbers):
         group, _, rest = name.partition("/")

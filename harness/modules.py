@@ -1,12 +1,14 @@
 """Modules of sentence-transformers for what that library's own cannot express.
 
-    SentenceTransformer("FOLDER", trust_remote_code=True)           # runs this class, and nothing of the folder's
-    SentenceTransformer(modules=[SavedMethod.load("FOLDER")])       # the same without that flag
+    SentenceTransformer("FOLDER", trust_remote_code=True)           # runs this class, and nothing
+    of the folder's SentenceTransformer(modules=[SavedMethod.load("FOLDER")])       # the same
+    without that flag
 
-modules.json of such a folder names `harness.modules.SavedMethod`, a path that stays. From 6.0 on sentence-transformers
-wants the flag for every class that is not its own, also of an installed package. What stock modules can hold is saved
-as those, and opens anywhere. Of the templates in `harness.encoder.prompts` an
-echo is saved as stock modules around `SecondCopy`, a prompt with several [MASK]s around `LastMask`.
+modules.json of such a folder names `harness.modules.SavedMethod`, a path that stays. From 6.0 on
+sentence-transformers wants the flag for every class that is not its own, also of an installed
+package. What stock modules can hold is saved as those, and opens anywhere. Of the templates in
+`harness.encoder.prompts` an echo is saved as stock modules around `SecondCopy`, a prompt with
+several [MASK]s around `LastMask`.
 """
 
 from __future__ import annotations
@@ -34,13 +36,16 @@ class SavedMethod(InputModule):
     """Texts in, the vectors of `Method.encode` out.
 
     Attributes:
-        method: the fitted method; where it is one encoder, that follows `to` and counts among the parameters.
+        method: the fitted method; where it is one encoder, that follows `to` and counts among the
+            parameters.
     """
 
     def __init__(self, method: Method) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.method = method
-        self.register_buffer("place", torch.empty(0), persistent=False)  # knows the device where nothing else does
+        self.register_buffer(
+            "place", torch.empty(0), persistent=False
+        )  # knows the device where nothing else does
         with suppress(NotFitted):  # several encoders, or none
             self.encoder = method.encoder
 
@@ -52,7 +57,9 @@ class SavedMethod(InputModule):
         """Adds "sentence_embedding": (n, d) float32."""
         texts = features["texts"]
         device = str(self.place.device)
-        vectors = self.method.encode(texts, batch_size=len(texts), convert_to_tensor=True, device=device)
+        vectors = self.method.encode(
+            texts, batch_size=len(texts), convert_to_tensor=True, device=device
+        )
         return {**features, "sentence_embedding": vectors}
 
     def get_embedding_dimension(self) -> int:
@@ -75,7 +82,9 @@ class SavedMethod(InputModule):
             raise InputError(f"{model_name_or_path}: no such folder or repository")
         return cls(saved_method(folder))
 
-    def save(self, output_path: str, *args: Any, safe_serialization: bool = True, **kwargs: Any) -> None:
+    def save(
+        self, output_path: str, *args: Any, safe_serialization: bool = True, **kwargs: Any
+    ) -> None:
         """Write the method (safetensors and JSON) among what is in `output_path` already."""
         with tempfile.TemporaryDirectory() as folder:
             self.method.save(Path(folder) / "method")
@@ -97,12 +106,18 @@ class _Chosen(Module):
         """
         if "cu_seq_lens_q" in features:
             kind = type(self).__name__
-            raise InputError(f"{kind} needs padded rows; open the model without unpadded flash attention")
+            raise InputError(
+                f"{kind} needs padded rows; open the model without unpadded flash attention"
+            )
         mask = self.counted(features["input_ids"], features["attention_mask"])
-        without = {key: value for key, value in features.items() if key != "token_weights_sum"}  # of all tokens
+        without = {
+            key: value for key, value in features.items() if key != "token_weights_sum"
+        }  # of all tokens
         return {**without, "attention_mask": mask}
 
-    def save(self, output_path: str, *args: Any, safe_serialization: bool = True, **kwargs: Any) -> None:
+    def save(
+        self, output_path: str, *args: Any, safe_serialization: bool = True, **kwargs: Any
+    ) -> None:
         """Write config.json."""
         self.save_config(output_path)
 
@@ -120,7 +135,9 @@ class LastMask(_Chosen):
     config_keys: list[str] = ["pooling", "token"]  # noqa: RUF012  as the library declares it
 
     def __init__(self, pooling: str, token: int) -> None:
-        """`pooling` is the rule that this is a part of, with its template; `token` the id of the mask token."""
+        """`pooling` is the rule that this is a part of, with its template; `token` the id of the
+        mask token.
+        """
         super().__init__()  # type: ignore[no-untyped-call]
         self.pooling, self.token = pooling, token
 
@@ -141,7 +158,9 @@ class SecondCopy(_Chosen):
     config_keys: list[str] = ["pooling", "before", "between", "after"]  # noqa: RUF012  as the library declares it
 
     def __init__(self, pooling: str, before: int, between: int, after: int) -> None:
-        """`pooling` is the rule that this is a part of, with its template; the others count the template's tokens."""
+        """`pooling` is the rule that this is a part of, with its template; the others count the
+        template's tokens.
+        """
         super().__init__()  # type: ignore[no-untyped-call]
         self.pooling = pooling
         self.before, self.between, self.after = before, between, after

@@ -1,7 +1,9 @@
-"""A preset's values by family of base model: what an author sets on BERT-base need not be what they set on RoBERTa.
+"""A preset's values by family of base model: what an author sets on BERT-base need not be what they
+set on RoBERTa.
 
-Families are those of `harness.encoder.loading`. A preset of one family is never applied to a base model of another
-without the user's word. Methods keep their presets in TOML files, which `RecipeFile` reads.
+Families are those of `harness.encoder.loading`. A preset of one family is never applied to a base
+model of another without the user's word. Methods keep their presets in TOML files, which
+`RecipeFile` reads.
 """
 
 from __future__ import annotations
@@ -22,7 +24,8 @@ DEFAULT = "default"
 
 @dataclass(frozen=True)
 class Recipe:
-    """A preset's values for one base model, and their source: a paper's table, a released script, a search.
+    """A preset's values for one base model, and their source: a paper's table, a released script, a
+    search.
 
     >>> Recipe({"learning_rate": 3e-5}, "Table 7").source
     'Table 7'
@@ -63,7 +66,8 @@ _KINDS: dict[type, str] = {dict: "a table", str: "text", list: "a list"}
 
 
 class RecipeFile(Mapping[str, Mapping[str, Any] | Recipes]):
-    """Presets from a TOML file, which is read when it is first needed. A table is a preset, but for `[card]`:
+    """Presets from a TOML file, which is read when it is first needed. A table is a preset, but for
+    `[card]`:
 
         >>> from methods import simcse
         >>> sheet = RecipeFile.beside(simcse.__file__)
@@ -83,10 +87,11 @@ class RecipeFile(Mapping[str, Mapping[str, Any] | Recipes]):
         [code]
         values = { like = "paper", epochs = 3 }
 
-    A row holds the values of a family, or of several; `values` holds those of all families, or of every base model
-    where no family has a row. In a row, `source` is where its values are from (else the preset's `source`), `empty`
-    lists the options that it empties, and `like` names what it begins as: a row of this preset, or a preset whose row
-    of the same name is meant, both from above. A source may be a name in the file sources.toml of the same folder.
+    A row holds the values of a family, or of several; `values` holds those of all families, or of
+    every base model where no family has a row. In a row, `source` is where its values are from
+    (else the preset's `source`), `empty` lists the options that it empties, and `like` names what
+    it begins as: a row of this preset, or a preset whose row of the same name is meant, both from
+    above. A source may be a name in the file sources.toml of the same folder.
     """
 
     def __init__(self, path: Path) -> None:
@@ -111,7 +116,9 @@ class RecipeFile(Mapping[str, Mapping[str, Any] | Recipes]):
     def card(self) -> dict[str, Any]:
         """The values of a `MethodCard`, from the table `[card]`."""
         given = self._expected(dict, "card", self._tree.get("card"))
-        return {key: tuple(value) if isinstance(value, list) else value for key, value in given.items()}
+        return {
+            key: tuple(value) if isinstance(value, list) else value for key, value in given.items()
+        }
 
     @cached_property
     def _tree(self) -> dict[str, Any]:
@@ -132,13 +139,21 @@ class RecipeFile(Mapping[str, Mapping[str, Any] | Recipes]):
             for key, table in preset.items():
                 for family in key.split(", "):
                     row = self._row(name, family, f"{name}.{key}", table, rows)
-                    rows[name, family] = Recipe(row.values, sources.get(row.source, row.source) or source)
-            families = {family: row for (of, family), row in rows.items() if of == name and family != "values"}
+                    rows[name, family] = Recipe(
+                        row.values, sources.get(row.source, row.source) or source
+                    )
+            families = {
+                family: row
+                for (of, family), row in rows.items()
+                if of == name and family != "values"
+            }
             shared = rows.get((name, "values"), Recipe({})).values
             presets[name] = Recipes(families, shared, aliases) if families else shared
         return presets
 
-    def _row(self, preset: str, family: str, key: str, table: Any, rows: Mapping[tuple[str, str], Recipe]) -> Recipe:
+    def _row(
+        self, preset: str, family: str, key: str, table: Any, rows: Mapping[tuple[str, str], Recipe]
+    ) -> Recipe:
         values = dict(self._expected(dict, key, table))
         like, begin = values.pop("like", None), Recipe({})
         if like is not None:
@@ -166,7 +181,10 @@ def declared(presets: Presets) -> Iterator[tuple[str, str | None]]:
     [('code', None), ('paper', 'bert-base')]
     """
     for name, preset in presets.items():
-        yield from ((name, family) for family in (preset.families if isinstance(preset, Recipes) else [None]))
+        yield from (
+            (name, family)
+            for family in (preset.families if isinstance(preset, Recipes) else [None])
+        )
 
 
 def preset_names(presets: Presets) -> list[str]:
@@ -175,19 +193,28 @@ def preset_names(presets: Presets) -> list[str]:
     >>> preset_names({"paper": Recipes({"roberta-base": Recipe({})}, aliases={"paper-roberta": "roberta-base"})})
     ['paper', 'paper-roberta']
     """
-    aliases = [alias for preset in presets.values() if isinstance(preset, Recipes) for alias in preset.aliases]
+    aliases = [
+        alias
+        for preset in presets.values()
+        if isinstance(preset, Recipes)
+        for alias in preset.aliases
+    ]
     return [*presets, *aliases]
 
 
-def recipe_of(presets: Presets, name: str, *, family: str | None, base_model: str | None, where: str) -> Recipe:
-    """What the preset called `name` means for a family, or for a base model, whose family is read where it matters.
+def recipe_of(
+    presets: Presets, name: str, *, family: str | None, base_model: str | None, where: str
+) -> Recipe:
+    """What the preset called `name` means for a family, or for a base model, whose family is read
+    where it matters.
 
         >>> presets = {"paper": Recipes({"bert-base": Recipe({"temperature": 0.05})})}
         >>> recipe_of(presets, "paper", family="bert-base", base_model=None, where="my.toml").values
         {'temperature': 0.05}
 
     Raises:
-        InputError: no such preset, no values for the family, or an alias of another family; what to write instead.
+        InputError: no such preset, no values for the family, or an alias of another family; what to
+            write instead.
     """
     if name == DEFAULT and name not in presets:
         return Recipe({}, "the defaults of the options")
@@ -211,7 +238,10 @@ def recipe_of(presets: Presets, name: str, *, family: str | None, base_model: st
         )
     if asked not in preset.families:
         kind = asked.split("-")[0]
-        near = next((family for family in preset.families if family.startswith(kind)), next(iter(preset.families)))
+        near = next(
+            (family for family in preset.families if family.startswith(kind)),
+            next(iter(preset.families)),
+        )
         raise InputError(
             f'{where}: preset "{name}" has no values for {asked}, the family {of}, but for '
             f'{", ".join(preset.families)}; give preset = "{DEFAULT}" for the defaults of the options, or '

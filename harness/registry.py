@@ -1,4 +1,6 @@
-"""Names to plugins, from entry points: nothing is imported before it is used, and every fault is one clear line."""
+"""Names to plugins, from entry points: nothing is imported before it is used, and every fault is
+one clear line.
+"""
 
 from __future__ import annotations
 
@@ -36,16 +38,28 @@ class Group:
 
 
 def _is_a(kind: type, base: str) -> bool:
-    """Does `kind` inherit from the class of that full name? By name: this module must not import those classes."""
+    """Does `kind` inherit from the class of that full name? By name: this module must not import
+    those classes.
+    """
     return any(f"{parent.__module__}.{parent.__qualname__}" == base for parent in kind.__mro__)
 
 
 def _subclasses(noun: str, base: str) -> Group:
-    return Group(f"harness.{noun}s", noun, f"a subclass of {base}", lambda x: isinstance(x, type) and _is_a(x, base))
+    return Group(
+        f"harness.{noun}s",
+        noun,
+        f"a subclass of {base}",
+        lambda x: isinstance(x, type) and _is_a(x, base),
+    )
 
 
 def _folders(noun: str, entry_points: str, content: str) -> Group:
-    return Group(entry_points, noun, f"a folder (pathlib.Path) of {content}", lambda plugin: isinstance(plugin, Path))
+    return Group(
+        entry_points,
+        noun,
+        f"a folder (pathlib.Path) of {content}",
+        lambda plugin: isinstance(plugin, Path),
+    )
 
 
 _FAMILY, _SUITE = "harness.tasks.suite.TaskFamily", "harness.tasks.suite.Suite"
@@ -62,7 +76,9 @@ TABLES = Group("harness.tables", "table", "a builder of tables of a comparison",
 SAMPLERS = Group("harness.samplers", "sampler", "a function that makes an Optuna sampler", callable)
 EXECUTORS = _subclasses("executor", "harness.executors.executor.Executor")
 PRESETS = _folders("preset", "harness.presets", "experiments or published numbers")
-TRACKERS = Group("harness.trackers", "tracker", "a harness.tracking.Backend, by the scheme of its URI", callable)
+TRACKERS = Group(
+    "harness.trackers", "tracker", "a harness.tracking.Backend, by the scheme of its URI", callable
+)
 
 GROUPS = (METHODS, TASKS, SUITES, TABLES, SAMPLERS, EXECUTORS, PRESETS, TRACKERS)
 
@@ -72,15 +88,20 @@ _added: dict[str, dict[str, Any]] = {}
 
 
 def add(group: Group, name: str, plugin: Any) -> None:
-    """Have a plugin in this process that no package brings; one that was added under that name is replaced.
+    """Have a plugin in this process that no package brings; one that was added under that name is
+    replaced.
 
     Raises:
         InputError: a package brings one of that name, or it is not what the group holds.
     """
     if points := _points(group.entry_points).get(name, ()):
-        raise InputError(f'{group.noun} "{name}": {origin(points[0])} has it already; give it another name')
+        raise InputError(
+            f'{group.noun} "{name}": {origin(points[0])} has it already; give it another name'
+        )
     if not group.fits(plugin):
-        raise InputError(f'{group.noun} "{name}": expected {group.expected}, not {type(plugin).__name__}')
+        raise InputError(
+            f'{group.noun} "{name}": expected {group.expected}, not {type(plugin).__name__}'
+        )
     _added.setdefault(group.entry_points, {})[name] = plugin
 
 
@@ -97,7 +118,9 @@ def _points(group: str) -> dict[str, tuple[EntryPoint, ...]]:
 @cache
 def _installed() -> dict[str, dict[str, tuple[EntryPoint, ...]]]:
     """Group -> its entry points, from one look at the packages, which takes long."""
-    groups: dict[str, dict[str, tuple[EntryPoint, ...]]] = {group.entry_points: {} for group in GROUPS}
+    groups: dict[str, dict[str, tuple[EntryPoint, ...]]] = {
+        group.entry_points: {} for group in GROUPS
+    }
     everything = entry_points()
     for group, points in groups.items():
         for point in everything.select(group=group):
@@ -107,22 +130,26 @@ def _installed() -> dict[str, dict[str, tuple[EntryPoint, ...]]]:
 
 def names(group: Group) -> list[str]:
     """The names registered in a group, sorted; nothing is imported."""
-    return sorted({*_points(group.entry_points), *_added.get(group.entry_points, ())}, key=str.casefold)
+    return sorted(
+        {*_points(group.entry_points), *_added.get(group.entry_points, ())}, key=str.casefold
+    )
 
 
 def load(group: Group, name: str) -> Any:
     """Import and return the plugin `name` of `group`.
 
     Raises:
-        InputError: unknown name (with the nearest known one), a name that two packages register, a plugin that cannot
-            be imported or is not what its group holds.
+        InputError: unknown name (with the nearest known one), a name that two packages register, a
+            plugin that cannot be imported or is not what its group holds.
     """
     if name in (added := _added.get(group.entry_points, {})):
         return added[name]
     points = _points(group.entry_points).get(name, ())
     if not points:
         known = names(group)
-        raise InputError(f'unknown {group.noun} "{name}"{nearest(name, known)}; known: {", ".join(known) or "none"}')
+        raise InputError(
+            f'unknown {group.noun} "{name}"{nearest(name, known)}; known: {", ".join(known) or "none"}'
+        )
     if len(points) > 1:
         raise InputError(collision(group, name, points))
     return opened(group, points[0])
@@ -140,29 +167,41 @@ def opened(group: Group, point: EntryPoint) -> Any:
         InputError: it cannot be imported, or is not what its group holds.
     """
     try:
-        if point.dist is not None and (other := unhide(point.dist.name).get(point.module.partition(".")[0])):
-            raise ImportError(f"another module of that name was imported before ({other}); rename it")
+        if point.dist is not None and (
+            other := unhide(point.dist.name).get(point.module.partition(".")[0])
+        ):
+            raise ImportError(
+                f"another module of that name was imported before ({other}); rename it"
+            )
         plugin = point.load()
     except (ImportError, AttributeError) as error:
-        raise InputError(f'{group.noun} "{point.name}" ({point.value}) cannot be imported: {error}') from error
+        raise InputError(
+            f'{group.noun} "{point.name}" ({point.value}) cannot be imported: {error}'
+        ) from error
     except Exception as error:  # whatever another package's module does when it is imported
         said = f"{type(error).__name__}: {error}".partition("\n")[0]
-        raise InputError(f'{group.noun} "{point.name}" ({point.value}) cannot be imported: {said}') from error
+        raise InputError(
+            f'{group.noun} "{point.name}" ({point.value}) cannot be imported: {said}'
+        ) from error
     if not group.fits(plugin):
         raise InputError(
             f'{group.noun} "{point.name}" ({origin(point)}): expected {group.expected}, not {type(plugin).__name__}'
         )
     if lacking := sorted(getattr(plugin, "__abstractmethods__", ())):
-        raise InputError(f'{group.noun} "{point.name}" ({origin(point)}): define {", ".join(lacking)}')
+        raise InputError(
+            f'{group.noun} "{point.name}" ({origin(point)}): define {", ".join(lacking)}'
+        )
     return plugin
 
 
 @cache
 def unhide(distribution: str) -> dict[str, str]:
-    """Import the modules of a package that the current folder hides, such as a `methods.py` of the user's own.
+    """Import the modules of a package that the current folder hides, such as a `methods.py` of the
+    user's own.
 
     Returns:
-        Those that cannot be had any more, as another module of that name is imported already: name -> its file.
+        Those that cannot be had any more, as another module of that name is imported already: name
+        -> its file.
     """
     hidden = {}
     found = metadata.distribution(distribution)

@@ -1,4 +1,6 @@
-"""The settings file in the folder of a saved method: which method it is, its configuration, hashes of its weights."""
+"""The settings file in the folder of a saved method: which method it is, its configuration, hashes
+of its weights.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ from harness.seeds import seed_of
 METHOD_FILE = "harness_method.json"
 
 
-def write_settings(folder: Path, *, method: str, base_model: str, config: Config, **more: Any) -> None:
+def write_settings(
+    folder: Path, *, method: str, base_model: str, config: Config, **more: Any
+) -> None:
     """Write METHOD_FILE into a folder that holds the weights of a method; `more` are further keys.
 
     >>> whitening = harness.train("whitening", corpus=["A dog runs.", "It rains."], dev=None, out=work / "again")
@@ -25,13 +29,16 @@ def write_settings(folder: Path, *, method: str, base_model: str, config: Config
     ['base_model', 'config', 'method', 'weights']
     """
     about = {"method": method, "base_model": base_model, "config": config.model_dump(), **more}
-    files = sorted(file for pattern in ("*.safetensors", "tokenizer.json") for file in folder.rglob(pattern))
+    files = sorted(
+        file for pattern in ("*.safetensors", "tokenizer.json") for file in folder.rglob(pattern)
+    )
     weights = {file.relative_to(folder).as_posix(): sha256_of(file) for file in files}
     write_atomic(folder / METHOD_FILE, json.dumps({**about, "weights": weights}, indent=1) + "\n")
 
 
 def saved_settings(path: str | Path) -> dict[str, Any]:
-    """What METHOD_FILE in a folder says: "method", "base_model", "config", "weights", and what a method adds ("seed").
+    """What METHOD_FILE in a folder says: "method", "base_model", "config", "weights", and what a
+    method adds ("seed").
 
         >>> sorted(saved_settings(work / "white"))
         ['base_model', 'config', 'method', 'weights']
@@ -41,11 +48,17 @@ def saved_settings(path: str | Path) -> dict[str, Any]:
     """
     file = Path(path) / METHOD_FILE
     about = {"weights": {}, **read_json(file)}  # a plugin that writes the file itself may name none
-    expected = {"method": (str, "a text"), "base_model": (str, "a text"), "config": (dict, "a table"),
-                "weights": (dict, "a table")}  # fmt: skip
+    expected = {
+        "method": (str, "a text"),
+        "base_model": (str, "a text"),
+        "config": (dict, "a table"),
+        "weights": (dict, "a table"),
+    }
     for key, (kind, what) in expected.items():
         if not isinstance(about.get(key), kind):
-            raise InputError(f'{file}: damaged: key "{key}": expected {what}; save the method again')
+            raise InputError(
+                f'{file}: damaged: key "{key}": expected {what}; save the method again'
+            )
     return about
 
 
@@ -62,7 +75,9 @@ def check_weights(path: str | Path) -> dict[str, Any]:
     for name, digest in about["weights"].items():
         weights = Path(path) / name
         if not weights.is_file() or sha256_of(weights) != digest:
-            raise InputError(f"{weights}: not the weights that were saved with {METHOD_FILE}; save the method again")
+            raise InputError(
+                f"{weights}: not the weights that were saved with {METHOD_FILE}; save the method again"
+            )
     return about
 
 
@@ -79,4 +94,6 @@ def saved_seed(path: str | Path) -> int:
     try:
         return seed_of(saved_settings(path))
     except (ValueError, KeyError, TypeError):
-        raise InputError(f'{Path(path) / METHOD_FILE}: damaged: key "seed": expected a whole number') from None
+        raise InputError(
+            f'{Path(path) / METHOD_FILE}: damaged: key "seed": expected a whole number'
+        ) from None

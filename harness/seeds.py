@@ -1,11 +1,12 @@
 """One seed, several independent streams: randomness has one door.
 
-A run has one seed. What it drives is split by purpose ("data order", "init", "dropout", "views"), so that two methods
-with the same seed see the same data order however many random numbers their heads or views take. The loop draws from
-these streams; a plugin that fits without it does too (`numpy_generator`, `torch_generator`).
+A run has one seed. What it drives is split by purpose ("data order", "init", "dropout", "views"),
+so that two methods with the same seed see the same data order however many random numbers their
+heads or views take. The loop draws from these streams; a plugin that fits without it does too
+(`numpy_generator`, `torch_generator`).
 
-Since all draws pass here, a run may also have another seed in some streams alone (`PartSeed`): that is how the spread
-of scores is split by where it comes from.
+Since all draws pass here, a run may also have another seed in some streams alone (`PartSeed`): that
+is how the spread of scores is split by where it comes from.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ if TYPE_CHECKING:
 Stream = Literal["init", "data_order", "dropout", "views"]
 STREAMS: tuple[Stream, ...] = get_args(Stream)
 
-_PURPOSES: dict[str, Stream] = {  # how the purposes of a stream begin; "views" are all draws for one batch but dropout
+_PURPOSES: dict[
+    str, Stream
+] = {  # how the purposes of a stream begin; "views" are all draws for one batch but dropout
     "init": "init",
     "random vectors": "init",
     "data order": "data_order",
@@ -32,10 +35,11 @@ _PURPOSES: dict[str, Stream] = {  # how the purposes of a stream begin; "views" 
 
 
 class PartSeed(int):
-    """A seed that some streams have, while the others, and what belongs to no stream, are those of the seed `held`.
+    """A seed that some streams have, while the others, and what belongs to no stream, are those of
+    the seed `held`.
 
-    As a number it is the seed of the streams that vary, so that it can be given wherever a seed can; `derive`
-    distinguishes the two.
+    As a number it is the seed of the streams that vary, so that it can be given wherever a seed
+    can; `derive` distinguishes the two.
     """
 
     vary: tuple[Stream, ...]
@@ -48,7 +52,9 @@ class PartSeed(int):
 
     def of(self, purpose: str) -> int:
         """The seed that drives one purpose."""
-        stream = next((stream for start, stream in _PURPOSES.items() if purpose.startswith(start)), None)
+        stream = next(
+            (stream for start, stream in _PURPOSES.items() if purpose.startswith(start)), None
+        )
         return int(self) if stream in self.vary else self.held
 
     def __add__(self, other: int) -> PartSeed:
@@ -68,7 +74,9 @@ class PartSeed(int):
 
 
 def part_seed(seed: int, vary: Sequence[Stream], held: int) -> int:
-    """`seed` in the streams `vary` and `held` in the rest; a plain seed where that is the same for all of them."""
+    """`seed` in the streams `vary` and `held` in the rest; a plain seed where that is the same for
+    all of them.
+    """
     if seed == held or not vary or set(vary) == set(STREAMS):
         return seed
     return PartSeed(seed, vary, held)
@@ -99,7 +107,9 @@ def seed_text(seed: int) -> str:
 
 
 def derive(seed: int, purpose: str) -> int:
-    """The seed of one purpose: 63 bits of BLAKE2b over both, the same on every machine and in every version."""
+    """The seed of one purpose: 63 bits of BLAKE2b over both, the same on every machine and in every
+    version.
+    """
     own = seed.of(purpose) if isinstance(seed, PartSeed) else seed
     digest = hashlib.blake2b(f"{own}\0{purpose}".encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big") >> 1

@@ -1,4 +1,5 @@
-"""The conformance kit: does a method keep the promises of the interface? For the tests of whoever writes methods.
+"""The conformance kit: does a method keep the promises of the interface? For the tests of whoever
+writes methods.
 
     from harness.testing import assert_method
 
@@ -45,17 +46,23 @@ def check_method(
         progress: called with the name of each check before it is run.
 
     Returns:
-        All checks in a fixed order. What cannot apply to a method counts as passed, and its detail says so.
+        All checks in a fixed order. What cannot apply to a method counts as passed, and its detail
+        says so.
 
     Raises:
         InputError: unknown method or preset, or a config that is not valid.
     """
     import torch
 
-    cls: type[Method] = registry.load(registry.METHODS, method) if isinstance(method, str) else method
+    cls: type[Method] = (
+        registry.load(registry.METHODS, method) if isinstance(method, str) else method
+    )
     if preset is None and "mini" in preset_names(cls.presets):
         preset = "mini"
-    with tempfile.TemporaryDirectory(prefix="harness-check-") as folder, torch.random.fork_rng(devices=[]):
+    with (
+        tempfile.TemporaryDirectory(prefix="harness-check-") as folder,
+        torch.random.fork_rng(devices=[]),
+    ):
         subject = Subject(
             cls,
             dict(config or {}),
@@ -82,4 +89,6 @@ def assert_method(method: type[Method] | str, **options: Any) -> None:
     if broken:
         name = method if isinstance(method, str) else method.__name__
         lines = [f"{name} breaks {len(broken)} promise(s) of a method:"]
-        raise AssertionError("\n".join([*lines, *(f"  {check.name}: {check.detail}" for check in broken)]))
+        raise AssertionError(
+            "\n".join([*lines, *(f"  {check.name}: {check.detail}" for check in broken)])
+        )

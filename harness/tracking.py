@@ -1,7 +1,8 @@
 """Sends the runs of a comparison to a tracker: MLflow, or one of another package.
 
-When the tracker fails, the comparison continues; `sync` later sends the records that are missing. Another tracker is an
-entry point of `harness.trackers`: a `Backend` under the scheme of its `--tracking-uri`, as `harness.trackio_tracker`.
+When the tracker fails, the comparison continues; `sync` later sends the records that are missing.
+Another tracker is an entry point of `harness.trackers`: a `Backend` under the scheme of its
+`--tracking-uri`, as `harness.trackio_tracker`.
 """
 
 from __future__ import annotations
@@ -27,9 +28,11 @@ CLOSE_SECONDS = 600
 
 
 class Backend(Protocol):
-    """What receives the records of one comparison. Any method may raise: that is one warning, and runs continue.
+    """What receives the records of one comparison. Any method may raise: that is one warning, and
+    runs continue.
 
-    Made by `Backend(workdir, name, uri)`: the work directory, the comparison's name, the `--tracking-uri`.
+    Made by `Backend(workdir, name, uri)`: the work directory, the comparison's name, the
+    `--tracking-uri`.
     """
 
     def send(self, record: Record) -> bool:
@@ -54,10 +57,11 @@ def _open(workdir: Path, name: str, uri: str) -> Backend:
 
 
 class Tracker:
-    """Sends the records of one comparison to its tracker, from a thread of its own, so that runs do not wait.
+    """Sends the records of one comparison to its tracker, from a thread of its own, so that runs do
+    not wait.
 
-    MLflow is imported and its store opened (seconds) with the first record. Nothing here raises: the first failure is
-    one warning, and nothing more is sent.
+    MLflow is imported and its store opened (seconds) with the first record. Nothing here raises:
+    the first failure is one warning, and nothing more is sent.
     """
 
     def __init__(self, workdir: Path, comparison: str, uri: str | None = None) -> None:
@@ -69,7 +73,8 @@ class Tracker:
     def log(self, record: Record) -> None:
         """Have one record sent, unless the store has it."""
         if self._thread is None:
-            # A daemon, so that an interrupted process need not wait; what was not sent is sent next time.
+            # A daemon, so that an interrupted process need not wait; what was not sent is sent next
+            # time.
             self._thread = threading.Thread(target=self._work, name="tracking", daemon=True)
             self._thread.start()
         self._queue.put(record)
@@ -83,7 +88,9 @@ class Tracker:
                 self._warn(TimeoutError(f"not done after {CLOSE_SECONDS} s"))
 
     def _work(self) -> None:
-        """What the thread does until `close`, or until the first failure: no run is lost because of a tracker."""
+        """What the thread does until `close`, or until the first failure: no run is lost because of
+        a tracker.
+        """
         try:
             backend: Backend | None = None
             while (record := self._queue.get()) is not None:
@@ -99,12 +106,18 @@ class Tracker:
     def _warn(self, error: Exception) -> None:
         logger.warning(
             "tracking: %s failed (%s); runs continue and are saved in %s; send them later with: harness track "
-            "sync --workdir %s%s", redacted(self.uri), _cause(error), self.workdir / "runs", self.workdir,
-            "" if self.uri == default_uri(self.workdir) else " --tracking-uri URI")  # fmt: skip
+            "sync --workdir %s%s",
+            redacted(self.uri),
+            _cause(error),
+            self.workdir / "runs",
+            self.workdir,
+            "" if self.uri == default_uri(self.workdir) else " --tracking-uri URI",
+        )
 
 
 def sync(workdir: Path, uri: str | None = None) -> int:
-    """Send every record of `workdir` that is missing from the store or differs there; returns how many were sent.
+    """Send every record of `workdir` that is missing from the store or differs there; returns how
+    many were sent.
 
     Raises:
         InputError: `workdir` holds no records.
@@ -112,7 +125,9 @@ def sync(workdir: Path, uri: str | None = None) -> int:
     """
     comparisons = dict(_comparisons(workdir))
     if not any(comparisons.values()):
-        raise InputError(f"{workdir}: no runs/*/record.json there; name a work directory of `harness compare`")
+        raise InputError(
+            f"{workdir}: no runs/*/record.json there; name a work directory of `harness compare`"
+        )
     target, count = uri or default_uri(workdir), 0
     try:
         for comparison, records in comparisons.items():
@@ -129,12 +144,18 @@ def sync(workdir: Path, uri: str | None = None) -> int:
 
 
 def _comparisons(workdir: Path) -> Iterator[tuple[str, list[Record]]]:
-    """Each comparison or study with its records: those that its file lists, and others that were run for it."""
+    """Each comparison or study with its records: those that its file lists, and others that were
+    run for it.
+    """
     every = read_records(workdir)
     for name in sorted({record.comparison for record in every} | set(comparison_files(workdir))):
         listed = read_records(workdir, name)
         known = {record.id for record in listed}
-        yield name, listed + [record for record in every if record.comparison == name and record.id not in known]
+        yield (
+            name,
+            listed
+            + [record for record in every if record.comparison == name and record.id not in known],
+        )
 
 
 def _cause(error: BaseException) -> str:

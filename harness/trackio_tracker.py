@@ -1,6 +1,8 @@
-"""Runs in trackio: `--tracking-uri trackio://`, or `trackio://PROJECT`; a project of the comparison's name without it.
+"""Runs in trackio: `--tracking-uri trackio://`, or `trackio://PROJECT`; a project of the
+comparison's name without it.
 
-Trackio stores them where TRACKIO_DIR says; `trackio show` opens them. It is also the example of a tracker by choice.
+Trackio stores them where TRACKIO_DIR says; `trackio show` opens them. It is also the example of a
+tracker by choice.
 """
 
 from __future__ import annotations
@@ -34,7 +36,12 @@ class Trackio:
 
         seed = seed_text(record.random_seed)
         name = f"{record.row} seed {seed} {record.id[:8]}"
-        about = {**row_params(record), "seed": seed, "status": record.status, "ended": record.finished}
+        about = {
+            **row_params(record),
+            "seed": seed,
+            "status": record.status,
+            "ended": record.finished,
+        }
         if name in self.sent:
             if (self.sent[name].config or {}).get("ended") == record.finished:
                 return False
@@ -44,9 +51,14 @@ class Trackio:
             by_step.setdefault(step, {})[metric] = value
         with open(os.devnull, "w") as nowhere, redirect_stdout(nowhere):
             run: Any = trackio.init(
-                self.project, name=name, group=record.row, config=about,
-                embed=False, auto_log_gpu=False, auto_log_cpu=False,
-            )  # fmt: skip
+                self.project,
+                name=name,
+                group=record.row,
+                config=about,
+                embed=False,
+                auto_log_gpu=False,
+                auto_log_cpu=False,
+            )
             for step, values in sorted(by_step.items()):
                 run.log(values, step=step)
             run.log(record_numbers(record), step=max(by_step, default=0))

@@ -22,7 +22,9 @@ class BarlowTwinsConfig(TwoViewConfig):
         ge=0,
         sweep=[5e-4, 1e-3, 2.5e-3, 5e-3, 7.5e-3, 1e-2, 2.5e-2],
     )
-    unbiased: bool = option(False, "divide variances by n - 1, as the vision paper's pseudo-code does")
+    unbiased: bool = option(
+        False, "divide variances by n - 1, as the vision paper's pseudo-code does"
+    )
 
 
 class BarlowTwins(TwoViewMethod):
@@ -35,4 +37,6 @@ class BarlowTwins(TwoViewMethod):
 
     def terms(self, z_a: Tensor, z_b: Tensor, *_: object) -> dict[str, Tensor]:
         config = self.config
-        return barlow_twins_terms(z_a, z_b, off_diagonal_weight=config.off_diagonal_weight, unbiased=config.unbiased)
+        return barlow_twins_terms(
+            z_a, z_b, off_diagonal_weight=config.off_diagonal_weight, unbiased=config.unbiased
+        )

@@ -1,4 +1,6 @@
-"""BYOL on sentences: predict a slowly following copy's projection of the other view, without any negatives."""
+"""BYOL on sentences: predict a slowly following copy's projection of the other view, without any
+negatives.
+"""
 
 from __future__ import annotations
 
@@ -23,10 +25,12 @@ from methods.parts.two_views import ViewMethod
 def bootstrap(q_a: Tensor, q_b: Tensor, t_a: Tensor, t_b: Tensor) -> Tensor:
     """Each view's prediction against the target's projection of the other view, in [0, 8].
 
-    L = (1/n) sum_i [2 - 2 cos(qA_i, tB_i)] + (1/n) sum_i [2 - 2 cos(qB_i, tA_i)],  t without gradient
+    L = (1/n) sum_i [2 - 2 cos(qA_i, tB_i)] + (1/n) sum_i [2 - 2 cos(qB_i, tA_i)],  t without
+    gradient
 
     Args:
-        q_a, q_b: (n, d) predictions of the online network. t_a, t_b: (n, d) projections of the target network.
+        q_a, q_b: (n, d) predictions of the online network. t_a, t_b: (n, d) projections of the
+            target network.
 
     Source: BYOL Eq. 2, the squared distance of unit vectors, symmetrised as in its section 3.1.
     """
@@ -42,11 +46,18 @@ class BYOLConfig(ViewConfig, TrainingConfig):
     pooling: str = option("cls", POOLING_HELP)
     projector: Widths = option((4096, 256), "widths of the projector's layers")
     predictor: int = option(4096, "width of the predictor's hidden layer", ge=1)
-    head_init: Literal["normal", "pytorch"] = option("pytorch", "N(0, 0.02) as in BERT, or PyTorch's default")
-    momentum: float = option(
-        0.996, "share of itself that the target keeps at a training step (tau); 1: it never moves", ge=0, le=1
+    head_init: Literal["normal", "pytorch"] = option(
+        "pytorch", "N(0, 0.02) as in BERT, or PyTorch's default"
     )
-    target_dropout: bool = option(True, "does the target drop units in training as the online encoder does")
+    momentum: float = option(
+        0.996,
+        "share of itself that the target keeps at a training step (tau); 1: it never moves",
+        ge=0,
+        le=1,
+    )
+    target_dropout: bool = option(
+        True, "does the target drop units in training as the online encoder does"
+    )
     in_parts: ClassVar[bool] = True
 
 
@@ -55,12 +66,19 @@ class Heads(Following):
 
     def __init__(self, encoder: Encoder, config: BYOLConfig) -> None:
         out = config.projector[-1]
-        super().__init__(encoder, projector(encoder.dimension, config.projector, bias="hidden", init=config.head_init))
-        self.predictor = projector(out, (config.predictor, out), bias="hidden", init=config.head_init)
+        super().__init__(
+            encoder,
+            projector(encoder.dimension, config.projector, bias="hidden", init=config.head_init),
+        )
+        self.predictor = projector(
+            out, (config.predictor, out), bias="hidden", init=config.head_init
+        )
 
 
 class BYOL(ViewMethod):
-    """L = mean over i of 4 - 2 cos(qA_i, tB_i) - 2 cos(qB_i, tA_i); the target t moves by averaging only."""
+    """L = mean over i of 4 - 2 cos(qA_i, tB_i) - 2 cos(qB_i, tA_i); the target t moves by averaging
+    only.
+    """
 
     name = "byol"
     version = 1

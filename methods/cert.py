@@ -1,4 +1,6 @@
-"""CERT: momentum contrast (MoCo) between the two sentences of a paraphrase pair, with a queue of earlier keys."""
+"""CERT: momentum contrast (MoCo) between the two sentences of a paraphrase pair, with a queue of
+earlier keys.
+"""
 
 from __future__ import annotations
 
@@ -20,11 +22,12 @@ from methods.parts.row_vectors import check_rows, check_temperature, full_precis
 
 @full_precision
 def info_nce(queries: Tensor, keys: Tensor, queue: Tensor, *, temperature: float) -> Tensor:
-    """L = mean over i of -log( exp(q_i . k_i/t) / [exp(q_i . k_i/t) + sum_m exp(q_i . queue_m/t)] ), unit vectors.
+    """L = mean over i of -log( exp(q_i . k_i/t) / [exp(q_i . k_i/t) + sum_m exp(q_i . queue_m/t)]
+    ), unit vectors.
 
     Args:
-        queries, keys: (n, d), scaled to unit length here; row i of both belongs together. n = 1 is fine: the other
-            rows of the batch are no negatives.
+        queries, keys: (n, d), scaled to unit length here; row i of both belongs together. n = 1 is
+            fine: the other rows of the batch are no negatives.
         queue: (K, d), unit rows, the negatives.
 
     Source: MoCo (He et al., CVPR 2020, Eq. 1), as CERT uses it.
@@ -38,7 +41,9 @@ def info_nce(queries: Tensor, keys: Tensor, queue: Tensor, *, temperature: float
 
 
 class Queue(nn.Module):
-    """The last `size` keys (size, d) of unit length, first in, first out; random directions until it is full."""
+    """The last `size` keys (size, d) of unit length, first in, first out; random directions until
+    it is full.
+    """
 
     keys: Tensor
     place: Tensor
@@ -50,7 +55,9 @@ class Queue(nn.Module):
 
     @torch.no_grad()
     def push(self, keys: Tensor) -> None:
-        """Put `keys` (n, d), unit length, in the place of the n oldest; of more than `size` the last ones stay."""
+        """Put `keys` (n, d), unit length, in the place of the n oldest; of more than `size` the
+        last ones stay.
+        """
         size = len(self.keys)
         keys = keys[-size:]
         rows = (self.place + torch.arange(len(keys), device=self.keys.device)) % size
@@ -65,19 +72,31 @@ class CERTConfig(TrainingConfig):
     batch_size: int = option(32, "pairs per training step", ge=2, sweep=[32, 64, 128])
     learning_rate: float = option(4e-5, "peak learning rate", gt=0, sweep=(1e-5, 1e-1), log=True)
     epochs: int = option(50, "passes over the corpus", ge=1)
-    train_length: int = option(64, "maximum number of tokens in training, special tokens included", ge=4)
+    train_length: int = option(
+        64, "maximum number of tokens in training, special tokens included", ge=4
+    )
     weight_decay: float = option(1e-5, "weight decay (none on biases and LayerNorm)", ge=0)
-    max_grad_norm: float = option(1e9, "gradient norm is clipped to this; the script does not clip", gt=0)
+    max_grad_norm: float = option(
+        1e9, "gradient norm is clipped to this; the script does not clip", gt=0
+    )
     optimizer: Literal["sgd", "adamw"] = option("sgd", "SGD with momentum 0.9, or AdamW")
-    decay: Literal["cosine", "linear"] = option("cosine", "of the learning rate to 0, after the warm-up")
-    temperature: float = option(0.07, "divides the cosines (tau)", gt=0, sweep=(0.01, 0.5), log=True)
-    momentum: float = option(0.999, "of the key encoder: the share of its own weights that it keeps", ge=0, le=1)
+    decay: Literal["cosine", "linear"] = option(
+        "cosine", "of the learning rate to 0, after the warm-up"
+    )
+    temperature: float = option(
+        0.07, "divides the cosines (tau)", gt=0, sweep=(0.01, 0.5), log=True
+    )
+    momentum: float = option(
+        0.999, "of the key encoder: the share of its own weights that it keeps", ge=0, le=1
+    )
     queue_size: int = option(6720, "earlier keys that serve as negatives", ge=1)
     head_width: int = option(128, "output width of the projection Linear-ReLU-Linear", ge=1)
     head_dropout: float = option(
         0.0, "dropout of the vector before both heads (the script's classifier has 0.1)", ge=0, lt=1
     )
-    keep: Literal["key", "query"] = option("key", "which of the two encoders is used; the README exports the key")
+    keep: Literal["key", "query"] = option(
+        "key", "which of the two encoders is used; the README exports the key"
+    )
 
 
 class MoCo(nn.Module):
@@ -89,7 +108,9 @@ class MoCo(nn.Module):
         self.head = head
         self.key_head = key_head.requires_grad_(False)
         self.queue = queue
-        self.fresh: Tensor | None = None  # keys of the batch at hand, which enter the queue after the update
+        self.fresh: Tensor | None = (
+            None  # keys of the batch at hand, which enter the queue after the update
+        )
 
 
 class CERT(TrainedMethod):
@@ -102,7 +123,9 @@ class CERT(TrainedMethod):
 
     def heads(self, encoder: Encoder) -> nn.Module:
         d, width = encoder.dimension, self.config.head_width
-        head, key_head = (nn.Sequential(nn.Linear(d, d), nn.ReLU(), nn.Linear(d, width)) for _ in range(2))
+        head, key_head = (
+            nn.Sequential(nn.Linear(d, d), nn.ReLU(), nn.Linear(d, width)) for _ in range(2)
+        )
         key_head.load_state_dict(head.state_dict())
         return MoCo(encoder.copy(), head, key_head, Queue(self.config.queue_size, width))
 
@@ -124,12 +147,18 @@ class CERT(TrainedMethod):
         with torch.no_grad():
             keys = unit(heads.key_head(self._dropped(heads.key(batch.positives))).float())
         heads.fresh = keys
-        return {"loss": info_nce(queries, keys, heads.queue.keys, temperature=self.config.temperature)}
+        return {
+            "loss": info_nce(queries, keys, heads.queue.keys, temperature=self.config.temperature)
+        }
 
     def _dropped(self, vectors: Tensor) -> Tensor:
-        """`vectors` with units dropped, as BertForSequenceClassification does before its classifier."""
+        """`vectors` with units dropped, as BertForSequenceClassification does before its
+        classifier.
+        """
         rate: float = self.config.head_dropout
-        return functional.dropout(vectors, rate) if rate else vectors  # without one no random number is drawn
+        return (
+            functional.dropout(vectors, rate) if rate else vectors
+        )  # without one no random number is drawn
 
     def after_update(self, encoder: Encoder, heads: Any) -> None:
         """The key encoder and its head follow; the batch's keys enter the queue."""

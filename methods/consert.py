@@ -1,4 +1,6 @@
-"""ConSERT: contrast of two views made at the embedding layer: shuffled, cut off, dropped out or adversarial."""
+"""ConSERT: contrast of two views made at the embedding layer: shuffled, cut off, dropped out or
+adversarial.
+"""
 
 from __future__ import annotations
 
@@ -29,33 +31,54 @@ class ConSERTConfig(TrainingConfig):
     pooling: str = option("last2_avg", POOLING_HELP)
     batch_size: int = option(96, "sentences per training step", ge=2, sweep=[64, 96, 128])
     learning_rate: float = option(5e-7, "peak learning rate", gt=0, sweep=(1e-7, 1e-4), log=True)
-    train_length: int = option(64, "maximum number of tokens in training, special tokens included", ge=4)
+    train_length: int = option(
+        64, "maximum number of tokens in training, special tokens included", ge=4
+    )
     warmup: float = option(0.1, "share of the training steps with rising learning rate", ge=0, lt=1)
-    weight_decay: float = option(0.01, "decoupled weight decay (none on biases and LayerNorm)", ge=0)
-    view_a: View = option("feature_cutoff", f"change of the first view: {', '.join(get_args(View))}",
-                          sweep=list(get_args(View)))  # fmt: skip
+    weight_decay: float = option(
+        0.01, "decoupled weight decay (none on biases and LayerNorm)", ge=0
+    )
+    view_a: View = option(
+        "feature_cutoff",
+        f"change of the first view: {', '.join(get_args(View))}",
+        sweep=list(get_args(View)),
+    )
     view_b: View = option("shuffle", "change of the second view", sweep=list(get_args(View)))
-    token_cutoff: float = option(0.15, "share of the tokens that token_cutoff sets to zero", gt=0, lt=1)
-    feature_cutoff: float = option(0.2, "share of the features that feature_cutoff sets to zero", gt=0, lt=1)
-    dropout: float = option(0.2, "share of the embeddings' numbers that dropout sets to zero", gt=0, lt=1)
+    token_cutoff: float = option(
+        0.15, "share of the tokens that token_cutoff sets to zero", gt=0, lt=1
+    )
+    feature_cutoff: float = option(
+        0.2, "share of the features that feature_cutoff sets to zero", gt=0, lt=1
+    )
+    dropout: float = option(
+        0.2, "share of the embeddings' numbers that dropout sets to zero", gt=0, lt=1
+    )
     noise: float = option(1.0, "length of the adversarial step of every token", gt=0)
     native_dropout: bool = option(False, "also the checkpoint's own dropout, in both views")
     temperature: float = option(0.1, "divides the cosines", gt=0, sweep=(0.01, 1.0), log=True)
     contrastive_weight: float = option(
-        1.0, "weight of the loss, a mean over 2n (matters where gradients are clipped); the code's sum: 0.3", gt=0
+        1.0,
+        "weight of the loss, a mean over 2n (matters where gradients are clipped); the code's sum: 0.3",
+        gt=0,
     )
 
     @model_validator(mode="after")
     def _views_differ(self) -> Self:
         if self.view_a == self.view_b == "adversarial":
-            raise ValueError('keys "view_a" and "view_b": the adversarial view is one against the other, not both')
+            raise ValueError(
+                'keys "view_a" and "view_b": the adversarial view is one against the other, not both'
+            )
         if self.view_a == self.view_b == "none" and not self.native_dropout:
-            raise ValueError('keys "view_a" and "view_b": both "none" are equal views; set native_dropout = true')
+            raise ValueError(
+                'keys "view_a" and "view_b": both "none" are equal views; set native_dropout = true'
+            )
         return self
 
 
 class ConSERT(TrainedMethod):
-    """L = w * mean over the 2n vectors of both views of -log softmax( cos / temperature )[other view]."""
+    """L = w * mean over the 2n vectors of both views of -log softmax( cos / temperature )[other
+    view].
+    """
 
     name = "consert"
     version = 1
@@ -64,7 +87,9 @@ class ConSERT(TrainedMethod):
 
     def optimizer(self, groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
         """AdamW without bias correction, as the code has it."""
-        return adamw(groups, learning_rate=self.config.learning_rate, eps=1e-6, bias_correction=False)
+        return adamw(
+            groups, learning_rate=self.config.learning_rate, eps=1e-6, bias_correction=False
+        )
 
     def loss(self, encoder: Encoder, heads: nn.Module, batch: Batch) -> dict[str, Tensor]:
         config: ConSERTConfig = self.config
@@ -80,7 +105,9 @@ class ConSERT(TrainedMethod):
                 changes[side] = views.moved_by(views.against(gradient.detach(), config.noise))
         return {"loss": config.contrastive_weight * self._contrast(encoder, ids, changes)}
 
-    def _ordered(self, view: View, ids: list[list[int]], encoder: Encoder, batch: Batch) -> list[list[int]]:
+    def _ordered(
+        self, view: View, ids: list[list[int]], encoder: Encoder, batch: Batch
+    ) -> list[list[int]]:
         """Token rows, in another order where the view says so."""
         if view != "shuffle":
             return ids
@@ -94,10 +121,19 @@ class ConSERT(TrainedMethod):
             return partial(views.token_cutoff, rate=config.token_cutoff)
         if view == "feature_cutoff":
             return partial(views.feature_cutoff, rate=config.feature_cutoff)
-        return partial(views.element_dropout, rate=config.dropout) if view == "dropout" else views.as_they_are
+        return (
+            partial(views.element_dropout, rate=config.dropout)
+            if view == "dropout"
+            else views.as_they_are
+        )
 
     def _contrast(
-        self, encoder: Encoder, ids: list[list[list[int]]], changes: list[views.Change], *, differ: bool = True
+        self,
+        encoder: Encoder,
+        ids: list[list[list[int]]],
+        changes: list[views.Change],
+        *,
+        differ: bool = True,
     ) -> Tensor:
         rates = None if self.config.native_dropout else (0.0, 0.0)
         with views.embeddings_changed(encoder.transformer, *changes):
@@ -105,6 +141,8 @@ class ConSERT(TrainedMethod):
                 *ids,
                 hidden_dropout=rates,
                 attention_dropout=rates,
-                differ_by="choose another view_a or view_b, or set native_dropout = true" if differ else "",
+                differ_by="choose another view_a or view_b, or set native_dropout = true"
+                if differ
+                else "",
             )
         return nt_xent_symmetric(h_a, h_b, temperature=self.config.temperature)

@@ -1,4 +1,6 @@
-"""CorInfoMax on sentences: views agree, and the covariance of their projections keeps a large determinant."""
+"""CorInfoMax on sentences: views agree, and the covariance of their projections keeps a large
+determinant.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,8 @@ from methods.parts.two_views import TwoViewConfig, TwoViewMethod
 def moments(z: Tensor, mean: Tensor, covariance: Tensor, memory: float) -> tuple[Tensor, Tensor]:
     """Running mean (d,) and covariance (d, d) of what was seen before and a batch z (n, d).
 
-    mean <- m mean + (1 - m) mean(z);  covariance <- m covariance + (1 - m) (z - mean)'(z - mean)/n, with the new mean
+    mean <- m mean + (1 - m) mean(z);  covariance <- m covariance + (1 - m) (z - mean)'(z - mean)/n,
+    with the new mean
     """
     mean = memory * mean + (1 - memory) * z.mean(0)
     centred = z - mean
@@ -34,28 +37,47 @@ def log_determinant(covariance: Tensor, eps: float) -> Tensor:
 
 
 class CorInfoMaxConfig(TwoViewConfig):
-    """Defaults: UNSEE's code, with a target that follows the encoder; learning rate of its one published script."""
+    """Defaults: UNSEE's code, with a target that follows the encoder; learning rate of its one
+    published script.
+    """
 
     pooling: str = option("mean", POOLING_HELP)
-    learning_rate: float = option(1e-4, "peak learning rate of AdamW", gt=0, sweep=(1e-5, 1e-3), log=True)
-    batch_size: int = option(32, "sentences (or pairs) per training step", ge=2, sweep=[32, 64, 128, 256])
+    learning_rate: float = option(
+        1e-4, "peak learning rate of AdamW", gt=0, sweep=(1e-5, 1e-3), log=True
+    )
+    batch_size: int = option(
+        32, "sentences (or pairs) per training step", ge=2, sweep=[32, 64, 128, 256]
+    )
     epochs: int = option(1, "passes over the corpus", ge=1)
     projector_blocks: int = option(
-        4, "UNSEE's projector of so many blocks of ten times the vectors' width; 0: that of projector", ge=0
+        4,
+        "UNSEE's projector of so many blocks of ten times the vectors' width; 0: that of projector",
+        ge=0,
     )
     target: Literal["none", "ema"] = option(
-        "ema", "ema: compare each view with what a slowly following copy of the encoder makes of the other"
+        "ema",
+        "ema: compare each view with what a slowly following copy of the encoder makes of the other",
     )
-    covariance_weight: float = option(0.2, "weight of the log-determinants", ge=0, sweep=(0.02, 2.0), log=True)
+    covariance_weight: float = option(
+        0.2, "weight of the log-determinants", ge=0, sweep=(0.02, 2.0), log=True
+    )
     invariance_weight: float = option(
-        2000.0, "weight of the mean squared difference of the views", ge=0, sweep=(200.0, 2e4), log=True
+        2000.0,
+        "weight of the mean squared difference of the views",
+        ge=0,
+        sweep=(200.0, 2e4),
+        log=True,
     )
-    memory: float = option(0.01, "share of earlier batches in means and covariances at a training step", ge=0, lt=1)
+    memory: float = option(
+        0.01, "share of earlier batches in means and covariances at a training step", ge=0, lt=1
+    )
     eps: float = option(1e-6, "added to the diagonal of a covariance matrix", gt=0)
 
 
 class CorInfoMax(TwoViewMethod):
-    """L = -w_C/d [log det(R_A + eps I) + log det(R_B + eps I)] + w_I MSE(zA, zB), R = running covariances."""
+    """L = -w_C/d [log det(R_A + eps I) + log det(R_B + eps I)] + w_I MSE(zA, zB), R = running
+    covariances.
+    """
 
     name = "corinfomax"
     version = 1
@@ -75,7 +97,9 @@ class CorInfoMax(TwoViewMethod):
         check_rows(z_a, z_b)
         covariance = torch.zeros((), dtype=torch.float64, device=z_a.device)
         for branch, z in enumerate((z_a.double(), z_b.double())):
-            mean, matrix = moments(z, heads.means[branch].clone(), heads.covariances[branch].clone(), config.memory)
+            mean, matrix = moments(
+                z, heads.means[branch].clone(), heads.covariances[branch].clone(), config.memory
+            )
             covariance = covariance - config.covariance_weight * log_determinant(matrix, config.eps)
             heads.means[branch], heads.covariances[branch] = mean.detach(), matrix.detach()
         invariance = config.invariance_weight * (z_a.double() - z_b.double()).square().mean()

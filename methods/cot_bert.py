@@ -1,4 +1,6 @@
-"""CoT-BERT: templates with two [MASK]s, of which the last is read; a template that negates gives hard negatives."""
+"""CoT-BERT: templates with two [MASK]s, of which the last is read; a template that negates gives
+hard negatives.
+"""
 
 from __future__ import annotations
 
@@ -26,10 +28,13 @@ TEMPLATES = {
 
 
 @full_precision
-def extended_nt_xent(anchors: Tensor, positives: Tensor, negatives: Tensor, *, temperature: float) -> Tensor:
+def extended_nt_xent(
+    anchors: Tensor, positives: Tensor, negatives: Tensor, *, temperature: float
+) -> Tensor:
     """`nt_xent` with hard negatives, from which the positives are pushed away too: 3n columns.
 
-    L = -(1/n) sum_i log( e(a_i, p_i) / sum_j [e(a_i, p_j) + e(a_i, n_j) + e(p_i, n_j)] ),  e(x, y) = exp(cos(x, y)/t)
+    L = -(1/n) sum_i log( e(a_i, p_i) / sum_j [e(a_i, p_j) + e(a_i, n_j) + e(p_i, n_j)] ),  e(x, y)
+    = exp(cos(x, y)/t)
 
     Args:
         anchors, positives, negatives: (n, d); rows i belong together.
@@ -39,7 +44,8 @@ def extended_nt_xent(anchors: Tensor, positives: Tensor, negatives: Tensor, *, t
     >>> round(float(extended_nt_xent(x, x, -x, temperature=1.0)), 4)
     0.8647
 
-    Source: Zhang et al., ICANN 2024 (arXiv 2309.11143), the extended InfoNCE loss; paper and code agree.
+    Source: Zhang et al., ICANN 2024 (arXiv 2309.11143), the extended InfoNCE loss; paper and code
+        agree.
     """
     check_rows(anchors, positives)
     check_rows(anchors, negatives)
@@ -52,14 +58,21 @@ def extended_nt_xent(anchors: Tensor, positives: Tensor, negatives: Tensor, *, t
 class CoTBERTConfig(PromptBERTConfig):
     """Defaults: the released script for BERT-base."""
 
-    pooling: str = option(TEMPLATES["pooling"], f"prompt:TEMPLATE of the first view, also used when encoding; {HOW}")
+    pooling: str = option(
+        TEMPLATES["pooling"], f"prompt:TEMPLATE of the first view, also used when encoding; {HOW}"
+    )
     second: str = option(TEMPLATES["second"], "template of the second view")
-    negative: str = option(TEMPLATES["negative"], "template of the hard negatives, which denies the sentence")
+    negative: str = option(
+        TEMPLATES["negative"], "template of the hard negatives, which denies the sentence"
+    )
     similarity: Literal["cosine"] = option("cosine", "of two sentences in the loss")
     denoise_by: Literal["pad", "position"] = option(
-        "pad", "denoise: padding in place of the sentence (pad), or its words hidden (position), as promptbert has it"
+        "pad",
+        "denoise: padding in place of the sentence (pad), or its words hidden (position), as promptbert has it",
     )
-    parts: int = option(1, "equal parts of a batch that have negatives of their own, as on so many GPUs", ge=1)
+    parts: int = option(
+        1, "equal parts of a batch that have negatives of their own, as on so many GPUs", ge=1
+    )
 
     @field_validator("negative")
     @classmethod
@@ -69,7 +82,9 @@ class CoTBERTConfig(PromptBERTConfig):
 
 
 class CoTBERT(PromptBERT):
-    """`extended_nt_xent` of head(h - h0), h = the state at the last [MASK] of each of three templates."""
+    """`extended_nt_xent` of head(h - h0), h = the state at the last [MASK] of each of three
+    templates.
+    """
 
     name = "cot_bert"
     version = 1
@@ -81,8 +96,12 @@ class CoTBERT(PromptBERT):
         ids_a, ids_b = self.views(encoder, batch)
         z_a, z_b = self.projected(encoder, heads, ids_a, ids_b)
         ids_n = self._prompt(2).rows(batch.texts, self._plain(), self._words(encoder))
-        half = len(ids_n) // 2  # the rows of one pass, a half as each view; the middle one of an odd number twice
-        first, second = self.encoded(encoder, ids_n[: len(ids_n) - half], ids_n[half:], templates=(2, 2))
+        half = (
+            len(ids_n) // 2
+        )  # the rows of one pass, a half as each view; the middle one of an odd number twice
+        first, second = self.encoded(
+            encoder, ids_n[: len(ids_n) - half], ids_n[half:], templates=(2, 2)
+        )
         z_n = heads.mlp(torch.cat([first[:half], second]))
         parts = zip(*(z.chunk(config.parts) for z in (z_a, z_b, z_n)), strict=True)
         losses = [extended_nt_xent(a, p, n, temperature=config.temperature) for a, p, n in parts]

@@ -1,4 +1,6 @@
-"""DCLR: SimCSE with vectors of noise as further negatives, and without those that another model takes for its likes."""
+"""DCLR: SimCSE with vectors of noise as further negatives, and without those that another model
+takes for its likes.
+"""
 
 from __future__ import annotations
 
@@ -24,15 +26,24 @@ Form = Literal["printed", "released"]
 
 @full_precision
 def ascended(
-    anchors: Tensor, positives: Tensor, noise: Tensor, *, steps: int, rate: float, temperature: float, form: Form
+    anchors: Tensor,
+    positives: Tensor,
+    noise: Tensor,
+    *,
+    steps: int,
+    rate: float,
+    temperature: float,
+    form: Form,
 ) -> Tensor:
     """Noise vectors (m, d) after some steps up the non-uniformity loss, each of the length `rate`.
 
-    U = (1/n) sum_i log sum_j exp(cos(a_i, h_j)/t) - cos(a_i, p_i)/t;  h_j <- h_j + rate * g_j / |g_j|,  g_j = dU/dh_j
+    U = (1/n) sum_i log sum_j exp(cos(a_i, h_j)/t) - cos(a_i, p_i)/t;  h_j <- h_j + rate * g_j /
+    |g_j|,  g_j = dU/dh_j
 
     Args:
         anchors, positives: (n, d); no gradient flows into them, nor into what comes out.
-        form: "printed" has the noise alone in the inner sum, "released" the positives of the batch, too.
+        form: "printed" has the noise alone in the inner sum, "released" the positives of the batch,
+            too.
 
     >>> noise = ascended(torch.eye(2), torch.eye(2), torch.tensor([[1.0, 0.1]]), steps=1, rate=0.1, temperature=1.0,
     ...                  form="printed")
@@ -50,19 +61,29 @@ def ascended(
             moved = noise.detach().requires_grad_()
             logits = torch.cat([others, a @ unit(moved).T], dim=1) / temperature
             (gradient,) = torch.autograd.grad(logits.logsumexp(dim=1).mean(), moved)
-        noise = moved + rate * functional.normalize(gradient, dim=1, eps=torch.finfo(gradient.dtype).tiny)
+        noise = moved + rate * functional.normalize(
+            gradient, dim=1, eps=torch.finfo(gradient.dtype).tiny
+        )
     return noise.detach()
 
 
 @full_precision
 def debiased_contrast(
-    anchors: Tensor, positives: Tensor, noise: Tensor, kept: Tensor, *, temperature: float, form: Form
+    anchors: Tensor,
+    positives: Tensor,
+    noise: Tensor,
+    kept: Tensor,
+    *,
+    temperature: float,
+    form: Form,
 ) -> Tensor:
-    """Contrast of every anchor with its positive, against the other positives where `kept` is 1 and vectors of noise.
+    """Contrast of every anchor with its positive, against the other positives where `kept` is 1 and
+    vectors of noise.
 
     printed:  L = -(1/n) sum_i log( exp(s_ii) / [sum_(j != i) w_ij exp(s_ij) + sum_k exp(r_ik)] )
     released: P_i = softmax of (w_ij s_ij, r_ik) with w_ii = 1;
-              L = -mean over i and all columns of y log P + (1 - y) log(1 - P), y = 1 at the own positive
+              L = -mean over i and all columns of y log P + (1 - y) log(1 - P), y = 1 at the own
+              positive
 
     with s_ij = cos(a_i, p_j)/t, r_ik = cos(a_i, h_k)/t.
 
@@ -74,8 +95,10 @@ def debiased_contrast(
     >>> round(float(debiased_contrast(x, x, x[:0], torch.ones(2, 2), temperature=1.0, form="printed")), 4)
     -1.0
 
-    Source: Zhou, Zhang, Zhao & Wen, ACL 2022, the loss with instance weighting, which has the positive above the line
-    alone; the code takes another one, and a weight of 0 there makes a cosine of 0. An anchor without negatives gives 0.
+    Source: Zhou, Zhang, Zhao & Wen, ACL 2022, the loss with instance weighting, which has the
+        positive above the line
+    alone; the code takes another one, and a weight of 0 there makes a cosine of 0. An anchor
+    without negatives gives 0.
     """
     check_rows(anchors, positives)
     check_temperature(temperature)
@@ -99,22 +122,40 @@ class DCLRConfig(SimCSEConfig):
     similarity: Literal["cosine"] = option("cosine", "of two sentences in the loss")
     batch_size: int = option(128, "sentences per training step", ge=2, sweep=[64, 128, 256])
     epochs: int = option(3, "passes over the corpus", ge=1)
-    form: Form = option("printed", "the loss of the paper, or that of its code", sweep=["printed", "released"])
-    noise_share: float = option(1.0, "vectors of noise by sentences of a batch (k); 0: none", ge=0, sweep=(0.5, 5.0))
-    noise_steps: int = option(4, "steps of the noise up the non-uniformity loss; 0: it stays as drawn", ge=0)
-    noise_rate: float = option(1e-3, "length of such a step; the noise has variance 1 in each dimension", gt=0)
-    complement: str = option(
-        DEFAULT_BASE_MODEL, "model that says which negatives are like an anchor: hub id, folder, embedded:NAME"
+    form: Form = option(
+        "printed", "the loss of the paper, or that of its code", sweep=["printed", "released"]
     )
-    complement_pooling: OwnPooling = option("mean", f"of it; own: what its configuration says; or {POOLING_HELP}")
-    complement_supervision: Supervision = option("unsupervised", "what its authors knew; the row's, too")
+    noise_share: float = option(
+        1.0, "vectors of noise by sentences of a batch (k); 0: none", ge=0, sweep=(0.5, 5.0)
+    )
+    noise_steps: int = option(
+        4, "steps of the noise up the non-uniformity loss; 0: it stays as drawn", ge=0
+    )
+    noise_rate: float = option(
+        1e-3, "length of such a step; the noise has variance 1 in each dimension", gt=0
+    )
+    complement: str = option(
+        DEFAULT_BASE_MODEL,
+        "model that says which negatives are like an anchor: hub id, folder, embedded:NAME",
+    )
+    complement_pooling: OwnPooling = option(
+        "mean", f"of it; own: what its configuration says; or {POOLING_HELP}"
+    )
+    complement_supervision: Supervision = option(
+        "unsupervised", "what its authors knew; the row's, too"
+    )
     threshold: float = option(
-        0.9, "negatives whose cosine it puts at this or above are left out (phi)", gt=-1, sweep=(0.7, 0.99)
+        0.9,
+        "negatives whose cosine it puts at this or above are left out (phi)",
+        gt=-1,
+        sweep=(0.7, 0.99),
     )
 
 
 class DCLR(SimCSE):
-    """`debiased_contrast` of zA and zB against the included sentences of the batch and `ascended` noise."""
+    """`debiased_contrast` of zA and zB against the included sentences of the batch and `ascended`
+    noise.
+    """
 
     name = "dclr"
     version = 1
@@ -154,7 +195,9 @@ class DCLR(SimCSE):
             form=config.form,
         )
         kept = self._kept(batch).to(z_a.device)
-        return debiased_contrast(z_a, z_b, noise, kept, temperature=config.temperature, form=config.form)
+        return debiased_contrast(
+            z_a, z_b, noise, kept, temperature=config.temperature, form=config.form
+        )
 
     @torch.no_grad()
     def _kept(self, batch: Batch) -> Tensor:

@@ -1,4 +1,6 @@
-"""DeCLUTR: spans from nearby in one document agree, spans from elsewhere do not; with masked-language modelling."""
+"""DeCLUTR: spans from nearby in one document agree, spans from elsewhere do not; with
+masked-language modelling.
+"""
 
 from __future__ import annotations
 
@@ -36,43 +38,73 @@ class DeCLUTRConfig(TrainingConfig):
     """Defaults: the released configuration, with the learning-rate schedule that it meant to have."""
 
     pooling: str = option("mean", POOLING_HELP)
-    learning_rate: float = option(5e-5, "peak learning rate of AdamW", gt=0, sweep=(1e-5, 3e-4), log=True)
+    learning_rate: float = option(
+        5e-5, "peak learning rate of AdamW", gt=0, sweep=(1e-5, 3e-4), log=True
+    )
     batch_size: int = option(16, "documents per training step", ge=2, sweep=[8, 16, 32])
-    train_length: int = option(510, "maximum number of tokens of a span, special tokens included", ge=4)
+    train_length: int = option(
+        510, "maximum number of tokens of a span, special tokens included", ge=4
+    )
     warmup: float = option(0.1, "share of the schedule with rising learning rate", ge=0, lt=1)
     weight_decay: float = option(0.1, "decoupled weight decay (none on biases and LayerNorm)", ge=0)
-    select: Literal["best", "last"] = option("last", "which weights are used: the best on the dev set, or the last")
+    select: Literal["best", "last"] = option(
+        "last", "which weights are used: the best on the dev set, or the last"
+    )
     bucket: int = option(1, "batches per length-sorted megabatch; documents need no sorting", ge=1)
     lr_schedule: Schedule = option(
         "updates",
         "slanted triangle over the training steps (intended) or the training instances (as printed), or stuck at its "
         "floor during the first epoch (as released)",
     )
-    bias_correction: bool = option(False, "AdamW's bias correction; the released configuration turns it off")
+    bias_correction: bool = option(
+        False, "AdamW's bias correction; the released configuration turns it off"
+    )
     l_min: int = option(32, "shortest span, in tokens", ge=1)
     l_max: int = option(512, "longest span, in tokens; documents need 2 * anchors * l_max", ge=1)
     anchors: int = option(2, "anchor spans per document", ge=1, sweep=[1, 2])
     positives: int = option(2, "positive spans per anchor, averaged", ge=1, sweep=[1, 2, 4])
     strategy: Strategy = option(
-        "both", "where positives lie: both (overlapping, adjacent or inside), adjacent, or subsuming (inside)",
+        "both",
+        "where positives lie: both (overlapping, adjacent or inside), adjacent, or subsuming (inside)",
         sweep=["both", "adjacent", "subsuming"],
-    )  # fmt: skip
-    anchor_grid: bool = option(True, "anchors in the cells of a grid (code), or anywhere l_max apart (paper)")
-    lower: bool = option(False, "lower-case the documents, as the released script for OpenWebText does")
-    objective: Literal["both", "contrastive", "mlm"] = option("both", "contrastive + masked-language modelling, or one")
-    temperature: float = option(0.05, "divides the cosines", gt=0, sweep=(5e-4, 0.5), log=True)
-    reduction: Literal["mean", "sum"] = option("mean", "of the contrastive terms: mean (code) or sum (paper's Eq. 1)")
-    contrastive_weight: float = option(
-        1.0, "weight of the contrastive loss; 0.25 is what four GPUs made of it in the paper's runs", ge=0
     )
-    mlm_probability: float = option(0.15, "share of an anchor's tokens that are predicted", gt=0, lt=1)
-    masked_anchors: bool = option(True, "masked anchors enter the contrastive loss too (code), or clean ones")
-    projection: int | None = option(None, "width of a projection head for the contrastive loss; empty: none", ge=1)
-    projection_activation: Literal["relu", "linear"] = option("relu", "between the head's two layers")
-    projection_bias: bool = option(True, "biases in the head: its framework has them, the paper's equation does not")
+    anchor_grid: bool = option(
+        True, "anchors in the cells of a grid (code), or anywhere l_max apart (paper)"
+    )
+    lower: bool = option(
+        False, "lower-case the documents, as the released script for OpenWebText does"
+    )
+    objective: Literal["both", "contrastive", "mlm"] = option(
+        "both", "contrastive + masked-language modelling, or one"
+    )
+    temperature: float = option(0.05, "divides the cosines", gt=0, sweep=(5e-4, 0.5), log=True)
+    reduction: Literal["mean", "sum"] = option(
+        "mean", "of the contrastive terms: mean (code) or sum (paper's Eq. 1)"
+    )
+    contrastive_weight: float = option(
+        1.0,
+        "weight of the contrastive loss; 0.25 is what four GPUs made of it in the paper's runs",
+        ge=0,
+    )
+    mlm_probability: float = option(
+        0.15, "share of an anchor's tokens that are predicted", gt=0, lt=1
+    )
+    masked_anchors: bool = option(
+        True, "masked anchors enter the contrastive loss too (code), or clean ones"
+    )
+    projection: int | None = option(
+        None, "width of a projection head for the contrastive loss; empty: none", ge=1
+    )
+    projection_activation: Literal["relu", "linear"] = option(
+        "relu", "between the head's two layers"
+    )
+    projection_bias: bool = option(
+        True, "biases in the head: its framework has them, the paper's equation does not"
+    )
     memory: int = option(0, "embeddings in the cross-batch memory; 0: none", ge=0)
     memory_terms: Literal["library", "in_batch"] = option(
-        "library", "read batch and queue back without gradient (code), or in-batch terms with it, plus the queue"
+        "library",
+        "read batch and queue back without gradient (code), or in-batch terms with it, plus the queue",
     )
 
     @model_validator(mode="after")
@@ -80,7 +112,9 @@ class DeCLUTRConfig(TrainingConfig):
         if self.l_min > self.l_max:
             raise ValueError(f"l_min ({self.l_min}) must not be greater than l_max ({self.l_max})")
         if self.warmup_steps is not None:
-            raise ValueError("warmup_steps has no effect on the schedules of declutr; set warmup, a share")
+            raise ValueError(
+                "warmup_steps has no effect on the schedules of declutr; set warmup, a share"
+            )
         rows = 2 * self.anchors * self.batch_size
         if self.memory and self.memory_terms == "library" and self.memory < rows:
             raise ValueError(
@@ -91,10 +125,11 @@ class DeCLUTRConfig(TrainingConfig):
 
 
 def slanted_triangle(update: int, length: int, *, cut: float = 0.1, ratio: float = 32.0) -> float:
-    """Share of the peak learning rate at `update` (1 is the first) of a schedule of `length` updates.
+    """Share of the peak learning rate at `update` (1 is the first) of a schedule of `length`
+    updates.
 
-    (1 + r (ratio - 1)) / ratio, where r rises from 0 to 1 over the first `cut` of the schedule and falls back to 0 at
-    its end (Howard & Ruder, ACL 2018, Eq. 3, as AllenNLP has it).
+    (1 + r (ratio - 1)) / ratio, where r rises from 0 to 1 over the first `cut` of the schedule and
+    falls back to 0 at its end (Howard & Ruder, ACL 2018, Eq. 3, as AllenNLP has it).
     """
     peak = int(length * cut)
     rise = update / peak if update < peak else 1 - (update - peak) / (length - peak)
@@ -102,10 +137,11 @@ def slanted_triangle(update: int, length: int, *, cut: float = 0.1, ratio: float
 
 
 class DeCLUTR(TrainedMethod):
-    """L = w * mean over the 2AN span embeddings of -log softmax( cos / temperature )[partner] + masked-LM loss.
+    """L = w * mean over the 2AN span embeddings of -log softmax( cos / temperature )[partner] +
+    masked-LM loss.
 
-    The partner of an anchor's embedding is the mean of its P positives' embeddings. Spans of the same document that do
-    not belong together are negatives too.
+    The partner of an anchor's embedding is the mean of its P positives' embeddings. Spans of the
+    same document that do not belong together are negatives too.
     """
 
     name = "declutr"
@@ -113,14 +149,20 @@ class DeCLUTR(TrainedMethod):
     sheet = RecipeFile.beside(__file__)
     Config: ClassVar[type[MethodConfig]] = DeCLUTRConfig
 
-    def __init__(self, config: MethodConfig | None = None, *, base_model: str = DEFAULT_BASE_MODEL) -> None:
+    def __init__(
+        self, config: MethodConfig | None = None, *, base_model: str = DEFAULT_BASE_MODEL
+    ) -> None:
         super().__init__(config, base_model=base_model)
         c = self.config
-        self.sampler = SpanSampler(c.l_min, c.l_max, c.anchors, c.positives, c.strategy, c.anchor_grid)
+        self.sampler = SpanSampler(
+            c.l_min, c.l_max, c.anchors, c.positives, c.strategy, c.anchor_grid
+        )
 
     @cached_property
     def _tokens(self) -> DocumentTokens:
-        """The base model's tokens of documents, once its positions are known to hold the longest span."""
+        """The base model's tokens of documents, once its positions are known to hold the longest
+        span.
+        """
         c = self.config
         tokens, positions = tokens_for(self.base_model, c.max_length)
         limit = min(c.train_length, positions)
@@ -151,10 +193,12 @@ class DeCLUTR(TrainedMethod):
         return heads
 
     def stream(self, corpus: Corpus, seed: int) -> BatchStream:
-        """Batches of the documents that are long enough, shuffled every epoch; the run reports how many those are.
+        """Batches of the documents that are long enough, shuffled every epoch; the run reports how
+        many those are.
 
         Raises:
-            InputError: fewer than two documents are, or the encoder is too short for spans of l_max.
+            InputError: fewer than two documents are, or the encoder is too short for spans of
+                l_max.
         """
         needed = self.sampler.needed
         how = "lower" if self.config.lower else "as it is"
@@ -178,13 +222,17 @@ class DeCLUTR(TrainedMethod):
 
     def optimizer(self, groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
         c = self.config
-        return adamw(groups, learning_rate=c.learning_rate, eps=1e-6, bias_correction=c.bias_correction)
+        return adamw(
+            groups, learning_rate=c.learning_rate, eps=1e-6, bias_correction=c.bias_correction
+        )
 
     def schedule(self, step: int, steps: int) -> float:
         """Share of the peak learning rate, see `slanted_triangle`.
 
-        "updates": over all updates. "instances": over as many updates as documents are seen, batch_size times too long.
-        "released": AllenNLP did not know the length of the first epoch and took every update for the last one.
+        "updates": over all updates. "instances": over as many updates as documents are seen,
+        batch_size times too long.
+        "released": AllenNLP did not know the length of the first epoch and took every update for
+        the last one.
         """
         c = self.config
         if c.lr_schedule == "released" and step < steps // c.epochs:
@@ -227,17 +275,23 @@ class DeCLUTR(TrainedMethod):
         anchors = encoder.tokenize([group[0] for group in groups], self.config.train_length)
         if self.config.objective == "mlm":
             return anchors, []
-        return anchors, encoder.tokenize([span for group in groups for span in group[1:]], self.config.train_length)
+        return anchors, encoder.tokenize(
+            [span for group in groups for span in group[1:]], self.config.train_length
+        )
 
     def _masked(
         self, encoder: Encoder, heads: Any, ids: list[list[int]], rng: np.random.Generator
     ) -> tuple[Tensor, Tensor]:
         """Embeddings of the masked anchors, and their masked-language-modelling loss."""
-        masked, labels = mask_tokens(ids, encoder.tokenizer, rng, probability=self.config.mlm_probability)
+        masked, labels = mask_tokens(
+            ids, encoder.tokenizer, rng, probability=self.config.mlm_probability
+        )
         features = encoder.collate(masked)
         states = encoder.hidden_states(features)
         tokens = average_layers(states, encoder.pooling.layers(len(states) - 1))
         targets = padded_labels(labels)
         chosen = targets != IGNORED
         logits = heads.masked_lm(states[-1][chosen.to(encoder.device)])
-        return encoder.pool(tokens, encoder.counted(features)), masked_lm_loss(logits, targets[chosen])
+        return encoder.pool(tokens, encoder.counted(features)), masked_lm_loss(
+            logits, targets[chosen]
+        )

@@ -1,4 +1,6 @@
-"""DiffCSE: SimCSE, and a discriminator that gets a sentence's vector and finds which of its words were replaced."""
+"""DiffCSE: SimCSE, and a discriminator that gets a sentence's vector and finds which of its words
+were replaced.
+"""
 
 from __future__ import annotations
 
@@ -25,12 +27,14 @@ from methods.simcse import SimCSE, SimCSEConfig
 def replaced_token_detection(logits: Tensor, ids: Tensor, original: Tensor, mask: Tensor) -> Tensor:
     """Mean cross-entropy in nats of telling, for every real token, whether it was replaced.
 
-    L = -(1/T) sum_it log softmax(logits_it)[ids_it != original_it], T the number of tokens with mask 1.
+    L = -(1/T) sum_it log softmax(logits_it)[ids_it != original_it], T the number of tokens with
+    mask 1.
 
     Args:
         logits: (n, length, 2). ids, original, mask: (n, length).
 
-    Source: Chuang et al., NAACL 2022, Eq. 2 and 3, there a sum; the code's mean counts padding as well.
+    Source: Chuang et al., NAACL 2022, Eq. 2 and 3, there a sum; the code's mean counts padding as
+        well.
     """
     real = mask.bool()
     return functional.cross_entropy(logits[real].float(), (ids != original)[real].long())
@@ -56,20 +60,30 @@ class Generator(nn.Module):
         self.requires_grad_(False)
 
     @torch.no_grad()
-    def write(self, ids: Sequence[Sequence[int]], masked: Sequence[Sequence[int]]) -> list[list[int]]:
-        """Token rows with the likeliest token, given `masked`, in the place of every ordinary token of `ids`."""
+    def write(
+        self, ids: Sequence[Sequence[int]], masked: Sequence[Sequence[int]]
+    ) -> list[list[int]]:
+        """Token rows with the likeliest token, given `masked`, in the place of every ordinary token
+        of `ids`.
+        """
         features = self.encoder.collate(masked)
         states = self.eval().encoder.hidden_states(features)[-1]
         special = set(self.encoder.tokenizer.all_special_ids)
         written: list[list[int]] = []
-        for row, state in zip(ids, states, strict=True):  # one at a time: logits have the vocabulary's width
+        for row, state in zip(
+            ids, states, strict=True
+        ):  # one at a time: logits have the vocabulary's width
             best = self.head(state[: len(row)]).argmax(-1).tolist()
-            written.append([old if old in special else new for old, new in zip(row, best, strict=True)])
+            written.append(
+                [old if old in special else new for old, new in zip(row, best, strict=True)]
+            )
         return written
 
 
 class Discriminator(nn.Module):
-    """A copy of the base model that reads a sentence's vector in the place of its first token's embedding."""
+    """A copy of the base model that reads a sentence's vector in the place of its first token's
+    embedding.
+    """
 
     def __init__(self, encoder: Encoder) -> None:
         super().__init__()
@@ -80,7 +94,9 @@ class Discriminator(nn.Module):
         """Logits (2n, length, 2) of rows of view a, then of view b, given z_a and z_b, (n, d)."""
 
         def told(z: Tensor) -> Any:
-            return lambda states, mask: torch.cat([z.unsqueeze(1).to(states.dtype), states[:, 1:]], dim=1)
+            return lambda states, mask: torch.cat(
+                [z.unsqueeze(1).to(states.dtype), states[:, 1:]], dim=1
+            )
 
         with embeddings_changed(self.transformer, told(z_a), told(z_b)):
             logits: Tensor = self.head(self.transformer(**features).last_hidden_state)
@@ -90,22 +106,37 @@ class Discriminator(nn.Module):
 class DiffCSEConfig(SimCSEConfig):
     """Defaults: the released script for BERT-base."""
 
-    learning_rate: float = option(7e-6, "peak learning rate of AdamW", gt=0, sweep=(1e-6, 3e-4), log=True)
+    learning_rate: float = option(
+        7e-6, "peak learning rate of AdamW", gt=0, sweep=(1e-6, 3e-4), log=True
+    )
     head: Literal["batchnorm", "training"] = option(  # type: ignore[assignment]
-        "batchnorm", "in training only: Linear-BatchNorm-ReLU-Linear-BatchNorm, or SimCSE's tanh layer (training)"
+        "batchnorm",
+        "in training only: Linear-BatchNorm-ReLU-Linear-BatchNorm, or SimCSE's tanh layer (training)",
     )
     rtd_weight: float = option(
-        0.005, "weight of the detection of replaced tokens (lambda)", ge=0, sweep=(1e-4, 0.1), log=True
+        0.005,
+        "weight of the detection of replaced tokens (lambda)",
+        ge=0,
+        sweep=(1e-4, 0.1),
+        log=True,
     )
     mask: float = option(
-        0.3, "share of the tokens that are masked for the generator", gt=0, lt=1, sweep=[0.15, 0.2, 0.3]
+        0.3,
+        "share of the tokens that are masked for the generator",
+        gt=0,
+        lt=1,
+        sweep=[0.15, 0.2, 0.3],
     )
-    generator: str = option("", "masked language model that writes the edited sentence; empty: the base model, frozen")
+    generator: str = option(
+        "", "masked language model that writes the edited sentence; empty: the base model, frozen"
+    )
     in_parts: ClassVar[bool] = False
 
 
 class DiffCSE(SimCSE):
-    """L = NT-Xent(zA, zB) + lambda * `replaced_token_detection` of edited sentences, given zA or zB."""
+    """L = NT-Xent(zA, zB) + lambda * `replaced_token_detection` of edited sentences, given zA or
+    zB.
+    """
 
     name = "diffcse"
     version = 1
@@ -115,14 +146,18 @@ class DiffCSE(SimCSE):
     @property
     def inputs(self) -> dict[str, str]:
         """The generator's fingerprint, where it is a model of its own."""
-        return {"generator": model_fingerprint(self.config.generator)} if self.config.generator else {}
+        return (
+            {"generator": model_fingerprint(self.config.generator)} if self.config.generator else {}
+        )
 
     def heads(self, encoder: Encoder) -> nn.Module:
         """SimCSE's, with DiffCSE's projector; the frozen generator and the discriminator."""
         heads = super().heads(encoder)
         d = encoder.dimension
         if d != int(encoder.transformer.config.hidden_size):
-            raise InputError("diffcse: the discriminator reads vectors of the model's width; choose another pooling")
+            raise InputError(
+                "diffcse: the discriminator reads vectors of the model's width; choose another pooling"
+            )
         if self.config.head == "batchnorm":
             first, norm, relu, second = projector(d, (2 * d, d), bias="none", init="normal")
             heads.mlp = nn.Sequential(first, norm, relu, second, nn.BatchNorm1d(d, affine=False))
@@ -131,14 +166,24 @@ class DiffCSE(SimCSE):
         return heads
 
     def projected(
-        self, encoder: Encoder, heads: Any, ids_a: Sequence[Sequence[int]], ids_b: Sequence[Sequence[int]]
+        self,
+        encoder: Encoder,
+        heads: Any,
+        ids_a: Sequence[Sequence[int]],
+        ids_b: Sequence[Sequence[int]],
     ) -> tuple[Tensor, Tensor]:
         """As SimCSE's; both views in one call, so that BatchNorm sees both."""
         z_a, z_b = heads.mlp(torch.cat(self.encoded(encoder, ids_a, ids_b))).chunk(2)
         return z_a, z_b
 
     def further_terms(
-        self, z_a: Tensor, z_b: Tensor, encoder: Encoder, heads: Any, ids: Sequence[Sequence[int]], batch: Batch
+        self,
+        z_a: Tensor,
+        z_b: Tensor,
+        encoder: Encoder,
+        heads: Any,
+        ids: Sequence[Sequence[int]],
+        batch: Batch,
     ) -> dict[str, Tensor]:
         config: DiffCSEConfig = self.config
         masked, _ = mask_tokens(ids, encoder.tokenizer, batch.rng, probability=config.mask)
@@ -146,5 +191,7 @@ class DiffCSE(SimCSE):
         features = {name: tensor.to(z_a.device) for name, tensor in edited.items()}
         logits = heads.discriminator(features, z_a, z_b)
         original = encoder.collate(ids)["input_ids"].to(z_a.device)
-        found = replaced_token_detection(logits, features["input_ids"], original, features["attention_mask"])
+        found = replaced_token_detection(
+            logits, features["input_ids"], original, features["attention_mask"]
+        )
         return {"detection": config.rtd_weight * found}

@@ -1,4 +1,6 @@
-"""ESimCSE: one view with some tokens repeated, and the sentences of earlier batches as further negatives."""
+"""ESimCSE: one view with some tokens repeated, and the sentences of earlier batches as further
+negatives.
+"""
 
 from __future__ import annotations
 
@@ -22,10 +24,13 @@ from methods.simcse import STATE_A_RATE, SimCSE, SimCSEConfig
 
 
 @full_precision
-def nt_xent_queue(anchors: Tensor, positives: Tensor, queue: Tensor, *, temperature: float) -> Tensor:
+def nt_xent_queue(
+    anchors: Tensor, positives: Tensor, queue: Tensor, *, temperature: float
+) -> Tensor:
     """NT-Xent with the rows of a queue as negatives of every anchor.
 
-    L = -(1/n) sum_i log( exp(cos(a_i, p_i)/t) / [sum_j exp(cos(a_i, p_j)/t) + sum_m exp(cos(a_i, q_m)/t)] )
+    L = -(1/n) sum_i log( exp(cos(a_i, p_i)/t) / [sum_j exp(cos(a_i, p_j)/t) + sum_m exp(cos(a_i,
+    q_m)/t)] )
 
     Args:
         anchors, positives: (n, d); row i of one belongs to row i of the other.
@@ -46,16 +51,27 @@ class ESimCSEConfig(SimCSEConfig):
     similarity: Literal["cosine"] = option("cosine", "of two sentences in the loss")
     same_mask: Literal[False] = option(False, "false: the views differ by their text, too")
     repetition: float = option(
-        0.32, "largest share of the tokens that the second view repeats; 0: none", ge=0, le=1, sweep=(0.1, 0.5)
+        0.32,
+        "largest share of the tokens that the second view repeats; 0: none",
+        ge=0,
+        le=1,
+        sweep=(0.1, 0.5),
     )
-    queue_size: int = option(160, "earlier sentences that serve as negatives (2.5 batches); 0: none", ge=0)
+    queue_size: int = option(
+        160, "earlier sentences that serve as negatives (2.5 batches); 0: none", ge=0
+    )
     momentum: float = option(
-        0.995, "of the encoder whose vectors enter the queue: the share of its own weights that it keeps", ge=0, le=1
+        0.995,
+        "of the encoder whose vectors enter the queue: the share of its own weights that it keeps",
+        ge=0,
+        le=1,
     )
 
 
 class ESimCSE(SimCSE):
-    """`nt_xent_queue` of a sentence against its copy with repeated tokens, the batch, and a momentum queue."""
+    """`nt_xent_queue` of a sentence against its copy with repeated tokens, the batch, and a
+    momentum queue.
+    """
 
     name = "esimcse"
     version = 1
@@ -75,8 +91,14 @@ class ESimCSE(SimCSE):
     def views(self, encoder: Encoder, batch: Batch) -> tuple[list[list[int]], list[list[int]]]:
         """The sentences, and the sentences with tokens repeated."""
         ids, _ = super().views(encoder, batch)
-        special, rate, limit = markers(encoder.tokenizer), self.config.repetition, encoder.max_length
-        return ids, [repeat_tokens(row, rate, batch.rng, special=special, limit=limit) for row in ids]
+        special, rate, limit = (
+            markers(encoder.tokenizer),
+            self.config.repetition,
+            encoder.max_length,
+        )
+        return ids, [
+            repeat_tokens(row, rate, batch.rng, special=special, limit=limit) for row in ids
+        ]
 
     def contrast(self, z_a: Tensor, z_b: Tensor, heads: Any, batch: Batch) -> Tensor:
         if not self.config.queue_size:
@@ -90,7 +112,9 @@ class ESimCSE(SimCSE):
                 self._fresh = heads.mlp(heads.slow.eval()(batch.texts))
         return terms
 
-    _fresh: Tensor | None = None  # slow vectors of the batch at hand, which enter the queue after the update
+    _fresh: Tensor | None = (
+        None  # slow vectors of the batch at hand, which enter the queue after the update
+    )
 
     def after_update(self, encoder: Encoder, heads: Any) -> None:
         """The batch's vectors enter the queue; the slow encoder follows."""

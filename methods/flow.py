@@ -1,4 +1,6 @@
-"""BERT-flow: an invertible map from a frozen encoder's sentence vectors to a standard normal distribution."""
+"""BERT-flow: an invertible map from a frozen encoder's sentence vectors to a standard normal
+distribution.
+"""
 
 from __future__ import annotations
 
@@ -32,23 +34,37 @@ ROWS = 8192  # vectors that pass the flow at a time
 class FlowConfig(VectorMapConfig):
     """Architecture and optimisation of the authors' config_l3_d3_w32 and scripts."""
 
-    levels: int = option(3, "levels; between two of them half of the channels leave the flow", ge=1, sweep=[1, 2, 3])
+    levels: int = option(
+        3, "levels; between two of them half of the channels leave the flow", ge=1, sweep=[1, 2, 3]
+    )
     steps: int = option(3, "steps a level: actnorm, mixing, coupling", ge=1, sweep=[1, 2, 3, 4])
     width: int = option(32, "hidden units of the coupling networks", ge=1, sweep=[16, 32, 64])
-    coupling: Literal["additive", "affine"] = option("additive", "shift the second half, or shift and scale it")
-    mixing: Literal["reversal", "learned"] = option("reversal", "channels reversed, or a learned 1x1 convolution")
-    learning_rate: float = option(1e-3, "constant learning rate of the flow", gt=0, sweep=(1e-4, 1e-2), log=True)
-    batch_size: int = option(64, "sentences per training step: the authors' 32 pairs", ge=2, sweep=[32, 64, 128])
+    coupling: Literal["additive", "affine"] = option(
+        "additive", "shift the second half, or shift and scale it"
+    )
+    mixing: Literal["reversal", "learned"] = option(
+        "reversal", "channels reversed, or a learned 1x1 convolution"
+    )
+    learning_rate: float = option(
+        1e-3, "constant learning rate of the flow", gt=0, sweep=(1e-4, 1e-2), log=True
+    )
+    batch_size: int = option(
+        64, "sentences per training step: the authors' 32 pairs", ge=2, sweep=[32, 64, 128]
+    )
     epochs: int = option(1, "passes over the vectors", ge=1)
     max_steps: int | None = option(None, "upper bound on training steps; empty: no bound", ge=1)
     weight_decay: float = option(0.01, "decoupled weight decay, on all weights of the flow", ge=0)
     max_grad_norm: float = option(1.0, "gradient norm is clipped to this", gt=0)
-    dropout: bool = option(False, "encode the text that is fitted to with the encoder's dropout on, as the code does")
+    dropout: bool = option(
+        False, "encode the text that is fitted to with the encoder's dropout on, as the code does"
+    )
     log_every: int = option(50, "training steps between two lines of the training curve", ge=1)
 
 
 class Flow(ArrayMethod, VectorMap):
-    """z = f(h) with f invertible, learnt by maximum likelihood of h under z ~ N(0, I); the encoder is frozen."""
+    """z = f(h) with f invertible, learnt by maximum likelihood of h under z ~ N(0, I); the encoder
+    is frozen.
+    """
 
     name = "flow"
     version = 1
@@ -64,7 +80,14 @@ class Flow(ArrayMethod, VectorMap):
 
     def _new_flow(self, dimension: int) -> Glow:
         c = self.config
-        return Glow(dimension, levels=c.levels, steps=c.steps, width=c.width, coupling=c.coupling, mixing=c.mixing)
+        return Glow(
+            dimension,
+            levels=c.levels,
+            steps=c.steps,
+            width=c.width,
+            coupling=c.coupling,
+            mixing=c.mixing,
+        )
 
     def _learn(self, encoder: Encoder, items: Sequence[Any], context: FitContext) -> FitReport:
         torch.manual_seed(derive(context.seed, "init"))
@@ -74,11 +97,16 @@ class Flow(ArrayMethod, VectorMap):
         vectors = self._encoded(encoder, items, context)
         encoded = time.perf_counter() - started
         report = _train(flow, vectors, self.config, context)
-        report.cost |= {"encode_corpus_seconds": encoded, "corpus_sentences_seen": float(len(vectors))}
+        report.cost |= {
+            "encode_corpus_seconds": encoded,
+            "corpus_sentences_seen": float(len(vectors)),
+        }
         self._flow = flow.eval()
         return report
 
-    def _encoded(self, encoder: Encoder, items: Sequence[Any], context: FitContext) -> NDArray[np.float32]:
+    def _encoded(
+        self, encoder: Encoder, items: Sequence[Any], context: FitContext
+    ) -> NDArray[np.float32]:
         """(n, D), mapped from an unnamed file: memory stays the same however large the corpus is."""
         rows = 0
         with tempfile.TemporaryFile() as file:
@@ -89,7 +117,9 @@ class Flow(ArrayMethod, VectorMap):
                     torch.manual_seed(derive(context.seed, f"dropout {number}"))
                     vectors = _dropped(encoder, texts)
                 else:
-                    vectors = np.asarray(encoder.encode(texts, device=context.device, precision="fp32"))
+                    vectors = np.asarray(
+                        encoder.encode(texts, device=context.device, precision="fp32")
+                    )
                 with writing("the corpus's vectors", Path(tempfile.gettempdir())):
                     file.write(np.ascontiguousarray(vectors, dtype=np.float32).tobytes())
                     file.flush()
@@ -102,13 +132,17 @@ class Flow(ArrayMethod, VectorMap):
         if self._flow is not None and len(x):
             self._flow.to(x.device)
             with torch.inference_mode():
-                x = torch.cat([self._flow(x[start : start + ROWS])[0] for start in range(0, len(x), ROWS)])
+                x = torch.cat(
+                    [self._flow(x[start : start + ROWS])[0] for start in range(0, len(x), ROWS)]
+                )
         vectors: NDArray[np.float32] = x.cpu().numpy()
         return vectors
 
     def num_parameters(self) -> int:
         """How many numbers encoder and flow hold."""
-        return super().num_parameters() + (sum(p.numel() for p in self._flow.parameters()) if self._flow else 0)
+        return super().num_parameters() + (
+            sum(p.numel() for p in self._flow.parameters()) if self._flow else 0
+        )
 
     def _stands_alone(self) -> bool:
         return False
@@ -117,7 +151,9 @@ class Flow(ArrayMethod, VectorMap):
         from safetensors.torch import save_file
 
         if self._flow is not None:
-            weights = {name: t.detach().cpu().contiguous() for name, t in self._flow.state_dict().items()}
+            weights = {
+                name: t.detach().cpu().contiguous() for name, t in self._flow.state_dict().items()
+            }
             save_file(weights, folder / WEIGHTS)
 
     def _load_map(self, folder: Path) -> None:
@@ -153,7 +189,9 @@ def _train(flow: Glow, vectors: NDArray[np.float32], config: Any, context: FitCo
     Raises:
         TrainingStopped: the loss is not finite.
     """
-    stream = BatchStream(range(len(vectors)), batch_size=config.batch_size, bucket=1, seed=context.seed, length_cap=0)
+    stream = BatchStream(
+        range(len(vectors)), batch_size=config.batch_size, bucket=1, seed=context.seed, length_cap=0
+    )
     weights = list(flow.parameters())
     groups = [{"params": weights, "weight_decay": config.weight_decay}]
     optimizer = adamw(groups, learning_rate=config.learning_rate, eps=1e-6, bias_correction=False)
@@ -173,7 +211,9 @@ def _train(flow: Glow, vectors: NDArray[np.float32], config: Any, context: FitCo
     while run.step < steps:
         rows = stream.batch(run.step).items
         mean = flow.bits_per_dimension(torch.from_numpy(vectors[rows]).to(context.device)).mean()
-        norm = run.update(2 * mean, config.learning_rate)  # the sum of the two sides' means, as the authors add them
+        norm = run.update(
+            2 * mean, config.learning_rate
+        )  # the sum of the two sides' means, as the authors add them
         if run.at_log_step():
             run.bits = float(mean.detach())
             run.log(

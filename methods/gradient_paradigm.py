@@ -1,4 +1,6 @@
-"""Barlow Twins and VICReg in the gradient paradigm: which rows are pushed apart, by which weights, how hard pulled."""
+"""Barlow Twins and VICReg in the gradient paradigm: which rows are pushed apart, by which weights,
+how hard pulled.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,8 @@ def gradient_surrogate(
 ) -> Tensor:
     """A loss whose gradient is that of the paradigm; its value means nothing.
 
-    L = sum over both orders (u, v) of sum_i [P_i + l sum_k W_ik u_i . sg(u_k)],  u, v = rows of unit length
+    L = sum over both orders (u, v) of sum_i [P_i + l sum_k W_ik u_i . sg(u_k)],  u, v = rows of
+    unit length
 
     | | original | with a switch |
     |---|---|---|
@@ -41,8 +44,8 @@ def gradient_surrogate(
     | P, Barlow Twins | -2/n sum_d (1 - (1-l) C_dd) u_id sg(v_id), C = u'v/n | the same |
     | rows with a gradient | all | `margin` m: those with another row of their view at a cosine above 1 - m |
 
-    Without switches this is the gradient of sum_d (1 - C_dd)^2 + l sum_{d != e} C_de^2 (Barlow Twins), and of
-    mean_i |u_i - v_i|^2 + l/2 (|u'u/n|^2 + |v'v/n|^2) (VICReg), neither centred.
+    Without switches this is the gradient of sum_d (1 - C_dd)^2 + l sum_{d != e} C_de^2 (Barlow
+    Twins), and of mean_i |u_i - v_i|^2 + l/2 (|u'u/n|^2 + |v'v/n|^2) (VICReg), neither centred.
 
     Args:
         a, b: (n, d), n >= 2. redundancy: l.
@@ -59,7 +62,9 @@ def gradient_surrogate(
             weights = like @ like.T * 2 / n**2
         else:
             logits = like @ like.T / temperature
-            weights = torch.exp(logits - logits.masked_fill(_own(n, u), float("-inf")).flatten().logsumexp(0))
+            weights = torch.exp(
+                logits - logits.masked_fill(_own(n, u), float("-inf")).flatten().logsumexp(0)
+            )
         apart = redundancy * (weights * (u @ u.detach().T)).sum()
         if ratio is not None:
             others = weights.masked_fill(_own(n, u), 0.0).sum(1)
@@ -77,7 +82,9 @@ def _own(n: int, like: Tensor) -> Tensor:
 
 
 def _near_others(x: Tensor, margin: float) -> Tensor:
-    """Rows `x` (n, d) of unit length, without gradient where no other row has a cosine above 1 - `margin`."""
+    """Rows `x` (n, d) of unit length, without gradient where no other row has a cosine above 1 -
+    `margin`.
+    """
     nearest = (x @ x.T).detach().masked_fill(_own(len(x), x), float("-inf")).amax(1)
     return torch.where((nearest > 1 - margin).unsqueeze(1), x, x.detach())
 
@@ -85,17 +92,31 @@ def _near_others(x: Tensor, margin: float) -> Tensor:
 class GradientParadigmConfig(TwoViewConfig):
     """Defaults: the original losses; presets switch the paper's changes on."""
 
-    learning_rate: float = option(1e-5, "peak learning rate of AdamW", gt=0, sweep=(1e-6, 1e-4), log=True)
-    batch_size: int = option(128, "sentences (or pairs) per training step", ge=2, sweep=[64, 128, 256, 512])
+    learning_rate: float = option(
+        1e-5, "peak learning rate of AdamW", gt=0, sweep=(1e-6, 1e-4), log=True
+    )
+    batch_size: int = option(
+        128, "sentences (or pairs) per training step", ge=2, sweep=[64, 128, 256, 512]
+    )
     epochs: int = option(1, "passes over the corpus", ge=1)
     eval_every: int = option(125, "training steps between two evaluations on the dev set", ge=1)
-    projector: Widths | None = option(None, "widths of the head's layers; empty: one layer as wide as the vectors")
-    projector_bias: Literal["first", "hidden", "none", "all"] = option("all", "which layers of the head have a bias")
-    projector_init: Literal["normal", "pytorch"] = option("normal", "N(0, 0.02) as in BERT, or PyTorch's default")
+    projector: Widths | None = option(
+        None, "widths of the head's layers; empty: one layer as wide as the vectors"
+    )
+    projector_bias: Literal["first", "hidden", "none", "all"] = option(
+        "all", "which layers of the head have a bias"
+    )
+    projector_init: Literal["normal", "pytorch"] = option(
+        "normal", "N(0, 0.02) as in BERT, or PyTorch's default"
+    )
     tanh: bool = option(False, "tanh before the head, which the code has for RoBERTa")
-    target: Literal["none"] = option("none", "none: the changes are to the gradients of two trained views")
+    target: Literal["none"] = option(
+        "none", "none: the changes are to the gradients of two trained views"
+    )
     base: Base = option("barlow_twins", "the loss whose gradient is changed")
-    redundancy: float = option(30.0, "weight of what pushes rows apart (lambda)", ge=0, sweep=(0.3, 100.0), log=True)
+    redundancy: float = option(
+        30.0, "weight of what pushes rows apart (lambda)", ge=0, sweep=(0.3, 100.0), log=True
+    )
     margin: float | None = option(
         None,
         "gradient dissipation: rows whose nearest other row is at a cosine of 1 - this or less get none; empty: off",
@@ -136,6 +157,12 @@ class GradientParadigm(TwoViewMethod):
     def terms(self, z_a: Tensor, z_b: Tensor, *_: Any) -> dict[str, Tensor]:
         c: GradientParadigmConfig = self.config
         loss = gradient_surrogate(
-            z_a, z_b, base=c.base, redundancy=c.redundancy, margin=c.margin, temperature=c.temperature, ratio=c.ratio
+            z_a,
+            z_b,
+            base=c.base,
+            redundancy=c.redundancy,
+            margin=c.margin,
+            temperature=c.temperature,
+            ratio=c.ratio,
         )
         return {"loss": loss}

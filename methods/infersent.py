@@ -1,4 +1,6 @@
-"""InferSent: a bidirectional LSTM over fixed word vectors, max-pooled, that learns from natural language inference."""
+"""InferSent: a bidirectional LSTM over fixed word vectors, max-pooled, that learns from natural
+language inference.
+"""
 
 from __future__ import annotations
 
@@ -30,35 +32,59 @@ if TYPE_CHECKING:
 class InferSentConfig(TrainingConfig):
     """Defaults: the paper's, which are the released script's."""
 
-    pooling: Literal["max", "mean"] = option("max", "of the states at all words: their maximum (paper) or mean")
+    pooling: Literal["max", "mean"] = option(
+        "max", "of the states at all words: their maximum (paper) or mean"
+    )
     max_length: int | None = option(None, "maximum number of words when encoding; empty: all", ge=4)
     vectors: str = option(GLOVE, SOURCES)
-    words: int | None = option(None, "use the first so many words of the file only; empty: all", ge=1)
+    words: int | None = option(
+        None, "use the first so many words of the file only; empty: all", ge=1
+    )
     tokens: Literal["space", "punctuation"] = option(
         "punctuation", "words are what blanks separate, or punctuation is split off as well"
     )
-    lower_case: bool = option(False, "lower-case the text first: for vectors of lower-cased words, such as GloVe 6B")
-    marks: Literal["s", "p"] = option("s", "a sentence is enclosed by <s> and </s> (version 1) or <p> and </p> (2)")
+    lower_case: bool = option(
+        False, "lower-case the text first: for vectors of lower-cased words, such as GloVe 6B"
+    )
+    marks: Literal["s", "p"] = option(
+        "s", "a sentence is enclosed by <s> and </s> (version 1) or <p> and </p> (2)"
+    )
     hidden: int = option(2048, "units of each direction; a vector has twice as many values", ge=1)
     classifier: int = option(512, "units of the classifier's two hidden layers", ge=1)
-    nonlinear: bool = option(False, "tanh between the classifier's layers; the released models have none")
-    joined: Joined = option("u,v,|u-v|,u*v", "what the classifier sees of both vectors: u, v, |u-v|, u*v")
-    learning_rate: float = option(0.1, "first learning rate of SGD", gt=0, sweep=(0.01, 1.0), log=True)
-    decay: float = option(0.99, "the learning rate is multiplied by this after each epoch", gt=0, le=1)
-    shrink: float = option(5.0, "and divided by this after one whose dev accuracy is no better than the best", ge=1)
-    held_out: float = option(0.02, "share of the pairs that are left out of training: the dev set of NLI", gt=0, lt=0.5)
+    nonlinear: bool = option(
+        False, "tanh between the classifier's layers; the released models have none"
+    )
+    joined: Joined = option(
+        "u,v,|u-v|,u*v", "what the classifier sees of both vectors: u, v, |u-v|, u*v"
+    )
+    learning_rate: float = option(
+        0.1, "first learning rate of SGD", gt=0, sweep=(0.01, 1.0), log=True
+    )
+    decay: float = option(
+        0.99, "the learning rate is multiplied by this after each epoch", gt=0, le=1
+    )
+    shrink: float = option(
+        5.0, "and divided by this after one whose dev accuracy is no better than the best", ge=1
+    )
+    held_out: float = option(
+        0.02, "share of the pairs that are left out of training: the dev set of NLI", gt=0, lt=0.5
+    )
     batch_size: int = option(64, "pairs per training step", ge=2, sweep=[32, 64, 128])
     epochs: int = option(20, "passes over the corpus", ge=1)
     train_length: int = option(128, "maximum number of words in training, the marks included", ge=4)
     max_grad_norm: float = option(5.0, "gradient norm is clipped to this", gt=0)
     eval_every: int = option(1000, "training steps between two evaluations on the dev set", ge=1)
-    bucket: int = option(1, "batches per length-sorted megabatch, for less padding; 1: random batches", ge=1)
+    bucket: int = option(
+        1, "batches per length-sorted megabatch, for less padding; 1: random batches", ge=1
+    )
     gradient_checkpointing: Literal[False] = option(False, "no effect: there is one layer")
     packed: Literal[False] = option(False, "no effect: there is no transformer")
 
 
 class InferSent(RecurrentMethod, NLIMethod):
-    """L = mean over pairs of -log softmax( C([u, v, |u - v|, u * v]) ) at the label, C a classifier of three layers."""
+    """L = mean over pairs of -log softmax( C([u, v, |u - v|, u * v]) ) at the label, C a classifier
+    of three layers.
+    """
 
     name = "infersent"
     version = 1
@@ -89,7 +115,10 @@ class InferSent(RecurrentMethod, NLIMethod):
         table = read_word_vectors(config.vectors, config.words)
         marks = (f"<{config.marks}>", f"</{config.marks}>")
         missing = [mark for mark in marks if mark not in table.row]
-        row = {**table.row, **{mark: len(table.matrix) + place for place, mark in enumerate(missing)}}
+        row = {
+            **table.row,
+            **{mark: len(table.matrix) + place for place, mark in enumerate(missing)},
+        }
         d = table.matrix.shape[1]
         matrix = np.concatenate([table.matrix, np.zeros((len(missing), d), dtype=np.float32)])
         return RecurrentEncoder(
@@ -111,7 +140,8 @@ class InferSent(RecurrentMethod, NLIMethod):
             between(),
             nn.Linear(config.classifier, len(LABELS)),
         )
-        # Buffers, so that a run that goes on from a checkpoint has the rate of the one that was not interrupted.
+        # Buffers, so that a run that goes on from a checkpoint has the rate of the one that was not
+        # interrupted.
         heads.register_buffer("updates", torch.zeros((), dtype=torch.long))
         heads.register_buffer("best", torch.full((), -1.0))
         heads.register_buffer("shrunk", torch.ones(()))
@@ -143,8 +173,12 @@ class InferSent(RecurrentMethod, NLIMethod):
         return shrunk * float(self.config.decay) ** (step // self._steps_per_epoch)
 
     def after_update(self, encoder: Encoder, heads: nn.Module) -> None:
-        """At the end of an epoch: is the accuracy on the pairs that were held out above the best so far?"""
-        updates, best, shrunk = (cast(Tensor, getattr(heads, name)) for name in ("updates", "best", "shrunk"))
+        """At the end of an epoch: is the accuracy on the pairs that were held out above the best so
+        far?
+        """
+        updates, best, shrunk = (
+            cast(Tensor, getattr(heads, name)) for name in ("updates", "best", "shrunk")
+        )
         updates += 1
         if int(updates) % self._steps_per_epoch:
             return
@@ -165,7 +199,11 @@ class InferSent(RecurrentMethod, NLIMethod):
 
     def _logits(self, encoder: Encoder, heads: nn.Module, pairs: Sequence[Pair]) -> Tensor:
         texts = [[pair.anchor for pair in pairs], [pair.positive for pair in pairs]]
-        ids = [row for side in texts for row in encoder.tokenize(side, max_length=self.config.train_length)]
+        ids = [
+            row
+            for side in texts
+            for row in encoder.tokenize(side, max_length=self.config.train_length)
+        ]
         u, v = encoder(encoder.collate(ids)).split(len(pairs))
         return cast(Tensor, heads.classifier(joined(u, v, split_parts(self.config.joined))))  # type: ignore[operator]
 
@@ -178,9 +216,14 @@ class InferSent(RecurrentMethod, NLIMethod):
 
 
 def marked_tokenizer(
-    row: dict[str, int], marks: tuple[str, str], tokens: Literal["space", "punctuation"], lower_case: bool
+    row: dict[str, int],
+    marks: tuple[str, str],
+    tokens: Literal["space", "punctuation"],
+    lower_case: bool,
 ) -> PreTrainedTokenizerFast:
-    """The rows of a sentence's known words, between those of the two marks; other words are left out."""
+    """The rows of a sentence's known words, between those of the two marks; other words are left
+    out.
+    """
     from tokenizers import normalizers, processors
     from transformers import PreTrainedTokenizerFast
 

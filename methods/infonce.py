@@ -26,13 +26,19 @@ class InfoNCEConfig(ViewConfig, TrainingConfig):
 
     pooling: str = option("mean", POOLING_HELP)
     temperature: float = option(0.05, "divides the cosines", gt=0, sweep=(0.001, 1.0), log=True)
-    directions: Literal[1, 2] = option(1, "1: the first view finds the second; 2: also the second the first, averaged")
-    head: Literal["none", "training"] = option("none", "SimCSE's tanh layer, in the loss only, or none")
+    directions: Literal[1, 2] = option(
+        1, "1: the first view finds the second; 2: also the second the first, averaged"
+    )
+    head: Literal["none", "training"] = option(
+        "none", "SimCSE's tanh layer, in the loss only, or none"
+    )
     in_parts: ClassVar[bool] = True
 
 
 class InfoNCE(ViewMethod):
-    """L = mean over i of -log softmax_j( cos(zA_i, zB_j) / temperature ) at j = i, of the two views A and B."""
+    """L = mean over i of -log softmax_j( cos(zA_i, zB_j) / temperature ) at j = i, of the two views
+    A and B.
+    """
 
     name = "infonce"
     version = 1

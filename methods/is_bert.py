@@ -1,4 +1,6 @@
-"""IS-BERT: a sentence vector shares information with the n-grams of its own sentence, and not with those of others."""
+"""IS-BERT: a sentence vector shares information with the n-grams of its own sentence, and not with
+those of others.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +20,11 @@ from harness.training import Batch, TrainedMethod, TrainingConfig
 from methods.parts.optimizers import adamw
 
 
-def jensen_shannon_information(local: Tensor, mask: Tensor, vectors: Tensor) -> tuple[Tensor, Tensor]:
-    """The two halves of the Jensen-Shannon estimate of mutual information; the loss is their sum (in nats).
+def jensen_shannon_information(
+    local: Tensor, mask: Tensor, vectors: Tensor
+) -> tuple[Tensor, Tensor]:
+    """The two halves of the Jensen-Shannon estimate of mutual information; the loss is their sum
+    (in nats).
 
     s_ti = f_t . g_i for all T tokens of the batch and all n sentences:
 
@@ -35,7 +40,11 @@ def jensen_shannon_information(local: Tensor, mask: Tensor, vectors: Tensor) -> 
     Returns:
         own, others: scalars, computed in float32 at least.
     """
-    if local.ndim != 3 or mask.shape != local.shape[:2] or vectors.shape != (local.shape[0], local.shape[2]):
+    if (
+        local.ndim != 3
+        or mask.shape != local.shape[:2]
+        or vectors.shape != (local.shape[0], local.shape[2])
+    ):
         raise ValueError(
             "expected (n, length, d), (n, length) and (n, d), got "
             f"{tuple(local.shape)}, {tuple(mask.shape)} and {tuple(vectors.shape)}"
@@ -43,12 +52,16 @@ def jensen_shannon_information(local: Tensor, mask: Tensor, vectors: Tensor) -> 
     dtype = torch.promote_types(torch.promote_types(local.dtype, vectors.dtype), torch.float32)
     n = len(vectors)
     with torch.autocast(device_type=local.device.type, enabled=False):
-        owner, position = mask.nonzero(as_tuple=True)  # tokens only: padding never enters, so it needs no masking out
+        owner, position = mask.nonzero(
+            as_tuple=True
+        )  # tokens only: padding never enters, so it needs no masking out
         scores = local[owner, position].to(dtype) @ vectors.to(dtype).T  # (T, n)
         is_own = owner.unsqueeze(1) == torch.arange(n, device=owner.device)
         tokens = max(len(owner), 1)
         own = (functional.softplus(-scores[is_own]) - math.log(2)).sum() / tokens
-        others = (functional.softplus(scores[~is_own]) - math.log(2)).sum() / (tokens * max(n - 1, 1))
+        others = (functional.softplus(scores[~is_own]) - math.log(2)).sum() / (
+            tokens * max(n - 1, 1)
+        )
     return own, others
 
 
@@ -56,16 +69,26 @@ class ISBertConfig(TrainingConfig):
     """Defaults: the released script."""
 
     pooling: Literal["mean"] = option("mean", "the vector is the mean of the local features")
-    learning_rate: float = option(2e-6, "peak learning rate of AdamW", gt=0, sweep=(1e-6, 1e-4), log=True)
+    learning_rate: float = option(
+        2e-6, "peak learning rate of AdamW", gt=0, sweep=(1e-6, 1e-4), log=True
+    )
     batch_size: int = option(32, "sentences per training step", ge=2, sweep=[16, 32, 64, 128])
-    train_length: int = option(128, "maximum number of tokens in training, special tokens included", ge=4)
+    train_length: int = option(
+        128, "maximum number of tokens in training, special tokens included", ge=4
+    )
     warmup: float = option(0.1, "share of the training steps with rising learning rate", ge=0, lt=1)
-    weight_decay: float = option(0.01, "decoupled weight decay (none on biases and LayerNorm)", ge=0)
+    weight_decay: float = option(
+        0.01, "decoupled weight decay (none on biases and LayerNorm)", ge=0
+    )
     eval_every: int = option(1000, "training steps between two evaluations on the dev set", ge=1)
-    filters: int = option(256, "filters of each width; the vector has widths x filters dimensions", ge=1)
+    filters: int = option(
+        256, "filters of each width; the vector has widths x filters dimensions", ge=1
+    )
     widths: tuple[int, ...] = option((1, 3, 5), "widths of the convolutions, odd")
     adam_eps: float = option(1e-7, "added to the denominator of AdamW", gt=0)
-    bias_correction: bool = option(False, "AdamW divides its moments by 1 - beta^t; the released script does not")
+    bias_correction: bool = option(
+        False, "AdamW divides its moments by 1 - beta^t; the released script does not"
+    )
 
     @field_validator("widths")
     @classmethod
@@ -76,7 +99,9 @@ class ISBertConfig(TrainingConfig):
 
 
 class ISBert(TrainedMethod):
-    """L = -(Jensen-Shannon estimate of the information between n-gram features and sentence vectors)."""
+    """L = -(Jensen-Shannon estimate of the information between n-gram features and sentence
+    vectors).
+    """
 
     name = "is_bert"
     version = 1
@@ -95,7 +120,10 @@ class ISBert(TrainedMethod):
     def optimizer(self, groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
         config = self.config
         return adamw(
-            groups, learning_rate=config.learning_rate, eps=config.adam_eps, bias_correction=config.bias_correction
+            groups,
+            learning_rate=config.learning_rate,
+            eps=config.adam_eps,
+            bias_correction=config.bias_correction,
         )
 
     def heads(self, encoder: Encoder) -> nn.Module:
@@ -103,8 +131,12 @@ class ISBert(TrainedMethod):
         return super().heads(encoder)
 
     def loss(self, encoder: Encoder, heads: nn.Module, batch: Batch) -> dict[str, Tensor]:
-        features = encoder.collate(encoder.tokenize(batch.texts, max_length=self.config.train_length))
+        features = encoder.collate(
+            encoder.tokenize(batch.texts, max_length=self.config.train_length)
+        )
         mask = features["attention_mask"].to(encoder.device)
         local = encoder.token_states(features)
-        own, others = jensen_shannon_information(local, mask, encoder.pool(local, encoder.counted(features)))
+        own, others = jensen_shannon_information(
+            local, mask, encoder.pool(local, encoder.counted(features))
+        )
         return {"loss": own + others, "own": own, "others": others}

@@ -1,4 +1,6 @@
-"""LeJEPA on sentences: two views agree, and random projections of each follow a standard normal distribution."""
+"""LeJEPA on sentences: two views agree, and random projections of each follow a standard normal
+distribution.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +21,12 @@ from methods.parts.two_views import TwoViewConfig, TwoViewMethod
 class LeJEPAConfig(TwoViewConfig):
     """Defaults: the paper's objective and projector; what vision leaves open is as in SimCSE."""
 
-    learning_rate: float = option(3e-5, "peak learning rate of AdamW", gt=0, sweep=(1e-5, 1e-3), log=True)
-    batch_size: int = option(128, "sentences (or pairs) per training step", ge=2, sweep=[64, 128, 256, 512])
+    learning_rate: float = option(
+        3e-5, "peak learning rate of AdamW", gt=0, sweep=(1e-5, 1e-3), log=True
+    )
+    batch_size: int = option(
+        128, "sentences (or pairs) per training step", ge=2, sweep=[64, 128, 256, 512]
+    )
     epochs: int = option(1, "passes over the corpus", ge=1)
     eval_every: int = option(125, "training steps between two evaluations on the dev set", ge=1)
     projector: Widths = option((2048, 2048, 64), "widths of the projector's layers")
@@ -37,20 +43,28 @@ class LeJEPAConfig(TwoViewConfig):
     window: Window = option(
         "half", "their weights: half, exp(-t^2/2), the paper's algorithm; full, exp(-t^2), its text"
     )
-    stacked: bool = option(False, "one distribution of both views together, in place of one of each")
+    stacked: bool = option(
+        False, "one distribution of both views together, in place of one of each"
+    )
 
 
 class LeJEPA(TwoViewMethod):
-    """L = (1 - lambda) mean |z - mean of its views|^2 + lambda SIGReg(z), z = projections that nothing scales."""
+    """L = (1 - lambda) mean |z - mean of its views|^2 + lambda SIGReg(z), z = projections that
+    nothing scales.
+    """
 
     name = "lejepa"
     version = 1
     sheet = RecipeFile.beside(__file__)
     Config: ClassVar[type[MethodConfig]] = LeJEPAConfig
 
-    def terms(self, z_a: Tensor, z_b: Tensor, heads: nn.Module, batch: Batch, /) -> dict[str, Tensor]:
+    def terms(
+        self, z_a: Tensor, z_b: Tensor, heads: nn.Module, batch: Batch, /
+    ) -> dict[str, Tensor]:
         c: LeJEPAConfig = self.config
-        draws = torch.from_numpy(batch.rng.standard_normal((z_a.shape[1], c.slices), dtype="float32"))
+        draws = torch.from_numpy(
+            batch.rng.standard_normal((z_a.shape[1], c.slices), dtype="float32")
+        )
         return lejepa(
             z_a,
             z_b,

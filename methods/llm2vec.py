@@ -1,4 +1,6 @@
-"""LLM2Vec: a causal model that is made to look both ways, first by masked next-token prediction, then by SimCSE."""
+"""LLM2Vec: a causal model that is made to look both ways, first by masked next-token prediction,
+then by SimCSE.
+"""
 
 from __future__ import annotations
 
@@ -24,12 +26,14 @@ BLANK = "_"  # what masks a token where the tokenizer has no mask token
 
 
 def masked_next_token(states: Tensor, labels: Tensor, vocabulary: Tensor) -> Tensor:
-    """Mean cross-entropy in nats of the masked tokens, each read from the state of the token before it.
+    """Mean cross-entropy in nats of the masked tokens, each read from the state of the token before
+    it.
 
     L = -mean over masked t of log softmax(V h_(t-1))[x_t]
 
     Args:
-        states: (n, length, d). labels: (n, length), -100 where nothing is predicted. vocabulary: V (size, d).
+        states: (n, length, d). labels: (n, length), -100 where nothing is predicted. vocabulary: V
+            (size, d).
 
     Source: BehnamGhader et al., COLM 2024, section 2.
     """
@@ -39,8 +43,9 @@ def masked_next_token(states: Tensor, labels: Tensor, vocabulary: Tensor) -> Ten
 
 
 def output_embeddings(name: str) -> Tensor | None:
-    """The output embeddings of a causal model (size, d); None where they are its input embeddings, too, or where the
-    checkpoint has none."""
+    """The output embeddings of a causal model (size, d); None where they are its input embeddings,
+    too, or where the checkpoint has none.
+    """
     from transformers import AutoModelForCausalLM
 
     with quiet_transformers(), torch.random.fork_rng(devices=[]):
@@ -68,8 +73,12 @@ def add_lora(encoder: Encoder, rank: int, alpha: float, dropout: float) -> None:
     try:
         from peft import LoraConfig, inject_adapter_in_model
     except ImportError:
-        raise InputError('llm2vec: key "lora" needs peft: pip install "sentence-harness[lora]"') from None
-    settings = LoraConfig(r=rank, lora_alpha=alpha, lora_dropout=dropout, target_modules="all-linear")
+        raise InputError(
+            'llm2vec: key "lora" needs peft: pip install "sentence-harness[lora]"'
+        ) from None
+    settings = LoraConfig(
+        r=rank, lora_alpha=alpha, lora_dropout=dropout, target_modules="all-linear"
+    )
     inject_adapter_in_model(settings, encoder.transformer)
 
 
@@ -90,23 +99,34 @@ class LLM2VecConfig(TrainingConfig):
 
     pooling: str = option("mean", POOLING_HELP)
     batch_size: int = option(128, "sentences per training step", ge=2, sweep=[32, 64, 128])
-    train_length: int = option(128, "maximum number of tokens in training, special tokens included", ge=4)
+    train_length: int = option(
+        128, "maximum number of tokens in training, special tokens included", ge=4
+    )
     bidirectional: bool = option(True, "every token attends to all others, also when encoding")
-    mntp_steps: int = option(1000, "first training steps, of masked next-token prediction; 0: SimCSE alone", ge=0)
+    mntp_steps: int = option(
+        1000, "first training steps, of masked next-token prediction; 0: SimCSE alone", ge=0
+    )
     mntp_learning_rate: float = option(5e-5, "peak learning rate of those steps", gt=0)
     mask: float = option(0.2, "share of the tokens that are masked and predicted", gt=0, lt=1)
     masking: Literal["all", "bert"] = option(
-        "bert", "how: all become the mask token, or as BERT has it 80 %, 10 % a random one, and 10 % stay"
+        "bert",
+        "how: all become the mask token, or as BERT has it 80 %, 10 % a random one, and 10 % stay",
     )
-    attention_rate: float = option(0.3, "dropout of attention probabilities in both views", gt=0, lt=1)
+    attention_rate: float = option(
+        0.3, "dropout of attention probabilities in both views", gt=0, lt=1
+    )
     temperature: float = option(0.05, "divides the cosines", gt=0, sweep=(0.01, 1.0), log=True)
-    lora: int | None = option(None, "rank of adapters that are trained alone (paper: 16; extra lora); empty: all", ge=1)
+    lora: int | None = option(
+        None, "rank of adapters that are trained alone (paper: 16; extra lora); empty: all", ge=1
+    )
     lora_alpha: float = option(32.0, "scale of the adapters, divided by their rank", gt=0)
     lora_dropout: float = option(0.05, "dropout of what enters the adapters", ge=0, lt=1)
 
 
 class LLM2Vec(TrainedMethod):
-    """`masked_next_token` for the first training steps, then NT-Xent of two views that differ by attention dropout."""
+    """`masked_next_token` for the first training steps, then NT-Xent of two views that differ by
+    attention dropout.
+    """
 
     name = "llm2vec"
     version = 2  # 1: all chosen tokens were masked, and both rates fell to 0
@@ -117,11 +137,15 @@ class LLM2Vec(TrainedMethod):
         """As `TrainedMethod.load_base`; each token attends to all others."""
         encoder = super().load_base()
         if self.config.bidirectional:
-            encoder.transformer.config.is_causal = False  # transformers' own switch, which a saved model keeps
+            encoder.transformer.config.is_causal = (
+                False  # transformers' own switch, which a saved model keeps
+            )
         return encoder
 
     def heads(self, encoder: Encoder) -> nn.Module:
-        """The vocabulary that masked tokens are predicted over; the adapters are put into the encoder."""
+        """The vocabulary that masked tokens are predicted over; the adapters are put into the
+        encoder.
+        """
         c = self.config
         heads = nn.Module()
         if c.mntp_steps:
@@ -145,16 +169,22 @@ class LLM2Vec(TrainedMethod):
             ids = encoder.tokenize(batch.texts, max_length=c.train_length)
             return {"loss": self._predicted(encoder, heads, ids, batch)}
         rate = both(c.attention_rate, c.attention_rate)
-        h_a, h_b = encoder.two_views(batch.texts, attention_dropout=rate, differ_by="raise attention_rate")
+        h_a, h_b = encoder.two_views(
+            batch.texts, attention_dropout=rate, differ_by="raise attention_rate"
+        )
         return {"loss": nt_xent(h_a, h_b, temperature=c.temperature)}
 
-    def _predicted(self, encoder: Encoder, heads: Any, ids: list[list[int]], batch: Batch) -> Tensor:
+    def _predicted(
+        self, encoder: Encoder, heads: Any, ids: list[list[int]], batch: Batch
+    ) -> Tensor:
         tokenizer = encoder.tokenizer
         mask = tokenizer.mask_token_id
         if mask is None:
             mask = tokenizer.convert_tokens_to_ids(BLANK)
         if mask is None:
-            raise InputError(f'llm2vec: the base model\'s tokenizer has neither a mask token nor "{BLANK}"')
+            raise InputError(
+                f'llm2vec: the base model\'s tokenizer has neither a mask token nor "{BLANK}"'
+            )
         shares = (0.8, 0.1) if self.config.masking == "bert" else (1.0, 0.0)
         masked, labels = mask_tokens(
             ids, tokenizer, batch.rng, probability=self.config.mask, shares=shares, mask=int(mask)

@@ -1,4 +1,6 @@
-"""The mean of a corpus's vectors, or all but the top of them: what all sentences share is taken out of each vector."""
+"""The mean of a corpus's vectors, or all but the top of them: what all sentences share is taken out
+of each vector.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ class MeanRemovalConfig(VectorMapConfig):
 
     pooling: str = option("mean", POOLING_HELP)
     max_length: int | None = option(
-        None, "maximum number of tokens, when fitting and when encoding; empty: as many as the model takes", ge=4
+        None,
+        "maximum number of tokens, when fitting and when encoding; empty: as many as the model takes",
+        ge=4,
     )
     form: Form = option(
         "r2",
@@ -35,7 +39,9 @@ class MeanRemovalConfig(VectorMapConfig):
         sweep=["r1", "r2", "abtt"],
     )
     k: int | None = option(
-        None, "abtt: number of principal directions that are removed; empty: a hundredth of the dimensions", ge=1
+        None,
+        "abtt: number of principal directions that are removed; empty: a hundredth of the dimensions",
+        ge=1,
     )
     unit: bool = option(True, "scale the vectors to length 1 afterwards")
 
@@ -43,10 +49,11 @@ class MeanRemovalConfig(VectorMapConfig):
 def removal(moments: Moments, form: Form, k: int | None) -> tuple[Matrix, Matrix]:
     """P (d, d) and c (d,) of the map y = (x - c) P.
 
-    r1: P = I, c = mu. r2: P = I - m m^T with m = mu / |mu|, c = 0. abtt: P = I - U U^T with U (d, k) the first k
-    principal directions of the centred vectors, c = mu.
+    r1: P = I, c = mu. r2: P = I - m m^T with m = mu / |mu|, c = 0. abtt: P = I - U U^T with U (d,
+    k) the first k principal directions of the centred vectors, c = mu.
 
-    Source: R1 and R2 of Ren, Sun & Liang 2025 (arXiv 2511.11041); all-but-the-top of Mu & Viswanath 2018.
+    Source: R1 and R2 of Ren, Sun & Liang 2025 (arXiv 2511.11041); all-but-the-top of Mu & Viswanath
+    2018.
 
     Raises:
         InputError: k is not smaller than d, or the mean is 0, so that it has no direction (r2).
@@ -57,18 +64,24 @@ def removal(moments: Moments, form: Form, k: int | None) -> tuple[Matrix, Matrix
         return np.eye(d), mean
     if form == "r2":
         if not mean.any():
-            raise InputError("mean_removal: the mean of the corpus's vectors is 0; use form = r1, or another text")
+            raise InputError(
+                "mean_removal: the mean of the corpus's vectors is 0; use form = r1, or another text"
+            )
         direction = mean / np.linalg.norm(mean)
         return np.eye(d) - np.outer(direction, direction), np.zeros(d)
     k = max(1, round(d / 100)) if k is None else k
     if k >= d:
-        raise InputError(f"mean_removal: k={k} leaves nothing of the {d} dimensions of the vectors; lower k")
+        raise InputError(
+            f"mean_removal: k={k} leaves nothing of the {d} dimensions of the vectors; lower k"
+        )
     top = np.linalg.eigh(moments.covariance())[1][:, d - k :]
     return np.eye(d) - top @ top.T, mean
 
 
 class MeanRemoval(VectorMap):
-    """y = x - mu, or x - (x m) m, or (x - mu) - U U^T (x - mu); saved as a Dense layer after the pooling."""
+    """y = x - mu, or x - (x m) m, or (x - mu) - U U^T (x - mu); saved as a Dense layer after the
+    pooling.
+    """
 
     name = "mean_removal"
     version = 1
@@ -87,8 +100,14 @@ class MeanRemoval(VectorMap):
         else:
             encoder.affine = layer
         length = float(np.linalg.norm(moments.mean()))
-        squares = float(np.trace(moments.covariance())) * (moments.count - 1) / moments.count + length**2
-        training = {"dimensions": len(layer.weight), "mean_length": length, "mean_share": length**2 / squares}
+        squares = (
+            float(np.trace(moments.covariance())) * (moments.count - 1) / moments.count + length**2
+        )
+        training = {
+            "dimensions": len(layer.weight),
+            "mean_length": length,
+            "mean_share": length**2 / squares,
+        }
         return FitReport(training, {"corpus_sentences_seen": float(moments.count)})
 
     def _scaled(self) -> bool:

@@ -1,4 +1,6 @@
-"""MetaEOL: the mean of a sentence's vectors in several prompts, which ask for different words; nothing is learnt."""
+"""MetaEOL: the mean of a sentence's vectors in several prompts, which ask for different words;
+nothing is learnt.
+"""
 
 from __future__ import annotations
 
@@ -42,8 +44,13 @@ class MetaEOLConfig(MethodConfig):
     """The prompts, and the layer that is read."""
 
     pooling: Literal["none"] = option("none", "the templates define which token is read")
-    templates: tuple[str, ...] = option(EIGHT, "prompts with [X] for the sentence, as in the pooling prompt:TEMPLATE")
-    layer: int = option(-1, "hidden states that are read: 0 the embeddings, -1 the last, -2 those of the layer before")
+    templates: tuple[str, ...] = option(
+        EIGHT, "prompts with [X] for the sentence, as in the pooling prompt:TEMPLATE"
+    )
+    layer: int = option(
+        -1,
+        "hidden states that are read: 0 the embeddings, -1 the last, -2 those of the layer before",
+    )
 
     @field_validator("templates")
     @classmethod
@@ -68,7 +75,9 @@ class LayerEncoder(Encoder):
 
 
 class MetaEOL(ArrayMethod):
-    """v = (1/m) sum over templates t of H[layer] at the last token of t(sentence), or at its mask token."""
+    """v = (1/m) sum over templates t of H[layer] at the last token of t(sentence), or at its mask
+    token.
+    """
 
     name = "metaeol"
     version = 1
@@ -79,7 +88,9 @@ class MetaEOL(ArrayMethod):
     _encoders: Sequence[LayerEncoder] = ()
 
     def check(self, corpus: Corpus | None) -> None:
-        """Also refuse a layer, a mask token or a template's room that the base model lacks, before any run."""
+        """Also refuse a layer, a mask token or a template's room that the base model lacks, before
+        any run.
+        """
         super().check(corpus)
         self._use(self._base())
 
@@ -87,7 +98,8 @@ class MetaEOL(ArrayMethod):
         """Load the base model; there is nothing to learn, a corpus is ignored.
 
         Raises:
-            InputError: no such model, or one that lacks the layer, the mask token or the room of a template.
+            InputError: no such model, or one that lacks the layer, the mask token or the room of a
+                template.
         """
         context = context or FitContext()
         base = self._base()
@@ -95,7 +107,9 @@ class MetaEOL(ArrayMethod):
         return self._use(base.to(context.device).eval())
 
     def _base(self) -> LayerEncoder:
-        return self.kind.from_pretrained(self.base_model, pooling="last", max_length=self.config.max_length)
+        return self.kind.from_pretrained(
+            self.base_model, pooling="last", max_length=self.config.max_length
+        )
 
     def _prepare(self, base: LayerEncoder, seed: int) -> None:
         """Change the base model before templates are put around sentences."""
@@ -103,13 +117,17 @@ class MetaEOL(ArrayMethod):
     def _use(self, base: LayerEncoder) -> Self:
         depth = int(base.transformer.config.num_hidden_layers)
         if not -depth - 1 <= self.config.layer <= depth:
-            raise InputError(f'{self.name}: layer {self.config.layer}: model "{self.base_model}" has 0 to {depth}')
+            raise InputError(
+                f'{self.name}: layer {self.config.layer}: model "{self.base_model}" has 0 to {depth}'
+            )
         base.layer = self.config.layer
         encoders = [base]
         for template in self.config.templates:
             prompt = Prompt.parse(template)
             if sum(map(len, prompt.pieces(base.tokenizer))) >= base.max_length:
-                raise InputError(f"{self.name}: no room for a sentence in {base.max_length} tokens: {template!r:.80}")
+                raise InputError(
+                    f"{self.name}: no room for a sentence in {base.max_length} tokens: {template!r:.80}"
+                )
             encoder = twin(base)
             encoder.tokenizer = copy.deepcopy(base.tokenizer)
             encoder.pooling = Pooling.parse(f"prompt:{template}")

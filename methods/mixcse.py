@@ -1,4 +1,6 @@
-"""MixCSE: SimCSE with one more negative an anchor, a mixture of its own positive and of another sentence's."""
+"""MixCSE: SimCSE with one more negative an anchor, a mixture of its own positive and of another
+sentence's.
+"""
 
 from __future__ import annotations
 
@@ -17,15 +19,18 @@ from methods.simcse import SimCSE, SimCSEConfig
 
 
 @full_precision
-def mixed_negatives(anchors: Tensor, positives: Tensor, *, shift: int, mix: float, temperature: float) -> Tensor:
+def mixed_negatives(
+    anchors: Tensor, positives: Tensor, *, shift: int, mix: float, temperature: float
+) -> Tensor:
     """NT-Xent with a hard negative that is mixed on the unit sphere.
 
-    L = -(1/n) sum_i log( exp(cos(a_i, p_i)/t) / [sum_j exp(cos(a_i, p_j)/t) + exp(cos(a_i, m_i)/t)] )
-    m_i = stop_gradient( mix * u(p_i) + (1 - mix) * u(p_(i + shift mod n)) ),  u(x) = x / |x|
+    L = -(1/n) sum_i log( exp(cos(a_i, p_i)/t) / [sum_j exp(cos(a_i, p_j)/t) + exp(cos(a_i, m_i)/t)]
+    ) m_i = stop_gradient( mix * u(p_i) + (1 - mix) * u(p_(i + shift mod n)) ),  u(x) = x / |x|
 
     Args:
         anchors, positives: (n, d); row i of one belongs to row i of the other.
-        shift: 1 .. n - 1, which other sentence is mixed in; 0 where n = 1, which has no negatives and gives 0.
+        shift: 1 .. n - 1, which other sentence is mixed in; 0 where n = 1, which has no negatives
+            and gives 0.
         mix: lambda, the share of the anchor's own positive.
 
     Source: Zhang et al., AAAI 2022.
@@ -47,11 +52,15 @@ class MixCSEConfig(SimCSEConfig):
     """Defaults: SimCSE's, and the paper's share."""
 
     similarity: Literal["cosine"] = option("cosine", "the mixture is defined on the unit sphere")
-    mix: float = option(0.2, "share of the anchor's own positive in its mixed negative (lambda)", ge=0, lt=1)
+    mix: float = option(
+        0.2, "share of the anchor's own positive in its mixed negative (lambda)", ge=0, lt=1
+    )
 
 
 class MixCSE(SimCSE):
-    """SimCSE's loss with exp(cos(zA_i, m_i) / temperature) in the denominator, m_i the mixed negative."""
+    """SimCSE's loss with exp(cos(zA_i, m_i) / temperature) in the denominator, m_i the mixed
+    negative.
+    """
 
     name = "mixcse"
     version = 1
@@ -61,4 +70,6 @@ class MixCSE(SimCSE):
     def contrast(self, z_a: Tensor, z_b: Tensor, heads: nn.Module, batch: Batch) -> Tensor:
         n, config = len(z_a), self.config
         shift = int(batch.rng.integers(1, n)) if n > 1 else 0
-        return mixed_negatives(z_a, z_b, shift=shift, mix=config.mix, temperature=config.temperature)
+        return mixed_negatives(
+            z_a, z_b, shift=shift, mix=config.mix, temperature=config.temperature
+        )

@@ -1,4 +1,6 @@
-"""Model2Vec: any row distilled into a vector for every word piece; a sentence is their mean, and no model is run."""
+"""Model2Vec: any row distilled into a vector for every word piece; a sentence is their mean, and no
+model is run.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,15 @@ from harness.config import Config, option
 from harness.encoder.prompts import frame_of
 from harness.errors import InputError
 from harness.files.hashing import content_id
-from harness.method import FitContext, FitReport, Method, MethodConfig, Supervision, Text, require_corpus
+from harness.method import (
+    FitContext,
+    FitReport,
+    Method,
+    MethodConfig,
+    Supervision,
+    Text,
+    require_corpus,
+)
 from harness.recipes import RecipeFile, Recipes
 from harness.results.spec import method_version
 from methods.static import Static
@@ -39,12 +49,16 @@ def principal_components(vectors: NDArray[Any], dimensions: int) -> NDArray[np.f
     x = vectors.astype(np.float64)
     x -= x.mean(0)
     _, directions = np.linalg.eigh(x.T @ x)
-    kept: NDArray[np.float64] = x @ directions[:, ::-1][:, : min(dimensions, x.shape[1], max(len(x) - 1, 1))]
+    kept: NDArray[np.float64] = (
+        x @ directions[:, ::-1][:, : min(dimensions, x.shape[1], max(len(x) - 1, 1))]
+    )
     return kept
 
 
 def sif_weights(probabilities: NDArray[Any], coefficient: float) -> NDArray[np.float64]:
-    """a / (a + p) for every word piece of probability p: smooth inverse frequency (Arora et al., ICLR 2017)."""
+    """a / (a + p) for every word piece of probability p: smooth inverse frequency (Arora et al.,
+    ICLR 2017).
+    """
     weights: NDArray[np.float64] = coefficient / (coefficient + probabilities.astype(np.float64))
     return weights
 
@@ -78,12 +92,21 @@ class Model2VecConfig(MethodConfig):
     """Defaults: the library's, on SimCSE."""
 
     pooling: Literal["none"] = option("none", "that of the row that is distilled")
-    max_length: int | None = option(None, "maximum number of tokens of a sentence; empty: all", ge=1)
-    of: RowConfig = option(RowConfig(method="simcse"), "the row: a table of method, preset and config")
-    dimensions: int = option(256, "of the vectors, by principal components", ge=1, sweep=[64, 128, 256, 512])
-    sif: float | None = option(1e-4, "coefficient of the weights a / (a + p); empty: none", gt=0, lt=1)
+    max_length: int | None = option(
+        None, "maximum number of tokens of a sentence; empty: all", ge=1
+    )
+    of: RowConfig = option(
+        RowConfig(method="simcse"), "the row: a table of method, preset and config"
+    )
+    dimensions: int = option(
+        256, "of the vectors, by principal components", ge=1, sweep=[64, 128, 256, 512]
+    )
+    sif: float | None = option(
+        1e-4, "coefficient of the weights a / (a + p); empty: none", gt=0, lt=1
+    )
     frequencies: Literal["zipf", "corpus"] = option(
-        "zipf", "p: by the place in the vocabulary, which lists frequent pieces first, or counted in the corpus"
+        "zipf",
+        "p: by the place in the vocabulary, which lists frequent pieces first, or counted in the corpus",
     )
 
     @field_validator("of")
@@ -97,7 +120,9 @@ class Model2VecConfig(MethodConfig):
 
 
 class Model2Vec(Static):
-    """h = mean over a sentence's tokens of w_p PCA(f(p)), f the row that is distilled, w_p = a / (a + p)."""
+    """h = mean over a sentence's tokens of w_p PCA(f(p)), f the row that is distilled, w_p = a / (a
+    + p).
+    """
 
     name = "model2vec"
     version = 2  # 1: special and unused tokens had vectors, and moved the components and the ranks of all others
@@ -105,7 +130,9 @@ class Model2Vec(Static):
     Config: ClassVar[type[MethodConfig]] = Model2VecConfig
 
     @classmethod
-    def values_for(cls, values: Mapping[str, Any], family: str | None, base_model: str | None) -> Mapping[str, Any]:
+    def values_for(
+        cls, values: Mapping[str, Any], family: str | None, base_model: str | None
+    ) -> Mapping[str, Any]:
         """A row whose preset depends on the base model gets its family."""
         of = values.get("of")
         if not isinstance(of, Mapping) or of.get("family") or not of.get("preset"):
@@ -114,7 +141,11 @@ class Model2Vec(Static):
             presets = registry.load(registry.METHODS, str(of.get("method"))).presets
         except InputError:  # reported when the row is validated
             return values
-        if family is None and base_model is not None and isinstance(presets.get(of["preset"]), Recipes):
+        if (
+            family is None
+            and base_model is not None
+            and isinstance(presets.get(of["preset"]), Recipes)
+        ):
             from harness.encoder.loading import family_of
 
             family = family_of(base_model)
@@ -175,21 +206,31 @@ class Model2Vec(Static):
         text = require_corpus(self, corpus) if self.text != "none" else None
         row = of.kind(of.settings(), base_model=self.base_model)
         if row.transductive:
-            raise InputError(f"model2vec: {of.method} is fitted to each task's text, so it has no vectors of its own")
+            raise InputError(
+                f"model2vec: {of.method} is fitted to each task's text, so it has no vectors of its own"
+            )
         folder = context.folder / "of" if context.folder else None
         row.fit(text, replace(context, folder=folder))
         if row._encoder is None:
-            raise InputError(f"model2vec: {of.method} is not a single encoder of tokens; distil a row that is one")
+            raise InputError(
+                f"model2vec: {of.method} is not a single encoder of tokens; distil a row that is one"
+            )
         encoder = row.encoder
         self._tokenizer = plain_tokenizer(encoder, self.config.max_length)
         ordinary = ordinary_tokens(encoder)
         vectors = principal_components(encode_tokens(encoder, ordinary), self.config.dimensions)
         if self.config.sif is not None:
             vectors *= sif_weights(self._frequencies(text, ordinary), self.config.sif)[:, None]
-        self._matrix = np.zeros((self._tokenizer.get_vocab_size(), vectors.shape[1]), dtype=np.float32)
+        self._matrix = np.zeros(
+            (self._tokenizer.get_vocab_size(), vectors.shape[1]), dtype=np.float32
+        )
         self._matrix[ordinary] = vectors
         report = row.fit_report
-        about = {"of": {"method": row.name, **report.training}, "pieces": len(vectors), "dimensions": vectors.shape[1]}
+        about = {
+            "of": {"method": row.name, **report.training},
+            "pieces": len(vectors),
+            "dimensions": vectors.shape[1],
+        }
         self.fit_report = FitReport(training=about, cost=dict(report.cost))
         return self
 
@@ -221,16 +262,24 @@ def plain_tokenizer(encoder: Encoder, length: int | None) -> Tokenizer:
     if length is not None:
         tokenizer.enable_truncation(length)
     empty = normalizers.Replace(Regex(r"\A\s*\z"), ".")
-    tokenizer.normalizer = normalizers.Sequence([empty, *([tokenizer.normalizer] if tokenizer.normalizer else [])])
+    tokenizer.normalizer = normalizers.Sequence(
+        [empty, *([tokenizer.normalizer] if tokenizer.normalizer else [])]
+    )
     return tokenizer
 
 
 def ordinary_tokens(encoder: Encoder) -> list[int]:
-    """Ids of the tokens of text, in the order of the vocabulary: neither special tokens nor [unusedN]."""
+    """Ids of the tokens of text, in the order of the vocabulary: neither special tokens nor
+    [unusedN].
+    """
     backend = encoder.tokenizer.backend_tokenizer
     special = set(encoder.tokenizer.all_special_ids)
     names = {index: name for name, index in backend.get_vocab().items()}
-    return [i for i in sorted(names) if i not in special and not re.fullmatch(r"\[unused\d+\]", names[i])]
+    return [
+        i
+        for i in sorted(names)
+        if i not in special and not re.fullmatch(r"\[unused\d+\]", names[i])
+    ]
 
 
 def encode_tokens(encoder: Encoder, tokens: Sequence[int]) -> NDArray[np.float32]:
@@ -242,7 +291,10 @@ def encode_tokens(encoder: Encoder, tokens: Sequence[int]) -> NDArray[np.float32
     parts: list[NDArray[np.float32]] = []
     encoder.eval()
     for start in range(0, len(tokens), ROWS):
-        texts = [[*first, *(i for part in others for i in (token, *part))] for token in tokens[start : start + ROWS]]
+        texts = [
+            [*first, *(i for part in others for i in (token, *part))]
+            for token in tokens[start : start + ROWS]
+        ]
         with torch.inference_mode():
             parts.append(encoder(encoder.collate(texts)).float().cpu().numpy())
     return np.concatenate(parts)

@@ -1,11 +1,13 @@
 """Pure loss functions on tensors: tensors in, scalar out, nothing modified, nothing random.
 
-Shapes are row-major: n sentences (rows) by d features. Statistics, normalisation and sums are computed in float32 even
-under autocast and for half-precision inputs, because squares of small correlations underflow in half precision;
-float64 inputs stay float64. Wrong shapes raise ValueError.
+Shapes are row-major: n sentences (rows) by d features. Statistics, normalisation and sums are
+computed in float32 even under autocast and for half-precision inputs, because squares of small
+correlations underflow in half precision; float64 inputs stay float64. Wrong shapes raise
+ValueError.
 
-Sources: SimCSE (Gao et al., EMNLP 2021), SCD (Klein & Nabi, ACL 2022), NC (Farina & Pappadopulo, 2023, arXiv
-2310.17690), SG (Kim, Yoo & Lee, ACL 2021), and the reference code of each where it exists.
+Sources: SimCSE (Gao et al., EMNLP 2021), SCD (Klein & Nabi, ACL 2022), NC (Farina & Pappadopulo,
+2023, arXiv 2310.17690), SG (Kim, Yoo & Lee, ACL 2021), and the reference code of each where it
+exists.
 """
 
 from __future__ import annotations
@@ -37,17 +39,20 @@ def nt_xent(
         >>> round(float(nt_xent(x, x, temperature=1.0)), 4)  # log(1 + 1/e)
         0.3133
 
-    L = -(1/n) sum_i log( exp(cos(a_i, p_i)/t) / [sum_j exp(cos(a_i, p_j)/t) + sum_j exp(cos(a_i, h_j)/t + w d_ij)] )
+    L = -(1/n) sum_i log( exp(cos(a_i, p_i)/t) / [sum_j exp(cos(a_i, p_j)/t) + sum_j exp(cos(a_i,
+    h_j)/t + w d_ij)] )
 
-    with w = `hard_negative_weight`, a log-weight that is added to the logit of an anchor's own hard negative only
-    (d_ij = 1 where i = j, else 0).
+    with w = `hard_negative_weight`, a log-weight that is added to the logit of an anchor's own hard
+    negative only (d_ij = 1 where i = j, else 0).
 
     Args:
         anchors, positives: (n, d); row i of one belongs to row i of the other.
         hard_negatives: (n, d) or None.
-        similarity: "dot" puts dot products in the cosines' place (the paper's ablation, with temperature 1).
+        similarity: "dot" puts dot products in the cosines' place (the paper's ablation, with
+            temperature 1).
 
-    Source: SimCSE Eq. 4 (unsupervised) and Eq. 5 with its weighted form; paper and code agree. The positive is part of
+    Source: SimCSE Eq. 4 (unsupervised) and Eq. 5 with its weighted form; paper and code agree. The
+        positive is part of
     the denominator and the gradient flows through both sides. n = 1 without hard negatives gives 0.
     """
     check_rows(anchors, positives)
@@ -70,16 +75,19 @@ def nt_xent(
 
 @full_precision
 def nt_xent_symmetric(a: Tensor, b: Tensor, *, temperature: float) -> Tensor:
-    """Contrast each of the 2n rows with the 2n - 1 others (SimCLR, DeCLUTR, SG's L_base); mean over 2n.
+    """Contrast each of the 2n rows with the 2n - 1 others (SimCLR, DeCLUTR, SG's L_base); mean over
+    2n.
 
         >>> x = torch.eye(2)
         >>> round(float(nt_xent_symmetric(x, x, temperature=1.0)), 4)  # log(1 + 2/e)
         0.5514
 
-    l(x) = -log( exp(cos(x, partner)/t) / sum_{y != x} exp(cos(x, y)/t) ) over all rows x of a and b, (n, d) each.
+    l(x) = -log( exp(cos(x, partner)/t) / sum_{y != x} exp(cos(x, y)/t) ) over all rows x of a and
+    b, (n, d) each.
 
-    Source: DeCLUTR Eq. 2. Its Eq. 1 sums the 2n terms, its code averages them; this is the mean. SG's released class
-    fails on this form (n labels for 2n rows); the mean over 2n is what its summary describes.
+    Source: DeCLUTR Eq. 2. Its Eq. 1 sums the 2n terms, its code averages them; this is the mean.
+    SG's released class fails on this form (n labels for 2n rows); the mean over 2n is what its
+    summary describes.
     """
     check_rows(a, b)
     check_temperature(temperature)
@@ -92,10 +100,12 @@ def nt_xent_symmetric(a: Tensor, b: Tensor, *, temperature: float) -> Tensor:
 
 
 def _identity_penalty(a: Tensor, b: Tensor, off_diagonal_weight: float) -> tuple[Tensor, Tensor]:
-    """sum_j (1 - c_jj)^2 and weight * sum_{j != k} c_jk^2 of c = a^T b / n, for already scaled (n, d) inputs.
+    """sum_j (1 - c_jj)^2 and weight * sum_{j != k} c_jk^2 of c = a^T b / n, for already scaled (n,
+    d) inputs.
 
-    With more features than rows c is never formed: sum_jk c_jk^2 = sum_il (a a^T)_il (b b^T)_il / n^2 needs n x n
-    matrices instead of d x d, d / n times less work and memory (n = 192, d = 4096: 21 times).
+    With more features than rows c is never formed: sum_jk c_jk^2 = sum_il (a a^T)_il (b b^T)_il /
+    n^2 needs n x n matrices instead of d x d, d / n times less work and memory (n = 192, d = 4096:
+    21 times).
     """
     n, d = a.shape
     diagonal = (a * b).sum(0) / n
@@ -108,7 +118,9 @@ def _identity_penalty(a: Tensor, b: Tensor, off_diagonal_weight: float) -> tuple
 
 
 def _standardise(x: Tensor, *, eps: float, unbiased: bool = False) -> Tensor:
-    """Columns with mean 0 and variance 1 over the batch, as an affine-free BatchNorm in training does."""
+    """Columns with mean 0 and variance 1 over the batch, as an affine-free BatchNorm in training
+    does.
+    """
     centred = x - x.mean(0)
     variance = centred.square().sum(0) / (len(x) - int(unbiased))
     return centred / (variance + eps).sqrt()
@@ -116,9 +128,15 @@ def _standardise(x: Tensor, *, eps: float, unbiased: bool = False) -> Tensor:
 
 @full_precision
 def barlow_twins_terms(
-    z_a: Tensor, z_b: Tensor, *, off_diagonal_weight: float, unbiased: bool = False, eps: float = 1e-5
+    z_a: Tensor,
+    z_b: Tensor,
+    *,
+    off_diagonal_weight: float,
+    unbiased: bool = False,
+    eps: float = 1e-5,
 ) -> dict[str, Tensor]:
-    """Push the cross-correlation matrix of two views' projections to the identity: "loss", and its two sums.
+    """Push the cross-correlation matrix of two views' projections to the identity: "loss", and its
+    two sums.
 
         >>> z = torch.tensor([[1.0, 1.0], [1.0, 1.0], [-1.0, -1.0], [-1.0, -1.0]])  # one column twice
         >>> terms = barlow_twins_terms(z, z, off_diagonal_weight=0.1)
@@ -127,13 +145,14 @@ def barlow_twins_terms(
 
     L = sum_j (1 - r_jj)^2 + w sum_{j != k} r_jk^2,  r_jk = (1/n) sum_i zhatA_ij zhatB_ik
 
-    zhat = columns standardised over the batch, variance with divisor n plus `eps` (BatchNorm's 1e-5). Plain sums, no
-    division by d; gradients through both views.
+    zhat = columns standardised over the batch, variance with divisor n plus `eps` (BatchNorm's
+    1e-5). Plain sums, no division by d; gradients through both views.
 
     Args:
         z_a, z_b: (n, d), n >= 2.
-        unbiased: divide the variance by n - 1 while r still divides by n, as the vision paper's pseudo-code does,
-            which caps r_jj at (n - 1)/n. The reference code (and the default) uses the biased variance.
+        unbiased: divide the variance by n - 1 while r still divides by n, as the vision paper's
+            pseudo-code does, which caps r_jj at (n - 1)/n. The reference code (and the default)
+            uses the biased variance.
 
     Source: NC Eq. 2; facebookresearch/barlowtwins.
     """
@@ -154,7 +173,8 @@ def vicreg_terms(
     gamma: float = 1.0,
     eps: float = 1e-4,
 ) -> dict[str, Tensor]:
-    """Variance, invariance and covariance terms in the form of the sentence paper: their sum as "loss", and each.
+    """Variance, invariance and covariance terms in the form of the sentence paper: their sum as
+    "loss", and each.
 
         >>> z = torch.zeros(4, 2)  # all vectors alike: the standard deviation is 0.01 instead of 1
         >>> terms = vicreg_terms(z, z, invariance=25.0, variance=25.0, covariance=1.0)
@@ -168,13 +188,18 @@ def vicreg_terms(
         z_a, z_b: (n, d), n >= 2.
         invariance, variance, covariance: l_I, l_V, l_C.
 
-    Source: NC Eq. 3. The reference code (facebookresearch/vicreg) averages the invariance over d as well and halves the
+    Source: NC Eq. 3. The reference code (facebookresearch/vicreg) averages the invariance over d as
+        well and halves the
     variance term: its coefficients (i, v, c) are (i/d, v/2, c) here.
     """
     check_rows(z_a, z_b, rows=2)
     n, d = z_a.shape
     total = invariance * (z_a - z_b).square().sum() / n
-    terms = {"invariance": total, "variance": total.new_zeros(()), "covariance": total.new_zeros(())}
+    terms = {
+        "invariance": total,
+        "variance": total.new_zeros(()),
+        "covariance": total.new_zeros(()),
+    }
     for z in (z_a, z_b):
         centred = z - z.mean(0)
         var = centred.square().sum(0) / (n - 1)
@@ -186,7 +211,10 @@ def vicreg_terms(
             off = (cov - torch.diag(cov.diagonal())).square().sum()
         shared = covariance / d * off
         total = total + spread + shared  # from left to right, as the sum was ever made
-        terms["variance"], terms["covariance"] = terms["variance"] + spread, terms["covariance"] + shared
+        terms["variance"], terms["covariance"] = (
+            terms["variance"] + spread,
+            terms["covariance"] + shared,
+        )
     return {"loss": total, **terms}
 
 
@@ -194,8 +222,11 @@ Window = Literal["half", "full"]
 
 
 @full_precision
-def sigreg(z: Tensor, directions: Tensor, *, points: int = 17, limit: float = 5.0, window: Window = "half") -> Tensor:
-    """Sliced Epps-Pulley statistic: how far projections are from a standard normal distribution in every direction.
+def sigreg(
+    z: Tensor, directions: Tensor, *, points: int = 17, limit: float = 5.0, window: Window = "half"
+) -> Tensor:
+    """Sliced Epps-Pulley statistic: how far projections are from a standard normal distribution in
+    every direction.
 
         >>> collapsed = torch.zeros(100, 3)  # all vectors at 0: sqrt(2 pi) (1 - sqrt(2) + 1/sqrt(3)) for each row
         >>> round(float(sigreg(collapsed, torch.eye(3))), 2)
@@ -204,18 +235,23 @@ def sigreg(z: Tensor, directions: Tensor, *, points: int = 17, limit: float = 5.
     SIGReg = mean over the directions a of T_a,  T_a = n int |f(t) - exp(-t^2/2)|^2 w(t) dt,
     f(t) = (1/n) sum_i exp(i t a.z_i), the integral by the trapezoid rule from -`limit` to `limit`.
 
-    For a standard normal sample the expectation is 1.06 (half) or 0.52 (full) whatever n; for other distributions it
-    grows with n. The vectors are neither standardised nor scaled: those of unit length look collapsed.
+    For a standard normal sample the expectation is 1.06 (half) or 0.52 (full) whatever n; for other
+    distributions it grows with n. The vectors are neither standardised nor scaled: those of unit
+    length look collapsed.
 
     Args:
         z: (n, d). directions: (d, m), each column is scaled to unit length.
         points: places t, equally spaced, both ends included.
-        window: w(t) = exp(-t^2/2) (half, the paper's algorithm) or exp(-t^2) (full, its text with sigma = 1).
+        window: w(t) = exp(-t^2/2) (half, the paper's algorithm) or exp(-t^2) (full, its text with
+            sigma = 1).
 
-    Source: Balestriero & LeCun 2025 (arXiv 2511.08544), its definition and algorithm of SIGReg, which differ in w.
+    Source: Balestriero & LeCun 2025 (arXiv 2511.08544), its definition and algorithm of SIGReg,
+        which differ in w.
     """
     if z.ndim != 2 or directions.ndim != 2 or len(directions) != z.shape[1]:
-        raise ValueError(f"expected (n, d) and (d, m), got {tuple(z.shape)} and {tuple(directions.shape)}")
+        raise ValueError(
+            f"expected (n, d) and (d, m), got {tuple(z.shape)} and {tuple(directions.shape)}"
+        )
     t = torch.linspace(-limit, limit, points, dtype=z.dtype, device=z.device)
     normal = torch.exp(-t.square() / 2)
     waves = (z @ functional.normalize(directions, dim=0)).unsqueeze(-1) * t  # (n, m, points)
@@ -242,8 +278,8 @@ def lejepa(
         >>> {name: round(float(term), 4) for name, term in lejepa(z, z, torch.eye(2), weight=0.05).items()}
         {'loss': 0.2045, 'similarity': 0.0, 'gaussianity': 0.2045}
 
-    L = (1 - w) mean over views, rows and features of (mu_i - z_i)^2 + w mean over views of `sigreg`,
-    mu_i = (zA_i + zB_i)/2, gradients through it
+    L = (1 - w) mean over views, rows and features of (mu_i - z_i)^2 + w mean over views of
+    `sigreg`, mu_i = (zA_i + zB_i)/2, gradients through it
 
     Args:
         z_a, z_b: (n, d). directions, points, limit, window: as `sigreg`.
@@ -253,15 +289,20 @@ def lejepa(
     """
     check_rows(z_a, z_b)
     samples = [torch.cat([z_a, z_b])] if stacked else [z_a, z_b]
-    spread = torch.stack([sigreg(z, directions, points=points, limit=limit, window=window) for z in samples]).mean()
-    similarity = (1 - weight) * (z_a - z_b).square().mean() / 4  # each view is half of the difference from mu
+    spread = torch.stack(
+        [sigreg(z, directions, points=points, limit=limit, window=window) for z in samples]
+    ).mean()
+    similarity = (
+        (1 - weight) * (z_a - z_b).square().mean() / 4
+    )  # each view is half of the difference from mu
     gaussianity = weight * spread
     return {"loss": similarity + gaussianity, "similarity": similarity, "gaussianity": gaussianity}
 
 
 @full_precision
 def self_contrast(h_a: Tensor, h_b: Tensor, *, temperature: float = 1.0) -> Tensor:
-    """Mean cosine of a sentence's two views over `temperature`: L_S = (1/n) sum_i cos(hA_i, hB_i) / t.
+    """Mean cosine of a sentence's two views over `temperature`: L_S = (1/n) sum_i cos(hA_i, hB_i) /
+    t.
 
         >>> x = torch.eye(2)
         >>> float(self_contrast(x, x)), float(self_contrast(x, -x))
@@ -269,8 +310,8 @@ def self_contrast(h_a: Tensor, h_b: Tensor, *, temperature: float = 1.0) -> Tens
 
     Minimising it pushes the views apart. h_a, h_b: (n, d); gradient through both.
 
-    Source: SCD Eq. 2, which has no temperature (the default, 1). The code divides by 0.05; its released weights were
-    trained with the sum over the batch instead of the mean (multiply by n).
+    Source: SCD Eq. 2, which has no temperature (the default, 1). The code divides by 0.05; its
+    released weights were trained with the sum over the batch instead of the mean (multiply by n).
     """
     check_rows(h_a, h_b)
     check_temperature(temperature)
@@ -298,16 +339,18 @@ def decorrelation(
 
     L_C = sum_j (1 - c_jj)^2 + w sum_{j != k} c_jk^2, plain sums, where c is, by `normalisation`,
 
-    - "center" (code, default): the Pearson correlation, as an affine-free BatchNorm gives it (divisor n, eps 1e-5);
-    - "no_center": sum_i pA_ij pB_ik / sqrt(sum_i pA_ij^2) sqrt(sum_i pB_ik^2), the cosine of two columns
-      (`eps` is added to their mean squares);
-    - "literal": Eq. 3 as printed, one root over the sum of products, sum_i pA_ij pB_ik / sqrt(sum_i pA_ij^2 pB_ik^2)
-      (`eps` is added to the sum). Entries reach sqrt(n), so the target 1 is not the largest value.
+    - "center" (code, default): the Pearson correlation, as an affine-free BatchNorm gives it
+      (divisor n, eps 1e-5);
+    - "no_center": sum_i pA_ij pB_ik / sqrt(sum_i pA_ij^2) sqrt(sum_i pB_ik^2), the cosine of two
+      columns (`eps` is added to their mean squares);
+    - "literal": Eq. 3 as printed, one root over the sum of products, sum_i pA_ij pB_ik / sqrt(sum_i
+      pA_ij^2 pB_ik^2) (`eps` is added to the sum). Entries reach sqrt(n), so the target 1 is not
+      the largest value.
 
     Args:
         p_a, p_b: (n, d), n >= 2.
-        literal_sign: Eq. 4 as printed, with minus before the first term, which drives c_jj away from 1 against the
-            paper's own explanation; for demonstration only. The code has plus.
+        literal_sign: Eq. 4 as printed, with minus before the first term, which drives c_jj away
+            from 1 against the paper's own explanation; for demonstration only. The code has plus.
 
     Source: SCD Eq. 3-4 and its code.
     """
@@ -322,7 +365,9 @@ def decorrelation(
         elif normalisation == "no_center":
             a, b = (p / (p.square().mean(0) + eps).sqrt() for p in (p_a, p_b))
         else:
-            raise ValueError(f'normalisation must be "center", "no_center" or "literal", got {normalisation!r}')
+            raise ValueError(
+                f'normalisation must be "center", "no_center" or "literal", got {normalisation!r}'
+            )
         on, off = _identity_penalty(a, b, off_diagonal_weight)
     return off - on if literal_sign else on + off
 
@@ -341,29 +386,37 @@ def self_guided(
         >>> round(float(self_guided(x, x, temperature=1.0)), 4)  # one layer: log(1 + 1/e)
         0.3133
 
-    With f(u, v) = exp(cos(u, v)/t), c_i = `cls` row i and h_ik = layer view k of sentence i (all after the head):
+    With f(u, v) = exp(cos(u, v)/t), c_i = `cls` row i and h_ik = layer view k of sentence i (all
+    after the head):
 
     - "base": `nt_xent_symmetric` of c and h, mean over 2n;
-    - "opt1": anchors c_i only, denominator f(c_i,h_i) + sum_{j != i} [f(c_i,c_j) + f(c_i,h_j)], mean over n;
-    - "opt2": opt1 without the c_j (the code drops one h_j by an off-by-one; all n - 1 are used here);
-    - "opt3" (SG-OPT): every layer a positive, denominator f(c_i,h_ik) + sum_{j != i} sum_m f(c_i,h_jm), mean over n L.
+    - "opt1": anchors c_i only, denominator f(c_i,h_i) + sum_{j != i} [f(c_i,c_j) + f(c_i,h_j)],
+      mean over n;
+    - "opt2": opt1 without the c_j (the code drops one h_j by an off-by-one; all n - 1 are used
+      here);
+    - "opt3" (SG-OPT): every layer a positive, denominator f(c_i,h_ik) + sum_{j != i} sum_m
+      f(c_i,h_jm), mean over n L.
 
     Args:
         cls: (n, d).
-        layer_views: (n, L, d); (n, d) means L = 1. "base", "opt1" and "opt2" want L = 1: the layer that the caller
-            drew for each sentence.
+        layer_views: (n, L, d); (n, d) means L = 1. "base", "opt1" and "opt2" want L = 1: the layer
+            that the caller drew for each sentence.
 
     Source: SG and its code.
     """
     views = layer_views.unsqueeze(1) if layer_views.ndim == 2 else layer_views
     if cls.ndim != 2 or views.ndim != 3 or (views.shape[0], views.shape[2]) != tuple(cls.shape):
-        raise ValueError(f"expected (n, d) and (n, L, d), got {tuple(cls.shape)} and {tuple(layer_views.shape)}")
+        raise ValueError(
+            f"expected (n, d) and (n, L, d), got {tuple(cls.shape)} and {tuple(layer_views.shape)}"
+        )
     check_temperature(temperature)
     if variant not in ("base", "opt1", "opt2", "opt3"):
         raise ValueError(f'variant must be "base", "opt1", "opt2" or "opt3", got {variant!r}')
     if variant != "opt3":
         if views.shape[1] != 1:
-            raise ValueError(f'variant "{variant}" takes one layer view a sentence, got {views.shape[1]}')
+            raise ValueError(
+                f'variant "{variant}" takes one layer view a sentence, got {views.shape[1]}'
+            )
         h = views[:, 0]
         if variant == "base":
             return nt_xent_symmetric(cls, h, temperature=temperature)
@@ -375,8 +428,12 @@ def self_guided(
     itself = torch.eye(n, dtype=torch.bool, device=c.device)
     others = scores.masked_fill(itself[:, :, None], float("-inf")).flatten(1)  # (n, n L)
     if variant == "opt1":
-        others = torch.cat([others, (c @ c.T / temperature).masked_fill(itself, float("-inf"))], dim=1)
+        others = torch.cat(
+            [others, (c @ c.T / temperature).masked_fill(itself, float("-inf"))], dim=1
+        )
     own = scores.diagonal(dim1=0, dim2=1).T  # (n, L)
     if n == 1:
-        return own.sum() * 0.0  # nothing to contrast with; also keeps logsumexp of an empty set out of the gradient
+        return (
+            own.sum() * 0.0
+        )  # nothing to contrast with; also keeps logsumexp of an empty set out of the gradient
     return (torch.logaddexp(own, others.logsumexp(1, keepdim=True)) - own).mean()

@@ -12,14 +12,18 @@ if TYPE_CHECKING:
 
 
 class PoolingMethod(Method):
-    """The base model without training; `pooling` (and `first_layer`) say how. One preset for every usual pooling."""
+    """The base model without training; `pooling` (and `first_layer`) say how. One preset for every
+    usual pooling.
+    """
 
     name = "pooling"
     version = 2  # 1: no full stop behind a sentence in a prompt
     sheet = RecipeFile.beside(__file__)
 
     def check(self, corpus: Corpus | None) -> None:
-        """Also refuse a layer, a mask token or a template's room that the base model has not, before any run."""
+        """Also refuse a layer, a mask token or a template's room that the base model has not,
+        before any run.
+        """
         super().check(corpus)
         if self.config.pooling.startswith(("layer:", "prompt:", "echo")):
             self.load_base()

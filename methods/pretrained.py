@@ -1,4 +1,6 @@
-"""Any model that exists: a hub id or folder as a row of its own, pooled as its own configuration says."""
+"""Any model that exists: a hub id or folder as a row of its own, pooled as its own configuration
+says.
+"""
 
 from __future__ import annotations
 
@@ -45,21 +47,29 @@ def _known_or_own(value: str) -> str:
 
 
 OwnPooling = Annotated[str, AfterValidator(_known_or_own)]
-"""How the vectors of another model are pooled, in a config: as its configuration says, or by one of ours."""
+"""How the vectors of another model are pooled, in a config: as its configuration says, or by one of
+ours.
+"""
 
 
 class PretrainedConfig(MethodConfig):
     """Which model, and what its authors knew."""
 
-    pooling: str = option(OWN, f"own: what the model's configuration says, else mean; or {POOLING_HELP}")
-    model: str = option(DEFAULT_BASE_MODEL, "hub id, folder or embedded:NAME, whatever the comparison's base models")
+    pooling: str = option(
+        OWN, f"own: what the model's configuration says, else mean; or {POOLING_HELP}"
+    )
+    model: str = option(
+        DEFAULT_BASE_MODEL, "hub id, folder or embedded:NAME, whatever the comparison's base models"
+    )
     prompts: dict[str, str] | list[dict[str, str]] | Literal["own"] | None = option(
         None,
         'texts before those of tasks, by kind of task as in mteb ({STS = "query: "}), or own: those of the model\'s '
         "configuration; a list: seed 1 uses the first, seed 2 the second, ... (the row has their mean and spread); "
         "empty: the default prompt of the model, if it names one",
     )
-    supervision: Supervision = option("supervised", "what its authors trained it with; labels, more often than not")
+    supervision: Supervision = option(
+        "supervised", "what its authors trained it with; labels, more often than not"
+    )
 
     @field_validator("pooling")
     @classmethod
@@ -75,7 +85,9 @@ class PretrainedConfig(MethodConfig):
 
 
 class Pretrained(Method):
-    """A finished sentence encoder; nothing is trained. What our encoder does not know, sentence-transformers runs."""
+    """A finished sentence encoder; nothing is trained. What our encoder does not know,
+    sentence-transformers runs.
+    """
 
     name = "pretrained"
     version = 1
@@ -125,9 +137,14 @@ class Pretrained(Method):
         """Load the model; there is nothing to learn, a corpus is ignored.
 
         Raises:
-            InputError: no such model, a damaged one, or one that needs code of its own; fewer prompts than seeds.
+            InputError: no such model, a damaged one, or one that needs code of its own; fewer
+                prompts than seeds.
         """
-        self._open(self.config.model, own=self.config.pooling == OWN, seed=1 if context is None else context.seed)
+        self._open(
+            self.config.model,
+            own=self.config.pooling == OWN,
+            seed=1 if context is None else context.seed,
+        )
         if context is not None:
             self.model.to(context.device)
         return self
@@ -136,11 +153,17 @@ class Pretrained(Method):
         from harness.encoder.foreign import ForeignEncoder
 
         c = self.config
-        self._model = open_pooled(name, OWN if own else c.pooling, max_length=c.max_length, first_layer=c.first_layer)
+        self._model = open_pooled(
+            name, OWN if own else c.pooling, max_length=c.max_length, first_layer=c.first_layer
+        )
         if isinstance(self._model, ForeignEncoder):
             if c.max_length is not None:
                 self._model.limit_length(c.max_length)
-            how = {"encoder": "sentence-transformers", "modules": self._model.modules, "why": self._model.why}
+            how = {
+                "encoder": "sentence-transformers",
+                "modules": self._model.modules,
+                "why": self._model.why,
+            }
         else:
             self._encoder = self._model
             if c.max_length is not None:
@@ -163,7 +186,9 @@ class Pretrained(Method):
         texts, unused = chosen_prompts(name, self._model, own_prompts(name), asked)
         default = getattr(self._model, "default_prompt", "")
         said = {"prompts": texts, "unused_prompts": unused, "default_prompt": default}
-        return Prompts(texts) if texts is not None else None, {key: what for key, what in said.items() if what}
+        return Prompts(texts) if texts is not None else None, {
+            key: what for key, what in said.items() if what
+        }
 
     @property
     def model(self) -> Encoder | ForeignEncoder:
@@ -191,7 +216,10 @@ class Pretrained(Method):
             from harness.encoder.layout import CONFIG
 
             file = Path(path) / CONFIG
-            write_atomic(file, json.dumps({**read_json(file), "prompts": self.prompts.by_key}, indent=2) + "\n")
+            write_atomic(
+                file,
+                json.dumps({**read_json(file), "prompts": self.prompts.by_key}, indent=2) + "\n",
+            )
         write_settings(Path(path), method=self.name, base_model=self.base_model, config=self.config)
 
     @classmethod
@@ -204,12 +232,15 @@ class Pretrained(Method):
         method = unfitted(cls, path)
         if isinstance(method.config.prompts, list):  # the folder has those of its seed
             method.config = method.config.model_copy(update={"prompts": OWN})
-        method._open(str(path), own=True)  # the layout says how to pool, whichever way that was chosen
+        method._open(
+            str(path), own=True
+        )  # the layout says how to pool, whichever way that was chosen
         return method
 
 
 def open_pooled(name: str, pooling: str, **options: Any) -> Encoder | ForeignEncoder:
-    """A model to evaluate: pooled as its own configuration says ("own"), or as a base model with that `pooling`.
+    """A model to evaluate: pooled as its own configuration says ("own"), or as a base model with
+    that `pooling`.
 
     Args:
         options: of `Encoder.from_pretrained`; a model that does its own pooling has none.
@@ -220,7 +251,11 @@ def open_pooled(name: str, pooling: str, **options: Any) -> Encoder | ForeignEnc
     from harness.encoder import Encoder
     from harness.encoder.foreign import open_model
 
-    model = open_model(name) if pooling == OWN else Encoder.from_pretrained(name, pooling=pooling, **options)
+    model = (
+        open_model(name)
+        if pooling == OWN
+        else Encoder.from_pretrained(name, pooling=pooling, **options)
+    )
     return model.eval() if isinstance(model, Encoder) else model
 
 
@@ -233,10 +268,13 @@ def fingerprint(name: str) -> str:
     try:
         return model_fingerprint(name)
     except InputError as error:
-        # A repository without a transformer's config.json (word vectors): cached files lie in a folder of its commit.
+        # A repository without a transformer's config.json (word vectors): cached files lie in a
+        # folder of its commit.
         from huggingface_hub import hf_hub_download
 
         try:
-            return Path(hf_hub_download(name, "modules.json", local_files_only=not hub_reachable())).parent.name
+            return Path(
+                hf_hub_download(name, "modules.json", local_files_only=not hub_reachable())
+            ).parent.name
         except Exception:  # the hub client raises classes of its own
             raise error from None

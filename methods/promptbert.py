@@ -1,4 +1,6 @@
-"""PromptBERT: the state at [MASK] of a template around the sentence; two templates are the two views."""
+"""PromptBERT: the state at [MASK] of a template around the sentence; two templates are the two
+views.
+"""
 
 from __future__ import annotations
 
@@ -19,19 +21,30 @@ from harness.training import Batch
 from methods.simcse import STATE_A_RATE, SimCSE, SimCSEConfig
 
 PROMPT = "prompt:"
-BERT = {"pooling": 'prompt:This sentence of "[X]" means [MASK].', "second": 'This sentence : "[X]" means [MASK].'}
+BERT = {
+    "pooling": 'prompt:This sentence of "[X]" means [MASK].',
+    "second": 'This sentence : "[X]" means [MASK].',
+}
 
 
 class PromptBERTConfig(SimCSEConfig):
     """Defaults: the released script for BERT-base."""
 
-    pooling: str = option(BERT["pooling"], f"prompt:TEMPLATE of the first view, also used when encoding; {HOW}")
+    pooling: str = option(
+        BERT["pooling"], f"prompt:TEMPLATE of the first view, also used when encoding; {HOW}"
+    )
     second: str = option(BERT["second"], "template of the second view")
-    denoise: bool = option(True, "in training, take away what the template says without the sentence")
+    denoise: bool = option(
+        True, "in training, take away what the template says without the sentence"
+    )
     batch_size: int = option(256, "sentences per training step", ge=2, sweep=[64, 128, 256, 512])
-    learning_rate: float = option(1e-5, "peak learning rate of AdamW", gt=0, sweep=(3e-6, 3e-4), log=True)
+    learning_rate: float = option(
+        1e-5, "peak learning rate of AdamW", gt=0, sweep=(3e-6, 3e-4), log=True
+    )
     train_length: int = option(
-        32, "maximum number of tokens of a sentence in training, template and special tokens not counted", ge=4
+        32,
+        "maximum number of tokens of a sentence in training, template and special tokens not counted",
+        ge=4,
     )
 
     @field_validator("pooling")
@@ -49,13 +62,20 @@ class PromptBERTConfig(SimCSEConfig):
 
     @model_validator(mode="after")
     def _reads_alike(self) -> Self:
-        if Prompt.parse(self.pooling.removeprefix(PROMPT)).reads_mask != Prompt.parse(self.second).reads_mask:
-            raise ValueError('keys "pooling" and "second": one template has [MASK] and the other has not')
+        if (
+            Prompt.parse(self.pooling.removeprefix(PROMPT)).reads_mask
+            != Prompt.parse(self.second).reads_mask
+        ):
+            raise ValueError(
+                'keys "pooling" and "second": one template has [MASK] and the other has not'
+            )
         return self
 
 
 class PromptBERT(SimCSE):
-    """NT-Xent(zA, zB), z = head(h - h0): h the state that a template reads, h0 the same without the sentence."""
+    """NT-Xent(zA, zB), z = head(h - h0): h the state that a template reads, h0 the same without the
+    sentence.
+    """
 
     name = "promptbert"
     version = 2  # 1: no full stop behind a sentence; RoBERTa's quotes next to it; two tokens fewer of a sentence
@@ -69,7 +89,9 @@ class PromptBERT(SimCSE):
 
     def views(self, encoder: Encoder, batch: Batch) -> tuple[list[list[int]], list[list[int]]]:
         """Every sentence in both templates."""
-        ids_a, ids_b = (self._prompt(k).rows(batch.texts, self._plain(), self._words(encoder)) for k in (0, 1))
+        ids_a, ids_b = (
+            self._prompt(k).rows(batch.texts, self._plain(), self._words(encoder)) for k in (0, 1)
+        )
         return ids_a, ids_b
 
     def encoded(
@@ -87,7 +109,9 @@ class PromptBERT(SimCSE):
         return h_a - self._bare(encoder, ids_a, of_a), h_b - self._bare(encoder, ids_b, of_b)
 
     def _bare(self, encoder: Encoder, ids: Sequence[Sequence[int]], which: int) -> Tensor:
-        """The template's own vectors (n, d), as far apart as the sentences in `ids` hold its two sides."""
+        """The template's own vectors (n, d), as far apart as the sentences in `ids` hold its two
+        sides.
+        """
         before, after = self._prompt(which).pieces(self._plain())
         lengths = sorted({len(row) for row in ids})
         like = {len(row): row for row in ids}
@@ -99,7 +123,9 @@ class PromptBERT(SimCSE):
         return vectors[places.to(vectors.device)]
 
     def _hide(self, features: dict[str, Tensor], row: int, words: slice) -> None:
-        """Take the sentence out of a row of collated features; here its places stay, and nothing looks at them."""
+        """Take the sentence out of a row of collated features; here its places stay, and nothing
+        looks at them.
+        """
         features["attention_mask"][row, words] = 0
 
     def _plain(self) -> Any:
@@ -114,9 +140,13 @@ class PromptBERT(SimCSE):
 
     def _template_tokens(self) -> int:
         """Of the longest template, special tokens included."""
-        return max(sum(map(len, Prompt.parse(text).pieces(self._plain()))) for text in self._templates())
+        return max(
+            sum(map(len, Prompt.parse(text).pieces(self._plain()))) for text in self._templates()
+        )
 
     def _words(self, encoder: Encoder) -> int:
-        """Maximum number of tokens of a sentence: that of the config, or what the longer template leaves room for."""
+        """Maximum number of tokens of a sentence: that of the config, or what the longer template
+        leaves room for.
+        """
         words: int = min(self.config.train_length, encoder.max_length - self._template_tokens())
         return words

@@ -1,4 +1,6 @@
-"""Quick Thoughts: a sentence's neighbours in its document are distinguished from the other sentences of the batch."""
+"""Quick Thoughts: a sentence's neighbours in its document are distinguished from the other
+sentences of the batch.
+"""
 
 from __future__ import annotations
 
@@ -22,10 +24,12 @@ from methods.parts.row_vectors import check_rows, check_temperature, full_precis
 Similarity = Literal["dot", "cosine"]
 Own = Literal["left_out", "zero"]
 
-# A sentence ends where a line does; after ". ! ?" (and closing quotes or brackets) if white space and then a capital, a
-# digit or an opening mark follow, but not after a single capital, as in "J. S. Bach"; and after the full stop of
-# Chinese and Japanese.
-_END = re.compile(r"(?<!\b[^\Wa-z\d_])[.!?]+[\"'”’)\]]*(?=\s+[^\Wa-z_]|\s+[\"'“‘(\[])|[。！？]+[」』”]*|\n+")
+# A sentence ends where a line does; after ". ! ?" (and closing quotes or brackets) if white space
+# and then a capital, a digit or an opening mark follow, but not after a single capital, as in "J.
+# S. Bach"; and after the full stop of Chinese and Japanese.
+_END = re.compile(
+    r"(?<!\b[^\Wa-z\d_])[.!?]+[\"'”’)\]]*(?=\s+[^\Wa-z_]|\s+[\"'“‘(\[])|[。！？]+[」』”]*|\n+"
+)
 
 
 def split_sentences(text: str) -> list[str]:
@@ -63,7 +67,8 @@ def neighbour_loss(
 ) -> Tensor:
     """Tell the neighbours of every sentence from the other sentences of the batch.
 
-    L = mean over i of -(1/|N_i|) sum_{j in N_i} log( exp(f_i . g_j / t) / sum_{k != i} exp(f_i . g_k / t) )
+    L = mean over i of -(1/|N_i|) sum_{j in N_i} log( exp(f_i . g_j / t) / sum_{k != i} exp(f_i .
+    g_k / t) )
 
     over the sentences that have neighbours; 0 where none has.
 
@@ -71,8 +76,8 @@ def neighbour_loss(
         f, g: (n, d), the two encoders' vectors of the same n sentences.
         targets: (n, n), non-zero where j is a neighbour of i (j in N_i); the diagonal is ignored.
         similarity: "dot" (the paper) or "cosine".
-        own: a sentence among its own candidates: "left_out" (the paper), or "zero", a score of 0 in its place, which
-            adds 1 to the denominator (the code).
+        own: a sentence among its own candidates: "left_out" (the paper), or "zero", a score of 0 in
+            its place, which adds 1 to the denominator (the code).
 
     Source: Logeswaran & Lee, ICLR 2018, Eq. 1-3; lajanugen/S2V, s2v_model.py.
     """
@@ -96,16 +101,25 @@ class QuickThoughtsConfig(TrainingConfig):
     """Defaults: the paper's objective, with the optimisation that suits a pretrained transformer."""
 
     pooling: str = option("mean", POOLING_HELP)
-    batch_size: int = option(400, "consecutive sentences per training step", ge=2, sweep=[64, 128, 256, 400])
-    train_length: int = option(64, "maximum number of tokens in training, special tokens included", ge=4)
+    batch_size: int = option(
+        400, "consecutive sentences per training step", ge=2, sweep=[64, 128, 256, 400]
+    )
+    train_length: int = option(
+        64, "maximum number of tokens in training, special tokens included", ge=4
+    )
     context: int = option(1, "neighbours on each side that are positives", ge=1, sweep=[1, 2, 3])
     shared: bool = option(False, "one encoder for both sides instead of the paper's two")
     similarity: Similarity = option("dot", "dot product (paper) or cosine")
     temperature: float = option(
         1.0, "divides the similarities; the paper has none (1)", gt=0, sweep=(0.01, 10), log=True
     )
-    own: Own = option("left_out", "a sentence among its own candidates: left_out (paper), or a score of zero (code)")
-    test: Literal["f", "better"] = option("f", "encoder that is used: f, or whichever of f and g the dev set prefers")
+    own: Own = option(
+        "left_out",
+        "a sentence among its own candidates: left_out (paper), or a score of zero (code)",
+    )
+    test: Literal["f", "better"] = option(
+        "f", "encoder that is used: f, or whichever of f and g the dev set prefers"
+    )
 
 
 class QuickThoughts(TrainedMethod):
@@ -124,10 +138,16 @@ class QuickThoughts(TrainedMethod):
 
     def stream(self, corpus: Corpus, seed: int) -> BatchStream:
         config = self.config
-        return ConsecutiveSentences(corpus, batch_size=config.batch_size, seed=seed, drop_last=config.drop_last)
+        return ConsecutiveSentences(
+            corpus, batch_size=config.batch_size, seed=seed, drop_last=config.drop_last
+        )
 
     def candidates(self, encoder: Encoder, heads: Any) -> tuple[Encoder, ...]:
-        return (encoder, heads.g) if self.config.test == "better" and not self.config.shared else (encoder,)
+        return (
+            (encoder, heads.g)
+            if self.config.test == "better" and not self.config.shared
+            else (encoder,)
+        )
 
     def loss(self, encoder: Encoder, heads: Any, batch: Batch) -> dict[str, Tensor]:
         config = self.config
@@ -154,9 +174,13 @@ class Sentence(NamedTuple):
 
 
 class ConsecutiveSentences(BatchStream):
-    """Batches of consecutive sentences: documents are shuffled every epoch and their sentences keep their order."""
+    """Batches of consecutive sentences: documents are shuffled every epoch and their sentences keep
+    their order.
+    """
 
-    def __init__(self, corpus: Corpus, *, batch_size: int, seed: int, drop_last: bool = False) -> None:
+    def __init__(
+        self, corpus: Corpus, *, batch_size: int, seed: int, drop_last: bool = False
+    ) -> None:
         super().__init__(corpus, batch_size=batch_size, bucket=1, seed=seed, length_cap=1)
         self._counts = np.array([len(split_sentences(text)) for text in corpus])
         total = int(self._counts.sum())

@@ -30,7 +30,9 @@ class RandomVectorsConfig(MethodConfig):
 
 
 class RandomVectors(ArrayMethod):
-    """Standard normal vectors drawn from a hash of (seed, sentence): the same sentence always gets the same vector."""
+    """Standard normal vectors drawn from a hash of (seed, sentence): the same sentence always gets
+    the same vector.
+    """
 
     name = "random"
     version = 1
@@ -63,7 +65,9 @@ class RandomVectors(ArrayMethod):
         key = derive(self.seed, "random vectors").to_bytes(8, "big")
         vectors = np.empty((len(texts), self.config.dimension), dtype=np.float32)
         for row, text in zip(vectors, texts, strict=True):
-            digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16, key=key).digest()
+            digest = hashlib.blake2b(
+                text.encode("utf-8", "surrogatepass"), digest_size=16, key=key
+            ).digest()
             row[:] = np.random.default_rng(int.from_bytes(digest, "big")).standard_normal(len(row))
         return vectors
 

@@ -1,4 +1,6 @@
-"""RankCSE: SimCSE whose ranking of a batch agrees between the views, and with the ranking by given teachers."""
+"""RankCSE: SimCSE whose ranking of a batch agrees between the views, and with the ranking by given
+teachers.
+"""
 
 from __future__ import annotations
 
@@ -23,9 +25,11 @@ from methods.simcse import SimCSE, SimCSEConfig
 
 @full_precision
 def ranking_consistency(scores: Tensor) -> Tensor:
-    """Mean over i of JS(P_i, Q_i) in nats: P = softmax of the rows of `scores` (n, n), Q of its columns.
+    """Mean over i of JS(P_i, Q_i) in nats: P = softmax of the rows of `scores` (n, n), Q of its
+    columns.
 
-    JS(P, Q) = (KL(P, M) + KL(Q, M)) / 2, M = (P + Q) / 2. `scores` are similarities of both views by temperature.
+    JS(P, Q) = (KL(P, M) + KL(Q, M)) / 2, M = (P + Q) / 2. `scores` are similarities of both views
+    by temperature.
 
     Source: Liu et al., ACL 2023, the ranking consistency.
     """
@@ -36,7 +40,8 @@ def ranking_consistency(scores: Tensor) -> Tensor:
 
 @full_precision
 def list_net(scores: Tensor, teacher: Tensor) -> Tensor:
-    """Mean over i of -sum_j softmax(teacher_i)_j log softmax(scores_i)_j, over the others j != i of the batch.
+    """Mean over i of -sum_j softmax(teacher_i)_j log softmax(scores_i)_j, over the others j != i of
+    the batch.
 
     Args:
         scores, teacher: (n, n), similarities by their temperatures. n = 1 gives 0.
@@ -58,10 +63,11 @@ def list_mle(scores: Tensor, teacher: Tensor) -> Tensor:
     pi is the teacher's order of row i.
 
     Args:
-        scores: (n, n), similarities divided by the temperature. teacher: (n, n); only its order counts, and equal
-            values stay in place.
+        scores: (n, n), similarities divided by the temperature. teacher: (n, n); only its order
+            counts, and equal values stay in place.
 
-    Source: Liu et al., ACL 2023, the ListMLE distillation: the negative log-likelihood of the order of each sentence.
+    Source: Liu et al., ACL 2023, the ListMLE distillation: the negative log-likelihood of the order
+        of each sentence.
     """
     order = teacher.argsort(dim=1, descending=True, stable=True)
     ranked = scores.gather(1, order)
@@ -75,19 +81,31 @@ class RankCSEConfig(SimCSEConfig):
     similarity: Literal["cosine"] = option("cosine", "of two sentences in the loss")
     batch_size: int = option(128, "sentences per training step", ge=2, sweep=[64, 128, 256])
     teachers: tuple[str, ...] = option(
-        (DEFAULT_BASE_MODEL,), "one or two models whose ranking is learnt: hub ids, folders or embedded:NAME"
+        (DEFAULT_BASE_MODEL,),
+        "one or two models whose ranking is learnt: hub ids, folders or embedded:NAME",
     )
     teacher_pooling: OwnPooling = option(
         "mean", f"of the teachers; own: what their configuration says; or {POOLING_HELP}"
     )
-    teacher_supervision: Supervision = option("unsupervised", "what the teachers' authors knew; the row's, too")
+    teacher_supervision: Supervision = option(
+        "unsupervised", "what the teachers' authors knew; the row's, too"
+    )
     teacher_share: float = option(0.33, "share of the first of two teachers (alpha)", ge=0, le=1)
-    distillation: Literal["listmle", "listnet"] = option("listmle", "how the teachers' ranking is learnt",
-                                                         sweep=["listmle", "listnet"])  # fmt: skip
-    consistency_weight: float = option(1.0, "weight of the views' agreement (beta)", ge=0, sweep=[0.1, 1.0, 10.0])
-    ranking_weight: float = option(1.0, "weight of the teachers' ranking (gamma)", ge=0, sweep=[0.1, 1.0, 10.0])
-    ranking_temperature: float = option(0.05, "divides the similarities that are ranked (tau_2)", gt=0)
-    teacher_temperature: float = option(0.025, "divides the teachers' similarities in ListNet (tau_3)", gt=0)
+    distillation: Literal["listmle", "listnet"] = option(
+        "listmle", "how the teachers' ranking is learnt", sweep=["listmle", "listnet"]
+    )
+    consistency_weight: float = option(
+        1.0, "weight of the views' agreement (beta)", ge=0, sweep=[0.1, 1.0, 10.0]
+    )
+    ranking_weight: float = option(
+        1.0, "weight of the teachers' ranking (gamma)", ge=0, sweep=[0.1, 1.0, 10.0]
+    )
+    ranking_temperature: float = option(
+        0.05, "divides the similarities that are ranked (tau_2)", gt=0
+    )
+    teacher_temperature: float = option(
+        0.025, "divides the teachers' similarities in ListNet (tau_3)", gt=0
+    )
     in_parts: ClassVar[bool] = True
 
     @field_validator("teachers")
@@ -99,7 +117,9 @@ class RankCSEConfig(SimCSEConfig):
 
 
 class RankCSE(SimCSE):
-    """L = NT-Xent + beta * `ranking_consistency` + gamma * `list_mle` or `list_net` against the teachers."""
+    """L = NT-Xent + beta * `ranking_consistency` + gamma * `list_mle` or `list_net` against the
+    teachers.
+    """
 
     name = "rankcse"
     version = 2  # 1: ListMLE was the mean over places, where paper and code take the sum
@@ -117,17 +137,28 @@ class RankCSE(SimCSE):
     @property
     def inputs(self) -> dict[str, str]:
         """The teachers' fingerprints."""
-        return {f"teacher {k}": model_fingerprint(name) for k, name in enumerate(self.config.teachers, 1)}
+        return {
+            f"teacher {k}": model_fingerprint(name)
+            for k, name in enumerate(self.config.teachers, 1)
+        }
 
     def heads(self, encoder: Encoder) -> nn.Module:
         """SimCSE's; the teachers are loaded too and enter no checkpoint."""
-        self._teachers = tuple(open_pooled(name, self.config.teacher_pooling) for name in self.config.teachers)
+        self._teachers = tuple(
+            open_pooled(name, self.config.teacher_pooling) for name in self.config.teachers
+        )
         for teacher in self._teachers:
             teacher.to(str(encoder.device))
         return super().heads(encoder)
 
     def further_terms(
-        self, z_a: Tensor, z_b: Tensor, encoder: Encoder, heads: Any, ids: Sequence[Sequence[int]], batch: Batch
+        self,
+        z_a: Tensor,
+        z_b: Tensor,
+        encoder: Encoder,
+        heads: Any,
+        ids: Sequence[Sequence[int]],
+        batch: Batch,
     ) -> dict[str, Tensor]:
         config: RankCSEConfig = self.config
         cosines = cosines_of(z_a, z_b)

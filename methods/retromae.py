@@ -1,4 +1,6 @@
-"""RetroMAE: a decoder of one layer writes a sentence from its vector, which the encoder made of a masked copy."""
+"""RetroMAE: a decoder of one layer writes a sentence from its vector, which the encoder made of a
+masked copy.
+"""
 
 from __future__ import annotations
 
@@ -37,12 +39,15 @@ def word_numbers(tokens: Sequence[str], special: Sequence[bool]) -> np.ndarray:
 
 
 def draw_words(words: np.ndarray, share: float, count: int, rng: np.random.Generator) -> np.ndarray:
-    """`count` times whole words of a text, in random order as long as they fit into `share` of its tokens.
+    """`count` times whole words of a text, in random order as long as they fit into `share` of its
+    tokens.
 
     Args:
-        words: of each token (length,), as `word_numbers`. The share is of all tokens, and of one at least.
+        words: of each token (length,), as `word_numbers`. The share is of all tokens, and of one at
+            least.
 
-    Returns (count, length), True where a token is of a drawn word. As DataCollatorForWholeWordMask of transformers.
+    Returns (count, length), True where a token is of a drawn word. As DataCollatorForWholeWordMask
+    of transformers.
     """
     sizes = np.bincount(words[words >= 0])
     most, every = max(1, round(len(words) * share)), np.arange(count)
@@ -55,18 +60,22 @@ def draw_words(words: np.ndarray, share: float, count: int, rng: np.random.Gener
     return drawn[:, words]
 
 
-def hidden_from_places(words: Sequence[np.ndarray], share: float, rng: np.random.Generator) -> Tensor:
+def hidden_from_places(
+    words: Sequence[np.ndarray], share: float, rng: np.random.Generator
+) -> Tensor:
     """What each place of each text may not look at, (n, length, length), True where it may not.
 
-    Each place draws one of the text's masks of whole words, and never sees itself. A place that would see nothing,
-    which is padding, sees the first token.
+    Each place draws one of the text's masks of whole words, and never sees itself. A place that
+    would see nothing, which is padding, sees the first token.
     """
     longest = max(map(len, words))
     hidden = np.ones((len(words), longest, longest), dtype=bool)
     for row, text in enumerate(words):
         length = len(text)
         masks = draw_words(text, share, min(length, _MOST_MASKS), rng)
-        hidden[row, :length, :length] = masks[rng.integers(len(masks), size=length)] | np.eye(length, dtype=bool)
+        hidden[row, :length, :length] = masks[rng.integers(len(masks), size=length)] | np.eye(
+            length, dtype=bool
+        )
     hidden[..., 0] &= ~hidden.all(axis=2)
     return torch.from_numpy(hidden)
 
@@ -91,11 +100,15 @@ class Decoder(nn.Module):
                 nn.init.zeros_(p)
 
     def forward(self, queries: Tensor, memory: Tensor, hidden: Tensor) -> Tensor:
-        """States (n, length, d) of `queries` that look at `memory`, both (n, length, d), where `hidden` is False."""
+        """States (n, length, d) of `queries` that look at `memory`, both (n, length, d), where
+        `hidden` is False.
+        """
         mask = hidden.to(memory.device).repeat_interleave(self.heads, dim=0)
         seen, _ = self.attention(queries, memory, memory, attn_mask=mask, need_weights=False)
         states = self.attended(queries + self.dropout(seen))
-        changed: Tensor = self.out(states + self.dropout(self.narrow(functional.gelu(self.wide(states)))))
+        changed: Tensor = self.out(
+            states + self.dropout(self.narrow(functional.gelu(self.wide(states))))
+        )
         return changed
 
 
@@ -103,21 +116,35 @@ class RetroMAEConfig(TrainingConfig):
     """Defaults: the paper's pre-training."""
 
     pooling: Literal["cls", "mean", "max"] = option("cls", "cls (the paper), mean or max")
-    learning_rate: float = option(1e-4, "peak learning rate of AdamW", gt=0, sweep=(1e-5, 1e-3), log=True)
+    learning_rate: float = option(
+        1e-4, "peak learning rate of AdamW", gt=0, sweep=(1e-5, 1e-3), log=True
+    )
     batch_size: int = option(256, "sentences per training step", ge=2, sweep=[64, 128, 256])
     epochs: int = option(8, "passes over the corpus", ge=1)
-    train_length: int = option(512, "maximum number of tokens in training, special tokens included", ge=4)
+    train_length: int = option(
+        512, "maximum number of tokens in training, special tokens included", ge=4
+    )
     warmup: float = option(0.1, "share of the training steps with rising learning rate", ge=0, lt=1)
-    weight_decay: float = option(0.01, "decoupled weight decay (none on biases and LayerNorm)", ge=0)
+    weight_decay: float = option(
+        0.01, "decoupled weight decay (none on biases and LayerNorm)", ge=0
+    )
     eval_every: int = option(1000, "training steps between two evaluations on the dev set", ge=1)
-    encoder_mask: float = option(0.3, "share of the tokens masked for the encoder", gt=0, lt=1, sweep=[0.15, 0.3, 0.5])
+    encoder_mask: float = option(
+        0.3, "share of the tokens masked for the encoder", gt=0, lt=1, sweep=[0.15, 0.3, 0.5]
+    )
     decoder_mask: float = option(
-        0.5, "share of the tokens hidden from each place of the decoder", gt=0, lt=1, sweep=[0.3, 0.5, 0.7, 0.9]
+        0.5,
+        "share of the tokens hidden from each place of the decoder",
+        gt=0,
+        lt=1,
+        sweep=[0.3, 0.5, 0.7, 0.9],
     )
 
 
 class RetroMAE(TrainedMethod):
-    """L = MLM of the encoder + mean over all tokens of -log p(x_i | h, words that place i sees), h = the vector."""
+    """L = MLM of the encoder + mean over all tokens of -log p(x_i | h, words that place i sees), h
+    = the vector.
+    """
 
     name = "retromae"
     version = 1
@@ -133,14 +160,20 @@ class RetroMAE(TrainedMethod):
                 "wide as its states, by which the decoder asks; use one of type bert, roberta, xlm-roberta, distilbert "
                 "or mpnet"
             )
-        heads = {"mlm": MaskedLM.from_base(self.base_model, encoder), "decoder": Decoder(transformer.config)}
+        heads = {
+            "mlm": MaskedLM.from_base(self.base_model, encoder),
+            "decoder": Decoder(transformer.config),
+        }
         return nn.ModuleDict(heads)
 
     def loss(self, encoder: Encoder, heads: Any, batch: Batch) -> dict[str, Tensor]:
         config: RetroMAEConfig = self.config
         tokenizer, frame = encoder.tokenizer, markers(encoder.tokenizer)
         ids = encoder.tokenize(batch.texts, max_length=config.train_length)
-        words = [word_numbers(tokenizer.convert_ids_to_tokens(row), [i in frame for i in row]) for row in ids]
+        words = [
+            word_numbers(tokenizer.convert_ids_to_tokens(row), [i in frame for i in row])
+            for row in ids
+        ]
         places = [draw_words(text, config.encoder_mask, 1, batch.rng)[0] for text in words]
         masked, labels = mask_tokens(ids, tokenizer, batch.rng, places=places)
         features = encoder.collate(masked)
@@ -154,11 +187,15 @@ class RetroMAE(TrainedMethod):
         return {"loss": encoding + decoding, "encoder": encoding, "decoder": decoding}
 
 
-def decode(encoder: Encoder, decoder: nn.Module, vectors: Tensor, ids: Tensor, hidden: Tensor) -> Tensor:
-    """The decoder's states (n, length, d) for the sentences `ids` (n, length) with `vectors` (n, d).
+def decode(
+    encoder: Encoder, decoder: nn.Module, vectors: Tensor, ids: Tensor, hidden: Tensor
+) -> Tensor:
+    """The decoder's states (n, length, d) for the sentences `ids` (n, length) with `vectors` (n,
+    d).
 
-    The query of a place is the vector plus the place's embedding. It looks at the vector, in the place of the first
-    token, and at the embeddings of the other tokens, where `hidden` (n, length, length) is False.
+    The query of a place is the vector plus the place's embedding. It looks at the vector, in the
+    place of the first token, and at the embeddings of the other tokens, where `hidden` (n, length,
+    length) is False.
     """
     transformer: Any = encoder.transformer
     ids = ids.to(vectors.device)
@@ -169,6 +206,8 @@ def decode(encoder: Encoder, decoder: nn.Module, vectors: Tensor, ids: Tensor, h
 
 
 def _prediction(mlm: nn.Module, states: Tensor, truth: Tensor) -> Tensor:
-    """Mean cross-entropy of the tokens `truth` (n, length) that are to be predicted, from states (n, length, d)."""
+    """Mean cross-entropy of the tokens `truth` (n, length) that are to be predicted, from states
+    (n, length, d).
+    """
     chosen = truth != IGNORED
     return masked_lm_loss(mlm(states[chosen.to(states.device)]), truth[chosen])

@@ -1,4 +1,6 @@
-"""SCD: two differently dropped views repel in the embedding space and agree, feature by feature, in a projection."""
+"""SCD: two differently dropped views repel in the embedding space and agree, feature by feature, in
+a projection.
+"""
 
 from __future__ import annotations
 
@@ -22,35 +24,67 @@ class SCDConfig(TrainingConfig):
     pooling: str = option("cls", POOLING_HELP)
     batch_size: int = option(192, "sentences per training step", ge=2, sweep=[64, 128, 192, 256])
     eval_every: int = option(250, "training steps between two evaluations on the dev set", ge=1)
-    terms: Literal["both", "self_contrast", "decorrelation"] = option("both", "both, L_S only or L_C only")
-    self_contrast_weight: float = option(1.0, "weight of the self-contrast L_S (task_alpha in the code)", ge=0)
+    terms: Literal["both", "self_contrast", "decorrelation"] = option(
+        "both", "both, L_S only or L_C only"
+    )
+    self_contrast_weight: float = option(
+        1.0, "weight of the self-contrast L_S (task_alpha in the code)", ge=0
+    )
     decorrelation_weight: float = option(
-        0.005225, "weight of the decorrelation L_C (alpha; task_beta in the code)", ge=0, sweep=(1e-3, 1e-1), log=True
+        0.005225,
+        "weight of the decorrelation L_C (alpha; task_beta in the code)",
+        ge=0,
+        sweep=(1e-3, 1e-1),
+        log=True,
     )
     off_diagonal_weight: float = option(
-        0.012, "weight of the off-diagonal correlations (lambda)", ge=0, sweep=(1e-3, 1e-1), log=True
+        0.012,
+        "weight of the off-diagonal correlations (lambda)",
+        ge=0,
+        sweep=(1e-3, 1e-1),
+        log=True,
     )
     temperature: float = option(0.05, "divides the mean cosine L_S; the paper has none (1)", gt=0)
-    reduction: Literal["mean", "sum"] = option("mean", "of the cosines over the batch; the released weights used sum")
+    reduction: Literal["mean", "sum"] = option(
+        "mean", "of the cosines over the batch; the released weights used sum"
+    )
     dropout_a: float | None = option(
-        0.05, "dropout rate of the first view (r_A); empty: the checkpoint's own", ge=0, lt=1, sweep=(0.0, 0.2)
+        0.05,
+        "dropout rate of the first view (r_A); empty: the checkpoint's own",
+        ge=0,
+        lt=1,
+        sweep=(0.0, 0.2),
     )
     dropout_b: float | None = option(
-        0.155, "dropout rate of the second view (r_B); empty: the checkpoint's own", ge=0, lt=1, sweep=(0.05, 0.4)
+        0.155,
+        "dropout rate of the second view (r_B); empty: the checkpoint's own",
+        ge=0,
+        lt=1,
+        sweep=(0.05, 0.4),
     )
     attention_dropout: Literal["views", "checkpoint"] = option(
-        "views", "attention probabilities: the views' two rates (code), or the checkpoint's own rate"
+        "views",
+        "attention probabilities: the views' two rates (code), or the checkpoint's own rate",
     )
     attention_rate_a: float | None = option(
-        None, "first view: rate of attention probabilities alone; empty: as attention_dropout says", ge=0, lt=1
-    )  # fmt: skip
-    attention_rate_b: float | None = option(
-        None, "second view: rate of attention probabilities alone; empty: as attention_dropout says", ge=0, lt=1
-    )  # fmt: skip
-    projector: Widths | None = option(
-        None, "widths of the projector's layers; empty: three of 4096, of 4 times the base model's where that is narrow"
+        None,
+        "first view: rate of attention probabilities alone; empty: as attention_dropout says",
+        ge=0,
+        lt=1,
     )
-    projector_bias: Literal["first", "hidden", "none", "all"] = option("first", "which projector layers have a bias")
+    attention_rate_b: float | None = option(
+        None,
+        "second view: rate of attention probabilities alone; empty: as attention_dropout says",
+        ge=0,
+        lt=1,
+    )
+    projector: Widths | None = option(
+        None,
+        "widths of the projector's layers; empty: three of 4096, of 4 times the base model's where that is narrow",
+    )
+    projector_bias: Literal["first", "hidden", "none", "all"] = option(
+        "first", "which projector layers have a bias"
+    )
     normalisation: Literal["center", "no_center", "literal"] = option(
         "center", "Pearson correlation (code), without centring, or Eq. 3 as printed"
     )
@@ -59,7 +93,9 @@ class SCDConfig(TrainingConfig):
 
 
 class SCD(TrainedMethod):
-    """L = mean cos(hA, hB) / temperature + alpha [ sum_j (1 - c_jj)^2 + lambda sum_{j != k} c_jk^2 ]."""
+    """L = mean cos(hA, hB) / temperature + alpha [ sum_j (1 - c_jj)^2 + lambda sum_{j != k} c_jk^2
+    ].
+    """
 
     name = "scd"
     version = 1

@@ -1,4 +1,6 @@
-"""SG and SG-OPT: the sentence vector is pulled toward the intermediate layers of a frozen copy of the same model."""
+"""SG and SG-OPT: the sentence vector is pulled toward the intermediate layers of a frozen copy of
+the same model.
+"""
 
 from __future__ import annotations
 
@@ -26,51 +28,82 @@ Objective = Literal["base", "opt1", "opt2", "opt3", "back_translation", "back_tr
 
 
 class SelfGuidedConfig(TrainingConfig):
-    """Defaults: SG-OPT for BERT as the paper has it, and the released code where the paper is silent."""
+    """Defaults: SG-OPT for BERT as the paper has it, and the released code where the paper is
+    silent.
+    """
 
     pooling: str = option("cls", POOLING_HELP)
-    learning_rate: float = option(5e-5, "peak learning rate of AdamW", gt=0, sweep=(1e-5, 1e-4), log=True)
+    learning_rate: float = option(
+        5e-5, "peak learning rate of AdamW", gt=0, sweep=(1e-5, 1e-4), log=True
+    )
     batch_size: int = option(16, "sentences (or pairs) per training step", ge=2, sweep=[16, 32, 64])
-    train_length: int = option(128, "maximum number of tokens in training, special tokens included", ge=4)
+    train_length: int = option(
+        128, "maximum number of tokens in training, special tokens included", ge=4
+    )
     warmup: float = option(0.1, "share of the training steps with rising learning rate", ge=0, lt=1)
-    weight_decay: float = option(0.01, "decoupled weight decay; the code's command says 0, its fit routine 0.01", ge=0)
+    weight_decay: float = option(
+        0.01, "decoupled weight decay; the code's command says 0, its fit routine 0.01", ge=0
+    )
     beta2: float = option(0.9, "AdamW's second beta (the usual one is 0.999)", ge=0, lt=1)
     eval_every: int = option(50, "training steps between two evaluations on the dev set", ge=1)
     patience: int | None = option(
-        10, "stop after this many evaluations worse than the one before (the first: than 0); empty: never", ge=1
+        10,
+        "stop after this many evaluations worse than the one before (the first: than 0); empty: never",
+        ge=1,
     )
     objective: Objective = option(
-        "opt3", "base (SG), opt1, opt2, opt3 (SG-OPT); back_translation and the sum with opt3 learn from pairs"
+        "opt3",
+        "base (SG), opt1, opt2, opt3 (SG-OPT); back_translation and the sum with opt3 learn from pairs",
     )
     temperature: float = option(0.01, "divides the cosines (tau)", gt=0, sweep=[0.01, 0.1])
     regularisation: float = option(
         0.1, "weight of the squared distance to the initial weights", ge=0, sweep=[0, 0.1, 1]
     )
-    layer_pooling: Literal["max", "mean"] = option("max", "of the guide's layers over tokens; the code's default: mean")
-    guide_first: int = option(0, "first layer of the guide that is used; 0: the embedding block", ge=0)
-    guide_last: int | None = option(None, "last layer of the guide that is used; empty: its last", ge=0)
+    layer_pooling: Literal["max", "mean"] = option(
+        "max", "of the guide's layers over tokens; the code's default: mean"
+    )
+    guide_first: int = option(
+        0, "first layer of the guide that is used; 0: the embedding block", ge=0
+    )
+    guide_last: int | None = option(
+        None, "last layer of the guide that is used; empty: its last", ge=0
+    )
     shift_layers: bool = option(
-        True, "base, opt1, opt2 draw from guide_first on; the code adds guide_first twice: from 2 * guide_first on"
+        True,
+        "base, opt1, opt2 draw from guide_first on; the code adds guide_first twice: from 2 * guide_first on",
     )
-    guide_dropout: bool = option(False, "drop in the frozen copy too, as the code ran against its intention")
+    guide_dropout: bool = option(
+        False, "drop in the frozen copy too, as the code ran against its intention"
+    )
     freeze_embeddings: bool = option(True, "leave the embedding block of the tuned model unchanged")
-    head: Literal["training", "none"] = option("training", "Linear-GELU-Linear-GELU in the loss only; or none")
-    head_width: int = option(4096, "width of the head's two layers", ge=1)
-    final_gelu: bool = option(True, "GELU after the head's second layer too (code; the paper does not say)")
-    base_reduction: Literal["mean", "sum/b"] = option(
-        "mean", "of base and back_translation: mean over the 2b rows, or their sum over b as the code divides"
+    head: Literal["training", "none"] = option(
+        "training", "Linear-GELU-Linear-GELU in the loss only; or none"
     )
-    opt2_negatives: Literal["all", "code"] = option("all", "of opt2: all b - 1, or b - 2 as the code slices")
+    head_width: int = option(4096, "width of the head's two layers", ge=1)
+    final_gelu: bool = option(
+        True, "GELU after the head's second layer too (code; the paper does not say)"
+    )
+    base_reduction: Literal["mean", "sum/b"] = option(
+        "mean",
+        "of base and back_translation: mean over the 2b rows, or their sum over b as the code divides",
+    )
+    opt2_negatives: Literal["all", "code"] = option(
+        "all", "of opt2: all b - 1, or b - 2 as the code slices"
+    )
 
     @model_validator(mode="after")
     def _layers_in_order(self) -> Self:
         if self.guide_last is not None and self.guide_last < self.guide_first:
-            raise ValueError(f"guide_last must be at least guide_first = {self.guide_first}, not {self.guide_last}")
+            raise ValueError(
+                f"guide_last must be at least guide_first = {self.guide_first}, not {self.guide_last}"
+            )
         return self
 
 
 class Guide(nn.Module):
-    """The frozen copy of the encoder, and the head f that vectors of both models pass through: (n, d) -> (n, D)."""
+    """The frozen copy of the encoder, and the head f that vectors of both models pass through: (n,
+    d) -> (n, D).
+    """
 
     def __init__(self, frozen: Encoder, head: nn.Module) -> None:
         super().__init__()
@@ -79,7 +112,9 @@ class Guide(nn.Module):
 
 
 class SelfGuided(TrainedMethod):
-    """L = contrast of the tuned [CLS] with the guide's layers + lambda * squared distance to the initial weights."""
+    """L = contrast of the tuned [CLS] with the guide's layers + lambda * squared distance to the
+    initial weights.
+    """
 
     name = "self_guided"
     version = 1
@@ -92,7 +127,9 @@ class SelfGuided(TrainedMethod):
 
     @property
     def supervision(self) -> Supervision:
-        return "supervised" if self.config.objective.startswith("back_translation") else "unsupervised"
+        return (
+            "supervised" if self.config.objective.startswith("back_translation") else "unsupervised"
+        )
 
     def heads(self, encoder: Encoder) -> nn.Module:
         config = self.config
@@ -100,11 +137,17 @@ class SelfGuided(TrainedMethod):
         frozen = encoder.copy()
         self._layers(int(encoder.transformer.config.num_hidden_layers))
         if config.freeze_embeddings:
-            block = getattr(encoder.transformer, "embeddings", None) or encoder.transformer.get_input_embeddings()
+            block = (
+                getattr(encoder.transformer, "embeddings", None)
+                or encoder.transformer.get_input_embeddings()
+            )
             block.requires_grad_(False)
         if config.head == "none":
             return Guide(frozen, nn.Identity())
-        layers = [nn.Linear(encoder.dimension, config.head_width), nn.Linear(config.head_width, config.head_width)]
+        layers = [
+            nn.Linear(encoder.dimension, config.head_width),
+            nn.Linear(config.head_width, config.head_width),
+        ]
         for layer in layers:
             nn.init.normal_(layer.weight, std=0.02)
             nn.init.zeros_(layer.bias)
@@ -113,7 +156,9 @@ class SelfGuided(TrainedMethod):
 
     def optimizer(self, groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
         """AdamW with both betas 0.9 by default, as the code has it."""
-        return torch.optim.AdamW(groups, lr=self.config.learning_rate, betas=(0.9, self.config.beta2), fused=True)
+        return torch.optim.AdamW(
+            groups, lr=self.config.learning_rate, betas=(0.9, self.config.beta2), fused=True
+        )
 
     def loss(self, encoder: Encoder, heads: Any, batch: Batch) -> dict[str, Tensor]:
         config, t = self.config, self.config.temperature
@@ -123,12 +168,16 @@ class SelfGuided(TrainedMethod):
             differ_by = "give pairs whose two sides are not the same text"
             h, h_p = encoder.two_views(batch.texts, batch.positives, differ_by=differ_by)
             c = heads.head(h)
-            terms["back_translation"] = self._scaled(nt_xent_symmetric(c, heads.head(h_p), temperature=t))
+            terms["back_translation"] = self._scaled(
+                nt_xent_symmetric(c, heads.head(h_p), temperature=t)
+            )
         else:
             c = heads.head(encoder(features))
         if config.objective != "back_translation":
             views = heads.head(self._guide(heads.frozen, features, batch.rng))
-            variant: Variant = config.objective if config.objective in ("base", "opt1", "opt2") else "opt3"
+            variant: Variant = (
+                config.objective if config.objective in ("base", "opt1", "opt2") else "opt3"
+            )
             if variant == "opt2" and config.opt2_negatives == "code":
                 guide = opt2_as_coded(c, views[:, 0], temperature=t)
             else:
@@ -144,7 +193,8 @@ class SelfGuided(TrainedMethod):
         return 2 * mean if self.config.base_reduction == "sum/b" else mean
 
     def _layers(self, depth: int) -> tuple[range, range]:
-        """The guide's layers that are used, and those that the objectives of one sampled layer draw from.
+        """The guide's layers that are used, and those that the objectives of one sampled layer draw
+        from.
 
         Raises:
             InputError: the model has no such layer.
@@ -159,27 +209,39 @@ class SelfGuided(TrainedMethod):
             )
         return range(config.guide_first, last + 1), range(drawn, last + 1)
 
-    def _guide(self, frozen: Encoder, features: dict[str, Tensor], rng: np.random.Generator) -> Tensor:
-        """Pooled layers of the frozen copy (n, L, d), without gradient; L = 1, drawn per sentence, but for opt3."""
+    def _guide(
+        self, frozen: Encoder, features: dict[str, Tensor], rng: np.random.Generator
+    ) -> Tensor:
+        """Pooled layers of the frozen copy (n, L, d), without gradient; L = 1, drawn per sentence,
+        but for opt3.
+        """
         frozen.train(self.config.guide_dropout)
         with torch.no_grad():
             states = frozen.hidden_states(features)
             mask = features["attention_mask"].to(states[0].device)
             used, drawn = self._layers(len(states) - 1)
             layers = used if self.config.objective.endswith("opt3") else drawn
-            pooled = torch.stack([reduce_tokens(states[k], mask, self.config.layer_pooling) for k in layers], dim=1)
+            pooled = torch.stack(
+                [reduce_tokens(states[k], mask, self.config.layer_pooling) for k in layers], dim=1
+            )
             if not self.config.objective.endswith("opt3"):
-                choice = torch.from_numpy(rng.integers(len(layers), size=len(pooled))).to(pooled.device)
-                pooled = pooled[torch.arange(len(pooled), device=pooled.device), choice].unsqueeze(1)
+                choice = torch.from_numpy(rng.integers(len(layers), size=len(pooled))).to(
+                    pooled.device
+                )
+                pooled = pooled[torch.arange(len(pooled), device=pooled.device), choice].unsqueeze(
+                    1
+                )
         return pooled
 
 
 @full_precision
 def opt2_as_coded(cls: Tensor, views: Tensor, *, temperature: float) -> Tensor:
-    """`self_guided(variant="opt2")` with the code's slip: the first h_j of each denominator is missing.
+    """`self_guided(variant="opt2")` with the code's slip: the first h_j of each denominator is
+    missing.
 
-    L = mean over i of -log[ f(c_i,h_i) / ( f(c_i,h_i) + sum over j != i, j != first(i) of f(c_i,h_j) ) ],
-    f(u, v) = exp(cos(u, v)/t), first(i) the smallest j other than i: n - 2 negatives instead of n - 1.
+    L = mean over i of -log[ f(c_i,h_i) / ( f(c_i,h_i) + sum over j != i, j != first(i) of
+    f(c_i,h_j) ) ], f(u, v) = exp(cos(u, v)/t), first(i) the smallest j other than i: n - 2
+    negatives instead of n - 1.
 
     Args:
         cls, views: (n, d). n <= 2 leaves no negative, and the loss is 0.
@@ -196,9 +258,14 @@ def opt2_as_coded(cls: Tensor, views: Tensor, *, temperature: float) -> Tensor:
 
 
 def squared_distance(parameters: Iterable[Tensor], start: Iterable[Tensor]) -> Tensor:
-    """L_reg = sum over all parameters of (p - p_0)^2, a scalar; gradient 2 (p - p_0) through `parameters`.
+    """L_reg = sum over all parameters of (p - p_0)^2, a scalar; gradient 2 (p - p_0) through
+    `parameters`.
 
     Parameters that do not learn are still where they started, so leaving them out changes nothing.
     """
-    terms = [(p - p_0.detach()).square().sum() for p, p_0 in zip(parameters, start, strict=True) if p.requires_grad]
+    terms = [
+        (p - p_0.detach()).square().sum()
+        for p, p_0 in zip(parameters, start, strict=True)
+        if p.requires_grad
+    ]
     return torch.stack(terms).sum() if terms else torch.zeros(())

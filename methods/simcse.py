@@ -24,13 +24,19 @@ class ContrastiveConfig(TrainingConfig):
     """What the unsupervised and the supervised form share."""
 
     pooling: str = option("cls", POOLING_HELP)
-    temperature: float = option(0.05, "divides the similarities", gt=0, sweep=(0.001, 1.0), log=True)
-    similarity: Literal["cosine", "dot"] = option("cosine", "of two sentences in the loss; the paper's dot is unscaled")
+    temperature: float = option(
+        0.05, "divides the similarities", gt=0, sweep=(0.001, 1.0), log=True
+    )
+    similarity: Literal["cosine", "dot"] = option(
+        "cosine", "of two sentences in the loss; the paper's dot is unscaled"
+    )
     head: Literal["training", "mlp", "none"] = option(
         "training", "tanh layer: in the loss only, also when encoding (mlp), or none"
     )
     mlm_weight: float = option(
-        0.0, "weight of masked-language modelling on separately masked copies (paper: 0.1); 0: none", ge=0
+        0.0,
+        "weight of masked-language modelling on separately masked copies (paper: 0.1); 0: none",
+        ge=0,
     )
     mlm_probability: float = option(0.15, "share of the tokens that it masks", gt=0, lt=1)
     in_parts: ClassVar[bool] = True
@@ -49,16 +55,24 @@ class SimCSEConfig(ContrastiveConfig):
     """Defaults: the released script for BERT-base."""
 
     dropout: float | None = option(
-        None, "hidden and attention dropout of both views; empty: the checkpoint's own", ge=0, lt=1, sweep=(0.0, 0.5)
+        None,
+        "hidden and attention dropout of both views; empty: the checkpoint's own",
+        ge=0,
+        lt=1,
+        sweep=(0.0, 0.5),
     )
     attention_rate: float | None = option(
         None, "dropout of attention probabilities in both views; empty: as dropout", ge=0, lt=1
     )
-    same_mask: bool = option(False, "drop the same units in both views (the paper's ablation, which fails)")
+    same_mask: bool = option(
+        False, "drop the same units in both views (the paper's ablation, which fails)"
+    )
 
 
 class SimCSE(TrainedMethod):
-    """L = mean over i of -log softmax_j( cos(zA_i, zB_j) / temperature ) at j = i, plus mlm_weight times MLM."""
+    """L = mean over i of -log softmax_j( cos(zA_i, zB_j) / temperature ) at j = i, plus mlm_weight
+    times MLM.
+    """
 
     name = "simcse"
     version = 1
@@ -72,7 +86,9 @@ class SimCSE(TrainedMethod):
         if config.head == "training":
             heads["mlp"] = tanh_mlp(encoder.dimension)
         elif config.head == "mlp":
-            encoder.head = nn.Sequential(*encoder.head, *tanh_mlp(encoder.dimension)).to(encoder.device)
+            encoder.head = nn.Sequential(*encoder.head, *tanh_mlp(encoder.dimension)).to(
+                encoder.device
+            )
         if config.mlm_weight:
             from harness.encoder.masked_lm import MaskedLM
 
@@ -89,9 +105,17 @@ class SimCSE(TrainedMethod):
         return terms
 
     def further_terms(
-        self, z_a: Tensor, z_b: Tensor, encoder: Encoder, heads: Any, ids: Sequence[Sequence[int]], batch: Batch
+        self,
+        z_a: Tensor,
+        z_b: Tensor,
+        encoder: Encoder,
+        heads: Any,
+        ids: Sequence[Sequence[int]],
+        batch: Batch,
     ) -> dict[str, Tensor]:
-        """Terms that a subclass adds to the loss, given the projections (n, d) and the token rows of both views."""
+        """Terms that a subclass adds to the loss, given the projections (n, d) and the token rows
+        of both views.
+        """
         return {}
 
     def views(self, encoder: Encoder, batch: Batch) -> tuple[list[list[int]], list[list[int]]]:
@@ -100,7 +124,11 @@ class SimCSE(TrainedMethod):
         return ids, ids
 
     def projected(
-        self, encoder: Encoder, heads: nn.Module, ids_a: Sequence[Sequence[int]], ids_b: Sequence[Sequence[int]]
+        self,
+        encoder: Encoder,
+        heads: nn.Module,
+        ids_a: Sequence[Sequence[int]],
+        ids_b: Sequence[Sequence[int]],
     ) -> tuple[Tensor, Tensor]:
         """The projections (n, d) of both views."""
         h_a, h_b = self.encoded(encoder, ids_a, ids_b)
@@ -119,23 +147,35 @@ class SimCSE(TrainedMethod):
             attention_dropout=both(attention, attention),
             differ_by="" if config.same_mask else STATE_A_RATE,
         )
-        return (h_a, h_a) if config.same_mask else (h_a, h_b)  # equal text and equal masks are equal vectors
+        return (
+            (h_a, h_a) if config.same_mask else (h_a, h_b)
+        )  # equal text and equal masks are equal vectors
 
     def contrast(self, z_a: Tensor, z_b: Tensor, heads: nn.Module, batch: Batch) -> Tensor:
         """The contrastive term of the two views' projections, (n, d) each."""
-        return nt_xent(z_a, z_b, temperature=self.config.temperature, similarity=self.config.similarity)
+        return nt_xent(
+            z_a, z_b, temperature=self.config.temperature, similarity=self.config.similarity
+        )
 
     def with_mlm(
-        self, contrast: Tensor, encoder: Encoder, heads: nn.Module, ids: Sequence[Sequence[int]], batch: Batch
+        self,
+        contrast: Tensor,
+        encoder: Encoder,
+        heads: nn.Module,
+        ids: Sequence[Sequence[int]],
+        batch: Batch,
     ) -> dict[str, Tensor]:
-        """The terms of the loss: `contrast`, and MLM on the token rows `ids` in a forward pass of its own, at the
-        checkpoint's own dropout rates."""
+        """The terms of the loss: `contrast`, and MLM on the token rows `ids` in a forward pass of
+        its own, at the checkpoint's own dropout rates.
+        """
         config: ContrastiveConfig = self.config
         if not config.mlm_weight:
             return {"loss": contrast}
         from harness.encoder.masked_lm import IGNORED, mask_tokens, masked_lm_loss, padded_labels
 
-        masked, labels = mask_tokens(ids, encoder.tokenizer, batch.rng, probability=config.mlm_probability)
+        masked, labels = mask_tokens(
+            ids, encoder.tokenizer, batch.rng, probability=config.mlm_probability
+        )
         truth = padded_labels(labels)
         states = encoder.hidden_states(encoder.collate(masked))[-1]
         chosen = truth != IGNORED

@@ -1,4 +1,6 @@
-"""Skip-Thought: from a sentence's vector two decoders say the sentence before it and the one after it."""
+"""Skip-Thought: from a sentence's vector two decoders say the sentence before it and the one after
+it.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,9 @@ class Triples(Sequence[Triple]):
                 f"corpus {corpus.uri}: fewer than two sentences have a neighbour on each side; give documents of "
                 "at least three sentences"
             )
-        self._sentences = lru_cache(maxsize=4096)(lambda document: split_sentences(corpus[document]))
+        self._sentences = lru_cache(maxsize=4096)(
+            lambda document: split_sentences(corpus[document])
+        )
 
     def __len__(self) -> int:
         return int(self._ends[-1])
@@ -73,16 +77,24 @@ class SkipThoughtConfig(TrainingConfig):
     """Defaults: the paper's."""
 
     pooling: Literal["none"] = option("none", "the vector is the last state of each direction")
-    max_length: int | None = option(None, "maximum number of tokens when encoding; empty: all", ge=4)
-    direction: Literal["uni", "bi"] = option("uni", "read forwards (uni-skip), or also backwards (bi-skip)")
+    max_length: int | None = option(
+        None, "maximum number of tokens when encoding; empty: all", ge=4
+    )
+    direction: Literal["uni", "bi"] = option(
+        "uni", "read forwards (uni-skip), or also backwards (bi-skip)"
+    )
     hidden: int = option(2400, "values of a vector; bi-skip has half of them a direction", ge=2)
     embedding: int = option(620, "values of a word's vector", ge=1)
     learning_rate: float = option(2e-4, "learning rate of Adam", gt=0, sweep=(1e-4, 1e-2), log=True)
-    batch_size: int = option(128, "sentences per training step, each with both neighbours", ge=2, sweep=[32, 64, 128])
+    batch_size: int = option(
+        128, "sentences per training step, each with both neighbours", ge=2, sweep=[32, 64, 128]
+    )
     train_length: int = option(30, "maximum number of tokens of each sentence in training", ge=4)
     max_grad_norm: float = option(10.0, "gradient norm is clipped to this", gt=0)
     eval_every: int = option(1000, "training steps between two evaluations on the dev set", ge=1)
-    min_std: float = option(0.0, "collapse guard: none, for vectors share most of their values for long", ge=0)
+    min_std: float = option(
+        0.0, "collapse guard: none, for vectors share most of their values for long", ge=0
+    )
     min_rank: float = option(0.0, "collapse guard: none", ge=0)
     gradient_checkpointing: Literal[False] = option(False, "no effect: there is one layer")
     packed: Literal[False] = option(False, "no effect: there is no transformer")
@@ -90,12 +102,16 @@ class SkipThoughtConfig(TrainingConfig):
     @model_validator(mode="after")
     def _two_halves(self) -> Self:
         if self.direction == "bi" and self.hidden % 2:
-            raise ValueError('key "hidden": must be even with direction = "bi": half of it for each direction')
+            raise ValueError(
+                'key "hidden": must be even with direction = "bi": half of it for each direction'
+            )
         return self
 
 
 class SkipThought(RecurrentMethod):
-    """L = -sum over sentences, and over the words w_t of the next and of the previous one, of log P(w_t | w_<t, h)."""
+    """L = -sum over sentences, and over the words w_t of the next and of the previous one, of log
+    P(w_t | w_<t, h).
+    """
 
     name = "skip_thought"
     version = 1
@@ -113,14 +129,20 @@ class SkipThought(RecurrentMethod):
         config: SkipThoughtConfig = self.config
         try:
             with quiet_transformers():
-                tokenizer = AutoTokenizer.from_pretrained(resolve_model(self.base_model), trust_remote_code=False)
+                tokenizer = AutoTokenizer.from_pretrained(
+                    resolve_model(self.base_model), trust_remote_code=False
+                )
         except (OSError, ValueError, KeyError) as error:
-            raise InputError(f'base model "{self.base_model}": no tokenizer: {str(error).splitlines()[0]}') from None
+            raise InputError(
+                f'base model "{self.base_model}": no tokenizer: {str(error).splitlines()[0]}'
+            ) from None
         both = config.direction == "bi"
         words = nn.Embedding(len(tokenizer), config.embedding)
         nn.init.uniform_(words.weight, -SPREAD, SPREAD)
         layer = _gru(config.embedding, config.hidden // 2 if both else config.hidden, both=both)
-        return RecurrentEncoder(tokenizer, words, layer, reduce="last", max_length=config.max_length)
+        return RecurrentEncoder(
+            tokenizer, words, layer, reduce="last", max_length=config.max_length
+        )
 
     def heads(self, encoder: Encoder) -> nn.Module:
         config: SkipThoughtConfig = self.config
@@ -142,27 +164,43 @@ class SkipThought(RecurrentMethod):
 
     def loss(self, encoder: Encoder, heads: nn.Module, batch: Batch) -> dict[str, Tensor]:
         triples: list[Triple] = batch.items
-        ids = encoder.tokenize([triple.anchor for triple in triples], max_length=self.config.train_length)
+        ids = encoder.tokenize(
+            [triple.anchor for triple in triples], max_length=self.config.train_length
+        )
         vectors = encoder(encoder.collate(ids))
-        after = self._said(encoder, heads, heads.after, vectors, [triple.after for triple in triples])
-        before = self._said(encoder, heads, heads.before, vectors, [triple.before for triple in triples])
+        after = self._said(
+            encoder, heads, heads.after, vectors, [triple.after for triple in triples]
+        )
+        before = self._said(
+            encoder, heads, heads.before, vectors, [triple.before for triple in triples]
+        )
         return {"loss": after + before, "after": after, "before": before}
 
-    def _said(self, encoder: Encoder, heads: Any, decoder: Any, vectors: Tensor, texts: list[str]) -> Tensor:
+    def _said(
+        self, encoder: Encoder, heads: Any, decoder: Any, vectors: Tensor, texts: list[str]
+    ) -> Tensor:
         """The loss of saying `texts` from `vectors`, each word after the true words before it."""
         ids = encoder.tokenize(texts, max_length=self.config.train_length)
-        padded = encoder.collate([row if len(row) > 1 else row * 2 for row in ids])["input_ids"].to(vectors.device)
+        padded = encoder.collate([row if len(row) > 1 else row * 2 for row in ids])["input_ids"].to(
+            vectors.device
+        )
         lengths = torch.tensor([max(1, len(row) - 1) for row in ids])
         words = cast(RecurrentEncoder, encoder).words
         with torch.autocast(device_type=vectors.device.type, enabled=False):
-            told = pack_padded_sequence(words(padded[:, :-1]), lengths, batch_first=True, enforce_sorted=False)
-            targets = pack_padded_sequence(padded[:, 1:], lengths, batch_first=True, enforce_sorted=False)
+            told = pack_padded_sequence(
+                words(padded[:, :-1]), lengths, batch_first=True, enforce_sorted=False
+            )
+            targets = pack_padded_sequence(
+                padded[:, 1:], lengths, batch_first=True, enforce_sorted=False
+            )
             states, _ = decoder(told, vectors.float().unsqueeze(0))
             return decoded_loss(heads.vocabulary(states.data), targets.data)
 
 
 def _gru(inputs: int, hidden: int, *, both: bool = False) -> nn.GRU:
-    """A GRU whose weights begin as the paper's: recurrent ones orthogonal, others uniform, biases 0."""
+    """A GRU whose weights begin as the paper's: recurrent ones orthogonal, others uniform, biases
+    0.
+    """
     gru = nn.GRU(inputs, hidden, batch_first=True, bidirectional=both)
     for name, weight in gru.named_parameters():
         if "bias" in name:

@@ -1,4 +1,6 @@
-"""SNCSE: PromptBERT's two templates, and a sentence's negation, which is to be a little less like it than itself."""
+"""SNCSE: PromptBERT's two templates, and a sentence's negation, which is to be a little less like
+it than itself.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,8 @@ TEMPLATES = {
 def bidirectional_margin(
     anchors: Tensor, positives: Tensor, negatives: Tensor, *, lower: float, upper: float
 ) -> Tensor:
-    """How far a soft negative's cosine is from being lower than the positive's by at least `lower`, at most `upper`.
+    """How far a soft negative's cosine is from being lower than the positive's by at least `lower`,
+    at most `upper`.
 
     L = (1/n) sum_i max(0, D_i + lower) + max(0, -D_i - upper), D_i = cos(a_i, n_i) - cos(a_i, p_i)
 
@@ -54,34 +57,52 @@ class SNCSEConfig(PromptBERTConfig):
     """Defaults: the released script for BERT-base."""
 
     pooling: str = option(
-        TEMPLATES["pooling"], "prompt:TEMPLATE of the first view, also used when encoding, as for promptbert"
+        TEMPLATES["pooling"],
+        "prompt:TEMPLATE of the first view, also used when encoding, as for promptbert",
     )
     second: str = option(TEMPLATES["second"], "template of the second view and of the negation")
     denoise: Literal[False] = option(False, "promptbert's denoising, which this method has not")
     negatives: Literal["rules", "given"] = option(
-        "rules", "soft negatives: English negation by rules, or those of pairs (their negative, else their second text)"
+        "rules",
+        "soft negatives: English negation by rules, or those of pairs (their negative, else their second text)",
     )
-    negatives_are_labelled: bool = option(True, "given: people wrote or judged them (the row counts as supervised)")
+    negatives_are_labelled: bool = option(
+        True, "given: people wrote or judged them (the row counts as supervised)"
+    )
     margin_weight: float = option(
-        1e-3, "weight of the bidirectional margin (lambda); 0: none", ge=0, sweep=(1e-4, 1.0), log=True
+        1e-3,
+        "weight of the bidirectional margin (lambda); 0: none",
+        ge=0,
+        sweep=(1e-4, 1.0),
+        log=True,
     )
     margin_lower: float = option(
-        0.1, "a negation's cosine is to be lower by this at least (alpha)", ge=0, le=2, sweep=(0.0, 0.3)
+        0.1,
+        "a negation's cosine is to be lower by this at least (alpha)",
+        ge=0,
+        le=2,
+        sweep=(0.0, 0.3),
     )
     margin_upper: float = option(0.3, "and by this at most (beta)", ge=0, le=2, sweep=(0.3, 1.0))
     train_length: int = option(
-        32, "maximum number of tokens of a row in training, template and special tokens included", ge=4
+        32,
+        "maximum number of tokens of a row in training, template and special tokens included",
+        ge=4,
     )
 
     @model_validator(mode="after")
     def _margins_are_in_order(self) -> Self:
         if self.margin_lower > self.margin_upper:
-            raise ValueError('keys "margin_lower" and "margin_upper": the lower one is above the upper one')
+            raise ValueError(
+                'keys "margin_lower" and "margin_upper": the lower one is above the upper one'
+            )
         return self
 
 
 class SNCSE(PromptBERT):
-    """NT-Xent(zA, zB) + lambda * `bidirectional_margin`(zA, zB, zN), N the sentence's negation in B's template."""
+    """NT-Xent(zA, zB) + lambda * `bidirectional_margin`(zA, zB, zN), N the sentence's negation in
+    B's template.
+    """
 
     name = "sncse"
     version = 2  # 1: no full stop behind a sentence
@@ -95,7 +116,9 @@ class SNCSE(PromptBERT):
     @property
     def supervision(self) -> Supervision:
         c = self.config
-        return "supervised" if c.negatives == "given" and c.negatives_are_labelled else "unsupervised"
+        return (
+            "supervised" if c.negatives == "given" and c.negatives_are_labelled else "unsupervised"
+        )
 
     def check(self, corpus: Any) -> None:
         """Also refuse a train_length that leaves nothing of a sentence, before any run."""
@@ -125,7 +148,9 @@ class SNCSE(PromptBERT):
         if self.config.negatives == "rules":
             texts = [negated(text) for text in batch.texts]
         else:
-            texts = [pair.positive if pair.negative is None else pair.negative for pair in batch.items]
+            texts = [
+                pair.positive if pair.negative is None else pair.negative for pair in batch.items
+            ]
         return self._prompt(1).rows(texts, self._plain(), self._words(encoder))
 
     def _three(
@@ -136,17 +161,23 @@ class SNCSE(PromptBERT):
         ids_b: Sequence[Sequence[int]],
         ids_n: Sequence[Sequence[int]],
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Projections (n, d) of both views and the negations, whose rows are half with each view: one forward,
-        one kind of dropout."""
+        """Projections (n, d) of both views and the negations, whose rows are half with each view:
+        one forward, one kind of dropout.
+        """
         n = len(ids_n)
         half = (n + 1) // 2
-        rest = [*ids_n[half:], *ids_n[: half - (n - half)]]  # as many again; of an odd number the first stands twice
+        rest = [
+            *ids_n[half:],
+            *ids_n[: half - (n - half)],
+        ]  # as many again; of an odd number the first stands twice
         h_1, h_2 = self.encoded(encoder, [*ids_a, *ids_n[:half]], [*ids_b, *rest])
         views = (h_1[:n], h_2[:n], torch.cat([h_1[n:], h_2[n:]])[:n])
         z_a, z_b, z_n = (heads.mlp(h) for h in views)
         return z_a, z_b, z_n
 
     def _words(self, encoder: Encoder) -> int:
-        """Maximum number of tokens of a sentence, so that the row with the longer template is within train_length."""
+        """Maximum number of tokens of a sentence, so that the row with the longer template is
+        within train_length.
+        """
         words: int = min(self.config.train_length, encoder.max_length) - self._template_tokens()
         return words

@@ -32,17 +32,26 @@ class StaticConfig(MethodConfig):
     """Which vectors, and how a sentence becomes words."""
 
     pooling: Literal["mean"] = option("mean", "word vectors are averaged")
-    max_length: int | None = option(None, "maximum number of known words of a sentence; empty: all", ge=1)
+    max_length: int | None = option(
+        None, "maximum number of known words of a sentence; empty: all", ge=1
+    )
     vectors: str = option(GLOVE, SOURCES)
     tokens: Literal["space", "punctuation"] = option(
-        "space", "words are what blanks separate (SentEval's files are tokenised), or punctuation is split off as well"
+        "space",
+        "words are what blanks separate (SentEval's files are tokenised), or punctuation is split off as well",
     )
-    lower_case: bool = option(False, "lower-case the text first: for vectors of lower-cased words, such as GloVe 6B")
-    words: int | None = option(None, "use the first so many words of the file only; empty: all", ge=1)
+    lower_case: bool = option(
+        False, "lower-case the text first: for vectors of lower-cased words, such as GloVe 6B"
+    )
+    words: int | None = option(
+        None, "use the first so many words of the file only; empty: all", ge=1
+    )
 
 
 class Static(ArrayMethod):
-    """h = mean of the vectors of the words that have one; zero where none has; an empty sentence counts as "."."""
+    """h = mean of the vectors of the words that have one; zero where none has; an empty sentence
+    counts as ".".
+    """
 
     name = "static"
     version = 1
@@ -70,8 +79,12 @@ class Static(ArrayMethod):
         """
         table = read_word_vectors(self.config.vectors, self.config.words)
         self._matrix = table.matrix
-        self._tokenizer = word_tokenizer(table.row, self.config.tokens, self.config.lower_case, self.config.max_length)
-        self.fit_report = FitReport(training={"words": len(table.row), "dimensions": int(table.matrix.shape[1])})
+        self._tokenizer = word_tokenizer(
+            table.row, self.config.tokens, self.config.lower_case, self.config.max_length
+        )
+        self.fit_report = FitReport(
+            training={"words": len(table.row), "dimensions": int(table.matrix.shape[1])}
+        )
         return self
 
     def _fitted(self) -> tuple[Tokenizer, NDArray[np.float32]]:
@@ -88,8 +101,13 @@ class Static(ArrayMethod):
         vectors = np.zeros((len(texts), matrix.shape[1]), dtype=np.float32)
         for start in range(0, len(texts), CHUNK):
             # The blank makes an empty text one that the tokenizer's normaliser sees.
-            chunk = [" " + clean(text, start + i) for i, text in enumerate(texts[start : start + CHUNK])]
-            ids = [encoding.ids for encoding in tokenizer.encode_batch_fast(chunk, add_special_tokens=False)]
+            chunk = [
+                " " + clean(text, start + i) for i, text in enumerate(texts[start : start + CHUNK])
+            ]
+            ids = [
+                encoding.ids
+                for encoding in tokenizer.encode_batch_fast(chunk, add_special_tokens=False)
+            ]
             counts = np.array([len(row) for row in ids])
             known = np.flatnonzero(counts)
             if len(known):
@@ -99,17 +117,33 @@ class Static(ArrayMethod):
         return vectors
 
     def save(self, path: str | Path, *, card: str = "") -> None:
-        """Write the SentenceTransformer layout (a StaticEmbedding), with the method's configuration."""
+        """Write the SentenceTransformer layout (a StaticEmbedding), with the method's
+        configuration.
+        """
         from safetensors.numpy import save_file
 
         tokenizer, matrix = self._fitted()
-        modules = [{"idx": 0, "name": "0", "path": MODULE, "type": "sentence_transformers.models.StaticEmbedding"}]
+        modules = [
+            {
+                "idx": 0,
+                "name": "0",
+                "path": MODULE,
+                "type": "sentence_transformers.models.StaticEmbedding",
+            }
+        ]
         # The prompt, one blank, is what `encode` puts before a text as well.
-        settings = {"prompts": {"blank": " "}, "default_prompt_name": "blank", "similarity_fn_name": "cosine"}
+        settings = {
+            "prompts": {"blank": " "},
+            "default_prompt_name": "blank",
+            "similarity_fn_name": "cosine",
+        }
         with new_folder(self, path, card) as folder:
             (folder / MODULE).mkdir()
             tokenizer.save(str(folder / MODULE / "tokenizer.json"), pretty=False)
-            save_file({"embedding.weight": np.ascontiguousarray(matrix)}, folder / MODULE / "model.safetensors")
+            save_file(
+                {"embedding.weight": np.ascontiguousarray(matrix)},
+                folder / MODULE / "model.safetensors",
+            )
             write_json(folder / MODULES, modules)
             write_json(folder / CONFIG, settings)
 
@@ -130,20 +164,28 @@ class Static(ArrayMethod):
 
 
 def word_tokenizer(
-    row: dict[str, int], tokens: Literal["space", "punctuation"], lower_case: bool, length: int | None
+    row: dict[str, int],
+    tokens: Literal["space", "punctuation"],
+    lower_case: bool,
+    length: int | None,
 ) -> Tokenizer:
     """A tokenizer that gives the rows of the known words and nothing for the others.
 
-    A plain list of words cannot say "nothing"; byte-pair encoding without merges and without unknown token can: a word
-    in the vocabulary is taken whole, any other falls into characters, which the vocabulary does not hold, because every
-    word in it begins with a mark (from the private use area, so in no text).
+    A plain list of words cannot say "nothing"; byte-pair encoding without merges and without
+    unknown token can: a word in the vocabulary is taken whole, any other falls into characters,
+    which the vocabulary does not hold, because every word in it begins with a mark (from the
+    private use area, so in no text).
     """
     from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
 
     vocabulary = {MARK + word: place for word, place in row.items()}
-    tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=[], unk_token=None, ignore_merges=True))
+    tokenizer = Tokenizer(
+        models.BPE(vocab=vocabulary, merges=[], unk_token=None, ignore_merges=True)
+    )
     empty = normalizers.Replace(Regex(r"\A\s*\z"), ".")
-    tokenizer.normalizer = normalizers.Sequence([normalizers.Lowercase(), empty] if lower_case else [empty])
+    tokenizer.normalizer = normalizers.Sequence(
+        [normalizers.Lowercase(), empty] if lower_case else [empty]
+    )
     split = pre_tokenizers.WhitespaceSplit() if tokens == "space" else pre_tokenizers.Whitespace()
     mark = pre_tokenizers.Metaspace(replacement=MARK, prepend_scheme="always", split=False)
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence([split, mark])

@@ -22,7 +22,9 @@ class SupervisedSimCSEConfig(ContrastiveConfig):
     """Defaults: the released script for base models."""
 
     batch_size: int = option(512, "pairs per training step", ge=2, sweep=[64, 128, 256, 512])
-    learning_rate: float = option(5e-5, "peak learning rate of AdamW", gt=0, sweep=(1e-5, 1e-4), log=True)
+    learning_rate: float = option(
+        5e-5, "peak learning rate of AdamW", gt=0, sweep=(1e-5, 1e-4), log=True
+    )
     epochs: int = option(3, "passes over the corpus", ge=1)
     head: Literal["training", "mlp", "none"] = option(
         "mlp", "tanh layer: in the loss only, also when encoding (mlp), or none"
@@ -36,7 +38,9 @@ class SupervisedSimCSEConfig(ContrastiveConfig):
 
 
 class SupervisedSimCSE(SimCSE):
-    """L = mean over i of -log softmax( cos(a_i, p_j) / t, cos(a_i, h_j) / t + w [j = i] ) at p_i; 2N columns."""
+    """L = mean over i of -log softmax( cos(a_i, p_j) / t, cos(a_i, h_j) / t + w [j = i] ) at p_i;
+    2N columns.
+    """
 
     name = "simcse_supervised"
     version = 1
@@ -44,7 +48,9 @@ class SupervisedSimCSE(SimCSE):
     Config: ClassVar[type[MethodConfig]] = SupervisedSimCSEConfig
 
     def stream(self, corpus: Corpus, seed: int) -> BatchStream:
-        self._uses_negatives(corpus, corpus.uri)  # a gap in the column is told before the first training step
+        self._uses_negatives(
+            corpus, corpus.uri
+        )  # a gap in the column is told before the first training step
         return super().stream(corpus, seed)
 
     def loss(self, encoder: Encoder, heads: nn.Module, batch: Batch) -> dict[str, Tensor]:
@@ -53,7 +59,11 @@ class SupervisedSimCSE(SimCSE):
         columns = [[pair.anchor for pair in pairs], [pair.positive for pair in pairs]]
         if self._uses_negatives(pairs, "the batch"):
             columns.append([pair.negative or "" for pair in pairs])
-        ids = [row for texts in columns for row in encoder.tokenize(texts, max_length=config.train_length)]
+        ids = [
+            row
+            for texts in columns
+            for row in encoder.tokenize(texts, max_length=config.train_length)
+        ]
         anchors, positives, *rest = heads.mlp(encoder(encoder.collate(ids))).split(len(pairs))  # type: ignore[operator]
         contrast = nt_xent(
             anchors,

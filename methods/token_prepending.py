@@ -1,5 +1,6 @@
-"""Token prepending: an extra token before the sentence holds what the last one knew a layer below, so that the words of
-the sentence can see it under causal attention; nothing is learnt."""
+"""Token prepending: an extra token before the sentence holds what the last one knew a layer below,
+so that the words of the sentence can see it under causal attention; nothing is learnt.
+"""
 
 from __future__ import annotations
 
@@ -29,8 +30,12 @@ class TokenPrependingConfig(MetaEOLConfig):
         ('This sentence : <PST> "[X]" means in one word:"',),
         "prompts with <PST> for the extra token and, behind it, [X] for the sentence; their mean is the vector",
     )
-    start: int = option(1, "the first layer, from 0, at whose input the extra token is overwritten", ge=0)
-    exit: int | None = option(None, "the first layer at whose input it no longer is; empty: none", ge=1)
+    start: int = option(
+        1, "the first layer, from 0, at whose input the extra token is overwritten", ge=0
+    )
+    exit: int | None = option(
+        None, "the first layer at whose input it no longer is; empty: none", ge=1
+    )
 
     @field_validator("templates")
     @classmethod
@@ -41,20 +46,30 @@ class TokenPrependingConfig(MetaEOLConfig):
 
 
 class PrependingEncoder(LayerEncoder):
-    """At the input of layers `start` to `exit` - 1 the state of the extra token becomes that of the last token."""
+    """At the input of layers `start` to `exit` - 1 the state of the extra token becomes that of the
+    last token.
+    """
 
     start: int = 1
     exit: int | None = None
 
-    def _run(self, features: dict[str, Tensor], *, every_layer: bool = False) -> tuple[tuple[Tensor, ...], Tensor]:
+    def _run(
+        self, features: dict[str, Tensor], *, every_layer: bool = False
+    ) -> tuple[tuple[Tensor, ...], Tensor]:
         ids, rows = features["input_ids"], torch.arange(len(features["input_ids"]))
         place = ids.eq(self.tokenizer.convert_tokens_to_ids(PLACEHOLDER)).int().argmax(dim=1)
         last = features["attention_mask"].sum(dim=1) - 1
 
-        def overwrite(layer: nn.Module, inputs: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+        def overwrite(
+            layer: nn.Module, inputs: tuple[Any, ...], named: dict[str, Any]
+        ) -> tuple[Any, dict[str, Any]]:
             states = (inputs[0] if inputs else named["hidden_states"]).clone()
             states[rows, place] = states[rows, last]
-            return ((states, *inputs[1:]), named) if inputs else (inputs, {**named, "hidden_states": states})
+            return (
+                ((states, *inputs[1:]), named)
+                if inputs
+                else (inputs, {**named, "hidden_states": states})
+            )
 
         blocks = _blocks(self.transformer)[self.start : self.exit]
         hooks = [block.register_forward_pre_hook(overwrite, with_kwargs=True) for block in blocks]
@@ -68,11 +83,17 @@ class PrependingEncoder(LayerEncoder):
 def _blocks(transformer: PreTrainedModel) -> nn.ModuleList:
     """The layers of a transformer, whatever it calls them."""
     depth = int(transformer.config.num_hidden_layers)
-    return next(part for part in transformer.modules() if isinstance(part, nn.ModuleList) and len(part) == depth)
+    return next(
+        part
+        for part in transformer.modules()
+        if isinstance(part, nn.ModuleList) and len(part) == depth
+    )
 
 
 class TokenPrepending(MetaEOL):
-    """H_l[p] := H_l[last] for start <= l < exit, p the extra token; v = H[layer] at the last token of the template."""
+    """H_l[p] := H_l[last] for start <= l < exit, p the extra token; v = H[layer] at the last token
+    of the template.
+    """
 
     name = "token_prepending"
     version = 1
@@ -85,7 +106,10 @@ class TokenPrepending(MetaEOL):
         base.tokenizer.add_tokens([PLACEHOLDER])
         token = int(base.tokenizer.convert_tokens_to_ids(PLACEHOLDER))
         vector = torch.randn(base.dimension, generator=torch_generator(seed, "init extra token"))
-        with torch.random.fork_rng(devices=[]), torch.no_grad():  # the new row is drawn at random, then overwritten
+        with (
+            torch.random.fork_rng(devices=[]),
+            torch.no_grad(),
+        ):  # the new row is drawn at random, then overwritten
             if token >= base.transformer.config.vocab_size:
                 base.transformer.resize_token_embeddings(token + 1, mean_resizing=False)
             embeddings = base.transformer.get_input_embeddings()

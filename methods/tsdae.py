@@ -1,4 +1,6 @@
-"""TSDAE: from the vector of a sentence that lost most of its words, a decoder writes the whole sentence."""
+"""TSDAE: from the vector of a sentence that lost most of its words, a decoder writes the whole
+sentence.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ _WORD = re.compile(r"\s*(?:\w+|[^\w\s])")  # a word or a punctuation mark, with 
 
 
 def delete_words(text: str, share: float, rng: np.random.Generator) -> str:
-    """`text` without each word or punctuation mark with probability `share`; one at least stays, in the same order."""
+    """`text` without each word or punctuation mark with probability `share`; one at least stays, in
+    the same order.
+    """
     words = _WORD.findall(text)
     if not words:
         return text
@@ -35,15 +39,20 @@ def delete_words(text: str, share: float, rng: np.random.Generator) -> str:
     return "".join(word for word, stays in zip(words, kept, strict=True) if stays).strip()
 
 
-def load_decoder(name: str, encoder: Encoder, *, tied: bool, layers: int | None = None) -> PreTrainedModel:
-    """A left-to-right language model with cross-attention, from the checkpoint `name` that `encoder` was loaded from.
+def load_decoder(
+    name: str, encoder: Encoder, *, tied: bool, layers: int | None = None
+) -> PreTrainedModel:
+    """A left-to-right language model with cross-attention, from the checkpoint `name` that
+    `encoder` was loaded from.
 
-    Where the checkpoint has no weights (cross-attention always) they are drawn as the model's family draws them.
-    `tied`: every weight that the encoder has too is the encoder's, and no parameter of the decoder, so that an
-    optimiser of both sees it once. `layers` keeps the first so many.
+    Where the checkpoint has no weights (cross-attention always) they are drawn as the model's
+    family draws them.
+    `tied`: every weight that the encoder has too is the encoder's, and no parameter of the decoder,
+    so that an optimiser of both sees it once. `layers` keeps the first so many.
 
     Raises:
-        InputError: the family has no such decoder, or the numbers of layers or dimensions do not fit.
+        InputError: the family has no such decoder, or the numbers of layers or dimensions do not
+            fit.
     """
     from transformers import AutoConfig, AutoModelForCausalLM
 
@@ -57,11 +66,17 @@ def load_decoder(name: str, encoder: Encoder, *, tied: bool, layers: int | None 
         depth = int(config.num_hidden_layers)
         if layers is not None:
             if layers > depth:
-                raise InputError(f'tsdae: decoder_layers = {layers}, but base model "{name}" has {depth} layers')
+                raise InputError(
+                    f'tsdae: decoder_layers = {layers}, but base model "{name}" has {depth} layers'
+                )
             config.num_hidden_layers = layers
         try:
             decoder: PreTrainedModel = AutoModelForCausalLM.from_pretrained(
-                resolved, config=config, dtype=torch.float32, trust_remote_code=False, use_safetensors=True
+                resolved,
+                config=config,
+                dtype=torch.float32,
+                trust_remote_code=False,
+                use_safetensors=True,
             )
         except (ValueError, OSError) as error:
             raise _no_decoder(name, config.model_type) from error
@@ -86,7 +101,9 @@ def _no_decoder(name: str, family: str) -> InputError:
 
 
 def _share(decoder: PreTrainedModel, encoder: Encoder) -> None:
-    """Put the encoder's weights in the place of the decoder's own, as plain attributes that are not registered."""
+    """Put the encoder's weights in the place of the decoder's own, as plain attributes that are not
+    registered.
+    """
     weights = dict(encoder.transformer.named_parameters())
     twins = {
         id(p): weights[name]
@@ -105,12 +122,22 @@ class TSDAEConfig(TrainingConfig):
 
     pooling: str = option("cls", POOLING_HELP)
     batch_size: int = option(8, "sentences per training step", ge=2, sweep=[8, 16, 32, 64])
-    train_length: int = option(128, "maximum number of tokens in training, special tokens included", ge=4)
+    train_length: int = option(
+        128, "maximum number of tokens in training, special tokens included", ge=4
+    )
     eval_every: int = option(1000, "training steps between two evaluations on the dev set", ge=1)
-    deletion: float = option(0.6, "probability that a word is deleted", ge=0, lt=1, sweep=(0.1, 0.9))
-    tied: bool = option(True, "the decoder uses the encoder's weights (its cross-attention is its own), or a copy")
-    decoder_layers: int | None = option(None, "layers of the decoder, from below; empty: all of the checkpoint", ge=1)
-    decay: bool = option(False, "linear decay of the learning rate after the warm-up; the example keeps it constant")
+    deletion: float = option(
+        0.6, "probability that a word is deleted", ge=0, lt=1, sweep=(0.1, 0.9)
+    )
+    tied: bool = option(
+        True, "the decoder uses the encoder's weights (its cross-attention is its own), or a copy"
+    )
+    decoder_layers: int | None = option(
+        None, "layers of the decoder, from below; empty: all of the checkpoint", ge=1
+    )
+    decay: bool = option(
+        False, "linear decay of the learning rate after the warm-up; the example keeps it constant"
+    )
 
 
 class TSDAE(TrainedMethod):
@@ -127,7 +154,9 @@ class TSDAE(TrainedMethod):
 
     def heads(self, encoder: Encoder) -> nn.Module:
         config = self.config
-        decoder: nn.Module = load_decoder(self.base_model, encoder, tied=config.tied, layers=config.decoder_layers)
+        decoder: nn.Module = load_decoder(
+            self.base_model, encoder, tied=config.tied, layers=config.decoder_layers
+        )
         return decoder
 
     def loss(self, encoder: Encoder, heads: nn.Module, batch: Batch) -> dict[str, Tensor]:
@@ -139,13 +168,17 @@ class TSDAE(TrainedMethod):
 
 
 def reconstruction(decoder: nn.Module, vectors: Tensor, ids: Tensor, mask: Tensor) -> Tensor:
-    """Mean cross-entropy in nats of every token but the first, given those before it and the sentence's vector.
+    """Mean cross-entropy in nats of every token but the first, given those before it and the
+    sentence's vector.
 
-    L = -(1/T) sum_{i, t > 1} log softmax(decoder(x_i1 .. x_i,t-1; h_i))[x_it], T the number of such tokens.
+    L = -(1/T) sum_{i, t > 1} log softmax(decoder(x_i1 .. x_i,t-1; h_i))[x_it], T the number of such
+    tokens.
 
     Args:
-        decoder: gives `.logits` (n, length, vocabulary) for ids that attend to `encoder_hidden_states`.
-        vectors: (n, d), all that the decoder sees of the encoder. ids, mask: (n, length), padded on the right.
+        decoder: gives `.logits` (n, length, vocabulary) for ids that attend to
+            `encoder_hidden_states`.
+        vectors: (n, d), all that the decoder sees of the encoder. ids, mask: (n, length), padded on
+            the right.
     """
     ids, mask = ids.to(vectors.device), mask.to(vectors.device)
     logits: Tensor = decoder(
@@ -155,4 +188,6 @@ def reconstruction(decoder: nn.Module, vectors: Tensor, ids: Tensor, mask: Tenso
         use_cache=False,
     ).logits
     labels = ids[:, 1:].masked_fill(mask[:, 1:] == 0, IGNORED)
-    return functional.cross_entropy(logits.flatten(0, 1).float(), labels.flatten(), ignore_index=IGNORED)
+    return functional.cross_entropy(
+        logits.flatten(0, 1).float(), labels.flatten(), ignore_index=IGNORED
+    )

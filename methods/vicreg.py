@@ -14,14 +14,21 @@ from methods.parts.two_views import TwoViewConfig, TwoViewMethod
 
 
 class VICRegConfig(TwoViewConfig):
-    """The protocol of `TwoViewConfig` and the options of the objective; weights inside the paper's search ranges."""
+    """The protocol of `TwoViewConfig` and the options of the objective; weights inside the paper's
+    search ranges.
+    """
 
     scaling: Literal["paper", "code"] = option(
-        "paper", "Eq. 3 as printed, or the vision code: invariance averaged over features, variance term halved"
+        "paper",
+        "Eq. 3 as printed, or the vision code: invariance averaged over features, variance term halved",
     )
     invariance_weight: float = option(1.0, "weight of the views' squared distance (lambda_I)", ge=0)
     variance_weight: float = option(
-        1000.0, "weight of the hinge on standard deviations (lambda_V)", ge=0, sweep=(10.0, 1e4), log=True
+        1000.0,
+        "weight of the hinge on standard deviations (lambda_V)",
+        ge=0,
+        sweep=(10.0, 1e4),
+        log=True,
     )
     covariance_weight: float = option(
         0.01, "weight of the squared covariances (lambda_C)", ge=0, sweep=(1e-3, 1e-1), log=True

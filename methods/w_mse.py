@@ -1,5 +1,6 @@
-"""W-MSE: whiten the projections of a batch, then pull the two views of a sentence together. No negatives are needed,
-because whitened vectors cannot collapse."""
+"""W-MSE: whiten the projections of a batch, then pull the two views of a sentence together. No
+negatives are needed, because whitened vectors cannot collapse.
+"""
 
 from __future__ import annotations
 
@@ -26,24 +27,33 @@ Statistics = Literal["view", "both"]
 
 @full_precision
 def cholesky_whiten(x: Tensor, *, shrinkage: float = 0.0) -> Tensor:
-    """Rows (n, d) centred and mapped so that their covariance is the identity: y_i = L^-1 (x_i - mean).
+    """Rows (n, d) centred and mapped so that their covariance is the identity: y_i = L^-1 (x_i -
+    mean).
 
-    L is the lower Cholesky factor of (1 - shrinkage) S + shrinkage I, S the covariance with divisor n - 1.
+    L is the lower Cholesky factor of (1 - shrinkage) S + shrinkage I, S the covariance with divisor
+    n - 1.
 
     Raises:
-        ValueError: n <= d without shrinkage, for S has rank n - 1 at most; or S is singular for another reason.
+        ValueError: n <= d without shrinkage, for S has rank n - 1 at most; or S is singular for
+            another reason.
 
     Source: W-MSE Eq. 4 and its code.
     """
     n, d = x.shape
     if n < 2 or (n <= d and shrinkage == 0):
-        raise ValueError(f"{n} rows cannot whiten {d} dimensions: give more rows than dimensions, or a shrinkage")
+        raise ValueError(
+            f"{n} rows cannot whiten {d} dimensions: give more rows than dimensions, or a shrinkage"
+        )
     centred = x - x.mean(0)
     covariance = (1 - shrinkage) * (centred.T @ centred) / (n - 1)
     covariance = covariance + shrinkage * torch.eye(d, dtype=x.dtype, device=x.device)
     factor, failed = torch.linalg.cholesky_ex(covariance)
-    if bool(failed) and bool(covariance.isfinite().all()):  # what is not finite stays so and is met by the guards
-        raise ValueError(f"the covariance of {n} rows of {d} dimensions is singular: a shrinkage mends that")
+    if bool(failed) and bool(
+        covariance.isfinite().all()
+    ):  # what is not finite stays so and is met by the guards
+        raise ValueError(
+            f"the covariance of {n} rows of {d} dimensions is singular: a shrinkage mends that"
+        )
     whitened: Tensor = torch.linalg.solve_triangular(factor, centred.T, upper=False)
     return whitened.T
 
@@ -63,7 +73,8 @@ def whitened_mse(
 
     Args:
         z_a, z_b: (n, d), n >= 2.
-        statistics: whiten each view by its own covariance (code, batch slicing), or "both" by that of all 2n rows.
+        statistics: whiten each view by its own covariance (code, batch slicing), or "both" by that
+            of all 2n rows.
 
     Source: W-MSE Eq. 5 and its code, which without `normalise` divides by d as well.
     """
@@ -81,7 +92,9 @@ def whitened_mse(
 
 
 def slices(count: int, size: int, rng: np.random.Generator) -> list[np.ndarray]:
-    """A random partition of 0 .. count - 1 into as many parts of `size` or more as it gives; one where count < size."""
+    """A random partition of 0 .. count - 1 into as many parts of `size` or more as it gives; one
+    where count < size.
+    """
     return np.array_split(rng.permutation(count), max(1, count // size))
 
 
@@ -91,20 +104,35 @@ class WMSEConfig(ViewConfig, TrainingConfig):
     pooling: str = option("cls", POOLING_HELP)
     batch_size: int = option(256, "sentences per training step", ge=2, sweep=[64, 128, 256, 512])
     shrinkage: float = option(
-        1e-3, "share of the identity in the covariance; 0 needs slices longer than the projector is wide", ge=0, lt=1
+        1e-3,
+        "share of the identity in the covariance; 0 needs slices longer than the projector is wide",
+        ge=0,
+        lt=1,
     )
     slice: int = option(128, "rows that are whitened together (batch slicing)", ge=2)
-    slicings: int = option(1, "random partitions of a batch into slices whose losses are averaged", ge=1)
-    statistics: Statistics = option("view", "whiten each view by its own covariance, or by that of both")
-    normalise: bool = option(True, "distance of unit vectors; false: of the whitened vectors themselves")
+    slicings: int = option(
+        1, "random partitions of a batch into slices whose losses are averaged", ge=1
+    )
+    statistics: Statistics = option(
+        "view", "whiten each view by its own covariance, or by that of both"
+    )
+    normalise: bool = option(
+        True, "distance of unit vectors; false: of the whitened vectors themselves"
+    )
     projector: Widths = option((1024, 64), "widths of the projector's layers")
-    projector_init: Literal["normal", "pytorch"] = option("pytorch", "N(0, 0.02) as in BERT, or PyTorch's default")
-    joint_head: bool = option(False, "the projector runs once on both views, whose batch statistics it shares (code)")
+    projector_init: Literal["normal", "pytorch"] = option(
+        "pytorch", "N(0, 0.02) as in BERT, or PyTorch's default"
+    )
+    joint_head: bool = option(
+        False, "the projector runs once on both views, whose batch statistics it shares (code)"
+    )
     in_parts: ClassVar[bool] = True
 
 
 class WMSE(ViewMethod):
-    """L = mean over i of 2 - 2 cos(wA_i, wB_i), w = projections whitened slice by slice of the batch."""
+    """L = mean over i of 2 - 2 cos(wA_i, wB_i), w = projections whitened slice by slice of the
+    batch.
+    """
 
     name = "w_mse"
     version = 1
@@ -135,12 +163,16 @@ class WMSE(ViewMethod):
 
     def heads(self, encoder: Encoder) -> nn.Module:
         config: WMSEConfig = self.config
-        return projector(encoder.dimension, config.projector, bias="hidden", init=config.projector_init)
+        return projector(
+            encoder.dimension, config.projector, bias="hidden", init=config.projector_init
+        )
 
     def loss(self, encoder: Encoder, heads: nn.Module, batch: Batch) -> dict[str, Tensor]:
         config: WMSEConfig = self.config
         h_a, h_b = encode_views(encoder, batch, config, max_length=config.train_length)
-        z_a, z_b = heads(torch.cat([h_a, h_b])).chunk(2) if config.joint_head else (heads(h_a), heads(h_b))
+        z_a, z_b = (
+            heads(torch.cat([h_a, h_b])).chunk(2) if config.joint_head else (heads(h_a), heads(h_b))
+        )
         total = torch.zeros((), device=z_a.device)
         for _ in range(config.slicings):
             for rows in slices(len(z_a), config.slice, batch.rng):
@@ -152,7 +184,11 @@ class WMSE(ViewMethod):
         config: WMSEConfig = self.config
         try:
             return whitened_mse(
-                z_a, z_b, shrinkage=config.shrinkage, statistics=config.statistics, normalise=config.normalise
+                z_a,
+                z_b,
+                shrinkage=config.shrinkage,
+                statistics=config.statistics,
+                normalise=config.normalise,
             )
         except ValueError as error:
             raise TrainingStopped("collapsed", str(error)) from None

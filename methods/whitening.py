@@ -1,4 +1,6 @@
-"""BERT-whitening: a linear map that gives a corpus's sentence vectors mean 0 and identity covariance."""
+"""BERT-whitening: a linear map that gives a corpus's sentence vectors mean 0 and identity
+covariance.
+"""
 
 from __future__ import annotations
 
@@ -19,14 +21,17 @@ if TYPE_CHECKING:
 
     from harness.encoder import Encoder
 
-RANK_TOLERANCE = 1e-10  # variances below this share of the largest are rounding noise of float32 vectors
+RANK_TOLERANCE = (
+    1e-10  # variances below this share of the largest are rounding noise of float32 vectors
+)
 
 Matrix = NDArray[np.float64]
 
 
 class Moments:
-    """Mean and covariance of rows that arrive in chunks, in float64; shifted by the first chunk's mean, so that a large
-    mean does not swallow small variances."""
+    """Mean and covariance of rows that arrive in chunks, in float64; shifted by the first chunk's
+    mean, so that a large mean does not swallow small variances.
+    """
 
     def __init__(self) -> None:
         self.count = 0
@@ -55,7 +60,9 @@ class Moments:
         """(d, d) with divisor n - 1."""
         assert self._sum is not None
         assert self._products is not None
-        covariance: Matrix = (self._products - np.outer(self._sum, self._sum) / self.count) / (self.count - 1)
+        covariance: Matrix = (self._products - np.outer(self._sum, self._sum) / self.count) / (
+            self.count - 1
+        )
         return covariance
 
 
@@ -72,20 +79,24 @@ def moments_of(encoder: Encoder, items: Sequence[Any], context: FitContext) -> M
 def whitening_matrix(covariance: Matrix, *, k: int | None, epsilon: float = 0.0) -> Matrix:
     """W (d, k) = U[:, :k] (S[:k] + epsilon)^(-1/2) of covariance = U S U^T (Su et al. 2021).
 
-    `k=None` keeps every direction that has a variance: the exact rank, up to rounding. That may be d - 1, because the
-    output of a LayerNorm lies in a hyperplane; dividing by the rounding noise of the missing direction, as the
-    reference code does, would make the vectors irreproducible.
+    `k=None` keeps every direction that has a variance: the exact rank, up to rounding. That may be
+    d - 1, because the output of a LayerNorm lies in a hyperplane; dividing by the rounding noise of
+    the missing direction, as the reference code does, would make the vectors irreproducible.
 
     Raises:
         InputError: k is larger than d, or than the rank while epsilon is 0.
     """
     d = len(covariance)
     if k is not None and k > d:
-        raise InputError(f"whitening: k={k} is larger than the {d} dimensions of the vectors; lower k")
+        raise InputError(
+            f"whitening: k={k} is larger than the {d} dimensions of the vectors; lower k"
+        )
     u, s, _ = np.linalg.svd(covariance, hermitian=True)
     rank = int((s > RANK_TOLERANCE * s[0]).sum()) if s[0] > 0 else 0
     if rank == 0:
-        raise InputError("whitening: all sentence vectors of the corpus are equal; give it more varied text")
+        raise InputError(
+            "whitening: all sentence vectors of the corpus are equal; give it more varied text"
+        )
     if epsilon == 0 and k is not None and k > rank:
         raise InputError(
             f"whitening: k={k}, but the corpus's vectors span {rank} dimensions; lower k, set epsilon or add text"
@@ -111,13 +122,18 @@ class WhiteningConfig(VectorMapConfig):
     """How many dimensions are used."""
 
     k: int | None = option(
-        None, "number of dimensions; empty: all that have a variance", ge=1, sweep=[128, 256, 384, 768]
+        None,
+        "number of dimensions; empty: all that have a variance",
+        ge=1,
+        sweep=[128, 256, 384, 768],
     )
     epsilon: float = option(0.0, "shrinkage added to the variances; the paper has none", ge=0)
 
 
 class Whitening(VectorMap):
-    """y = (x - mean) W, saved as a Dense layer after the pooling; length-normalising is left to the cosine."""
+    """y = (x - mean) W, saved as a Dense layer after the pooling; length-normalising is left to the
+    cosine.
+    """
 
     name = "whitening"
     version = 1
@@ -135,4 +151,7 @@ class Whitening(VectorMap):
                 "would be equally far apart; lower k, set epsilon, or fit_on another text"
             )
         encoder.affine = affine_layer(w, moments.mean()).to(context.device)
-        return FitReport(training={"dimensions": d, "kept": k}, cost={"corpus_sentences_seen": float(moments.count)})
+        return FitReport(
+            training={"dimensions": d, "kept": k},
+            cost={"corpus_sentences_seen": float(moments.count)},
+        )

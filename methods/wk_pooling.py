@@ -1,4 +1,6 @@
-"""WK pooling (SBERT-WK): layers weighted by how new each is to a token, tokens by how much they change over layers."""
+"""WK pooling (SBERT-WK): layers weighted by how new each is to a token, tokens by how much they
+change over layers.
+"""
 
 from __future__ import annotations
 
@@ -22,19 +24,22 @@ _NOTHING = 1e-12  # squares below this share of their vector are rounding noise
 
 
 def neighbours(k: int, layers: int, window: int, left: str) -> list[int]:
-    """Indices of the layers next to layer k (0-based): `window` on each side, as far as there are any.
+    """Indices of the layers next to layer k (0-based): `window` on each side, as far as there are
+    any.
 
-    With `left="code"` the left ones count from k >= window on: the authors' slice k - window : k has a negative start
-    before that, and is empty.
+    With `left="code"` the left ones count from k >= window on: the authors' slice k - window : k
+    has a negative start before that, and is empty.
     """
     before = range(max(0, k - window), k) if left == "available" or k >= window else range(0)
     return [*before, *range(k + 1, min(k + window + 1, layers))]
 
 
 def triangle(gram: Tensor) -> Tensor:
-    """R (n, w, w) with R^T R = `gram` (n, w, w), upper triangular: the R of a QR of the vectors up to signs of rows.
+    """R (n, w, w) with R^T R = `gram` (n, w, w), upper triangular: the R of a QR of the vectors up
+    to signs of rows.
 
-    A vector that the ones before it span gets a zero on the diagonal, and later ones have nothing along it.
+    A vector that the ones before it span gets a zero on the diagonal, and later ones have nothing
+    along it.
     """
     w = gram.shape[-1]
     r = torch.zeros_like(gram)
@@ -42,24 +47,31 @@ def triangle(gram: Tensor) -> Tensor:
         for i in range(j):
             rest = gram[:, i, j] - (r[:, :i, i] * r[:, :i, j]).sum(1)
             pivot = r[:, i, i]
-            r[:, i, j] = torch.where(pivot > 0, rest / pivot.clamp_min(torch.finfo(gram.dtype).tiny), 0.0)
+            r[:, i, j] = torch.where(
+                pivot > 0, rest / pivot.clamp_min(torch.finfo(gram.dtype).tiny), 0.0
+            )
         square = gram[:, j, j] - (r[:, :j, j] ** 2).sum(1)
-        r[:, j, j] = torch.where(square > _NOTHING * gram[:, j, j], square.clamp_min(0.0).sqrt(), 0.0)
+        r[:, j, j] = torch.where(
+            square > _NOTHING * gram[:, j, j], square.clamp_min(0.0).sqrt(), 0.0
+        )
     return r
 
 
 def shares(values: Tensor) -> Tensor:
     """Rows (n, K) scaled to sum 1; a row of sum 0 becomes uniform."""
     total = values.sum(1, keepdim=True)
-    return torch.where(total != 0, values / torch.where(total != 0, total, 1.0), 1.0 / values.shape[1])
+    return torch.where(
+        total != 0, values / torch.where(total != 0, total, 1.0), 1.0 / values.shape[1]
+    )
 
 
 def layer_weights(gram: Tensor, *, window: int, left: str) -> Tensor:
     """Weights (n, K), sum 1, of the K layers of n tokens, from the tokens' Gram matrices (n, K, K).
 
-    Wang & Kuo 2020, section III-B. For layer k, R is the triangular factor of [neighbours, v_k] (w columns) and r its
-    last column. Alignment a_k = 1 / (2 w g), g the mean cosine between the neighbours' columns of R and r without its
-    last entry; novelty n_k = |last entry of r| / |r|. Both are scaled to sum 1 over layers, added, and scaled again.
+    Wang & Kuo 2020, section III-B. For layer k, R is the triangular factor of [neighbours, v_k] (w
+    columns) and r its last column. Alignment a_k = 1 / (2 w g), g the mean cosine between the
+    neighbours' columns of R and r without its last entry; novelty n_k = |last entry of r| / |r|.
+    Both are scaled to sum 1 over layers, added, and scaled again.
     """
     layers = gram.shape[-1]
     alignment, novelty = [], []
@@ -70,22 +82,29 @@ def layer_weights(gram: Tensor, *, window: int, left: str) -> Tensor:
         unit = others / others.norm(dim=1, keepdim=True).clamp_min(_NOTHING)
         inside = current[:, :-1]
         g = (unit.mean(2) * inside).sum(1) / inside.norm(dim=1).clamp_min(_NOTHING)
-        g = torch.where(g.abs() > _NOTHING, g, _NOTHING)  # at a right angle to all neighbours: all the weight
+        g = torch.where(
+            g.abs() > _NOTHING, g, _NOTHING
+        )  # at a right angle to all neighbours: all the weight
         alignment.append(1 / (2 * len(columns) * g))
         novelty.append(current[:, -1].abs() / current.norm(dim=1).clamp_min(_NOTHING))
     return shares(shares(torch.stack(alignment, 1)) + shares(torch.stack(novelty, 1)))
 
 
-def wk_vectors(states: Sequence[Tensor], mask: Tensor, *, window: int = 2, left: str = "code") -> Tensor:
-    """Sentence vectors (n, d) of K layers' `states`, each (n, length, d); `mask` (n, length) is 1 at tokens, padding
-    follows them.
+def wk_vectors(
+    states: Sequence[Tensor], mask: Tensor, *, window: int = 2, left: str = "code"
+) -> Tensor:
+    """Sentence vectors (n, d) of K layers' `states`, each (n, length, d); `mask` (n, length) is 1
+    at tokens, padding follows them.
 
-    The last token of each sentence ([SEP]) is left out. A token's vector is the weighted sum of its layers
-    (`layer_weights`); its weight in the sentence is the variance over layers of the cosine between one layer and the
-    next (section III-C), scaled to sum 1. Computed in float64: the weights are ratios of small differences.
+    The last token of each sentence ([SEP]) is left out. A token's vector is the weighted sum of its
+    layers (`layer_weights`); its weight in the sentence is the variance over layers of the cosine
+    between one layer and the next (section III-C), scaled to sum 1. Computed in float64: the
+    weights are ratios of small differences.
     """
     lengths = mask.sum(1)
-    kept = mask.bool() & (torch.arange(mask.shape[1], device=mask.device) < (lengths - 1).clamp_min(1).unsqueeze(1))
+    kept = mask.bool() & (
+        torch.arange(mask.shape[1], device=mask.device) < (lengths - 1).clamp_min(1).unsqueeze(1)
+    )
     tokens = torch.stack([state[kept] for state in states], 1).double()  # (T, K, d)
     sentence = kept.nonzero()[:, 0]
     gram = tokens @ tokens.transpose(1, 2)
@@ -97,7 +116,9 @@ def wk_vectors(states: Sequence[Tensor], mask: Tensor, *, window: int = 2, left:
     weights[kept] = cosines.var(1, correction=0)
     total = weights.sum(1, keepdim=True)
     weights = torch.where(total > 0, weights / total.clamp_min(torch.finfo(total.dtype).tiny), 0.0)
-    weights = torch.where(total > 0, weights, kept / kept.sum(1, keepdim=True))  # nothing changes: all alike
+    weights = torch.where(
+        total > 0, weights, kept / kept.sum(1, keepdim=True)
+    )  # nothing changes: all alike
     out = torch.zeros(len(mask), tokens.shape[2], dtype=tokens.dtype, device=tokens.device)
     return out.index_add(0, sentence, vectors * weights[kept].unsqueeze(1)).float()
 
@@ -106,10 +127,15 @@ class WKPoolingConfig(MethodConfig):
     """Which layers, and how far to look around each."""
 
     pooling: Literal["none"] = option("none", "this method is a pooling of its own")
-    layer_start: int = option(4, "the first layer used, 0 for the embedding block; all above it are used too", ge=0)
-    window: int = option(2, "layers to the left and right of a layer that it is compared with", ge=1)
+    layer_start: int = option(
+        4, "the first layer used, 0 for the embedding block; all above it are used too", ge=0
+    )
+    window: int = option(
+        2, "layers to the left and right of a layer that it is compared with", ge=1
+    )
     left: Literal["code", "available"] = option(
-        "code", "left neighbours of the first layers: none, as in the authors' code, or those that there are"
+        "code",
+        "left neighbours of the first layers: none, as in the authors' code, or those that there are",
     )
 
 
@@ -120,7 +146,9 @@ class WKEncoder(Encoder):
 
     def _vectors(self, features: dict[str, Tensor]) -> Tensor:
         settings = self.settings
-        device = torch.device("cpu") if self.device.type == "mps" else self.device  # mps has no float64
+        device = (
+            torch.device("cpu") if self.device.type == "mps" else self.device
+        )  # mps has no float64
         states, last = self._run(features, every_layer=True)
         states = tuple(state.to(device) for state in (*states[:-1], last)[settings.layer_start :])
         mask = features["attention_mask"].to(device)
@@ -144,7 +172,9 @@ class WKEncoder(Encoder):
 
 
 class WKPooling(Method):
-    """v = sum over tokens of weight times (sum over layers of weight times hidden state); nothing is learnt."""
+    """v = sum over tokens of weight times (sum over layers of weight times hidden state); nothing
+    is learnt.
+    """
 
     name = "wk_pooling"
     version = 1
@@ -162,7 +192,9 @@ class WKPooling(Method):
         return self
 
     def save(self, path: str | Path, *, card: str = "") -> None:
-        """Write the base model (as a SentenceTransformer of mean pooling) and how its layers are combined."""
+        """Write the base model (as a SentenceTransformer of mean pooling) and how its layers are
+        combined.
+        """
         about = card.strip() or f"# {self.card.title}"
         note = f"The folder `{ENCODER}/` alone gives plain mean pooling."
         with new_folder(self, path, f"{about}\n\n{note}\n") as folder:

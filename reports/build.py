@@ -1,4 +1,6 @@
-"""Build reports: a paper's, a comparison's or a study's, from the records of a work directory alone."""
+"""Build reports: a paper's, a comparison's or a study's, from the records of a work directory
+alone.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +22,9 @@ from reports.write.report_folder import FORMATS, check_formats, write
 
 @dataclass(frozen=True)
 class Report:
-    """A report before it is written: the document, further keys of data.json, files by their path, its methods, and the
-    comparison that it is of."""
+    """A report before it is written: the document, further keys of data.json, files by their path,
+    its methods, and the comparison that it is of.
+    """
 
     document: Document
     data: Mapping[str, Any]
@@ -46,17 +49,19 @@ def build_report(
         ['json', 'md']
 
     Args:
-        name: a paper, a definition file (.toml), a comparison or a study; or scores that others made, a file or folder
-            as `harness.verdict` takes them.
+        name: a paper, a definition file (.toml), a comparison or a study; or scores that others
+            made, a file or folder as `harness.verdict` takes them.
         workdir: the work directory whose runs are read.
-        formats: any of "html" (`index.html`), "md" (`report.md`), "latex" (`report.tex`, `tables/*.tex`,
-            `references.bib`), "csv" (`tables/*.csv`), "pdf" (`report.pdf`), "ro-crate" (`ro-crate-metadata.json`, of
-            all the files) and, of a comparison, "every-eval-ever" (`data/`, a record for each run). `data.json` is
-            always written; figures with the first three and "pdf".
+        formats: any of "html" (`index.html`), "md" (`report.md`), "latex" (`report.tex`,
+            `tables/*.tex`, `references.bib`), "csv" (`tables/*.csv`), "pdf" (`report.pdf`),
+            "ro-crate" (`ro-crate-metadata.json`, of all the files) and, of a comparison,
+            "every-eval-ever" (`data/`, a record for each run). `data.json` is always written;
+            figures with the first three and "pdf".
         out: the folder to write to; `WORKDIR/reports/NAME` when left out.
-        without_overlap: of a comparison: without the examples of which a text occurs in the training text of a row;
-            to `WORKDIR/reports/NAME-without-overlap`.
-        with_texts: of a comparison: its page shows texts of all data sets, whose licences may forbid passing it on.
+        without_overlap: of a comparison: without the examples of which a text occurs in the
+            training text of a row; to `WORKDIR/reports/NAME-without-overlap`.
+        with_texts: of a comparison: its page shows texts of all data sets, whose licences may
+            forbid passing it on.
 
     Returns:
         Format -> what was written ("csv" -> the folder of tables; also "json" -> data.json).
@@ -76,14 +81,21 @@ def build_report(
         report = Report(describe_scores(source), {"scores": source.name})
         return _write(report, out or workdir / "reports" / slug(source.stem), formats)
     if not without_overlap and (defined := definition.load(name)) is not None:
-        return _write(describe_paper(workdir, defined), out or workdir / "reports" / slug(defined.name), formats)
+        return _write(
+            describe_paper(workdir, defined),
+            out or workdir / "reports" / slug(defined.name),
+            formats,
+        )
     report = describe(name, workdir, without_overlap=without_overlap, with_texts=with_texts)
     folder = workdir / "reports" / slug(f"{name}-without-overlap" if without_overlap else name)
     return _write(report, out or folder, formats)
 
 
-def build_comparison(workdir: Path, name: str, *, formats: Sequence[str] = FORMATS) -> dict[str, Path]:
-    """Write the report of a comparison at its end, as `build_report` does. The same records give the same bytes.
+def build_comparison(
+    workdir: Path, name: str, *, formats: Sequence[str] = FORMATS
+) -> dict[str, Path]:
+    """Write the report of a comparison at its end, as `build_report` does. The same records give
+    the same bytes.
 
     Raises:
         InputError: no such comparison, unknown format, damaged record.
@@ -93,7 +105,9 @@ def build_comparison(workdir: Path, name: str, *, formats: Sequence[str] = FORMA
     return _write(describe(name, workdir), workdir / "reports" / slug(name), formats)
 
 
-def describe(name: str, workdir: Path, *, without_overlap: bool = False, with_texts: bool = False) -> Report:
+def describe(
+    name: str, workdir: Path, *, without_overlap: bool = False, with_texts: bool = False
+) -> Report:
     """The report of a comparison or study; arguments as in `build_report`.
 
     Raises:
@@ -105,7 +119,9 @@ def describe(name: str, workdir: Path, *, without_overlap: bool = False, with_te
 
     if name not in comparison_files(workdir):
         if without_overlap and name not in comparisons(workdir):
-            raise InputError(f'--without-overlap: goes with a comparison; {workdir} has none that is called "{name}"')
+            raise InputError(
+                f'--without-overlap: goes with a comparison; {workdir} has none that is called "{name}"'
+            )
         if not without_overlap and (study := study_report.document(workdir, name)) is not None:
             return Report(study[0], {"report": name}, study[1])
         _check_name(name, workdir)  # the runs of single trainings have no comparison file
@@ -117,7 +133,9 @@ def describe(name: str, workdir: Path, *, without_overlap: bool = False, with_te
     data, files = {"comparison": comparison.name}, {"tables/all-scores.csv": all_scores(comparison)}
     rehearsal = any(row.rehearsal for row in comparison.rows)
     methods = frozenset(record.method for record in comparison.records)
-    return Report(comparison_document.describe(comparison), data, files, methods, rehearsal, comparison)
+    return Report(
+        comparison_document.describe(comparison), data, files, methods, rehearsal, comparison
+    )
 
 
 def _check_name(name: str, workdir: Path) -> None:
@@ -127,7 +145,9 @@ def _check_name(name: str, workdir: Path) -> None:
     if name not in known:
         names = [*definition.names(), *known]
         where = "" if known else f"; {workdir} holds no runs: run `harness compare` first"
-        raise InputError(f'{workdir}: no report "{name}"{nearest(name, names)}; known: {", ".join(names)}{where}')
+        raise InputError(
+            f'{workdir}: no report "{name}"{nearest(name, names)}; known: {", ".join(names)}{where}'
+        )
 
 
 def describe_paper(workdir: Path, definition: Any) -> Report:
@@ -138,15 +158,23 @@ def describe_paper(workdir: Path, definition: Any) -> Report:
 
     library = read_library(workdir, lambda: trials_on_dev(workdir))
     document, files, data = paper_document.describe(definition, library)
-    methods = frozenset(row.method for table in definition.tables for row in table.rows if row.method)
-    return Report(document, data, files, methods, rehearsal=any(line["report"] for line in data["joined"]))
+    methods = frozenset(
+        row.method for table in definition.tables for row in table.rows if row.method
+    )
+    return Report(
+        document, data, files, methods, rehearsal=any(line["report"] for line in data["joined"])
+    )
 
 
 def _write(report: Report, folder: Path, formats: Sequence[str]) -> dict[str, Path]:
     document, data = report.document, dict(report.data)
     if report.rehearsal:
         document, data["rehearsal"] = marked(document), True
-    files = {path: text for path, text in report.files.items() if "csv" in formats or not path.startswith("tables/")}
+    files = {
+        path: text
+        for path, text in report.files.items()
+        if "csv" in formats or not path.startswith("tables/")
+    }
     if "every-eval-ever" in formats:
         if report.comparison is None:
             raise InputError("--format every-eval-ever: goes with a comparison")

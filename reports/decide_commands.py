@@ -1,4 +1,6 @@
-"""`harness verdict`, `power`, `gate` and `examples`: which row is better, how sure that is, and where rows differ."""
+"""`harness verdict`, `power`, `gate` and `examples`: which row is better, how sure that is, and
+where rows differ.
+"""
 
 from __future__ import annotations
 
@@ -21,16 +23,32 @@ _SHARED = ("on", "block", "comparison")
 def register(commands: Commands) -> None:
     """Add `harness verdict`, `power` and `examples`. Imports nothing slow."""
     comparison, target, rows = (argparse.ArgumentParser(add_help=False) for _ in range(3))
-    comparison.add_argument("--comparison", default="", metavar="NAME", help="which one, if the folder holds several")
+    comparison.add_argument(
+        "--comparison", default="", metavar="NAME", help="which one, if the folder holds several"
+    )
     _add_target(target)
     target.add_argument(
-        "--block", default="", metavar="NAME", help="only the rows and suites of this block of the file"
+        "--block",
+        default="",
+        metavar="NAME",
+        help="only the rows and suites of this block of the file",
     )
-    rows.add_argument("rows", nargs="*", metavar="A B", help="labels of two rows (default: all rows)")
-    rows.add_argument("--base-model", default="", metavar="MODEL", help="which one, if a row has several")
+    rows.add_argument(
+        "rows", nargs="*", metavar="A B", help="labels of two rows (default: all rows)"
+    )
+    rows.add_argument(
+        "--base-model", default="", metavar="MODEL", help="which one, if a row has several"
+    )
 
     verdict = add_command(
-        commands, "verdict", run_verdict, WORKDIR, comparison, target, rows, JSON,
+        commands,
+        "verdict",
+        run_verdict,
+        WORKDIR,
+        comparison,
+        target,
+        rows,
+        JSON,
         help="say which of two rows is better and how sure that is; or all pairs of rows",
         description="Print which of two rows is better, with the 95 % interval of their difference over seeds and test "
         "examples. The answer is better, worse, no difference that matters, or cannot tell yet. It is corrected for "
@@ -38,61 +56,135 @@ def register(commands: Commands) -> None:
         "Without A and B: all differences, the rows that may be the best, and groups of rows that are not "
         "significantly different.",
         example="harness verdict SimCSE SCD --on STS --workdir work/demo",
-    )  # fmt: skip
-    verdict.add_argument("--equivalence", type=float, default=0.5, metavar="POINTS", help="differences below this do "
-                         "not matter (default: 0.5)")  # fmt: skip
-    verdict.add_argument("--without-overlap", action="store_true", help="leave out test examples that occur in the "
-                         "training data of a row")  # fmt: skip
+    )
+    verdict.add_argument(
+        "--equivalence",
+        type=float,
+        default=0.5,
+        metavar="POINTS",
+        help="differences below this do not matter (default: 0.5)",
+    )
+    verdict.add_argument(
+        "--without-overlap",
+        action="store_true",
+        help="leave out test examples that occur in the training data of a row",
+    )
 
     power = add_command(
-        commands, "power", run_power, WORKDIR, comparison, target, JSON,
+        commands,
+        "power",
+        run_power,
+        WORKDIR,
+        comparison,
+        target,
+        JSON,
         help="say what differences a number of seeds can detect, and how many seeds a difference takes",
         description="Simulate the verdicts of `harness verdict` with the spread of seeds and examples that the records "
         "of a work directory have, or with --sd. Print the smallest difference that is found in 80 % of comparisons, "
         "by the number of seeds and of test examples.",
         example="harness power --difference 1.5 --workdir work/demo; harness power --sd 0.84 --rows 6 --difference 2",
-    )  # fmt: skip
-    power.add_argument("--difference", type=float, metavar="POINTS", help="print how many seeds this difference takes")
-    power.add_argument("--sd", type=float, metavar="POINTS", help="standard deviation over seeds, in place of records")
-    power.add_argument("--pairs-sd", type=float, metavar="POINTS", help="standard deviation of a difference by the "
-                       "choice of test pairs (default: that of the records, or 0.7)")  # fmt: skip
-    power.add_argument("--rows", type=int, metavar="K", help="number of rows compared (default: as recorded, or 2)")
+    )
+    power.add_argument(
+        "--difference",
+        type=float,
+        metavar="POINTS",
+        help="print how many seeds this difference takes",
+    )
+    power.add_argument(
+        "--sd",
+        type=float,
+        metavar="POINTS",
+        help="standard deviation over seeds, in place of records",
+    )
+    power.add_argument(
+        "--pairs-sd",
+        type=float,
+        metavar="POINTS",
+        help="standard deviation of a difference by the "
+        "choice of test pairs (default: that of the records, or 0.7)",
+    )
+    power.add_argument(
+        "--rows", type=int, metavar="K", help="number of rows compared (default: as recorded, or 2)"
+    )
 
     gate = add_command(
-        commands, "gate", run_gate, WORKDIR, comparison, JSON,
+        commands,
+        "gate",
+        run_gate,
+        WORKDIR,
+        comparison,
+        JSON,
         help="keep a proposed change or drop it, for scripts that try many",
         description="Exit code 0: the candidate is better; 1: it is not; 3: undecided, add seeds and run this again. "
         "Every candidate is written to a history: of all that are ever accepted, at most 5 % are wrong in expectation.",
         example="harness gate --baseline SimCSE --candidate mine --workdir work/demo",
-    )  # fmt: skip
-    gate.add_argument("--baseline", required=True, metavar="ROW", help="label of the row to be improved on")
+    )
+    gate.add_argument(
+        "--baseline", required=True, metavar="ROW", help="label of the row to be improved on"
+    )
     gate.add_argument("--candidate", required=True, metavar="ROW", help="label of the proposed row")
     _add_target(gate)
-    gate.add_argument("--most", type=int, default=10, metavar="N", help="seeds after which nothing remains undecided "
-                      "(default: 10)")  # fmt: skip
-    gate.add_argument("--history", default="", metavar="FILE", help="all candidates so far (default: gate.jsonl in the "
-                      "work directory, or next to the scores)")  # fmt: skip
+    gate.add_argument(
+        "--most",
+        type=int,
+        default=10,
+        metavar="N",
+        help="seeds after which nothing remains undecided (default: 10)",
+    )
+    gate.add_argument(
+        "--history",
+        default="",
+        metavar="FILE",
+        help="all candidates so far (default: gate.jsonl in the "
+        "work directory, or next to the scores)",
+    )
 
     examples = add_command(
-        commands, "examples", run_examples, WORKDIR, comparison, rows, JSON,
+        commands,
+        "examples",
+        run_examples,
+        WORKDIR,
+        comparison,
+        rows,
+        JSON,
         help="show the examples on which two rows differ most, or that most rows get wrong",
         description="Compare the errors of rows on single examples: of a pair, the distance between its rank by "
         "cosine and its rank by gold score; of a classified text, right or wrong; of a query, its score. Texts are "
         "read from the data of the tasks; if it cannot be read, their ids are printed.",
         example="harness examples SimCSE SCD --task Embedded-STS-natural --workdir work/demo",
-    )  # fmt: skip
-    examples.add_argument("--task", action="append", type=one_name, default=[], metavar="NAME", help="only this task; "
-                          "may be repeated (default: all)")  # fmt: skip
-    examples.add_argument("--top", type=int, default=10, metavar="N", help="examples per task (default: 10)")
-    examples.add_argument("--text", default="", metavar="WORDS", help="only examples that contain these words")
+    )
+    examples.add_argument(
+        "--task",
+        action="append",
+        type=one_name,
+        default=[],
+        metavar="NAME",
+        help="only this task; may be repeated (default: all)",
+    )
+    examples.add_argument(
+        "--top", type=int, default=10, metavar="N", help="examples per task (default: 10)"
+    )
+    examples.add_argument(
+        "--text", default="", metavar="WORDS", help="only examples that contain these words"
+    )
 
 
 def _add_target(options: argparse.ArgumentParser) -> None:
-    options.add_argument("--on", default="", metavar="NAME", help="what to compare by: a task, a suite or a block, as "
-                         "STS, MR, transfer (default: as the report does)")  # fmt: skip
-    options.add_argument("--scores", default="", metavar="PATH", help="scores that others made, in place of a work "
-                         "directory: a CSV or Parquet file (row, seed, task, example, score), results of mteb, logs of "
-                         "lm-evaluation-harness or Inspect")  # fmt: skip
+    options.add_argument(
+        "--on",
+        default="",
+        metavar="NAME",
+        help="what to compare by: a task, a suite or a block, as "
+        "STS, MR, transfer (default: as the report does)",
+    )
+    options.add_argument(
+        "--scores",
+        default="",
+        metavar="PATH",
+        help="scores that others made, in place of a work "
+        "directory: a CSV or Parquet file (row, seed, task, example, score), results of mteb, logs of "
+        "lm-evaluation-harness or Inspect",
+    )
 
 
 def run_verdict(args: argparse.Namespace) -> int:
@@ -101,7 +193,9 @@ def run_verdict(args: argparse.Namespace) -> int:
 
     options = (*_SHARED, "base_model", "equivalence", "without_overlap")
     found = args.scores or args.workdir
-    return _show(args, verdict(found, *two_rows(args), **{name: getattr(args, name) for name in options}))
+    return _show(
+        args, verdict(found, *two_rows(args), **{name: getattr(args, name) for name in options})
+    )
 
 
 def run_power(args: argparse.Namespace) -> int:
@@ -131,7 +225,9 @@ def two_rows(args: argparse.Namespace) -> list[str]:
         InputError: another number of rows.
     """
     if len(args.rows) not in (0, 2):
-        raise InputError(f"rows: name two or none, not {len(args.rows)}; a work directory is given as --workdir DIR")
+        raise InputError(
+            f"rows: name two or none, not {len(args.rows)}; a work directory is given as --workdir DIR"
+        )
     return list(args.rows)
 
 
@@ -157,7 +253,9 @@ def run_examples(args: argparse.Namespace) -> int:
     tasks = [task for task in every if all(row.key in task.runs for row in rows)]
     known = sorted({s.task for record in comparison.records for s in record.scores})
     for name in (name for name in args.task if name not in {task.task for task in tasks}):
-        raise InputError(f"--task {name}: no run of these rows stored its examples{nearest(name, known)}")
+        raise InputError(
+            f"--task {name}: no run of these rows stored its examples{nearest(name, known)}"
+        )
     if not tasks:
         raise InputError(f"{comparison.name}: no run stored examples")
     found: list[Chosen] = []
@@ -182,7 +280,9 @@ def _print_examples(found: list[Chosen], two: bool, reasons: dict[str, str]) -> 
             tell(one_line(f"{one.task} ({one.source})"))
             if one.task in reasons:
                 tell("  " + one_line(f"no texts: {reasons[one.task]}"))
-        sides = [f"{row} {score:.3f} (error {one.errors[row]:.2f})" for row, score in one.scores.items()]
+        sides = [
+            f"{row} {score:.3f} (error {one.errors[row]:.2f})" for row, score in one.scores.items()
+        ]
         said = "; ".join(sides) if two else f"median error of {len(sides)} rows {one.by:.2f}"
         tell("  " + one_line(f"{one.example}: {f'gold {one.gold}, ' if one.gold else ''}{said}"))
         for text in one.texts or [f"[{', '.join(one.ids)}]"]:

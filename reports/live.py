@@ -1,4 +1,5 @@
-"""The page of a running comparison or study: one HTML file made from the content of `WORKDIR/progress.json`.
+"""The page of a running comparison or study: one HTML file made from the content of
+`WORKDIR/progress.json`.
 
 Keys of `progress`; times are seconds since 1970, durations seconds:
 
@@ -6,10 +7,11 @@ Keys of `progress`; times are seconds since 1970, durations seconds:
     phase, reason            "running", "ended", "stopped" or "failed", and why it is not running
     host, pid, executor, workers, started, updated
     remaining_seconds        estimate, or None
-    runs                     list of id, label, row, base_model, seed, state, text, step, steps, seconds, dev
+    runs                     list of id, label, row, base_model, seed, state, text, step, steps,
+    seconds, dev
 
-`state` of a run is one of `STATES`; `text` is what it is doing, or why it has no scores; `dev` is a list of (step,
-score) with scores between -1 and 1, which are shown times 100.
+`state` of a run is one of `STATES`; `text` is what it is doing, or why it has no scores; `dev` is a
+list of (step, score) with scores between -1 and 1, which are shown times 100.
 """
 
 from __future__ import annotations
@@ -26,24 +28,36 @@ from reports.write.environment import environment
 
 REFRESH = 5  # seconds after which a browser loads the page again, while it runs
 STATES = {
-    "running": "▶", "finished": "✓", "reused": "✓", "collapsed": "↓", "diverged": "↑", "pruned": "✂", "failed": "✕",
-    "n/a": "–", "waiting": "·",
-}  # fmt: skip
+    "running": "▶",
+    "finished": "✓",
+    "reused": "✓",
+    "collapsed": "↓",
+    "diverged": "↑",
+    "pruned": "✂",
+    "failed": "✕",
+    "n/a": "–",
+    "waiting": "·",
+}
 """State of a run -> its mark, in the order of the page."""
 _TROUBLE = ("failed", "collapsed", "diverged", "n/a")
 _LINES = 200  # of a table
-_BARS, _SHOWN = "▁▂▃▄▅▆▇█", 40  # of a dev curve in text: its characters, and how many of the latest scores
+_BARS, _SHOWN = (
+    "▁▂▃▄▅▆▇█",
+    40,
+)  # of a dev curve in text: its characters, and how many of the latest scores
 
 
 def page(progress: Mapping[str, Any], now: float) -> str:
     """Draw the page.
 
     Args:
-        progress: what the module's docstring describes; any text in it may be hostile, and is escaped.
+        progress: what the module's docstring describes; any text in it may be hostile, and is
+            escaped.
         now: the current time, in seconds since 1970.
 
     Returns:
-        HTML that needs no other file, no network and no script. It reloads itself while `phase` is "running".
+        HTML that needs no other file, no network and no script. It reloads itself while `phase` is
+        "running".
     """
     runs = progress["runs"]
     counted = Counter(run["state"] for run in runs)
@@ -62,7 +76,10 @@ def page(progress: Mapping[str, Any], now: float) -> str:
             counts=[(state, count, 100 * count / len(runs)) for state, count in _in_order(counted)],
             marks=STATES,
             active=[_active(run, now) for run in runs if run["state"] == "running"][:_LINES],
-            rows=[(label, some, _in_order(Counter(run["state"] for run in some))) for label, some in by_row.items()],
+            rows=[
+                (label, some, _in_order(Counter(run["state"] for run in some)))
+                for label, some in by_row.items()
+            ],
             trouble=[run for run in runs if run["state"] in _TROUBLE][:_LINES],
         )
     )
@@ -82,13 +99,26 @@ def _headline(progress: Mapping[str, Any], counted: Mapping[str, int]) -> str:
 
 
 def _active(run: Mapping[str, Any], now: float) -> dict[str, Any]:
-    """A running run with its share of training steps in percent, how long it has run, and its dev curve as text."""
+    """A running run with its share of training steps in percent, how long it has run, and its dev
+    curve as text.
+    """
     share = 100 * (run["step"] or 0) / run["steps"] if run["steps"] else None
-    scores = [100 * score for _, score in run["dev"] if score is not None and math.isfinite(score)][-_SHOWN:]
-    low, height = min(scores, default=0.0), max(scores, default=0.0) - min(scores, default=0.0) or 1.0
+    scores = [100 * score for _, score in run["dev"] if score is not None and math.isfinite(score)][
+        -_SHOWN:
+    ]
+    low, height = (
+        min(scores, default=0.0),
+        max(scores, default=0.0) - min(scores, default=0.0) or 1.0,
+    )
     curve = "".join(_BARS[int((len(_BARS) - 1) * (score - low) / height)] for score in scores)
     took = describe_duration(now - run["began"]) if run["began"] else ""
-    return {**run, "share": share, "took": took, "curve": curve, "last": f"{scores[-1]:.1f}" if scores else ""}
+    return {
+        **run,
+        "share": share,
+        "took": took,
+        "curve": curve,
+        "last": f"{scores[-1]:.1f}" if scores else "",
+    }
 
 
 def _in_order(counted: Mapping[str, int]) -> list[tuple[str, int]]:

@@ -11,30 +11,53 @@ from harness.files.printable import tell, tell_lines
 
 
 def register(commands: Commands) -> None:
-    """Add `harness report` to the command line. Imports nothing slow: the work is imported when it runs."""
+    """Add `harness report` to the command line. Imports nothing slow: the work is imported when it
+    runs.
+    """
     example = "harness report build demo --workdir work/demo"
     actions = add_group(
-        commands, "report",
+        commands,
+        "report",
         help="build a report, or fill in a checklist, from records: build, checklist",
         example=example,
-    )  # fmt: skip
+    )
     build = add_command(
-        actions, "build", run_build, WORKDIR, FORMATS,
+        actions,
+        "build",
+        run_build,
+        WORKDIR,
+        FORMATS,
         help="write a report from records (no run is repeated)",
         example=example + " --format html --format pdf",
-    )  # fmt: skip
-    build.add_argument("name", metavar="NAME|FILE", help="a comparison, a study, a paper (as scd), a file that defines "
-                       "a report, or scores that others made")  # fmt: skip
-    build.add_argument("--out", type=Path, metavar="FOLDER", help="folder to write to (default: DIR/reports/NAME)")
-    build.add_argument("--without-overlap", action="store_true", help="of a comparison: leave out test examples that "
-                       "occur in the training data of a row")  # fmt: skip
-    build.add_argument("--with-texts", action="store_true", help="of a comparison: show examples of all data sets, not "
-                       "only of the embedded ones; their licences may forbid passing the report on")  # fmt: skip
+    )
+    build.add_argument(
+        "name",
+        metavar="NAME|FILE",
+        help="a comparison, a study, a paper (as scd), a file that defines "
+        "a report, or scores that others made",
+    )
+    build.add_argument(
+        "--out", type=Path, metavar="FOLDER", help="folder to write to (default: DIR/reports/NAME)"
+    )
+    build.add_argument(
+        "--without-overlap",
+        action="store_true",
+        help="of a comparison: leave out test examples that occur in the training data of a row",
+    )
+    build.add_argument(
+        "--with-texts",
+        action="store_true",
+        help="of a comparison: show examples of all data sets, not "
+        "only of the embedded ones; their licences may forbid passing the report on",
+    )
     add_command(
-        actions, "checklist", run_checklist, WORKDIR,
+        actions,
+        "checklist",
+        run_checklist,
+        WORKDIR,
         help="answer the reproducibility checklists of NeurIPS and ACL from records, as Markdown",
         example="harness report checklist demo --workdir work/demo",
-    ).add_argument("name", metavar="NAME", help="a comparison")  # fmt: skip
+    ).add_argument("name", metavar="NAME", help="a comparison")
 
 
 def run_build(args: argparse.Namespace) -> int:
@@ -43,10 +66,14 @@ def run_build(args: argparse.Namespace) -> int:
     from reports.write import report_folder
 
     if not args.workdir.is_dir() and not Path(args.name).exists():
-        raise InputError(f"--workdir {args.workdir}: no such folder; name a work directory of `harness compare`")
+        raise InputError(
+            f"--workdir {args.workdir}: no such folder; name a work directory of `harness compare`"
+        )
     ways = {"without_overlap": args.without_overlap, "with_texts": args.with_texts}
     formats = args.format or report_folder.FORMATS
-    for kind, path in build_report(args.name, args.workdir, out=args.out, formats=formats, **ways).items():
+    for kind, path in build_report(
+        args.name, args.workdir, out=args.out, formats=formats, **ways
+    ).items():
         tell(f"{kind:6} {path}")
     return 0
 

@@ -13,8 +13,13 @@ from harness.config import nearest
 from harness.errors import InputError, RunError
 from harness.files.printable import one_line, tell, visible
 
-_COMMANDS = (["harness", "compare"], ["harness", "study", "run"])  # a report may come from anyone: nothing else is run
-_DAMAGED = "not the data of a report, or damaged; build the report again with `harness report build`"
+_COMMANDS = (
+    ["harness", "compare"],
+    ["harness", "study", "run"],
+)  # a report may come from anyone: nothing else is run
+_DAMAGED = (
+    "not the data of a report, or damaged; build the report again with `harness report build`"
+)
 
 
 def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -26,8 +31,16 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "runs and the commands that repeat them. With --run, run these commands in a new work directory and compare.",
         epilog="example: harness reproduce 'work/demo/reports/demo#scores-embedded:SimCSE:Embedded-STS-natural'",
     )
-    parser.add_argument("cell", metavar="REPORT[#TABLE:ROW:COLUMN]", help="folder of a report, and one of its cells")
-    parser.add_argument("--run", type=Path, dest="workdir", metavar="NEW", help="run the commands in this new folder")
+    parser.add_argument(
+        "cell", metavar="REPORT[#TABLE:ROW:COLUMN]", help="folder of a report, and one of its cells"
+    )
+    parser.add_argument(
+        "--run",
+        type=Path,
+        dest="workdir",
+        metavar="NEW",
+        help="run the commands in this new folder",
+    )
     parser.set_defaults(run=run)
 
 
@@ -38,18 +51,27 @@ def run(args: argparse.Namespace) -> int:
     cells = find_cells(data)
     if name is None:
         if args.workdir is not None:
-            raise InputError(f"--run: name one cell, as {args.cell}#TABLE:ROW:COLUMN (without --run they are listed)")
+            raise InputError(
+                f"--run: name one cell, as {args.cell}#TABLE:ROW:COLUMN (without --run they are listed)"
+            )
         for known, cell in cells.items():
-            tell(f"{one_line(known):60}  {one_line(_shown(cell)):>15}  {', '.join(cell['records'])}")
+            tell(
+                f"{one_line(known):60}  {one_line(_shown(cell)):>15}  {', '.join(cell['records'])}"
+            )
         return 0
     if name not in cells:
-        hint = nearest(name, list(cells)) or f"; list the cells with: harness reproduce {shlex.quote(str(report))}"
+        hint = (
+            nearest(name, list(cells))
+            or f"; list the cells with: harness reproduce {shlex.quote(str(report))}"
+        )
         raise InputError(f'{report}: no cell "{one_line(name)}" with runs behind it{visible(hint)}')
     cell = cells[name]
     tell(f"{one_line(name)} = {one_line(_shown(cell))}  ({cell.get('value')!r})")
     runs = {record: data["runs"][record] for record in cell["records"]}
     for record, entry in runs.items():
-        tell(f"run {record}: {one_line(str(entry['row']))}, seed {entry.get('seed')}, {entry['status']}")
+        tell(
+            f"run {record}: {one_line(str(entry['row']))}, seed {entry.get('seed')}, {entry['status']}"
+        )
     commands = list(dict.fromkeys(str(entry.get("command", "")) for entry in runs.values()))
     for command in commands:
         tell(f"  {one_line(command) or 'no command recorded'}")
@@ -65,8 +87,10 @@ def split_name(text: str) -> tuple[Path, str | None]:
     for end in [len(text), *(mark.start() for mark in re.finditer("#", text))]:
         if Path(text[:end]).exists():
             return Path(text[:end]), text[end + 1 :] or None
-    raise InputError(f"{one_line(text)}: no such report; give REPORT or REPORT#CELL, where REPORT is its folder, "
-                     "data.json or index.html")  # fmt: skip
+    raise InputError(
+        f"{one_line(text)}: no such report; give REPORT or REPORT#CELL, where REPORT is its folder, "
+        "data.json or index.html"
+    )
 
 
 def read_report(path: Path) -> dict[str, Any]:
@@ -76,10 +100,16 @@ def read_report(path: Path) -> dict[str, Any]:
         InputError: not a report, or damaged.
     """
     names = ("data.json", "index.html")
-    file = next((path / name for name in names if (path / name).is_file()), path) if path.is_dir() else path
+    file = (
+        next((path / name for name in names if (path / name).is_file()), path)
+        if path.is_dir()
+        else path
+    )
     try:
         text = file.read_text(encoding="utf-8")
-        inside = re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL)
+        inside = re.search(
+            r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL
+        )
         data = json.loads(inside[1] if inside and file.suffix != ".json" else text)
         if not isinstance(data["tables"], dict) or not data["runs"]:
             raise TypeError
@@ -96,7 +126,8 @@ def find_cells(data: dict[str, Any]) -> dict[str, dict[str, Any]]:
             for key, table in data["tables"].items()
             for row in table["rows"]
             for column in table["columns"][1:]
-            if (cell := row["cells"][column["key"]]).get("records") and data["runs"].keys() >= set(cell["records"])
+            if (cell := row["cells"][column["key"]]).get("records")
+            and data["runs"].keys() >= set(cell["records"])
         }
     except (KeyError, TypeError, AttributeError):
         raise InputError(_DAMAGED) from None
@@ -106,33 +137,51 @@ def _shown(cell: dict[str, Any]) -> str:
     return f"{cell['text']} {cell.get('spread', '')}".strip()
 
 
-def _repeat(name: str, cell: dict[str, Any], data: dict[str, Any], commands: list[str], workdir: Path) -> bool:
+def _repeat(
+    name: str, cell: dict[str, Any], data: dict[str, Any], commands: list[str], workdir: Path
+) -> bool:
     """Run the commands in a new work directory; is the cell of the new report the same as shown?"""
     from harness.cli import main
     from harness.results.store import comparison_files, read_comparison_file
 
-    merged: dict[str, Any] = {"runs": []}  # each command leaves a comparison of its own part (--only) and seed
+    merged: dict[str, Any] = {
+        "runs": []
+    }  # each command leaves a comparison of its own part (--only) and seed
     if workdir.exists() and (not workdir.is_dir() or any(workdir.iterdir())):
         raise InputError(f"--run {workdir}: not empty; name a new folder")
     for words in map(shlex.split, commands):
         command = one_line(shlex.join(words))
         if not any(words[: len(known)] == known for known in _COMMANDS):
-            raise InputError(f"{command or 'no command recorded'}: no command of `harness` that can be repeated here")
+            raise InputError(
+                f"{command or 'no command recorded'}: no command of `harness` that can be repeated here"
+            )
         tell(f"running: {command}")
         if main([*words[1:], "--workdir", str(workdir)]) not in (0, 1):  # the last --workdir counts
             raise RunError(f"{command}: failed")
-        for tree in filter(None, (read_comparison_file(workdir, known) for known in comparison_files(workdir))):
+        for tree in filter(
+            None, (read_comparison_file(workdir, known) for known in comparison_files(workdir))
+        ):
             known_ids = {run["id"] for run in merged["runs"]}
-            merged = tree | {"runs": merged["runs"] + [run for run in tree["runs"] if run["id"] not in known_ids]}
+            merged = tree | {
+                "runs": merged["runs"] + [run for run in tree["runs"] if run["id"] not in known_ids]
+            }
     new = find_cells(_new_report(data, merged, workdir)).get(name)
     if new is None:
         tell("the report of the new runs has no such cell")
         return False
     old_value, value = cell.get("value"), new.get("value")
     difference = (
-        "equal" if old_value == value else f"they differ by {value - old_value:+.3g}" if old_value and value else ""
+        "equal"
+        if old_value == value
+        else f"they differ by {value - old_value:+.3g}"
+        if old_value and value
+        else ""
     )
-    tell(one_line(f"in the report: {_shown(cell)} ({old_value!r}); now: {_shown(new)} ({value!r}) {difference}"))
+    tell(
+        one_line(
+            f"in the report: {_shown(cell)} ({old_value!r}); now: {_shown(new)} ({value!r}) {difference}"
+        )
+    )
     return bool(cell["text"] == new["text"])
 
 

@@ -1,4 +1,6 @@
-"""Frames, tables and figures from Python: what the results of comparisons and studies have in common."""
+"""Frames, tables and figures from Python: what the results of comparisons and studies have in
+common.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,8 @@ B = TypeVar("B", Table, Figure)
 
 
 class WithReport:
-    """A result with records, and a report that is built from them when the first table or figure is requested.
+    """A result with records, and a report that is built from them when the first table or figure is
+    requested.
 
     Attributes:
         name: what the report is called. workdir: where its records are.
@@ -78,7 +81,8 @@ class WithReport:
         return frames.pairs(self.workdir, self.records)
 
     def outcomes(self) -> pd.DataFrame:
-        """One row an example of the other scores; columns: `harness.results.outcomes.COLUMNS`, after the run's.
+        """One row an example of the other scores; columns: `harness.results.outcomes.COLUMNS`,
+        after the run's.
 
         >>> len(found.outcomes())  # correlations alone
         0
@@ -102,12 +106,15 @@ class WithReport:
         return frames.costs(self.records)
 
     def table(self, name: str) -> pd.DataFrame:
-        """A table of the report as texts; "*" is the best of a column. `.attrs` has its title, caption and legend.
+        """A table of the report as texts; "*" is the best of a column. `.attrs` has its title,
+        caption and legend.
 
-        The report has the same tables for LaTeX (booktabs), `reports/NAME/tables/KEY.tex`, and as numbers, `KEY.csv`.
+        The report has the same tables for LaTeX (booktabs), `reports/NAME/tables/KEY.tex`, and as
+        numbers, `KEY.csv`.
 
         Args:
-            name: its key (`tables`), or words of key and title: "sts", "seeds", "cost". The first that has them.
+            name: its key (`tables`), or words of key and title: "sts", "seeds", "cost". The first
+                that has them.
 
         Raises:
             InputError: no such table.
@@ -115,10 +122,12 @@ class WithReport:
         return _frame(_find(self._document.tables(), name, "table"))
 
     def plot(self, name: str) -> Plot:
-        """A figure of the report, as matplotlib has it, on white; `name` as in `table`: "alignment-uniformity", "cost".
+        """A figure of the report, as matplotlib has it, on white; `name` as in `table`:
+        "alignment-uniformity", "cost".
 
-        Settings of matplotlib that you have changed (`rcParams`, `plt.style.use`) replace those of the report; of
-        `figure.figsize` the width, as the height follows from the number of rows. Save it with `.savefig("a.pdf")`.
+        Settings of matplotlib that you have changed (`rcParams`, `plt.style.use`) replace those of
+        the report; of `figure.figsize` the width, as the height follows from the number of rows.
+        Save it with `.savefig("a.pdf")`.
 
         Raises:
             InputError: no such figure.
@@ -140,21 +149,35 @@ def _find(blocks: Sequence[B], name: str, kind: str) -> B:
     """The block of that key, else the first one whose key and title have all words of `name`."""
     words = re.findall(r"\w+", name.lower())
     found: list[B] = [block for block in blocks if block.key == name]
-    found += [b for b in blocks if words and set(words) <= set(re.findall(r"\w+", f"{b.key} {b.title}".lower()))]
+    found += [
+        b
+        for b in blocks
+        if words and set(words) <= set(re.findall(r"\w+", f"{b.key} {b.title}".lower()))
+    ]
     if not found:
         known = [block.key for block in blocks]
-        raise InputError(f'no {kind} "{name}"{nearest(name, known)}; there are: {", ".join(known) or "none"}')
+        raise InputError(
+            f'no {kind} "{name}"{nearest(name, known)}; there are: {", ".join(known) or "none"}'
+        )
     return found[0]
 
 
 def _frame(table: Table) -> pd.DataFrame:
     import pandas as pd
 
-    notes, lines = table.footnotes(), [(block, row.cells) for block, rows in table.blocks() for row in rows]
+    notes, lines = (
+        table.footnotes(),
+        [(block, row.cells) for block, rows in table.blocks() for row in rows],
+    )
     heads = [": ".join(filter(None, (column.group, column.title))) for column in table.columns]
     index = [block for block, _ in lines] if len(table.blocks()) > 1 else None
-    frame = pd.DataFrame([[_text(cell, notes) for cell in cells] for _, cells in lines], index=index, columns=heads)
-    legend = [*table.explanations("*: best."), *(f"{letter}: {note}" for note, letter in notes.items())]
+    frame = pd.DataFrame(
+        [[_text(cell, notes) for cell in cells] for _, cells in lines], index=index, columns=heads
+    )
+    legend = [
+        *table.explanations("*: best."),
+        *(f"{letter}: {note}" for note, letter in notes.items()),
+    ]
     frame.attrs = {"title": table.title, "caption": table.caption, "legend": legend}
     return frame
 

@@ -1,4 +1,6 @@
-"""Studies and comparisons: experiment files under `comparisons/` and `papers/`, hyperparameter searches."""
+"""Studies and comparisons: experiment files under `comparisons/` and `papers/`, hyperparameter
+searches.
+"""
 
 from pathlib import Path
 

@@ -1,8 +1,10 @@
-"""A study as a proposer of runs: Optuna proposes configurations, their runs are executed, and it learns how they ended.
+"""A study as a proposer of runs: Optuna proposes configurations, their runs are executed, and it
+learns how they ended.
 
-Exactly the planned trials are made: each is a slot, and each slot gets one finished trial, whoever is killed. All slots
-are queued as waiting trials before the first one runs. One process runs a study, so trials that are running when it
-starts were left by one that was killed, and resume: same number, same values.
+Exactly the planned trials are made: each is a slot, and each slot gets one finished trial, whoever
+is killed. All slots are queued as waiting trials before the first one runs. One process runs a
+study, so trials that are running when it starts were left by one that was killed, and resume: same
+number, same values.
 """
 
 from __future__ import annotations
@@ -56,11 +58,15 @@ def run_trials(
         tracked, tracking_uri, quiet: as `harness.study`.
 
     Raises:
-        InputError: the work directory holds another study of that name, or another process runs this one; the executor
-            cannot be used. RunError: a stop was requested.
+        InputError: the work directory holds another study of that name, or another process runs
+            this one; the executor cannot be used. RunError: a stop was requested.
     """
     executor: Executor = registry.load(registry.EXECUTORS, settings.name)(settings, workdir)
-    if not executor.local and settings.workers is None and study.sampler not in (*ENUMERATED, "random", "qmc"):
+    if (
+        not executor.local
+        and settings.workers is None
+        and study.sampler not in (*ENUMERATED, "random", "qmc")
+    ):
         raise InputError(
             f'executor "{settings.name}": sampler "{study.sampler}" learns from ended trials: give the number of '
             "trials that run at a time with --workers N"
@@ -70,7 +76,10 @@ def run_trials(
         ending.enter_context(lock_study(workdir, study.name))
         stored = create_or_resume(storage, study, where)
         begun = sum(t.state != TrialState.WAITING for t in stored.get_trials(deepcopy=False))
-        stored.sampler, stored.pruner = make_sampler(study, begun), make_pruner(study, study.steps or 1000)
+        stored.sampler, stored.pruner = (
+            make_sampler(study, begun),
+            make_pruner(study, study.steps or 1000),
+        )
         planned = planned_trials(study, space)
         tracker = None
         if tracked:
@@ -79,7 +88,9 @@ def run_trials(
         if left:
             reporter = ending.enter_context(Reporter(left, quiet=quiet))
             progress = Progress(workdir, study.name, "study", study.title, executor, reporter, page)
-            proposer = OptunaTrials(stored, study, space, workdir, progress, resumed, len(planned), tracker)
+            proposer = OptunaTrials(
+                stored, study, space, workdir, progress, resumed, len(planned), tracker
+            )
             Runner(workdir, executor, progress).run(proposer)
     return stored
 
@@ -107,17 +118,25 @@ class OptunaTrials:
         self._executed: set[str] = set()
         self._ready: list[Job] = []
         left = [t for t in self.stored.get_trials(deepcopy=False) if not t.state.is_finished()]
-        names = [f"trial {t.number}" for t in left if t.user_attrs.get(trials.SLOT, self.slots) < self.slots]
+        names = [
+            f"trial {t.number}"
+            for t in left
+            if t.user_attrs.get(trials.SLOT, self.slots) < self.slots
+        ]
         self.progress.expect([RunState(name, self.study.name) for name in names])
 
     def propose(self, room: int) -> list[Job]:
         """As `Proposer.propose`: further seeds of open trials, then new trials."""
         jobs, self._ready = self._ready, []
         while len(jobs) < room:
-            trial = self.resumed.pop(0) if self.resumed else trials.next_trial(self.stored, self.slots)
+            trial = (
+                self.resumed.pop(0) if self.resumed else trials.next_trial(self.stored, self.slots)
+            )
             if trial is None:
                 break
-            self.open[trial.number] = OpenTrial(trial, self.stored, self.study, self.space, self.workdir)
+            self.open[trial.number] = OpenTrial(
+                trial, self.stored, self.study, self.space, self.workdir
+            )
             jobs += self._advance(self.open[trial.number])
         return jobs
 
@@ -129,7 +148,9 @@ class OptunaTrials:
         """As `Proposer.finish`."""
         assert job.trial is not None
         trial = self.open[job.trial]
-        trial.add(record, executed=not reused and record.id not in self._executed)  # of trials that share a run, one
+        trial.add(
+            record, executed=not reused and record.id not in self._executed
+        )  # of trials that share a run, one
         self._executed.add(record.id)
         if self.tracker is not None:
             self.tracker.log(record.labelled(record.row, self.study.name))
@@ -139,20 +160,32 @@ class OptunaTrials:
         """The next job of a trial; none where it has ended, which is reported."""
         number = trial.trial.number
         if not trial.ended:
-            command = shlex.join(["harness", "study", "run", self.study.name, "--workdir", "NEW_FOLDER"])
+            command = shlex.join(
+                ["harness", "study", "run", self.study.name, "--workdir", "NEW_FOLDER"]
+            )
             return [replace(trial.jobs[len(trial.records)], command=command, trial=number)]
         del self.open[number]
         ended = self.stored.get_trials(deepcopy=False)[number]
         result, line = trials.result_of(ended), trials.line_about(ended)
-        state = "failed" if ended.state == TrialState.FAIL else "reused" if result.reused else result.status
-        self.progress.finish(f"trial {number}", state, line, reason=result.reason, seconds=result.seconds)
+        state = (
+            "failed"
+            if ended.state == TrialState.FAIL
+            else "reused"
+            if result.reused
+            else result.status
+        )
+        self.progress.finish(
+            f"trial {number}", state, line, reason=result.reason, seconds=result.seconds
+        )
         return []
 
 
 class OpenTrial:
     """A trial whose runs are proposed one after the other; Optuna learns how it ended."""
 
-    def __init__(self, trial: optuna.Trial, stored: optuna.Study, study: Study, space: Space, workdir: Path) -> None:
+    def __init__(
+        self, trial: optuna.Trial, stored: optuna.Study, study: Study, space: Space, workdir: Path
+    ) -> None:
         self.trial, self.stored, self.study, self.workdir = trial, stored, study, workdir
         self.started = time.perf_counter()
         self.jobs: list[Job] = []
@@ -172,7 +205,9 @@ class OpenTrial:
         """The record of the next run."""
         if self.judges_dev and not self.records:
             for step, score in dev_scores(record, self.workdir):
-                self._report(step, score)  # also of a reused run, so that a pruner sees the same after a kill
+                self._report(
+                    step, score
+                )  # also of a reused run, so that a pruner sees the same after a kill
         self.records.append(record)
         self.executed |= executed
         if record.status in ("pruned", "failed"):
@@ -187,8 +222,15 @@ class OpenTrial:
                 self._end(TrialState.COMPLETE)
 
     def prune(self, step: int, score: float) -> str:
-        """Report a dev score of the running job to Optuna; why to stop the run, empty to let it go on."""
-        if self.records or not self.judges_dev or not self._report(step, score) or not self.trial.should_prune():
+        """Report a dev score of the running job to Optuna; why to stop the run, empty to let it go
+        on.
+        """
+        if (
+            self.records
+            or not self.judges_dev
+            or not self._report(step, score)
+            or not self.trial.should_prune()
+        ):
             return ""
         return f"dev {100 * score:.2f} at step {step} ({self.study.pruner} pruner)"
 
@@ -213,7 +255,9 @@ class OpenTrial:
             label=describe_values(self.config),
             seconds=time.perf_counter() - self.started,
         ).write(self.trial)
-        self.stored.tell(self.trial, fmean(self.values) if state == TrialState.COMPLETE else None, state=state)
+        self.stored.tell(
+            self.trial, fmean(self.values) if state == TrialState.COMPLETE else None, state=state
+        )
         self.ended = True
 
 
@@ -227,20 +271,31 @@ def plan_trial(study: Study, values: Mapping[str, Any]) -> Plan:
     plan = make_plan(study.experiment(values, describe_values(values)), where, starts=False)
     names = [task.name for task in plan.tasks]
     if study.objective == DEV and plan.dev is None:
-        raise InputError(f'{where}: objective: method "{study.method}" has no dev score; name a task and its suite')
+        raise InputError(
+            f'{where}: objective: method "{study.method}" has no dev score; name a task and its suite'
+        )
     if study.objective != DEV and not split_objective(study.objective, names):
-        raise InputError(f'{where}: objective: no task of "{study.objective}" in suites; there are: {", ".join(names)}')
+        raise InputError(
+            f'{where}: objective: no task of "{study.objective}" in suites; there are: {", ".join(names)}'
+        )
     return plan
 
 
 def describe_values(values: Mapping[str, Any]) -> str:
     """A configuration as the name of a row."""
-    return ", ".join(f"{k}={v:.4g}" if isinstance(v, float) else f"{k}={v}" for k, v in values.items()) or "default"
+    return (
+        ", ".join(f"{k}={v:.4g}" if isinstance(v, float) else f"{k}={v}" for k, v in values.items())
+        or "default"
+    )
 
 
 def split_objective(objective: str, tasks: Iterable[str]) -> tuple[str, str, str] | None:
-    """Task (whose name may hold ":"), metric and aggregation of an objective; None where it names none of the tasks."""
-    task = max((task for task in tasks if f"{objective}:".startswith(f"{task}:")), key=len, default=None)
+    """Task (whose name may hold ":"), metric and aggregation of an objective; None where it names
+    none of the tasks.
+    """
+    task = max(
+        (task for task in tasks if f"{objective}:".startswith(f"{task}:")), key=len, default=None
+    )
     if task is None:
         return None
     given = objective.removeprefix(task).split(":")[1:]
@@ -267,8 +322,12 @@ def objective_value(record: Record, study: Study, workdir: Path) -> float:
         scores = dev_scores(record, workdir)
         value = scores[-1][1] if scores and math.isfinite(scores[-1][1]) else 0.0
     else:
-        parts = split_objective(study.objective, [*(score.task for score in record.scores), *record.missing])
+        parts = split_objective(
+            study.objective, [*(score.task for score in record.scores), *record.missing]
+        )
         value = record.score(*parts) if parts else None
     if value is None or not math.isfinite(value):
-        raise InputError(f'objective: the run has no score "{study.objective}" ({record.status} {record.reason})')
+        raise InputError(
+            f'objective: the run has no score "{study.objective}" ({record.status} {record.reason})'
+        )
     return float(value)

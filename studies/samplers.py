@@ -1,10 +1,11 @@
 """Samplers and pruners by name, and which of them fit a space.
 
-A sampler is a function `make(study, seed)` that returns one of Optuna (entry points `harness.samplers`). `seed` is
-another one each time a study resumes; `study.sampler_seed` stays.
+A sampler is a function `make(study, seed)` that returns one of Optuna (entry points
+`harness.samplers`). `seed` is another one each time a study resumes; `study.sampler_seed` stays.
 
-One process uses them, also while other trials run: TPE counts these as bad (constant liar), the Gaussian process leaves
-room around them; CMA-ES and NSGA-II propose a generation before they need its values.
+One process uses them, also while other trials run: TPE counts these as bad (constant liar), the
+Gaussian process leaves room around them; CMA-ES and NSGA-II propose a generation before they need
+its values.
 """
 
 from __future__ import annotations
@@ -43,12 +44,16 @@ def check(study: Study, space: Space, where: str) -> None:
             raise InputError(f"{place} runs every cell; leave trials out, or take brute_force")
         return
     if study.where:
-        raise InputError(f'{place} cannot refuse what it proposes: the key "where" goes with grid, brute_force')
+        raise InputError(
+            f'{place} cannot refuse what it proposes: the key "where" goes with grid, brute_force'
+        )
     if study.trials is None:
         raise InputError(f'{where}: key "trials": is missing; {name} needs to know how many')
     numbers = [p.name for p in space.parameters if not p.choices and not p.when]
     if name == "cmaes" and (len(numbers) < 2 or find_spec("cmaes") is None):
-        raise InputError(f"{place} needs two or more ranges of numbers, and its package: pip install cmaes")
+        raise InputError(
+            f"{place} needs two or more ranges of numbers, and its package: pip install cmaes"
+        )
     if name == "qmc" and not numbers:
         raise InputError(f"{place} needs a range of numbers; take random or grid for lists")
 
@@ -57,8 +62,8 @@ def make_sampler(study: Study, begun: int = 0) -> BaseSampler:
     """The sampler.
 
     Args:
-        begun: trials that the study had begun before this call. A study that goes on must not draw again what it drew
-            at its beginning.
+        begun: trials that the study had begun before this call. A study that goes on must not draw
+            again what it drew at its beginning.
 
     Raises:
         InputError: the package that brings the sampler is damaged.
@@ -75,7 +80,9 @@ def random(study: Study, seed: int) -> BaseSampler:
 
 def qmc(study: Study, seed: int) -> BaseSampler:
     """One sequence, from the study's seed: its places come from the storage."""
-    return samplers.QMCSampler(seed=study.sampler_seed, scramble=True, warn_independent_sampling=False)
+    return samplers.QMCSampler(
+        seed=study.sampler_seed, scramble=True, warn_independent_sampling=False
+    )
 
 
 def tpe(study: Study, seed: int) -> BaseSampler:
@@ -95,7 +102,9 @@ def cmaes(study: Study, seed: int) -> BaseSampler:
 
 def nsgaii(study: Study, seed: int) -> BaseSampler:
     """A genetic algorithm (Deb et al. 2002)."""
-    return samplers.NSGAIISampler(seed=seed, population_size=min(50, max(4, (study.trials or 8) // 4)))
+    return samplers.NSGAIISampler(
+        seed=seed, population_size=min(50, max(4, (study.trials or 8) // 4))
+    )
 
 
 def make_pruner(study: Study, steps: int) -> BasePruner:
@@ -105,5 +114,7 @@ def make_pruner(study: Study, steps: int) -> BasePruner:
     if study.pruner == "percentile":
         return pruners.PercentilePruner(25.0, n_startup_trials=5)
     if study.pruner == "hyperband":
-        return pruners.HyperbandPruner(min_resource=max(1, steps // 9), max_resource=max(1, steps), reduction_factor=3)
+        return pruners.HyperbandPruner(
+            min_resource=max(1, steps // 9), max_resource=max(1, steps), reduction_factor=3
+        )
     return pruners.NopPruner()

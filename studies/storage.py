@@ -1,6 +1,7 @@
 """The storage of trials: a journal file of the work directory, with the studies of all names.
 
-One process runs a study at a time. A lock in the work directory ensures it; the lock ends with its process.
+One process runs a study at a time. A lock in the work directory ensures it; the lock ends with its
+process.
 """
 
 from __future__ import annotations
@@ -37,7 +38,10 @@ def studies_in(workdir: Path) -> dict[str, optuna.Study]:
     if not (workdir / JOURNAL).exists():
         return {}
     storage = open_storage(workdir)
-    found = {name: optuna.load_study(study_name=name, storage=storage) for name in optuna.get_all_study_names(storage)}
+    found = {
+        name: optuna.load_study(study_name=name, storage=storage)
+        for name in optuna.get_all_study_names(storage)
+    }
     return {name: stored for name, stored in found.items() if DEFINITION in stored.user_attrs}
 
 
@@ -49,7 +53,9 @@ def open_storage(workdir: Path) -> BaseStorage:
     """
     from filelock import FileLock
 
-    optuna.logging.set_verbosity(optuna.logging.ERROR)  # it logs every trial; the progress does that
+    optuna.logging.set_verbosity(
+        optuna.logging.ERROR
+    )  # it logs every trial; the progress does that
     warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
     file = (workdir / JOURNAL).resolve()
     lock = FileLock(file.with_name(f".{file.name}.lock"))
@@ -58,7 +64,9 @@ def open_storage(workdir: Path) -> BaseStorage:
         with lock:
             _check_lines(file)
     except OSError as error:
-        raise InputError(f"{file}: cannot be opened ({error.strerror}); name another --workdir") from None
+        raise InputError(
+            f"{file}: cannot be opened ({error.strerror}); name another --workdir"
+        ) from None
     # This lock is gone with its process: Optuna's own outlive a kill by 30 seconds.
     return JournalStorage(JournalFileBackend(str(file), lock))  # type: ignore[arg-type]
 
@@ -68,7 +76,10 @@ def _check_lines(journal: Path) -> None:
     for number, line in enumerate(journal.open("rb") if journal.exists() else (), 1):
         if not line.endswith(b"\n"):
             os.truncate(journal, journal.stat().st_size - len(line))
-            log.warning("%s: its last line was cut short and removed; its content is computed again", journal)
+            log.warning(
+                "%s: its last line was cut short and removed; its content is computed again",
+                journal,
+            )
         elif not is_sound(line):
             raise InputError(
                 f"{journal}: line {number} is damaged; remove that line, or the whole file (runs that have a record "
@@ -90,7 +101,9 @@ def create_or_resume(storage: BaseStorage, study: Study, where: str) -> optuna.S
     Raises:
         InputError: it exists with another definition (the difference is shown).
     """
-    stored = optuna.create_study(storage=storage, study_name=study.name, direction="maximize", load_if_exists=True)
+    stored = optuna.create_study(
+        storage=storage, study_name=study.name, direction="maximize", load_if_exists=True
+    )
     if DEFINITION in stored.user_attrs or stored.get_trials(deepcopy=False):
         check_same(definition_of(stored), study, where)
     stored.set_user_attr(DEFINITION, study.model_dump_json())
@@ -104,15 +117,24 @@ def check_same(earlier: Study, later: Study, where: str) -> None:
     """
     old, new = _flat(earlier.identity()), _flat(later.identity())
     if keys := [key for key in {**old, **new} if old.get(key) != new.get(key)]:
-        texts = [f"{key}: {json.dumps(old.get(key)):.80} there, {json.dumps(new.get(key)):.80} here" for key in keys]
-        raise InputError(f'{where}: study "{later.name}" exists with another definition ({"; ".join(texts)}); choose '
-                         "another name (--set name=NAME); runs are reused")  # fmt: skip
+        texts = [
+            f"{key}: {json.dumps(old.get(key)):.80} there, {json.dumps(new.get(key)):.80} here"
+            for key in keys
+        ]
+        raise InputError(
+            f'{where}: study "{later.name}" exists with another definition ({"; ".join(texts)}); choose '
+            "another name (--set name=NAME); runs are reused"
+        )
 
 
 def _flat(tree: dict[str, Any]) -> dict[str, Any]:
     """The values of tables under their own keys, as "space.temperature"."""
     tables = {key: value if isinstance(value, dict) else {"": value} for key, value in tree.items()}
-    return {f"{key}.{name}".rstrip("."): value for key, table in tables.items() for name, value in table.items()}
+    return {
+        f"{key}.{name}".rstrip("."): value
+        for key, table in tables.items()
+        for name, value in table.items()
+    }
 
 
 def definition_of(stored: optuna.Study) -> Study:
@@ -123,12 +145,15 @@ def definition_of(stored: optuna.Study) -> Study:
     """
     text, where = stored.user_attrs.get(DEFINITION), f'study "{stored.study_name}"'
     if text is None:
-        raise InputError(f"{where} was not made by harness study; choose another name (--set name=NAME)")
+        raise InputError(
+            f"{where} was not made by harness study; choose another name (--set name=NAME)"
+        )
     return Study.parse(json.loads(text), where)
 
 
 def lock_study(workdir: Path, name: str) -> AbstractContextManager[None]:
-    """Be the only process that runs the study of this name in a work directory, until the block ends.
+    """Be the only process that runs the study of this name in a work directory, until the block
+    ends.
 
     Raises:
         InputError: another one does.

@@ -1,6 +1,8 @@
-"""A study from Python: `harness.study`, and the result that it shares with the commands of `harness study`.
+"""A study from Python: `harness.study`, and the result that it shares with the commands of
+`harness study`.
 
-Nothing here prints but the progress, and nothing ends the process: errors are raised (`harness.errors`).
+Nothing here prints but the progress, and nothing ends the process: errors are raised
+(`harness.errors`).
 """
 
 from __future__ import annotations
@@ -37,7 +39,8 @@ def study(
     tracking_uri: str | None = None,
     progress: Reporter | None = None,
 ) -> StudyResult:
-    """Search a method's hyperparameters under an equal budget for every trial; the same call resumes where it stopped.
+    """Search a method's hyperparameters under an equal budget for every trial; the same call
+    resumes where it stopped.
 
         >>> found = harness.study(
         ...     {"name": "share", "method": "whitening", "sampler": "grid", "space": {"k": [16, 32]},
@@ -54,7 +57,8 @@ def study(
         overrides: as `--set`: "trials=20", "space.temperature=[0.05, 0.1]".
         quick: the file's small size.
         name: of the study; by default the file's own.
-        executor: where runs are executed: "processes", or keys of the table [executor], as {"workers": 2}.
+        executor: where runs are executed: "processes", or keys of the table [executor], as
+            {"workers": 2}.
         tracked, tracking_uri: whether runs go to MLflow, and to which store.
         progress: as in `compare`; of a reporter of your own only whether it is quiet counts.
 
@@ -66,7 +70,11 @@ def study(
     from studies.samplers import check
 
     reporter = progress or Reporter.of_caller()
-    definition = source if isinstance(source, Study) else read_study(source, overrides, quick=quick, name=name)
+    definition = (
+        source
+        if isinstance(source, Study)
+        else read_study(source, overrides, quick=quick, name=name)
+    )
     if warning := warn_of_test_parts(definition):
         reporter.say(warning)
     where = str(source) if isinstance(source, str | Path) else f'study "{definition.name}"'
@@ -74,10 +82,16 @@ def study(
     with naming(where):
         space = make_space(definition, where)
         check(definition, space, where)
-        plan_trial(definition, {**space.first_point(), **planned_trials(definition, space)[0]})  # is all data here?
+        plan_trial(
+            definition, {**space.first_point(), **planned_trials(definition, space)[0]}
+        )  # is all data here?
     folder, settings = checked_workdir(workdir), executor_settings(executor, definition.executor)
     check_known(settings, [definition.method])
-    more: dict[str, Any] = {"quiet": reporter.quiet, "tracked": tracked, "tracking_uri": tracking_uri}
+    more: dict[str, Any] = {
+        "quiet": reporter.quiet,
+        "tracked": tracked,
+        "tracking_uri": tracking_uri,
+    }
     stored = run_trials(definition, space, folder, settings, where=where, **more)
     result = StudyResult(stored, definition, space, folder)
     result.write_report()
@@ -113,7 +127,9 @@ def open_study(name: str, workdir: Path) -> StudyResult:
 
     stored = studies_in(workdir).get(name)
     if stored is None:
-        raise InputError(f'{workdir}: no study "{name}"; harness status lists the studies of a work directory')
+        raise InputError(
+            f'{workdir}: no study "{name}"; harness status lists the studies of a work directory'
+        )
     definition = definition_of(stored)
     return StudyResult(stored, definition, make_space(definition, name), workdir)
 
@@ -141,7 +157,9 @@ class StudyResult(WithReport):
         self.records = list(filter(None, (RunFolder(workdir, run).read_if_sound() for run in runs)))
 
     def __repr__(self) -> str:
-        return f"StudyResult({self.name!r}, {len(self.ended)} trials, workdir={str(self.workdir)!r})"
+        return (
+            f"StudyResult({self.name!r}, {len(self.ended)} trials, workdir={str(self.workdir)!r})"
+        )
 
     @property
     def best(self) -> dict[str, Any]:
@@ -156,7 +174,9 @@ class StudyResult(WithReport):
 
     @property
     def failed(self) -> dict[int, str]:
-        """Number -> reason of the trials without a result; another run of the study tries them again."""
+        """Number -> reason of the trials without a result; another run of the study tries them
+        again.
+        """
         from studies.trials import result_of
 
         return {t.number: result_of(t).reason for t in self.ended if t.state.name == "FAIL"}
@@ -184,7 +204,8 @@ class StudyResult(WithReport):
         return keys
 
     def write_report(self) -> Path:
-        """Write the report of the study, with the experiment files of its best configuration; returns its folder.
+        """Write the report of the study, with the experiment files of its best configuration;
+        returns its folder.
 
         Raises:
             RunError: the folder cannot be written.
@@ -196,5 +217,9 @@ class StudyResult(WithReport):
 
     def _repr_html_(self) -> str:
         value = self.study.objective_name
-        best = self.trials().sort_values(value, ascending=False).head(5)[["trial", *self.space.names, value]]
+        best = (
+            self.trials()
+            .sort_values(value, ascending=False)
+            .head(5)[["trial", *self.space.names, value]]
+        )
         return f"<p>{escape(repr(self))}</p>{best.to_html(index=False)}"

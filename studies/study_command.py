@@ -19,27 +19,42 @@ def register(subparsers: options.Commands) -> None:
     """Add `harness study` to the command line."""
     example = "harness study {} --workdir work"
     commands = options.add_group(
-        subparsers, "study",
+        subparsers,
+        "study",
         help="search hyperparameters under an equal budget: run, show",
         example=example.format("run barlow-twins-dropout --quick"),
-    )  # fmt: skip
+    )
     run = options.add_command(
-        commands, "run", run_study, *options.RUNS,
+        commands,
+        "run",
+        run_study,
+        *options.RUNS,
         help="run a study file or preset; the same command resumes",
         description="Run a study until its planned trials have ended. Every trial gets the same budget. The same "
         "command resumes; runs that have a record are reused.",
         example=example.format("run barlow-twins-dropout --quick"),
-    )  # fmt: skip
-    run.add_argument("study", help="a TOML file, or the name of a preset (see: harness list studies)")
-    run.add_argument("--quick", action="store_true", help="the small size that [quick] of the file sets")
-    run.add_argument("--dry-run", action="store_true", help="run nothing: print the space and the number of trials")
+    )
+    run.add_argument(
+        "study", help="a TOML file, or the name of a preset (see: harness list studies)"
+    )
+    run.add_argument(
+        "--quick", action="store_true", help="the small size that [quick] of the file sets"
+    )
+    run.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="run nothing: print the space and the number of trials",
+    )
     show = options.add_command(
-        commands, "show", show_study, options.WORKDIR,
+        commands,
+        "show",
+        show_study,
+        options.WORKDIR,
         help="print the best trials and statistics of a study",
         description="Print the best trials and statistics of a study. Write its report, with the "
         "experiment files of its best configuration, to DIR/reports/NAME.",
         example=example.format("show barlow-twins-dropout"),
-    )  # fmt: skip
+    )
     show.add_argument("name", help="name of the study")
 
 
@@ -82,10 +97,14 @@ def _introduce(study: Study, space: Space) -> None:
     from studies.definition.space import planned_trials
 
     length = f"{study.steps} training steps" if study.steps else "whole runs"
-    tell(f"{study.name}: {study.title or study.method}, sampler {study.sampler}, pruner {study.pruner}, "
-         f"{len(planned_trials(study, space))} trials of {length}, seeds {study.seeds}")  # fmt: skip
+    tell(
+        f"{study.name}: {study.title or study.method}, sampler {study.sampler}, pruner {study.pruner}, "
+        f"{len(planned_trials(study, space))} trials of {length}, seeds {study.seeds}"
+    )
     for p in space.parameters:
-        condition = f" (when {', '.join(f'{k} = {v}' for k, v in p.when.items())})" if p.when else ""
+        condition = (
+            f" (when {', '.join(f'{k} = {v}' for k, v in p.when.items())})" if p.when else ""
+        )
         tell(f"  {p.name}: {p.describe()}{condition}")
 
 
@@ -96,13 +115,20 @@ def _show(result: StudyResult, *, top: int) -> None:
     from studies.trials import best_trials
 
     study, leading = result.study, best_trials(result.stored)
-    tables = (best_table(study, result.space, leading[:top]), summary_table(study, result.space, result.ended))
+    tables = (
+        best_table(study, result.space, leading[:top]),
+        summary_table(study, result.space, result.ended),
+    )
     for table in tables:
         if table is not None:
-            lines = [[f"{cell.text} {cell.spread}".strip() for cell in row.cells] for row in table.rows]
+            lines = [
+                [f"{cell.text} {cell.spread}".strip() for cell in row.cells] for row in table.rows
+            ]
             print_table(table.title, [column.title for column in table.columns], lines)
     tell(f"report: {result.files}/index.html")
     if leading:
         file = held_out_file(result.workdir, study.name)
-        tell(f"The best score was chosen among {len(result.ended)} trials by seeds {study.seeds}: confirm it with "
-             f"held-out seeds {study.held_out_seeds} (harness compare {file}).")  # fmt: skip
+        tell(
+            f"The best score was chosen among {len(result.ended)} trials by seeds {study.seeds}: confirm it with "
+            f"held-out seeds {study.held_out_seeds} (harness compare {file})."
+        )

@@ -1,4 +1,6 @@
-"""The trials of a study: which are planned and left, what is stored of them besides values, and which are best."""
+"""The trials of a study: which are planned and left, what is stored of them besides values, and
+which are best.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +59,9 @@ def trials_by_slot(stored: optuna.Study) -> dict[int, list[FrozenTrial]]:
 def queue_slots(
     storage: BaseStorage, stored: optuna.Study, planned: Sequence[Mapping[str, Any]]
 ) -> tuple[list[optuna.Trial], int]:
-    """Queue every slot that has no trial, or only failed ones; the trials to resume, and how many slots are open."""
+    """Queue every slot that has no trial, or only failed ones; the trials to resume, and how many
+    slots are open.
+    """
     by_slot = trials_by_slot(stored)
     resumed, open_slots = list[int](), 0
     for slot, fixed in enumerate(planned):
@@ -69,13 +73,18 @@ def queue_slots(
             resumed.append(states[TrialState.RUNNING])
         elif TrialState.WAITING not in states:
             # A failed trial is tried again with its values; in a grid they are the slot's own.
-            tried: dict[str, Any] = next((t.params for t in reversed(by_slot[slot]) if t.params), {})
+            tried: dict[str, Any] = next(
+                (t.params for t in reversed(by_slot[slot]) if t.params), {}
+            )
             stored.enqueue_trial({**fixed, **tried}, user_attrs={SLOT: slot})
     for trial in stored.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):
         if trial.number not in resumed:
             stored.tell(trial.number, state=TrialState.FAIL)
     study_id = storage.get_study_id_from_name(stored.study_name)
-    ids = [storage.get_trial_id_from_study_id_trial_number(study_id, number) for number in sorted(resumed)]
+    ids = [
+        storage.get_trial_id_from_study_id_trial_number(study_id, number)
+        for number in sorted(resumed)
+    ]
     return [optuna.Trial(stored, trial_id) for trial_id in ids], open_slots
 
 

@@ -31,21 +31,25 @@ def tune_rows(
         quiet, tracking: as in `run_trials`.
 
     Returns:
-        What the comparison's file has under "tuned": the budget and, under "rows", a search of each row. Without
-        "values" there is no tuned row, and "reason" says why.
+        What the comparison's file has under "tuned": the budget and, under "rows", a search of each
+        row. Without "values" there is no tuned row, and "reason" says why.
 
     Raises:
         InputError: as `plan_searches`; nothing has been run then. RunError: from a study.
     """
     rows = []
-    for entry, study in zip(experiment.methods, plan_searches(experiment, budget, workdir), strict=True):
+    for entry, study in zip(
+        experiment.methods, plan_searches(experiment, budget, workdir), strict=True
+    ):
         if isinstance(study, str):
             rows.append(_search(entry.label, reason=study))
             continue
         if not quiet:
             tell(f"{study.title}: {budget.trials} trials of {budget.steps} training steps")
         space, settings = make_space(study, "--tune"), experiment.executor
-        stored = run_trials(study, space, workdir, settings, where="--tune", quiet=quiet, **tracking)
+        stored = run_trials(
+            study, space, workdir, settings, where="--tune", quiet=quiet, **tracking
+        )
         rows.append(_search(entry.label, **_result(stored, budget, workdir)))
     return {**asdict(budget), "seeds": list(budget.seeds), "rows": rows}
 
@@ -61,28 +65,55 @@ def plan_searches(experiment: Experiment, budget: Budget, workdir: Path) -> list
     Raises:
         InputError: a study cannot be made, or exists with another definition.
     """
-    rows = [row for row in resolve_rows(experiment, "--tune") if row.base_model == experiment.base_models[0]]
-    return [_plan_search(experiment, *pair, budget, workdir) for pair in zip(experiment.methods, rows, strict=True)]
+    rows = [
+        row
+        for row in resolve_rows(experiment, "--tune")
+        if row.base_model == experiment.base_models[0]
+    ]
+    return [
+        _plan_search(experiment, *pair, budget, workdir)
+        for pair in zip(experiment.methods, rows, strict=True)
+    ]
 
 
 def study_of(experiment: Experiment, entry: Entry, row: Row, budget: Budget) -> Study:
-    """The study of a row: its `space`, or all declared ranges that row and comparison leave open, are searched."""
-    shared = {key: value for key, value in experiment.shared.items() if key in row.method.Config.model_fields}
+    """The study of a row: its `space`, or all declared ranges that row and comparison leave open,
+    are searched.
+    """
+    shared = {
+        key: value
+        for key, value in experiment.shared.items()
+        if key in row.method.Config.model_fields
+    }
     return Study(
-        **experiment.conditions() | {
-            "name": f"{experiment.name}--{row.label}", "description": "", "corpus": row.corpus or experiment.corpus,
+        **experiment.conditions()
+        | {
+            "name": f"{experiment.name}--{row.label}",
+            "description": "",
+            "corpus": row.corpus or experiment.corpus,
             "title": f"{row.label}, tuned for {experiment.title or experiment.name}",
-            "family": entry.family or experiment.family, "base_model": experiment.base_models[0],
-            "method": entry.method, "preset": entry.preset, "config": {**shared, **entry.config}, "space": entry.space,
-            "steps": budget.steps, "seeds": list(budget.seeds), "held_out_seeds": experiment.seeds,
-            "trials": budget.trials, "defaults_first": True,  # the row itself is the first trial
+            "family": entry.family or experiment.family,
+            "base_model": experiment.base_models[0],
+            "method": entry.method,
+            "preset": entry.preset,
+            "config": {**shared, **entry.config},
+            "space": entry.space,
+            "steps": budget.steps,
+            "seeds": list(budget.seeds),
+            "held_out_seeds": experiment.seeds,
+            "trials": budget.trials,
+            "defaults_first": True,  # the row itself is the first trial
         },
-    )  # fmt: skip
+    )
 
 
-def _plan_search(experiment: Experiment, entry: Entry, row: Row, budget: Budget, workdir: Path) -> Study | str:
+def _plan_search(
+    experiment: Experiment, entry: Entry, row: Row, budget: Budget, workdir: Path
+) -> Study | str:
     where = f'--tune: row "{row.label}"'
-    if not (row.instance.uses_dev and hasattr(row.config, "learning_rate")):  # or its parts alone have one
+    if not (
+        row.instance.uses_dev and hasattr(row.config, "learning_rate")
+    ):  # or its parts alone have one
         return "not searched: no dev score of its training"
     study = study_of(experiment, entry, row, budget)
     try:
@@ -90,7 +121,9 @@ def _plan_search(experiment: Experiment, entry: Entry, row: Row, budget: Budget,
     except NothingToSearchError:
         return "not searched: no range declared that the row leaves open"
     samplers.check(study, space, where)
-    plan_trial(study, space.first_point())  # input that cannot work is reported before anything is trained
+    plan_trial(
+        study, space.first_point()
+    )  # input that cannot work is reported before anything is trained
     if (stored := studies_in(workdir).get(study.name)) is not None:
         check_same(definition_of(stored), study, where)
     return study
@@ -98,11 +131,16 @@ def _plan_search(experiment: Experiment, entry: Entry, row: Row, budget: Budget,
 
 def _result(stored: optuna.Study, budget: Budget, workdir: Path) -> dict[str, Any]:
     """What the study of a row found. An earlier call may have had more trials: they do not count."""
-    mine = [t for t in finished_trials(stored) if t.user_attrs[SLOT] < budget.trials and has_result(t)]
+    mine = [
+        t for t in finished_trials(stored) if t.user_attrs[SLOT] < budget.trials and has_result(t)
+    ]
     runs = sorted({run for trial in mine for run in result_of(trial).runs})
     records = [record for run in runs if (record := RunFolder(workdir, run).read()) is not None]
     seconds = sum(r.cost.get(key, 0.0) for r in records for key in ("train_seconds", "dev_seconds"))
     found = {"study": stored.study_name, "trials": len(mine), "runs": len(runs), "seconds": seconds}
     if best := next((t for t in best_trials(stored) if t in mine), None):
         return {**found, "values": dict(best.params)}
-    return {**found, "reason": f"no trial has a score: {result_of(mine[-1]).reason if mine else 'their workers died'}"}
+    return {
+        **found,
+        "reason": f"no trial has a score: {result_of(mine[-1]).reason if mine else 'their workers died'}",
+    }

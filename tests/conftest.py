@@ -1,4 +1,6 @@
-"""What every test relies on: no telemetry, no network unless a hub is named, caches of its own, one thread a worker."""
+"""What every test relies on: no telemetry, no network unless a hub is named, caches of its own, one
+thread a worker.
+"""
 
 from __future__ import annotations
 
@@ -23,9 +25,12 @@ gc.disable()  # while test modules import a million objects; see pytest_collecti
 FOLDER = Path(__file__).parent
 HUB = bool(os.environ.get("HF_ENDPOINT"))
 if not HUB:
-    os.environ["HF_HUB_OFFLINE"] = "1"  # a test that forgets its `hub` mark fails at once instead of waiting
+    os.environ["HF_HUB_OFFLINE"] = (
+        "1"  # a test that forgets its `hub` mark fails at once instead of waiting
+    )
 if "HARNESS_TEST_FOLDER" not in os.environ:
-    # Made once by the process that starts the workers, which inherit it; `_folder` lives as long as that process.
+    # Made once by the process that starts the workers, which inherit it; `_folder` lives as long as
+    # that process.
     _folder = tempfile.TemporaryDirectory(prefix="harness-test-", ignore_cleanup_errors=True)
     os.environ["HARNESS_TEST_FOLDER"] = _folder.name
     if not (HUB and "HF_HOME" in os.environ):
@@ -39,7 +44,8 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.load_profile("harness")
 
 
-# These files come first, the longest before the others, so that at the end no worker is left alone with one of them.
+# These files come first, the longest before the others, so that at the end no worker is left alone
+# with one of them.
 LONG_FILES = (
     "methods/test_conformance.py",
     "golden/test_golden.py",
@@ -75,7 +81,9 @@ def pytest_collection_finish() -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def short_measurements() -> Iterator[None]:
-    """The speed of an architecture is measured by two passes over few sentences, in hundreds of work directories."""
+    """The speed of an architecture is measured by two passes over few sentences, in hundreds of
+    work directories.
+    """
     with pytest.MonkeyPatch.context() as patch:
         for name, value in {"_SENTENCES": 16, "_PASSES": 2, "_SHORTEST": 0.0}.items():
             patch.setattr(f"harness.evaluation.inference_cost.{name}", value)
@@ -122,10 +130,11 @@ def no_report() -> Iterator[None]:
 
 
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
-    """After each file: what lives on (the collected tests, torch, transformers, mlflow ...) is not searched again.
+    """After each file: what lives on (the collected tests, torch, transformers, mlflow ...) is not
+    searched again.
 
-    A run collects garbage before it measures its memory. Among some million objects of imported libraries that takes
-    longer than all else that the small cells of these tests do.
+    A run collects garbage before it measures its memory. Among some million objects of imported
+    libraries that takes longer than all else that the small cells of these tests do.
     """
     if nextitem is None or nextitem.path != item.path:
         gc.collect()
@@ -133,7 +142,9 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Tests that have grown long are named, with what to do; they do not fail, since a loaded machine is slow too."""
+    """Tests that have grown long are named, with what to do; they do not fail, since a loaded
+    machine is slow too.
+    """
     took: dict[str, float] = {}
     for reports in terminalreporter.stats.values():
         for report in reports:
@@ -142,6 +153,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     long = {name: seconds for name, seconds in took.items() if seconds > LONG_SECONDS}
     if long:
         terminalreporter.section(f"tests that took longer than {LONG_SECONDS:.0f} s")
-        terminalreporter.line("Share their set-up, shrink their data, or mark them `campaign` beside a shorter test.")
+        terminalreporter.line(
+            "Share their set-up, shrink their data, or mark them `campaign` beside a shorter test."
+        )
         for name, seconds in sorted(long.items(), key=lambda pair: -pair[1]):
             terminalreporter.line(f"{seconds:6.0f} s {name}")

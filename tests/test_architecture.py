@@ -1,4 +1,6 @@
-"""The arrows between our modules: the contracts of pyproject.toml hold, and no module imports itself by a detour."""
+"""The arrows between our modules: the contracts of pyproject.toml hold, and no module imports
+itself by a detour.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +14,8 @@ import pytest
 REPOSITORY = Path(__file__).parents[1]
 PACKAGES = ("harness", "methods", "studies", "reports")
 
-# Circles that still stand, each as an arrow that closes it. These lists only shrink: what closes no circle any more
-# must leave them.
+# Circles that still stand, each as an arrow that closes it. These lists only shrink: what closes no
+# circle any more must leave them.
 STANDING: dict[str, set[tuple[str, str]]] = {
     "modules": set(),
     "rooms": set(),
@@ -27,22 +29,34 @@ def module_of(file: Path) -> str:
 
 
 def imported(tree: ast.AST, module: str, package: bool) -> Iterator[str]:
-    """Every dotted name that the module imports, anywhere in it: also inside functions and under TYPE_CHECKING."""
+    """Every dotted name that the module imports, anywhere in it: also inside functions and under
+    TYPE_CHECKING.
+    """
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            up = module.split(".")[: len(module.split(".")) - node.level + package] if node.level else []
+            up = (
+                module.split(".")[: len(module.split(".")) - node.level + package]
+                if node.level
+                else []
+            )
             source = ".".join([*up, *([node.module] if node.module else [])])
             yield from (f"{source}.{alias.name}" for alias in node.names)
 
 
 def arrows() -> dict[str, set[str]]:
-    """For each of our modules those of ours that it imports: `from a import b` is an arrow to a.b, else to a.
+    """For each of our modules those of ours that it imports: `from a import b` is an arrow to a.b,
+    else to a.
 
-    A package's own `__init__` is no arrow of the modules in it: that they exist takes it for granted.
+    A package's own `__init__` is no arrow of the modules in it: that they exist takes it for
+    granted.
     """
-    files = {module_of(file): file for package in PACKAGES for file in (REPOSITORY / package).rglob("*.py")}
+    files = {
+        module_of(file): file
+        for package in PACKAGES
+        for file in (REPOSITORY / package).rglob("*.py")
+    }
     targets_of: dict[str, set[str]] = {}
     for module, file in files.items():
         tree = ast.parse(file.read_text(encoding="utf-8"))
@@ -62,18 +76,25 @@ def circle(graph: dict[str, set[str]]) -> list[str]:
 
 
 def without(graph: dict[str, set[str]], gone: set[tuple[str, str]]) -> dict[str, set[str]]:
-    return {module: {target for target in targets if (module, target) not in gone} for module, targets in graph.items()}
+    return {
+        module: {target for target in targets if (module, target) not in gone}
+        for module, targets in graph.items()
+    }
 
 
 def between_rooms(graph: dict[str, set[str]]) -> dict[str, set[str]]:
-    """The same arrows between what lies side by side in a package ("harness.tasks", "reports.build")."""
+    """The same arrows between what lies side by side in a package ("harness.tasks",
+    "reports.build").
+    """
 
     def room(module: str) -> str:
         return ".".join(module.split(".")[:2])
 
     rooms_of: dict[str, set[str]] = {}
     for module, targets in graph.items():
-        rooms_of.setdefault(room(module), set()).update({room(target) for target in targets} - {room(module)})
+        rooms_of.setdefault(room(module), set()).update(
+            {room(target) for target in targets} - {room(module)}
+        )
     return rooms_of
 
 
@@ -86,7 +107,9 @@ def graphs() -> dict[str, dict[str, set[str]]]:
 def test_nothing_imports_itself_by_a_detour(kind: str) -> None:
     graph = graphs()[kind]
     assert " -> ".join(circle(without(graph, STANDING[kind]))) == ""
-    gone = [arrow for arrow in STANDING[kind] if not circle(without(graph, STANDING[kind] - {arrow}))]
+    gone = [
+        arrow for arrow in STANDING[kind] if not circle(without(graph, STANDING[kind] - {arrow}))
+    ]
     assert gone == [], "closes no circle any more: take it out of STANDING"
 
 
@@ -100,9 +123,15 @@ def test_a_circle_is_seen_wherever_the_import_stands() -> None:
     assert circle({"a": {"b"}, "b": {"c"}}) == []
 
 
-def test_the_contracts_hold(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_contracts_hold(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     from importlinter.cli import EXIT_STATUS_SUCCESS, lint_imports
 
     monkeypatch.chdir(REPOSITORY)
-    monkeypatch.setattr("logging.config.dictConfig", lambda config: None)  # it silences all loggers of this process
-    assert lint_imports(config_filename="pyproject.toml", no_cache=True) == EXIT_STATUS_SUCCESS, capsys.readouterr().out
+    monkeypatch.setattr(
+        "logging.config.dictConfig", lambda config: None
+    )  # it silences all loggers of this process
+    assert lint_imports(config_filename="pyproject.toml", no_cache=True) == EXIT_STATUS_SUCCESS, (
+        capsys.readouterr().out
+    )

@@ -1,4 +1,5 @@
-"""`python tools/croissant.py`: writes harness/embedded/croissant.json, which describes the embedded data.
+"""`python tools/croissant.py`: writes harness/embedded/croissant.json, which describes the embedded
+data.
 
 Check it with mlcroissant: `mlcroissant validate --jsonld harness/embedded/croissant.json`.
 """
@@ -70,11 +71,17 @@ ABOUT = {
     "rai:dataCollectionType": ["Others"],
     "rai:dataAnnotationProtocol": "Parts a to e: scores and labels of the author alone. Parts f to j: two annotators, "
     "the second one without scores and tags, pairs shuffled and sides swapped at random; the score is the mean.",
-    "rai:dataAnnotationAnalysis": ["Pearson correlation of the two annotations of parts f to j: 0.97 to 0.98."],
+    "rai:dataAnnotationAnalysis": [
+        "Pearson correlation of the two annotations of parts f to j: 0.97 to 0.98."
+    ],
     "rai:annotationsPerItem": "1 in parts a to e, 2 in parts f to j",
     "rai:annotatorDemographics": ["Large language models; no crowd worker took part."],
-    "rai:dataUseCases": ["Validation and comparison of sentence encoders that were trained on a small model."],
-    "rai:dataLimitations": ["Small, in standard English; it does not rank methods as public benchmarks do."],
+    "rai:dataUseCases": [
+        "Validation and comparison of sentence encoders that were trained on a small model."
+    ],
+    "rai:dataLimitations": [
+        "Small, in standard English; it does not rank methods as public benchmarks do."
+    ],
     "rai:dataBiases": ["Both annotators are language models and may share a bias."],
     "rai:dataSocialImpact": "None is known.",
     "rai:personalSensitiveInformation": ["None: no text describes a person who exists."],
@@ -86,8 +93,17 @@ def field(record: str, name: str, value: Any) -> dict[str, Any]:
     """A field of a record set, read from the column of its file."""
     source = {"fileObject": {"@id": f"{record}.jsonl"}, "extract": {"column": name}}
     more = {"repeated": True} if isinstance(value, list) else {}
-    kind = "sc:Float" if name == "score" else KINDS[type(value)]  # some files begin with a whole score
-    return {"@type": "cr:Field", "@id": f"{record}/{name}", "name": name, "dataType": kind, **more, "source": source}
+    kind = (
+        "sc:Float" if name == "score" else KINDS[type(value)]
+    )  # some files begin with a whole score
+    return {
+        "@type": "cr:Field",
+        "@id": f"{record}/{name}",
+        "name": name,
+        "dataType": kind,
+        **more,
+        "source": source,
+    }
 
 
 def describe() -> str:
@@ -96,13 +112,26 @@ def describe() -> str:
     for file in sorted(FOLDER.glob("*/*.jsonl")):
         name = file.relative_to(FOLDER).as_posix()
         raw = file.read_bytes()
-        files.append({"@type": "cr:FileObject", "@id": name, "name": name, "contentUrl": name,
-                      "contentSize": f"{len(raw)} B", "encodingFormat": "application/jsonlines",
-                      "sha256": hashlib.sha256(raw).hexdigest()})  # fmt: skip
+        files.append(
+            {
+                "@type": "cr:FileObject",
+                "@id": name,
+                "name": name,
+                "contentUrl": name,
+                "contentSize": f"{len(raw)} B",
+                "encodingFormat": "application/jsonlines",
+                "sha256": hashlib.sha256(raw).hexdigest(),
+            }
+        )
         record, first = name.removesuffix(".jsonl"), json.loads(raw.split(b"\n", 1)[0])
         fields = [field(record, key, value) for key, value in first.items()]
         records.append({"@type": "cr:RecordSet", "@id": record, "name": record, "field": fields})
-    return json.dumps({**ABOUT, "distribution": files, "recordSet": records}, indent=1, ensure_ascii=False) + "\n"
+    return (
+        json.dumps(
+            {**ABOUT, "distribution": files, "recordSet": records}, indent=1, ensure_ascii=False
+        )
+        + "\n"
+    )
 
 
 if __name__ == "__main__":

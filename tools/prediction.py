@@ -1,8 +1,10 @@
-"""`python tools/prediction.py [WORKDIR]`: do small runs predict the published order? Writes docs/prediction.md.
+"""`python tools/prediction.py [WORKDIR]`: do small runs predict the published order? Writes
+docs/prediction.md.
 
-For each row whose method has a published STS average with BERT-base: both numbers, their rank correlation with the
-interval of Bonett & Wright (Psychometrika 65, 2000), and a figure. Small runs are the shipped rows, and with WORKDIR
-also the rows of tools/real_sts.toml, whose finished comparison it has.
+For each row whose method has a published STS average with BERT-base: both numbers, their rank
+correlation with the interval of Bonett & Wright (Psychometrika 65, 2000), and a figure. Small runs
+are the shipped rows, and with WORKDIR also the rows of tools/real_sts.toml, whose finished
+comparison it has.
 """
 
 from __future__ import annotations
@@ -53,7 +55,8 @@ def published(key: str) -> float:
     found = [
         float(row["value"])
         for row in published_rows(key)
-        if row["task"] in ("Avg.", "STS Avg.", "STS Avg. (all STS test sets)") and row["base_model"] == "bert-base"
+        if row["task"] in ("Avg.", "STS Avg.", "STS Avg. (all STS test sets)")
+        and row["base_model"] == "bert-base"
     ]
     return found[0]
 
@@ -68,7 +71,9 @@ def correlation(pairs: list[tuple[float, float]]) -> str:
     """ "0.43 [-0.35, 0.86], 9 methods"."""
     rho = float(spearmanr(*zip(*pairs, strict=True)).statistic)
     known = abs(rho) < 1 - 1e-12  # the interval of a perfect order has no width
-    limits = f" [{', '.join(number_text(x, 2) for x in interval(rho, len(pairs)))}]" if known else ""
+    limits = (
+        f" [{', '.join(number_text(x, 2) for x in interval(rho, len(pairs)))}]" if known else ""
+    )
     return f"{number_text(rho, 2)}{limits}, {len(pairs)} methods"
 
 
@@ -84,28 +89,46 @@ def main(workdir: Path | None) -> None:
         found = {target: scores_of(folder, "shipped", target) for target in SHIPPED_TARGETS}
     if workdir is not None:
         found[REAL] = scores_of(workdir, "real_sts", "sts")
-    known = {label: published(key) for label, (_, key) in ROWS.items() if any(label in some for some in found.values())}
+    known = {
+        label: published(key)
+        for label, (_, key) in ROWS.items()
+        if any(label in some for some in found.values())
+    }
     lines = ["| kind | " + " | ".join(found) + " |", "| --- |" + " ---: |" * len(found)]
     for kind in (None, *range(len(KINDS))):
         cells = []
         for scores in found.values():
             some = [label for label in known if kind in (None, ROWS[label][0]) and label in scores]
-            cells.append(correlation([(scores[one], known[one]) for one in some]) if len(some) > 4 else "–")
+            cells.append(
+                correlation([(scores[one], known[one]) for one in some]) if len(some) > 4 else "–"
+            )
         if set(cells) != {"–"}:
             lines.append(f"| {'all' if kind is None else KINDS[kind]} | {' | '.join(cells)} |")
-    table = ["| row | published, BERT-base | " + " | ".join(found) + " |", "| --- |" + " ---: |" * (len(found) + 1)]
+    table = [
+        "| row | published, BERT-base | " + " | ".join(found) + " |",
+        "| --- |" + " ---: |" * (len(found) + 1),
+    ]
     for label in sorted(known, key=lambda label: -known[label]):
-        own = [number_text(scores[label], 2) if label in scores else "–" for scores in found.values()]
+        own = [
+            number_text(scores[label], 2) if label in scores else "–" for scores in found.values()
+        ]
         table.append(f"| {label} | {known[label]:.2f} | {' | '.join(own)} |")
     with style():
         plot = new(3.8 * len(found), 4.2)
-        for axes, (target, scores) in zip(plot.subplots(1, len(found), sharey=True), found.items(), strict=True):
+        for axes, (target, scores) in zip(
+            plot.subplots(1, len(found), sharey=True), found.items(), strict=True
+        ):
             for kind, name in enumerate(KINDS):
                 some = [label for label in known if ROWS[label][0] == kind and label in scores]
                 if not some:
                     continue
-                axes.plot([scores[one] for one in some], [known[one] for one in some], "o", color=COLOURS[kind],
-                          label=name)  # fmt: skip
+                axes.plot(
+                    [scores[one] for one in some],
+                    [known[one] for one in some],
+                    "o",
+                    color=COLOURS[kind],
+                    label=name,
+                )
             axes.margins(0.18, 0.08)
             axes.set_xlabel(target)
         plot.axes[0].set_ylabel("published STS average, BERT-base")

@@ -1,4 +1,5 @@
-"""`python tools/search_table.py WORKDIR`: what `harness compare shipped --tune N --workdir WORKDIR` found.
+"""`python tools/search_table.py WORKDIR`: what `harness compare shipped --tune N --workdir WORKDIR`
+found.
 
 Rows of tools/mini_search.csv are added or replaced, and docs/mini-recipes.md is written from them.
 """
@@ -43,7 +44,10 @@ def found(workdir: Path) -> list[dict[str, Any]]:
     for name, stored in studies_in(workdir).items():
         trials = [trial for trial in finished_trials(stored) if has_result(trial)]
         (first, *_), best = [t for t in trials if t.number == 0] or trials, best_trials(stored)[0]
-        values = {key: f"{value:.2g}" if isinstance(value, float) else str(value) for key, value in best.params.items()}
+        values = {
+            key: f"{value:.2g}" if isinstance(value, float) else str(value)
+            for key, value in best.params.items()
+        }
         lines.append(
             {
                 "row": name.rpartition("--")[2],

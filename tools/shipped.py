@@ -1,5 +1,7 @@
-"""`python tools/shipped.py WORKDIR`: the runs of comparisons/shipped.toml there become the records that ship with the
-package, and their table that of the documentation (`python -m docs.make` puts it in)."""
+"""`python tools/shipped.py WORKDIR`: the runs of comparisons/shipped.toml there become the records
+that ship with the package, and their table that of the documentation (`python -m docs.make` puts it
+in).
+"""
 
 from __future__ import annotations
 
@@ -29,8 +31,10 @@ BITS = 11  # scores of examples are rounded to 1/2048 of their spread in a task:
 
 
 def table() -> str:
-    """The shipped rows of the base model that most have, by what their report goes by, best first, in Markdown; rows
-    that share a letter do not differ significantly. Behind it Embedded-Phenomena, over all pairs and by tag."""
+    """The shipped rows of the base model that most have, by what their report goes by, best first,
+    in Markdown; rows that share a letter do not differ significantly. Behind it Embedded-Phenomena,
+    over all pairs and by tag.
+    """
     with open_workdir(SHIPPED) as folder:
         comparison = comparison_of(folder, NAME)
         question = question_of(comparison, "")
@@ -45,7 +49,9 @@ def table() -> str:
             f"| ---: | --- | ---: | ---: | ---: | --- |{' ---: |' * len(tasks)}",
         ]
         for place, row in enumerate(block.judged):
-            letters = "".join(ascii_lowercase[i % 26] for i, group in enumerate(groups) if place in group)
+            letters = "".join(
+                ascii_lowercase[i % 26] for i, group in enumerate(groups) if place in group
+            )
             seeds = len(row.finished)
             spread = f"{100 * block.runs(row).std(ddof=1):.2f}" if seeds > 1 else "–"
             apart = [f"{one.mean(row):.2f}" for one in others]
@@ -57,7 +63,9 @@ def table() -> str:
 
 
 def small(folder: RunFolder, name: str) -> bytes:
-    """A file of a run as it is shipped: scores of examples rounded, details without the files of other tools."""
+    """A file of a run as it is shipped: scores of examples rounded, details without the files of
+    other tools.
+    """
     if name == folder.examples_file.name and (examples := folder.examples()) is not None:
         spread = examples.groupby("task")["outcome"].transform("std").clip(lower=1e-9)
         step = 2.0 ** (np.floor(np.log2(spread)) - BITS)
@@ -66,10 +74,18 @@ def small(folder: RunFolder, name: str) -> bytes:
         buffer = io.BytesIO()
         # Not compressed: the archive is, over the equal columns of all runs.
         encoding = {"outcome": "BYTE_STREAM_SPLIT"}
-        rounded.to_parquet(buffer, index=False, compression=None, use_dictionary=dictionaries, column_encoding=encoding)
+        rounded.to_parquet(
+            buffer,
+            index=False,
+            compression=None,
+            use_dictionary=dictionaries,
+            column_encoding=encoding,
+        )
         return buffer.getvalue()
     if name == folder.details_file.name:
-        return json.dumps({key: value for key, value in folder.details().items() if key != "artifacts"}).encode()
+        return json.dumps(
+            {key: value for key, value in folder.details().items() if key != "artifacts"}
+        ).encode()
     return (folder.path / name).read_bytes()
 
 
@@ -86,22 +102,30 @@ def pack(workdir: Path, comparison: str, archive: Path) -> list[str]:
     if tree is None:
         raise InputError(f'{workdir}: no comparison "{comparison}"')
     folders = {run["id"]: RunFolder(workdir, run["id"]) for run in tree["runs"]}
-    records = {run: record for run, folder in folders.items() if (record := folder.read()) is not None}
+    records = {
+        run: record for run, folder in folders.items() if (record := folder.read()) is not None
+    }
     unfinished = {run["row"] for run in tree["runs"] if run["id"] not in records}
     runs = [run for run in tree["runs"] if run["row"] not in unfinished]
     members = {
-        comparison_file(Path(), comparison).as_posix(): (json.dumps({**tree, "runs": runs}, indent=1) + "\n").encode()
+        comparison_file(Path(), comparison).as_posix(): (
+            json.dumps({**tree, "runs": runs}, indent=1) + "\n"
+        ).encode()
     }
     for run in dict.fromkeys(run["id"] for run in runs):
         light = without_weights(records[run])
         content = {name: small(folders[run], name) for name in light.files}
-        light = light.model_copy(update={"files": {name: sha256(data).hexdigest() for name, data in content.items()}})
+        light = light.model_copy(
+            update={"files": {name: sha256(data).hexdigest() for name, data in content.items()}}
+        )
         members |= {f"runs/{run}/{name}": data for name, data in content.items()}
         members[f"runs/{run}/record.json"] = light.to_json().encode()
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w:xz", preset=9) as tar:
         # Files of one kind are neighbours: they are alike, and an archive of like files is small.
-        for name, data in sorted(members.items(), key=lambda one: (one[0].rpartition("/")[2], one[0])):
+        for name, data in sorted(
+            members.items(), key=lambda one: (one[0].rpartition("/")[2], one[0])
+        ):
             entry = tarfile.TarInfo(name)
             entry.size = len(data)
             tar.addfile(entry, io.BytesIO(data))

@@ -1,4 +1,5 @@
-"""Print code lines (no blank lines, comments or docstrings) and files by folder, for the product, tests and tools.
+"""Print code lines (no blank lines, comments or docstrings) and files by folder, for the product,
+tests and tools.
 
 python tools/size.py [FOLDER]
 
@@ -16,20 +17,39 @@ from collections import defaultdict
 from pathlib import Path
 
 PRODUCT = ("harness", "methods", "studies", "reports")
-# Planning, running, executors, identity, live view, the loop of studies, the Python interface, and the commands of
-# comparisons and studies. Not counted: the commands `list`, `doctor`, `train`, `evaluate` and `check-method`, and what
-# studies define (studies/definition, studies/samplers.py) and show (studies/show).
+# Planning, running, executors, identity, live view, the loop of studies, the Python interface, and
+# the commands of comparisons and studies. Not counted: the commands `list`, `doctor`, `train`,
+# `evaluate` and `check-method`, and what studies define (studies/definition, studies/samplers.py)
+# and show (studies/show).
 SPINE = (
-    "harness/api", "harness/cli.py", "harness/executors", "harness/results/spec.py", "harness/runs",
-    "harness/commands/__init__.py", "harness/commands/compare.py", "harness/commands/options.py",
-    "harness/commands/status.py", "harness/commands/terminal.py", "reports/live.py", "reports/with_report.py",
-    "studies/proposer.py", "studies/storage.py", "studies/study_api.py", "studies/study_command.py",
-    "studies/trials.py", "studies/tune.py",
-)  # fmt: skip
+    "harness/api",
+    "harness/cli.py",
+    "harness/executors",
+    "harness/results/spec.py",
+    "harness/runs",
+    "harness/commands/__init__.py",
+    "harness/commands/compare.py",
+    "harness/commands/options.py",
+    "harness/commands/status.py",
+    "harness/commands/terminal.py",
+    "reports/live.py",
+    "reports/with_report.py",
+    "studies/proposer.py",
+    "studies/storage.py",
+    "studies/study_api.py",
+    "studies/study_command.py",
+    "studies/trials.py",
+    "studies/tune.py",
+)
 NO_CODE = {
-    tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENCODING,
+    tokenize.COMMENT,
+    tokenize.NL,
+    tokenize.NEWLINE,
+    tokenize.INDENT,
+    tokenize.DEDENT,
+    tokenize.ENCODING,
     tokenize.ENDMARKER,
-}  # fmt: skip
+}
 
 
 def code_lines(source: str) -> int:
@@ -39,8 +59,13 @@ def code_lines(source: str) -> int:
         if token.type not in NO_CODE:
             code.update(range(token.start[0], token.end[0] + 1))
     for node in ast.walk(ast.parse(source)):
-        # A docstring, or a string under an attribute that documents it: an expression that is only a string.
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+        # A docstring, or a string under an attribute that documents it: an expression that is only
+        # a string.
+        if (
+            isinstance(node, ast.Expr)
+            and isinstance(node.value, ast.Constant)
+            and isinstance(node.value.value, str)
+        ):
             code.difference_update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
     return len(code)
 
@@ -55,10 +80,14 @@ def folder_of(file: Path) -> str:
 
 def main() -> None:
     """Print a line for each folder, the largest first, and the totals."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("folder", nargs="?", type=Path, default=Path(__file__).resolve().parents[1])
     root: Path = parser.parse_args().folder
-    tracked = subprocess.run(["git", "-C", root, "ls-files", "*.py"], capture_output=True, text=True, check=True).stdout
+    tracked = subprocess.run(
+        ["git", "-C", root, "ls-files", "*.py"], capture_output=True, text=True, check=True
+    ).stdout
     sizes: dict[str, list[int]] = defaultdict(list)
     spine: list[int] = []
     for file in map(Path, tracked.splitlines()):
@@ -70,7 +99,12 @@ def main() -> None:
         print(f"{folder:24} {sum(counts):7,} code lines {len(counts):4} files")
     totals = {"spine": spine}
     for title, names in {"product": PRODUCT, "tests": ("tests",), "tools": ("tools",)}.items():
-        totals[title] = [count for folder, group in sizes.items() if folder.split("/")[0] in names for count in group]
+        totals[title] = [
+            count
+            for folder, group in sizes.items()
+            if folder.split("/")[0] in names
+            for count in group
+        ]
     for title, counts in totals.items():
         print(f"{title}: {sum(counts):,} code lines in {len(counts)} files")
 

@@ -3,13 +3,13 @@
     import harness
 
     found = harness.compare("demo", workdir="work/demo", progress=harness.Reporter())
-    found.table("embedded"), found.plot("alignment-uniformity"), found.verdict("SimCSE", "SCD"), found.scores()
-    harness.evaluate("sentence-transformers/all-MiniLM-L6-v2", "sts", source="mteb").scores()
-    method = harness.train("simcse", preset="mini", out="models/simcse")
+    found.table("embedded"), found.plot("alignment-uniformity"), found.verdict("SimCSE", "SCD"),
+    found.scores() harness.evaluate("sentence-transformers/all-MiniLM-L6-v2", "sts",
+    source="mteb").scores() method = harness.train("simcse", preset="mini", out="models/simcse")
     vectors = harness.load_model("models/simcse").encode(["A sentence."])
 
-Nothing here prints: progress goes to the `Reporter` that is given, or into the output of a notebook's cell. Errors are
-raised (`harness.errors`).
+Nothing here prints: progress goes to the `Reporter` that is given, or into the output of a
+notebook's cell. Errors are raised (`harness.errors`).
 """
 
 from harness.api.experiments import compare
@@ -29,6 +29,22 @@ from reports.decide.verdict_answer import verdict
 from studies.study_api import study
 
 __all__ = [
-    "Answer", "Budget", "Comparison", "Experiment", "Reporter", "Scores", "Until",
-    "compare", "evaluate", "gate", "load", "load_model", "power", "register", "report", "study", "train", "verdict",
-]  # fmt: skip
+    "Answer",
+    "Budget",
+    "Comparison",
+    "Experiment",
+    "Reporter",
+    "Scores",
+    "Until",
+    "compare",
+    "evaluate",
+    "gate",
+    "load",
+    "load_model",
+    "power",
+    "register",
+    "report",
+    "study",
+    "train",
+    "verdict",
+]

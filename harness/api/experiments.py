@@ -62,7 +62,8 @@ class Planned:
     """A comparison before it runs: everything that can be wrong with its input was checked.
 
     Attributes:
-        source: file or preset, or the experiment itself, before overrides; `where` names it in messages.
+        source: file or preset, or the experiment itself, before overrides; `where` names it in
+            messages.
         budget: of the searches of `--tune`, and `tuned` what they found.
     """
 
@@ -86,15 +87,21 @@ def plan_comparison(experiment: Source, **choices: Any) -> Planned:
     where = source if isinstance(source, str) else f'experiment "{source.name}"'
     selected = select(read_experiment(source, c.overrides), c.only, where, tuned=c.tune is not None)
     budget = check_budget(c.tune, selected)
-    selected = selected.model_copy(update={"executor": executor_settings(c.executor, selected.executor)})
+    selected = selected.model_copy(
+        update={"executor": executor_settings(c.executor, selected.executor)}
+    )
     check_known(selected.executor, (entry.method for entry in selected.methods))
     if c.until is not None:
         check_until(c.until, selected)
-    refuse({
-        "--until: a rehearsal decides nothing; leave one of them out": c.until and c.rehearse,
-        "--until: rows made elsewhere get no further seeds; decide first, then use --against": c.until and c.against,
-        "--against: a rehearsal is comparable with nothing; leave one of them out": c.against and c.rehearse,
-    })  # fmt: skip
+    refuse(
+        {
+            "--until: a rehearsal decides nothing; leave one of them out": c.until and c.rehearse,
+            "--until: rows made elsewhere get no further seeds; decide first, then use --against": c.until
+            and c.against,
+            "--against: a rehearsal is comparable with nothing; leave one of them out": c.against
+            and c.rehearse,
+        }
+    )
     most = selected.rehearsal.sentences if c.rehearse else None
     if c.rehearse:
         selected = rehearse(selected, where)
@@ -129,7 +136,8 @@ def compare(
     progress: Reporter | None = None,
     against: Sequence[str | Path] = (),
 ) -> Comparison:
-    """Train every row of an experiment under the same conditions, evaluate, track and report; finished runs are reused.
+    """Train every row of an experiment under the same conditions, evaluate, track and report;
+    finished runs are reused.
 
         >>> found = harness.compare(
         ...     [{"name": pooling, "method": "pooling", "config": {"pooling": pooling}} for pooling in ("cls", "mean")],
@@ -139,54 +147,90 @@ def compare(
         [['cls', 1035], ['mean', 1035]]
 
     Args:
-        experiment: a TOML file, a preset's name, the keys of such a file, an `Experiment`, a method as a class or
-            instance, or a list of rows: methods (names, classes or instances) or tables as under [[methods]].
+        experiment: a TOML file, a preset's name, the keys of such a file, an `Experiment`, a method
+            as a class or
+            instance, or a list of rows: methods (names, classes or instances) or tables as under
+                [[methods]].
         workdir: the work directory. The same call resumes where it stopped.
-        name, seeds, suites, base_models, corpus, dev, max_steps: override the keys of the same names. `seeds` are the
-            seeds themselves: `[1, 2, 3]` are three runs a row, `3` is one. `corpus` is a URI, a path or a table. An
-            experiment that is in no file and names no `dev` set selects checkpoints on the embedded one.
+        name, seeds, suites, base_models, corpus, dev, max_steps: override the keys of the same
+            names. `seeds` are the
+            seeds themselves: `[1, 2, 3]` are three runs a row, `3` is one. `corpus` is a URI, a
+                path or a table. An
+            experiment that is in no file and names no `dev` set selects checkpoints on the embedded
+            one.
         overrides: other values, as `--set` takes them: "methods.simcse.temperature=0.1".
         only: blocks of the file, or patterns of rows ("SCD*"), to run as a comparison of its own.
-        rehearse: the same with the embedded model, the beginning of each text and few training steps, as the file's
-            [rehearsal] says; rows and tasks whose data is not available are skipped with a note.
-        tune: search every row with this many trials first, and add the best configuration as a row of its own. A
-            `Budget` also sets the training steps of a trial.
-        until: "decided" adds seeds, one at a time, to the rows that are not decided yet. An `Until` bounds them.
-        tracked, tracking_uri: whether runs go to MLflow, and to which store (default: sqlite in `workdir`).
-        formats: of the report: "html", "md", "latex", "csv", "pdf", "ro-crate", "every-eval-ever"; [] writes none.
-        executor: where runs are executed: "processes", or keys of the table [executor]; they override the experiment's.
-        progress: what shows the progress and one-line notices; by default bars in a notebook and on a terminal.
-        against: work directories, archives of one, or "shipped"; their rows are compared with these where they were
-            made under the same conditions, and are not trained again.
+        rehearse: the same with the embedded model, the beginning of each text and few training
+            steps, as the file's [rehearsal] says; rows and tasks whose data is not available are
+            skipped with a note.
+        tune: search every row with this many trials first, and add the best configuration as a row
+            of its own. A `Budget` also sets the training steps of a trial.
+        until: "decided" adds seeds, one at a time, to the rows that are not decided yet. An `Until`
+            bounds them.
+        tracked, tracking_uri: whether runs go to MLflow, and to which store (default: sqlite in
+            `workdir`).
+        formats: of the report: "html", "md", "latex", "csv", "pdf", "ro-crate", "every-eval-ever";
+            [] writes none.
+        executor: where runs are executed: "processes", or keys of the table [executor]; they
+            override the experiment's.
+        progress: what shows the progress and one-line notices; by default bars in a notebook and on
+            a terminal.
+        against: work directories, archives of one, or "shipped"; their rows are compared with these
+            where they were made under the same conditions, and are not trained again.
 
     Returns:
-        Records as pandas frames, the tables and figures of the report, verdicts, and where the report is.
+        Records as pandas frames, the tables and figures of the report, verdicts, and where the
+        report is.
 
     Raises:
         InputError: anything in the input that cannot work; nothing is written then.
-        RunError: a search or the report failed, or a stop was requested; the message says what was saved.
+        RunError: a search or the report failed, or a stop was requested; the message says what was
+            saved.
     """
     check_formats(formats)  # now, and not when all runs have ended
     reporter = progress or Reporter.of_caller()
     folder = checked_workdir(workdir, create=False)
-    keywords = _as_overrides(name=name, seeds=seeds, suites=suites, base_models=base_models, corpus=corpus, dev=dev,
-                             max_steps=max_steps)  # fmt: skip
+    keywords = _as_overrides(
+        name=name,
+        seeds=seeds,
+        suites=suites,
+        base_models=base_models,
+        corpus=corpus,
+        dev=dev,
+        max_steps=max_steps,
+    )
     overrides = [*overrides, *keywords]
     source = _source(experiment)
-    if isinstance(source, Experiment) and source is not experiment and source.dev == EMBEDDED_DEV and dev is None:
-        reporter.say(f"note: checkpoints are selected on {EMBEDDED_DEV.task}; dev= names another set")
+    if (
+        isinstance(source, Experiment)
+        and source is not experiment
+        and source.dev == EMBEDDED_DEV
+        and dev is None
+    ):
+        reporter.say(
+            f"note: checkpoints are selected on {EMBEDDED_DEV.task}; dev= names another set"
+        )
     planned = plan_comparison(
-        source, overrides=overrides, only=only, rehearse=rehearse,
+        source,
+        overrides=overrides,
+        only=only,
+        rehearse=rehearse,
         tune=Budget(tune) if isinstance(tune, int) else tune,
-        until=Until() if until == "decided" else until, against=against, executor=executor,
-    )  # fmt: skip
+        until=Until() if until == "decided" else until,
+        against=against,
+        executor=executor,
+    )
     folder, name = checked_workdir(workdir), planned.plan.experiment.name
     with comparison_lock(folder, name):
         if planned.budget is not None:
             from studies.tune import tune_rows
 
             untuned = planned.plan.experiment
-            more: dict[str, Any] = {"tracked": tracked, "tracking_uri": tracking_uri, "quiet": reporter.quiet}
+            more: dict[str, Any] = {
+                "tracked": tracked,
+                "tracking_uri": tracking_uri,
+                "quiet": reporter.quiet,
+            }
             planned.tuned = tune_rows(untuned, planned.budget, folder, **more)
             planned.plan = make_plan(with_winners(untuned, planned.tuned), planned.where)
         tracker = Tracker(folder, name, tracking_uri) if tracked else None
@@ -194,12 +238,16 @@ def compare(
             grid = _run(planned, folder, reporter, tracker)
         written = build.build_comparison(folder, name, formats=formats) if formats else {}
     experiment = grid.plan.experiment
-    further = {paper: build.build_report(paper, folder, formats=formats) for paper in experiment.reports}
+    further = {
+        paper: build.build_report(paper, folder, formats=formats) for paper in experiment.reports
+    }
     return Comparison(name, folder, grid.all_records(), experiment, written, further)
 
 
 def _source(experiment: Source) -> str | Experiment:
-    """A file or preset by name; anything else as an experiment, whose checkpoints need no download to be selected."""
+    """A file or preset by name; anything else as an experiment, whose checkpoints need no download
+    to be selected.
+    """
     if isinstance(experiment, str | Path):
         return str(experiment)
     if isinstance(experiment, Experiment):
@@ -208,29 +256,42 @@ def _source(experiment: Source) -> str | Experiment:
     keys = dict(rows) if isinstance(rows, Mapping) else {"methods": rows}
     if isinstance(keys.get("methods"), Sequence):
         keys["methods"] = [_row(row) for row in keys["methods"]]
-    return read_experiment({"name": "comparison", "dev": EMBEDDED_DEV.model_dump(exclude_unset=True), **keys})
+    return read_experiment(
+        {"name": "comparison", "dev": EMBEDDED_DEV.model_dump(exclude_unset=True), **keys}
+    )
 
 
 def _row(row: Any) -> Any:
     """A row as under [[methods]]; a method as a class or instance is registered and named."""
     if isinstance(row, Mapping) and "method" in row:
-        return {**_row(row["method"]), **{key: value for key, value in row.items() if key != "method"}}
+        return {
+            **_row(row["method"]),
+            **{key: value for key, value in row.items() if key != "method"},
+        }
     if isinstance(row, str | Mapping):
         return {"method": row} if isinstance(row, str) else row
     kind = registered(row)
     if isinstance(row, type):
         return {"method": kind.name}
     start = {} if row.base_model == DEFAULT_BASE_MODEL else {"base_models": [row.base_model]}
-    return {"method": kind.name, "config": row.config.model_dump(mode="json", exclude_unset=True), **start}
+    return {
+        "method": kind.name,
+        "config": row.config.model_dump(mode="json", exclude_unset=True),
+        **start,
+    }
 
 
 def _as_overrides(**given: Any) -> list[str]:
     """The keywords of a call as `--set` takes them."""
     for key in ("seeds", "suites", "base_models"):
-        given[key] = [given[key]] if isinstance(given[key], str | int) else given[key] and list(given[key])
+        given[key] = (
+            [given[key]] if isinstance(given[key], str | int) else given[key] and list(given[key])
+        )
     given["corpus"] = str(given["corpus"]) if isinstance(given["corpus"], Path) else given["corpus"]
     given["dev"] = {"task": given["dev"]} if isinstance(given["dev"], str) else given["dev"]
-    return [f"{key}={inline(value).as_string()}" for key, value in given.items() if value is not None]
+    return [
+        f"{key}={inline(value).as_string()}" for key, value in given.items() if value is not None
+    ]
 
 
 def _run(planned: Planned, folder: Path, reporter: Reporter, tracker: Tracker | None) -> Grid:
@@ -249,9 +310,16 @@ def _run(planned: Planned, folder: Path, reporter: Reporter, tracker: Tracker | 
     executor: Executor = registry.load(registry.EXECUTORS, e.executor.name)(e.executor, folder)
     progress = Progress(folder, e.name, "comparison", e.title, executor, reporter, page)
     grid = Grid(
-        plan, folder, progress, command_of=lambda job: reproduce_command(planned, plan, job), tracker=tracker,
-        tuned=planned.tuned, only=planned.choices.only, more_seeds=more_seeds, others=others,
-    )  # fmt: skip
+        plan,
+        folder,
+        progress,
+        command_of=lambda job: reproduce_command(planned, plan, job),
+        tracker=tracker,
+        tuned=planned.tuned,
+        only=planned.choices.only,
+        more_seeds=more_seeds,
+        others=others,
+    )
     Runner(folder, executor, progress).run(grid)
     if others is not None:
         others.limit_to_protocols([grid.records[job.place] for job in grid.plan.jobs])
@@ -269,28 +337,45 @@ def more_seeds_of(until: Until, experiment: Experiment) -> MoreSeeds:
 
 
 def sources_of(against: Sequence[str | Path]) -> dict[str, Path]:
-    """Name -> place of the work directories that `--against` names; "shipped" are the runs of the package."""
+    """Name -> place of the work directories that `--against` names; "shipped" are the runs of the
+    package.
+    """
     sources = {}
     for source in map(Path, against):
         shipped = str(source) == "shipped" and not source.exists()
-        sources["shipped" if shipped else source.resolve().name.partition(".tar")[0]] = SHIPPED if shipped else source
+        sources["shipped" if shipped else source.resolve().name.partition(".tar")[0]] = (
+            SHIPPED if shipped else source
+        )
     return sources
 
 
 def notices(plan: Plan) -> list[str]:
     """Lines that a reader should know before the first run."""
     lines = [plan.schedule.note, summarise_differences(plan)]
-    own_text = any(row.corpus is not None and not row.corpus.uri.startswith("embedded:") for row in plan.rows)
+    own_text = any(
+        row.corpus is not None and not row.corpus.uri.startswith("embedded:") for row in plan.rows
+    )
     if own_text and plan.dev is not None and plan.dev.name.startswith("Embedded"):
-        lines.append(f"checkpoints are selected on {plan.dev.name}, perhaps unlike your text; dev names another set")
+        lines.append(
+            f"checkpoints are selected on {plan.dev.name}, perhaps unlike your text; dev names another set"
+        )
     return [f"note: {line}" for line in lines if line]
 
 
 def reproduce_command(planned: Planned, plan: Plan, job: Job) -> str:
-    """The command that makes the run of a job again; the call in Python, for an experiment that is in no file."""
+    """The command that makes the run of a job again; the call in Python, for an experiment that is
+    in no file.
+    """
     spec, row = job.spec, job.row
-    own = [change for change in planned.choices.overrides if not change.startswith("executor")]  # it affects no result
-    changes = [*own, *plan.schedule.overrides, f"seeds=[{spec.seed}]", f'base_models=["{spec.base_model}"]']
+    own = [
+        change for change in planned.choices.overrides if not change.startswith("executor")
+    ]  # it affects no result
+    changes = [
+        *own,
+        *plan.schedule.overrides,
+        f"seeds=[{spec.seed}]",
+        f'base_models=["{spec.base_model}"]',
+    ]
     if spec.vary:
         changes += [f"vary={json.dumps(spec.vary)}", f"held_seed={spec.held}"]
     if plan.row_of(job).added:  # an added start comes with a row of the file
@@ -298,11 +383,19 @@ def reproduce_command(planned: Planned, plan: Plan, job: Job) -> str:
     for number, search in enumerate(planned.tuned.get("rows", ()), 1):
         if search["label"] == job.row:
             row, values = search["row"], search["values"]
-            changes += [f"methods.{number}.config.{key}={inline(value).as_string()}" for key, value in values.items()]
+            changes += [
+                f"methods.{number}.config.{key}={inline(value).as_string()}"
+                for key, value in values.items()
+            ]
     only = [row] if len(plan.experiment.methods) > 1 else []
     if isinstance(planned.source, Experiment):
         keys = planned.source.model_dump(mode="json", exclude_unset=True)
-        options = {"workdir": "NEW_FOLDER", "overrides": changes, "only": only, "rehearse": planned.choices.rehearse}
+        options = {
+            "workdir": "NEW_FOLDER",
+            "overrides": changes,
+            "only": only,
+            "rehearse": planned.choices.rehearse,
+        }
         return f"harness.compare({keys!r}, {', '.join(f'{key}={value!r}' for key, value in options.items() if value)})"
     words = ["harness", "compare", planned.source, "--workdir", "NEW_FOLDER"]
     words += [word for pattern in only for word in ("--only", pattern)]
@@ -311,7 +404,9 @@ def reproduce_command(planned: Planned, plan: Plan, job: Job) -> str:
 
 
 def check_overlaps(plan: Plan, workdir: Path) -> list[str]:
-    """Check every training text and dev set against the tasks and store the overlaps; a line for each large one."""
+    """Check every training text and dev set against the tasks and store the overlaps; a line for
+    each large one.
+    """
     texts: dict[str, CheckedText] = {}
     try:
         for corpus in filter(None, map(plan.corpus, plan.rows)):
@@ -320,6 +415,8 @@ def check_overlaps(plan: Plan, workdir: Path) -> list[str]:
             if job.spec.dev is not None and plan.dev is not None:
                 texts[f"dev set {plan.dev.name}"] = selection_text(plan.dev, job.spec.dev)
         return list(find_overlaps(workdir, texts, plan.tasks))
-    except Exception as error:  # the runs are finished and recorded; whatever is wrong here costs a remark
+    except (
+        Exception
+    ) as error:  # the runs are finished and recorded; whatever is wrong here costs a remark
         logger.warning("texts of the tasks were not looked for in the training text: %s", error)
         return []

@@ -46,13 +46,14 @@ def train(
         (1, 256)
 
     Args:
-        method: an installed method's name, a class, or an instance, whose config and base model are used.
-        out: folder of the saved model; checkpoints and curves lie next to it, and an interrupted call resumes.
-            Without it nothing is written.
+        method: an installed method's name, a class, or an instance, whose config and base model are
+            used.
+        out: folder of the saved model; checkpoints and curves lie next to it, and an interrupted
+            call resumes. Without it nothing is written.
         config, preset: values of the method's config, above those of a preset of it.
         family: whose values of the preset; those of the base model's own family when left out.
-        corpus, limit: a text URI, a path, a list of texts or pairs, a `datasets.Dataset` or a `Corpus`, and how many
-            items of it at most (of a corpus that is one already: all).
+        corpus, limit: a text URI, a path, a list of texts or pairs, a `datasets.Dataset` or a
+            `Corpus`, and how many items of it at most (of a corpus that is one already: all).
         dev: the task whose dev split selects the checkpoint; None: the last weights are used.
         seed: the only source of randomness.
         progress: as in `compare`.
@@ -61,30 +62,48 @@ def train(
         The fitted method; `encode` gives vectors, `save` saves it.
 
     Raises:
-        InputError: unknown method, preset or key, data that cannot be had, `out` holds a model already.
+        InputError: unknown method, preset or key, data that cannot be had, `out` holds a model
+            already.
         TrainingStopped: the training collapsed or diverged.
         RunError: an error in the method's own code, with its line.
     """
-    kind: type[Method] = registry.load(registry.METHODS, method) if isinstance(method, str) else registered(method)
+    kind: type[Method] = (
+        registry.load(registry.METHODS, method) if isinstance(method, str) else registered(method)
+    )
     if isinstance(method, Method):
         if config or preset:
-            raise InputError("config, preset: this method is an instance, which has its config; leave them out")
+            raise InputError(
+                "config, preset: this method is an instance, which has its config; leave them out"
+            )
         settled, base_model = method.config, method.base_model
     else:
-        settled = kind.configure(dict(config or {}), preset=preset, family=family, base_model=base_model)
+        settled = kind.configure(
+            dict(config or {}), preset=preset, family=family, base_model=base_model
+        )
     dev = DevSettings(task=dev) if isinstance(dev, str) else dev
     target = Path(out) if out is not None else None
     if target is not None and (target / METHOD_FILE).exists():
-        raise InputError(f"--out {target}: holds a saved model already; name another folder or delete it")
+        raise InputError(
+            f"--out {target}: holds a saved model already; name another folder or delete it"
+        )
     fitted = kind(settled, base_model=base_model)
     text = fitted.text
     items = None if text == "none" else corpus_of(corpus, text, limit=limit)
     dev_set = dev.load() if dev is not None and hasattr(settled, "learning_rate") else None
     folder = target.with_name(target.name + ".training") if target is not None else None
-    with work_lock(folder) if folder is not None else nullcontext(), progress or Reporter.of_caller() as shown:
+    with (
+        work_lock(folder) if folder is not None else nullcontext(),
+        progress or Reporter.of_caller() as shown,
+    ):
         shown.start(kind.name)
-        context = FitContext(seed=seed, dev=dev_set, device=pick_device(device), precision=precision,
-                             folder=folder, progress=shown.step)  # fmt: skip
+        context = FitContext(
+            seed=seed,
+            dev=dev_set,
+            device=pick_device(device),
+            precision=precision,
+            folder=folder,
+            progress=shown.step,
+        )
         try:
             with locating(RunError, [kind]):
                 fitted.fit(items, context)
@@ -93,7 +112,9 @@ def train(
             shown.done(f"{stop.status}: {stop.reason}{curves}")
             raise
         if target is not None:
-            where = markdown_text(f"from {base_model} on {items.uri if items is not None else 'no text'}")
+            where = markdown_text(
+                f"from {base_model} on {items.uri if items is not None else 'no text'}"
+            )
             fitted.save(target, card=f"Trained by `{kind.name}` {where}, seed {seed}.\n")
         best = fitted.fit_report.training.get("best_dev")
         kept = f"saved to {target}" if target is not None else "fitted"
@@ -102,21 +123,27 @@ def train(
 
 
 def registered(method: Any) -> type[Method]:
-    """The class of a method that is given as a class or an instance, known by its name in this process.
+    """The class of a method that is given as a class or an instance, known by its name in this
+    process.
 
     Raises:
         InputError: it is neither; or `register` refuses it.
     """
     kind = method if isinstance(method, type) else type(method)
     if not issubclass(kind, Method):
-        raise InputError(f"method: expected a name, a subclass of Method or an instance of one, not {kind.__name__}")
+        raise InputError(
+            f"method: expected a name, a subclass of Method or an instance of one, not {kind.__name__}"
+        )
     name = getattr(kind, "name", "")
-    known = name in registry.names(registry.METHODS) and registry.load(registry.METHODS, name) is kind
+    known = (
+        name in registry.names(registry.METHODS) and registry.load(registry.METHODS, name) is kind
+    )
     return kind if known else register(kind)
 
 
 def register(kind: type[M]) -> type[M]:
-    """Make a method that is written in a notebook or script known by its name in this process; a decorator.
+    """Make a method that is written in a notebook or script known by its name in this process; a
+    decorator.
 
         >>> from harness.method import Method, MethodCard
         >>> from harness.registry import METHODS, load
@@ -131,16 +158,20 @@ def register(kind: type[M]) -> type[M]:
         >>> load(METHODS, "my_mean").card.title
         'Mean pooling'
 
-    `compare` and `train` register a class or instance that they are given. Runs are identified by the source of the
-    class, or by its `version` if it has one: a change trains them again. Other processes do not know the class:
-    commands, and executors that start processes, need it in a package (CONTRIBUTING.md has one).
+    `compare` and `train` register a class or instance that they are given. Runs are identified by
+    the source of the class, or by its `version` if it has one: a change trains them again. Other
+    processes do not know the class: commands, and executors that start processes, need it in a
+    package (CONTRIBUTING.md has one).
 
     Raises:
-        InputError: no method, one of this name is installed, or its text is not known and it has no `version`.
+        InputError: no method, one of this name is installed, or its text is not known and it has no
+            `version`.
     """
     name = getattr(kind, "name", None)
     if not isinstance(name, str):
-        raise InputError(f'{getattr(kind, "__name__", kind)}: a method needs the attribute `name`, such as "my_loss"')
+        raise InputError(
+            f'{getattr(kind, "__name__", kind)}: a method needs the attribute `name`, such as "my_loss"'
+        )
     if missing := getattr(kind, "__abstractmethods__", ()):
         raise InputError(f"{kind.__name__}: a method needs {', '.join(sorted(missing))}()")
     registry.add(registry.METHODS, name, kind)

@@ -44,24 +44,27 @@ def evaluate(
         ['Embedded-STS-natural', 'spearman', 1035]
 
     Args:
-        model: a hub id, a SentenceTransformer folder, a saved method or embedded:NAME; a fitted `Method`, or the
-            class of one that learns nothing; a `SentenceTransformer`, or a function from n texts to vectors
-            (n, d).
+        model: a hub id, a SentenceTransformer folder, a saved method or embedded:NAME; a fitted
+            `Method`, or the class of one that learns nothing; a `SentenceTransformer`, or a
+            function from n texts to vectors (n, d).
         suites: names of suites or tasks, or one of them.
         source: which copy of the STS sets, "senteval" or "mteb".
         pooling: for a plain transformer; what the model says, else mean, when left out.
         max_length: tokens of a sentence; as many as the model takes, when left out.
-        cached: store the vectors for the next evaluation of the same model, and use those of earlier ones; only of a
-            model that is given by name or folder.
+        cached: store the vectors for the next evaluation of the same model, and use those of
+            earlier ones; only of a model that is given by name or folder.
         progress: as in `compare`.
-        prompts: the prompts before the texts, by kind of task (`harness.tasks.prompts`), or "own": what the model's
-            configuration has. By default a method's own, or the prompt that the configuration names as its default.
-        mteb_results: a folder that gets the scores of mteb's tasks in mteb's own layout, under `model_name` (ORG/NAME;
-            the hub id, when left out) and `revision` (of the hub's model the commit, else a hash of its content). What
-            was set here (pooling, length, prompts) makes an experiment of its own there.
+        prompts: the prompts before the texts, by kind of task (`harness.tasks.prompts`), or "own":
+            what the model's configuration has. By default a method's own, or the prompt that the
+            configuration names as its default.
+        mteb_results: a folder that gets the scores of mteb's tasks in mteb's own layout, under
+            `model_name` (ORG/NAME; the hub id, when left out) and `revision` (of the hub's model
+            the commit, else a hash of its content). What was set here (pooling, length, prompts)
+            makes an experiment of its own there.
 
     Returns:
-        Scores: `scores()`, `pairs()` and `costs()` are pandas frames; `result.missing` has the tasks without data.
+        Scores: `scores()`, `pairs()` and `costs()` are pandas frames; `result.missing` has the
+            tasks without data.
 
     Raises:
         InputError: no such model, suite or task, or a setting that the model cannot have.
@@ -77,30 +80,60 @@ def evaluate(
     where = pick_device(device)
     named, bars = isinstance(model, str | Path), (progress or Reporter.of_caller()).draws
     if not named and mteb_results is not None:
-        raise InputError("mteb_results goes with the name or folder of a model; this one is made already")
+        raise InputError(
+            "mteb_results goes with the name or folder of a model; this one is made already"
+        )
     name = str(model) if named else getattr(model, "name", type(model).__name__)
     public = public_name(name, model_name, revision) if mteb_results is not None else None
     opened = open_any(model, pooling, max_length)
     before, remark = choose_prompts(model, opened, prompts)
 
     def encode(texts: list[str]) -> Any:
-        return opened.model.encode(texts, batch_size=batch_size, device=where, show_progress_bar=bars)
+        return opened.model.encode(
+            texts, batch_size=batch_size, device=where, show_progress_bar=bars
+        )
 
-    stored = stored_vectors(name, opened, max_length, where, prompted=before is not None) if cached and named else None
+    stored = (
+        stored_vectors(name, opened, max_length, where, prompted=before is not None)
+        if cached and named
+        else None
+    )
     origin = Origin(f"harness/{Path(name).name}", stored.name if stored else "unknown")
-    result = score_all(encode, tasks, pooling=opened.pooling, cache=stored, origin=origin, model=opened.model,
-                       device=where, prompts=before)  # fmt: skip
+    result = score_all(
+        encode,
+        tasks,
+        pooling=opened.pooling,
+        cache=stored,
+        origin=origin,
+        model=opened.model,
+        device=where,
+        prompts=before,
+    )
     if public is not None and mteb_results is not None:
         from harness.tasks.mteb.adapter import write_results
 
         kept = [text for file, text in result.artifacts.items() if file.startswith("mteb/")]
-        chosen = {"pooling": pooling, "max_length": max_length, "prompts": content_id(before, 8) if prompts else None}
+        chosen = {
+            "pooling": pooling,
+            "max_length": max_length,
+            "prompts": content_id(before, 8) if prompts else None,
+        }
         write_results(
-            Path(mteb_results), *public, kept,
-            experiment_kwargs={key: value for key, value in chosen.items() if value is not None} or None,
-            loader_kwargs={"batch_size": batch_size, "device": where, "pooling": opened.pooling, "prompts": before},
-        )  # fmt: skip
-    return Scores(name, opened.pooling, where, result, "; ".join(filter(None, (opened.remark, remark))))
+            Path(mteb_results),
+            *public,
+            kept,
+            experiment_kwargs={key: value for key, value in chosen.items() if value is not None}
+            or None,
+            loader_kwargs={
+                "batch_size": batch_size,
+                "device": where,
+                "pooling": opened.pooling,
+                "prompts": before,
+            },
+        )
+    return Scores(
+        name, opened.pooling, where, result, "; ".join(filter(None, (opened.remark, remark)))
+    )
 
 
 def _fitted(model: Any) -> Any:
@@ -118,7 +151,8 @@ def _fitted(model: Any) -> Any:
 
 
 def load_model(model: str | Path) -> Method | Encoder | ForeignEncoder:
-    """A saved method as it was fitted; any other folder, hub id or embedded:NAME as an encoder. All have `encode`.
+    """A saved method as it was fitted; any other folder, hub id or embedded:NAME as an encoder. All
+    have `encode`.
 
         >>> harness.load_model("embedded:mini-bert").encode(["A dog runs.", "It rains."]).shape
         (2, 256)
@@ -134,6 +168,8 @@ def load_model(model: str | Path) -> Method | Encoder | ForeignEncoder:
     from harness.sources import resolve_model
 
     if comparison_files(Path(model)):
-        raise InputError(f"{model}: a work directory; open it with harness.load, or name runs/ID/model in it")
+        raise InputError(
+            f"{model}: a work directory; open it with harness.load, or name runs/ID/model in it"
+        )
     folder = Path(resolve_model(str(model)))
     return saved_method(folder) if (folder / METHOD_FILE).is_file() else open_model(str(model))

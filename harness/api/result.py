@@ -70,8 +70,11 @@ class Comparison(WithReport):
         """Did every run come to a result? A collapsed or diverged training is one."""
         return "failed" if self.failed else "finished"
 
-    def verdict(self, a: str = "", b: str = "", *, on: str = "", equivalence: float = 0.5) -> Answer:
-        """Is row `a` better than `b`? All pairs of rows without them; arguments as `harness.verdict` has them.
+    def verdict(
+        self, a: str = "", b: str = "", *, on: str = "", equivalence: float = 0.5
+    ) -> Answer:
+        """Is row `a` better than `b`? All pairs of rows without them; arguments as
+        `harness.verdict` has them.
 
         >>> found.verdict("mean", "cls").data["verdict"]
         'better'
@@ -83,8 +86,13 @@ class Comparison(WithReport):
         import pandas as pd
 
         lost = (record for record in self.records if record.status != "finished")
-        lines = [f"{'n/a' if r.unavailable else r.status}: {r.row}, seed {r.seed}: {r.reason}" for r in lost]
-        lines += [f"  traceback: {self.workdir / 'runs' / r.id / 'details.json'}" for r in self.failed[:1]]
+        lines = [
+            f"{'n/a' if r.unavailable else r.status}: {r.row}, seed {r.seed}: {r.reason}"
+            for r in lost
+        ]
+        lines += [
+            f"  traceback: {self.workdir / 'runs' / r.id / 'details.json'}" for r in self.failed[:1]
+        ]
         whole = self.experiment or Experiment.model_construct()
         for part, block in whole.parts.items():
             columns, rows, legend = summary_table(self.workdir, self.name, part)
@@ -98,7 +106,8 @@ class Comparison(WithReport):
 
 
 def load(path: str | Path, name: str = "") -> Any:
-    """What lies in a folder: a comparison or study of a work directory, or a model; nothing is computed.
+    """What lies in a folder: a comparison or study of a work directory, or a model; nothing is
+    computed.
 
         >>> found = harness.load(work)
         >>> found.rows
@@ -116,7 +125,8 @@ def load(path: str | Path, name: str = "") -> Any:
         A `Comparison`, the result of a `study`, or a model with `encode`.
 
     Raises:
-        InputError: no such folder or model, nothing of that name, or several to choose from; a damaged record.
+        InputError: no such folder or model, nothing of that name, or several to choose from; a
+            damaged record.
     """
     from harness.api.models import load_model
     from studies.study_api import open_study, study_names
@@ -128,7 +138,9 @@ def load(path: str | Path, name: str = "") -> Any:
         try:
             return load_model(path)
         except InputError as error:
-            raise InputError(f"{path}: holds no comparison and no study, and is no model ({error})") from None
+            raise InputError(
+                f"{path}: holds no comparison and no study, and is no model ({error})"
+            ) from None
     name = name or (known[0] if len(known) == 1 else "")
     if name not in known:
         wanted = f'no comparison "{name}"{nearest(name, known)}; ' if name else ""

@@ -13,12 +13,17 @@ from harness.files.printable import tell, tell_json
 def register(commands: Commands) -> None:
     """Add `harness check-method` to the command line."""
     check = add_command(
-        commands, "check-method", check_method, CONFIG, JSON, QUIET,
+        commands,
+        "check-method",
+        check_method,
+        CONFIG,
+        JSON,
+        QUIET,
         help="check an installed method against the interface",
         description="Run the conformance kit on an installed method: config, card, shapes, invariances, saving, seeds, "
         "descent, resuming and clear errors. In tests: harness.testing.assert_method.",
         example="harness check-method simcse --json",
-    )  # fmt: skip
+    )
     check.add_argument("method", help="see: harness list methods")
 
 
@@ -38,8 +43,16 @@ def check_method(args: argparse.Namespace) -> int:
         )
     passed = sum(check.passed for check in checks)
     if args.json:
-        tell_json({"method": args.method, "passed": passed == len(checks), "checks": [asdict(c) for c in checks]})
+        tell_json(
+            {
+                "method": args.method,
+                "passed": passed == len(checks),
+                "checks": [asdict(c) for c in checks],
+            }
+        )
     else:
-        print_columns([(check.name, "ok" if check.passed else "FAILED", check.detail) for check in checks])
+        print_columns(
+            [(check.name, "ok" if check.passed else "FAILED", check.detail) for check in checks]
+        )
         tell(f"{args.method}: {passed} of {len(checks)} checks passed")
     return 0 if passed == len(checks) else 1

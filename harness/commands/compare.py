@@ -1,4 +1,6 @@
-"""`harness compare` and `plan`: run an experiment, track it, print the table, write the report; or only plan it."""
+"""`harness compare` and `plan`: run an experiment, track it, print the table, write the report; or
+only plan it.
+"""
 
 from __future__ import annotations
 
@@ -27,46 +29,100 @@ def register(commands: options.Commands) -> None:
     choices = argparse.ArgumentParser(add_help=False)
     _add_choices(choices.add_argument)
     compare = options.add_command(
-        commands, "compare", run, choices, *options.RUNS, options.FORMATS,
+        commands,
+        "compare",
+        run,
+        choices,
+        *options.RUNS,
+        options.FORMATS,
         help="train, evaluate, track and report the methods of an experiment file",
         description="Train every method of an experiment under the same conditions, evaluate them, track the runs in "
         "MLflow and write a report. Finished runs are reused: the same command resumes where it stopped. `harness "
         "status` and DIR/progress.html show the progress; Ctrl-C or `harness stop` stops it cleanly.",
         example="harness compare demo --workdir work/demo --set seeds='[1, 2]'",
-    )  # fmt: skip
-    compare.add_argument("--rehearse", action="store_true", help="try the file: every row with the embedded model, "
-                         "little text and few training steps; [rehearsal] of the file sets the sizes")  # fmt: skip
-    compare.add_argument("--dry-run", action="store_true", help="run nothing: print the runs, how rows differ and the "
-                         "estimated time")  # fmt: skip
-    compare.add_argument("--measure", action="store_true", help="as --dry-run, with two timed training steps of each "
-                         "row for the estimate")  # fmt: skip
+    )
+    compare.add_argument(
+        "--rehearse",
+        action="store_true",
+        help="try the file: every row with the embedded model, "
+        "little text and few training steps; [rehearsal] of the file sets the sizes",
+    )
+    compare.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="run nothing: print the runs, how rows differ and the estimated time",
+    )
+    compare.add_argument(
+        "--measure",
+        action="store_true",
+        help="as --dry-run, with two timed training steps of each row for the estimate",
+    )
     compare.set_defaults(freeze=False)
     plan = options.add_command(
-        commands, "plan", run, choices, options.WORKDIR, options.SET,
+        commands,
+        "plan",
+        run,
+        choices,
+        options.WORKDIR,
+        options.SET,
         help="print what a comparison would run, or freeze the plan before any result",
         description="Print what a comparison would run, how rows differ and the estimated time, as `harness compare "
         "--dry-run` does.",
         example="harness plan demo --freeze --workdir work/demo",
-    )  # fmt: skip
-    plan.add_argument("--freeze", action="store_true", help="also write the plan, its date and hash into DIR/plans: "
-                      "the report says whether the comparison was run as planned")  # fmt: skip
+    )
+    plan.add_argument(
+        "--freeze",
+        action="store_true",
+        help="also write the plan, its date and hash into DIR/plans: "
+        "the report says whether the comparison was run as planned",
+    )
     plan.set_defaults(dry_run=True, rehearse=False, measure=False)
 
 
 def _add_choices(add: Callable[..., object]) -> None:
     add("experiment", help="a TOML file, or the name of a preset (see: harness list presets)")
-    add("--only", action="append", default=[], metavar="NAME", help="run only this block of the file, or the rows that "
-        "match this pattern, as 'SCD*'; may be repeated")  # fmt: skip
-    add("--tune", type=int, metavar="TRIALS", help="first search the ranges that each row's method declares, with "
-        "this many trials on the dev set; the best configuration is added as a row")  # fmt: skip
-    add("--against", action="append", default=[], metavar="shipped|PATH", help="compare with rows that were "
+    add(
+        "--only",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="run only this block of the file, or the rows that "
+        "match this pattern, as 'SCD*'; may be repeated",
+    )
+    add(
+        "--tune",
+        type=int,
+        metavar="TRIALS",
+        help="first search the ranges that each row's method declares, with "
+        "this many trials on the dev set; the best configuration is added as a row",
+    )
+    add(
+        "--against",
+        action="append",
+        default=[],
+        metavar="shipped|PATH",
+        help="compare with rows that were "
         "made elsewhere under the same conditions: those that ship, or those of a work directory or of an archive of "
-        "one; may be repeated")  # fmt: skip
-    add("--until", choices=("decided",), help="add seeds, one at a time, to the rows that are not decided yet; "
-        "verdicts are corrected for the interim analyses")  # fmt: skip
-    add("--max-seeds", type=int, metavar="N", help="with --until: largest number of seeds per row (default: 15)")
-    add("--equivalence", type=float, metavar="POINTS", help="with --until: differences below this do not "
-        "matter (default: 0.5)")  # fmt: skip
+        "one; may be repeated",
+    )
+    add(
+        "--until",
+        choices=("decided",),
+        help="add seeds, one at a time, to the rows that are not decided yet; "
+        "verdicts are corrected for the interim analyses",
+    )
+    add(
+        "--max-seeds",
+        type=int,
+        metavar="N",
+        help="with --until: largest number of seeds per row (default: 15)",
+    )
+    add(
+        "--equivalence",
+        type=float,
+        metavar="POINTS",
+        help="with --until: differences below this do not matter (default: 0.5)",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -81,14 +137,18 @@ def run(args: argparse.Namespace) -> int:
     choices["tune"] = None if args.tune is None else api.Budget(args.tune)
     choices["until"] = api.Until(**until) if args.until else None
     if args.dry_run or args.measure:
-        return show_plan(args.experiment, args.workdir, measure=args.measure, freeze=args.freeze, **choices)
+        return show_plan(
+            args.experiment, args.workdir, measure=args.measure, freeze=args.freeze, **choices
+        )
     choices |= {"formats": args.format or report_folder.FORMATS, **options.run_settings(args)}
     result = api.compare(args.experiment, workdir=args.workdir, **choices)
     _show(result)
     return 1 if result.failed else 0
 
 
-def show_plan(source: Any, workdir: Path, *, measure: bool = False, freeze: bool = False, **choices: Any) -> int:
+def show_plan(
+    source: Any, workdir: Path, *, measure: bool = False, freeze: bool = False, **choices: Any
+) -> int:
     """Print what a comparison would run, how its rows differ, and about how long it would take.
 
     Args:
@@ -108,13 +168,17 @@ def show_plan(source: Any, workdir: Path, *, measure: bool = False, freeze: bool
     if budget is not None:
         searches = zip(experiment.methods, plan_searches(experiment, budget, folder), strict=True)
         searched = [entry.label for entry, study in searches if not isinstance(study, str)]
-        tell(f"first a search of {len(searched)} rows: {budget.trials} trials of up to {budget.steps:,} training steps "
-             f"each ({join_some(searched)}); each adds a tuned row")  # fmt: skip
+        tell(
+            f"first a search of {len(searched)} rows: {budget.trials} trials of up to {budget.steps:,} training steps "
+            f"each ({join_some(searched)}); each adds a tuned row"
+        )
     if planned.choices.until is not None:
         more = more_seeds_of(planned.choices.until, experiment)
         plan = more.begin(plan)
-        tell(f"{more.first} seeds per row up to the first interim analysis; then one more where a decision is open,"
-             f" at most {planned.choices.until.most} per row")  # fmt: skip
+        tell(
+            f"{more.first} seeds per row up to the first interim analysis; then one more where a decision is open,"
+            f" at most {planned.choices.until.most} per row"
+        )
     _show_runs(plan, folder, measure)
     _show_differences(plan)
     amount, unit = experiment.budget.describe()
@@ -129,7 +193,9 @@ def show_plan(source: Any, workdir: Path, *, measure: bool = False, freeze: bool
 
 
 def _show_runs(plan: Plan, folder: Path, measure: bool) -> None:
-    """A line for each row and base model: number of runs, training steps, what is reused, and the time."""
+    """A line for each row and base model: number of runs, training steps, what is reused, and the
+    time.
+    """
     from harness.machine.environment import device_name
     from harness.machine.progress import describe_duration
     from harness.runs.execute import find_finished, needs_training
@@ -147,18 +213,44 @@ def _show_runs(plan: Plan, folder: Path, measure: bool) -> None:
         seconds = _estimate(plan, jobs[0], records, measure) if count else 0.0
         unknown += [label] if seconds is None else []
         total += (seconds or 0.0) * count
-        time = "" if not count else "unknown" if seconds is None else describe_duration(seconds * count)
-        lines.append((label, base, str(len(jobs)), f"{jobs[0].steps:,}" if jobs[0].steps else "–", _list(states), time))
+        time = (
+            ""
+            if not count
+            else "unknown"
+            if seconds is None
+            else describe_duration(seconds * count)
+        )
+        lines.append(
+            (
+                label,
+                base,
+                str(len(jobs)),
+                f"{jobs[0].steps:,}" if jobs[0].steps else "–",
+                _list(states),
+                time,
+            )
+        )
         all_states += states
     heads = ("row", "base model", "runs", "training steps", "state", "time")
-    print_table(f"{plan.experiment.name}: {len(plan.jobs)} runs of {len(rows)} rows", heads, lines, texts=True)
+    print_table(
+        f"{plan.experiment.name}: {len(plan.jobs)} runs of {len(rows)} rows",
+        heads,
+        lines,
+        texts=True,
+    )
     for (label, _), jobs in rows.items():
         if jobs[0].spec.missing:
             tell(f"n/a: {label}: {jobs[0].spec.missing}")
     if added := dict.fromkeys(row.label for row in plan.rows if row.added):
         tell(f"added as untrained starts of rows: {join_some(list(added), 8)}")
-    rest = f"; not estimated: {join_some(unknown)} (--measure times two training steps of each)" if unknown else ""
-    tell(f"{_list(all_states)}; about {describe_duration(total)} on {device_name(plan.device)}{rest}")
+    rest = (
+        f"; not estimated: {join_some(unknown)} (--measure times two training steps of each)"
+        if unknown
+        else ""
+    )
+    tell(
+        f"{_list(all_states)}; about {describe_duration(total)} on {device_name(plan.device)}{rest}"
+    )
 
 
 def _list(states: Counter[str]) -> str:
@@ -166,20 +258,27 @@ def _list(states: Counter[str]) -> str:
 
 
 def _estimate(plan: Plan, job: Job, records: list[Record | None], measure: bool) -> float | None:
-    """Seconds of a run: the mean of its row's runs on this device, else from the time of a training step, which is
-    measured on request; None if unknown."""
+    """Seconds of a run: the mean of its row's runs on this device, else from the time of a training
+    step, which is measured on request; None if unknown.
+    """
     from harness.machine.environment import device_name
     from harness.runs.measure import time_steps
 
     device, row = device_name(plan.device), plan.row_of(job)
-    here = [r.seconds for r in records if r is not None and r.environment.get("device_name") == device]
+    here = [
+        r.seconds for r in records if r is not None and r.environment.get("device_name") == device
+    ]
     if here:
         return sum(here) / len(here)
     if not job.steps:
         return _SCORING
     corpus = plan.corpus(row) if measure else None
     try:
-        step = None if corpus is None else time_steps(row, corpus, plan.device, plan.experiment.precision)
+        step = (
+            None
+            if corpus is None
+            else time_steps(row, corpus, plan.device, plan.experiment.precision)
+        )
         return None if step is None else _SCORING + job.steps * step
     except HarnessError as error:
         tell(f"{row.label}: {error}")
@@ -187,14 +286,19 @@ def _estimate(plan: Plan, job: Job, records: list[Record | None], measure: bool)
 
 
 def _show_differences(plan: Plan) -> None:
-    """The settings in which rows differ, a line per row; columns that usually matter are marked with a star."""
+    """The settings in which rows differ, a line per row; columns that usually matter are marked
+    with a star.
+    """
     from harness.runs.differences import planned_differences
 
     found = planned_differences(plan)
     if 1 < len(found.rows) <= 60 and found.columns:
         heads = [column.title + ("*" if column in found.marked else "") for column in found.columns]
         texts = zip(*(found.texts[column.key] for column in found.columns), strict=True)
-        lines = [(label, *(text or "–" for text in row)) for (label, _), row in zip(found.rows, texts, strict=True)]
+        lines = [
+            (label, *(text or "–" for text in row))
+            for (label, _), row in zip(found.rows, texts, strict=True)
+        ]
         legend = [f"* {column.title}: {column.why}" for column in found.marked]
         print_table("Settings in which rows differ", ("row", *heads), lines, legend, texts=True)
 

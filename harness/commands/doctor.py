@@ -1,4 +1,6 @@
-"""`harness doctor`: what this machine offers and which plugins are broken, or which files of a work directory are."""
+"""`harness doctor`: what this machine offers and which plugins are broken, or which files of a work
+directory are.
+"""
 
 from __future__ import annotations
 
@@ -26,16 +28,26 @@ _TRAINED_AGAIN = "the next comparison that scores it on further tasks trains it 
 def register(commands: Commands) -> None:
     """Add `harness doctor` to the command line."""
     parser = add_command(
-        commands, "doctor", run, JSON,
+        commands,
+        "doctor",
+        run,
+        JSON,
         help="show devices, precision, versions and broken plugins of this machine",
         example="harness doctor --workdir work",
-    )  # fmt: skip
-    parser.add_argument("--workdir", type=Path, metavar="DIR", help="verify every file of a work directory instead, "
-                        "and say what would be trained or scored again")  # fmt: skip
+    )
+    parser.add_argument(
+        "--workdir",
+        type=Path,
+        metavar="DIR",
+        help="verify every file of a work directory instead, "
+        "and say what would be trained or scored again",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
-    """Exit code 0, or 1 when an installed plugin cannot be loaded or a file of the work directory is damaged."""
+    """Exit code 0, or 1 when an installed plugin cannot be loaded or a file of the work directory
+    is damaged.
+    """
     if args.workdir is not None:
         return _show_faults(args.workdir, args.json)
     plugins = installed()
@@ -59,7 +71,10 @@ def examine() -> Iterator[tuple[str, str]]:
     mps = ["mps"] if torch.backends.mps.is_available() else []
     for device in ["cpu", *(f"cuda:{i}" for i in range(torch.cuda.device_count())), *mps]:
         precision = choose_precision(device)
-        why = precision.measurement.get("reason") or f"bf16 gain {precision.measurement.get('bf16_gain')}"
+        why = (
+            precision.measurement.get("reason")
+            or f"bf16 gain {precision.measurement.get('bf16_gain')}"
+        )
         yield device, f"{environment.device_name(device)}: {precision.name} ({why})"
     versions = {**machine["versions"], **environment.versions(_TOOLS)}
     yield "versions", ", ".join(f"{name} {version}" for name, version in versions.items())
@@ -68,7 +83,10 @@ def examine() -> Iterator[tuple[str, str]]:
 def _describe_plugins(plugins: list[Plugin]) -> Iterator[tuple[str, str]]:
     """How many plugins there are, and why some cannot be used."""
     packages = dict.fromkeys(f"{plugin.package} {plugin.version}" for plugin in plugins)
-    yield "plugins", f"{len(plugins)} of {', '.join(packages) or 'no package'} (see: harness list plugins)"
+    yield (
+        "plugins",
+        f"{len(plugins)} of {', '.join(packages) or 'no package'} (see: harness list plugins)",
+    )
     for plugin in plugins:
         if plugin.fault:
             yield f"broken {plugin.name}", plugin.fault
@@ -91,14 +109,21 @@ def _show_faults(workdir: Path, as_json: bool) -> int:
     from harness.results.store import RunFolder
 
     if not (workdir / "runs").is_dir():
-        raise InputError(f"--workdir {workdir}: no runs/ there; name a work directory of `harness compare`")
+        raise InputError(
+            f"--workdir {workdir}: no runs/ there; name a work directory of `harness compare`"
+        )
     runs = sorted(folder.name for folder in (workdir / "runs").iterdir() if folder.is_dir())
-    faults = [*_check_shared_files(workdir), *(fault for run in runs for fault in check_run(RunFolder(workdir, run)))]
+    faults = [
+        *_check_shared_files(workdir),
+        *(fault for run in runs for fault in check_run(RunFolder(workdir, run))),
+    ]
     if as_json:
         tell_json({"runs": len(runs), "faults": [fault._asdict() for fault in faults]})
     else:
         if faults:
-            print_table(f"Damage in {workdir}", ["file", "what", "what it costs"], faults, texts=True)
+            print_table(
+                f"Damage in {workdir}", ["file", "what", "what it costs"], faults, texts=True
+            )
         tell(f"{len(runs)} runs checked, {len(faults) or 'no'} files damaged")
     return 1 if faults else 0
 
@@ -111,7 +136,11 @@ def check_run(folder: RunFolder) -> list[Fault]:
     try:
         record = folder.read()
     except InputError as error:
-        return [Fault(f"{name}/record.json", str(error).partition(": ")[2].partition(";")[0], _RUN_AGAIN)]
+        return [
+            Fault(
+                f"{name}/record.json", str(error).partition(": ")[2].partition(";")[0], _RUN_AGAIN
+            )
+        ]
     if record is None and (folder.examples_file.exists() or folder.details_file.exists()):
         return [Fault(f"{name}/record.json", "missing", _RUN_AGAIN)]
     if record is None or record.status not in ("finished", "trained"):
@@ -120,11 +149,15 @@ def check_run(folder: RunFolder) -> list[Fault]:
     scorable = not record.spec.trained or folder.has_weights(record)
     costs = {
         folder.curves_file.name: "reports show what is left of the training curve",
-        folder.examples_file.name: _SCORED_AGAIN if scorable else "reports leave out what is computed from examples",
+        folder.examples_file.name: _SCORED_AGAIN
+        if scorable
+        else "reports leave out what is computed from examples",
         folder.details_file.name: _SCORED_AGAIN if scorable else "reports leave out its figures",
     }
-    return [Fault(f"{name}/{file}", what, _TRAINED_AGAIN if file.startswith(MODEL) else costs[file])
-            for file, what in wrong]  # fmt: skip
+    return [
+        Fault(f"{name}/{file}", what, _TRAINED_AGAIN if file.startswith(MODEL) else costs[file])
+        for file, what in wrong
+    ]
 
 
 def _check_shared_files(workdir: Path) -> Iterator[Fault]:
@@ -137,8 +170,16 @@ def _check_shared_files(workdir: Path) -> Iterator[Fault]:
         try:
             read_comparison_file(workdir, name)
         except InputError:
-            yield Fault(f"comparisons/{comparison.name}", "damaged", "the same comparison writes it again")
+            yield Fault(
+                f"comparisons/{comparison.name}", "damaged", "the same comparison writes it again"
+            )
     if journal.exists():
         lines = journal.read_bytes().splitlines()
-        if number := next((number for number, line in enumerate(lines, 1) if not is_sound(line)), None):
-            yield Fault(journal.name, f"line {number} is damaged", "no run: remove that line; its trial is run again")
+        if number := next(
+            (number for number, line in enumerate(lines, 1) if not is_sound(line)), None
+        ):
+            yield Fault(
+                journal.name,
+                f"line {number} is damaged",
+                "no run: remove that line; its trial is run again",
+            )

@@ -1,4 +1,6 @@
-"""`harness list`: the methods, tasks, suites, presets, data sets and all other plugins that are installed."""
+"""`harness list`: the methods, tasks, suites, presets, data sets and all other plugins that are
+installed.
+"""
 
 from __future__ import annotations
 
@@ -33,13 +35,20 @@ _COLUMNS = {
 def register(commands: Commands) -> None:
     """Add `harness list` to the command line."""
     parser = add_command(
-        commands, "list", run, JSON,
+        commands,
+        "list",
+        run,
+        JSON,
         help="list installed methods, tasks, suites, presets and plugins, and the data sets that have names",
         example="harness list methods --verbose",
-    )  # fmt: skip
+    )
     parser.add_argument("what", choices=list(_LISTS), help="what to list")
-    parser.add_argument("--verbose", action="store_true", help="everything known about each, as YAML: of methods the "
-                        "card, options with ranges, presets and published numbers")  # fmt: skip
+    parser.add_argument(
+        "--verbose",
+        action="store_true",
+        help="everything known about each, as YAML: of methods the "
+        "card, options with ranges, presets and published numbers",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -51,7 +60,11 @@ def run(args: argparse.Namespace) -> int:
         import yaml
 
         plain = json.loads(json.dumps(listed, default=str))
-        tell_lines(yaml.safe_dump(plain, sort_keys=False, allow_unicode=True, width=get_terminal_size().columns))
+        tell_lines(
+            yaml.safe_dump(
+                plain, sort_keys=False, allow_unicode=True, width=get_terminal_size().columns
+            )
+        )
     else:
         columns = _COLUMNS.get(args.what, ("about",))
         print_columns([(name, *(about[key] for key in columns)) for name, about in listed.items()])
@@ -59,8 +72,13 @@ def run(args: argparse.Namespace) -> int:
 
 
 def methods() -> dict[str, dict[str, Any]]:
-    """Name -> title, card, published numbers, options and presets of every installed method, in plain values."""
-    return {name: _method(registry.load(registry.METHODS, name)) for name in registry.names(registry.METHODS)}
+    """Name -> title, card, published numbers, options and presets of every installed method, in
+    plain values.
+    """
+    return {
+        name: _method(registry.load(registry.METHODS, name))
+        for name in registry.names(registry.METHODS)
+    }
 
 
 def _method(method: type[Method]) -> dict[str, Any]:
@@ -90,7 +108,10 @@ def _method(method: type[Method]) -> dict[str, Any]:
         "presets": {
             name: {
                 "families": {
-                    family: {"values": dict(preset.of(family).values), "source": preset.of(family).source}
+                    family: {
+                        "values": dict(preset.of(family).values),
+                        "source": preset.of(family).source,
+                    }
                     for family in preset.families
                 },
                 "aliases": dict(preset.aliases),
@@ -112,21 +133,26 @@ def _published(key: str) -> list[str]:
 def _range(metadata: list[Any]) -> str:
     """ "from 0, below 1" for a field's bounds."""
     words = {"ge": "from", "gt": "above", "le": "to", "lt": "below"}
-    bounds = ((word, getattr(limit, name, None)) for limit in metadata for name, word in words.items())
+    bounds = (
+        (word, getattr(limit, name, None)) for limit in metadata for name, word in words.items()
+    )
     return ", ".join(f"{word} {value:g}" for word, value in bounds if value is not None)
 
 
 def _suites() -> dict[str, dict[str, Any]]:
     from harness.tasks.catalogue import suites
 
-    return {name: {"about": suite.about, "tasks": list(suite.tasks)} for name, suite in suites().items()}
+    return {
+        name: {"about": suite.about, "tasks": list(suite.tasks)} for name, suite in suites().items()
+    }
 
 
 def _tasks() -> dict[str, dict[str, Any]]:
     from harness.tasks.catalogue import offers, suites
 
     return {
-        task: {"about": ", ".join(name for name, suite in suites().items() if task in suite.tasks)} for task in offers()
+        task: {"about": ", ".join(name for name, suite in suites().items() if task in suite.tasks)}
+        for task in offers()
     }
 
 
@@ -144,7 +170,13 @@ class Plugin(NamedTuple):
 def installed() -> list[Plugin]:
     """The plugins of all groups. Imports each of them, which takes seconds."""
     return [
-        Plugin(group.entry_points, point.name, *registry.package(point), point.value, _fault(group, point))
+        Plugin(
+            group.entry_points,
+            point.name,
+            *registry.package(point),
+            point.value,
+            _fault(group, point),
+        )
         for group in registry.GROUPS
         for point in registry.points(group)
     ]
@@ -208,15 +240,27 @@ def _data() -> dict[str, dict[str, Any]]:
         for name, corpus in CATALOGUE.items()
     }
     for name, data in PREPARED.items():
-        listed[name] = {"kind": "task data", "items": data.items, "source": data.address, "parts": []}
+        listed[name] = {
+            "kind": "task data",
+            "items": data.items,
+            "source": data.address,
+            "parts": [],
+        }
     named: dict[str, Any] = {**CATALOGUE, **PREPARED}
     for name, one in named.items():
-        listed[name] |= {key: getattr(one, key) for key in ("size", "purpose", "licence", "paper", "untried")}
+        listed[name] |= {
+            key: getattr(one, key) for key in ("size", "purpose", "licence", "paper", "untried")
+        }
         listed[name]["purpose"] += " (not tried on the real server)" if one.untried else ""
     return listed
 
 
 _LISTS = {
-    "methods": methods, "tasks": _tasks, "suites": _suites, "presets": _presets, "studies": _studies, "data": _data,
+    "methods": methods,
+    "tasks": _tasks,
+    "suites": _suites,
+    "presets": _presets,
+    "studies": _studies,
+    "data": _data,
     "plugins": _plugins,
-}  # fmt: skip
+}

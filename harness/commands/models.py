@@ -16,49 +16,108 @@ if TYPE_CHECKING:
     from harness.results.record import Score
 
 _DEVICE = "auto, cpu, cuda, cuda:N or mps (default: auto)"
-_SETTINGS = ("source", "mteb_results", "model_name", "pooling", "max_length", "batch_size", "device")
+_SETTINGS = (
+    "source",
+    "mteb_results",
+    "model_name",
+    "pooling",
+    "max_length",
+    "batch_size",
+    "device",
+)
 
 
 def register(commands: options.Commands) -> None:
     """Add the commands to the command line."""
     score = options.add_command(
-        commands, "evaluate", evaluate, options.JSON, options.QUIET,
+        commands,
+        "evaluate",
+        evaluate,
+        options.JSON,
+        options.QUIET,
         help="score a model on suites or tasks",
         description="Score a model of the hub, a SentenceTransformer folder, a saved method or embedded:NAME.",
         example="harness evaluate sentence-transformers/all-MiniLM-L6-v2 --suite sts --suite transfer",
-    )  # fmt: skip
+    )
     score.add_argument("model", help="hub id, folder or embedded:NAME")
-    score.add_argument("--pooling", help="of a plain transformer (default: what the model says, else mean)")
-    score.add_argument("--max-length", type=int, metavar="N", help="longest text in tokens (default: the model's)")
-    score.add_argument("--batch-size", type=int, default=64, metavar="N", help="sentences per batch (default: 64)")
-    score.add_argument("--suite", action="append", type=options.one_name, metavar="NAME", help="a suite or task; may "
-                       "be repeated (default: sts; see: harness list suites)")  # fmt: skip
-    score.add_argument("--source", default="senteval", choices=["senteval", "mteb"], help="copy of the STS sets "
-                       "(default: %(default)s)")  # fmt: skip
-    score.add_argument("--no-cache", action="store_true", help="neither read nor write vectors of earlier evaluations")
-    score.add_argument("--prompts", metavar="own|FILE",
-                       help="prompts before the texts: the model's own, or a JSON file by kind of task")  # fmt: skip
-    score.add_argument("--mteb-results", metavar="FOLDER", help="write the scores of mteb's tasks in mteb's layout")
-    score.add_argument("--model-name", metavar="ORG/NAME", help="of the model in --mteb-results (default: the hub id)")
+    score.add_argument(
+        "--pooling", help="of a plain transformer (default: what the model says, else mean)"
+    )
+    score.add_argument(
+        "--max-length", type=int, metavar="N", help="longest text in tokens (default: the model's)"
+    )
+    score.add_argument(
+        "--batch-size", type=int, default=64, metavar="N", help="sentences per batch (default: 64)"
+    )
+    score.add_argument(
+        "--suite",
+        action="append",
+        type=options.one_name,
+        metavar="NAME",
+        help="a suite or task; may be repeated (default: sts; see: harness list suites)",
+    )
+    score.add_argument(
+        "--source",
+        default="senteval",
+        choices=["senteval", "mteb"],
+        help="copy of the STS sets (default: %(default)s)",
+    )
+    score.add_argument(
+        "--no-cache",
+        action="store_true",
+        help="neither read nor write vectors of earlier evaluations",
+    )
+    score.add_argument(
+        "--prompts",
+        metavar="own|FILE",
+        help="prompts before the texts: the model's own, or a JSON file by kind of task",
+    )
+    score.add_argument(
+        "--mteb-results", metavar="FOLDER", help="write the scores of mteb's tasks in mteb's layout"
+    )
+    score.add_argument(
+        "--model-name",
+        metavar="ORG/NAME",
+        help="of the model in --mteb-results (default: the hub id)",
+    )
     score.add_argument("--device", default="auto", help=_DEVICE)
 
     fit = options.add_command(
-        commands, "train", train, options.CONFIG, options.QUIET,
+        commands,
+        "train",
+        train,
+        options.CONFIG,
+        options.QUIET,
         help="train one method and save it",
         description="Fit one method on a corpus and save it in the SentenceTransformer layout. "
         "The same command resumes an interrupted run.",
         example="harness train simcse --out models/simcse --corpus embedded:sentences --preset mini",
-    )  # fmt: skip
+    )
     fit.add_argument("method", help="see: harness list methods")
     fit.add_argument("--out", required=True, metavar="FOLDER", help="folder of the saved model")
-    fit.add_argument("--corpus", default="embedded:sentences", metavar="URI", help="the text (default: %(default)s)")
+    fit.add_argument(
+        "--corpus",
+        default="embedded:sentences",
+        metavar="URI",
+        help="the text (default: %(default)s)",
+    )
     fit.add_argument("--limit", type=int, metavar="N", help="use the first N items of the text")
     fit.add_argument("--device", default="auto", help=_DEVICE)
-    fit.add_argument("--seed", type=int, default=1, metavar="N", help="seed of all randomness (default: 1)")
-    fit.add_argument("--dev", default="Embedded-STS-natural", metavar="TASK", help="task whose dev split selects the "
-                     "checkpoint, or none (default: %(default)s)")  # fmt: skip
-    fit.add_argument("--precision", default="auto", choices=["auto", "fp32", "bf16", "fp16"],
-                     help="of the training (default: auto, which measures what is fastest)")  # fmt: skip
+    fit.add_argument(
+        "--seed", type=int, default=1, metavar="N", help="seed of all randomness (default: 1)"
+    )
+    fit.add_argument(
+        "--dev",
+        default="Embedded-STS-natural",
+        metavar="TASK",
+        help="task whose dev split selects the checkpoint, or none (default: %(default)s)",
+    )
+    fit.add_argument(
+        "--precision",
+        default="auto",
+        choices=["auto", "fp32", "bf16", "fp16"],
+        help="of the training (default: auto, which measures what is fastest)",
+    )
 
 
 def train(args: argparse.Namespace) -> int:
@@ -113,7 +172,9 @@ def _prompts(given: str | None) -> Any:
         return given
     prompts = read_json(Path(given))
     if not isinstance(prompts, dict) or not all(isinstance(text, str) for text in prompts.values()):
-        raise InputError(f'--prompts {given}: expected texts by kind of task, as {{"STS": "query: "}}')
+        raise InputError(
+            f'--prompts {given}: expected texts by kind of task, as {{"STS": "query: "}}'
+        )
     return prompts
 
 
@@ -129,21 +190,34 @@ def _show(title: str, result: Any, suites: list[str]) -> None:
     tell(title)
     print_columns(rows, right=(4, 5))
     named = [suite(name) for name in suites if name in registry.names(registry.SUITES)]
-    for heading, average in {average.title: average for one in named for average in one.averages}.items():
+    for heading, average in {
+        average.title: average for one in named for average in one.averages
+    }.items():
         tell(f"{heading}: {average.of(result.scores).shown()}")
     for note in result.notes:
         tell(f"note: {note}")
-    speed, cached = result.cost.get("sentences_per_second"), result.cost.get("sentences_cached", 0.0)
-    parts = [f"{result.cost['sentences']:,.0f} sentences", f"{cached:,.0f} of them from the cache" if cached else "",
-             f"encoded {speed:,.0f} per second" if speed else ""]  # fmt: skip
+    speed, cached = (
+        result.cost.get("sentences_per_second"),
+        result.cost.get("sentences_cached", 0.0),
+    )
+    parts = [
+        f"{result.cost['sentences']:,.0f} sentences",
+        f"{cached:,.0f} of them from the cache" if cached else "",
+        f"encoded {speed:,.0f} per second" if speed else "",
+    ]
     tell(", ".join(filter(None, parts)))
 
 
 def _in_percent(score: Score) -> bool:
-    """Whether a score is printed times 100; the declaration of a third party's suite decides for its own metric."""
+    """Whether a score is printed times 100; the declaration of a third party's suite decides for
+    its own metric.
+    """
     from harness.tasks.catalogue import suites
 
-    if score.metric in ("spearman", "pearson", "accuracy", "f1") or score.suite in ("mteb", "embedded-mteb"):
+    if score.metric in ("spearman", "pearson", "accuracy", "f1") or score.suite in (
+        "mteb",
+        "embedded-mteb",
+    ):
         return True
     declared = suites().get(score.suite)
     return declared is not None and declared.metric == score.metric and declared.percent

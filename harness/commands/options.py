@@ -51,7 +51,9 @@ def add_group(commands: Commands, name: str, *, help: str, example: str) -> Comm
 def one_name(text: str) -> str:
     """One name of an option that takes several by being repeated."""
     if "," in text:
-        raise argparse.ArgumentTypeError(f'expected one name, not "{text}"; repeat the option for each')
+        raise argparse.ArgumentTypeError(
+            f'expected one name, not "{text}"; repeat the option for each'
+        )
     return text
 
 
@@ -62,35 +64,72 @@ def _option(*names: str, **about: Any) -> Options:
     return parser
 
 
-WORKDIR = _option("--workdir", type=Path, default=Path("work"), metavar="DIR", help="folder of the runs "
-                     "and reports (default: work)")  # fmt: skip
+WORKDIR = _option(
+    "--workdir",
+    type=Path,
+    default=Path("work"),
+    metavar="DIR",
+    help="folder of the runs and reports (default: work)",
+)
 
 JSON = _option("--json", action="store_true", help="print JSON")
 
 QUIET = _option("--quiet", action="store_true", help="show no progress")
 
-TRACKING = _option("--tracking-uri", metavar="URI|none", help="MLflow server or database; none: track "
-                      "nothing (default: DIR/mlflow.db)")  # fmt: skip
+TRACKING = _option(
+    "--tracking-uri",
+    metavar="URI|none",
+    help="MLflow server or database; none: track nothing (default: DIR/mlflow.db)",
+)
 
-SET = _option("--set", action="append", default=[], metavar="KEY=VALUE", dest="overrides", help="override a value "
-                 "of the file, as seeds='[1, 2]' or executor.gpus_per_run=1; may be repeated")  # fmt: skip
+SET = _option(
+    "--set",
+    action="append",
+    default=[],
+    metavar="KEY=VALUE",
+    dest="overrides",
+    help="override a value "
+    "of the file, as seeds='[1, 2]' or executor.gpus_per_run=1; may be repeated",
+)
 
-FORMATS = _option("--format", action="append", type=one_name, metavar="NAME",
-                  help="of the report: html, md, latex, csv, pdf, ro-crate or every-eval-ever; may be repeated "
-                  "(default: the first four)")  # fmt: skip
+FORMATS = _option(
+    "--format",
+    action="append",
+    type=one_name,
+    metavar="NAME",
+    help="of the report: html, md, latex, csv, pdf, ro-crate or every-eval-ever; may be repeated "
+    "(default: the first four)",
+)
 
-EXECUTOR = _option("--executor", metavar="NAME", help="where runs are executed: serial (this process), processes "
-                      "(of this machine), ray or slurm (default: that of the file, else serial)")  # fmt: skip
-EXECUTOR.add_argument("--workers", type=int, metavar="N", help="number of runs at a time (default: as many as fit)")
+EXECUTOR = _option(
+    "--executor",
+    metavar="NAME",
+    help="where runs are executed: serial (this process), processes "
+    "(of this machine), ray or slurm (default: that of the file, else serial)",
+)
+EXECUTOR.add_argument(
+    "--workers", type=int, metavar="N", help="number of runs at a time (default: as many as fit)"
+)
 
 RUNS = (WORKDIR, SET, EXECUTOR, TRACKING, QUIET)
 """Of the commands that execute runs."""
 
 CONFIG = _option("--preset", help="a preset of the method (see: harness list methods --verbose)")
-CONFIG.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", dest="config", type=setting,
-                    help="a value of the method's configuration, as temperature=0.1; may be repeated")  # fmt: skip
-CONFIG.add_argument("--base-model", default="embedded:mini-bert", metavar="MODEL", help="hub id, folder or "
-                    "embedded:NAME (default: %(default)s)")  # fmt: skip
+CONFIG.add_argument(
+    "--set",
+    action="append",
+    default=[],
+    metavar="KEY=VALUE",
+    dest="config",
+    type=setting,
+    help="a value of the method's configuration, as temperature=0.1; may be repeated",
+)
+CONFIG.add_argument(
+    "--base-model",
+    default="embedded:mini-bert",
+    metavar="MODEL",
+    help="hub id, folder or embedded:NAME (default: %(default)s)",
+)
 
 
 def run_settings(args: argparse.Namespace) -> dict[str, Any]:

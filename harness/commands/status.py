@@ -1,4 +1,6 @@
-"""`harness status`, `harness stop` and `harness track sync`: progress, a clean stop and MLflow of a work directory."""
+"""`harness status`, `harness stop` and `harness track sync`: progress, a clean stop and MLflow of a
+work directory.
+"""
 
 from __future__ import annotations
 
@@ -15,26 +17,40 @@ from harness.files.printable import redacted, tell, tell_json
 def register(commands: Commands) -> None:
     """Add the commands to the command line."""
     add_command(
-        commands, "status", show_status, WORKDIR, JSON,
+        commands,
+        "status",
+        show_status,
+        WORKDIR,
+        JSON,
         help="show how far the comparisons and studies of a work directory are, and what failed",
         example="harness status --workdir work/demo",
-    )  # fmt: skip
+    )
     stop = add_command(
-        commands, "stop", stop_runs, WORKDIR,
+        commands,
+        "stop",
+        stop_runs,
+        WORKDIR,
         help="stop a comparison or study at its next checkpoint",
         description="Stop what runs in a work directory, at its next checkpoint. The command that started it "
         "resumes it.",
         example="harness stop --workdir work/demo",
-    )  # fmt: skip
-    stop.add_argument("name", nargs="?", help="name of the comparison or study (default: all that run)")
+    )
+    stop.add_argument(
+        "name", nargs="?", help="name of the comparison or study (default: all that run)"
+    )
     example = "harness track sync --workdir work/demo"
     track = add_group(commands, "track", help="send runs to MLflow: sync", example=example)
     sync = add_command(
-        track, "sync", sync_runs, WORKDIR,
+        track,
+        "sync",
+        sync_runs,
+        WORKDIR,
         help="send to MLflow the runs of a work directory that it lacks or has in an older state",
         example=example,
-    )  # fmt: skip
-    sync.add_argument("--tracking-uri", metavar="URI", help="MLflow server or database (default: DIR/mlflow.db)")
+    )
+    sync.add_argument(
+        "--tracking-uri", metavar="URI", help="MLflow server or database (default: DIR/mlflow.db)"
+    )
 
 
 def show_status(args: argparse.Namespace) -> int:
@@ -43,7 +59,9 @@ def show_status(args: argparse.Namespace) -> int:
 
     states = read_progress(args.workdir)
     if not states:
-        raise InputError(f"--workdir {args.workdir}: no progress.json of a comparison or study there")
+        raise InputError(
+            f"--workdir {args.workdir}: no progress.json of a comparison or study there"
+        )
     if args.json:
         tell_json(states)
     else:
@@ -56,7 +74,9 @@ def stop_runs(args: argparse.Namespace) -> int:
     """Request a stop; exit code 1 when nothing runs."""
     from harness.runs.progress import read_progress, request_stop
 
-    running = [state["name"] for state in read_progress(args.workdir) if state["phase"] == "running"]
+    running = [
+        state["name"] for state in read_progress(args.workdir) if state["phase"] == "running"
+    ]
     names = [args.name] if args.name else running
     for name in names:
         tell(request_stop(args.workdir, name))
@@ -71,7 +91,9 @@ def sync_runs(args: argparse.Namespace) -> int:
 
     uri = args.tracking_uri or default_uri(args.workdir)
     sent = sync(args.workdir, args.tracking_uri)
-    tell(f"sent {sent} runs to {redacted(uri)}" if sent else f"{redacted(uri)} has every run already")
+    tell(
+        f"sent {sent} runs to {redacted(uri)}" if sent else f"{redacted(uri)} has every run already"
+    )
     if uri.startswith("sqlite:"):
         tell(f"show them with: mlflow ui --backend-store-uri {uri}")
     return 0
@@ -83,9 +105,17 @@ def _show(state: dict[str, Any]) -> None:
     counts = Counter(run["state"] for run in state["runs"])
     summary = ", ".join(f"{count} {name}" for name, count in counts.most_common())
     ago = f"updated {describe_duration(time.time() - state['updated'])} ago"
-    about = filter(None, [state["phase"], ago, describe_remaining(state["remaining_seconds"]), state["reason"]])
+    about = filter(
+        None, [state["phase"], ago, describe_remaining(state["remaining_seconds"]), state["reason"]]
+    )
     tell(f"{state['kind']} {state['name']}: {', '.join(about)}: {summary}")
     for run in state["runs"]:
         if run["state"] in ("running", "failed", "collapsed", "diverged", "n/a"):
-            steps = f"step {run['step']:,} of {run['steps']:,}" if run["state"] == "running" and run["steps"] else ""
-            tell(f"  {run['state']}: {run['label']}: {', '.join(filter(None, (steps, run['text'])))}")
+            steps = (
+                f"step {run['step']:,} of {run['steps']:,}"
+                if run["state"] == "running" and run["steps"]
+                else ""
+            )
+            tell(
+                f"  {run['state']}: {run['label']}: {', '.join(filter(None, (steps, run['text'])))}"
+            )

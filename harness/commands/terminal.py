@@ -20,7 +20,8 @@ def plain(text: str) -> Text:
 
 
 def print_columns(rows: Sequence[Sequence[str]], *, right: Collection[int] = ()) -> None:
-    """Print rows in aligned columns without borders; one line a row, which may be longer than the terminal is wide.
+    """Print rows in aligned columns without borders; one line a row, which may be longer than the
+    terminal is wide.
 
     Args:
         right: the numbers of the columns that are aligned to the right.
@@ -28,17 +29,25 @@ def print_columns(rows: Sequence[Sequence[str]], *, right: Collection[int] = ())
     cells = [[one_line(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     for row in cells:
-        padded = (f"{c:>{w}}" if i in right else f"{c:<{w}}" for i, (c, w) in enumerate(zip(row, widths, strict=True)))
+        padded = (
+            f"{c:>{w}}" if i in right else f"{c:<{w}}"
+            for i, (c, w) in enumerate(zip(row, widths, strict=True))
+        )
         tell("  ".join(padded).rstrip())
 
 
 def print_table(
-    title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], legend: Sequence[str] = (), texts: bool = False
+    title: str,
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    legend: Sequence[str] = (),
+    texts: bool = False,
 ) -> None:
     """Print a table and what its marks mean.
 
     Args:
-        texts: all cells are texts, which are aligned to the left; otherwise those of the first column are.
+        texts: all cells are texts, which are aligned to the left; otherwise those of the first
+            column are.
     """
     from rich.console import Console
     from rich.table import Table

@@ -1,4 +1,6 @@
-"""What every method promises, each promise a check: used by `harness.testing` and `harness check-method`."""
+"""What every method promises, each promise a check: used by `harness.testing` and
+`harness check-method`.
+"""
 
 from __future__ import annotations
 
@@ -42,4 +44,6 @@ def run_check(name: str, subject: Subject) -> Check:
         return Check(name, False, str(error))
     except Exception as error:
         kind = "" if isinstance(error, BrokenPromiseError) else f"{type(error).__name__}: "
-        return Check(name, False, f"{kind}{' '.join(str(error).split())}{own_line(error, subject.method)}")
+        return Check(
+            name, False, f"{kind}{' '.join(str(error).split())}{own_line(error, subject.method)}"
+        )

@@ -18,7 +18,10 @@ def refusal(call: Callable[[], Any], what: str, kind: type[Exception] = InputErr
     try:
         call()
     except kind as error:
-        expect("\n" not in str(error) and str(error).strip() != "", f"{what}: the message is not one line: {error}")
+        expect(
+            "\n" not in str(error) and str(error).strip() != "",
+            f"{what}: the message is not one line: {error}",
+        )
         return str(error)
     except Exception as error:
         raise BrokenPromiseError(
@@ -28,17 +31,29 @@ def refusal(call: Callable[[], Any], what: str, kind: type[Exception] = InputErr
 
 
 def configuration(s: Subject) -> str:
-    """The config survives dict and JSON, an unknown key is refused by name, and each option has one line of help."""
+    """The config survives dict and JSON, an unknown key is refused by name, and each option has one
+    line of help.
+    """
     config, kind = s.config, type(s.config)
-    for what, values in (("a dict", config.model_dump()), ("JSON", json.loads(config.model_dump_json()))):
+    for what, values in (
+        ("a dict", config.model_dump()),
+        ("JSON", json.loads(config.model_dump_json())),
+    ):
         again = kind.parse(values, what)
         changed = [key for key in kind.model_fields if getattr(again, key) != getattr(config, key)]
         expect(not changed, f"the config changes on its way through {what}: {', '.join(changed)}")
-    message = refusal(lambda: kind.parse({**config.model_dump(), "no_such_option": 1}, "config"), "an unknown key")
-    expect("no_such_option" in message, f"the message on an unknown key does not name it: {message}")
+    message = refusal(
+        lambda: kind.parse({**config.model_dump(), "no_such_option": 1}, "config"), "an unknown key"
+    )
+    expect(
+        "no_such_option" in message, f"the message on an unknown key does not name it: {message}"
+    )
     helps = {key: (field.description or "").strip() for key, field in kind.model_fields.items()}
     wrong = [key for key, text in helps.items() if not text or "\n" in text]
-    expect(not wrong, f"not one line of help: {', '.join(wrong)}; declare options with harness.config.option")
+    expect(
+        not wrong,
+        f"not one line of help: {', '.join(wrong)}; declare options with harness.config.option",
+    )
     return f"{len(helps)} options"
 
 
@@ -51,16 +66,29 @@ def presets_and_sweeps(s: Subject) -> str:
     for key, sweep in sweeps.items():
         for value in sweep.get("choices") or (sweep["low"], sweep["high"]):
             s.method.Config.parse({**plain, key: value}, f"sweep of {key}")
-    return f"presets: {', '.join(s.method.presets) or 'none'}; to sweep: {', '.join(sweeps) or 'none'}"
+    return (
+        f"presets: {', '.join(s.method.presets) or 'none'}; to sweep: {', '.join(sweeps) or 'none'}"
+    )
 
 
 def card(s: Subject) -> str:
     """Title, source, kind of text, supervision and cost are given; published rows exist."""
     method, about = s.method, s.method.card
-    expect(bool(re.fullmatch(r"[a-z][a-z0-9_]*", method.name)), f'name "{method.name}" is not lower_case')
-    expect(s.entry in (None, method.name), f'installed as "{s.entry}", but its name is "{method.name}"')
-    expect(bool(about.title.strip() and about.paper.strip()), "card: title and paper must say something")
-    expect(about.text in get_args(Text), f'card: text "{about.text}" is not one of {", ".join(get_args(Text))}')
+    expect(
+        bool(re.fullmatch(r"[a-z][a-z0-9_]*", method.name)),
+        f'name "{method.name}" is not lower_case',
+    )
+    expect(
+        s.entry in (None, method.name), f'installed as "{s.entry}", but its name is "{method.name}"'
+    )
+    expect(
+        bool(about.title.strip() and about.paper.strip()),
+        "card: title and paper must say something",
+    )
+    expect(
+        about.text in get_args(Text),
+        f'card: text "{about.text}" is not one of {", ".join(get_args(Text))}',
+    )
     expect(
         about.supervision in get_args(Supervision),
         f'card: supervision "{about.supervision}" is not one of {", ".join(get_args(Supervision))}',
@@ -68,8 +96,14 @@ def card(s: Subject) -> str:
     expect(s.text in get_args(Text), f'text: "{s.text}" is not one of {", ".join(get_args(Text))}')
     learns = s.text != "none"
     supervision = method(s.config).supervision
-    expect(not learns or supervision != "untrained", f'learns from {s.text}, but its supervision is "untrained"')
-    expect(not learns or about.cost != "none", 'learns, but card.cost is "none"; one phrase: what does training cost?')
+    expect(
+        not learns or supervision != "untrained",
+        f'learns from {s.text}, but its supervision is "untrained"',
+    )
+    expect(
+        not learns or about.cost != "none",
+        'learns, but card.cost is "none"; one phrase: what does training cost?',
+    )
     from harness.results.published import folders, published_rows
 
     rows = [len(published_rows(key)) for key in about.published] if folders() else []
@@ -78,7 +112,10 @@ def card(s: Subject) -> str:
 
 def before_fit(s: Subject) -> str:
     """`encode` and `save` before `fit` raise `NotFitted`."""
-    for name, use in (("encode", lambda m: m.encode("early")), ("save", lambda m: m.save(s.folder / "early"))):
+    for name, use in (
+        ("encode", lambda m: m.encode("early")),
+        ("save", lambda m: m.save(s.folder / "early")),
+    ):
         refusal(lambda use=use: use(s.new()), f"{name} before fit", NotFitted)  # type: ignore[misc]
     expect(not (s.folder / "early").exists(), "save before fit wrote something")
     return "encode and save raise NotFitted"

@@ -36,10 +36,14 @@ def fit(s: Subject) -> str:
 
 
 def shapes(s: Subject) -> str:
-    """(n, d) in float32, finite; (d,) for a string; (0, d) for none; tensors and unit length on request."""
+    """(n, d) in float32, finite; (d,) for a string; (0, d) for none; tensors and unit length on
+    request.
+    """
     method = s.fitted
     seen = vectors(method)
-    expect(seen.ndim == 2 and len(seen) == len(TEXTS), f"shape {seen.shape} for {len(TEXTS)} sentences")
+    expect(
+        seen.ndim == 2 and len(seen) == len(TEXTS), f"shape {seen.shape} for {len(TEXTS)} sentences"
+    )
     expect(seen.dtype == np.float32, f"dtype {seen.dtype}, not float32")
     expect(bool(np.isfinite(seen).all()), "values that are not finite")
     d = seen.shape[1]
@@ -50,19 +54,28 @@ def shapes(s: Subject) -> str:
     empty = np.asarray(method.encode([]))
     expect(empty.shape == (0, d), f"shape {empty.shape} for no sentences, not (0, {d})")
     tensor = method.encode(TEXTS[:2], convert_to_tensor=True)
-    expect(torch.is_tensor(tensor) and tensor.shape == (2, d), "convert_to_tensor does not give a tensor (2, d)")
+    expect(
+        torch.is_tensor(tensor) and tensor.shape == (2, d),
+        "convert_to_tensor does not give a tensor (2, d)",
+    )
     norms = np.linalg.norm(np.asarray(method.encode(TEXTS, normalize_embeddings=True)), axis=1)
     expect(
-        bool(np.abs(norms - 1).max() < 1e-4), f"normalize_embeddings: lengths {norms.min():.4g} to {norms.max():.4g}"
+        bool(np.abs(norms - 1).max() < 1e-4),
+        f"normalize_embeddings: lengths {norms.min():.4g} to {norms.max():.4g}",
     )
     expect(len(np.unique(seen, axis=0)) == len(TEXTS), "different sentences have the same vector")
     return f"(n, {d}) float32"
 
 
 def repeatable(s: Subject) -> str:
-    """The same call gives the same bits, and a text has the same vector alone as in a batch, in any place of it."""
+    """The same call gives the same bits, and a text has the same vector alone as in a batch, in any
+    place of it.
+    """
     first, second = vectors(s.fitted), vectors(s.fitted)
-    expect(bool((first == second).all()), f"two calls differ by {gap(first, second):.1e}; is dropout off in encode?")
+    expect(
+        bool((first == second).all()),
+        f"two calls differ by {gap(first, second):.1e}; is dropout off in encode?",
+    )
     texts = [*TEXTS, "A short one.", *TEXTS[::-1]]
     alone = np.concatenate([vectors(s.fitted, [text], batch_size=1) for text in texts])
     seen = gap(alone, vectors(s.fitted, texts, batch_size=64))
@@ -87,7 +100,11 @@ def save_and_load(s: Subject) -> str:
     method.save(path)
     method.save(path)  # a second time replaces the first
     names = [file.relative_to(path).as_posix() for file in path.rglob("*") if file.is_file()]
-    pickled = [name for name in names if name.endswith((".bin", ".pt", ".pth", ".pkl", ".pickle", ".joblib"))]
+    pickled = [
+        name
+        for name in names
+        if name.endswith((".bin", ".pt", ".pth", ".pkl", ".pickle", ".joblib"))
+    ]
     expect(not pickled, f"pickled files: {', '.join(pickled)}; write safetensors and JSON")
     expect("README.md" in names, "no README.md in the saved folder")
     again = type(method).load(path)
@@ -101,8 +118,8 @@ def save_and_load(s: Subject) -> str:
 def sentence_transformer(s: Subject) -> str:
     """`SentenceTransformer(path).encode` gives the same vectors.
 
-    A method whose vectors stock modules cannot express has a class of `harness.modules` in its modules.json
-    (`harness.encoder.layout`), or writes a layout of its own, without modules.json.
+    A method whose vectors stock modules cannot express has a class of `harness.modules` in its
+    modules.json (`harness.encoder.layout`), or writes a layout of its own, without modules.json.
     """
     method, path = s.fitted, s.folder / "model"
     if not path.exists():
@@ -120,8 +137,13 @@ def sentence_transformer(s: Subject) -> str:
 
             theirs: Any = SentenceTransformer(modules=[SavedMethod.load(str(path))], device="cpu")
         else:
-            theirs = SentenceTransformer(str(path), device="cpu", trust_remote_code=names_our_modules(path))
+            theirs = SentenceTransformer(
+                str(path), device="cpu", trust_remote_code=names_our_modules(path)
+            )
     texts = [*TEXTS, "", "🙂 emoji", "word " * 600]
     seen = gap(vectors(method, texts), theirs.encode(texts))
-    expect(seen < TOLERANCE, f"SentenceTransformer's vectors differ by {seen:.1e} (allowed: {TOLERANCE:g})")
+    expect(
+        seen < TOLERANCE,
+        f"SentenceTransformer's vectors differ by {seen:.1e} (allowed: {TOLERANCE:g})",
+    )
     return f"largest difference {seen:.1e}"

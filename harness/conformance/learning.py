@@ -15,19 +15,35 @@ from harness.training.loop import check_terms
 
 
 class KilledError(BaseException):
-    """Ends a run as a kill would; a BaseException, so that no method takes it for an error of its own."""
+    """Ends a run as a kill would; a BaseException, so that no method takes it for an error of its
+    own.
+    """
 
 
 def seeds(s: Subject) -> str:
-    """The same seed gives the same bits, another seed another model (unless the card says deterministic)."""
-    first, second, other = vectors(s.fitted), vectors(s.fit(s.new(), seed=1)), vectors(s.fit(s.new(), seed=2))
-    expect(bool((first == second).all()), f"two fits with one seed differ by {gap(first, second):.1e}: draw from "
-           "batch.rng or torch's global generator only")  # fmt: skip
+    """The same seed gives the same bits, another seed another model (unless the card says
+    deterministic).
+    """
+    first, second, other = (
+        vectors(s.fitted),
+        vectors(s.fit(s.new(), seed=1)),
+        vectors(s.fit(s.new(), seed=2)),
+    )
+    expect(
+        bool((first == second).all()),
+        f"two fits with one seed differ by {gap(first, second):.1e}: draw from "
+        "batch.rng or torch's global generator only",
+    )
     changed = gap(first, other)
     if s.method.card.deterministic:
-        expect(changed == 0, f"card.deterministic, but another seed changes vectors by {changed:.1e}")
+        expect(
+            changed == 0, f"card.deterministic, but another seed changes vectors by {changed:.1e}"
+        )
         return "deterministic, as the card says"
-    expect(changed > 0, "another seed gives the same vectors; if no seed enters, set card.deterministic")
+    expect(
+        changed > 0,
+        "another seed gives the same vectors; if no seed enters, set card.deterministic",
+    )
     return f"another seed changes vectors by {changed:.1e}"
 
 
@@ -80,7 +96,9 @@ def descent(s: Subject) -> str:
             after = float(bench.terms()["loss"])
         if after < before:
             return f"{before:.5g} -> {after:.5g} by a step of length {size:g}"
-    raise BrokenPromiseError(f"no step down the gradient lowers the loss ({before:.5g} -> {after:.5g})")
+    raise BrokenPromiseError(
+        f"no step down the gradient lowers the loss ({before:.5g} -> {after:.5g})"
+    )
 
 
 def _sound(terms: dict[str, torch.Tensor]) -> None:
@@ -104,14 +122,20 @@ def small_batch(s: Subject) -> str:
             _sound(terms)
             terms["loss"].backward()  # type: ignore[no-untyped-call]
         except (BrokenPromiseError, RuntimeError, ValueError, IndexError) as error:
-            raise BrokenPromiseError(f"{what}: {type(error).__name__}: {' '.join(str(error).split()):.160}") from error
-        finite = all(bool(torch.isfinite(p.grad).all()) for p in bench.parameters if p.grad is not None)
+            raise BrokenPromiseError(
+                f"{what}: {type(error).__name__}: {' '.join(str(error).split()):.160}"
+            ) from error
+        finite = all(
+            bool(torch.isfinite(p.grad).all()) for p in bench.parameters if p.grad is not None
+        )
         expect(finite, f"{what}: a gradient is not finite")
     return "two items; bfloat16"
 
 
 def kept(s: Subject) -> str:
-    """Heads are discarded after training; what remains besides the base model is named by `card.kept`."""
+    """Heads are discarded after training; what remains besides the base model is named by
+    `card.kept`.
+    """
     from harness.encoder import Encoder
 
     method = s.fitted
@@ -119,7 +143,10 @@ def kept(s: Subject) -> str:
     base = set()
     if config.pooling != "none":
         plain = Encoder.from_pretrained(
-            method.base_model, pooling=config.pooling, max_length=config.max_length, first_layer=config.first_layer
+            method.base_model,
+            pooling=config.pooling,
+            max_length=config.max_length,
+            first_layer=config.first_layer,
         )
         base = {name for name, _ in plain.named_parameters()}
     more = [(name, p.numel()) for name, p in method.encoder.named_parameters() if name not in base]
@@ -127,12 +154,17 @@ def kept(s: Subject) -> str:
         return "the encoder is the base model's, nothing else"
     parts = ", ".join(dict.fromkeys(name.partition(".")[0] for name, _ in more))
     size = f"{parts} ({sum(count for _, count in more):,} parameters)"
-    expect(bool(s.method.card.kept), f"keeps {size} when encoding; say so in card.kept, or drop it after training")
+    expect(
+        bool(s.method.card.kept),
+        f"keeps {size} when encoding; say so in card.kept, or drop it after training",
+    )
     return f"keeps {size}: {s.method.card.kept}"
 
 
 def resume(s: Subject) -> str:
-    """A run that is killed and started again ends with the weights of the uninterrupted one, bit for bit."""
+    """A run that is killed and started again ends with the weights of the uninterrupted one, bit
+    for bit.
+    """
     whole = s.fitted
     done = int(whole.fit_report.training["steps"])
     at, folder = max(1, done // 2), s.folder / "resumed"
@@ -147,14 +179,24 @@ def resume(s: Subject) -> str:
     cut.__dict__["loss"] = killed
     with suppress(KilledError):
         s.fit(cut, folder=folder)
-    expect((folder / "checkpoint" / "state.pt").exists(), "no checkpoint was written; use context.folder")
+    expect(
+        (folder / "checkpoint" / "state.pt").exists(),
+        "no checkpoint was written; use context.folder",
+    )
     again = s.fit(s.new(), folder=folder)
     steps = int(again.fit_report.training["steps"])
     expect(steps == done, f"the resumed run ended after {steps} steps, the whole one after {done}")
     weights = again.encoder.state_dict()
-    other = [name for name, tensor in whole.encoder.state_dict().items() if not torch.equal(tensor, weights[name])]
+    other = [
+        name
+        for name, tensor in whole.encoder.state_dict().items()
+        if not torch.equal(tensor, weights[name])
+    ]
     advice = "state belongs in buffers of the heads, random choices come from batch.rng"
-    expect(not other, f"killed after {at} of {done} steps, {len(other)} weights differ, first {other[:1]}: {advice}")
+    expect(
+        not other,
+        f"killed after {at} of {done} steps, {len(other)} weights differ, first {other[:1]}: {advice}",
+    )
     return f"killed after {at} of {done} steps: the same weights"
 
 

@@ -75,11 +75,17 @@ class Subject:
         """
         plain = self.method.configure(self.values, preset=self.preset, base_model=self.base_model)
         small: dict[str, Any] = {"batch_size": 8, "epochs": 3, "log_every": 1}
-        lowered = {key: value for key, value in small.items() if hasattr(plain, key) and key not in self.values}
+        lowered = {
+            key: value
+            for key, value in small.items()
+            if hasattr(plain, key) and key not in self.values
+        }
         if "batch_size" in lowered:
             lowered["batch_size"] = min(8, getattr(plain, "batch_size"))  # noqa: B009 - no method must have it
         try:
-            return self.method.configure({**self.values, **lowered}, preset=self.preset, base_model=self.base_model)
+            return self.method.configure(
+                {**self.values, **lowered}, preset=self.preset, base_model=self.base_model
+            )
         except InputError:  # the method asks for more than that
             return plain
 
@@ -95,7 +101,9 @@ class Subject:
             return None
         from harness.sources import load_corpus
 
-        corpus: Corpus = load_corpus(f"embedded:{self.text}", kind=self.text, limit=ITEMS[self.text])
+        corpus: Corpus = load_corpus(
+            f"embedded:{self.text}", kind=self.text, limit=ITEMS[self.text]
+        )
         return corpus
 
     @property
@@ -112,7 +120,12 @@ class Subject:
     def fit(self, method: Any, *, seed: int = 1, folder: Path | None = None) -> Any:
         """`method` fitted for a few steps on a CPU in float32."""
         context = FitContext(
-            seed=seed, device="cpu", precision="fp32", folder=folder, max_steps=STEPS, checkpoint_seconds=0.0
+            seed=seed,
+            device="cpu",
+            precision="fp32",
+            folder=folder,
+            max_steps=STEPS,
+            checkpoint_seconds=0.0,
         )
         return method.fit(self.corpus, context)
 
@@ -149,7 +162,9 @@ def vectors(method: Any, texts: Sequence[str] = TEXTS, **options: Any) -> np.nda
 
 
 def gap(a: Any, b: Any) -> float:
-    """The largest difference of two arrays, as a share of the largest value; infinite where their shapes differ."""
+    """The largest difference of two arrays, as a share of the largest value; infinite where their
+    shapes differ.
+    """
     import numpy as np
 
     a, b = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)

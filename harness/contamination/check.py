@@ -40,11 +40,12 @@ class TaskOverlap(BaseModel):
 
     Attributes:
         data: sha256 of the task's data.
-        texts: number of distinct texts of the task, in normal form; `equal` and `near`: how many of them the other
-            text holds word for word, and nearly.
-        pairs: number of examples (pairs or single texts) that are scored one by one; 0 for other tasks.
-        touched: subset -> numbers of the examples with such a text on either side (as numbered in the run's pairs;
-            under "" as in its outcomes).
+        texts: number of distinct texts of the task, in normal form; `equal` and `near`: how many of
+            them the other text holds word for word, and nearly.
+        pairs: number of examples (pairs or single texts) that are scored one by one; 0 for other
+            tasks.
+        touched: subset -> numbers of the examples with such a text on either side (as numbered in
+            the run's pairs; under "" as in its outcomes).
         examples: a few (text of the task, nearly equal text).
         unchecked: why the task was not compared; empty if it was.
     """
@@ -73,7 +74,9 @@ class TaskOverlap(BaseModel):
 
 
 class Overlap(BaseModel):
-    """One text compared with tasks. rule: how; text: its description as in a record; tasks: by "SOURCE:TASK"."""
+    """One text compared with tasks. rule: how; text: its description as in a record; tasks: by
+    "SOURCE:TASK".
+    """
 
     schema_version: Literal[1] = 1
     rule: str
@@ -82,12 +85,21 @@ class Overlap(BaseModel):
 
 
 def overlap_file(workdir: Path, text: Mapping[str, Any]) -> Path:
-    """The file of a text, named by its content and by what is read from it (sentences or documents)."""
-    return workdir / "cache" / "overlaps" / f"{content_id([text.get('sha256'), text.get('kind', SELECTION)])}.json"
+    """The file of a text, named by its content and by what is read from it (sentences or
+    documents).
+    """
+    return (
+        workdir
+        / "cache"
+        / "overlaps"
+        / f"{content_id([text.get('sha256'), text.get('kind', SELECTION)])}.json"
+    )
 
 
 def read_overlap(workdir: Path, text: Mapping[str, Any]) -> Overlap | None:
-    """The stored result for a record's `corpus` or `dev`; None if there is none, or the file is damaged."""
+    """The stored result for a record's `corpus` or `dev`; None if there is none, or the file is
+    damaged.
+    """
     file = overlap_file(workdir, text)
     try:
         return Overlap.model_validate(read_json(file)) if file.is_file() else None
@@ -130,13 +142,21 @@ def _texts(corpus: Corpus) -> Iterator[str]:
             yield from sentences
 
 
-def find_overlaps(workdir: Path, texts: Mapping[str, CheckedText], tasks: Sequence[Task]) -> Iterator[str]:
-    """Compare texts, by what they are called, with the tasks, and store the overlaps; a line for each large one."""
+def find_overlaps(
+    workdir: Path, texts: Mapping[str, CheckedText], tasks: Sequence[Task]
+) -> Iterator[str]:
+    """Compare texts, by what they are called, with the tasks, and store the overlaps; a line for
+    each large one.
+    """
     for name, text in texts.items():
         shares = {key: one.share for key, one in check(workdir, text, tasks).tasks.items()}
-        large = sorted(((share, key) for key, share in shares.items() if share >= LARGE), reverse=True)
+        large = sorted(
+            ((share, key) for key, share in shares.items() if share >= LARGE), reverse=True
+        )
         if large:
-            named = join_some([f"{key.partition(':')[2]} {100 * share:.0f} %" for share, key in large])
+            named = join_some(
+                [f"{key.partition(':')[2]} {100 * share:.0f} %" for share, key in large]
+            )
             yield f"note: the {name} contains texts of {named} (report: scores without them)"
 
 
@@ -150,13 +170,23 @@ def check(workdir: Path, text: CheckedText, tasks: Sequence[Task]) -> Overlap:
     """
     from filelock import FileLock
 
-    opened = {task_key(task): _open(task) for task in tasks if not needs_model(task) and task.suite != "geometry"}
+    opened = {
+        task_key(task): _open(task)
+        for task in tasks
+        if not needs_model(task) and task.suite != "geometry"
+    }
     file = overlap_file(workdir, text.about)
     file.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(file.with_name(f".{file.stem}.lock")):  # another comparison may check the same text
+    with FileLock(
+        file.with_name(f".{file.stem}.lock")
+    ):  # another comparison may check the same text
         stored = read_overlap(workdir, text.about)
         known = stored.tasks if stored is not None and stored.rule == RULE else {}
-        due = {key: one for key, one in opened.items() if key not in known or known[key].data != one.about.data}
+        due = {
+            key: one
+            for key, one in opened.items()
+            if key not in known or known[key].data != one.about.data
+        }
         overlap = Overlap(rule=RULE, text=dict(text.about), tasks={**known, **_compare(text, due)})
         if due or stored is None:
             write_overlap(workdir, overlap)
@@ -176,15 +206,22 @@ def _open(task: Task) -> _OpenTask:
     def unchecked(why: str, data: str = "") -> _OpenTask:
         return _OpenTask(TaskOverlap(data=data, suite=task.suite, unchecked=why))
 
-    if hasattr(task, "at_least") and task.source != "embedded":  # it fetches its data when it is scored
+    if (
+        hasattr(task, "at_least") and task.source != "embedded"
+    ):  # it fetches its data when it is scored
         return unchecked(_UNKNOWN)
     try:
         sha256, texts = task.sha256, list(dict.fromkeys(task.texts()))
-    except Exception as error:  # a task, perhaps of another package, must not prevent the check of the others
+    except (
+        Exception
+    ) as error:  # a task, perhaps of another package, must not prevent the check of the others
         return unchecked(redacted(str(error)).partition("\n")[0])
     if not texts or len(texts) > MOST_TEXTS:
         return unchecked(f"it has more than {MOST_TEXTS:,} texts" if texts else _UNKNOWN, sha256)
-    pairs = {s.name: (s.sentences1, s.sentences2) for s in getattr(getattr(task, "data", None), "subsets", ())}
+    pairs = {
+        s.name: (s.sentences1, s.sentences2)
+        for s in getattr(getattr(task, "data", None), "subsets", ())
+    }
     if (tested := getattr(task, "tested", None)) is not None:
         pairs = {"": (tested.first, tested.second or tested.first)}
     return _OpenTask(TaskOverlap(data=sha256, suite=task.suite), texts, pairs)
@@ -192,9 +229,16 @@ def _open(task: Task) -> _OpenTask:
 
 def _compare(text: CheckedText, tasks: Mapping[str, _OpenTask]) -> dict[str, TaskOverlap]:
     """Compare all tasks in one pass over the text."""
-    place = {one: number for number, one in enumerate(dict.fromkeys(t for task in tasks.values() for t in task.texts))}
+    place = {
+        one: number
+        for number, one in enumerate(
+            dict.fromkeys(t for task in tasks.values() for t in task.texts)
+        )
+    }
     found = find_texts(list(place), text.stream() if place else ())
-    return {key: _count(task, place, found) if task.texts else task.about for key, task in tasks.items()}
+    return {
+        key: _count(task, place, found) if task.texts else task.about for key, task in tasks.items()
+    }
 
 
 def _count(task: _OpenTask, place: Mapping[str, int], found: Found) -> TaskOverlap:
@@ -202,7 +246,11 @@ def _count(task: _OpenTask, place: Mapping[str, int], found: Found) -> TaskOverl
     near = [(form, number) for form, number in forms.items() if found.near[number]]
     either = found.equal | found.near
     touched = {
-        name: [n for n, pair in enumerate(zip(*sides, strict=True)) if any(either[place[one]] for one in pair)]
+        name: [
+            n
+            for n, pair in enumerate(zip(*sides, strict=True))
+            if any(either[place[one]] for one in pair)
+        ]
         for name, sides in (task.pairs or {}).items()
     }
     return task.about.model_copy(
@@ -212,6 +260,8 @@ def _count(task: _OpenTask, place: Mapping[str, int], found: Found) -> TaskOverl
             "near": len(near),
             "pairs": sum(len(first) for first, _ in (task.pairs or {}).values()),
             "touched": {name: numbers for name, numbers in touched.items() if numbers},
-            "examples": [(form[:_SHOWN], found.example[number][:_SHOWN]) for form, number in near[:_EXAMPLES]],
+            "examples": [
+                (form[:_SHOWN], found.example[number][:_SHOWN]) for form, number in near[:_EXAMPLES]
+            ],
         }
     )

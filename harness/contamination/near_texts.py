@@ -1,16 +1,20 @@
-"""Finds the texts that occur in a stream of other texts: equal in normal form, or nearly equal by shared word n-grams.
+"""Finds the texts that occur in a stream of other texts: equal in normal form, or nearly equal by
+shared word n-grams.
 
 Two rules make a text nearly equal to one text of the stream:
 
-- resemblance: both share `RESEMBLANCE` of their word 3-grams, with two marks before and after each text so that every
-  word counts alike (Broder, "On the resemblance and containment of documents", 1997; there over sets, here n-grams that
-  repeat within a text are counted each time). One added word is found from 8 words on, one changed word from 10 words.
-- containment: of the word 8-grams of a text of `LONG_WORDS` words or more, the other holds `CONTAINMENT` (the share of
-  PaLM's rule, Chowdhery et al., JMLR 2023, which accepts the n-grams from anywhere in the training text).
+- resemblance: both share `RESEMBLANCE` of their word 3-grams, with two marks before and after each
+  text so that every word counts alike (Broder, "On the resemblance and containment of documents",
+  1997; there over sets, here n-grams that repeat within a text are counted each time). One added
+  word is found from 8 words on, one changed word from 10 words.
+- containment: of the word 8-grams of a text of `LONG_WORDS` words or more, the other holds
+  `CONTAINMENT` (the share of PaLM's rule, Chowdhery et al., JMLR 2023, which accepts the n-grams
+  from anywhere in the training text).
 
-The search is exact. A text is compared with a line of the stream only where the line has one of the text's rarest
-n-grams: of m n-grams of which a share t is required, every match has one of the m - ceil(t m) + 1 rarest (prefix
-filtering; Bayardo, Ma & Srikant, WWW 2007). Memory does not grow with the length of the stream.
+The search is exact. A text is compared with a line of the stream only where the line has one of the
+text's rarest n-grams: of m n-grams of which a share t is required, every match has one of the m -
+ceil(t m) + 1 rarest (prefix filtering; Bayardo, Ma & Srikant, WWW 2007). Memory does not grow with
+the length of the stream.
 """
 
 from __future__ import annotations
@@ -37,9 +41,11 @@ Ints = NDArray[np.int64]
 
 
 def normal_form(text: str) -> str:
-    """The words of a text in NFC, case-folded and separated by one space; empty for a text without words.
+    """The words of a text in NFC, case-folded and separated by one space; empty for a text without
+    words.
 
-    Punctuation, white space and underscores only separate words: "Don't!" equals "don 't", but not "do n't".
+    Punctuation, white space and underscores only separate words: "Don't!" equals "don 't", but not
+    "do n't".
     """
     if text.isascii():  # the same result, three times as fast
         return " ".join(text.translate(_PLAIN).split())
@@ -48,7 +54,9 @@ def normal_form(text: str) -> str:
 
 @dataclass(frozen=True)
 class Found:
-    """Which of n texts were found: (n,) masks, and for each near match the number of the text -> the other text."""
+    """Which of n texts were found: (n,) masks, and for each near match the number of the text ->
+    the other text.
+    """
 
     equal: NDArray[np.bool_]
     near: NDArray[np.bool_]  # nearly equal, and not equal
@@ -58,10 +66,14 @@ class Found:
 def find_texts(texts: Sequence[str], stream: Iterable[str]) -> Found:
     """Find `texts` in `stream`. A text without words is never found."""
     forms: dict[str, int] = {}
-    members = np.array([forms.setdefault(form, len(forms)) if (form := normal_form(t)) else -1 for t in texts], int)
+    members = np.array(
+        [forms.setdefault(form, len(forms)) if (form := normal_form(t)) else -1 for t in texts], int
+    )
     known = [form.split() for form in forms]
     short = _Index([_short(words) for words in known], RESEMBLANCE)
-    long = _Index([_long(words) if len(words) >= LONG_WORDS else [] for words in known], CONTAINMENT)
+    long = _Index(
+        [_long(words) if len(words) >= LONG_WORDS else [] for words in known], CONTAINMENT
+    )
     sizes = _sizes(known)
     equal: set[int] = set()
     example: dict[int, str] = {}
@@ -73,7 +85,9 @@ def find_texts(texts: Sequence[str], stream: Iterable[str]) -> Found:
         inside, longer, held = long.find([_long(words) for words in chunk])
         contained = held >= CONTAINMENT * long.sizes[longer]
         rows = [*row[resembles].tolist(), *inside[contained].tolist()]
-        for number, place in zip(rows, [*text[resembles].tolist(), *longer[contained].tolist()], strict=True):
+        for number, place in zip(
+            rows, [*text[resembles].tolist(), *longer[contained].tolist()], strict=True
+        ):
             example.setdefault(place, lines[number])
     near = example.keys() - equal
     return Found(
@@ -118,7 +132,9 @@ class _Index:
     def __init__(self, texts: Sequence[Sequence[int]], share: float) -> None:
         from scipy.sparse import csr_array
 
-        self._columns = {gram: n for n, gram in enumerate(dict.fromkeys(gram for text in texts for gram in text))}
+        self._columns = {
+            gram: n for n, gram in enumerate(dict.fromkeys(gram for text in texts for gram in text))
+        }
         self._grams = self._matrix(texts)
         self.sizes = np.diff(self._grams.indptr)
         frequency = np.bincount(self._grams.indices, minlength=len(self._columns))
@@ -127,7 +143,9 @@ class _Index:
         rank = np.arange(len(owner)) - self._grams.indptr[owner]
         kept = rarest_first[rank < (self.sizes - np.ceil(share * self.sizes) + 1)[owner]]
         where = (self._grams.indices[kept], owner[kept])
-        self._owners = csr_array((np.ones(len(kept), np.int32), where), shape=self._grams.shape[::-1])
+        self._owners = csr_array(
+            (np.ones(len(kept), np.int32), where), shape=self._grams.shape[::-1]
+        )
 
     def _matrix(self, texts: Sequence[Sequence[int]]) -> Any:
         """(texts, n-grams) of 0 and 1; n-grams of no indexed text are left out."""
@@ -137,10 +155,18 @@ class _Index:
         rows = [{columns[gram] for gram in text if gram in columns} for text in texts]
         ends = np.cumsum([0, *map(len, rows)])
         indices = np.fromiter((column for row in rows for column in row), np.int64, ends[-1])
-        return csr_array((np.ones(len(indices), np.int32), indices, ends), shape=(len(texts), len(columns)))
+        return csr_array(
+            (np.ones(len(indices), np.int32), indices, ends), shape=(len(texts), len(columns))
+        )
 
     def find(self, texts: Sequence[Sequence[int]]) -> tuple[Ints, Ints, Ints]:
-        """(text, indexed text, number of shared n-grams) of all pairs that may match, in the order of `texts`."""
+        """(text, indexed text, number of shared n-grams) of all pairs that may match, in the order
+        of `texts`.
+        """
         grams = self._matrix(texts)
         row, text = (grams @ self._owners).nonzero()
-        return row, text, np.asarray(grams[row].multiply(self._grams[text]).sum(axis=1)).astype(np.int64)
+        return (
+            row,
+            text,
+            np.asarray(grams[row].multiply(self._grams[text]).sum(axis=1)).astype(np.int64),
+        )

@@ -1,4 +1,6 @@
-"""Sentences to vectors: transformer, pooling and post-processing; two differently dropped views for training."""
+"""Sentences to vectors: transformer, pooling and post-processing; two differently dropped views for
+training.
+"""
 
 from harness.encoder.model import Encoder
 from harness.encoder.pooling import Pooling

@@ -1,20 +1,22 @@
-"""Different dropout rates for the two views of one forward pass, and passes without padding, around transformers.
+"""Different dropout rates for the two views of one forward pass, and passes without padding, around
+transformers.
 
-Source: SCD, spec of its patched modelling files: embedding dropout, attention-probability dropout, attention-output
-dropout and feed-forward-output dropout take the rate of the view a row belongs to. Here the first half of the rows is
-view a, the second half view b.
+Source: SCD, spec of its patched modelling files: embedding dropout, attention-probability dropout,
+attention-output dropout and feed-forward-output dropout take the rate of the view a row belongs to.
+Here the first half of the rows is view a, the second half view b.
 
-Hidden states pass through `nn.Dropout` modules, which `attach` replaces. Attention probabilities are dropped inside a
-fused kernel that takes one scalar rate, so transformers' attention registry gets a function that calls the kernel once
-for each half. Models outside that registry (MPNet, DeBERTa) drop their probabilities by an `nn.Dropout`, which is
-replaced too: probabilities are (rows, heads, length, length), hidden states (rows, length, d). ModernBERT, whose
-checkpoints drop nothing, has no dropout module after its attention: rates act on its embeddings, in its feed-forward
-blocks and on attention probabilities.
+Hidden states pass through `nn.Dropout` modules, which `attach` replaces. Attention probabilities
+are dropped inside a fused kernel that takes one scalar rate, so transformers' attention registry
+gets a function that calls the kernel once for each half. Models outside that registry (MPNet,
+DeBERTa) drop their probabilities by an `nn.Dropout`, which is
+replaced too: probabilities are (rows, heads, length, length), hidden states (rows, length, d).
+ModernBERT, whose checkpoints drop nothing, has no dropout module after its attention: rates act on
+its embeddings, in its feed-forward blocks and on attention probabilities.
 
-A pass without padding (`packed_pass`) works for any model whose tokens are mixed only in transformers' attention
-functions. There is no list of such models; `packs` tries each: BERT, RoBERTa, XLM-R, DistilBERT, ModernBERT and Qwen3
-are among them, whatever their mask (all tokens, a sliding window, the past alone); MPNet, whose attention is its own,
-is not.
+A pass without padding (`packed_pass`) works for any model whose tokens are mixed only in
+transformers' attention functions. There is no list of such models; `packs` tries each: BERT,
+RoBERTa, XLM-R, DistilBERT, ModernBERT and Qwen3 are among them, whatever their mask (all tokens, a
+sliding window, the past alone); MPNet, whose attention is its own, is not.
 """
 
 from __future__ import annotations
@@ -41,11 +43,13 @@ ATTENTION = "harness_views"
 
 
 class ViewRates:
-    """The rates now in force, shared by all dropouts of one encoder. None means the checkpoint's own rates.
+    """The rates now in force, shared by all dropouts of one encoder. None means the checkpoint's
+    own rates.
 
     Attributes:
         packing: of the packed batch that the transformer now reads; None where it is padded.
-        jagged: may attention over a packed batch read rows of unequal length? Not where it is computed again in the
+        jagged: may attention over a packed batch read rows of unequal length? Not where it is
+            computed again in the
             backward pass: torch cannot save such tensors for that.
     """
 
@@ -82,13 +86,16 @@ class ViewRates:
             vars(self).update(before)
 
     def again(self) -> tuple[AbstractContextManager[None], AbstractContextManager[None]]:
-        """For gradient checkpointing: contexts of a layer's pass and of its repetition in the backward pass, which has
-        the rates and the packing that are in force now."""
+        """For gradient checkpointing: contexts of a layer's pass and of its repetition in the
+        backward pass, which has the rates and the packing that are in force now.
+        """
         now = {name: getattr(self, name) for name in ("rows", "hidden", "attention", "packing")}
         return nullcontext(), self.during(**now)
 
     def halves(self, states: Tensor) -> list[Tensor] | None:
-        """`states` of view a and of view b, along dimension 0 or, of a packed batch, 1; None where it has no views."""
+        """`states` of view a and of view b, along dimension 0 or, of a packed batch, 1; None where
+        it has no views.
+        """
         if self.rows and states.shape[0] == self.rows:
             return list(states.tensor_split([self.rows // 2]))
         if self.rows and self.packing is not None and self.packing.holds(states):
@@ -114,7 +121,9 @@ class PerViewDropout(nn.Dropout):
         self.rates = rates
 
     def forward(self, input: Tensor) -> Tensor:
-        """Drop `input` (rows, ...), or (1, tokens, ...) packed; tensors of other shapes keep the module's own rate."""
+        """Drop `input` (rows, ...), or (1, tokens, ...) packed; tensors of other shapes keep the
+        module's own rate.
+        """
         rates = self.rates
         halves = rates.halves(input) if self.training else None
         if halves is None:
@@ -139,8 +148,9 @@ def _attend(
     dropout: float = 0.0,
     **kwargs: Any,
 ) -> tuple[Tensor, None]:
-    """Fused attention with a dropout rate a half; `query` is (rows, heads, length, d of a head), or (1, heads, tokens,
-    d of a head) of a packed batch, whose mask is that of the padded one."""
+    """Fused attention with a dropout rate a half; `query` is (rows, heads, length, d of a head), or
+    (1, heads, tokens, d of a head) of a packed batch, whose mask is that of the padded one.
+    """
     from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
     rates: ViewRates | None = getattr(module, "view_rates", None)
@@ -150,18 +160,28 @@ def _attend(
         if jagged and attention.fits(query, key, attention_mask, packing, kwargs):
             drops = _drops(rates, packing, module.training) or (dropout,)
             return attention.attend(query, key, value, packing, drops, kwargs.get("scaling")), None
-        query, key, value = (packing.pad(states.transpose(1, 2)).transpose(1, 2) for states in (query, key, value))
+        query, key, value = (
+            packing.pad(states.transpose(1, 2)).transpose(1, 2) for states in (query, key, value)
+        )
         output, _ = _attend(module, query, key, value, attention_mask, dropout, **kwargs)
         return packing.pack(output), None
-    pair = rates.attention if rates is not None and module.training and query.shape[0] == rates.rows else None
+    pair = (
+        rates.attention
+        if rates is not None and module.training and query.shape[0] == rates.rows
+        else None
+    )
     if rates is not None and pair is not None:
         rates.used.add("attention")
     if rates is None or pair is None or pair[0] == pair[1]:
         rate = dropout if pair is None else pair[0]
-        output, _ = sdpa_attention_forward(module, query, key, value, attention_mask, dropout=rate, **kwargs)
+        output, _ = sdpa_attention_forward(
+            module, query, key, value, attention_mask, dropout=rate, **kwargs
+        )
         return output, None
     outputs = []
-    for rows, rate in zip((slice(rates.rows // 2), slice(rates.rows // 2, None)), pair, strict=True):
+    for rows, rate in zip(
+        (slice(rates.rows // 2), slice(rates.rows // 2, None)), pair, strict=True
+    ):
         mask = attention_mask
         mask = mask[rows] if mask is not None and mask.shape[0] == rates.rows else mask
         part = query[rows], key[rows], value[rows]
@@ -170,7 +190,9 @@ def _attend(
 
 
 def _drops(rates: ViewRates, packing: Packing, training: bool) -> tuple[float, ...] | None:
-    """What the views of a packed batch drop of their attention, one rate where it is the same; None: as the model."""
+    """What the views of a packed batch drop of their attention, one rate where it is the same;
+    None: as the model.
+    """
     if rates.attention is None or not training or packing.rows != rates.rows:
         return None
     rates.used.add("attention")
@@ -178,8 +200,16 @@ def _drops(rates: ViewRates, packing: Packing, training: bool) -> tuple[float, .
     return (a,) if a == b else (a, b)
 
 
-def _mask(batch_size: int, q_length: int, kv_length: int, attention_mask: Tensor | None = None, **kwargs: Any) -> Any:
-    """The mask of the padded batch, also where the transformer reads it packed, as a batch of one row."""
+def _mask(
+    batch_size: int,
+    q_length: int,
+    kv_length: int,
+    attention_mask: Tensor | None = None,
+    **kwargs: Any,
+) -> Any:
+    """The mask of the padded batch, also where the transformer reads it packed, as a batch of one
+    row.
+    """
     from transformers.masking_utils import sdpa_mask
 
     if attention_mask is not None and len(attention_mask) != batch_size:
@@ -190,7 +220,9 @@ def _mask(batch_size: int, q_length: int, kv_length: int, attention_mask: Tensor
 
 @cache
 def _register() -> None:
-    """Make the attention known to transformers, whose models take seconds to import: with the first model."""
+    """Make the attention known to transformers, whose models take seconds to import: with the first
+    model.
+    """
     from transformers import AttentionInterface, AttentionMaskInterface
 
     AttentionInterface.register(ATTENTION, _attend)
@@ -200,7 +232,8 @@ def _register() -> None:
 def attach(transformer: PreTrainedModel) -> ViewRates:
     """Make `transformer` able to drop per view and return the object that holds its rates.
 
-    With no rates set the model behaves exactly as before. Its weights and its saved files do not change.
+    With no rates set the model behaves exactly as before. Its weights and its saved files do not
+    change.
     """
     _register()
     rates = ViewRates()
@@ -209,7 +242,9 @@ def attach(transformer: PreTrainedModel) -> ViewRates:
             if isinstance(child, nn.Dropout):
                 setattr(module, name, PerViewDropout(child.p, rates))
         module.view_rates = rates  # any module may be the one that calls the attention
-    with quiet_transformers():  # a model outside the attention registry warns and uses its own attention
+    with (
+        quiet_transformers()
+    ):  # a model outside the attention registry warns and uses its own attention
         transformer.set_attn_implementation(ATTENTION)
     return rates
 
@@ -220,16 +255,20 @@ _SAME = 1e-4  # what rounding may change in float32, as a share of the largest n
 def packed_pass(
     transformer: PreTrainedModel, rates: ViewRates, features: dict[str, Tensor], **options: Any
 ) -> tuple[tuple[Tensor, ...], Tensor]:
-    """A forward pass of collated `features` (rows, length) without their padding, padded again at the end.
+    """A forward pass of collated `features` (rows, length) without their padding, padded again at
+    the end.
 
-    The transformer gets ids, types and positions (1, tokens) and the mask (rows, length) unchanged, by which the mask
-    function that `attach` registers sees that the batch is packed.
+    The transformer gets ids, types and positions (1, tokens) and the mask (rows, length) unchanged,
+    by which the mask function that `attach` registers sees that the batch is packed.
 
-    Returns the hidden states of every layer where `options` ask for them, else none, and the last ones; each (rows,
-    length, d), and 0 at padding. There must be several rows: of one, `_mask` cannot see that it is packed.
+    Returns the hidden states of every layer where `options` ask for them, else none, and the last
+    ones; each (rows, length, d), and 0 at padding. There must be several rows: of one, `_mask`
+    cannot see that it is packed.
     """
     packing = Packing(features["attention_mask"])
-    given = {name: packing.pack(tensor) for name, tensor in features.items() if name != "attention_mask"}
+    given = {
+        name: packing.pack(tensor) for name, tensor in features.items() if name != "attention_mask"
+    }
     given.setdefault("position_ids", packing.pack(position_ids(transformer, features["input_ids"])))
     with rates.during(packing=packing):
         output = transformer(**given, attention_mask=features["attention_mask"], **options)
@@ -240,8 +279,8 @@ def packed_pass(
 def packs(transformer: PreTrainedModel, rates: ViewRates, features: dict[str, Tensor]) -> bool:
     """Does a packed pass of collated `features` give the states of a padded one?
 
-    Compared in evaluation mode, up to the rounding of float32 or of the half precision that autocast sets. Nothing is
-    drawn at random.
+    Compared in evaluation mode, up to the rounding of float32 or of the half precision that
+    autocast sets. Nothing is drawn at random.
     """
     device, mask = features["input_ids"].device.type, features["attention_mask"] == 1
     rough = torch.is_autocast_enabled(device)
@@ -250,7 +289,12 @@ def packs(transformer: PreTrainedModel, rates: ViewRates, features: dict[str, Te
         expected = transformer(**features).last_hidden_state[mask]
         try:
             found = packed_pass(transformer, rates, features)[1][mask]
-        except (TypeError, ValueError, IndexError, RuntimeError):  # of a model's own attention, or of a GPU's kernels
+        except (
+            TypeError,
+            ValueError,
+            IndexError,
+            RuntimeError,
+        ):  # of a model's own attention, or of a GPU's kernels
             return False
     return float((found - expected).abs().max()) <= tolerance * float(expected.abs().max())
 
@@ -258,7 +302,9 @@ def packs(transformer: PreTrainedModel, rates: ViewRates, features: dict[str, Te
 def position_ids(transformer: PreTrainedModel, ids: Tensor) -> Tensor:
     """The positions (rows, length) that the model would give the padded rows."""
     embeddings: Any = getattr(transformer, "embeddings", None)
-    own = getattr(embeddings, "create_position_ids_from_input_ids", None)  # RoBERTa and related models
+    own = getattr(
+        embeddings, "create_position_ids_from_input_ids", None
+    )  # RoBERTa and related models
     if own is not None:
         positions: Tensor = own(ids, embeddings.padding_idx)
         return positions

@@ -1,5 +1,6 @@
-"""Models that our encoder does not know (word vectors, other modules), run by sentence-transformers; and prompts that
-the makers of a model wrote into its configuration."""
+"""Models that our encoder does not know (word vectors, other modules), run by
+sentence-transformers; and prompts that the makers of a model wrote into its configuration.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
 
 
 class ForeignEncoder:
-    """A SentenceTransformer with the interface of `Encoder.encode`; it can be evaluated, not trained.
+    """A SentenceTransformer with the interface of `Encoder.encode`; it can be evaluated, not
+    trained.
 
     Attributes:
         why: what our own encoder does not support.
@@ -34,7 +36,9 @@ class ForeignEncoder:
 
     @property
     def modules(self) -> str:
-        """The modules in their order, and the prompt that is put before every text, if there is one."""
+        """The modules in their order, and the prompt that is put before every text, if there is
+        one.
+        """
         names = " > ".join(type(module).__name__ for module in self.model)
         return f'{names}, prompt "{self.default_prompt}"' if self.default_prompt else names
 
@@ -60,7 +64,9 @@ class ForeignEncoder:
         """Cut sentences to so many tokens."""
         self.model.max_seq_length = min(tokens, self.model.max_seq_length or tokens)
 
-    def encode(self, sentences: str | Sequence[str], *, show_progress_bar: bool = False, **options: Any) -> Any:
+    def encode(
+        self, sentences: str | Sequence[str], *, show_progress_bar: bool = False, **options: Any
+    ) -> Any:
         """Vectors as `Encoder.encode`, with the options of that method.
 
         Raises:
@@ -74,11 +80,17 @@ class ForeignEncoder:
             self.model.to(options.pop("device"))
         if not texts:
             empty = torch.empty(0, int(self.model.get_embedding_dimension() or 0))
-            as_tensor = options.get("convert_to_tensor") or not options.get("convert_to_numpy", True)
+            as_tensor = options.get("convert_to_tensor") or not options.get(
+                "convert_to_numpy", True
+            )
             return empty if as_tensor else empty.numpy()
         with quiet_transformers():
             vectors = self.model.encode(texts, show_progress_bar=show_progress_bar, **options)
-        return vectors.float() if isinstance(vectors, torch.Tensor) else vectors.astype("float32", copy=False)
+        return (
+            vectors.float()
+            if isinstance(vectors, torch.Tensor)
+            else vectors.astype("float32", copy=False)
+        )
 
     def save(self, path: str | Path, *, card: str = "") -> None:
         """Write the SentenceTransformer layout (safetensors)."""
@@ -88,11 +100,12 @@ class ForeignEncoder:
 
 
 def open_model(name: str) -> Encoder | ForeignEncoder:
-    """Any sentence encoder, pooled as its own configuration says: ours, or sentence-transformers' where ours does not
-    know a part of it. A plain transformer gets mean pooling.
+    """Any sentence encoder, pooled as its own configuration says: ours, or sentence-transformers'
+    where ours does not know a part of it. A plain transformer gets mean pooling.
 
     Raises:
-        InputError: no such model, a damaged one, pickled weights, or one that needs code of its own.
+        InputError: no such model, a damaged one, pickled weights, or one that needs code of its
+            own.
     """
     try:
         return Encoder.load(name)
@@ -112,19 +125,26 @@ def run_by_sentence_transformers(name: str, why: str) -> ForeignEncoder:
     options = {"use_safetensors": True}
     try:
         with quiet_transformers():
-            model = SentenceTransformer(str(folder), device="cpu", trust_remote_code=False, model_kwargs=options)
+            model = SentenceTransformer(
+                str(folder), device="cpu", trust_remote_code=False, model_kwargs=options
+            )
     except Exception as error:  # whatever the module of another library raises
-        if "pytorch_model.bin" in str(error):  # a module has no other weights, and these were not downloaded
+        if "pytorch_model.bin" in str(
+            error
+        ):  # a module has no other weights, and these were not downloaded
             raise InputError(
                 f'model "{name}": the weights of one of its modules are a pickle (pytorch_model.bin), which is not '
                 "read; give a model with safetensors files"
             ) from None
-        raise InputError(f"{why}; sentence-transformers cannot load it either: {first_line(error):.200}") from None
+        raise InputError(
+            f"{why}; sentence-transformers cannot load it either: {first_line(error):.200}"
+        ) from None
     return ForeignEncoder(model.eval(), why)
 
 
 def own_prompts(name: str) -> dict[str, str]:
-    """Key -> text as the makers of a model wrote them, without empty ones; none where they wrote none.
+    """Key -> text as the makers of a model wrote them, without empty ones; none where they wrote
+    none.
 
     Args:
         name: a hub id, a folder or embedded:NAME.
@@ -140,7 +160,11 @@ def own_prompts(name: str) -> dict[str, str]:
         except InputError:  # most models have no such file
             return {}
     found = read_json(file).get("prompts") if file.is_file() else None
-    return {str(key): str(text) for key, text in found.items() if text} if isinstance(found, dict) else {}
+    return (
+        {str(key): str(text) for key, text in found.items() if text}
+        if isinstance(found, dict)
+        else {}
+    )
 
 
 def chosen_prompts(
@@ -148,7 +172,8 @@ def chosen_prompts(
 ) -> tuple[dict[str, str] | None, list[str]]:
     """The prompts for the texts of tasks, and the keys of a model's own prompts that are not used.
 
-    A model that sentence-transformers runs puts its default prompt before every text, unless others are requested.
+    A model that sentence-transformers runs puts its default prompt before every text, unless others
+    are requested.
 
     Raises:
         InputError: the model has none of its own, or leaves prompts out of its pooling.
@@ -158,7 +183,9 @@ def chosen_prompts(
         default = model.default_prompt if foreign else ""
         return None, [key for key, text in own.items() if text != default]
     if asked == "own" and not own:
-        raise InputError(f'prompts "own": {name} has none in its {CONFIG}; give them, as {{"STS": "query: "}}')
+        raise InputError(
+            f'prompts "own": {name} has none in its {CONFIG}; give them, as {{"STS": "query: "}}'
+        )
     if foreign:  # the texts include their own prompts
         if any(getattr(module, "include_prompt", True) is False for module in model.model):
             raise InputError(

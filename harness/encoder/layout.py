@@ -1,4 +1,6 @@
-"""Folders of models in the layout of sentence-transformers: where they are, what is refused, how they are written."""
+"""Folders of models in the layout of sentence-transformers: where they are, what is refused, how
+they are written.
+"""
 
 from __future__ import annotations
 
@@ -21,12 +23,24 @@ CONFIG = "config_sentence_transformers.json"
 SAVED_METHOD = "harness.modules.SavedMethod"
 
 # Files of a hub repository that are pickled, or made for other libraries.
-_NOT_DOWNLOADED = ["*.bin", "*.pt", "*.pth", "*.pkl", "*.ckpt", "*.h5", "*.msgpack", "*.ot", "*.gguf", "*.mlmodel"]
+_NOT_DOWNLOADED = [
+    "*.bin",
+    "*.pt",
+    "*.pth",
+    "*.pkl",
+    "*.ckpt",
+    "*.h5",
+    "*.msgpack",
+    "*.ot",
+    "*.gguf",
+    "*.mlmodel",
+]
 _NOT_DOWNLOADED += ["onnx/*", "openvino/*"]
 
 
 def model_folder(name: str) -> Path:
-    """The folder of a model: a local one, an embedded one, or a download from the hub that leaves pickles out.
+    """The folder of a model: a local one, an embedded one, or a download from the hub that leaves
+    pickles out.
 
     Raises:
         InputError: no such model, or one with pickled weights.
@@ -41,9 +55,15 @@ def model_folder(name: str) -> Path:
 
         started = time.time()
         try:
-            found = snapshot_download(name, ignore_patterns=_NOT_DOWNLOADED, local_files_only=not hub_reachable())
+            found = snapshot_download(
+                name, ignore_patterns=_NOT_DOWNLOADED, local_files_only=not hub_reachable()
+            )
         except Exception as error:  # the hub client raises classes of its own
-            raise no_model(name, error) if hub_reachable() else out_of_reach(f'model "{name}" (no folder)') from error
+            raise (
+                no_model(name, error)
+                if hub_reachable()
+                else out_of_reach(f'model "{name}" (no folder)')
+            ) from error
         folder = Path(found)
         check_downloads((file for file in folder.rglob("*") if file.is_file()), started)
     refuse_pickles(name, folder, downloaded=not local)
@@ -53,12 +73,13 @@ def model_folder(name: str) -> Path:
 def refuse_pickles(name: str, folder: Path, *, downloaded: bool = False) -> None:
     """Refuse a folder from which a library could read pickled weights.
 
-    A pickle is refused even if safetensors files lie next to it: sentence-transformers reads it where a file is missing
-    in a module's folder. In the download cache of the hub, other programs may have put pickles; there, one that has a
-    safetensors file of the same part is accepted.
+    A pickle is refused even if safetensors files lie next to it: sentence-transformers reads it
+    where a file is missing in a module's folder. In the download cache of the hub, other programs
+    may have put pickles; there, one that has a safetensors file of the same part is accepted.
 
     Raises:
-        InputError: `folder` or a folder in it holds pickled weights, or a configuration or weight index names them.
+        InputError: `folder` or a folder in it holds pickled weights, or a configuration or weight
+            index names them.
     """
     for file in sorted([*folder.rglob("pytorch_model*.bin"), *folder.rglob("adapter_model*.bin")]):
         safe = file.with_name(f"{file.stem.replace('pytorch_model', 'model')}.safetensors")
@@ -67,11 +88,22 @@ def refuse_pickles(name: str, folder: Path, *, downloaded: bool = False) -> None
     for file in sorted([*folder.rglob("*.index.json"), *folder.rglob("config.json")]):
         try:
             content = json.loads(file.read_text("utf-8"))
-            shards = content.get("weight_map", {}).values() if file.name.endswith(".index.json") else ()
-            named = [str(part) for part in (*shards, content.get("transformers_weights") or "model.safetensors")]
-        except (ValueError, AttributeError, OSError):  # the reader of the file reports what is wrong with it
+            shards = (
+                content.get("weight_map", {}).values() if file.name.endswith(".index.json") else ()
+            )
+            named = [
+                str(part)
+                for part in (*shards, content.get("transformers_weights") or "model.safetensors")
+            ]
+        except (
+            ValueError,
+            AttributeError,
+            OSError,
+        ):  # the reader of the file reports what is wrong with it
             continue
-        unsafe = [part for part in named if not part.endswith((".safetensors", ".safetensors.index.json"))]
+        unsafe = [
+            part for part in named if not part.endswith((".safetensors", ".safetensors.index.json"))
+        ]
         if unsafe:
             raise _pickled(name, f"{file.relative_to(folder)} names {unsafe[0]}, which", folder)
 
@@ -90,7 +122,9 @@ def no_model(name: str, error: Exception) -> InputError:
     from harness.sources.remote.hub import remedy
 
     reason = first_line(error)
-    if "no file named model.safetensors" in reason or "cannot be loaded with `safetensors`" in str(error):
+    if "no file named model.safetensors" in reason or "cannot be loaded with `safetensors`" in str(
+        error
+    ):
         reason = (
             "it has no model.safetensors; pickled weights (pytorch_model.bin) are not read, convert them with "
             "transformers' save_pretrained"
@@ -113,7 +147,9 @@ def modules_of(name: str, folder: Path) -> list[tuple[str, str]]:
 
 
 def module_types(folder: Path) -> list[str]:
-    """The classes that modules.json names, in order; none where there is no such file, or a damaged one."""
+    """The classes that modules.json names, in order; none where there is no such file, or a damaged
+    one.
+    """
     try:
         return [kind for kind, _ in modules_of("", folder)]
     except InputError:
@@ -121,12 +157,16 @@ def module_types(folder: Path) -> list[str]:
 
 
 def is_whole_method(folder: Path) -> bool:
-    """Can only its method read the folder of a saved method? Its modules.json then names our class, or is missing."""
+    """Can only its method read the folder of a saved method? Its modules.json then names our class,
+    or is missing.
+    """
     return not (folder / MODULES).is_file() or module_types(folder) == [SAVED_METHOD]
 
 
 def names_our_modules(folder: Path) -> bool:
-    """Does modules.json name a class of this package, so that sentence-transformers demands `trust_remote_code`?"""
+    """Does modules.json name a class of this package, so that sentence-transformers demands
+    `trust_remote_code`?
+    """
     return any(kind.startswith("harness.modules.") for kind in module_types(folder))
 
 
@@ -134,14 +174,19 @@ def make_sentence_transformer(folder: Path) -> bool:
     """Name our module in the folder of a saved method; False where modules.json is there already."""
     if (folder / MODULES).exists():
         return False
-    write_json(folder / CONFIG, {"prompts": {}, "default_prompt_name": None, "similarity_fn_name": "cosine"})
+    write_json(
+        folder / CONFIG,
+        {"prompts": {}, "default_prompt_name": None, "similarity_fn_name": "cosine"},
+    )
     write_json(folder / MODULES, [{"idx": 0, "name": "0", "path": "", "type": SAVED_METHOD}])
     return True
 
 
 @contextmanager
 def staged_folder(path: Path) -> Iterator[Path]:
-    """An empty folder to write into; it replaces `path` when the block ends without an error, and else is removed."""
+    """An empty folder to write into; it replaces `path` when the block ends without an error, and
+    else is removed.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     staged = open_folder(path)
     try:
@@ -169,7 +214,9 @@ def update_json(file: Path, **values: Any) -> None:
     write_json(file, {**json.loads(file.read_text("utf-8")), **values})
 
 
-_FRONT = "\n".join(("library_name: sentence-transformers", "pipeline_tag: sentence-similarity", "tags:"))
+_FRONT = "\n".join(
+    ("library_name: sentence-transformers", "pipeline_tag: sentence-similarity", "tags:")
+)
 _USE = """from sentence_transformers import SentenceTransformer{install}
 
 model = SentenceTransformer("PATH_TO_THIS_FOLDER"{flag})
@@ -182,13 +229,16 @@ not its own; this folder holds no code.
 
 
 def card_text(text: str, *, ours: bool = False, after: str = "") -> str:
-    """A README of `text` (Markdown) with front matter for the hub and with the code that opens the folder.
+    """A README of `text` (Markdown) with front matter for the hub and with the code that opens the
+    folder.
 
     Args:
         ours: the folder needs a class of `harness.modules`.
         after: what follows at the end.
     """
     tags = "\n".join(f"- {tag}" for tag in TAGS)
-    flag, install = (", trust_remote_code=True", "  # and: pip install sentence-harness") if ours else ("", "")
+    flag, install = (
+        (", trust_remote_code=True", "  # and: pip install sentence-harness") if ours else ("", "")
+    )
     use = f"## Use\n\n```python\n{_USE.format(flag=flag, install=install)}\n```\n{_WHY if ours else ''}"
     return f"---\n{_FRONT}\n{tags}\n---\n\n{text.strip()}\n\n{use}{after}"

@@ -21,13 +21,17 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 _LONGEST = 512
-# Families whose last hidden state is the output of the last layer; others normalise it, so that a model cut after
-# layer K would not give H_K.
-_NO_FINAL_NORM = frozenset({"albert", "bert", "camembert", "distilbert", "electra", "mpnet", "roberta", "xlm-roberta"})
+# Families whose last hidden state is the output of the last layer; others normalise it, so that a
+# model cut after layer K would not give H_K.
+_NO_FINAL_NORM = frozenset(
+    {"albert", "bert", "camembert", "distilbert", "electra", "mpnet", "roberta", "xlm-roberta"}
+)
 
 MINI = "mini"
 _MINI_WIDTH = 256  # of the embedded model; no model that a paper starts from is as narrow
-_MULTILINGUAL_VOCABULARY = 100_000  # tokens of mBERT: 119,547; of BERT in one language: about 30,000
+_MULTILINGUAL_VOCABULARY = (
+    100_000  # tokens of mBERT: 119,547; of BERT in one language: about 30,000
+)
 
 # Type, width, depth -> family: what a paper means by "BERT-base".
 _FAMILIES = {
@@ -49,14 +53,16 @@ _FAMILIES = {
 def read_parts(
     name: str, folder: Path, pooling: Pooling
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase, nn.Sequential | None]:
-    """The transformer in float32 without a pooler, the tokenizer, and for "cls_pooler" the pooler as modules.
+    """The transformer in float32 without a pooler, the tokenizer, and for "cls_pooler" the pooler
+    as modules.
 
     Args:
         name: of the model, for error messages.
         folder: holds config.json, safetensors and the files of the tokenizer.
 
     Raises:
-        InputError: a damaged model, or one without weights, layers or a pooler that the pooling needs.
+        InputError: a damaged model, or one without weights, layers or a pooler that the pooling
+            needs.
         UnsupportedModel: not a text encoder.
     """
     from transformers import AutoModel
@@ -64,8 +70,12 @@ def read_parts(
     with _one_line(name):
         config = _config(name, str(folder))
         _cut(name, config, pooling)
-        config.output_hidden_states = False  # saved models that average layers have it on; we request them per call
-        with torch.random.fork_rng(devices=[]):  # a pooler that the file lacks is drawn at random, then dropped
+        config.output_hidden_states = (
+            False  # saved models that average layers have it on; we request them per call
+        )
+        with torch.random.fork_rng(
+            devices=[]
+        ):  # a pooler that the file lacks is drawn at random, then dropped
             transformer, report = AutoModel.from_pretrained(
                 str(folder),
                 config=config,
@@ -77,22 +87,31 @@ def read_parts(
         tokenizer = _tokenizer(str(folder))
     missing = sorted(key for key in report["missing_keys"] if "pooler" not in key)
     if missing:
-        raise InputError(f'model "{name}": its file lacks {len(missing)} weights, first "{missing[0]}"')
+        raise InputError(
+            f'model "{name}": its file lacks {len(missing)} weights, first "{missing[0]}"'
+        )
     head = None
     if pooling.name == "cls_pooler":
         pooler = getattr(transformer, "pooler", None)
         linear = pooler if isinstance(pooler, nn.Linear) else getattr(pooler, "dense", None)
-        if not isinstance(linear, nn.Linear) or any("pooler" in key for key in report["missing_keys"]):
-            raise InputError(f'model "{name}" has no pooler of its own, so "cls_pooler" is not possible; use "cls"')
+        if not isinstance(linear, nn.Linear) or any(
+            "pooler" in key for key in report["missing_keys"]
+        ):
+            raise InputError(
+                f'model "{name}" has no pooler of its own, so "cls_pooler" is not possible; use "cls"'
+            )
         head = nn.Sequential(linear, nn.Tanh())
     if "add_pooling_layer" in inspect.signature(type(transformer)).parameters:
-        transformer.pooler = None  # parameters that no vector depends on would be counted, clipped and saved
+        transformer.pooler = (
+            None  # parameters that no vector depends on would be counted, clipped and saved
+        )
     return transformer, tokenizer, head
 
 
 @cache
 def tokens_of(name: str, max_length: int | None = None) -> tuple[PreTrainedTokenizerBase, int]:
-    """The tokenizer of a base model and the `max_length` of its encoder, without reading the weights.
+    """The tokenizer of a base model and the `max_length` of its encoder, without reading the
+    weights.
 
     Raises:
         InputError: as `Encoder.from_pretrained`, as far as configuration and tokenizer show it.
@@ -104,7 +123,10 @@ def tokens_of(name: str, max_length: int | None = None) -> tuple[PreTrainedToken
     source = resolve_model(name)
     with _one_line(name):
         config = _config(name, source)
-        with torch.device("meta"), torch.random.fork_rng(devices=[]):  # shapes alone: no memory, nothing drawn
+        with (
+            torch.device("meta"),
+            torch.random.fork_rng(devices=[]),
+        ):  # shapes alone: no memory, nothing drawn
             transformer = AutoModel.from_config(config, trust_remote_code=False)
         tokenizer = _tokenizer(source)
     return tokenizer, longest_row(name, transformer, tokenizer, max_length)
@@ -112,12 +134,13 @@ def tokens_of(name: str, max_length: int | None = None) -> tuple[PreTrainedToken
 
 @cache
 def family_of(base_model: str) -> str:
-    """The family of "embedded:NAME", a folder or a hub id; recipes (`harness.recipes`) are declared by family.
+    """The family of "embedded:NAME", a folder or a hub id; recipes (`harness.recipes`) are declared
+    by family.
 
-    Type, width, depth and vocabulary in its configuration decide, never its name: a model that a user has trained
-    further, renamed or copied into a folder keeps its family. "mini" is the embedded model and every model as narrow,
-    "bert-base-multilingual" a BERT-base with a vocabulary above 100,000; a model of none of the known families is
-    called "TYPE-WIDTHxDEPTH".
+    Type, width, depth and vocabulary in its configuration decide, never its name: a model that a
+    user has trained further, renamed or copied into a folder keeps its family. "mini" is the
+    embedded model and every model as narrow, "bert-base-multilingual" a BERT-base with a vocabulary
+    above 100,000; a model of none of the known families is called "TYPE-WIDTHxDEPTH".
 
     Raises:
         InputError: no such model, or one whose configuration transformers does not know.
@@ -129,27 +152,42 @@ def family_of(base_model: str) -> str:
 
     source = resolve_model(base_model)
     with _one_line(base_model):
-        config = AutoConfig.from_pretrained(source, trust_remote_code=False, local_files_only=not hub_reachable())
-    width, depth = int(getattr(config, "hidden_size", 0)), int(getattr(config, "num_hidden_layers", 0))
+        config = AutoConfig.from_pretrained(
+            source, trust_remote_code=False, local_files_only=not hub_reachable()
+        )
+    width, depth = (
+        int(getattr(config, "hidden_size", 0)),
+        int(getattr(config, "num_hidden_layers", 0)),
+    )
     if 0 < width <= _MINI_WIDTH:
         return MINI
-    family = _FAMILIES.get((config.model_type, width, depth), f"{config.model_type}-{width}x{depth}")
+    family = _FAMILIES.get(
+        (config.model_type, width, depth), f"{config.model_type}-{width}x{depth}"
+    )
     many = int(getattr(config, "vocab_size", 0)) > _MULTILINGUAL_VOCABULARY
     return "bert-base-multilingual" if family == "bert-base" and many else family
 
 
 def positions_of(transformer: PreTrainedModel) -> int:
-    """How many tokens of a row the model has positions for; a very large number where it has no limit."""
+    """How many tokens of a row the model has positions for; a very large number where it has no
+    limit.
+    """
     positions = getattr(transformer.config, "max_position_embeddings", None)
     limit = int(positions) if positions and positions > 0 else 10**9
     for part, module in transformer.named_modules():
-        # RoBERTa and related models number positions from padding_idx + 1, so that many are never used.
-        if part.endswith("position_embeddings") and getattr(module, "padding_idx", None) is not None:
+        # RoBERTa and related models number positions from padding_idx + 1, so that many are never
+        # used.
+        if (
+            part.endswith("position_embeddings")
+            and getattr(module, "padding_idx", None) is not None
+        ):
             limit -= int(module.padding_idx) + 1
     return limit
 
 
-def longest_row(name: str, transformer: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, wanted: int | None) -> int:
+def longest_row(
+    name: str, transformer: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, wanted: int | None
+) -> int:
     """The `max_length` of an encoder.
 
     Raises:
@@ -159,7 +197,9 @@ def longest_row(name: str, transformer: PreTrainedModel, tokenizer: PreTrainedTo
     if wanted is None:
         return min(int(tokenizer.model_max_length), limit, _LONGEST)
     if not 3 <= wanted <= limit:
-        raise InputError(f'max_length must be from 3 to {limit}, the positions of model "{name}", not {wanted}')
+        raise InputError(
+            f'max_length must be from 3 to {limit}, the positions of model "{name}", not {wanted}'
+        )
     return wanted
 
 
@@ -189,7 +229,9 @@ def _cut(name: str, config: Any, pooling: Pooling) -> None:
 def _tokenizer(source: str) -> PreTrainedTokenizerBase:
     from transformers import AutoTokenizer
 
-    tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(source, trust_remote_code=False)
+    tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(
+        source, trust_remote_code=False
+    )
     if tokenizer.pad_token is None:  # causal models have none; the states at padding are never read
         tokenizer.pad_token = tokenizer.eos_token
     return tokenizer
@@ -203,5 +245,7 @@ def _one_line(name: str) -> Iterator[None]:
             yield
     except InputError:
         raise
-    except Exception as error:  # safetensors, tokenizers and the hub client raise classes of their own
+    except (
+        Exception
+    ) as error:  # safetensors, tokenizers and the hub client raise classes of their own
         raise no_model(name, error) from error

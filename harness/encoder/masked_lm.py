@@ -1,7 +1,9 @@
-"""Masked-language modelling on top of an `Encoder`: the head, the masking of tokens and the loss (Devlin et al. 2019).
+"""Masked-language modelling on top of an `Encoder`: the head, the masking of tokens and the loss
+(Devlin et al. 2019).
 
-BERT, RoBERTa, DistilBERT, MPNet, XLM-R, ALBERT, ELECTRA and ModernBERT all have the same head: a linear layer, an
-activation, a normalisation, and a decoder that is the input embeddings with a bias of its own.
+BERT, RoBERTa, DistilBERT, MPNet, XLM-R, ALBERT, ELECTRA and ModernBERT all have the same head: a
+linear layer, an activation, a normalisation, and a decoder that is the input embeddings with a bias
+of its own.
 """
 
 from __future__ import annotations
@@ -28,14 +30,21 @@ IGNORED = -100  # the label of a token that is not predicted
 class MaskedLM(nn.Module):
     """Token states to logits over the vocabulary: decoder(norm(activation(dense(states)))) + bias.
 
-    The decoder is the embedding matrix of the encoder that it was made for. It is no parameter of this module, so that
-    an optimiser and a checkpoint of both see it once.
+    The decoder is the embedding matrix of the encoder that it was made for. It is no parameter of
+    this module, so that an optimiser and a checkpoint of both see it once.
 
     Attributes:
         pretrained: are the weights those of the checkpoint's own head.
     """
 
-    def __init__(self, embeddings: nn.Module, dense: nn.Linear, norm: nn.Module, bias: Tensor, activation: str) -> None:
+    def __init__(
+        self,
+        embeddings: nn.Module,
+        dense: nn.Linear,
+        norm: nn.Module,
+        bias: Tensor,
+        activation: str,
+    ) -> None:
         from transformers.activations import ACT2FN
 
         super().__init__()
@@ -47,9 +56,11 @@ class MaskedLM(nn.Module):
 
     @classmethod
     def from_base(cls, name: str, encoder: Network) -> Self:
-        """The head of the base model `name`, from which `encoder` was loaded, on the encoder's device.
+        """The head of the base model `name`, from which `encoder` was loaded, on the encoder's
+        device.
 
-        A checkpoint without such a head gets a fresh one: weights N(0, 0.02), biases 0, from torch's global generator.
+        A checkpoint without such a head gets a fresh one: weights N(0, 0.02), biases 0, from
+        torch's global generator.
         """
         transformer = encoder.transformer
         embeddings = transformer.get_input_embeddings()
@@ -72,8 +83,8 @@ class MaskedLM(nn.Module):
     def forward(self, states: Tensor) -> Tensor:
         """Logits (..., vocabulary) of token states (..., d).
 
-        Almost all the cost is in the decoder, and the loss looks at masked tokens only: give it those,
-        `head(states[labels != IGNORED])`.
+        Almost all the cost is in the decoder, and the loss looks at masked tokens only: give it
+        those, `head(states[labels != IGNORED])`.
         """
         embeddings = self._embeddings[0].weight
         assert isinstance(embeddings, Tensor)
@@ -81,7 +92,9 @@ class MaskedLM(nn.Module):
         return functional.linear(hidden, embeddings, self.bias)
 
 
-_Parts = tuple[nn.Linear, nn.Module, Tensor, str]  # dense layer, normalisation, bias of the decoder, activation
+_Parts = tuple[
+    nn.Linear, nn.Module, Tensor, str
+]  # dense layer, normalisation, bias of the decoder, activation
 
 
 def _own_head(name: str) -> _Parts | None:
@@ -99,7 +112,11 @@ def _own_head(name: str) -> _Parts | None:
                 trust_remote_code=False,
                 use_safetensors=True,
             )
-    except (OSError, ValueError, KeyError):  # no plain checkpoint there, or a family without such a head
+    except (
+        OSError,
+        ValueError,
+        KeyError,
+    ):  # no plain checkpoint there, or a family without such a head
         return None
     complete = all(key.startswith(f"{model.base_model_prefix}.") for key in report["missing_keys"])
     return _parts(model) if complete else None
@@ -107,7 +124,11 @@ def _own_head(name: str) -> _Parts | None:
 
 def _parts(model: PreTrainedModel) -> _Parts | None:
     base, decoder = f"{model.base_model_prefix}.", model.get_output_embeddings()
-    outside = [module for name, module in model.named_modules() if not name.startswith(base) and module is not decoder]
+    outside = [
+        module
+        for name, module in model.named_modules()
+        if not name.startswith(base) and module is not decoder
+    ]
     dense = [module for module in outside if isinstance(module, nn.Linear)]
     norms = [module for module in outside if isinstance(module, nn.LayerNorm)]
     tied = decoder is not None and decoder.weight is model.get_input_embeddings().weight
@@ -130,8 +151,8 @@ def mask_tokens(
     mask: int | None = None,
     places: Sequence[Sequence[bool]] | None = None,
 ) -> tuple[list[list[int]], list[list[int]]]:
-    """Choose each token that is not special with `probability`; of the chosen ones the first of `shares` become the
-    mask token, the second a random ordinary token, and the rest stay.
+    """Choose each token that is not special with `probability`; of the chosen ones the first of
+    `shares` become the mask token, the second a random ordinary token, and the rest stay.
 
     Args:
         mask: the id of the mask token; None for the tokenizer's own.
@@ -158,18 +179,26 @@ def mask_tokens(
     how = rng.random(flat.shape)
     drawn = ordinary[rng.integers(len(ordinary), size=flat.shape)]
     masked = np.where(chosen & (how < shares[0]), int(mask), flat)
-    masked, labels = np.where(chosen & (how >= 1 - shares[1]), drawn, masked), np.where(chosen, flat, IGNORED)
+    masked, labels = (
+        np.where(chosen & (how >= 1 - shares[1]), drawn, masked),
+        np.where(chosen, flat, IGNORED),
+    )
     ends = np.cumsum([len(row) for row in ids])[:-1]
-    return [part.tolist() for part in np.split(masked, ends)], [part.tolist() for part in np.split(labels, ends)]
+    return [part.tolist() for part in np.split(masked, ends)], [
+        part.tolist() for part in np.split(labels, ends)
+    ]
 
 
 def padded_labels(labels: Sequence[Sequence[int]]) -> Tensor:
     """Rows of labels as (n, length), -100 behind the shorter ones."""
-    return pad_sequence([torch.tensor(row) for row in labels], batch_first=True, padding_value=IGNORED)
+    return pad_sequence(
+        [torch.tensor(row) for row in labels], batch_first=True, padding_value=IGNORED
+    )
 
 
 def masked_lm_loss(logits: Tensor, labels: Tensor) -> Tensor:
-    """Mean cross-entropy in nats over the tokens whose label is not -100; `logits` (..., vocabulary), `labels` (...).
+    """Mean cross-entropy in nats over the tokens whose label is not -100; `logits` (...,
+    vocabulary), `labels` (...).
 
     Zero, with a zero gradient, where no token was chosen. Computed in float32.
     """

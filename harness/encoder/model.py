@@ -1,7 +1,9 @@
-"""The encoder that the rest of the harness uses: a network that is read from and written to folders.
+"""The encoder that the rest of the harness uses: a network that is read from and written to
+folders.
 
-A saved encoder is a chain of sentence-transformers' own modules, whose classes read and write their files. Two are
-ours, in `harness.modules`: `SecondCopy` of an echo, and `LastMask` of a template with several [MASK]s.
+A saved encoder is a chain of sentence-transformers' own modules, whose classes read and write their
+files. Two are ours, in `harness.modules`: `SecondCopy` of an echo, and `LastMask` of a template
+with several [MASK]s.
 """
 
 from __future__ import annotations
@@ -40,7 +42,12 @@ _CHAIN = re.compile(
     "Transformer( WeightedLayerPooling)?( WordWeights)?( CNN)?( SecondCopy| LastMask)? Pooling( Dense| Normalize)*"
 )
 _OURS = ("SecondCopy", "LastMask")
-_MODES = {"cls": "cls", "mean": "mean", "max": "max", "lasttoken": "last"}  # of sentence-transformers and of ours
+_MODES = {
+    "cls": "cls",
+    "mean": "mean",
+    "max": "max",
+    "lasttoken": "last",
+}  # of sentence-transformers and of ours
 
 
 class Encoder(Network):
@@ -48,17 +55,24 @@ class Encoder(Network):
 
     @classmethod
     def from_pretrained(
-        cls, name: str, *, pooling: str = "mean", max_length: int | None = None, first_layer: int = 1
+        cls,
+        name: str,
+        *,
+        pooling: str = "mean",
+        max_length: int | None = None,
+        first_layer: int = 1,
     ) -> Self:
         """A base model: "embedded:NAME", a folder, or a hub id, with the pooling called `pooling`.
 
-        The template of a prompt or an echo becomes a part of the tokenizer, a prompt's full stop included.
+        The template of a prompt or an echo becomes a part of the tokenizer, a prompt's full stop
+        included.
 
-        `max_length` defaults to the smallest of the tokenizer's limit, the model's positions and 512.
+        `max_length` defaults to the smallest of the tokenizer's limit, the model's positions and
+        512.
 
         Raises:
-            InputError: no such model, pickled weights, a pooling that it does not have, or a `max_length` beyond its
-                positions.
+            InputError: no such model, pickled weights, a pooling that it does not have, or a
+                `max_length` beyond its positions.
         """
         rule = Pooling.parse(pooling, first_layer)
         transformer, tokenizer, head = loading.read_parts(name, model_folder(name), rule)
@@ -77,8 +91,9 @@ class Encoder(Network):
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """A folder or hub id in the SentenceTransformer layout: what `save` wrote, or any other of a transformer,
-        pooling, and dense or normalisation modules. A plain transformer gets mean pooling.
+        """A folder or hub id in the SentenceTransformer layout: what `save` wrote, or any other of
+        a transformer, pooling, and dense or normalisation modules. A plain transformer gets mean
+        pooling.
 
         Raises:
             InputError: no such model, pickled weights, or a damaged file.
@@ -92,18 +107,25 @@ class Encoder(Network):
         parts, after = _read_modules(name, folder, chain)
         config = read_json(folder / CONFIG) if (folder / CONFIG).is_file() else {}
         if config.get("default_prompt_name"):
-            raise UnsupportedModel(f'{name}: puts the prompt "{config["default_prompt_name"]}" before every sentence')
+            raise UnsupportedModel(
+                f'{name}: puts the prompt "{config["default_prompt_name"]}" before every sentence'
+            )
         settings, pooling = parts["Transformer"], _pooling(name, parts, config.get("harness"))
         if set(settings["modality_config"]) != {"text"}:
             raise UnsupportedModel(f"{name}: reads more than plain text")
-        # The transformer was cut when it was saved, and its pooler became a Dense module: neither is done again here.
+        # The transformer was cut when it was saved, and its pooler became a Dense module: neither
+        # is done again here.
         transformer, tokenizer, _ = loading.read_parts(name, folder / chain[0][1], Pooling("mean"))
         if settings.get("do_lower_case"):
             _lower_case(tokenizer)
         length = int(settings.get("max_seq_length") or tokenizer.model_max_length)
         length = min(length, loading.positions_of(transformer))
         encoder = cls(
-            transformer, tokenizer, pooling=pooling, max_length=length, token_module=_convolution(name, parts)
+            transformer,
+            tokenizer,
+            pooling=pooling,
+            max_length=length,
+            token_module=_convolution(name, parts),
         )
         if [(kind, parts[kind]) for kind in _OURS if kind in parts] != _own_module(encoder):
             raise UnsupportedModel(
@@ -118,21 +140,30 @@ class Encoder(Network):
         return encoder.eval()
 
     def save(self, path: str | Path, *, card: str = "") -> None:
-        """Write the SentenceTransformer layout (safetensors, no code to trust) into the folder `path`.
+        """Write the SentenceTransformer layout (safetensors, no code to trust) into the folder
+        `path`.
 
-        `SentenceTransformer(path).encode` gives the same vectors. `card` is the text of README.md below its heading.
-        The folder appears whole or not at all; an earlier saved model in its place is replaced.
+        `SentenceTransformer(path).encode` gives the same vectors. `card` is the text of README.md
+        below its heading. The folder appears whole or not at all; an earlier saved model in its
+        place is replaced.
 
         Raises:
-            InputError: `path` holds something that is not a saved model, or a part of the encoder has no counterpart.
+            InputError: `path` holds something that is not a saved model, or a part of the encoder
+                has no counterpart.
         """
         path = Path(path)
-        if path.exists() and not (path.is_dir() and ((path / MODULES).exists() or not any(path.iterdir()))):
-            raise InputError(f"{path} exists and is not a saved model; choose another folder or remove it")
+        if path.exists() and not (
+            path.is_dir() and ((path / MODULES).exists() or not any(path.iterdir()))
+        ):
+            raise InputError(
+                f"{path} exists and is not a saved model; choose another folder or remove it"
+            )
         with staged_folder(path) as staged:
             _write_transformer(self, staged)
             rows = [{"idx": 0, "name": "0", "path": "", "type": _type_of("Transformer")}]
-            with torch.random.fork_rng(devices=[]):  # modules are drawn at random before they get their weights
+            with torch.random.fork_rng(
+                devices=[]
+            ):  # modules are drawn at random before they get their weights
                 modules = _modules_of(self)
             for index, module in enumerate(modules, start=1):
                 ours = isinstance(module, tuple)
@@ -146,7 +177,11 @@ class Encoder(Network):
                 rows.append({"idx": index, "name": str(index), "path": place, "type": kind})
             write_json(staged / MODULES, rows)
             own = {"pooling": self.pooling.name, "first_layer": self.pooling.first_layer}
-            defaults: dict[str, Any] = {"prompts": {}, "default_prompt_name": None, "similarity_fn_name": "cosine"}
+            defaults: dict[str, Any] = {
+                "prompts": {},
+                "default_prompt_name": None,
+                "similarity_fn_name": "cosine",
+            }
             write_json(staged / CONFIG, {"__version__": {}, **defaults, "harness": own})
             (staged / "README.md").write_text(_card(self, card), "utf-8")
 
@@ -155,15 +190,23 @@ def _chain(name: str, folder: Path) -> list[tuple[str, str]]:
     """Kind and path of each module, in order."""
     rows = modules_of(name, folder)
     if [kind for kind, _ in rows] == [SAVED_METHOD]:
-        raise InputError(f"{name}: a saved method that is more than one encoder; open it with `harness.load_model`")
+        raise InputError(
+            f"{name}: a saved method that is more than one encoder; open it with `harness.load_model`"
+        )
     kinds = [kind.rpartition(".")[2] for kind, _ in rows]
     if not _CHAIN.fullmatch(" ".join(kinds)):
-        raise UnsupportedModel(f"{name}: {MODULES} holds {' > '.join(kinds)}; known is {_CHAIN.pattern}")
+        raise UnsupportedModel(
+            f"{name}: {MODULES} holds {' > '.join(kinds)}; known is {_CHAIN.pattern}"
+        )
     return [(kind, path) for kind, (_, path) in zip(kinds, rows, strict=True)]
 
 
-def _read_modules(name: str, folder: Path, chain: list[tuple[str, str]]) -> tuple[dict[str, Any], list[Any]]:
-    """The modules up to the pooling by kind, and those after it; of Transformer and of ours the settings."""
+def _read_modules(
+    name: str, folder: Path, chain: list[tuple[str, str]]
+) -> tuple[dict[str, Any], list[Any]]:
+    """The modules up to the pooling by kind, and those after it; of Transformer and of ours the
+    settings.
+    """
     from sentence_transformers.sentence_transformer import modules
 
     before: dict[str, Any] = {}
@@ -177,7 +220,9 @@ def _read_modules(name: str, folder: Path, chain: list[tuple[str, str]]) -> tupl
             elif kind in ("WeightedLayerPooling", "WordWeights"):
                 before[kind] = None  # the name of the pooling says what they do
             else:
-                with torch.random.fork_rng(devices=[]):  # drawn at random before the weights are read
+                with torch.random.fork_rng(
+                    devices=[]
+                ):  # drawn at random before the weights are read
                     module = getattr(modules, kind).load(str(folder), subfolder=path).float()
                 if "Pooling" in before:
                     after.append(module)
@@ -185,23 +230,27 @@ def _read_modules(name: str, folder: Path, chain: list[tuple[str, str]]) -> tupl
                     before[kind] = module
         except Exception as error:  # safetensors, json and torch raise classes of their own
             reason = " ".join(str(error).split()) or type(error).__name__
-            raise InputError(f"{name}: {path or 'its root'} cannot be read as {kind}: {reason:.300}") from error
+            raise InputError(
+                f"{name}: {path or 'its root'} cannot be read as {kind}: {reason:.300}"
+            ) from error
     return before, after
 
 
 def _pooling(name: str, parts: dict[str, Any], own: Any) -> Pooling:
     """The rule that our configuration names, or the mode of Pooling.
 
-    Modules between transformer and pooling are read where our configuration says what they do: layers are averaged by
-    a WeightedLayerPooling, WordWeights of ones let padding count as zeros before a CNN, and a single one at the mask
-    token lets the pooling read that token.
+    Modules between transformer and pooling are read where our configuration says what they do:
+    layers are averaged by a WeightedLayerPooling, WordWeights of ones let padding count as zeros
+    before a CNN, and a single one at the mask token lets the pooling read that token.
     """
     named = own or parts.get("SecondCopy") or parts.get("LastMask")
     given = parts["Pooling"].pooling_mode
     if isinstance(named, dict):
         return Pooling.parse(str(named.get("pooling")), int(named.get("first_layer", 1)))
     if given not in _MODES or not {"Transformer", "CNN", "Pooling"}.issuperset(parts):
-        raise UnsupportedModel(f"{name}: the pooling {given!r} of {', '.join(parts)} is none of ours")
+        raise UnsupportedModel(
+            f"{name}: the pooling {given!r} of {', '.join(parts)} is none of ours"
+        )
     return Pooling(_MODES[given])
 
 
@@ -209,8 +258,12 @@ def _convolution(name: str, parts: dict[str, Any]) -> TokenConvolution | None:
     cnn = parts.get("CNN")
     if cnn is None:
         return None
-    if any(stride != 1 for stride in cnn.stride_sizes) or any(width % 2 == 0 for width in cnn.kernel_sizes):
-        raise UnsupportedModel(f"{name}: its CNN has strides or even widths, which is not supported")
+    if any(stride != 1 for stride in cnn.stride_sizes) or any(
+        width % 2 == 0 for width in cnn.kernel_sizes
+    ):
+        raise UnsupportedModel(
+            f"{name}: its CNN has strides or even widths, which is not supported"
+        )
     module = TokenConvolution(cnn.in_embedding_dimension, cnn.out_channels, cnn.kernel_sizes)
     module.convs = cnn.convs
     return module
@@ -236,7 +289,11 @@ def _lower_case(tokenizer: PreTrainedTokenizerBase) -> None:
     from tokenizers import normalizers
 
     backend = tokenizer.backend_tokenizer
-    parts = [normalizers.Lowercase()] if backend.normalizer is None else [normalizers.Lowercase(), backend.normalizer]
+    parts = (
+        [normalizers.Lowercase()]
+        if backend.normalizer is None
+        else [normalizers.Lowercase(), backend.normalizer]
+    )
     backend.normalizer = normalizers.Sequence(parts)
 
 
@@ -253,15 +310,20 @@ def _write_transformer(encoder: Network, folder: Path) -> None:
         update_json(folder / "tokenizer_config.json", tokenizer_class="PreTrainedTokenizerFast")
     if pooling.layers(_depth(encoder)) != (_depth(encoder),):
         update_json(folder / "config.json", output_hidden_states=True)
-    longest = encoder.max_length if frame is None else frame.cut(encoder.max_length)  # readers cut one copy
+    longest = (
+        encoder.max_length if frame is None else frame.cut(encoder.max_length)
+    )  # readers cut one copy
     settings: dict[str, Any] = {"max_seq_length": longest, "do_lower_case": False}
     if "add_pooling_layer" in inspect.signature(type(transformer)).parameters:
-        settings["model_args"] = {"add_pooling_layer": False}  # else a reader would add one with random weights
+        settings["model_args"] = {
+            "add_pooling_layer": False
+        }  # else a reader would add one with random weights
     write_json(folder / "sentence_bert_config.json", settings)
 
 
 def _modules_of(encoder: Network) -> list[Any]:
-    """The modules after the transformer: sentence-transformers' own, and name and settings of one of ours.
+    """The modules after the transformer: sentence-transformers' own, and name and settings of one
+    of ours.
 
     Raises:
         InputError: a part of the encoder that none of them can express.
@@ -272,7 +334,8 @@ def _modules_of(encoder: Network) -> list[Any]:
     width = int(encoder.transformer.config.hidden_size)
     chain: list[Any] = []
     if pooling.layers(depth) != (depth,):
-        # The average of layers is linear, so that taking it before or after the tokens are reduced is the same.
+        # The average of layers is linear, so that taking it before or after the tokens are reduced
+        # is the same.
         weights = torch.bincount(torch.tensor(pooling.layers(depth)), minlength=depth + 1).float()
         chain.append(modules.WeightedLayerPooling(width, depth, 0, nn.Parameter(weights)))
     if tokens is not None:
@@ -281,7 +344,9 @@ def _modules_of(encoder: Network) -> list[Any]:
                 f"a token module of type {type(tokens).__name__} cannot be saved with the pooling {pooling.name}; use "
                 "a TokenConvolution, and a pooling that does not read the mask token"
             )
-        chain.append(_word_weights(encoder, {}, others=1))  # times the mask, so that padding is zeros
+        chain.append(
+            _word_weights(encoder, {}, others=1)
+        )  # times the mask, so that padding is zeros
         width = tokens.out_features
         chain.append(modules.CNN(tokens.inputs, tokens.filters, list(tokens.widths)))
         chain[-1].load_state_dict(tokens.state_dict())
@@ -293,11 +358,17 @@ def _modules_of(encoder: Network) -> list[Any]:
     chain.append(modules.Pooling(width, modes["last" if pooling.reads == "last" else pooling.mode]))
     for step in (*encoder.head, *([] if encoder.affine is None else [encoder.affine])):
         if isinstance(step, nn.Linear):
-            chain.append(modules.Dense(step.in_features, step.out_features, step.bias is not None, nn.Identity()))
+            chain.append(
+                modules.Dense(
+                    step.in_features, step.out_features, step.bias is not None, nn.Identity()
+                )
+            )
             chain[-1].linear.load_state_dict(step.state_dict())
         elif isinstance(step, Normalize):
             chain.append(modules.Normalize())
-        elif isinstance(chain[-1], modules.Dense) and type(step).__module__.startswith("torch.nn.modules."):
+        elif isinstance(chain[-1], modules.Dense) and type(step).__module__.startswith(
+            "torch.nn.modules."
+        ):
             chain[-1].activation_function = step
         else:
             raise InputError(f"a head with {type(step).__name__} in this place cannot be saved")
@@ -314,7 +385,9 @@ def _word_weights(encoder: Network, named: dict[str, float], *, others: float) -
 
 
 def _own_module(encoder: Network) -> list[tuple[str, dict[str, Any]]]:
-    """Name and settings of the module of ours that the pooling needs; none where stock modules express it."""
+    """Name and settings of the module of ours that the pooling needs; none where stock modules
+    express it.
+    """
     prompt, name = encoder.pooling.prompt, {"pooling": encoder.pooling.name}
     if encoder.echo_frame is not None:
         return [("SecondCopy", {**name, **asdict(encoder.echo_frame)})]

@@ -1,4 +1,5 @@
-"""From token ids to vectors: a transformer, a module over tokens, a pooling rule, dense layers, an affine map.
+"""From token ids to vectors: a transformer, a module over tokens, a pooling rule, dense layers, an
+affine map.
 
 No files here: `harness.encoder.loading` and `harness.encoder.model` read and write them.
 """
@@ -36,13 +37,15 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 _LOG = logging.getLogger(__name__)
-# Tokens a batch holds per unit of `batch_size`. Sentences average some 25 tokens, so short ones make wider batches.
-# Small batches stay in a CPU's cache; a GPU needs wide ones to be busy.
+# Tokens a batch holds per unit of `batch_size`. Sentences average some 25 tokens, so short ones
+# make wider batches. Small batches stay in a CPU's cache; a GPU needs wide ones to be busy.
 _TOKENS_PER_ROW = {"cpu": 24, "cuda": 256}
 _SAME = 1e-3  # distance of two views, as a share of their length, that rounding may explain; dropout makes it 0.1
 Rows = Sequence[str] | Sequence[Sequence[int]]  # texts, or the token ids of texts
 AT_ONCE = 4096  # texts in one call of a tokenizer, which holds far more of each than its ids until it returns
-WINDOW = 65_536  # distinct sentences tokenised at a time, which bounds the memory of a million of them
+WINDOW = (
+    65_536  # distinct sentences tokenised at a time, which bounds the memory of a million of them
+)
 
 
 class Network(nn.Module):
@@ -51,15 +54,21 @@ class Network(nn.Module):
     Attributes:
         transformer, tokenizer: of Hugging Face transformers; weights in float32.
         pooling: the frozen rule that makes one vector of the hidden states.
-        token_module: maps token vectors (n, length, d) and mask (n, length) to (n, length, d') before they are pooled,
-            d' its `out_features`; None for none. Assign a `TokenConvolution` to set it.
-        head: modules applied to the pooled vector (the checkpoint's tanh pooler, dense layers, normalisation).
-        affine: a linear map applied last, such as a whitening; None for none. Assign an `nn.Linear` to set it.
+        token_module: maps token vectors (n, length, d) and mask (n, length) to (n, length, d')
+            before they are pooled, d' its `out_features`; None for none. Assign a
+            `TokenConvolution` to set it.
+        head: modules applied to the pooled vector (the checkpoint's tanh pooler, dense layers,
+            normalisation).
+        affine: a linear map applied last, such as a whitening; None for none. Assign an `nn.Linear`
+            to set it.
         max_length: tokens of the longest row, special tokens included; longer sentences are cut.
-        train_length: the same for texts that are given to `forward` and `two_views`; None for `max_length`.
-        micro_batch: sentences (with both views) that `forward` and `two_views` encode at a time where a gradient is
-            wanted, so that a large batch needs the memory of a small one; None for all.
-        packed: does the transformer read batches without their padding in training? Set it by `pack_batches`.
+        train_length: the same for texts that are given to `forward` and `two_views`; None for
+            `max_length`.
+        micro_batch: sentences (with both views) that `forward` and `two_views` encode at a time
+            where a gradient is wanted, so that a large batch needs the memory of a small one; None
+            for all.
+        packed: does the transformer read batches without their padding in training? Set it by
+            `pack_batches`.
     """
 
     token_module: nn.Module | None
@@ -95,13 +104,17 @@ class Network(nn.Module):
         self._checkpoints_rates = False
 
     def checkpoint_gradients(self) -> None:
-        """Keep of each layer its input alone in training, and compute the rest again in the backward pass.
+        """Keep of each layer its input alone in training, and compute the rest again in the
+        backward pass.
 
         Raises:
             InputError: transformers cannot do that for this model.
         """
         model = self.transformer  # the switch has a new name in later versions of transformers
-        enable = getattr(model, "activation_checkpointing_enable", None) or model.gradient_checkpointing_enable
+        enable = (
+            getattr(model, "activation_checkpointing_enable", None)
+            or model.gradient_checkpointing_enable
+        )
         try:
             enable({"use_reentrant": False, "context_fn": self.view_rates.again})
         except ValueError:
@@ -115,25 +128,34 @@ class Network(nn.Module):
         self.view_rates.jagged = False
 
     def warn_without_dropout(self, remedy: str) -> None:
-        """Log one line where the checkpoint drops nothing in training (ModernBERT, Qwen3), and what to do about it."""
-        rates = [module.p for module in self.transformer.modules() if isinstance(module, nn.Dropout)]
-        rates += [getattr(module, "attention_dropout", 0.0) for module in self.transformer.modules()]
+        """Log one line where the checkpoint drops nothing in training (ModernBERT, Qwen3), and what
+        to do about it.
+        """
+        rates = [
+            module.p for module in self.transformer.modules() if isinstance(module, nn.Dropout)
+        ]
+        rates += [
+            getattr(module, "attention_dropout", 0.0) for module in self.transformer.modules()
+        ]
         if not any(isinstance(rate, float) and rate > 0 for rate in rates):
             kind = self.transformer.config.model_type
             _LOG.warning(
-                'a base model of type "%s" has no dropout of its own, which this method learns by; %s', kind, remedy
+                'a base model of type "%s" has no dropout of its own, which this method learns by; %s',
+                kind,
+                remedy,
             )
 
     def pack_batches(self, *, where_possible: bool = False) -> None:
-        """In training, give the transformer the real tokens of a batch alone; its vectors are the same, but for
-        rounding and for which of them are dropped.
+        """In training, give the transformer the real tokens of a batch alone; its vectors are the
+        same, but for rounding and for which of them are dropped.
 
         Args:
-            where_possible: encode padded batches, with one line in the log, if the model cannot read packed ones, or
-                if the kernels of a GPU give other vectors for the first batch.
+            where_possible: encode padded batches, with one line in the log, if the model cannot
+                read packed ones, or if the kernels of a GPU give other vectors for the first batch.
 
         Raises:
-            InputError: the model cannot read such a batch (tried with three short rows), unless `where_possible`.
+            InputError: the model cannot read such a batch (tried with three short rows), unless
+                `where_possible`.
         """
         rows = [[token % 7 + 2 for token in range(length)] for length in (3, 8, 5)]
         self.packed = packs(self.transformer, self.view_rates, self._placed(self.collate(rows)))
@@ -150,7 +172,9 @@ class Network(nn.Module):
     @property
     def dimension(self) -> int:
         """d of the vectors."""
-        tokens: int = getattr(self.token_module, "out_features", self.transformer.config.hidden_size)
+        tokens: int = getattr(
+            self.token_module, "out_features", self.transformer.config.hidden_size
+        )
         sizes = [tokens]
         sizes += [module.out_features for module in self.head if isinstance(module, nn.Linear)]
         return self.affine.out_features if self.affine is not None else sizes[-1]
@@ -166,7 +190,9 @@ class Network(nn.Module):
         return EchoFrame.of(self.tokenizer) if self.pooling.echo is not None else None
 
     def tokenize(self, texts: Sequence[str], max_length: int | None = None) -> list[list[int]]:
-        """Token ids with special tokens, cut to `max_length` (never beyond the encoder's own), unpadded."""
+        """Token ids with special tokens, cut to `max_length` (never beyond the encoder's own),
+        unpadded.
+        """
         if not texts:
             return []
         limit = self.max_length if max_length is None else min(max_length, self.max_length)
@@ -177,11 +203,14 @@ class Network(nn.Module):
         for start in range(0, len(whole), AT_ONCE):
             part = whole[start : start + AT_ONCE]
             ids += self.tokenizer(part, truncation=True, max_length=limit, **options)["input_ids"]
-        # A tokenizer without special tokens makes nothing of an empty string; it gets one unknown token.
+        # A tokenizer without special tokens makes nothing of an empty string; it gets one unknown
+        # token.
         return ids if all(ids) else [row or [int(self.tokenizer.unk_token_id or 0)] for row in ids]
 
     def collate(self, ids: Sequence[Sequence[int]]) -> dict[str, Tensor]:
-        """Pad to the longest: `input_ids`, `attention_mask` (n, length), `token_type_ids` if the model takes them."""
+        """Pad to the longest: `input_ids`, `attention_mask` (n, length), `token_type_ids` if the
+        model takes them.
+        """
         longest = max((len(row) for row in ids), default=0)
         pad = self.tokenizer.pad_token_id or 0
         input_ids = torch.full((len(ids), longest), pad, dtype=torch.long)
@@ -190,18 +219,25 @@ class Network(nn.Module):
             input_ids[position, : len(row)] = torch.tensor(row, dtype=torch.long)
             mask[position, : len(row)] = 1
         features = {"input_ids": input_ids, "attention_mask": mask}
-        if "token_type_ids" in self._inputs and "token_type_ids" in self.tokenizer.model_input_names:
+        if (
+            "token_type_ids" in self._inputs
+            and "token_type_ids" in self.tokenizer.model_input_names
+        ):
             features["token_type_ids"] = torch.zeros_like(input_ids)
         return features
 
     @replayed_pass(cut=True)
     def forward(self, given: Rows | dict[str, Tensor]) -> Tensor:
-        """Vectors (n, d) of texts, token rows or collated features, head and affine applied; the checkpoint's own
-        dropout in training."""
+        """Vectors (n, d) of texts, token rows or collated features, head and affine applied; the
+        checkpoint's own dropout in training.
+        """
         features = given if isinstance(given, dict) else self.collate(self._ids(given))
         add_tokens(features["attention_mask"])
         slices = _cuts(len(features["attention_mask"]), self.micro_batch)
-        parts = [self._placed({name: tensor[rows] for name, tensor in features.items()}) for rows in slices]
+        parts = [
+            self._placed({name: tensor[rows] for name, tensor in features.items()})
+            for rows in slices
+        ]
         return torch.cat(self._in_parts(self._vectors, parts))
 
     @replayed_pass(cut=True)
@@ -222,27 +258,35 @@ class Network(nn.Module):
             >>> a.shape == b.shape == (2, encoder.dimension)
             True
 
-        `a` and `b` are texts, cut to `train_length` tokens, or rows of token ids; without `b` both views have those of
-        `a`, and dropout alone tells them apart.
+        `a` and `b` are texts, cut to `train_length` tokens, or rows of token ids; without `b` both
+        views have those of `a`, and dropout alone tells them apart.
 
-        A pair of rates is (view a, view b): `hidden_dropout` for embedding, attention-output and feed-forward-output
-        dropout, `attention_dropout` for attention probabilities; None keeps the checkpoint's own. In evaluation mode
-        nothing is dropped. `differ_by` is for an objective that means nothing on equal views: the setting that makes
-        them differ. The first batch in training is then held against it: checkpoints of newer models (ModernBERT,
-        Qwen3) drop nothing by themselves, and training would collapse without a word.
+        A pair of rates is (view a, view b): `hidden_dropout` for embedding, attention-output and
+        feed-forward-output dropout, `attention_dropout` for attention probabilities; None keeps the
+        checkpoint's own. In evaluation mode nothing is dropped. `differ_by` is for an objective
+        that means nothing on equal views: the setting that makes them differ. The first batch in
+        training is then held against it: checkpoints of newer models (ModernBERT, Qwen3) drop
+        nothing by themselves, and training would collapse without a word.
 
         Raises:
-            InputError: views of different counts, a rate outside [0, 1), a model that cannot drop per view, gradient
-                checkpointing that would repeat its layers at other rates, or, with `differ_by`, views that are equal
-                for every sentence.
+            InputError: views of different counts, a rate outside [0, 1), a model that cannot drop
+                per view, gradient checkpointing that would repeat its layers at other rates, or,
+                with `differ_by`, views that are equal for every sentence.
         """
         ids_a = self._ids(a)
         ids_b = ids_a if b is None else self._ids(b)
         if len(ids_a) != len(ids_b) or not len(ids_a):
-            raise InputError(f"two views need as many sentences each, and one at least: {len(ids_a)}, {len(ids_b)}")
-        checkpoints = any(getattr(module, "gradient_checkpointing", False) for module in self.transformer.modules())
+            raise InputError(
+                f"two views need as many sentences each, and one at least: {len(ids_a)}, {len(ids_b)}"
+            )
+        checkpoints = any(
+            getattr(module, "gradient_checkpointing", False)
+            for module in self.transformer.modules()
+        )
         if checkpoints and not self._checkpoints_rates:
-            raise InputError("gradient checkpointing that knows the views' dropout is Encoder.checkpoint_gradients()")
+            raise InputError(
+                "gradient checkpointing that knows the views' dropout is Encoder.checkpoint_gradients()"
+            )
         add_tokens([*ids_a, *ids_b])
         slices = _cuts(len(ids_a), self.micro_batch)
         parts = [self._placed(self.collate([*ids_a[rows], *ids_b[rows]])) for rows in slices]
@@ -257,7 +301,9 @@ class Network(nn.Module):
 
         view_a, view_b = torch.cat(self._in_parts(encode, parts), dim=1)
         if differ_by and self.training and not self._views_differ:
-            apart, length = (states.detach().float().norm(dim=1) for states in (view_a - view_b, view_a))
+            apart, length = (
+                states.detach().float().norm(dim=1) for states in (view_a - view_b, view_a)
+            )
             if bool((apart <= _SAME * length).all()):
                 raise InputError(
                     "the two views of every sentence of the first batch are equal, so nothing can be learned from "
@@ -278,13 +324,14 @@ class Network(nn.Module):
         device: str | torch.device | None = None,
         precision: str | None = None,
     ) -> Any:
-        """Vectors (n, d) in float32, (d,) for a single string: an array, or a tensor on `device` with
-        `convert_to_tensor` (or without `convert_to_numpy`).
+        """Vectors (n, d) in float32, (d,) for a single string: an array, or a tensor on `device`
+        with `convert_to_tensor` (or without `convert_to_numpy`).
 
-        Each distinct sentence is encoded once, in batches of similar length; the result does not depend on order or
-        batch size. `batch_size` is in sentences of ordinary length: short ones come in wider batches, long ones in
-        narrower. Nothing is dropped, and modules in training mode are left so. `precision` None computes in float32.
-        Besides the vectors, the distinct sentences and the ids of some of them are held; `harness.encode` holds less.
+        Each distinct sentence is encoded once, in batches of similar length; the result does not
+        depend on order or batch size. `batch_size` is in sentences of ordinary length: short ones
+        come in wider batches, long ones in narrower. Nothing is dropped, and modules in training
+        mode are left so. `precision` None computes in float32. Besides the vectors, the distinct
+        sentences and the ids of some of them are held; `harness.encode` holds less.
 
         Raises:
             InputError: something that is not a string, named by its position.
@@ -318,15 +365,19 @@ class Network(nn.Module):
                     advance(len(batch))
         for start in range(0, len(again), WINDOW):
             part = slice(start, start + WINDOW)
-            out[torch.tensor(again[part], device=out.device)] = out[torch.tensor(firsts[part], device=out.device)]
+            out[torch.tensor(again[part], device=out.device)] = out[
+                torch.tensor(firsts[part], device=out.device)
+            ]
         result = out[0] if single else out
         return result if as_tensor else result.numpy()
 
     @replayed_pass()
     def hidden_states(self, features: dict[str, Tensor]) -> tuple[Tensor, ...]:
-        """(H_0 .. H_L) of collated `features`, each (n, length, d); the checkpoint's own dropout in training.
+        """(H_0 .. H_L) of collated `features`, each (n, length, d); the checkpoint's own dropout in
+        training.
 
-        H_0 is the output of the embedding block, H_L what the last layer gives, its final normalisation included.
+        H_0 is the output of the embedding block, H_L what the last layer gives, its final
+        normalisation included.
         """
         add_tokens(features["attention_mask"])
         states, last = self._run(self._placed(features), every_layer=True)
@@ -334,14 +385,17 @@ class Network(nn.Module):
 
     @replayed_pass()
     def token_states(self, features: dict[str, Tensor]) -> Tensor:
-        """What pooling reduces over tokens (n, length, d): H_L, or the average of the layers that the pooling names,
-        after the token module if there is one; the checkpoint's own dropout in training."""
+        """What pooling reduces over tokens (n, length, d): H_L, or the average of the layers that
+        the pooling names, after the token module if there is one; the checkpoint's own dropout in
+        training.
+        """
         add_tokens(features["attention_mask"])
         return self._tokens(self._placed(features))
 
     @replayed_pass(cut=True)
     def pool(self, tokens: Tensor, attention_mask: Tensor) -> Tensor:
-        """Vectors (n, d) of token vectors (n, length, d): reduced over tokens, head and affine applied.
+        """Vectors (n, d) of token vectors (n, length, d): reduced over tokens, head and affine
+        applied.
 
         `pool(token_states(features), counted(features))` is `forward(features)`.
         """
@@ -353,14 +407,19 @@ class Network(nn.Module):
         return vectors if self.affine is None else self.affine(vectors)
 
     def counted(self, features: dict[str, Tensor]) -> Tensor:
-        """The tokens that the pooling counts (n, length): the real ones, those of a second copy, or of each row the
-        one that it reads."""
+        """The tokens that the pooling counts (n, length): the real ones, those of a second copy, or
+        of each row the one that it reads.
+        """
         mask = features["attention_mask"]
         if self.echo_frame is not None:
             mask = self.echo_frame.second(features["input_ids"], mask)
         if self.pooling.reads == "all":
             return mask
-        at = features["input_ids"] == self.tokenizer.mask_token_id if self.pooling.reads == "mask" else None
+        at = (
+            features["input_ids"] == self.tokenizer.mask_token_id
+            if self.pooling.reads == "mask"
+            else None
+        )
         counted = one_token(mask, at)
         several = self.pooling.prompt is not None and self.pooling.prompt.several_masks
         return one_token(counted) if several else counted
@@ -386,18 +445,32 @@ class Network(nn.Module):
         last_alone = layers == (self._depth,)
         states, last = self._run(features, every_layer=not last_alone)
         tokens = last if last_alone else average_layers(states, layers)
-        return tokens if self.token_module is None else self.token_module(tokens, features["attention_mask"])
+        return (
+            tokens
+            if self.token_module is None
+            else self.token_module(tokens, features["attention_mask"])
+        )
 
-    def _run(self, features: dict[str, Tensor], *, every_layer: bool = False) -> tuple[tuple[Tensor, ...], Tensor]:
-        """What the transformer gives as its hidden states (of every layer, or none) and as the last one."""
+    def _run(
+        self, features: dict[str, Tensor], *, every_layer: bool = False
+    ) -> tuple[tuple[Tensor, ...], Tensor]:
+        """What the transformer gives as its hidden states (of every layer, or none) and as the last
+        one.
+        """
         options = {"output_hidden_states": True} if every_layer else {}
         mask = features["attention_mask"]
         if self.packed and self.training and len(mask) > 1 and not bool(mask.all()):
-            if self._check_packed and self.view_rates.jagged and packing.has_kernels(features["input_ids"]):
+            if (
+                self._check_packed
+                and self.view_rates.jagged
+                and packing.has_kernels(features["input_ids"])
+            ):
                 self._check_packed = False
                 self.packed = packs(self.transformer, self.view_rates, features)
                 if not self.packed:
-                    _LOG.warning("packed: vectors without padding differ on this device; batches are padded")
+                    _LOG.warning(
+                        "packed: vectors without padding differ on this device; batches are padded"
+                    )
             if self.packed:
                 return packed_pass(self.transformer, self.view_rates, features, **options)
         output = self.transformer(**features, **options)
@@ -406,14 +479,17 @@ class Network(nn.Module):
     def _in_parts(
         self, encode: Callable[[dict[str, Tensor]], Tensor], parts: Sequence[dict[str, Tensor]]
     ) -> list[Tensor]:
-        """`encode` of every part; of several only the results are stored, and the backward pass encodes each once more.
+        """`encode` of every part; of several only the results are stored, and the backward pass
+        encodes each once more.
 
-        GradCache (Gao et al., RepL4NLP 2021): the memory of the layers is that of one part, the gradient is that of the
-        whole batch. PyTorch's checkpointing restores for each part the random numbers of CPU and device and the
-        autocast of the first pass, and complains where the second differs in shape.
+        GradCache (Gao et al., RepL4NLP 2021): the memory of the layers is that of one part, the
+        gradient is that of the whole batch. PyTorch's checkpointing restores for each part the
+        random numbers of CPU and device and the autocast of the first pass, and complains where the
+        second differs in shape.
 
         Args:
-            encode: a function of its argument, the weights and the generators of random numbers alone.
+            encode: a function of its argument, the weights and the generators of random numbers
+                alone.
             parts: on the device that encodes them, whose generator is restored.
         """
         if len(parts) == 1 or not torch.is_grad_enabled():

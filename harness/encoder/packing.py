@@ -1,9 +1,10 @@
-"""Batches without padding: inside the transformer the tokens of all rows form one long row, one after another.
+"""Batches without padding: inside the transformer the tokens of all rows form one long row, one
+after another.
 
-Embeddings, linear layers, normalisations, activations and dropout work on one token at a time, so they need no padding.
-Attention alone needs rows. On a GPU torch has kernels for rows of unequal length (`attend`): flash attention in half
-precision, a memory-efficient one in fp32. A processor has none: there, `harness.encoder.dropout` pads what attention is
-given and packs what it returns.
+Embeddings, linear layers, normalisations, activations and dropout work on one token at a time, so
+they need no padding. Attention alone needs rows. On a GPU torch has kernels for rows of unequal
+length (`attend`): flash attention in half precision, a memory-efficient one in fp32. A processor
+has none: there, `harness.encoder.dropout` pads what attention is given and packs what it returns.
 """
 
 from __future__ import annotations
@@ -47,7 +48,9 @@ class Packing:
     def pad(self, packed: Tensor) -> Tensor:
         """(1, tokens, ...) to (rows, length, ...), 0 where there is padding."""
         tokens = packed.squeeze(0)
-        padded = tokens.new_zeros(self.rows * self.length, *tokens.shape[1:]).index_copy(0, self._places, tokens)
+        padded = tokens.new_zeros(self.rows * self.length, *tokens.shape[1:]).index_copy(
+            0, self._places, tokens
+        )
         return padded.view(self.rows, self.length, *tokens.shape[1:])
 
     def holds(self, tensor: Tensor) -> bool:
@@ -55,8 +58,10 @@ class Packing:
         return tensor.dim() > 1 and tensor.shape[0] == 1 and tensor.shape[1] == self.tokens
 
     def part(self, first: int, last: int) -> tuple[slice, Tensor, int, int]:
-        """Rows `first` to `last`: the places of their tokens in the packed batch, where each row begins among them (and
-        where the last ends), and the lengths of the shortest and the longest. Computed once for all layers."""
+        """Rows `first` to `last`: the places of their tokens in the packed batch, where each row
+        begins among them (and where the last ends), and the lengths of the shortest and the
+        longest. Computed once for all layers.
+        """
         if (first, last) not in self._parts:
             lengths = self._mask.sum(1)
             begin = int(lengths[:first].sum())
@@ -67,7 +72,9 @@ class Packing:
         return self._parts[first, last]
 
     def all_meet(self, mask: Tensor) -> bool:
-        """Does an attention mask (rows, 1, length or 1, length), true where a token attends, hide padding alone?"""
+        """Does an attention mask (rows, 1, length or 1, length), true where a token attends, hide
+        padding alone?
+        """
         for known, answer in self._known:  # layers share their mask
             if known is mask:
                 return answer
@@ -82,20 +89,30 @@ def has_kernels(states: Tensor) -> bool:
     return states.is_cuda
 
 
-def fits(query: Tensor, key: Tensor, mask: Tensor | None, packing: Packing, options: Mapping[str, Any]) -> bool:
-    """Do all tokens of a row meet, and does the model request nothing else? Other attention has no such kernels.
+def fits(
+    query: Tensor, key: Tensor, mask: Tensor | None, packing: Packing, options: Mapping[str, Any]
+) -> bool:
+    """Do all tokens of a row meet, and does the model request nothing else? Other attention has no
+    such kernels.
 
     Args:
         mask: of the padded batch.
         options: what a model gives to transformers' attention functions besides tensors.
     """
-    if query.shape[1] != key.shape[1] or any(options.get(name) is not None for name in ("position_bias", "softcap")):
+    if query.shape[1] != key.shape[1] or any(
+        options.get(name) is not None for name in ("position_bias", "softcap")
+    ):
         return False
     return mask is not None and packing.all_meet(mask)
 
 
 def attend(
-    query: Tensor, key: Tensor, value: Tensor, packing: Packing, rates: tuple[float, ...], scale: float | None
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    packing: Packing,
+    rates: tuple[float, ...],
+    scale: float | None,
 ) -> Tensor:
     """softmax(q k^T scale) v inside each row.
 
@@ -113,7 +130,10 @@ def attend(
         tokens, offsets, shortest, longest = packing.part(first, last)
         q, k, v = (
             torch.nested.nested_tensor_from_jagged(
-                states[0, :, tokens].transpose(0, 1).contiguous(), offsets, min_seqlen=shortest, max_seqlen=longest
+                states[0, :, tokens].transpose(0, 1).contiguous(),
+                offsets,
+                min_seqlen=shortest,
+                max_seqlen=longest,
             ).transpose(1, 2)
             for states in (query, key, value)
         )

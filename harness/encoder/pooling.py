@@ -1,8 +1,10 @@
-"""How the hidden states of a transformer become one vector a sentence: names, parsing, formulas, and modules around.
+"""How the hidden states of a transformer become one vector a sentence: names, parsing, formulas,
+and modules around.
 
-`TokenConvolution` differs from sentence-transformers' `CNN` in the treatment of padding. There the transformer's output
-at padding leaks into the last tokens of a sentence, so that a vector depends on what else is in its batch. Here padding
-counts as zeros. A saved model expresses this by a `WordWeights` of ones before the `CNN`: it multiplies by the mask.
+`TokenConvolution` differs from sentence-transformers' `CNN` in the treatment of padding. There the
+transformer's output at padding leaks into the last tokens of a sentence, so that a vector depends
+on what else is in its batch. Here padding counts as zeros. A saved model expresses this by a
+`WordWeights` of ones before the `CNN`: it multiplies by the mask.
 """
 
 from __future__ import annotations
@@ -21,7 +23,17 @@ from harness.encoder.prompts import DEFAULT, Echo, Prompt
 from harness.errors import InputError
 
 Mode = Literal["cls", "mean", "max"]
-NAMES = ("cls", "cls_pooler", "mean", "max", "first_last_avg", "last2_avg", "last", "echo", "echo_last")
+NAMES = (
+    "cls",
+    "cls_pooler",
+    "mean",
+    "max",
+    "first_last_avg",
+    "last2_avg",
+    "last",
+    "echo",
+    "echo_last",
+)
 PROMPT = "prompt:"
 _LAYER = re.compile(r"layer:(\d+):(cls|mean|max)")
 _TEMPLATED = re.compile("(prompt|echo|echo_last):(.*)", re.DOTALL)
@@ -31,7 +43,8 @@ _TEMPLATED = re.compile("(prompt|echo|echo_last):(.*)", re.DOTALL)
 class Pooling:
     """A pooling rule.
 
-    H_0 is the output of the embedding block, H_1..H_L are the layers' outputs. Special tokens count, padding does not.
+    H_0 is the output of the embedding block, H_1..H_L are the layers' outputs. Special tokens
+    count, padding does not.
 
     | name | vector |
     |---|---|
@@ -46,8 +59,8 @@ class Pooling:
     | echo, echo:TEMPLATE | mean of H_L over the second of two copies of the sentence, see `harness.encoder.prompts` |
     | echo_last, echo_last:TEMPLATE | H_L at the last token of the second copy |
 
-    `first_layer` is 1 as in SimCSE's present code and BERT-flow; 0 (the static embeddings) reproduces the published
-    first-last rows (56.70 for BERT-base), see SimCSE's issues 133 and 285.
+    `first_layer` is 1 as in SimCSE's present code and BERT-flow; 0 (the static embeddings)
+    reproduces the published first-last rows (56.70 for BERT-base), see SimCSE's issues 133 and 285.
     """
 
     name: str
@@ -58,7 +71,8 @@ class Pooling:
         """The rule called `name`.
 
         Raises:
-            InputError: no such pooling, a template that is none, or a `first_layer` other than 0 and 1.
+            InputError: no such pooling, a template that is none, or a `first_layer` other than 0
+                and 1.
         """
         if templated := _TEMPLATED.fullmatch(name):
             try:
@@ -71,7 +85,9 @@ class Pooling:
                 "layer:K:cls, layer:K:mean, layer:K:max, prompt:TEMPLATE, echo:TEMPLATE, echo_last:TEMPLATE"
             )
         if first_layer not in (0, 1):
-            raise InputError(f"first_layer must be 0 (the embeddings) or 1 (the first layer), not {first_layer!r}")
+            raise InputError(
+                f"first_layer must be 0 (the embeddings) or 1 (the first layer), not {first_layer!r}"
+            )
         return cls(name, first_layer)
 
     @property
@@ -105,10 +121,16 @@ class Pooling:
         prompt = self.prompt
         if prompt is not None and prompt.reads_mask:
             return "mask"
-        return "last" if prompt is not None or self.name.partition(":")[0] in ("last", "echo_last") else "all"
+        return (
+            "last"
+            if prompt is not None or self.name.partition(":")[0] in ("last", "echo_last")
+            else "all"
+        )
 
     def layers(self, depth: int) -> tuple[int, ...]:
-        """Indices into (H_0 .. H_depth) whose average is reduced over tokens; `(depth,)` for the last layer alone."""
+        """Indices into (H_0 .. H_depth) whose average is reduced over tokens; `(depth,)` for the
+        last layer alone.
+        """
         if self.layer is not None:
             return (self.layer,)
         if self.name == "first_last_avg":
@@ -119,7 +141,8 @@ class Pooling:
 
 
 def reduce_tokens(tokens: Tensor, mask: Tensor, mode: Mode) -> Tensor:
-    """Reduce token vectors (n, length, d) to (n, d) by `mode`; `mask` (n, length) is 1 where a token counts.
+    """Reduce token vectors (n, length, d) to (n, d) by `mode`; `mask` (n, length) is 1 where a
+    token counts.
 
     Computed in float32 at least, so that a long sum loses nothing under autocast.
     """
@@ -134,8 +157,8 @@ def reduce_tokens(tokens: Tensor, mask: Tensor, mode: Mode) -> Tensor:
 
 
 def one_token(mask: Tensor, at: Tensor | None = None) -> Tensor:
-    """`mask` (n, length) without all but the last real token of each row, or but those `at` (n, length) which it is
-    true; the mean of the rest is that token's state.
+    """`mask` (n, length) without all but the last real token of each row, or but those `at` (n,
+    length) which it is true; the mean of the rest is that token's state.
 
     Raises:
         InputError: a row has none of them.
@@ -159,7 +182,8 @@ def average_layers(hidden_states: Sequence[Tensor], layers: Sequence[int]) -> Te
 
 
 class TokenConvolution(nn.Module):
-    """Convolutions of several odd widths side by side, `filters` each, stride 1, same length, no activation.
+    """Convolutions of several odd widths side by side, `filters` each, stride 1, same length, no
+    activation.
 
     IS-BERT (Zhang et al., EMNLP 2020) takes widths 1, 3 and 5 with 256 filters each.
     """
@@ -167,11 +191,15 @@ class TokenConvolution(nn.Module):
     def __init__(self, inputs: int, filters: int = 256, widths: Sequence[int] = (1, 3, 5)) -> None:
         super().__init__()
         if not widths or any(width < 1 or width % 2 == 0 for width in widths):
-            raise InputError(f"the widths of a token convolution must be odd numbers, not {list(widths)}")
+            raise InputError(
+                f"the widths of a token convolution must be odd numbers, not {list(widths)}"
+            )
         if filters < 1:
             raise InputError(f"a token convolution needs at least 1 filter, not {filters}")
         self.inputs, self.filters, self.widths = inputs, filters, tuple(widths)
-        self.convs = nn.ModuleList(nn.Conv1d(inputs, filters, width, padding=width // 2) for width in self.widths)
+        self.convs = nn.ModuleList(
+            nn.Conv1d(inputs, filters, width, padding=width // 2) for width in self.widths
+        )
 
     @property
     def out_features(self) -> int:

@@ -1,7 +1,9 @@
-"""Which floating-point precision to compute in: decided by a short measurement, because hardware differs a hundredfold.
+"""Which floating-point precision to compute in: decided by a short measurement, because hardware
+differs a hundredfold.
 
-bf16 autocast is several times faster than fp32 on processors with native bf16 and up to a hundred times slower on those
-without. Encoding for evaluation stays in fp32 unless asked otherwise: results must not depend on the batch.
+bf16 autocast is several times faster than fp32 on processors with native bf16 and up to a hundred
+times slower on those without. Encoding for evaluation stays in fp32 unless asked otherwise: results
+must not depend on the batch.
 """
 
 from __future__ import annotations
@@ -32,10 +34,12 @@ class Precision:
 
 
 def choose_precision(device: str | torch.device, requested: str = "auto") -> Precision:
-    """Choose for training on `device`: what was `requested`, or with "auto" bf16 where it measures >= 1.3x fp32.
+    """Choose for training on `device`: what was `requested`, or with "auto" bf16 where it measures
+    >= 1.3x fp32.
 
     Raises:
-        InputError: an unknown name, or fp16 on a CPU (its gradients would need scaling that a CPU cannot speed up).
+        InputError: an unknown name, or fp16 on a CPU (its gradients would need scaling that a CPU
+            cannot speed up).
     """
     device = torch.device(device)
     if requested not in NAMES:
@@ -44,9 +48,13 @@ def choose_precision(device: str | torch.device, requested: str = "auto") -> Pre
         raise InputError('precision "fp16" needs a GPU; use "auto", "bf16" or "fp32" on a CPU')
     if requested != "auto":
         return Precision(cast(Name, requested), {"requested": requested, "device": device.type})
-    native = device.type == "cpu" or (device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False))
+    native = device.type == "cpu" or (
+        device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
+    )
     if not native:
-        return Precision("fp32", {"requested": "auto", "device": device.type, "reason": "no native bf16"})
+        return Precision(
+            "fp32", {"requested": "auto", "device": device.type, "reason": "no native bf16"}
+        )
     seconds = measure(device)
     gain = seconds["fp32"] / seconds["bf16"]
     report = {
@@ -73,11 +81,13 @@ def autocast(precision: str | None, device: str | torch.device) -> Iterator[None
 
 
 def measure(device: torch.device, *, seconds: float = 0.25) -> dict[str, float]:
-    """Best time of one training step of a small feed-forward block in fp32 and in bf16 autocast, in seconds.
+    """Best time of one training step of a small feed-forward block in fp32 and in bf16 autocast, in
+    seconds.
 
-    Little over `seconds` in all, or three steps each where hardware emulates bf16; they take turns, so that noise meets
-    both. The random state of the caller is left alone. A CPU is measured on one thread: the gain is the core's, and
-    threads that wait for each other on a busy machine would hide it.
+    Little over `seconds` in all, or three steps each where hardware emulates bf16; they take turns,
+    so that noise meets both. The random state of the caller is left alone. A CPU is measured on one
+    thread: the gain is the core's, and threads that wait for each other on a busy machine would
+    hide it.
     """
     with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
         torch.manual_seed(0)

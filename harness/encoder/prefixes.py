@@ -1,4 +1,6 @@
-"""One pass of an encoder, and the vectors of it cut to several widths: what a Matryoshka loss is made of."""
+"""One pass of an encoder, and the vectors of it cut to several widths: what a Matryoshka loss is
+made of.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +17,11 @@ T = TypeVar("T")
 
 
 class Prefixes:
-    """Gives a loss the vectors of its encoders again, with zeros behind their first `width` dimensions.
+    """Gives a loss the vectors of its encoders again, with zeros behind their first `width`
+    dimensions.
 
-    A loss may be computed for one width after the other: each pass of an encoder is made once, in the first of them.
+    A loss may be computed for one width after the other: each pass of an encoder is made once, in
+    the first of them.
 
         >>> from harness.encoder import Encoder
         >>> encoder = Encoder.from_pretrained("embedded:mini-bert")
@@ -66,7 +70,9 @@ _prefixes: ContextVar[Prefixes | None] = ContextVar("prefixes", default=None)
 
 
 def replayed_pass(*, cut: bool = False) -> Callable[[Callable[P, T]], Callable[P, T]]:
-    """A pass of an encoder, which inside a `Prefixes` is made once; `cut`: it gives vectors, which are cut."""
+    """A pass of an encoder, which inside a `Prefixes` is made once; `cut`: it gives vectors, which
+    are cut.
+    """
 
     def decorate(encode: Callable[P, T]) -> Callable[P, T]:
         @wraps(encode)

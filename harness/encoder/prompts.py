@@ -1,18 +1,21 @@
-"""Templates around a sentence: a prompt, of which one token is read, and an echo, which repeats the sentence.
+"""Templates around a sentence: a prompt, of which one token is read, and an echo, which repeats the
+sentence.
 
-A template becomes a part of the tokenizer (its post-processor), so that a saved model includes it, every library that
-reads the folder puts it around sentences, and a long sentence is cut without cutting the template.
+A template becomes a part of the tokenizer (its post-processor), so that a saved model includes it,
+every library that reads the folder puts it around sentences, and a long sentence is cut without
+cutting the template.
 
-Under causal attention the first tokens of a sentence cannot see its last ones; those of a second copy can. An echo
-gives the sentence twice, and the vector is made of the tokens of the second copy. A sentence is cut before it is
-doubled, so both copies are always equal.
+Under causal attention the first tokens of a sentence cannot see its last ones; those of a second
+copy can. An echo gives the sentence twice, and the vector is made of the tokens of the second copy.
+A sentence is cut before it is doubled, so both copies are always equal.
 
-In a prompt a sentence gets a full stop unless it ends in one of . ? " ', as the authors' evaluations give it.
+In a prompt a sentence gets a full stop unless it ends in one of . ? " ', as the authors'
+evaluations give it.
 
-Sources: PromptBERT (Jiang et al., EMNLP 2022), which reads [MASK]; CoT-BERT (Zhang et al., ICANN 2024), which reads the
-last of two; PromptEOL (Jiang et al., EMNLP 2024), which reads
-the last token of a causal model; Springer et al., "Repetition improves language model embeddings", ICLR 2025 (arXiv
-2402.15449).
+Sources: PromptBERT (Jiang et al., EMNLP 2022), which reads [MASK]; CoT-BERT (Zhang et al., ICANN
+2024), which reads the last of two; PromptEOL (Jiang et al., EMNLP 2024), which reads
+the last token of a causal model; Springer et al., "Repetition improves language model embeddings",
+ICLR 2025 (arXiv 2402.15449).
 """
 
 from __future__ import annotations
@@ -43,10 +46,10 @@ _TWICE = f"{SENTENCE} is the place of the sentence, twice, with something betwee
 class Prompt:
     """A template such as `This sentence : "[X]" means [MASK].`
 
-    `[MASK]` is the model's own mask token, whatever it is called; of several the last is read. Without one the
-    template's last token is read, and what a tokenizer would put behind it ([SEP]) is left off. `[X]` is tokenised
-    separately, its template once. A blank before `[X]` belongs to the sentence: tokenizers that glue it to the next
-    word see the word as they know it.
+    `[MASK]` is the model's own mask token, whatever it is called; of several the last is read.
+    Without one the template's last token is read, and what a tokenizer would put behind it ([SEP])
+    is left off. `[X]` is tokenised separately, its template once. A blank before `[X]` belongs to
+    the sentence: tokenizers that glue it to the next word see the word as they know it.
     """
 
     before: str
@@ -57,11 +60,14 @@ class Prompt:
         """The prompt that `template` writes.
 
         Raises:
-            ValueError: it has no `[X]`, or more than one, or `[X]` comes last and there is no `[MASK]`.
+            ValueError: it has no `[X]`, or more than one, or `[X]` comes last and there is no
+                `[MASK]`.
         """
         before, *rest = template.split(SENTENCE)
         if len(rest) != 1 or not (MASK in template or rest[0].strip()):
-            raise ValueError(f"must be a template, not {template!r}: {HOW}, which then must not be the sentence's own")
+            raise ValueError(
+                f"must be a template, not {template!r}: {HOW}, which then must not be the sentence's own"
+            )
         return cls(before, rest[0])
 
     @property
@@ -88,30 +94,44 @@ class Prompt:
             )
         mask = str(tokenizer.mask_token)
         before, after = (
-            [int(i) for i in tokenizer(part.replace(MASK, mask), add_special_tokens=False)["input_ids"]]
+            [
+                int(i)
+                for i in tokenizer(part.replace(MASK, mask), add_special_tokens=False)["input_ids"]
+            ]
             for part in (self.before.removesuffix(" "), self.after)
         )
         first, last = frame_of(tokenizer)
         return [*first, *before], [*after, *(last if self.reads_mask else [])]
 
     def sentence(self, tokenizer: PreTrainedTokenizerBase) -> normalizers.Normalizer:
-        """Writes a sentence as the authors' evaluations do: with a full stop, apart where the template's own is, unless
-        it ends in one of . ? " '. Where the last token is read (PromptEOL), double quotes become single ones, and a
-        question mark at the end a full stop. The blank before `[X]` is added for a tokenizer that glues it.
+        """Writes a sentence as the authors' evaluations do: with a full stop, apart where the
+        template's own is, unless it ends in one of . ? " '. Where the last token is read
+        (PromptEOL), double quotes become single ones, and a question mark at the end a full stop.
+        The blank before `[X]` is added for a tokenizer that glues it.
         """
         stop = " ." if self.after.endswith(" .") else "."
         changes = [(Regex(r"(?<=[^.?\"'\s])\s*\z"), stop)]
         if not self.reads_mask:
             changes += [(Regex('"'), "'"), (Regex(r"\?\z"), ".")]
-        blank = [normalizers.Prepend(" ")] if self.before.endswith(" ") and _glues(tokenizer) else []
-        return normalizers.Sequence([*(normalizers.Replace(old, new) for old, new in changes), *blank])
+        blank = (
+            [normalizers.Prepend(" ")] if self.before.endswith(" ") and _glues(tokenizer) else []
+        )
+        return normalizers.Sequence(
+            [*(normalizers.Replace(old, new) for old, new in changes), *blank]
+        )
 
-    def rows(self, texts: Sequence[str], tokenizer: PreTrainedTokenizerBase, words: int) -> list[list[int]]:
-        """Token rows of sentences in the template, each sentence cut to `words` tokens; `tokenizer` as in `pieces`."""
+    def rows(
+        self, texts: Sequence[str], tokenizer: PreTrainedTokenizerBase, words: int
+    ) -> list[list[int]]:
+        """Token rows of sentences in the template, each sentence cut to `words` tokens; `tokenizer`
+        as in `pieces`.
+        """
         before, after = self.pieces(tokenizer)
         written = self.sentence(tokenizer)
         sentences = [written.normalize_str(clean(text, place)) for place, text in enumerate(texts)]
-        cut = tokenizer(sentences, add_special_tokens=False, truncation=True, max_length=max(words, 1))["input_ids"]
+        cut = tokenizer(
+            sentences, add_special_tokens=False, truncation=True, max_length=max(words, 1)
+        )["input_ids"]
         return [[*before, *row, *after] for row in cut]
 
     def apply(self, tokenizer: PreTrainedTokenizerBase) -> None:
@@ -129,16 +149,26 @@ class Prompt:
 
 def _require_fast(tokenizer: PreTrainedTokenizerBase) -> None:
     if not tokenizer.is_fast:
-        raise InputError(f"prompt: a tokenizer of type {type(tokenizer).__name__} cannot hold a template")
+        raise InputError(
+            f"prompt: a tokenizer of type {type(tokenizer).__name__} cannot hold a template"
+        )
 
 
-def _set_template(tokenizer: PreTrainedTokenizerBase, order: Sequence[str], pieces: dict[str, list[int]]) -> None:
-    """Make `tokenizer` put `pieces` (name -> ids) around every text, which `order` calls "$A"; padding on the right."""
+def _set_template(
+    tokenizer: PreTrainedTokenizerBase, order: Sequence[str], pieces: dict[str, list[int]]
+) -> None:
+    """Make `tokenizer` put `pieces` (name -> ids) around every text, which `order` calls "$A";
+    padding on the right.
+    """
     specials = [
-        {"id": name, "ids": ids, "tokens": tokenizer.convert_ids_to_tokens(ids)} for name, ids in pieces.items() if ids
+        {"id": name, "ids": ids, "tokens": tokenizer.convert_ids_to_tokens(ids)}
+        for name, ids in pieces.items()
+        if ids
     ]
     single = " ".join(name for name in order if name == "$A" or pieces[name])
-    tokenizer.backend_tokenizer.post_processor = TemplateProcessing(single=single, special_tokens=specials)
+    tokenizer.backend_tokenizer.post_processor = TemplateProcessing(
+        single=single, special_tokens=specials
+    )
     tokenizer.padding_side = "right"
 
 
@@ -156,7 +186,9 @@ def _normalise_first(tokenizer: PreTrainedTokenizerBase, step: normalizers.Norma
 
 
 def frame_of(tokenizer: PreTrainedTokenizerBase) -> tuple[list[int], list[int]]:
-    """The ids that a tokenizer puts before and after every text: special tokens, and a prompt's template."""
+    """The ids that a tokenizer puts before and after every text: special tokens, and a prompt's
+    template.
+    """
     plain = tokenizer("a", add_special_tokens=False)["input_ids"]
     framed = tokenizer("a")["input_ids"]
     start = next(i for i in range(len(framed)) if framed[i : i + len(plain)] == plain)
@@ -167,8 +199,8 @@ def frame_of(tokenizer: PreTrainedTokenizerBase) -> tuple[list[int], list[int]]:
 class Echo:
     """A template such as `Rewrite the sentence: [X], rewritten sentence: [X]`.
 
-    A blank before both `[X]` belongs to the sentence: tokenizers that glue it to the next word see the word as they
-    know it. `[X]` is tokenised separately, the template around it once.
+    A blank before both `[X]` belongs to the sentence: tokenizers that glue it to the next word see
+    the word as they know it. `[X]` is tokenised separately, the template around it once.
     """
 
     before: str
@@ -239,7 +271,9 @@ class EchoFrame:
         before = runs.pop(0)[1] if runs[0][0] else 0
         after = runs.pop()[1] if runs[-1][0] else 0
         if len(runs) != 3:
-            raise InputError("echo: this tokenizer gives a sentence once, not twice; save the model again")
+            raise InputError(
+                "echo: this tokenizer gives a sentence once, not twice; save the model again"
+            )
         return cls(before, runs[1][1], after)
 
     def pieces(self, tokenizer: PreTrainedTokenizerBase) -> tuple[list[int], list[int], list[int]]:
@@ -254,18 +288,22 @@ class EchoFrame:
         return self.before + self.between + self.after
 
     def cut(self, limit: int) -> int:
-        """Where a tokenizer has to cut, which counts the sentence once, for rows of at most `limit` tokens.
+        """Where a tokenizer has to cut, which counts the sentence once, for rows of at most `limit`
+        tokens.
 
         One token is left of every sentence, however small the limit.
         """
         return self.total + max((limit - self.total) // 2, 1)
 
     def longest(self, limit: int) -> int:
-        """Tokens of the longest row within `limit`: one less where a half token would be left to each copy."""
+        """Tokens of the longest row within `limit`: one less where a half token would be left to
+        each copy.
+        """
         return 2 * self.cut(limit) - self.total
 
     def second(self, ids: Tensor, mask: Tensor) -> Tensor:
-        """`mask` (n, length) without all but the second copy in rows of `ids` (n, length), padded on the right.
+        """`mask` (n, length) without all but the second copy in rows of `ids` (n, length), padded
+        on the right.
 
         A row without a sentence keeps all of its tokens: an empty text has a vector, too.
 

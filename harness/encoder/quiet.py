@@ -10,7 +10,9 @@ from torch import nn
 
 @contextmanager
 def quiet_transformers() -> Iterator[None]:
-    """Only errors and no progress bars inside the block, around calls whose outcome we check ourselves."""
+    """Only errors and no progress bars inside the block, around calls whose outcome we check
+    ourselves.
+    """
     from transformers.utils import logging
 
     verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
@@ -26,7 +28,9 @@ def quiet_transformers() -> Iterator[None]:
 
 @contextmanager
 def evaluation(module: nn.Module) -> Iterator[None]:
-    """Evaluation mode inside the block; afterwards exactly the modules that were training train again."""
+    """Evaluation mode inside the block; afterwards exactly the modules that were training train
+    again.
+    """
     training = [part for part in module.modules() if part.training]
     module.eval()
     try:

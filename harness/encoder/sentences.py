@@ -21,10 +21,12 @@ def clean(text: str, row: int = 0) -> str:
 
 
 def token_budget_batches(lengths: Sequence[int], budget: int) -> list[list[int]]:
-    """Group sentence indices into batches whose padded size (rows x longest) stays within `budget` tokens.
+    """Group sentence indices into batches whose padded size (rows x longest) stays within `budget`
+    tokens.
 
-    Longest first, so that the batch that needs the most memory comes first and padding stays near zero. A sentence
-    longer than the budget is a batch of its own. Every index occurs exactly once; ties keep their order.
+    Longest first, so that the batch that needs the most memory comes first and padding stays near
+    zero. A sentence longer than the budget is a batch of its own. Every index occurs exactly once;
+    ties keep their order.
     """
     batches: list[list[int]] = []
     current: list[int] = []

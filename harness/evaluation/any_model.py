@@ -1,5 +1,6 @@
-"""Any model, opened for its evaluation: a saved method, our encoder, or one that sentence-transformers runs; and what
-decides the cost of a sentence."""
+"""Any model, opened for its evaluation: a saved method, our encoder, or one that
+sentence-transformers runs; and what decides the cost of a sentence.
+"""
 
 from __future__ import annotations
 
@@ -48,25 +49,35 @@ def saved_method(folder: str | Path) -> Method:
         return kind.load(folder)
     except HarnessError:
         raise
-    except Exception as error:  # each library has classes of its own for a file that is missing or damaged
-        raise InputError(f"{folder}: a damaged saved method ({first_line(error):.200}); save it again") from error
+    except (
+        Exception
+    ) as error:  # each library has classes of its own for a file that is missing or damaged
+        raise InputError(
+            f"{folder}: a damaged saved method ({first_line(error):.200}); save it again"
+        ) from error
 
 
-def open_for_evaluation(name: str, pooling: str | None = None, max_length: int | None = None) -> OpenedModel:
+def open_for_evaluation(
+    name: str, pooling: str | None = None, max_length: int | None = None
+) -> OpenedModel:
     """The model behind a hub id, a folder or embedded:NAME.
 
-    A folder that only its method can read (word vectors, a flow, several encoders) is loaded by that method; a model
-    that our encoder does not know is run by sentence-transformers.
+    A folder that only its method can read (word vectors, a flow, several encoders) is loaded by
+    that method; a model that our encoder does not know is run by sentence-transformers.
 
     Raises:
         InputError: no such model, a damaged one, or a length that cannot be set.
     """
     if pooling:
-        return OpenedModel(Encoder.from_pretrained(name, pooling=pooling, max_length=max_length), pooling)
+        return OpenedModel(
+            Encoder.from_pretrained(name, pooling=pooling, max_length=max_length), pooling
+        )
     folder = Path(resolve_model(name))
     if (folder / METHOD_FILE).is_file() and is_whole_method(folder):
         if max_length:
-            raise InputError(f"--max-length: {name} is a saved method with a length of its own; leave it out")
+            raise InputError(
+                f"--max-length: {name} is a saved method with a length of its own; leave it out"
+            )
         method = saved_method(folder)
         return OpenedModel(method, str(method.config.pooling))
     if (folder / METHOD_FILE).is_file():
@@ -75,7 +86,9 @@ def open_for_evaluation(name: str, pooling: str | None = None, max_length: int |
     if isinstance(model, ForeignEncoder):
         if max_length:
             model.limit_length(max_length)
-        return OpenedModel(model, model.modules, f"run by sentence-transformers ({model.modules}): {model.why}")
+        return OpenedModel(
+            model, model.modules, f"run by sentence-transformers ({model.modules}): {model.why}"
+        )
     if max_length:
         model.max_length = min(max_length, model.max_length)
     return OpenedModel(model, model.pooling.name)
@@ -84,13 +97,16 @@ def open_for_evaluation(name: str, pooling: str | None = None, max_length: int |
 def open_any(model: Any, pooling: str | None = None, max_length: int | None = None) -> OpenedModel:
     """A model by name or folder, or one that is in memory."""
     named = isinstance(model, str | Path)
-    return (open_for_evaluation if named else in_hand)(str(model) if named else model, pooling, max_length)
+    return (open_for_evaluation if named else in_hand)(
+        str(model) if named else model, pooling, max_length
+    )
 
 
 def choose_prompts(
     model: Any, opened: OpenedModel, asked: Mapping[str, str] | Literal["own"] | None
 ) -> tuple[Prompts | None, str]:
-    """The prompts to evaluate with, and what a reader should know where a model has some that are not used.
+    """The prompts to evaluate with, and what a reader should know where a model has some that are
+    not used.
 
     Args:
         model: its name or folder, or an opened model.
@@ -105,10 +121,16 @@ def choose_prompts(
         own = own_prompts(str(model))
     else:
         given = getattr(model, "prompts", None)
-        own = {key: text for key, text in given.items() if text} if isinstance(given, Mapping) else {}
+        own = (
+            {key: text for key, text in given.items() if text} if isinstance(given, Mapping) else {}
+        )
     texts, unused = chosen_prompts(str(model) if named else "the model", opened.model, own, asked)
     keys = ", ".join(f'"{key}"' for key in unused)
-    said = f'the model has prompts of its own ({keys}), which are not used; prompts "own" takes them' if unused else ""
+    said = (
+        f'the model has prompts of its own ({keys}), which are not used; prompts "own" takes them'
+        if unused
+        else ""
+    )
     return Prompts(texts) if texts is not None else None, said
 
 
@@ -116,16 +138,20 @@ def public_name(name: str, given: str | None, revision: str | None) -> tuple[str
     """Name (ORG/NAME) and revision under which the results of a model are published.
 
     Raises:
-        InputError: a folder or embedded model for which no name is given, one that is not ORG/NAME, or a revision
-            that cannot be the name of a folder.
+        InputError: a folder or embedded model for which no name is given, one that is not ORG/NAME,
+            or a revision that cannot be the name of a folder.
     """
     folder = Path(resolve_model(name))
     public = given or name
     if not re.fullmatch(r"[\w.-]+/[\w.-]+", public) or (given is None and folder.is_dir()):
         raise InputError(f'--model-name: expected ORG/NAME, as on the hub, not "{public}"')
     if revision and not re.fullmatch(r"\w[\w.-]*", revision):  # it names a folder of the results
-        raise InputError(f'--revision: expected the name of a commit, branch or tag, not "{revision}"')
-    return public, revision or (folder_hash(folder)[:40] if folder.is_dir() else model_fingerprint(name))
+        raise InputError(
+            f'--revision: expected the name of a commit, branch or tag, not "{revision}"'
+        )
+    return public, revision or (
+        folder_hash(folder)[:40] if folder.is_dir() else model_fingerprint(name)
+    )
 
 
 def in_hand(model: Any, pooling: str | None = None, max_length: int | None = None) -> OpenedModel:
@@ -135,24 +161,32 @@ def in_hand(model: Any, pooling: str | None = None, max_length: int | None = Non
         InputError: none of these, or a pooling or length that cannot be set.
     """
     if pooling or max_length:
-        raise InputError("pooling and max_length go with the name or folder of a model; this one is made already")
+        raise InputError(
+            "pooling and max_length go with the name or folder of a model; this one is made already"
+        )
     if isinstance(model, Method):
         return OpenedModel(model, str(model.config.pooling))
     kinds = {f"{kind.__module__}.{kind.__name__}" for kind in type(model).__mro__}
-    if any(name.startswith("sentence_transformers.") and name.endswith(".SentenceTransformer") for name in kinds):
+    if any(
+        name.startswith("sentence_transformers.") and name.endswith(".SentenceTransformer")
+        for name in kinds
+    ):
         foreign = ForeignEncoder(model, "it was given as an object")
         return OpenedModel(foreign, foreign.modules)
     if callable(getattr(model, "encode", None)):
         return OpenedModel(model, "unknown")
     if callable(model):
         return OpenedModel(SimpleNamespace(encode=lambda texts, **options: model(texts)), "unknown")
-    raise InputError(f"model: expected a name, a folder or what makes vectors of texts, not {type(model).__name__}")
+    raise InputError(
+        f"model: expected a name, a folder or what makes vectors of texts, not {type(model).__name__}"
+    )
 
 
 def stored_vectors(
     name: str, opened: OpenedModel, max_length: int | None, device: str, *, prompted: bool = False
 ) -> StoredVectors | None:
-    """The vectors that earlier evaluations of a model stored; None for a model without a known content.
+    """The vectors that earlier evaluations of a model stored; None for a model without a known
+    content.
 
     `prompted`: prompts are in the texts themselves, and not before each as the model's own default.
     """
@@ -165,22 +199,44 @@ def stored_vectors(
         return None
     cache = EmbeddingCache(cache_root() / "embeddings")
     code = f"{NUMERICS}.{method_version(type(opened.model))}"
-    apart = {"prompt": "in the text"} if prompted and isinstance(opened.model, ForeignEncoder) else {}
-    return cache.of(content, opened.pooling, code=code, device=device_name(device), max_length=max_length, **apart)
+    apart = (
+        {"prompt": "in the text"} if prompted and isinstance(opened.model, ForeignEncoder) else {}
+    )
+    return cache.of(
+        content,
+        opened.pooling,
+        code=code,
+        device=device_name(device),
+        max_length=max_length,
+        **apart,
+    )
 
 
 # Options of transformers that change the work and no shape.
-_WORK = ("model_type", "num_attention_heads", "num_hidden_layers", "hidden_act", "attention_window", "sliding_window")
+_WORK = (
+    "model_type",
+    "num_attention_heads",
+    "num_hidden_layers",
+    "hidden_act",
+    "attention_window",
+    "sliding_window",
+)
 _SAME_WORK = {"cls": "mean"}  # one vector of the last layer, whichever way
 
 
 def architecture(method: Method) -> str:
-    """A short hash of a fitted method's build: its transformer, pooling, what comes after, and its longest text.
+    """A short hash of a fitted method's build: its transformer, pooling, what comes after, and its
+    longest text.
 
-    Encoders without a transformer of ours (word vectors, a flow, recurrent layers, several joined) have one of their
+    Encoders without a transformer of ours (word vectors, a flow, recurrent layers, several joined)
+    have one of their
     own: method, config and base model.
     """
-    own = {"method": method.name, "config": method.config.model_dump(mode="json"), "base": method.base_model}
+    own = {
+        "method": method.name,
+        "config": method.config.model_dump(mode="json"),
+        "base": method.base_model,
+    }
     try:
         encoder = method.encoder
     except NotFitted:

@@ -21,10 +21,11 @@ _LONGEST = 20.0  # seconds of all passes: of a large network there are fewer
 
 
 def measure_inference(method: Method, workdir: Path, device: str) -> str:
-    """Measure the encoding of a fitted method, once for each architecture; returns the architecture's name.
+    """Measure the encoding of a fitted method, once for each architecture; returns the
+    architecture's name.
 
-    Passes over the same embedded sentences use one thread, in processor time (elapsed time on a GPU). It never raises:
-    the name is "" where the cost cannot be measured.
+    Passes over the same embedded sentences use one thread, in processor time (elapsed time on a
+    GPU). It never raises: the name is "" where the cost cannot be measured.
     """
     from harness.evaluation.any_model import architecture
 
@@ -33,8 +34,15 @@ def measure_inference(method: Method, workdir: Path, device: str) -> str:
 
     try:
         name, clock = architecture(method), WALL if device.startswith("cuda") else PROCESSOR
-        conditions = InferenceCost(architecture=name, device=device_name(device), threads=1, precision="fp32",
-                                   clock=clock, sentences=_SENTENCES, seconds=[])  # fmt: skip
+        conditions = InferenceCost(
+            architecture=name,
+            device=device_name(device),
+            threads=1,
+            precision="fp32",
+            clock=clock,
+            sentences=_SENTENCES,
+            seconds=[],
+        )
         measure_once(workdir, "inference", conditions.key, measure)
         return name
     except Exception as error:

@@ -38,15 +38,21 @@ class Scores:
     remark: str = ""
 
     def scores(self) -> pd.DataFrame:
-        """One row a score: "model", then the columns of `harness.results.frames.SCORES` that are not about runs."""
+        """One row a score: "model", then the columns of `harness.results.frames.SCORES` that are
+        not about runs.
+        """
         return frames.scores_of_one(self.result.scores, self.model)
 
     def pairs(self) -> pd.DataFrame:
-        """One row a scored pair of sentences: the columns of `harness.results.frames.PAIRS` that are not about runs."""
+        """One row a scored pair of sentences: the columns of `harness.results.frames.PAIRS` that
+        are not about runs.
+        """
         import pandas as pd
 
         columns = [name for name in frames.PAIRS if name not in frames.RUN]
-        return pd.DataFrame(columns=columns) if self.result.pairs is None else self.result.pairs.copy()
+        return (
+            pd.DataFrame(columns=columns) if self.result.pairs is None else self.result.pairs.copy()
+        )
 
     def costs(self) -> pd.DataFrame:
         """One row: sentences, seconds of encoding and of scoring."""

@@ -1,4 +1,6 @@
-"""Encode once: the texts of all tasks are joined, deduplicated, encoded in one call, and shared between the tasks."""
+"""Encode once: the texts of all tasks are joined, deduplicated, encoded in one call, and shared
+between the tasks.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,10 @@ def joined(parts: Sequence[TaskResult]) -> TaskResult:
         whole.artifacts |= part.artifacts
         whole.errors |= part.errors
         whole.figures |= part.figures
-        whole.cost = {key: whole.cost.get(key, 0.0) + part.cost.get(key, 0.0) for key in whole.cost | part.cost}
+        whole.cost = {
+            key: whole.cost.get(key, 0.0) + part.cost.get(key, 0.0)
+            for key in whole.cost | part.cost
+        }
     pairs = [part.pairs for part in parts if part.pairs is not None]
     outcomes = [part.outcomes for part in parts if part.outcomes is not None]
     whole.pairs = stacked(pairs) if pairs else None
@@ -43,10 +48,14 @@ def joined(parts: Sequence[TaskResult]) -> TaskResult:
 T = TypeVar("T")
 
 
-def each(tasks: Sequence[Task], ask: Callable[[Task], T]) -> tuple[list[tuple[Task, T]], dict[str, Exception]]:
-    """What `ask` gives for every task, and by name the errors of those that cannot answer: they do not stop the others.
+def each(
+    tasks: Sequence[Task], ask: Callable[[Task], T]
+) -> tuple[list[tuple[Task, T]], dict[str, Exception]]:
+    """What `ask` gives for every task, and by name the errors of those that cannot answer: they do
+    not stop the others.
 
-    An `InputError` says that data is missing, damaged or does not suit; any other error is a fault of the program.
+    An `InputError` says that data is missing, damaged or does not suit; any other error is a fault
+    of the program.
 
     Raises:
         RunError: the encoder is at fault, not the task. OSError: the disk is full or fails.
@@ -73,7 +82,9 @@ def announced(task: Task, most: int | None = None) -> Sequence[str]:
     Raises:
         InputError: its data cannot be read, or it has more than `most` texts.
     """
-    at_least = getattr(task, "at_least", None)  # of tasks that fetch their data when they are scored
+    at_least = getattr(
+        task, "at_least", None
+    )  # of tasks that fetch their data when they are scored
     if most is not None and at_least is not None:
         _check_number(at_least(), most)
     texts = task.texts()
@@ -83,11 +94,16 @@ def announced(task: Task, most: int | None = None) -> Sequence[str]:
 
 def _check_number(count: int, most: int | None) -> None:
     if most is not None and count > most:
-        raise InputError(f"asks for {count:,} sentences; a rehearsal encodes up to {most:,} (rehearsal.sentences)")
+        raise InputError(
+            f"asks for {count:,} sentences; a rehearsal encodes up to {most:,} (rehearsal.sentences)"
+        )
 
 
-def set_aside(result: TaskResult, unread: Mapping[str, Exception], unscored: Mapping[str, Exception]) -> None:
-    """Enter the tasks without scores: those whose data could not be read, and those that could not be scored with it.
+def set_aside(
+    result: TaskResult, unread: Mapping[str, Exception], unscored: Mapping[str, Exception]
+) -> None:
+    """Enter the tasks without scores: those whose data could not be read, and those that could not
+    be scored with it.
 
     The program's own faults keep their tracebacks.
     """
@@ -113,15 +129,16 @@ def evaluate(
 ) -> TaskResult:
     """All scores of `tasks` for one encoder, whose texts are encoded once.
 
-    A task whose data is missing or damaged, or that fails, does not stop the others: it has no scores, and is in
-    `missing` with the reason, and in `notes`; so is one that asks for more than `most` texts. A task that cannot
-    know its texts beforehand gets them encoded when it asks. `pooling` names how the vectors are made (it enters the
-    protocol ids, as `prompts` do), `origin` whose they are. `model` (a method, an `Encoder`) and `device` are for tasks
-    that look into the model or time it.
+    A task whose data is missing or damaged, or that fails, does not stop the others: it has no
+    scores, and is in `missing` with the reason, and in `notes`; so is one that asks for more than
+    `most` texts. A task that cannot know its texts beforehand gets them encoded when it asks.
+    `pooling` names how the vectors are made (it enters the protocol ids, as `prompts` do), `origin`
+    whose they are. `model` (a method, an `Encoder`) and `device` are for tasks that look into the
+    model or time it.
 
-    `cost` of the result has "sentences" (distinct texts), "sentences_cached" (those of them that `cache` had),
-    "encode_seconds" and "sentences_per_second" of the others (neither where there were none), and "evaluate_seconds"
-    (scoring, without that encoding).
+    `cost` of the result has "sentences" (distinct texts), "sentences_cached" (those of them that
+    `cache` had), "encode_seconds" and "sentences_per_second" of the others (neither where there
+    were none), and "evaluate_seconds" (scoring, without that encoding).
 
     Raises:
         InputError: the data of every task is missing or damaged.
@@ -131,17 +148,31 @@ def evaluate(
     readable, unread = each(tasks, lambda task: announced(task, most))
     if prompts is not None:
         readable = [(task, [] if of_mteb(task) else texts) for task, texts in readable]
-    before = prompts.before([task for task, _ in readable if not needs_model(task)]) if prompts is not None else {}
-    shared = ((before.get(task_key(task), ""), some) for task, some in readable if not needs_model(task))
-    texts = list(dict.fromkeys(prompt + text if prompt else text for prompt, some in shared for text in some))
+    before = (
+        prompts.before([task for task, _ in readable if not needs_model(task)])
+        if prompts is not None
+        else {}
+    )
+    shared = (
+        (before.get(task_key(task), ""), some) for task, some in readable if not needs_model(task)
+    )
+    texts = list(
+        dict.fromkeys(prompt + text if prompt else text for prompt, some in shared for text in some)
+    )
 
     def more(unknown: list[str]) -> EmbeddingTable:
         _check_number(len(unknown), most)
         return encode_once(encode, unknown, cache=cache)
 
     start = time.perf_counter()
-    first = encode_once(encode, texts, cache=cache) if texts else EmbeddingTable([], np.empty((0, 0), dtype=np.float32))
-    table = EmbeddingTable(texts, first.vectors, fresh=first.fresh, seconds=first.seconds, more=more, origin=origin)
+    first = (
+        encode_once(encode, texts, cache=cache)
+        if texts
+        else EmbeddingTable([], np.empty((0, 0), dtype=np.float32))
+    )
+    table = EmbeddingTable(
+        texts, first.vectors, fresh=first.fresh, seconds=first.seconds, more=more, origin=origin
+    )
 
     def score(task: Task) -> TaskResult:
         if needs_model(task):
@@ -159,9 +190,15 @@ def evaluate(
     if prompts is not None and prompts.unfit:
         result.notes.append(prompts.unfit)
     sentences = len(texts) + table.requested
-    result.cost = {"sentences": float(sentences), "evaluate_seconds": time.perf_counter() - start - table.seconds}
+    result.cost = {
+        "sentences": float(sentences),
+        "evaluate_seconds": time.perf_counter() - start - table.seconds,
+    }
     if table.fresh < sentences:
         result.cost["sentences_cached"] = float(sentences - table.fresh)
     if table.fresh and table.seconds:
-        result.cost |= {"encode_seconds": table.seconds, "sentences_per_second": table.fresh / table.seconds}
+        result.cost |= {
+            "encode_seconds": table.seconds,
+            "sentences_per_second": table.fresh / table.seconds,
+        }
     return result

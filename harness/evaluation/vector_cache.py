@@ -1,8 +1,8 @@
 """Vectors stored on disk between runs: by the content of the model, how it pools, and the text.
 
-A folder for each model holds segments: safetensors files that are written once, whole, under a name of their own.
-Processes that fill one cache at the same time can so never damage each other's work; at worst both store the same
-vectors.
+A folder for each model holds segments: safetensors files that are written once, whole, under a name
+of their own. Processes that fill one cache at the same time can so never damage each other's work;
+at worst both store the same vectors.
 """
 
 from __future__ import annotations
@@ -32,12 +32,16 @@ DEFAULT_LIMIT = 4 << 30  # bytes of a whole cache: BERT-base vectors of some 1.3
 SUFFIX = ".safetensors"
 _KEY = 16  # bytes of a text's hash
 _HEAD = 256  # bytes, more than the head of a segment takes
-_SEGMENT = 65_536  # vectors that are copied for a segment at a time: a million of them are not there twice
+_SEGMENT = (
+    65_536  # vectors that are copied for a segment at a time: a million of them are not there twice
+)
 _PATIENCE = 60.0  # seconds to wait for another process that is storing
 
 
 def text_key(text: str) -> bytes:
-    """The first 16 bytes of the text's sha256: no two of 10^12 texts share one but by a chance of 10^-15."""
+    """The first 16 bytes of the text's sha256: no two of 10^12 texts share one but by a chance of
+    10^-15.
+    """
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:_KEY]
 
 
@@ -51,10 +55,11 @@ def folder_hash(folder: Path) -> str:
 
 
 class EmbeddingCache:
-    """A folder with the vectors of many models, at most `limit` bytes in all: the model unused for longest goes first.
+    """A folder with the vectors of many models, at most `limit` bytes in all: the model unused for
+    longest goes first.
 
-    Whatever is wrong with the folder (full disk, no right to write, damaged files) costs time, never a result: it is
-    logged as a warning, and the vectors are computed again or not stored.
+    Whatever is wrong with the folder (full disk, no right to write, damaged files) costs time,
+    never a result: it is logged as a warning, and the vectors are computed again or not stored.
     """
 
     def __init__(self, folder: Path, *, limit: int = DEFAULT_LIMIT) -> None:
@@ -71,9 +76,14 @@ class EmbeddingCache:
         return StoredVectors(self, content_id([model, pooling, programs, conditions], digits=32))
 
     def make_room(self, needed: int, keep: Path) -> bool:
-        """Remove models, never `keep`, until `needed` more bytes fit; whether they do. Call it under the lock."""
-        used = {f: (f.stat().st_mtime, sum(file.stat().st_size for file in f.iterdir()))
-                for f in self.folder.iterdir() if f.is_dir()}  # fmt: skip
+        """Remove models, never `keep`, until `needed` more bytes fit; whether they do. Call it
+        under the lock.
+        """
+        used = {
+            f: (f.stat().st_mtime, sum(file.stat().st_size for file in f.iterdir()))
+            for f in self.folder.iterdir()
+            if f.is_dir()
+        }
         total = sum(size for _, size in used.values()) + needed
         for folder, (_, size) in sorted(used.items(), key=lambda item: item[1]):
             if total > self.limit and folder != keep:
@@ -83,7 +93,9 @@ class EmbeddingCache:
 
 
 class StoredVectors:
-    """Text -> (d,) float32 vector of one model: what `harness.evaluation.scoring` takes as its `cache`."""
+    """Text -> (d,) float32 vector of one model: what `harness.evaluation.scoring` takes as its
+    `cache`.
+    """
 
     def __init__(self, cache: EmbeddingCache, name: str) -> None:
         self.cache = cache
@@ -118,7 +130,9 @@ class StoredVectors:
         return self._rows[text_key(text)]
 
     def update(self, vectors: Iterable[tuple[str, Array]], /) -> None:
-        """Add vectors, all of one length, and store them in segments; ones that cannot be stored are dropped."""
+        """Add vectors, all of one length, and store them in segments; ones that cannot be stored
+        are dropped.
+        """
         items = iter(vectors)
         while self._stores and (part := list(islice(items, _SEGMENT))):
             keys = [text_key(text) for text, _ in part]
@@ -144,12 +158,19 @@ class StoredVectors:
                 self.folder.mkdir(exist_ok=True)
                 self._stores = self.cache.make_room(needed, self.folder)
                 if not self._stores:
-                    self._warn(f"{needed:,} more bytes are beyond its limit of {self.cache.limit:,}; they are dropped")
+                    self._warn(
+                        f"{needed:,} more bytes are beyond its limit of {self.cache.limit:,}; they are dropped"
+                    )
                     return
                 write_segment(file, self.name, keys, matrix)
             self._take(file)  # mapped from the disk, so that memory is free for other things
-        except (OSError, ValueError) as error:  # a full disk, no right to write, a lock that is never given back
-            self._warn(f"vectors cannot be stored ({getattr(error, 'strerror', None) or error}); going on without")
+        except (
+            OSError,
+            ValueError,
+        ) as error:  # a full disk, no right to write, a lock that is never given back
+            self._warn(
+                f"vectors cannot be stored ({getattr(error, 'strerror', None) or error}); going on without"
+            )
             self._stores = False
 
 
@@ -163,7 +184,8 @@ def write_segment(file: Path, model: str, keys: list[bytes], matrix: Array) -> N
 
 
 def read_segment(file: Path, model: str) -> tuple[list[bytes], Array]:
-    """Keys and rows of a segment of a model. The rows are mapped, not read: memory pages come and go as they are used.
+    """Keys and rows of a segment of a model. The rows are mapped, not read: memory pages come and
+    go as they are used.
 
     Raises:
         ValueError: the file is not what `write_segment` wrote.
@@ -171,7 +193,9 @@ def read_segment(file: Path, model: str) -> tuple[list[bytes], Array]:
     from safetensors import SafetensorError, safe_open
 
     try:
-        with safe_open(file, "pt") as segment:  # as PyTorch's tensors: those for numpy are read into memory
+        with safe_open(
+            file, "pt"
+        ) as segment:  # as PyTorch's tensors: those for numpy are read into memory
             keys, matrix = (segment.get_tensor(name).numpy() for name in ("keys", "vectors"))
             about = segment.metadata() or {}
     except SafetensorError as error:
@@ -186,5 +210,7 @@ def read_segment(file: Path, model: str) -> tuple[list[bytes], Array]:
 
 
 def _checksum(keys: Array, matrix: Array) -> str:
-    """CRC-32 of the content: safetensors notices a wrong head and a wrong length, but no flipped bit."""
+    """CRC-32 of the content: safetensors notices a wrong head and a wrong length, but no flipped
+    bit.
+    """
     return str(zlib.crc32(matrix.data, zlib.crc32(keys.data)))

@@ -18,7 +18,11 @@ from harness.config import Config, option
 from harness.errors import InputError
 from harness.machine.environment import usable_cores
 
-THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")  # of the libraries that compute in a worker
+THREADS = (
+    "OMP_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+)  # of the libraries that compute in a worker
 TICK = 1.0  # seconds for which an executor waits at most between two calls of `tick`
 
 LEAVE = Event()  # this worker is about to be taken away: its job has to write a checkpoint and end
@@ -32,13 +36,23 @@ class ExecutorSettings(Config):
     """
 
     name: str = option("serial", "serial, processes, ray, slurm or one of another package")
-    workers: int | None = option(None, "runs at a time; default: as many as cores or GPUs allow", ge=1)
-    cpus_per_run: int | None = option(None, "cores of a run; default: this machine's, shared among the workers", ge=1)
+    workers: int | None = option(
+        None, "runs at a time; default: as many as cores or GPUs allow", ge=1
+    )
+    cpus_per_run: int | None = option(
+        None, "cores of a run; default: this machine's, shared among the workers", ge=1
+    )
     gpus_per_run: float = option(0.0, "1, or the part of a GPU that a run takes", ge=0, le=1)
-    memory_per_run: float | None = option(None, "GiB of a run, for engines that place jobs by it", gt=0)
+    memory_per_run: float | None = option(
+        None, "GiB of a run, for engines that place jobs by it", gt=0
+    )
     retries: int = option(3, "how often a run whose worker died is given to another worker", ge=0)
-    address: str = option("", "ray: address of the cluster, such as auto or ray://HOST:10001; default: this machine")
-    slurm: dict[str, str] = option({}, "slurm: options of sbatch, as {partition = 'gpu', time = '4:00:00'}")
+    address: str = option(
+        "", "ray: address of the cluster, such as auto or ray://HOST:10001; default: this machine"
+    )
+    slurm: dict[str, str] = option(
+        {}, "slurm: options of sbatch, as {partition = 'gpu', time = '4:00:00'}"
+    )
 
     @field_validator("slurm", mode="before")
     @classmethod
@@ -65,8 +79,8 @@ class Answer:
 class Executor(ABC):
     """Runs jobs; a plugin of `harness.executors`.
 
-    The work directory is on a disk that all workers see. `run` and `room` raise `InputError` where the engine is not
-    installed, or the settings do not suit it.
+    The work directory is on a disk that all workers see. `run` and `room` raise `InputError` where
+    the engine is not installed, or the settings do not suit it.
 
     Attributes:
         parallel: do jobs run in other processes?
@@ -81,11 +95,14 @@ class Executor(ABC):
         self.settings, self.workdir = settings, workdir
 
     @abstractmethod
-    def run(self, function: Callable[[Any], Any], queue: deque[Any], tick: Callable[[], None]) -> Iterator[Answer]:
+    def run(
+        self, function: Callable[[Any], Any], queue: deque[Any], tick: Callable[[], None]
+    ) -> Iterator[Answer]:
         """Call `function(job)` for every job of the queue; an answer for each, as they end.
 
-        Jobs have an id, are picklable, and start in the order of the queue, which is emptied. The caller may add jobs
-        to it. `tick` is called at least once a second. When the iterator is closed, all jobs are ended.
+        Jobs have an id, are picklable, and start in the order of the queue, which is emptied. The
+        caller may add jobs to it. `tick` is called at least once a second. When the iterator is
+        closed, all jobs are ended.
         """
 
     def room(self) -> int:
@@ -99,7 +116,9 @@ class Serial(Executor):
     name = "serial"
     parallel = False
 
-    def run(self, function: Callable[[Any], Any], queue: deque[Any], tick: Callable[[], None]) -> Iterator[Answer]:
+    def run(
+        self, function: Callable[[Any], Any], queue: deque[Any], tick: Callable[[], None]
+    ) -> Iterator[Answer]:
         """As `Executor.run`."""
         while queue:
             job = queue.popleft()
@@ -111,7 +130,9 @@ class Serial(Executor):
 
 
 def use_threads(count: int) -> None:
-    """Have this process compute with so many threads. A worker calls it first, before torch is imported."""
+    """Have this process compute with so many threads. A worker calls it first, before torch is
+    imported.
+    """
     for name in THREADS:
         os.environ[name] = str(count)
     import torch
@@ -127,13 +148,16 @@ def check_known(settings: ExecutorSettings, methods: Iterable[str]) -> None:
     """
     own = ", ".join(sorted(registry.added(registry.METHODS).intersection(methods)))
     if registry.load(registry.EXECUTORS, settings.name).parallel and own:
-        raise InputError(f'executor "{settings.name}": install as a package the class of a script or notebook: {own}')
+        raise InputError(
+            f'executor "{settings.name}": install as a package the class of a script or notebook: {own}'
+        )
 
 
 def executor_settings(
     given: str | Mapping[str, Any] | ExecutorSettings | None, experiment: ExecutorSettings
 ) -> ExecutorSettings:
-    """The executor that the caller names, with the experiment's settings where the caller names none.
+    """The executor that the caller names, with the experiment's settings where the caller names
+    none.
 
     Several workers without a name are processes of this machine.
 
@@ -142,6 +166,8 @@ def executor_settings(
     """
     if not isinstance(given, ExecutorSettings):
         keys = {"name": given} if isinstance(given, str) else dict(given or {})
-        given = ExecutorSettings.parse({**experiment.model_dump(exclude_unset=True), **keys}, "executor")
+        given = ExecutorSettings.parse(
+            {**experiment.model_dump(exclude_unset=True), **keys}, "executor"
+        )
     several = given.name == "serial" and (given.workers or 1) > 1
     return given.model_copy(update={"name": "processes"}) if several else given

@@ -29,10 +29,16 @@ class Processes(Executor):
 
     name = "processes"
 
-    def run(self, function: Callable[[Any], Any], queue: deque[Any], tick: Callable[[], None]) -> Iterator[Answer]:
+    def run(
+        self, function: Callable[[Any], Any], queue: deque[Any], tick: Callable[[], None]
+    ) -> Iterator[Answer]:
         """As `Executor.run`."""
-        pools: dict[int, ProcessPoolExecutor] = {}  # of one worker each: one that dies breaks its whole pool
-        running: dict[Future[Any], tuple[int, Any, int]] = {}  # -> its pool, the job, and how many workers it has lost
+        pools: dict[
+            int, ProcessPoolExecutor
+        ] = {}  # of one worker each: one that dies breaks its whole pool
+        running: dict[
+            Future[Any], tuple[int, Any, int]
+        ] = {}  # -> its pool, the job, and how many workers it has lost
 
         def submit(place: int, job: Any, deaths: int = 0) -> None:
             if place not in pools:
@@ -59,7 +65,9 @@ class Processes(Executor):
                             submit(place, job, deaths + 1)
                             continue
                         why = "most often there is too little memory"
-                        answer = Answer(job, lost=f"its worker ended {deaths + 1} times during it; {why}")
+                        answer = Answer(
+                            job, lost=f"its worker ended {deaths + 1} times during it; {why}"
+                        )
                     yield answer
                 tick()
         finally:
@@ -71,9 +79,13 @@ class Processes(Executor):
     def _start_worker(self, place: int) -> ProcessPoolExecutor:
         devices = _visible() if self.settings.gpus_per_run else []
         gpus = devices[place % len(devices)] if devices else None
-        threads = self.settings.cpus_per_run or max(1, usable_cores() // self.room())  # together no more than the cores
+        threads = self.settings.cpus_per_run or max(
+            1, usable_cores() // self.room()
+        )  # together no more than the cores
         # A fork would share locks of torch's threads.
-        return ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), _prepare, (gpus, threads))
+        return ProcessPoolExecutor(
+            1, multiprocessing.get_context("spawn"), _prepare, (gpus, threads)
+        )
 
     def room(self) -> int:
         """`workers` of the settings, else as many as the GPUs, else the cores, allow."""

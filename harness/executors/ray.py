@@ -13,14 +13,18 @@ from harness.errors import InputError
 from harness.executors.executor import TICK, Answer, Executor, ExecutorSettings, use_threads
 from harness.machine.environment import usable_cores
 
-_WAITING = 2000  # tasks: Ray checks all of them at each answer; to run more at a time, set `workers`
+_WAITING = (
+    2000  # tasks: Ray checks all of them at each answer; to run more at a time, set `workers`
+)
 
 
 class Ray(Executor):
-    """Ray core tasks. A node that is lost, or a worker that is killed, gives its job to another one.
+    """Ray core tasks. A node that is lost, or a worker that is killed, gives its job to another
+    one.
 
-    Without an address a cluster of this machine alone is started, which no other machine can reach, and ended with the
-    last job; with one, Ray's own rules on who may connect hold (see docs/executors.md).
+    Without an address a cluster of this machine alone is started, which no other machine can reach,
+    and ended with the last job; with one, Ray's own rules on who may connect hold (see
+    docs/executors.md).
     """
 
     name = "ray"
@@ -35,22 +39,36 @@ class Ray(Executor):
         os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         address = self.settings.address
-        if not address and "ray" not in sys.modules:  # which reads it when it is imported, and never again
-            os.environ.setdefault("RAY_AUTH_MODE", "token")  # nobody else's jobs; Ray makes a token where there is none
+        if (
+            not address and "ray" not in sys.modules
+        ):  # which reads it when it is imported, and never again
+            os.environ.setdefault(
+                "RAY_AUTH_MODE", "token"
+            )  # nobody else's jobs; Ray makes a token where there is none
         try:
             import ray
         except ImportError:
-            raise InputError('executor "ray" needs Ray: pip install "sentence-harness[ray]"') from None
-        options = {"address": address} if address else {"include_dashboard": False, "num_cpus": usable_cores()}
+            raise InputError(
+                'executor "ray" needs Ray: pip install "sentence-harness[ray]"'
+            ) from None
+        options = (
+            {"address": address}
+            if address
+            else {"include_dashboard": False, "num_cpus": usable_cores()}
+        )
         try:
             if not ray.is_initialized():
                 ray.init(log_to_driver=False, logging_level="error", **options)
                 self.own = True
         except (ConnectionError, RuntimeError, ValueError, OSError) as error:
             where = f"the cluster at {address}" if address else "a cluster on this machine"
-            raise InputError(f"executor ray: {where} cannot be used: {str(error).partition(chr(10))[0]}") from None
+            raise InputError(
+                f"executor ray: {where} cannot be used: {str(error).partition(chr(10))[0]}"
+            ) from None
 
-    def run(self, function: Callable[[Any], Any], queue: deque[Any], tick: Callable[[], None]) -> Iterator[Answer]:
+    def run(
+        self, function: Callable[[Any], Any], queue: deque[Any], tick: Callable[[], None]
+    ) -> Iterator[Answer]:
         """As `Executor.run`."""
         self._connect()
         import ray
@@ -95,7 +113,11 @@ class Ray(Executor):
 
     def _cpus(self) -> int:
         """Cores of a job; on this machine alone the workers share them."""
-        shared = 1 if self.settings.address else usable_cores() // (self.settings.workers or usable_cores())
+        shared = (
+            1
+            if self.settings.address
+            else usable_cores() // (self.settings.workers or usable_cores())
+        )
         return self.settings.cpus_per_run or max(1, shared)
 
 

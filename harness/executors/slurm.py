@@ -1,4 +1,6 @@
-"""SLURM, by the package submitit: one job a cell; one that is preempted or runs out of time is queued again."""
+"""SLURM, by the package submitit: one job a cell; one that is preempted or runs out of time is
+queued again.
+"""
 
 from __future__ import annotations
 
@@ -20,29 +22,38 @@ _ARRAY = 1000  # jobs of an array: SLURM refuses more, unless its administrator 
 class Slurm(Executor):
     """Jobs of `sbatch`; `slurm` holds its options (partition, account, time, qos, ...).
 
-    A preemption or the time limit arrives as a signal: the job is queued again, and its run resumes from its
-    checkpoint. Jobs and answers are files of the work directory, on a disk that all nodes share.
+    A preemption or the time limit arrives as a signal: the job is queued again, and its run resumes
+    from its checkpoint. Jobs and answers are files of the work directory, on a disk that all nodes
+    share.
     """
 
     name = "slurm"
     cluster = "slurm"
     local = False
 
-    def run(self, function: Callable[[Any], Any], queue: deque[Any], tick: Callable[[], None]) -> Iterator[Answer]:
+    def run(
+        self, function: Callable[[Any], Any], queue: deque[Any], tick: Callable[[], None]
+    ) -> Iterator[Answer]:
         """As `Executor.run`."""
         try:
             import submitit
         except ImportError:
-            raise InputError('executor "slurm" needs submitit: pip install "sentence-harness[slurm]"') from None
+            raise InputError(
+                'executor "slurm" needs submitit: pip install "sentence-harness[slurm]"'
+            ) from None
         threads, workers = self.settings.cpus_per_run or 4, self.settings.workers
         root = self.workdir.resolve() / "slurm"
         try:
             retries = self.settings.retries
-            executor = submitit.AutoExecutor(root / "%j", cluster=self.cluster, slurm_max_num_timeout=retries)
+            executor = submitit.AutoExecutor(
+                root / "%j", cluster=self.cluster, slurm_max_num_timeout=retries
+            )
             executor.update_parameters(**self._parameters(threads))
         except (RuntimeError, ValueError, NameError, TypeError) as error:
             raise InputError(f"executor slurm: {str(error).splitlines()[0]}") from None
-        waiting: dict[Any, tuple[Any, int]] = {}  # job of submitit -> ours, and how often it was tried
+        waiting: dict[
+            Any, tuple[Any, int]
+        ] = {}  # job of submitit -> ours, and how often it was tried
         try:
             while queue or waiting:
                 room = workers - len(waiting) if workers and waiting else _ARRAY
@@ -50,7 +61,9 @@ class Slurm(Executor):
                 if jobs:
                     with executor.batch():  # one array of jobs
                         array = [executor.submit(Queued(threads, function, job)) for job in jobs]
-                    waiting |= {submitted: (job, 0) for submitted, job in zip(array, jobs, strict=True)}
+                    waiting |= {
+                        submitted: (job, 0) for submitted, job in zip(array, jobs, strict=True)
+                    }
                 done = [submitted for submitted in waiting if submitted.done()]
                 for submitted in done:
                     job, tries = waiting.pop(submitted)
@@ -92,8 +105,8 @@ class Slurm(Executor):
 class Queued:
     """A job as submitit stores it, and queues it again when its time is up or it is preempted.
 
-    At submitit's signal, 90 seconds before the end, the run is requested to write a checkpoint. A job that does not
-    leave in time is lost, and submitted again like one of a node that failed.
+    At submitit's signal, 90 seconds before the end, the run is requested to write a checkpoint. A
+    job that does not leave in time is lost, and submitted again like one of a node that failed.
     """
 
     def __init__(self, threads: int, function: Callable[[Any], Any], job: Any) -> None:
@@ -121,9 +134,13 @@ class Queued:
 def _answer(submitit: Any, submitted: Any, job: Any) -> Answer:
     try:
         return Answer(job, submitted.result())
-    except submitit.core.utils.FailedJobError as error:  # what it raised, as text: the process is gone
+    except (
+        submitit.core.utils.FailedJobError
+    ) as error:  # what it raised, as text: the process is gone
         _, _, trace = str(error).partition(_RULE)
-        lines = [line for line in trace.partition(_RULE)[0].splitlines() if line.strip()] or ["failed"]
+        lines = [line for line in trace.partition(_RULE)[0].splitlines() if line.strip()] or [
+            "failed"
+        ]
         return Answer(job, error=RunError(lines[-1]))
     except submitit.core.utils.UncompletedJobError as error:
         why = str(error).strip().partition("\n")[0] or submitted.state

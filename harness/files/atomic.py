@@ -1,7 +1,7 @@
 """Writing files so that nobody ever sees half of one, and errors of the file system itself.
 
-A method that fails has a record that says so; a disk that fails is no fact about the method: the program stops with
-what is stored, and the same command resumes.
+A method that fails has a record that says so; a disk that fails is no fact about the method: the
+program stops with what is stored, and the same command resumes.
 """
 
 from __future__ import annotations
@@ -25,13 +25,16 @@ def settle(folder: Path) -> None:
 
 
 def write_atomic(path: Path, data: bytes | str, *, durable: bool = True) -> None:
-    """Write a file so that a reader (or a crash) sees either the old content or the new one, never a part.
+    """Write a file so that a reader (or a crash) sees either the old content or the new one, never
+    a part.
 
-    Not `durable`: without waiting for the disk, for what is soon rewritten; a loss of power may cost it.
+    Not `durable`: without waiting for the disk, for what is soon rewritten; a loss of power may
+    cost it.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     raw = data.encode() if isinstance(data, str) else data
-    # Not tempfile: its files are readable by their owner only, and records are for everyone who may read the folder.
+    # Not tempfile: its files are readable by their owner only, and records are for everyone who may
+    # read the folder.
     name = path.parent / f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}"
     handle = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     try:
@@ -42,7 +45,9 @@ def write_atomic(path: Path, data: bytes | str, *, durable: bool = True) -> None
                 os.fsync(file.fileno())
         os.replace(name, path)
     except BaseException as error:
-        with suppress(OSError):  # a disk that refuses the one refuses the other; the first error is the one to tell
+        with suppress(
+            OSError
+        ):  # a disk that refuses the one refuses the other; the first error is the one to tell
             name.unlink(missing_ok=True)
         if isinstance(error, OSError) and error.filename is None:
             error.filename = str(path)
@@ -50,20 +55,26 @@ def write_atomic(path: Path, data: bytes | str, *, durable: bool = True) -> None
 
 
 def sweep(path: Path) -> None:
-    """Remove what kills left of the writing of a file; the caller keeps others from writing it meanwhile."""
+    """Remove what kills left of the writing of a file; the caller keeps others from writing it
+    meanwhile.
+    """
     for left in path.parent.glob(f".{escape(path.name)}.*.{'[0-9a-f]' * 8}"):
         left.unlink(missing_ok=True)
 
 
 def open_folder(path: Path) -> Path:
-    """A new folder next to `path` to write into, with the rights that the umask gives (tempfile's are its owner's)."""
+    """A new folder next to `path` to write into, with the rights that the umask gives (tempfile's
+    are its owner's).
+    """
     folder = path.parent / f".{path.name}.{secrets.token_hex(4)}"
     folder.mkdir()
     return folder
 
 
 def share_files(folder: Path) -> None:
-    """Give the files in a folder of `open_folder` the rights that the umask leaves: safetensors' are its owner's."""
+    """Give the files in a folder of `open_folder` the rights that the umask leaves: safetensors'
+    are its owner's.
+    """
     rights = folder.stat().st_mode & 0o666
     for file in folder.rglob("*"):
         if file.is_file():
@@ -77,13 +88,17 @@ WHOLE_DISK = {  # code -> what is wrong, what to do
     errno.ESTALE: ("the network file system has gone away", "mount it again"),
     errno.EROFS: ("the file system can only be read", "mount it for writing"),
 }
-ONE_PLACE = dict.fromkeys((errno.EACCES, errno.EPERM), ("no permission", "set its permissions right"))
+ONE_PLACE = dict.fromkeys(
+    (errno.EACCES, errno.EPERM), ("no permission", "set its permissions right")
+)
 
 
 def storage_fault(error: BaseException, folder: Path | None = None) -> OSError | None:
-    """The refusal of the file system that `error` is, comes from or reports; None for any other error.
+    """The refusal of the file system that `error` is, comes from or reports; None for any other
+    error.
 
-    A lack of permission counts below `folder` alone: elsewhere it is the fault of whoever named the file.
+    A lack of permission counts below `folder` alone: elsewhere it is the fault of whoever named the
+    file.
     """
     cause: BaseException | None = error
     while cause is not None:

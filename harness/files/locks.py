@@ -1,7 +1,9 @@
-"""Who may write where: two writers of the same records and checkpoints would destroy each other's work.
+"""Who may write where: two writers of the same records and checkpoints would destroy each other's
+work.
 
-A comparison has one coordinator, by its name; a run has one maker. Several comparisons may so share a work directory
-and each other's runs. The operating system keeps the locks: they are gone with their process, however that ends.
+A comparison has one coordinator, by its name; a run has one maker. Several comparisons may so share
+a work directory and each other's runs. The operating system keeps the locks: they are gone with
+their process, however that ends.
 """
 
 from __future__ import annotations
@@ -26,14 +28,19 @@ def comparison_lock(workdir: Path, name: str) -> AbstractContextManager[None]:
     """Be the one process that runs the comparison of this name in `workdir`, until the block ends.
 
     Raises:
-        InputError: another process does already (its id is named), or the directory cannot be written.
+        InputError: another process does already (its id is named), or the directory cannot be
+            written.
     """
-    return work_lock(workdir / "comparisons", f".{name}", f'comparison "{name}" in work directory {workdir}')
+    return work_lock(
+        workdir / "comparisons", f".{name}", f'comparison "{name}" in work directory {workdir}'
+    )
 
 
 @contextmanager
 def run_lock(folder: Path) -> Iterator[None]:
-    """Be the one process that works in the folder of a run, until the block ends; waits for another that does."""
+    """Be the one process that works in the folder of a run, until the block ends; waits for another
+    that does.
+    """
     from filelock import FileLock
 
     with try_run_lock(folder) as held:
@@ -64,12 +71,13 @@ def try_run_lock(folder: Path) -> Iterator[bool]:
 def work_lock(workdir: Path, prefix: str = "", what: str = "") -> Iterator[None]:
     """Hold `workdir` (created when missing) for this process until the block ends.
 
-    The operating system keeps the lock, so it is gone with the process however that ends; the holder's id is in a
-    file next to it for the message only. `prefix` and `what` are the names of these files and of what is held, where
-    that is not the whole directory.
+    The operating system keeps the lock, so it is gone with the process however that ends; the
+    holder's id is in a file next to it for the message only. `prefix` and `what` are the names of
+    these files and of what is held, where that is not the whole directory.
 
     Raises:
-        InputError: another process holds the directory (its id is named), or the directory cannot be written.
+        InputError: another process holds the directory (its id is named), or the directory cannot
+            be written.
     """
     from filelock import FileLock, Timeout
 

@@ -1,5 +1,6 @@
-"""Text made safe: on a terminal, inside Markdown, without credentials, as the name of a file. All output of the program
-is made so."""
+"""Text made safe: on a terminal, inside Markdown, without credentials, as the name of a file. All
+output of the program is made so.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ from typing import Any
 HIDDEN = "***"
 
 _URI = re.compile(r"""(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<rest>[^\s"'<>]+)""")
-# "token=", also in the middle of what is no URI: the key-value form in which libpq and its drivers tell of a connection
+# "token=", also in the middle of what is no URI: the key-value form in which libpq and its drivers
+# tell of a connection
 _SECRETS = re.compile(
     r"(?P<key>\b(?:[A-Za-z0-9]+[_-])*"
     r"(?:password|passwd|pwd|passphrase|token|secret|apikey|(?:api|access|secret|private)[_-]?key|auth|sig|signature|"
@@ -28,9 +30,10 @@ _HUB_TOKEN = re.compile(r"\bhf_[A-Za-z0-9]{16,}")
 def redacted(text: str) -> str:
     """The text with what may be a credential as "***".
 
-    Of a URI that is all between "://" and its last "@": a password may hold "@", "/" and ":" itself, and a user's name
-    alone may be a token. Too much is hidden rather than too little, except in `hf://`, where "@" is before a revision.
-    Also hidden are values of keys such as `password=` and `token=`, and tokens of the hub.
+    Of a URI that is all between "://" and its last "@": a password may hold "@", "/" and ":"
+    itself, and a user's name alone may be a token. Too much is hidden rather than too little,
+    except in `hf://`, where "@" is before a revision. Also hidden are values of keys such as
+    `password=` and `token=`, and tokens of the hub.
     """
     text = _URI.sub(_without_user, text)
     return _HUB_TOKEN.sub(HIDDEN, _SECRETS.sub(lambda found: f"{found['key']}{HIDDEN}", text))
@@ -39,13 +42,16 @@ def redacted(text: str) -> str:
 def _without_user(uri: re.Match[str]) -> str:
     scheme, rest = uri["scheme"], uri["rest"]
     _, at, host = rest.rpartition("@")
-    nobody = not at or rest.startswith("/") or scheme.lower() == "hf"  # sqlite:///FILE@1 names no host
+    nobody = (
+        not at or rest.startswith("/") or scheme.lower() == "hf"
+    )  # sqlite:///FILE@1 names no host
     return uri[0] if nobody else f"{scheme}://{HIDDEN}@{host}"
 
 
-# C0 and C1 controls (a terminal obeys them), and the marks that turn the direction of the text after them (Unicode
-# UAX 9): "Trojan Source" (Boucher & Anderson, 2021) shows what those do. Line breaks and tabs stay. Lone surrogates,
-# as in names of files that are not UTF-8, are no text that could be written at all.
+# C0 and C1 controls (a terminal obeys them), and the marks that turn the direction of the text
+# after them (Unicode UAX 9): "Trojan Source" (Boucher & Anderson, 2021) shows what those do. Line
+# breaks and tabs stay. Lone surrogates, as in names of files that are not UTF-8, are no text that
+# could be written at all.
 ACTING = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
 )
@@ -76,11 +82,17 @@ def join_some(names: Sequence[str], most: int = 5) -> str:
 
 def first_line(error: BaseException) -> str:
     """The first line with text of an error's message, without credentials, or the error's type."""
-    return redacted(next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__))
+    return redacted(
+        next(
+            (line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__
+        )
+    )
 
 
 def safe_line(line: str) -> str:
-    """A line as it may leave for a terminal or a log: `visible`, without credentials, and one line; blanks stay."""
+    """A line as it may leave for a terminal or a log: `visible`, without credentials, and one line;
+    blanks stay.
+    """
     return redacted(" ".join(visible(line).splitlines()))
 
 
@@ -113,8 +125,9 @@ class SafeFormatter(logging.Formatter):
         return "\n".join(safe_line(line) for line in super().format(record).splitlines())
 
 
-# Also what Markdown only reads in places (lists, links, tables, emphasis, code): escaping more than needed is harmless,
-# missing one is not. HTML's own characters become entities, which hold inside and outside of HTML blocks.
+# Also what Markdown only reads in places (lists, links, tables, emphasis, code): escaping more than
+# needed is harmless, missing one is not. HTML's own characters become entities, which hold inside
+# and outside of HTML blocks.
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]#|~$])")
 _ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 _LISTED = re.compile(r"^(\d{1,9})(?=[.)](\s|$))")  # the number of a list's item

@@ -1,5 +1,7 @@
-"""Small files of a user's read whole: each fault is one line that names the file. Values written as TOML, one key a
-line: experiment files that the program makes are read and edited by people."""
+"""Small files of a user's read whole: each fault is one line that names the file. Values written as
+TOML, one key a
+line: experiment files that the program makes are read and edited by people.
+"""
 
 from __future__ import annotations
 
@@ -71,7 +73,9 @@ def read_toml(path: Path) -> dict[str, Any]:
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"{path}: not a TOML file: {error}") from None
     except RecursionError:
-        raise InputError(f"{path}: not a TOML file: its lists or tables are nested too deeply") from None
+        raise InputError(
+            f"{path}: not a TOML file: its lists or tables are nested too deeply"
+        ) from None
 
 
 def read_json(path: Path) -> dict[str, Any]:

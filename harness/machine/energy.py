@@ -1,6 +1,8 @@
-"""Energy in joules, where the machine counts it: of processors by RAPL, of a GPU by NVML. Nothing is estimated.
+"""Energy in joules, where the machine counts it: of processors by RAPL, of a GPU by NVML. Nothing
+is estimated.
 
-Counters are those of a whole processor package or GPU: what other processes use at that time is in them.
+Counters are those of a whole processor package or GPU: what other processes use at that time is in
+them.
 """
 
 from __future__ import annotations
@@ -14,12 +16,18 @@ from pathlib import Path
 from typing import Self
 
 POWERCAP = Path("/sys/class/powercap")
-_EVERY = 60.0  # seconds between two readings: a RAPL counter begins again after some 40 minutes at 100 W
-Counter = tuple[str, Callable[[], float], float]  # "cpu" or "gpu", joules since some time, the joules that it begins at
+_EVERY = (
+    60.0  # seconds between two readings: a RAPL counter begins again after some 40 minutes at 100 W
+)
+Counter = tuple[
+    str, Callable[[], float], float
+]  # "cpu" or "gpu", joules since some time, the joules that it begins at
 
 
 def processor_counters(powercap: Path) -> Iterator[Counter]:
-    """Those of every package that may be read; cores and memory are parts of one, other domains repeat one."""
+    """Those of every package that may be read; cores and memory are parts of one, other domains
+    repeat one.
+    """
     for domain in sorted(powercap.glob("intel-rapl:*")):  # so called on AMD too
         with suppress(OSError, ValueError):
             if (domain / "name").read_text().startswith("package"):
@@ -41,7 +49,9 @@ def gpu_counters(device: str) -> Iterator[Counter]:
 
         nvml = import_module("pynvml")
         nvml.nvmlInit()
-        handle = nvml.nvmlDeviceGetHandleByUUID(f"GPU-{torch.cuda.get_device_properties(device).uuid}")
+        handle = nvml.nvmlDeviceGetHandleByUUID(
+            f"GPU-{torch.cuda.get_device_properties(device).uuid}"
+        )
 
         def read() -> float:
             return float(nvml.nvmlDeviceGetTotalEnergyConsumption(handle)) / 1e3

@@ -1,4 +1,6 @@
-"""Where a run took place: machine, device, library versions, code version and memory. Recorded with every run."""
+"""Where a run took place: machine, device, library versions, code version and memory. Recorded with
+every run.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +20,19 @@ from harness.errors import InputError
 
 # A change of any of these can change a number.
 LIBRARIES = (
-    "sentence-harness", "torch", "transformers", "tokenizers", "sentence-transformers", "datasets", "huggingface_hub",
-    "mteb", "numpy", "scipy", "scikit-learn", "pandas",
-)  # fmt: skip
+    "sentence-harness",
+    "torch",
+    "transformers",
+    "tokenizers",
+    "sentence-transformers",
+    "datasets",
+    "huggingface_hub",
+    "mteb",
+    "numpy",
+    "scipy",
+    "scikit-learn",
+    "pandas",
+)
 
 
 def now() -> str:
@@ -36,8 +48,8 @@ def describe(device: str, precision: dict[str, Any] | str) -> dict[str, Any]:
         precision: the choice ("fp32"), or the dict with the measurement that led to it.
 
     Returns:
-        python, platform, cpu, cores, memory_bytes, device, device_name, precision, threads, versions, and git
-        (`{"commit", "modified"}`, or None for an installed copy).
+        python, platform, cpu, cores, memory_bytes, device, device_name, precision, threads,
+        versions, and git (`{"commit", "modified"}`, or None for an installed copy).
     """
     import torch
 
@@ -66,7 +78,9 @@ def disable_telemetry() -> None:
 
 
 def versions(libraries: tuple[str, ...] = LIBRARIES) -> dict[str, str]:
-    """Installed versions, read from package metadata (nothing is imported); libraries that are absent are left out."""
+    """Installed versions, read from package metadata (nothing is imported); libraries that are
+    absent are left out.
+    """
     installed = {}
     for library in libraries:
         try:
@@ -90,7 +104,9 @@ def device_name(device: str) -> str:
 def cpu_model() -> str:
     """The CPU's model as the operating system names it."""
     try:
-        model = re.search(r"^model name\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+        model = re.search(
+            r"^model name\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE
+        )
     except OSError:
         model = None
     return model[1].strip() if model else platform.processor() or platform.machine()
@@ -107,23 +123,30 @@ def memory_bytes() -> int:
 
     physical = int(psutil.virtual_memory().total)
     try:
-        return min(physical, int(Path("/sys/fs/cgroup/memory.max").read_text()))  # psutil knows no control groups
+        return min(
+            physical, int(Path("/sys/fs/cgroup/memory.max").read_text())
+        )  # psutil knows no control groups
     except (OSError, ValueError):  # no control group, or "max"
         return physical
 
 
 @cache
 def git_state() -> dict[str, Any] | None:
-    """Commit of the harness' code and whether files differ from it; None when it does not lie in a git checkout.
+    """Commit of the harness' code and whether files differ from it; None when it does not lie in a
+    git checkout.
 
-    A copy installed into a virtual environment inside somebody's repository is not that repository's code, so git is
-    called to see whether it tracks this very file.
+    A copy installed into a virtual environment inside somebody's repository is not that
+    repository's code, so git is called to see whether it tracks this very file.
     """
     here = Path(__file__)
 
     def git(*arguments: str) -> str:
         return subprocess.run(
-            ["git", "-C", str(here.parent), *arguments], capture_output=True, text=True, check=True, timeout=10
+            ["git", "-C", str(here.parent), *arguments],
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=10,
         ).stdout.strip()
 
     try:
@@ -135,16 +158,20 @@ def git_state() -> dict[str, Any] | None:
 
 
 def peak_memory_bytes(device: str = "cpu") -> int:
-    """Most memory held at one time: of the GPU for a CUDA device, else resident memory of this process, in bytes.
+    """Most memory held at one time: of the GPU for a CUDA device, else resident memory of this
+    process, in bytes.
 
-    Since the last `reset_peak_memory`, or since the start of the process where the system cannot reset it.
+    Since the last `reset_peak_memory`, or since the start of the process where the system cannot
+    reset it.
     """
     if device.startswith("cuda"):
         import torch
 
         return int(torch.cuda.max_memory_allocated(device))
     try:  # by hand: psutil has no peaks but on Windows, and `getrusage` has the process's, which nothing resets
-        high_water = re.search(r"^VmHWM:\s*(\d+) kB$", Path("/proc/self/status").read_text(), re.MULTILINE)
+        high_water = re.search(
+            r"^VmHWM:\s*(\d+) kB$", Path("/proc/self/status").read_text(), re.MULTILINE
+        )
     except OSError:
         high_water = None
     if high_water:
@@ -152,11 +179,15 @@ def peak_memory_bytes(device: str = "cpu") -> int:
     import resource
 
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else peak * 1024  # macOS counts bytes, the others kilobytes
+    return (
+        peak if sys.platform == "darwin" else peak * 1024
+    )  # macOS counts bytes, the others kilobytes
 
 
 def reset_peak_memory(device: str = "cpu") -> None:
-    """Start a new measurement, so that one run's peak is not the peak of an earlier run in the same process."""
+    """Start a new measurement, so that one run's peak is not the peak of an earlier run in the same
+    process.
+    """
     import gc
 
     import psutil
@@ -166,7 +197,9 @@ def reset_peak_memory(device: str = "cpu") -> None:
 
         torch.cuda.reset_peak_memory_stats(device)
     gc.collect()
-    with suppress(AttributeError, OSError):  # memory that the allocator has not returned, often more than a run needs
+    with suppress(
+        AttributeError, OSError
+    ):  # memory that the allocator has not returned, often more than a run needs
         psutil.heap_trim()  # missing where psutil was built for a C library without it (musl)
     with suppress(OSError):  # not Linux: the peak stays that of the process
         Path("/proc/self/clear_refs").write_text("5")  # proc(5): resets VmHWM to the current value
@@ -181,9 +214,17 @@ def pick_device(name: str) -> str:
     import torch
 
     if name == "auto":
-        return "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
+        return (
+            "cuda"
+            if torch.cuda.is_available()
+            else "mps"
+            if torch.backends.mps.is_available()
+            else "cpu"
+        )
     try:
         torch.empty(1, device=name)
     except (RuntimeError, AssertionError) as error:
-        raise InputError(f'device "{name}" is not available: {str(error).splitlines()[0]}') from None
+        raise InputError(
+            f'device "{name}" is not available: {str(error).splitlines()[0]}'
+        ) from None
     return name

@@ -19,8 +19,8 @@ from typing import Any, NoReturn
 def preserve_process_state() -> Iterator[None]:
     """Undo what a method changes for the runs after it; `os._exit` raises `SystemExit`.
 
-    That is the working directory, the environment, standard streams, signals, Python's, NumPy's and torch's modes, and
-    functions of NumPy and torch that were replaced.
+    That is the working directory, the environment, standard streams, signals, Python's, NumPy's and
+    torch's modes, and functions of NumPy and torch that were replaced.
     """
     import numpy as np
     import torch
@@ -28,7 +28,9 @@ def preserve_process_state() -> Iterator[None]:
     functions = [(module, dict(vars(module))) for module in (torch, torch.nn.functional, np)]
     states = [(get(), put) for get, put in _states(torch, np)]
     streams, own, leave = (sys.stdout, sys.stderr), os.getpid(), os._exit
-    copies = {number: os.dup(number) for number in (1, 2)} if sys.__stdout__ and sys.__stderr__ else {}
+    copies = (
+        {number: os.dup(number) for number in (1, 2)} if sys.__stdout__ and sys.__stderr__ else {}
+    )
 
     def refuse(code: int) -> NoReturn:
         if os.getpid() != own:
@@ -62,20 +64,32 @@ def _states(torch: Any, np: Any) -> Iterator[tuple[Callable[[], Any], Callable[[
     yield lambda: sys.path[:], lambda paths: sys.path.__setitem__(slice(None), paths)
     yield sys.getrecursionlimit, sys.setrecursionlimit
     yield lambda: warnings.filters[:], lambda filters: setattr(warnings, "filters", filters)
-    yield lambda: locale.setlocale(locale.LC_ALL), lambda name: locale.setlocale(locale.LC_ALL, name)
+    yield (
+        lambda: locale.setlocale(locale.LC_ALL),
+        lambda name: locale.setlocale(locale.LC_ALL, name),
+    )
     if threading.current_thread() is threading.main_thread():
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGCHLD, signal.SIGALRM):
             if signal.getsignal(number) is not None:  # one that no Python code has set
                 yield partial(signal.getsignal, number), partial(signal.signal, number)
-    yield lambda: signal.getitimer(signal.ITIMER_REAL)[0], lambda left: signal.setitimer(signal.ITIMER_REAL, left)
+    yield (
+        lambda: signal.getitimer(signal.ITIMER_REAL)[0],
+        lambda left: signal.setitimer(signal.ITIMER_REAL, left),
+    )
     yield np.geterr, lambda errors: np.seterr(**errors)
     yield torch.get_num_threads, torch.set_num_threads
     yield torch.get_default_dtype, torch.set_default_dtype
     yield torch.is_grad_enabled, torch.set_grad_enabled
     yield torch.are_deterministic_algorithms_enabled, torch.use_deterministic_algorithms
     yield torch.get_float32_matmul_precision, torch.set_float32_matmul_precision
-    yield lambda: torch.backends.mkldnn.enabled, lambda enabled: setattr(torch.backends.mkldnn, "enabled", enabled)
-    yield lambda: torch.is_autocast_enabled("cpu"), lambda enabled: torch.set_autocast_enabled("cpu", enabled)
+    yield (
+        lambda: torch.backends.mkldnn.enabled,
+        lambda enabled: setattr(torch.backends.mkldnn, "enabled", enabled),
+    )
+    yield (
+        lambda: torch.is_autocast_enabled("cpu"),
+        lambda enabled: torch.set_autocast_enabled("cpu", enabled),
+    )
     yield lambda: False, torch.set_flush_denormal
     yield torch.get_default_device, lambda device: _set_device(torch, device)
 

@@ -1,4 +1,6 @@
-"""Progress: bars on a terminal and in a notebook, plain lines on standard error elsewhere, nothing with --quiet."""
+"""Progress: bars on a terminal and in a notebook, plain lines on standard error elsewhere, nothing
+with --quiet.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,8 @@ LINES = 5  # ended runs that a notebook shows
 
 
 class Reporter:
-    """Shows the progress of a list of runs, and of the steps inside the current one; used as a context manager.
+    """Shows the progress of a list of runs, and of the steps inside the current one; used as a
+    context manager.
 
         >>> with Reporter(2, quiet=True) as reporter:
         ...     reporter.start("SimCSE, seed 1")
@@ -37,11 +40,17 @@ class Reporter:
         self.number = 0
         self.label = self.remaining = ""
         self._begun = self._last = time.monotonic()
-        self._bars = Bars(total, "all runs") if not quiet and (in_notebook() or sys.stderr.isatty()) else None
+        self._bars = (
+            Bars(total, "all runs")
+            if not quiet and (in_notebook() or sys.stderr.isatty())
+            else None
+        )
 
     @classmethod
     def of_caller(cls) -> Self:
-        """What a call shows that names no reporter: bars in a notebook and on a terminal, nothing elsewhere."""
+        """What a call shows that names no reporter: bars in a notebook and on a terminal, nothing
+        elsewhere.
+        """
         return cls(quiet=not (in_notebook() or sys.stderr.isatty()))
 
     @property
@@ -84,7 +93,9 @@ class Reporter:
         ]
         if self._bars is not None and runs:
             more = f" and {len(runs) - 1} more" if len(runs) > 1 else ""
-            self._bars.show_run(shown[0][:100] + more, sum(run[1] for run in runs), sum(run[2] for run in runs))
+            self._bars.show_run(
+                shown[0][:100] + more, sum(run[1] for run in runs), sum(run[2] for run in runs)
+            )
             self._bars.show_whole(f"all runs, {self.remaining}" if self.remaining else "all runs")
         elif runs and self._is_due():
             more = f"; and {len(shown) - NAMED} more" if len(shown) > NAMED else ""
@@ -105,7 +116,9 @@ class Reporter:
             tell_error(text)
 
     def _is_due(self) -> bool:
-        """Is it time for another line of a log? Every ten seconds at first, once a minute after ten minutes."""
+        """Is it time for another line of a log? Every ten seconds at first, once a minute after ten
+        minutes.
+        """
         now = time.monotonic()
         if now - self._last < min(max(OFTEN, (now - self._begun) / 10), SELDOM):
             return False
@@ -120,7 +133,8 @@ class Reporter:
 class Bars:
     """Two bars of rich, of the whole and of the current run, under lines on ended runs.
 
-    In a notebook they are drawn into one output, which needs no widgets and stays readable in a saved notebook.
+    In a notebook they are drawn into one output, which needs no widgets and stays readable in a
+    saved notebook.
 
         >>> with Bars(2, "all runs") as bars:
         ...     bars.advance(1)
@@ -128,12 +142,22 @@ class Bars:
 
     def __init__(self, total: int, text: str) -> None:
         from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+        from rich.progress import (
+            BarColumn,
+            MofNCompleteColumn,
+            Progress,
+            TextColumn,
+            TimeElapsedColumn,
+        )
 
         self._notebook = in_notebook()
         drawn = Console(file=StringIO(), record=True, width=120, force_jupyter=False)
         self._console = drawn if self._notebook else Console(stderr=True)
-        columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn())
+        columns = (
+            TextColumn("{task.description}", markup=False),
+            BarColumn(),
+            MofNCompleteColumn(),
+        )
         self._progress = Progress(*columns, TimeElapsedColumn(), console=self._console)
         self._whole = self._progress.add_task(text, total=total)
         self._run = self._progress.add_task("", total=1, visible=False)
@@ -156,14 +180,18 @@ class Bars:
             self._output.update(self)
         self._progress.stop()
 
-    def show_whole(self, text: str | None = None, done: int | None = None, total: int | None = None) -> None:
+    def show_whole(
+        self, text: str | None = None, done: int | None = None, total: int | None = None
+    ) -> None:
         """Change the bar of the whole; what is left out does not change."""
         self._progress.update(self._whole, description=text, completed=done, total=total)
         self._draw()
 
     def show_run(self, text: str, done: int, total: int) -> None:
         """Change the bar of the current run."""
-        self._progress.update(self._run, description=text, completed=done, total=max(total, 1), visible=True)
+        self._progress.update(
+            self._run, description=text, completed=done, total=max(total, 1), visible=True
+        )
         self._draw()
 
     def advance(self, count: int) -> None:
@@ -193,7 +221,8 @@ class Bars:
 
 @contextmanager
 def encoding_bar(total: int, *, show: bool) -> Iterator[Callable[[int], None]]:
-    """A bar for one call of `encode`, advanced by calling what the block gets with a count; nothing unless `show`.
+    """A bar for one call of `encode`, advanced by calling what the block gets with a count; nothing
+    unless `show`.
 
     >>> with encoding_bar(100, show=False) as advance:
     ...     advance(64)

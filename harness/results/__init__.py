@@ -1,1 +1,3 @@
-"""What is saved of runs: records, run folders, manifests, identities, model cards, published numbers."""
+"""What is saved of runs: records, run folders, manifests, identities, model cards, published
+numbers.
+"""

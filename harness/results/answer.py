@@ -1,4 +1,6 @@
-"""An answer that is read, computed with and shown: a verdict, what differences a number of seeds can see."""
+"""An answer that is read, computed with and shown: a verdict, what differences a number of seeds
+can see.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ class Answer:
     rows: Sequence[Mapping[str, Any]] = field(repr=False)
 
     def frame(self) -> pd.DataFrame:
-        """One row a pair of rows (`harness.verdict`) or a number of seeds (`harness.power`); differences in points."""
+        """One row a pair of rows (`harness.verdict`) or a number of seeds (`harness.power`);
+        differences in points.
+        """
         import pandas as pd
 
         return pd.DataFrame(list(self.rows))

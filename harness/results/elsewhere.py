@@ -1,7 +1,7 @@
 """Runs that were made elsewhere: another work directory, or an archive of one.
 
-An archive is a tar file of `comparisons/` and `runs/`, as a work directory has them, without weights. The package ships
-one, which is called "shipped".
+An archive is a tar file of `comparisons/` and `runs/`, as a work directory has them, without
+weights. The package ships one, which is called "shipped".
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ def open_workdir(place: Path) -> Iterator[Path]:
         yield place
         return
     if not place.is_file():
-        raise InputError(f'{place}: no work directory and no archive of one; "shipped" names those of the package')
+        raise InputError(
+            f'{place}: no work directory and no archive of one; "shipped" names those of the package'
+        )
     from harness.sources.remote.cache_folder import unpack_once
 
     with TemporaryDirectory(prefix="harness-records-") as folder:
@@ -50,10 +52,12 @@ def without_weights(record: Record) -> Record:
 
 
 def copy_run(record: Record, source: RunFolder, workdir: Path) -> bool:
-    """Copy a run without its weights from another work directory; False where it is here already, with equal scores.
+    """Copy a run without its weights from another work directory; False where it is here already,
+    with equal scores.
 
     Raises:
-        InputError: its files are not as its record says, or its id is here with other scores, damaged, or begun.
+        InputError: its files are not as its record says, or its id is here with other scores,
+            damaged, or begun.
     """
     target = RunFolder(workdir, record.id)
     own = target.read()
@@ -66,7 +70,9 @@ def copy_run(record: Record, source: RunFolder, workdir: Path) -> bool:
     light = without_weights(record)
     links = [name for name in light.files if (source.path / name).is_symlink()]
     if damaged := [*source.find_damage(light.files), *links]:
-        raise InputError(f"{', '.join(damaged)}: not as its record says; harness doctor --workdir tells more")
+        raise InputError(
+            f"{', '.join(damaged)}: not as its record says; harness doctor --workdir tells more"
+        )
     (workdir / "runs").mkdir(parents=True, exist_ok=True)
     place = Path(mkdtemp(dir=workdir / "runs", prefix=".copying-"))
     try:

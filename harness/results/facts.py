@@ -24,7 +24,8 @@ class Facts:
         unit: what a bootstrap over the test data draws, in words; "" where no outcomes are stored.
         lacks: why none are.
         metric: the metric that the next four are values of.
-        chance: what guessing all classes alike gives, as `Score.value`; None where it has no meaning.
+        chance: what guessing all classes alike gives, as `Score.value`; None where it has no
+            meaning.
         majority: what always naming the commonest class of the test data gives.
         agreement: what the scores of a second annotator give, where the data has them.
         human: what people score on the same examples, as published.
@@ -40,7 +41,9 @@ class Facts:
 
     def plain(self) -> dict[str, dict[str, Any]]:
         """As a part of what a run keeps of the task."""
-        return {KEY: {name: value for name, value in asdict(self).items() if value not in (None, "")}}
+        return {
+            KEY: {name: value for name, value in asdict(self).items() if value not in (None, "")}
+        }
 
 
 def facts_of(figures: Mapping[str, Any]) -> dict[str, Facts]:

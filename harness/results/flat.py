@@ -1,4 +1,6 @@
-"""A run under flat names, as trackers show it: what all seeds of a row share, numbers, and points of its curves."""
+"""A run under flat names, as trackers show it: what all seeds of a row share, numbers, and points
+of its curves.
+"""
 
 from __future__ import annotations
 
@@ -15,19 +17,27 @@ from harness.seeds import seed_fields
 logger = logging.getLogger(__name__)
 Points = Mapping[tuple[str, int], float]  # (name, step) -> value
 
-CURVE_LINES, NOT_SENT = 100, ("step", "kind", "lr", "grad_norm")  # of the training curve; curves.jsonl has all of it
+CURVE_LINES, NOT_SENT = (
+    100,
+    ("step", "kind", "lr", "grad_norm"),
+)  # of the training curve; curves.jsonl has all of it
 
 
 def row_params(record: Record) -> dict[str, Any]:
     """What all seeds of a row share. The row's name is a label; other parameters are another row."""
     parts = {"corpus": record.corpus or {}, "dev": record.dev or {}, "config": record.config}
     own = {name: getattr(record, name) for name in ("row", "method", "base_model", "supervision")}
-    return {name: value for name, value in (own | _flat(parts) | seed_fields(record.random_seed)).items()
-            if name not in ("seed", "config.seed")}  # fmt: skip
+    return {
+        name: value
+        for name, value in (own | _flat(parts) | seed_fields(record.random_seed)).items()
+        if name not in ("seed", "config.seed")
+    }
 
 
 def curve_points(folder: RunFolder) -> Points:
-    """`train/loss` and `train dev/spearman` by step; of a step that a resumed run repeated, the last value."""
+    """`train/loss` and `train dev/spearman` by step; of a step that a resumed run repeated, the
+    last value.
+    """
     try:
         lines = folder.curves()
     except InputError as error:  # the rest of the run is sent
@@ -37,7 +47,10 @@ def curve_points(folder: RunFolder) -> Points:
     stride = -(-len(train) // CURVE_LINES) or 1
     lines = [line for line in lines if line["kind"] != "train"] + train[::-1][::stride][::-1]
     return {
-        (f"train/{name}" if line["kind"] == "train" else f"train {line['kind']}/{name}", line["step"]): value
+        (
+            f"train/{name}" if line["kind"] == "train" else f"train {line['kind']}/{name}",
+            line["step"],
+        ): value
         for line in lines
         for name, value in line.items()
         if name not in NOT_SENT and _is_number(value)
@@ -45,16 +58,24 @@ def curve_points(folder: RunFolder) -> Points:
 
 
 def record_numbers(record: Record) -> dict[str, float]:
-    """Scores (`sts/STS12`, further ones of a task as `sts more/STS12.spearman.mean`), `training/...` and `usage/...`.
+    """Scores (`sts/STS12`, further ones of a task as `sts more/STS12.spearman.mean`),
+    `training/...` and `usage/...`.
 
-    The first score over all pairs of the test part is the task's. The source is named where a task has several.
+    The first score over all pairs of the test part is the task's. The source is named where a task
+    has several.
     """
     sources = defaultdict(set)
     for score in record.scores:
         sources[score.suite, score.task].add(score.source)
     numbers: dict[str, Any] = {}
-    for score in sorted(record.scores, key=lambda s: s.split == "dev" or s.aggregation not in ("", "all")):
-        task = f"{score.task} {score.source}" if len(sources[score.suite, score.task]) > 1 else score.task
+    for score in sorted(
+        record.scores, key=lambda s: s.split == "dev" or s.aggregation not in ("", "all")
+    ):
+        task = (
+            f"{score.task} {score.source}"
+            if len(sources[score.suite, score.task]) > 1
+            else score.task
+        )
         split = "" if score.split == "test" else score.split
         more = ".".join(part for part in (task, score.metric, score.aggregation, split) if part)
         name = f"{score.suite}/{task}"
@@ -67,7 +88,11 @@ def _flat(values: Mapping[str, Any], prefix: str = "", separator: str = ".") -> 
     flat: dict[str, Any] = {}
     for name, value in values.items():
         nested = isinstance(value, Mapping)
-        flat |= _flat(value, f"{prefix}{name}{separator}", separator) if nested else {f"{prefix}{name}": value}
+        flat |= (
+            _flat(value, f"{prefix}{name}{separator}", separator)
+            if nested
+            else {f"{prefix}{name}": value}
+        )
     return flat
 
 

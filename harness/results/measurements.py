@@ -1,6 +1,7 @@
 """What was measured on the machines of a work directory: `WORKDIR/measurements.json`.
 
-Its tables: "precision" (device -> chosen training precision) and "inference" (cost of encoding by architecture).
+Its tables: "precision" (device -> chosen training precision) and "inference" (cost of encoding by
+architecture).
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ def measurements_file(workdir: Path) -> Path:
 
 
 def read_measurements(workdir: Path) -> dict[str, dict[str, Any]]:
-    """Table -> key -> measurement; a damaged file counts as empty, so that everything is measured again."""
+    """Table -> key -> measurement; a damaged file counts as empty, so that everything is measured
+    again.
+    """
     file = measurements_file(workdir)
     try:
         tree = json.loads(file.read_text("utf-8"))
@@ -42,8 +45,12 @@ def read_measurements(workdir: Path) -> dict[str, dict[str, Any]]:
     return {}
 
 
-def measure_once(workdir: Path, table: str, key: str, measure: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """The stored measurement, else what `measure` returns, which is then stored. Processes wait for each other."""
+def measure_once(
+    workdir: Path, table: str, key: str, measure: Callable[[], dict[str, Any]]
+) -> dict[str, Any]:
+    """The stored measurement, else what `measure` returns, which is then stored. Processes wait for
+    each other.
+    """
     known = read_measurements(workdir).get(table, {}).get(key)
     if known is None:
         from filelock import FileLock
@@ -63,7 +70,8 @@ class InferenceCost(BaseModel):
 
     Attributes:
         device: as `environment.device_name` of a record. threads: of the processor.
-        clock: "processor": seconds of processor time, all threads together; "wall": of a GPU that has finished.
+        clock: "processor": seconds of processor time, all threads together; "wall": of a GPU that
+            has finished.
         seconds: of each pass over `sentences`, from strings to vectors in main memory.
     """
 

@@ -1,4 +1,6 @@
-"""The README of a saved model: its results, protocols, seed and cost, in the hub's model-index form and as tables."""
+"""The README of a saved model: its results, protocols, seed and cost, in the hub's model-index form
+and as tables.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,10 @@ RESULTS_FOLDER = ".eval_results"  # the hub's community evaluations
 TAGS = ("sentence-transformers", "sentence-similarity", "feature-extraction")
 _FRONT = re.compile(r"\A---\n.*?\n---\n", re.DOTALL)
 _START, _END = "<!-- harness: from the record of the run -->\n", "<!-- harness: end -->\n"
-_METRICS = {"spearman": "spearmanr", "pearson": "pearsonr"}  # the ids that the hub knows; others are spelt alike
+_METRICS = {
+    "spearman": "spearmanr",
+    "pearson": "pearsonr",
+}  # the ids that the hub knows; others are spelt alike
 _NAMES = {"spearman": "Spearman", "pearson": "Pearson", "f1": "F1"}
 
 
@@ -31,14 +36,18 @@ def is_card(file: Path) -> bool:
 
 
 def write_card(model: Path, record: Record) -> None:
-    """Put what `record` knows into the README of a saved model, and all its scores into `SCORES_FILE`; a second
-    call replaces what the first put there.
+    """Put what `record` knows into the README of a saved model, and all its scores into
+    `SCORES_FILE`; a second call replaces what the first put there.
 
     Raises:
         OSError: the folder cannot be written.
     """
     file = model / "README.md"
-    text = file.read_text("utf-8", errors="replace") if file.is_file() else f"\n{markdown_text(record.row)}\n"
+    text = (
+        file.read_text("utf-8", errors="replace")
+        if file.is_file()
+        else f"\n{markdown_text(record.row)}\n"
+    )
     body = _FRONT.sub("", text, count=1)
     if _START in body and _END in body:
         body = body[: body.index(_START)] + body[body.index(_END) + len(_END) :].removeprefix("\n")
@@ -52,14 +61,21 @@ def write_card(model: Path, record: Record) -> None:
 
 
 def community_results(record: Record) -> dict[str, str]:
-    """Task -> YAML of the hub's community evaluations (`.eval_results/`), of tasks whose data is one set of the hub."""
+    """Task -> YAML of the hub's community evaluations (`.eval_results/`), of tasks whose data is
+    one set of the hub.
+    """
     import yaml
     from huggingface_hub import EvalResultEntry, eval_result_entries_to_yaml
 
     found: dict[str, str] = {}
     for score in _main_scores(record):
         data = (record.protocols.get(score.protocol) or {}).get("data")
-        if score.source == "mteb" and isinstance(data, dict) and len(data) == 1 and math.isfinite(score.value):
+        if (
+            score.source == "mteb"
+            and isinstance(data, dict)
+            and len(data) == 1
+            and math.isfinite(score.value)
+        ):
             ((name, revision),) = data.items()
             notes = f"{score.metric}; one run, seed {seed_text(record.random_seed)}; {SCORES_FILE} says how"
             value, date = round(100 * score.value, 2), record.finished[:10]
@@ -74,10 +90,14 @@ def front_matter(record: Record) -> str:
     from huggingface_hub import ModelCardData
 
     tags = [*TAGS, *([kind] if (kind := _kind(record)) else [])]
-    evaluated = [result for score in _main_scores(record) if (result := _result(score, record)) is not None]
+    evaluated = [
+        result for score in _main_scores(record) if (result := _result(score, record)) is not None
+    ]
     data = ModelCardData(
         # A model of many languages says so in its name.
-        language="multilingual" if re.search("multilingual|xlm", record.base_model, re.IGNORECASE) else "en",
+        language="multilingual"
+        if re.search("multilingual|xlm", record.base_model, re.IGNORECASE)
+        else "en",
         library_name="sentence-transformers",
         pipeline_tag="sentence-similarity",
         tags=tags,
@@ -109,12 +129,18 @@ def _main_scores(record: Record) -> list[Score]:
 def _data_sets(record: Record) -> list[str] | None:
     """The hub's ids of the text that was learnt from."""
     uris = [str((record.corpus or {}).get(key, "")) for key in ("source", "uri")]
-    ids = [found.group(1) for uri in uris if (found := re.match(r"hf://datasets/([\w.-]+/[\w.-]+)", uri))]
+    ids = [
+        found.group(1)
+        for uri in uris
+        if (found := re.match(r"hf://datasets/([\w.-]+/[\w.-]+)", uri))
+    ]
     return list(dict.fromkeys(ids)) or None
 
 
 def _kind(record: Record) -> str:
-    """The word that readers look for. "unsupervised" only where no label was used, selection of weights included."""
+    """The word that readers look for. "unsupervised" only where no label was used, selection of
+    weights included.
+    """
     return "" if record.supervision == "unsupervised" and record.dev else record.supervision
 
 
@@ -156,7 +182,11 @@ def _result(score: Score, record: Record) -> EvalResult | None:
 
 def _source(score: Score) -> str:
     """Where a set is from; the tasks that ship with the harness are nobody's benchmark."""
-    return "ships with the harness, no public benchmark" if score.source == "embedded" else f"{score.source} copy"
+    return (
+        "ships with the harness, no public benchmark"
+        if score.source == "embedded"
+        else f"{score.source} copy"
+    )
 
 
 def results(record: Record) -> str:
@@ -170,9 +200,13 @@ def results(record: Record) -> str:
         words = [markdown_text(word) for word in (s.task, s.source, s.split, metric)]
         lines.append(f"| {' | '.join(words)} | {s.value:.4f} | {s.n:,} |")
     if any(s.source == "embedded" for s in scores):
-        lines += ["", "The embedded tasks ship with the harness: small, scored by one author, no public benchmark."]
+        lines += [
+            "",
+            "The embedded tasks ship with the harness: small, scored by one author, no public benchmark.",
+        ]
     lines += [
-        f"\nNot evaluated: {markdown_text(task)}: {markdown_text(why.text)}" for task, why in record.missing.items()
+        f"\nNot evaluated: {markdown_text(task)}: {markdown_text(why.text)}"
+        for task, why in record.missing.items()
     ]
     lines += [
         "",
@@ -185,15 +219,28 @@ def results(record: Record) -> str:
 
 
 def _made(record: Record) -> list[tuple[str, str]]:
-    rows = [("method", record.method), ("base model", record.base_model), ("labels", _labels(record))]
+    rows = [
+        ("method", record.method),
+        ("base model", record.base_model),
+        ("labels", _labels(record)),
+    ]
     if c := record.corpus:
-        rows.append(("text", f"{c.get('uri')} ({c.get('count')} {c.get('kind')}, sha256 {str(c.get('sha256'))[:16]})"))
+        rows.append(
+            (
+                "text",
+                f"{c.get('uri')} ({c.get('count')} {c.get('kind')}, sha256 {str(c.get('sha256'))[:16]})",
+            )
+        )
     rows += [("record", record.id), ("seed", seed_text(record.random_seed))]
     return rows
 
 
 def _labels(record: Record) -> str:
-    chosen = f"the weights were selected on the labelled dev part of {record.dev.get('task')}" if record.dev else ""
+    chosen = (
+        f"the weights were selected on the labelled dev part of {record.dev.get('task')}"
+        if record.dev
+        else ""
+    )
     if record.supervision == "supervised":
         return "trained with labels" + (f"; {chosen}" if chosen else "")
     if record.supervision == "transductive":

@@ -1,8 +1,10 @@
-"""What a score was made of: one number an example, so that examples can be resampled (`examples.parquet` of a run).
+"""What a score was made of: one number an example, so that examples can be resampled
+(`examples.parquet` of a run).
 
-A row holds one example of one score (`COLUMNS`). The score is the mean over its subsets of `score_of` each subset: the
-mean of `outcome`, or where there is a `target` what the metric makes of both. `unit` is what a bootstrap draws: rows of
-one unit are drawn together, as they are no independent evidence (equal texts, the captions of one image).
+A row holds one example of one score (`COLUMNS`). The score is the mean over its subsets of
+`score_of` each subset: the mean of `outcome`, or where there is a `target` what the metric makes of
+both. `unit` is what a bootstrap draws: rows of one unit are drawn together, as they are no
+independent evidence (equal texts, the captions of one image).
 """
 
 from __future__ import annotations
@@ -21,10 +23,14 @@ Floats = NDArray[np.float64]
 COLUMNS = ("task", "source", "split", "subset", "metric", "example", "unit", "outcome", "target")
 """Task, source, split and metric are those of the `Score`.
 
-- subset: part of the task whose values the score is the mean of (a fold, a clustering set); "" where it is one
-- example: its number in the task's data (in the subset's, where that is a data set of its own), int64
-- unit: what a bootstrap draws, int64: the text_id of the example's text unless the task says otherwise
-- outcome: float32: 1 for correct and 0 for wrong, the query's score; the prediction where `target` is given
+- subset: part of the task whose values the score is the mean of (a fold, a clustering set); ""
+  where it is one
+- example: its number in the task's data (in the subset's, where that is a data set of its own),
+  int64
+- unit: what a bootstrap draws, int64: the text_id of the example's text unless the task says
+  otherwise
+- outcome: float32: 1 for correct and 0 for wrong, the query's score; the prediction where `target`
+  is given
 - target: float32: the gold label or score of a metric that is no mean over examples, else NaN
 """
 SCORE = ("task", "source", "split", "metric")  # the columns that say which score a row belongs to
@@ -42,7 +48,9 @@ def outcomes_frame(
     example: ArrayLike | None = None,
     target: ArrayLike | None = None,
 ) -> pd.DataFrame:
-    """The rows of one score; arrays are (n,), `subset` is one or that of each example. Examples are numbered from 0."""
+    """The rows of one score; arrays are (n,), `subset` is one or that of each example. Examples are
+    numbered from 0.
+    """
     import pandas as pd
 
     outcomes = np.asarray(outcome, dtype=np.float32)
@@ -52,25 +60,35 @@ def outcomes_frame(
             "example": np.arange(n) if example is None else np.asarray(example, dtype=np.int64),
             "unit": np.asarray(unit, dtype=np.int64),
             "outcome": outcomes,
-            "target": np.full(n, np.nan, dtype=np.float32) if target is None else np.asarray(target, dtype=np.float32),
+            "target": np.full(n, np.nan, dtype=np.float32)
+            if target is None
+            else np.asarray(target, dtype=np.float32),
         }
     )
-    about: dict[str, Any] = {"task": task, "source": source, "split": split, "subset": subset, "metric": metric}
+    about: dict[str, Any] = {
+        "task": task,
+        "source": source,
+        "split": split,
+        "subset": subset,
+        "metric": metric,
+    }
     for place, (column, value) in enumerate(about.items()):
         frame.insert(place, column, value)
     return frame
 
 
 def is_mean(metric: str, target: ArrayLike | None = None) -> bool:
-    """Is a score of this metric the mean of the examples' outcomes? Any is that has no `target` (all NaN)."""
+    """Is a score of this metric the mean of the examples' outcomes? Any is that has no `target`
+    (all NaN).
+    """
     if target is not None and np.isnan(np.asarray(target, dtype=np.float64)).all():
         return True
     return _rule(metric) is None
 
 
 def score_of(metric: str, target: ArrayLike, outcome: ArrayLike, weights: ArrayLike) -> float:
-    """The value of `metric` over n examples that count `weights` times each: 1 for all, or how often a bootstrap drew
-    the unit of each.
+    """The value of `metric` over n examples that count `weights` times each: 1 for all, or how
+    often a bootstrap drew the unit of each.
 
     NaN where all weights are 0.
     """
@@ -119,7 +137,10 @@ def _correlation(y: Floats, x: Floats, w: Floats) -> Floats:
     """Of (b, n) each; 0 where a side is constant."""
     total = w.sum(axis=1, keepdims=True)
     y, x = (z - (w * z).sum(axis=1, keepdims=True) / total for z in (y, x))
-    both, spread = (w * x * y).sum(axis=1), np.sqrt((w * x * x).sum(axis=1) * (w * y * y).sum(axis=1))
+    both, spread = (
+        (w * x * y).sum(axis=1),
+        np.sqrt((w * x * x).sum(axis=1) * (w * y * y).sum(axis=1)),
+    )
     return np.where(spread > 0, both / np.where(spread > 0, spread, 1.0), 0.0)
 
 
@@ -133,13 +154,20 @@ def _ranks(x: Floats, w: Floats) -> Floats:
 
 
 def _average_precision(y: Floats, x: Floats, w: Floats) -> Floats:
-    """Of gold 0 or 1 by falling scores: the sum of precision times gain in recall at each distinct score."""
+    """Of gold 0 or 1 by falling scores: the sum of precision times gain in recall at each distinct
+    score.
+    """
     order = np.argsort(-x, kind="stable")
     last = np.append(np.diff(x[order]) != 0, True)  # of each run of equal scores
-    drawn, true = np.cumsum(w[:, order], axis=1)[:, last], np.cumsum((w * y)[:, order], axis=1)[:, last]
+    drawn, true = (
+        np.cumsum(w[:, order], axis=1)[:, last],
+        np.cumsum((w * y)[:, order], axis=1)[:, last],
+    )
     precision = np.where(drawn > 0, true / np.where(drawn > 0, drawn, 1.0), 0.0)
     gain = np.diff(true, axis=1, prepend=0.0)
-    return np.where(true[:, -1] > 0, (precision * gain).sum(axis=1) / np.maximum(true[:, -1], 1e-300), 0.0)
+    return np.where(
+        true[:, -1] > 0, (precision * gain).sum(axis=1) / np.maximum(true[:, -1], 1e-300), 0.0
+    )
 
 
 _RULES = {"f1": _f1, "pearson": _pearson, "spearman": _spearman}

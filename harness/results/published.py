@@ -1,7 +1,9 @@
-"""Published numbers by key: what papers print for a method, from folders that come in by an entry point.
+"""Published numbers by key: what papers print for a method, from folders that come in by an entry
+point.
 
-A package that carries such numbers names a folder (a Path) of CSV files under `harness.presets`. Columns: paper,
-table, model, base_model, task, metric, value; a method card names rows as "FILE:MODEL", e.g. "scd.csv:SCD-BERT_base".
+A package that carries such numbers names a folder (a Path) of CSV files under `harness.presets`.
+Columns: paper, table, model, base_model, task, metric, value; a method card names rows as
+"FILE:MODEL", e.g. "scd.csv:SCD-BERT_base".
 """
 
 from __future__ import annotations
@@ -21,7 +23,8 @@ def published_rows(key: str) -> list[PublishedRow]:
     """The rows of "FILE:MODEL" in their order; of several packages with such a file, all.
 
     Raises:
-        InputError: malformed key, unknown file, or a model that the file does not have (with the nearest one).
+        InputError: malformed key, unknown file, or a model that the file does not have (with the
+            nearest one).
     """
     name, colon, model = key.partition(":")
     if not colon or not model:
@@ -29,11 +32,15 @@ def published_rows(key: str) -> list[PublishedRow]:
     files = [path for folder in folders() if (path := folder / name).is_file()]
     if not files:
         known = sorted({path.name for folder in folders() for path in folder.glob("*.csv")})
-        raise InputError(f'published row "{key}": no file "{name}"{nearest(name, known)}; known: {", ".join(known)}')
+        raise InputError(
+            f'published row "{key}": no file "{name}"{nearest(name, known)}; known: {", ".join(known)}'
+        )
     rows = [row for file in files for row in _table(file) if row["model"] == model]
     if not rows:
         models = sorted({row["model"] for file in files for row in _table(file)})
-        raise InputError(f'published row "{key}": {name} has no model "{model}"{nearest(model, models)}')
+        raise InputError(
+            f'published row "{key}": {name} has no model "{model}"{nearest(model, models)}'
+        )
     return rows
 
 
@@ -43,10 +50,11 @@ def folders() -> list[Path]:
 
 
 def summary(rows: list[PublishedRow]) -> list[str]:
-    """One line for each paper, table and base model: where the values are, then "task value" in order.
+    """One line for each paper, table and base model: where the values are, then "task value" in
+    order.
 
-    The metric is named where a line has one; a table that mixes metrics (MTEB's categories) says by its tasks what
-    each number is.
+    The metric is named where a line has one; a table that mixes metrics (MTEB's categories) says by
+    its tasks what each number is.
     """
     lines: dict[tuple[str, ...], list[PublishedRow]] = {}
     for row in rows:
@@ -54,7 +62,9 @@ def summary(rows: list[PublishedRow]) -> list[str]:
     said = []
     for place, printed in lines.items():
         metrics = {row["metric"] for row in printed}
-        where = " · ".join(part for part in (*place, *(metrics if len(metrics) == 1 else ())) if part)
+        where = " · ".join(
+            part for part in (*place, *(metrics if len(metrics) == 1 else ())) if part
+        )
         values = [f"{row['task']} {row['value']}" for row in printed]
         said.append(f"{where}: {', '.join(values)}")
     return said

@@ -1,4 +1,6 @@
-"""The record of a run: its specification and its outcome. Reports, tracking and studies read nothing else."""
+"""The record of a run: its specification and its outcome. Reports, tracking and studies read
+nothing else.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +20,12 @@ Supervision = Literal["untrained", "unsupervised", "transductive", "supervised"]
 
 
 class Score(BaseModel):
-    """One number. Correlations are in [-1, 1] (not times 100); `n` is the number of pairs or sentences behind it.
+    """One number. Correlations are in [-1, 1] (not times 100); `n` is the number of pairs or
+    sentences behind it.
 
-    `protocol` hashes everything that defines the number (data fingerprint, pooling, aggregation, metric, versions that
-    matter); `comparable` is the same without what belongs to the method (pooling): equal `comparable` ids may share a
-    table column, unlike ones are marked.
+    `protocol` hashes everything that defines the number (data fingerprint, pooling, aggregation,
+    metric, versions that matter); `comparable` is the same without what belongs to the method
+    (pooling): equal `comparable` ids may share a table column, unlike ones are marked.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="constants")
@@ -40,7 +43,9 @@ class Score(BaseModel):
 
     @property
     def task_key(self) -> str:
-        """The task that gives this score, as "SOURCE:TASK"; "STS-B@layer:4:cls" is one score of "layers:STS-B"."""
+        """The task that gives this score, as "SOURCE:TASK"; "STS-B@layer:4:cls" is one score of
+        "layers:STS-B".
+        """
         pairs, at, _ = self.task.partition("@layer:")
         return f"{self.source}:{f'layers:{pairs}' if at else self.task}"
 
@@ -50,8 +55,9 @@ class Missing:
     """A reason, and of which kind it is.
 
     Attributes:
-        kind: "data": it could not be read, and is requested again; "unfit": it was read, but does not suit the method
-            or the task; "failed": a fault of the program, tried again by the next evaluation.
+        kind: "data": it could not be read, and is requested again; "unfit": it was read, but does
+            not suit the method or the task; "failed": a fault of the program, tried again by the
+            next evaluation.
         text: one line for the reader.
     """
 
@@ -74,19 +80,21 @@ class Record(BaseModel):
 
     Attributes:
         digest: in the file, the sha256 of all else; see `to_json`.
-        status: "trained" (the weights are saved, nothing is scored yet), "finished", or how it ended otherwise;
-            "pruned" runs were stopped by a study.
+        status: "trained" (the weights are saved, nothing is scored yet), "finished", or how it
+            ended otherwise; "pruned" runs were stopped by a study.
         reason: why it collapsed, diverged, was pruned or failed.
         row, comparison: the label and the comparison under which the run was first executed.
         missing: task -> why it has no scores.
         protocols: protocol id -> what was hashed.
         evaluation: "SOURCE:TASK" -> version of the code that scored it.
         training: steps, best_step, best_dev, initial_dev, final statistics, notes.
-        architecture: of the encoder, as the measured cost of inference is stored by; empty where it was not measured.
-        cost: train_seconds, train_cpu_seconds, train_gpu_seconds, dev_seconds, encode_seconds, evaluate_seconds,
-            sentences_per_second, sentences, sentences_cached, peak_memory_bytes, parameters, corpus_sentences_seen;
-            train_tokens, train_tokens_per_second; train_cpu_joules, train_gpu_joules, encode_cpu_joules and
-            encode_gpu_joules where the machine counts them.
+        architecture: of the encoder, as the measured cost of inference is stored by; empty where it
+            was not measured.
+        cost: train_seconds, train_cpu_seconds, train_gpu_seconds, dev_seconds, encode_seconds,
+            evaluate_seconds, sentences_per_second, sentences, sentences_cached, peak_memory_bytes,
+            parameters, corpus_sentences_seen; train_tokens, train_tokens_per_second;
+            train_cpu_joules, train_gpu_joules, encode_cpu_joules and encode_gpu_joules where the
+            machine counts them.
         environment: python, platform, cpu, device, precision, threads, versions.
         files: name in the run's folder -> sha256 of the weights, examples, details and curve.
         removed: the same of weights that were scored and then removed (`keep` of the experiment).
@@ -134,7 +142,10 @@ class Record(BaseModel):
     def to_json(self) -> str:
         """The record as its file holds it, with the hash of its content."""
         text = self.model_dump_json(indent=1)
-        return text.replace(_DIGEST % "", _DIGEST % hashlib.sha256(text.encode()).hexdigest(), 1) + "\n"
+        return (
+            text.replace(_DIGEST % "", _DIGEST % hashlib.sha256(text.encode()).hexdigest(), 1)
+            + "\n"
+        )
 
     @classmethod
     def from_json(cls, text: str) -> Self:
@@ -188,23 +199,31 @@ class Record(BaseModel):
 
     @property
     def unavailable(self) -> bool:
-        """Was nothing tried, as its row needs something that is not available here? `reason` says what."""
+        """Was nothing tried, as its row needs something that is not available here? `reason` says
+        what.
+        """
         return bool(self.spec.missing)
 
     @property
     def seconds(self) -> float:
-        """Seconds of training, dev evaluations, encoding and scoring; what was reused counts nothing."""
+        """Seconds of training, dev evaluations, encoding and scoring; what was reused counts
+        nothing.
+        """
         parts = ("train_seconds", "dev_seconds", "encode_seconds", "evaluate_seconds")
         return sum(self.cost.get(part, 0.0) for part in parts)
 
     def labelled(self, row: str, comparison: str, base_model: str | None = None) -> Record:
         """The record as a row of a comparison, which may know the base model by another name."""
-        spec = self.spec if base_model in (None, self.base_model) else self.spec.model_copy(
-            update={"base_model": base_model}
-        )  # fmt: skip
+        spec = (
+            self.spec
+            if base_model in (None, self.base_model)
+            else self.spec.model_copy(update={"base_model": base_model})
+        )
         return self.model_copy(update={"row": row, "comparison": comparison, "spec": spec})
 
-    def score(self, task: str, metric: str = "spearman", aggregation: str = "all", split: str = "test") -> float | None:
+    def score(
+        self, task: str, metric: str = "spearman", aggregation: str = "all", split: str = "test"
+    ) -> float | None:
         """The value of one score, or None where it was not computed."""
         for s in self.scores:
             if (s.task, s.metric, s.aggregation, s.split) == (task, metric, aggregation, split):

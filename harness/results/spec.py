@@ -15,15 +15,17 @@ from harness.files.hashing import content_id
 from harness.seeds import Stream, seed_of
 
 NUMERICS = 1
-"""Version of the numerical code that all runs share: the training loop, the encoder, views, batches and scoring. Raise
-it when that code changes numbers: every run is then trained and scored again (tests/golden says when)."""
+"""Version of the numerical code that all runs share: the training loop, the encoder, views, batches
+and scoring. Raise it when that code changes numbers: every run is then trained and scored again
+(tests/golden says when).
+"""
 
 
 class RunSpec(BaseModel):
     """One run: a method with its configuration, on one base model, text and seed.
 
-    Any process can execute it: nothing else has to be planned. Labels, tasks and the place of execution are no part of
-    it, so rows of several comparisons share a run.
+    Any process can execute it: nothing else has to be planned. Labels, tasks and the place of
+    execution are no part of it, so rows of several comparisons share a run.
 
         >>> spec = RunSpec(method="simcse", config={"temperature": 0.05}, base_model="embedded:mini-bert", seed=1)
         >>> spec.id == spec.model_copy(update={"base_model": "a copy of it"}).id  # by content, not by name
@@ -36,9 +38,11 @@ class RunSpec(BaseModel):
         numerics: version of the numerical code that all runs share (`NUMERICS`).
         config: the whole resolved configuration.
         base_model, model: name of the base model, and its content hash or commit.
-        seed, vary, held: the seed; with `vary`, of these random streams only, while the others use `held`.
+        seed, vary, held: the seed; with `vary`, of these random streams only, while the others use
+            `held`.
         deterministic: no seed enters the method.
-        corpus: the training text: uri, kind, limit, columns, count, sha256; None for methods that learn from none.
+        corpus: the training text: uri, kind, limit, columns, count, sha256; None for methods that
+            learn from none.
         inputs: name -> content hash of what else the configuration refers to, such as word vectors.
         dev: the set that selects checkpoints: task, source, pairs, sha256; None where none does.
         max_steps: upper bound on the training steps.
@@ -69,8 +73,12 @@ class RunSpec(BaseModel):
 
     @property
     def id(self) -> str:
-        """Hash of what decides the numbers: content and not names, so a moved corpus or model keeps its runs."""
-        whole = self.model_dump(exclude={"base_model", "corpus", "dev", "seed", "vary", "held", "missing"})
+        """Hash of what decides the numbers: content and not names, so a moved corpus or model keeps
+        its runs.
+        """
+        whole = self.model_dump(
+            exclude={"base_model", "corpus", "dev", "seed", "vary", "held", "missing"}
+        )
         whole["corpus"] = self.corpus and self.corpus["sha256"]
         whole["dev"] = self.dev and self.dev["sha256"]
         whole["seed"] = None if self.deterministic else [self.seed, self.vary, self.held]
@@ -95,7 +103,8 @@ class RunSpec(BaseModel):
 
 
 def method_version(kind: type) -> int | str:
-    """The version of a method's code: what its own class declares, else a hash of the source of its module.
+    """The version of a method's code: what its own class declares, else a hash of the source of its
+    module.
 
     Of a class that was typed in a notebook that is the source of its cell.
 
@@ -105,7 +114,10 @@ def method_version(kind: type) -> int | str:
     declared = vars(kind).get("version")  # not that of a parent, whose numbers may differ
     if declared is not None:
         return declared  # type: ignore[no-any-return]
-    module, parts = sys.modules.get(kind.__module__), vars(kind).values() if kind.__module__ == "__main__" else ()
+    module, parts = (
+        sys.modules.get(kind.__module__),
+        vars(kind).values() if kind.__module__ == "__main__" else (),
+    )
     cells = [part.__code__.co_filename for part in parts if inspect.isfunction(part)]
     file = cells[0] if cells else str(getattr(module, "__file__", ""))
     linecache.checkcache(file)
@@ -119,5 +131,7 @@ def method_version(kind: type) -> int | str:
 
 
 def scoring_version(task: Any) -> str:
-    """The version of the code that scores a task: a change of it makes scores due again, without training."""
+    """The version of the code that scores a task: a change of it makes scores due again, without
+    training.
+    """
     return f"{NUMERICS}.{getattr(type(task), 'version', 1)}"

@@ -10,7 +10,8 @@
     WORKDIR/studies.journal            the trials of studies
     WORKDIR/measurements.json          what was measured on this machine
 
-These files are the truth. `progress.json`, `cache/`, `reports/` and `mlflow.db` can be deleted: they are rebuilt.
+These files are the truth. `progress.json`, `cache/`, `reports/` and `mlflow.db` can be deleted:
+they are rebuilt.
 """
 
 from __future__ import annotations
@@ -51,7 +52,8 @@ class RunFolder:
     """The folder of one run.
 
     Raises:
-        InputError: an id (of a comparison, a study or a tracking store) that cannot be the name of a folder.
+        InputError: an id (of a comparison, a study or a tracking store) that cannot be the name of
+            a folder.
     """
 
     def __init__(self, workdir: Path, run_id: str) -> None:
@@ -70,8 +72,8 @@ class RunFolder:
         """The record, or None when there is none yet.
 
         Raises:
-            DamagedRecord: the file is damaged, or belongs to another run. InputError: it cannot be read, or another
-                version of the harness wrote it.
+            DamagedRecord: the file is damaged, or belongs to another run. InputError: it cannot be
+                read, or another version of the harness wrote it.
         """
         if not self.record_file.exists() and not self.record_file.is_symlink():
             return None
@@ -101,7 +103,9 @@ class RunFolder:
             return None
 
     def rename_damaged_record(self) -> str:
-        """Rename a damaged record so that a new one can be written; returns what was wrong, "" for a sound one."""
+        """Rename a damaged record so that a new one can be written; returns what was wrong, "" for
+        a sound one.
+        """
         try:
             self.read()
         except DamagedRecord as error:
@@ -116,16 +120,22 @@ class RunFolder:
         write_atomic(self.record_file, record.to_json())
 
     def remove_leftovers(self) -> None:
-        """Remove what killed processes left, and folders in the place of files. The run's lock must be held."""
+        """Remove what killed processes left, and folders in the place of files. The run's lock must
+        be held.
+        """
         places = (self.path, *self.path.glob("checkpoint"), *self.path.glob("*/checkpoint"))
-        for left in (left for place in places for left in place.glob(".*") if left.name != LOCK_FILE):
+        for left in (
+            left for place in places for left in place.glob(".*") if left.name != LOCK_FILE
+        ):
             remove(left)
         for file in (self.examples_file, self.details_file, self.curves_file):
             if file.is_dir():
                 remove(file)
 
     def tidy(self) -> None:
-        """Remove the leftovers and the checkpoint of a finished run, unless another process works on it."""
+        """Remove the leftovers and the checkpoint of a finished run, unless another process works
+        on it.
+        """
         if self.checkpoint.exists():
             with try_run_lock(self.path) as held:
                 if held:
@@ -136,7 +146,11 @@ class RunFolder:
         """All scored examples as they are stored; None where there are none."""
         from pyarrow import parquet
 
-        return parquet.ParquetFile(self.examples_file).read().to_pandas() if self.examples_file.exists() else None
+        return (
+            parquet.ParquetFile(self.examples_file).read().to_pandas()
+            if self.examples_file.exists()
+            else None
+        )
 
     def write_examples(self, examples: pd.DataFrame) -> None:
         """Store examples as `join_examples` gives them."""
@@ -145,21 +159,38 @@ class RunFolder:
         write_atomic(self.examples_file, buffer.getvalue())
 
     def pairs_and_outcomes(self) -> tuple[pd.DataFrame, pd.DataFrame]:
-        """Scored pairs: columns task, source, split, subset, pair, gold, score (cosine), text1, text2 (`text_ids`); and
-        the outcomes of other examples: `harness.results.outcomes.COLUMNS`."""
+        """Scored pairs: columns task, source, split, subset, pair, gold, score (cosine), text1,
+        text2 (`text_ids`); and
+        the outcomes of other examples: `harness.results.outcomes.COLUMNS`.
+        """
         from harness.results.outcomes import COLUMNS
 
         frame = self.examples()
         frame = _no_examples() if frame is None else frame
         scored = frame["metric"] == _PAIRS
-        columns = ["task", "source", "split", "subset", "example", "target", "outcome", "text1", "text2"]
+        columns = [
+            "task",
+            "source",
+            "split",
+            "subset",
+            "example",
+            "target",
+            "outcome",
+            "text1",
+            "text2",
+        ]
         pairs = frame.loc[scored, columns].reset_index(drop=True)
         outcomes = frame.loc[~scored, list(COLUMNS)].reset_index(drop=True)
-        for column in ("text1", "text2"):  # several times faster than `astype`, and reports read thousands of runs
+        for column in (
+            "text1",
+            "text2",
+        ):  # several times faster than `astype`, and reports read thousands of runs
             pairs[column] = pairs[column].to_numpy("int64")
         for column, kind in {"unit": "int64", "outcome": "float32", "target": "float32"}.items():
             outcomes[column] = outcomes[column].to_numpy(kind)
-        return pairs.rename(columns={"example": "pair", "outcome": "score", "target": "gold"}), outcomes
+        return pairs.rename(
+            columns={"example": "pair", "outcome": "score", "target": "gold"}
+        ), outcomes
 
     def pairs(self) -> pd.DataFrame:
         """The first of `pairs_and_outcomes`."""
@@ -170,7 +201,8 @@ class RunFolder:
         return self.pairs_and_outcomes()[1]
 
     def details(self) -> dict[str, Any]:
-        """ "figures": task -> data; "artifacts": name -> text; "errors": task -> traceback; "traceback" of the run.
+        """ "figures": task -> data; "artifacts": name -> text; "errors": task -> traceback;
+        "traceback" of the run.
 
         Raises:
             InputError: the file is damaged or cannot be read.
@@ -190,8 +222,8 @@ class RunFolder:
         return dict(self.details().get("figures", {}))
 
     def curves(self) -> list[dict[str, Any]]:
-        """Training log: one dict per line with "step", "kind" ("train", "dev", or "early": a dev score that only the
-        collapse guard uses) and named numbers.
+        """Training log: one dict per line with "step", "kind" ("train", "dev", or "early": a dev
+        score that only the collapse guard uses) and named numbers.
 
         Raises:
             InputError: the file is damaged or cannot be read.
@@ -200,11 +232,15 @@ class RunFolder:
             return []
         try:
             lines = [json.loads(line) for line in read_text(self.curves_file).splitlines() if line]
-            whole = all(isinstance(line["step"], int) and isinstance(line["kind"], str) for line in lines)
+            whole = all(
+                isinstance(line["step"], int) and isinstance(line["kind"], str) for line in lines
+            )
         except (ValueError, TypeError, KeyError, RecursionError):
             whole = False
         if not whole:
-            raise InputError(f"{self.curves_file}: damaged training curve; remove this file to leave it out")
+            raise InputError(
+                f"{self.curves_file}: damaged training curve; remove this file to leave it out"
+            )
         return lines
 
     def weight_hashes(self) -> dict[str, str]:
@@ -230,13 +266,19 @@ class RunFolder:
 
     def has_weights(self, record: Record | None) -> bool:
         """Are the saved weights complete, and exactly those that the record names?"""
-        expected = {} if record is None else {n: d for n, d in record.files.items() if n.startswith(MODEL)}
+        expected = (
+            {} if record is None else {n: d for n, d in record.files.items() if n.startswith(MODEL)}
+        )
         return bool(expected) and not self.find_damage(expected)
 
     def is_damaged(self, record: Record) -> bool:
         """Do examples or details differ from what the record says, or are they missing?"""
         scored = (self.examples_file.name, self.details_file.name)
-        return bool(self.find_damage({name: digest for name, digest in record.files.items() if name in scored}))
+        return bool(
+            self.find_damage(
+                {name: digest for name, digest in record.files.items() if name in scored}
+            )
+        )
 
 
 def join_examples(pairs: pd.DataFrame | None, outcomes: pd.DataFrame | None) -> pd.DataFrame | None:
@@ -259,7 +301,9 @@ def _no_examples() -> pd.DataFrame:
     import pandas as pd
 
     texts = ("task", "source", "split", "subset", "metric")
-    return _typed(pd.DataFrame(columns=[*texts, "example", "unit", "outcome", "target", "text1", "text2"]))
+    return _typed(
+        pd.DataFrame(columns=[*texts, "example", "unit", "outcome", "target", "text1", "text2"])
+    )
 
 
 def _typed(frame: pd.DataFrame) -> pd.DataFrame:
@@ -283,7 +327,8 @@ def checked_workdir(path: str | Path, *, create: bool = True) -> Path:
     """
     workdir = Path(path).absolute()
     if any((workdir / name).exists() for name in ("precision.json", "live")) or any(
-        next((workdir / "runs").glob(f"*/{name}"), None) for name in ("fitted.json", "pairs.parquet")
+        next((workdir / "runs").glob(f"*/{name}"), None)
+        for name in ("fitted.json", "pairs.parquet")
     ):
         raise InputError(
             f"--workdir {path}: a work directory of version 0.1, which this version does not read; name a new folder"
@@ -301,10 +346,11 @@ def checked_workdir(path: str | Path, *, create: bool = True) -> Path:
 def comparison_file(workdir: Path, comparison: str) -> Path:
     """Which runs a comparison consists of.
 
-    Its keys: "name", "title", "description", "experiment" (resolved), "tasks" ("SOURCE:TASK"), and "runs" in the order
-    of the table. Each run has "id", "row", "base_model" and its seed; "added" where it is the untrained start of rows,
-    and no row of the file; "start", the id of its own untrained start; "rate_from", the origin of its learning rate;
-    "blocks", "analysis" (the first interim analysis that includes it), "source" and "tasks" of a run made elsewhere.
+    Its keys: "name", "title", "description", "experiment" (resolved), "tasks" ("SOURCE:TASK"), and
+    "runs" in the order of the table. Each run has "id", "row", "base_model" and its seed; "added"
+    where it is the untrained start of rows, and no row of the file; "start", the id of its own
+    untrained start; "rate_from", the origin of its learning rate; "blocks", "analysis" (the first
+    interim analysis that includes it), "source" and "tasks" of a run made elsewhere.
     Further keys: "blocks", "only", "schedule", "tuned", "until", "left_out".
 
     Raises:
@@ -335,7 +381,9 @@ def read_comparison_file(workdir: Path, comparison: str) -> dict[str, Any] | Non
     Raises:
         InputError: it is damaged, or another version of the harness wrote it.
     """
-    file = comparison_files(workdir).get(comparison)  # looked up, so that no name leads out of the folder
+    file = comparison_files(workdir).get(
+        comparison
+    )  # looked up, so that no name leads out of the folder
     if file is None:
         return None
     try:
@@ -351,7 +399,9 @@ def read_comparison_file(workdir: Path, comparison: str) -> dict[str, Any] | Non
 
 
 def added_starts(workdir: Path) -> set[str]:
-    """Ids of the runs that comparisons only contain as added untrained starts; damaged files are skipped."""
+    """Ids of the runs that comparisons only contain as added untrained starts; damaged files are
+    skipped.
+    """
     added: dict[str, bool] = {}
     for name in comparison_files(workdir):
         with suppress(InputError):
@@ -366,11 +416,18 @@ def requested_tasks(comparison: Mapping[str, Any], run: Mapping[str, Any]) -> li
         return list(run["tasks"])
     if "blocks" not in run:
         return list(comparison["tasks"])
-    return [task for block in comparison["blocks"] if block["name"] in run["blocks"] for task in block["tasks"]]
+    return [
+        task
+        for block in comparison["blocks"]
+        if block["name"] in run["blocks"]
+        for task in block["tasks"]
+    ]
 
 
 def limit_to_tasks(record: Record, tasks: Iterable[str]) -> Record:
-    """The record with the scores of `tasks` ("SOURCE:TASK") only: other comparisons may have scored it on more."""
+    """The record with the scores of `tasks` ("SOURCE:TASK") only: other comparisons may have scored
+    it on more.
+    """
     tasks = set(tasks)
     names = {task.partition(":")[2] for task in tasks}
     return record.model_copy(
@@ -386,11 +443,12 @@ def read_records(
 ) -> list[Record]:
     """The records of a comparison in the order of its table, or all records of a work directory.
 
-    A run may belong to several comparisons, under a row label of each and scored on what each requests. Runs that are
-    trained but not scored yet are left out.
+    A run may belong to several comparisons, under a row label of each and scored on what each
+    requests. Runs that are trained but not scored yet are left out.
 
     Args:
-        damaged: gets run id -> what is wrong of records that cannot be read, which are then left out.
+        damaged: gets run id -> what is wrong of records that cannot be read, which are then left
+            out.
 
     Raises:
         InputError: a damaged record, without `damaged`.

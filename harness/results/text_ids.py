@@ -1,4 +1,6 @@
-"""Texts known by a number: equal sentences of different tasks have equal ids, and none of their words is stored."""
+"""Texts known by a number: equal sentences of different tasks have equal ids, and none of their
+words is stored.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +19,9 @@ PAIR_IDS = ("text1", "text2")  # columns of the pairs of a run
 
 
 def text_id(text: str) -> int:
-    """The first 8 bytes, signed and little-endian, of the blake2b of a text in Unicode's form NFC, without regard to
-    case, white space and punctuation: data sets keep one sentence raw, in lower case or cut into tokens.
+    """The first 8 bytes, signed and little-endian, of the blake2b of a text in Unicode's form NFC,
+    without regard to case, white space and punctuation: data sets keep one sentence raw, in lower
+    case or cut into tokens.
 
     A text of punctuation alone is its own id.
     """
@@ -29,8 +32,9 @@ def text_id(text: str) -> int:
 
 
 class _Words(dict[int, int | None]):
-    """A table for `str.translate` that drops punctuation, separators, controls and lone accents (the quotes of
-    treebanks), filled as characters come."""
+    """A table for `str.translate` that drops punctuation, separators, controls and lone accents
+    (the quotes of treebanks), filled as characters come.
+    """
 
     def __missing__(self, code: int) -> int | None:
         kind = unicodedata.category(chr(code))
@@ -48,17 +52,19 @@ def text_ids(texts: Sequence[str]) -> NDArray[np.int64]:
 
 
 def pair_units(first: Sequence[str], second: Sequence[str]) -> NDArray[np.int64]:
-    """(n,): what is drawn together of n pairs. Pairs that share a sentence, or are joined by pairs that do, are one
-    unit, known by the least id of its sentences.
+    """(n,): what is drawn together of n pairs. Pairs that share a sentence, or are joined by pairs
+    that do, are one unit, known by the least id of its sentences.
 
-    Where one unit would hold more than a tenth of all pairs (chains through a sentence that is in many), those with
-    the same first sentence are one instead.
+    Where one unit would hold more than a tenth of all pairs (chains through a sentence that is in
+    many), those with the same first sentence are one instead.
     """
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
     left, right = text_ids(first), text_ids(second)
-    texts, place = np.unique(np.concatenate([left, right]), return_inverse=True)  # ids, from the least
+    texts, place = np.unique(
+        np.concatenate([left, right]), return_inverse=True
+    )  # ids, from the least
     n = len(left)
     edges = coo_array((np.ones(n), (place[:n], place[n:])), shape=(len(texts), len(texts)))
     _, unit = connected_components(edges, directed=False)

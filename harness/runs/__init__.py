@@ -1,1 +1,3 @@
-"""Runs of comparisons and studies: planned as specifications, executed anywhere, recorded in a work directory."""
+"""Runs of comparisons and studies: planned as specifications, executed anywhere, recorded in a work
+directory.
+"""

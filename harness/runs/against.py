@@ -1,8 +1,8 @@
 """`harness compare --against`: rows that were made elsewhere, compared with those of a comparison.
 
-Nothing of them is trained or scored. A row is comparable where it was made under the same conditions: base model, text,
-training steps, selection set, and code that still gives these numbers. Those of its scores count whose protocol is that
-of the comparison's own.
+Nothing of them is trained or scored. A row is comparable where it was made under the same
+conditions: base model, text, training steps, selection set, and code that still gives these
+numbers. Those of its scores count whose protocol is that of the comparison's own.
 """
 
 from __future__ import annotations
@@ -18,7 +18,13 @@ from harness.files.printable import join_some
 from harness.results.elsewhere import copy_run, open_workdir
 from harness.results.record import Record, Score
 from harness.results.spec import NUMERICS, method_version, scoring_version
-from harness.results.store import RunFolder, comparison_files, limit_to_tasks, read_comparison_file, read_records
+from harness.results.store import (
+    RunFolder,
+    comparison_files,
+    limit_to_tasks,
+    read_comparison_file,
+    read_records,
+)
 from harness.runs.plan import Plan
 from harness.tasks.base import task_key
 
@@ -27,7 +33,9 @@ Run = tuple[Record, Mapping[str, Any]]  # a record, and its entry in the file of
 
 @dataclass
 class OtherRow:
-    """A row that was made elsewhere: its label here, and the tasks ("SOURCE:TASK") on which it is comparable."""
+    """A row that was made elsewhere: its label here, and the tasks ("SOURCE:TASK") on which it is
+    comparable.
+    """
 
     label: str
     source: str
@@ -37,7 +45,9 @@ class OtherRow:
 
 @dataclass
 class OtherRows:
-    """The comparable rows, and "source", "row" and "why" of those that are not, as the comparison's file has it."""
+    """The comparable rows, and "source", "row" and "why" of those that are not, as the comparison's
+    file has it.
+    """
 
     rows: list[OtherRow] = field(default_factory=list)
     left_out: list[dict[str, str]] = field(default_factory=list)
@@ -77,7 +87,11 @@ class OtherRows:
             protocols.setdefault(_key(score), set()).add(score.comparable)
         for row in self.rows:
             scores = (score for record, _ in row.runs for score in record.scores)
-            unlike = {s.task_key for s in scores if s.comparable not in protocols.get(_key(s), {s.comparable})}
+            unlike = {
+                s.task_key
+                for s in scores
+                if s.comparable not in protocols.get(_key(s), {s.comparable})
+            }
             if lost := [task for task in row.tasks if task in unlike]:
                 why = f"scored under another protocol: {', '.join(lost)}"
                 self.left_out.append({"source": row.source, "row": row.label, "why": why})
@@ -115,11 +129,19 @@ def find_other_rows(plan: Plan, sources: Mapping[str, Path], workdir: Path | Non
                 if why:
                     found.left_out.append({"source": name, "row": label, "why": why})
                     continue
-                shown = f"{label} ({name})" if f"{label} ({name})" not in labels else f"{label} ({name}, {comparison})"
+                shown = (
+                    f"{label} ({name})"
+                    if f"{label} ({name})" not in labels
+                    else f"{label} ({name}, {comparison})"
+                )
                 labels.add(shown)
                 found.rows.append(OtherRow(shown, name, tasks, []))
                 for record, run in runs:
-                    entry = {key: value for key, value in run.items() if key not in ("blocks", "analysis")}
+                    entry = {
+                        key: value
+                        for key, value in run.items()
+                        if key not in ("blocks", "analysis")
+                    }
                     entry["base_model"] = base_models.get(record.spec.model, record.base_model)
                     found.rows[-1].runs.append((record, entry))
     return found
@@ -141,17 +163,23 @@ def _rows(other: Path) -> Iterator[tuple[str, str, list[Run]]]:
 
 
 def _comparable_tasks(plan: Plan, records: Sequence[Record]) -> tuple[list[str], str]:
-    """The plan's tasks on which the runs of a row are comparable; and the reason, where they are not."""
+    """The plan's tasks on which the runs of a row are comparable; and the reason, where they are
+    not.
+    """
     finished = [record for record in records if record.status == "finished"]
     tasks = {task_key(task): scoring_version(task) for task in plan.tasks}
     for record in finished:
         if reason := _find_difference(plan, record):
             return [], reason
         scored = {score.task_key for score in record.scores}
-        tasks = {k: code for k, code in tasks.items() if k in scored and record.evaluation.get(k) == code}
+        tasks = {
+            k: code for k, code in tasks.items() if k in scored and record.evaluation.get(k) == code
+        }
     if not finished:
         return [], f"no run of it finished ({records[0].status})"
-    return list(tasks), "" if tasks else "scored on none of your tasks, or by code that gives other numbers now"
+    return list(
+        tasks
+    ), "" if tasks else "scored on none of your tasks, or by code that gives other numbers now"
 
 
 def _find_difference(plan: Plan, record: Record) -> str:
@@ -165,8 +193,14 @@ def _find_difference(plan: Plan, record: Record) -> str:
     if spec.model not in base_models:
         return f"another base model ({spec.base_model}; yours: {', '.join(base_models.values())})"
     if text := spec.corpus:
-        own = {job.spec.corpus["sha256"] for job in jobs if job.spec.corpus and job.spec.corpus["kind"] == text["kind"]}
-        if own and text["sha256"] not in own:  # a kind that no row here learns from is in the table of differences
+        own = {
+            job.spec.corpus["sha256"]
+            for job in jobs
+            if job.spec.corpus and job.spec.corpus["kind"] == text["kind"]
+        }
+        if (
+            own and text["sha256"] not in own
+        ):  # a kind that no row here learns from is in the table of differences
             return f"trained on other text ({text['uri']}, {text.get('count', 0):,} {text['kind']})"
     steps = record.training.get("planned_steps") or spec.max_steps
     bounds = {bound for job in jobs if (bound := job.steps or job.spec.max_steps)}
@@ -179,4 +213,8 @@ def _find_difference(plan: Plan, record: Record) -> str:
         current = method_version(registry.load(registry.METHODS, spec.method)), NUMERICS
     except InputError:  # a method that is not installed here
         return ""
-    return "" if (spec.version, spec.numerics) == current else "made by code of its method that gives other numbers now"
+    return (
+        ""
+        if (spec.version, spec.numerics) == current
+        else "made by code of its method that gives other numbers now"
+    )

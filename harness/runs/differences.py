@@ -1,4 +1,6 @@
-"""The settings under which rows are trained and selected, of a plan and of records, and how rows differ in them."""
+"""The settings under which rows are trained and selected, of a plan and of records, and how rows
+differ in them.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ class Column:
     why: str = ""
 
 
-COLUMNS = tuple(Column(key, **entry) for key, entry in read_toml(Path(__file__).with_suffix(".toml")).items())
+COLUMNS = tuple(
+    Column(key, **entry) for key, entry in read_toml(Path(__file__).with_suffix(".toml")).items()
+)
 """In the order of tables."""
 
 
@@ -45,11 +49,17 @@ def planned_settings(plan: Plan, job: Job) -> Settings:
     return _settings(spec, trained, rate_from=rate_origin(plan, row), precision=spec.precision)
 
 
-def recorded_settings(record: Record, log: Sequence[Mapping[str, Any]], rate_from: str | None) -> Settings:
-    """The settings of a run, from its record and training log; `rate_from` is in the file of its comparison."""
+def recorded_settings(
+    record: Record, log: Sequence[Mapping[str, Any]], rate_from: str | None
+) -> Settings:
+    """The settings of a run, from its record and training log; `rate_from` is in the file of its
+    comparison.
+    """
     training, seen = record.training, record.cost.get("corpus_sentences_seen")
     steps, planned = training.get("steps"), training.get("planned_steps")
-    trained = {} if steps is None else {"steps": steps, "seen": None if seen is None else round(seen)}
+    trained = (
+        {} if steps is None else {"steps": steps, "seen": None if seen is None else round(seen)}
+    )
     given = {"rate_from": rate_from, "precision": training.get("precision")}
     if evaluations := len({line["step"] for line in log if line.get("kind") == "dev"}):
         given["evaluations"] = evaluations
@@ -67,17 +77,26 @@ def _settings(spec: RunSpec, trained: Mapping[str, Any], **given: Any) -> Settin
     if config.get("pooling") == "none":
         del settings["pooling"]
     if text is not None:
-        settings["text"] = f"{text.get('name') or text['uri']}: {text.get('count', 0):,} {text.get('kind', 'entries')}"
+        settings["text"] = (
+            f"{text.get('name') or text['uri']}: {text.get('count', 0):,} {text.get('kind', 'entries')}"
+        )
         settings["text"] += f", written by {text['written_by']}" if text.get("written_by") else ""
     if trained and dev is not None:
-        settings["dev"] = f"{dev['task']} ({dev['source']})" + (f", {dev['pairs']} pairs" if "pairs" in dev else "")
-        if every := config.get("eval_every"):  # the untrained weights and the last step are evaluated too
+        settings["dev"] = f"{dev['task']} ({dev['source']})" + (
+            f", {dev['pairs']} pairs" if "pairs" in dev else ""
+        )
+        if every := config.get(
+            "eval_every"
+        ):  # the untrained weights and the last step are evaluated too
             settings["evaluations"] = len(range(0, trained["steps"], every)) + 1
     return {key: value for key, value in (settings | given).items() if value is not None}
 
 
-def rate_origin(plan: Plan, row: Row, tuned: Mapping[str, Any] = MappingProxyType({})) -> str | None:
-    """Where the learning rate of a row comes from; None where it has none, or the row is not in the file.
+def rate_origin(
+    plan: Plan, row: Row, tuned: Mapping[str, Any] = MappingProxyType({})
+) -> str | None:
+    """Where the learning rate of a row comes from; None where it has none, or the row is not in the
+    file.
 
     Args:
         tuned: what `--tune` found, as the comparison's file has it.
@@ -93,10 +112,14 @@ def rate_origin(plan: Plan, row: Row, tuned: Mapping[str, Any] = MappingProxyTyp
     if "learning_rate" in plan.experiment.shared:
         return "given for all rows"
     family = entry.family or plan.experiment.family
-    recipe = row.method.recipe(entry.preset, family, base_model=row.base_model) if entry.preset else None
+    recipe = (
+        row.method.recipe(entry.preset, family, base_model=row.base_model) if entry.preset else None
+    )
     if recipe is None or "learning_rate" not in recipe.values:
         return "default of the method"
-    return re.sub(r" \([^()]*\)$", "", recipe.source) or f"preset {entry.preset}"  # without the file in brackets
+    return (
+        re.sub(r" \([^()]*\)$", "", recipe.source) or f"preset {entry.preset}"
+    )  # without the file in brackets
 
 
 @dataclass(frozen=True)
@@ -118,30 +141,49 @@ class Differences:
 
 def planned_differences(plan: Plan) -> Differences:
     """Those between the rows of a plan that can be run here."""
-    jobs = {(job.row, job.spec.base_model): job for job in reversed(plan.jobs) if not job.spec.missing}
-    return find_differences({key: [planned_settings(plan, job)] for key, job in reversed(jobs.items())})
+    jobs = {
+        (job.row, job.spec.base_model): job for job in reversed(plan.jobs) if not job.spec.missing
+    }
+    return find_differences(
+        {key: [planned_settings(plan, job)] for key, job in reversed(jobs.items())}
+    )
 
 
 def find_differences(rows: Mapping[tuple[str, str], Sequence[Settings]]) -> Differences:
     """Those between rows: (label, base model) -> the settings of its runs, or of its plan."""
     every = [run for runs in rows.values() for run in runs]
-    columns = [column for column in COLUMNS if len({str(run[column.key]) for run in every if column.key in run}) > 1]
-    groups = {c.key: [[run for run in every if run["base_model"] == base] for _, base in rows] for c in columns}
+    columns = [
+        column
+        for column in COLUMNS
+        if len({str(run[column.key]) for run in every if column.key in run}) > 1
+    ]
+    groups = {
+        c.key: [[run for run in every if run["base_model"] == base] for _, base in rows]
+        for c in columns
+    }
     groups["base_model"] = [every]
-    marked = [c for c in columns if c.why and any(_differ_much(c.key, runs) for runs in groups[c.key])]
+    marked = [
+        c for c in columns if c.why and any(_differ_much(c.key, runs) for runs in groups[c.key])
+    ]
     columns.sort(key=lambda column: column not in marked)
-    texts = {column.key: tuple(_text(column.key, runs) for runs in rows.values()) for column in columns}
+    texts = {
+        column.key: tuple(_text(column.key, runs) for runs in rows.values()) for column in columns
+    }
     return Differences(tuple(rows), tuple(columns), texts, tuple(marked))
 
 
 def _differ_much(key: str, runs: Sequence[Settings]) -> bool:
-    """Do runs differ in more than a batch of items, or than the paper that a learning rate comes from?"""
+    """Do runs differ in more than a batch of items, or than the paper that a learning rate comes
+    from?
+    """
     values = [run[key] for run in runs if key in run]
     if key == "seen" and values:
         return bool(max(values) - min(values) > max(run.get("batch_size", 0) for run in runs))
     if key == "rate_from":
         kinds = ("searched", "default", "given", "ours", "for rehearsals")
-        values = [next((kind for kind in kinds if value.startswith(kind)), "paper") for value in values]
+        values = [
+            next((kind for kind in kinds if value.startswith(kind)), "paper") for value in values
+        ]
     return len(set(map(str, values))) > 1
 
 

@@ -44,8 +44,9 @@ _FIT = ("train_", "dev_", "corpus_sentences_seen")  # how the costs of training 
 def find_finished(job: Job, workdir: Path) -> Record | None:
     """The record of a job that needs no more work, or None.
 
-    Failed runs run again, and pruned ones unless the same study requests them; finished ones that lack scores are
-    scored on what they lack, and damaged ones on everything, as long as their weights are saved.
+    Failed runs run again, and pruned ones unless the same study requests them; finished ones that
+    lack scores are scored on what they lack, and damaged ones on everything, as long as their
+    weights are saved.
     """
     folder = RunFolder(workdir, job.id)
     record = folder.read_if_sound()
@@ -60,7 +61,9 @@ def find_finished(job: Job, workdir: Path) -> Record | None:
 
 
 def find_due(record: Record | None, job: Job) -> list[Task]:
-    """The tasks that a run has to be scored on: those without scores of today's code, or whose data has come."""
+    """The tasks that a run has to be scored on: those without scores of today's code, or whose data
+    has come.
+    """
     tasks = [find_task(key) for key in job.tasks]
     if record is None or record.status != "finished":
         return tasks
@@ -68,7 +71,9 @@ def find_due(record: Record | None, job: Job) -> list[Task]:
     for task in tasks:
         key, why = task_key(task), record.missing.get(task.name)
         scored = record.evaluation.get(key) == scoring_version(task)
-        again = why is not None and why.kind != "unfit" and is_readable(key, job.spec.most_sentences)
+        again = (
+            why is not None and why.kind != "unfit" and is_readable(key, job.spec.most_sentences)
+        )
         due += [task] if again or not scored else []
     return due
 
@@ -82,8 +87,9 @@ def needs_training(job: Job, workdir: Path) -> bool:
 def execute(job: Job, workdir: Path, **hooks: Any) -> Record:
     """Bring one run to its record and return it; a run that is finished already costs nothing.
 
-    A method that collapses, diverges or fails gives a record with that status and the reason. Only a file system that
-    refuses, the user's interrupt and `StopRequested` end the comparison; the next call resumes.
+    A method that collapses, diverges or fails gives a record with that status and the reason. Only
+    a file system that refuses, the user's interrupt and `StopRequested` end the comparison; the
+    next call resumes.
 
     Args:
         hooks: `progress`, `on_dev` and `stop`, as in `Execution`.
@@ -94,7 +100,9 @@ def execute(job: Job, workdir: Path, **hooks: Any) -> Record:
 
 
 def record_failure(job: Job, workdir: Path, reason: str) -> Record:
-    """The record of a job that no worker came to the end of; a finished record with earlier scores does not change."""
+    """The record of a job that no worker came to the end of; a finished record with earlier scores
+    does not change.
+    """
     folder = RunFolder(workdir, job.id)
     with run_lock(folder.path):
         known = folder.read_if_sound()
@@ -102,7 +110,9 @@ def record_failure(job: Job, workdir: Path, reason: str) -> Record:
             log.warning("run %s: not scored on further tasks: %s", job.id, reason)
             return known
         record = Execution(job, workdir).make_record("failed", reason)
-        folder.write(record.model_copy(update={"files": folder.weight_hashes() if known is not None else {}}))
+        folder.write(
+            record.model_copy(update={"files": folder.weight_hashes() if known is not None else {}})
+        )
         return record
 
 
@@ -111,7 +121,8 @@ class Execution:
     """The execution of a job in a run folder whose lock is held.
 
     Attributes:
-        progress: called as `progress(step, steps, text)`; steps is 0 while texts are encoded or scored.
+        progress: called as `progress(step, steps, text)`; steps is 0 while texts are encoded or
+            scored.
         on_dev: as in `FitContext`.
         stop: as in `FitContext`; also called before texts are encoded.
     """
@@ -128,7 +139,7 @@ class Execution:
         self.started = environment.now()
         self.encoding = EnergyMeter(self.device)
 
-    def run(self) -> Record:
+    def run(self) -> Record:  # noqa: PLR0915
         self.folder.remove_leftovers()
         if damage := self.folder.rename_damaged_record():
             log.warning("%s: renamed, and the run is scored again", damage)
@@ -142,7 +153,9 @@ class Execution:
         try:
             if self.spec.missing:
                 raise InputError(self.spec.missing)
-            method = make_method(self.spec)  # its report is recorded, also where the training is stopped
+            method = make_method(
+                self.spec
+            )  # its report is recorded, also where the training is stopped
             method, earlier = self._fitted(method, earlier)
             tasks = find_due(earlier, self.job)
             result = self._evaluate(method, tasks)
@@ -159,16 +172,23 @@ class Execution:
             if (fault := storage_fault(error, self.workdir)) is not None:
                 raise fault from (error if fault is not error else None)
             details["traceback"] = redacted(traceback.format_exc())
-            if earlier is not None and earlier.status == "finished":  # what is known of the run stays
+            if (
+                earlier is not None and earlier.status == "finished"
+            ):  # what is known of the run stays
                 faults: list[dict[str, Exception]] = [{}, {}]
                 for task in tasks:
                     readable = is_readable(task_key(task), self.spec.most_sentences)
-                    faults[readable][task.name] = error if isinstance(error, Exception) else RuntimeError(repr(error))
+                    faults[readable][task.name] = (
+                        error if isinstance(error, Exception) else RuntimeError(repr(error))
+                    )
                 set_aside(result, *faults)
             else:
                 line = redacted(str(error)).partition("\n")[0]
                 kind = "" if isinstance(error, HarnessError) else f"{type(error).__name__}: "
-                status, reason = "failed", f"{kind}{line}{own_line(error, type(method)) if method else ''}"
+                status, reason = (
+                    "failed",
+                    f"{kind}{line}{own_line(error, type(method)) if method else ''}",
+                )
         record = self.make_record(status, reason, method, result, tasks, architecture)
         if status == "finished":
             record = self._merge(earlier, record, result, tasks, details)
@@ -177,9 +197,13 @@ class Execution:
         elif details:
             self.folder.write_details(details)
         hashes = {**self.folder.result_hashes(), **self.folder.weight_hashes()}
-        if earlier is not None and earlier.status == "finished":  # it vouches for what this evaluation did not write
+        if (
+            earlier is not None and earlier.status == "finished"
+        ):  # it vouches for what this evaluation did not write
             fixed = (MODEL, self.folder.curves_file.name)
-            hashes |= {name: digest for name, digest in earlier.files.items() if name.startswith(fixed)}
+            hashes |= {
+                name: digest for name, digest in earlier.files.items() if name.startswith(fixed)
+            }
         record = record.model_copy(update={"files": hashes})
         self.folder.write(record)
         if status != "failed":  # a failed run is tried again, from its checkpoint
@@ -189,8 +213,8 @@ class Execution:
     def _remove_unneeded(self, record: Record, earlier: Record | None) -> Record:
         """Remove weights and vectors that the job does not keep; the record afterwards.
 
-        Further scores train the same weights again. The weights of a run that had finished with them stay, as another
-        comparison keeps them.
+        Further scores train the same weights again. The weights of a run that had finished with
+        them stay, as another comparison keeps them.
         """
         weights = {name: digest for name, digest in record.files.items() if name.startswith(MODEL)}
         kept = earlier is not None and earlier.status == "finished" and not earlier.removed
@@ -205,7 +229,9 @@ class Execution:
         return record
 
     def _usable_record(self) -> Record | None:
-        """The record of the weights that are saved; None where the run has to be trained or scored from scratch."""
+        """The record of the weights that are saved; None where the run has to be trained or scored
+        from scratch.
+        """
         record = self.folder.read_if_sound()
         if record is None or record.status not in ("trained", "finished", "failed"):
             return None
@@ -216,26 +242,37 @@ class Execution:
         return record
 
     def _fitted(self, method: Method, earlier: Record | None) -> tuple[Method, Record | None]:
-        """The fitted method and the record that belongs to its weights; trained now unless they are saved.
+        """The fitted method and the record that belongs to its weights; trained now unless they are
+        saved.
 
-        A trained method is always evaluated as it was saved, so a repeated evaluation sees the same weights.
+        A trained method is always evaluated as it was saved, so a repeated evaluation sees the same
+        weights.
         """
         if earlier is not None and self.spec.trained:
             method = type(method).load(self.folder.model)
             training = {key: value for key, value in earlier.training.items() if key != "notes"}
-            method.fit_report = FitReport(training, {k: v for k, v in earlier.cost.items() if k.startswith(_FIT)})
+            method.fit_report = FitReport(
+                training, {k: v for k, v in earlier.cost.items() if k.startswith(_FIT)}
+            )
             return method, earlier
         before = self.folder.read_if_sound()
         remove(self.folder.model)
         self._fit(method)
         if not self.spec.trained:
             return method, earlier
-        about = markdown_text(f"from {self.spec.base_model}, seed {seed_text(self.spec.random_seed)}")
-        method.save(self.folder.model, card=f"{markdown_text(self.job.row)}: trained by `{method.name}` {about}.\n")
+        about = markdown_text(
+            f"from {self.spec.base_model}, seed {seed_text(self.spec.random_seed)}"
+        )
+        method.save(
+            self.folder.model,
+            card=f"{markdown_text(self.job.row)}: trained by `{method.name}` {about}.\n",
+        )
         settle(self.folder.model)
         weights = self.folder.weight_hashes()
         if before is not None and before.status == "finished" and before.removed == weights:
-            trained = before.model_copy(update={"files": {**before.files, **weights}})  # its scores hold
+            trained = before.model_copy(
+                update={"files": {**before.files, **weights}}
+            )  # its scores hold
         else:
             trained = self.make_record("trained", "", method).model_copy(update={"files": weights})
         self.folder.write(trained)  # only now may the weights count as saved
@@ -244,22 +281,35 @@ class Execution:
         return loaded, trained
 
     def _fit(self, method: Method) -> None:
-        spec, precision = self.spec, choose_precision(self.workdir, self.device, self.spec.precision or "fp32")
+        spec, precision = (
+            self.spec,
+            choose_precision(self.workdir, self.device, self.spec.precision or "fp32"),
+        )
         context = FitContext(
-            seed=spec.random_seed, dev=read_dev(spec), device=self.device, precision=precision["choice"],
-            folder=self.folder.path, max_steps=spec.max_steps, progress=self.progress, on_dev=self.on_dev,
+            seed=spec.random_seed,
+            dev=read_dev(spec),
+            device=self.device,
+            precision=precision["choice"],
+            folder=self.folder.path,
+            max_steps=spec.max_steps,
+            progress=self.progress,
+            on_dev=self.on_dev,
             stop=self.stop,
-        )  # fmt: skip
+        )
         started, worked = time.perf_counter(), time.process_time()
         with EnergyMeter(self.device) as energy:
             method.fit(read_text(self.spec), context)
         if self.spec.trained:
             cost, wall = method.fit_report.cost, time.perf_counter() - started
             cost.setdefault("train_seconds", wall)
-            if wall >= cost["train_seconds"]:  # processor time and energy only of a fit that was not resumed
+            if (
+                wall >= cost["train_seconds"]
+            ):  # processor time and energy only of a fit that was not resumed
                 cost.setdefault("train_cpu_seconds", time.process_time() - worked)
                 cost |= energy.costs("train")
-            if self.device.startswith("cuda"):  # reserved for that long, busy or not, as clusters count it
+            if self.device.startswith(
+                "cuda"
+            ):  # reserved for that long, busy or not, as clusters count it
                 cost["train_gpu_seconds"] = cost["train_seconds"]
 
     def _evaluate(self, method: Method, tasks: list[Task]) -> TaskResult:
@@ -274,16 +324,30 @@ class Execution:
                 with self.encoding:
                     return fitted.encode(texts, device=self.device)
 
-            return evaluate(encode, tasks, pooling=how, model=fitted, device=self.device, **settings)
+            return evaluate(
+                encode, tasks, pooling=how, model=fitted, device=self.device, **settings
+            )
 
         pooling, most = method.config.pooling, self.spec.most_sentences
         if not method.transductive:
             stored = stored_vectors(self.spec, self.workdir, self.device)
-            origin = Origin(f"harness/{method.name}", stored.name, results=self.workdir / "cache" / "mteb")
-            return score(method, tasks, pooling, cache=stored, origin=origin, most=most, prompts=method.prompts)
+            origin = Origin(
+                f"harness/{method.name}", stored.name, results=self.workdir / "cache" / "mteb"
+            )
+            return score(
+                method,
+                tasks,
+                pooling,
+                cache=stored,
+                origin=origin,
+                most=most,
+                prompts=method.prompts,
+            )
 
         def alone(task: Task) -> TaskResult:
-            return score(method.for_task(task.texts()), [task], f"{pooling}, fitted to the task's text")
+            return score(
+                method.for_task(task.texts()), [task], f"{pooling}, fitted to the task's text"
+            )
 
         readable, unread = each(tasks, lambda task: announced(task, most))
         parts, unscored = each([task for task, _ in readable], alone)
@@ -321,7 +385,11 @@ class Execution:
             evaluation={task_key(task): scoring_version(task) for task in tasks},
             training={**report.training, **({"notes": notes} if notes else {})},
             architecture=architecture,
-            cost={**report.cost, **result.cost, "peak_memory_bytes": float(environment.peak_memory_bytes(self.device))},
+            cost={
+                **report.cost,
+                **result.cost,
+                "peak_memory_bytes": float(environment.peak_memory_bytes(self.device)),
+            },
             environment=environment.describe(self.device, precision),
             command=self.job.command,
             started=self.started,
@@ -329,9 +397,16 @@ class Execution:
         )
 
     def _merge(
-        self, earlier: Record | None, record: Record, result: TaskResult, tasks: list[Task], details: dict[str, Any]
+        self,
+        earlier: Record | None,
+        record: Record,
+        result: TaskResult,
+        tasks: list[Task],
+        details: dict[str, Any],
     ) -> Record:
-        """Store the examples and details of an evaluation with those of earlier ones; the complete record."""
+        """Store the examples and details of an evaluation with those of earlier ones; the complete
+        record.
+        """
         examples, before = join_examples(result.pairs, result.outcomes), dict[str, Any]()
         if earlier is not None and earlier.status == "finished":
             record = merge_records(earlier, record, tasks)
@@ -339,7 +414,9 @@ class Execution:
             before = self.folder.details()
         names = {task.name for task in tasks}
         for kind in ("figures", "errors", "artifacts"):
-            others = {name: value for name, value in before.get(kind, {}).items() if name not in names}
+            others = {
+                name: value for name, value in before.get(kind, {}).items() if name not in names
+            }
             if merged := others | getattr(result, kind):
                 details[kind] = merged
         if examples is not None:
@@ -358,7 +435,9 @@ def make_method(spec: RunSpec) -> Method:
         InputError: no such method is installed, or its configuration is invalid.
     """
     kind: type[Method] = registry.load(registry.METHODS, spec.method)
-    return kind(kind.Config.parse(spec.config, f'method "{spec.method}"'), base_model=spec.base_model)
+    return kind(
+        kind.Config.parse(spec.config, f'method "{spec.method}"'), base_model=spec.base_model
+    )
 
 
 def read_text(spec: RunSpec) -> Corpus | None:
@@ -369,9 +448,13 @@ def read_text(spec: RunSpec) -> Corpus | None:
     """
     if spec.corpus is None:
         return None
-    corpus = load_text(CorpusSettings(**{k: v for k, v in spec.corpus.items() if k in CorpusSettings.model_fields}))
+    corpus = load_text(
+        CorpusSettings(**{k: v for k, v in spec.corpus.items() if k in CorpusSettings.model_fields})
+    )
     if corpus.sha256 != spec.corpus["sha256"]:
-        raise InputError(f"{corpus.uri}: its text is not the one that was planned; give the same command again")
+        raise InputError(
+            f"{corpus.uri}: its text is not the one that was planned; give the same command again"
+        )
     return corpus
 
 
@@ -379,7 +462,9 @@ def read_dev(spec: RunSpec) -> DevSet | None:
     """The selection set of a specification; None where it has none."""
     if spec.dev is None:
         return None
-    return load_dev(DevSettings(task=spec.dev["task"], source=spec.dev["source"], pairs=spec.dev.get("pairs")))
+    return load_dev(
+        DevSettings(task=spec.dev["task"], source=spec.dev["source"], pairs=spec.dev.get("pairs"))
+    )
 
 
 def stored_vectors(spec: RunSpec, workdir: Path, device: str) -> StoredVectors:

@@ -30,7 +30,8 @@ class CorpusSettings(Config):
     """Where the training text comes from."""
 
     uri: str = option(
-        "embedded:sentences", "a name of `harness list data`, hf://datasets/ORG/NAME, a path, embedded:NAME"
+        "embedded:sentences",
+        "a name of `harness list data`, hf://datasets/ORG/NAME, a path, embedded:NAME",
     )
     kind: Kind = option("sentences", "what the corpus holds")
     limit: int | None = option(None, "use the first N items only", ge=2)
@@ -49,11 +50,16 @@ class DevSettings(Config):
     """The set that selects checkpoints."""
 
     task: str = option("STS-B", "an STS task with a dev split")
-    source: Source | Literal["embedded"] | None = option(None, "which copy of it; default: senteval, or embedded")
-    every: Annotated[int, Field(ge=1)] | Literal["own"] | None = option(
-        None, 'training steps between two scores of all rows; "own": as their configs say; default: the shortest'
+    source: Source | Literal["embedded"] | None = option(
+        None, "which copy of it; default: senteval, or embedded"
     )
-    pairs: int | None = option(None, "use a fixed random subset of so many of its pairs; default: all", ge=2)
+    every: Annotated[int, Field(ge=1)] | Literal["own"] | None = option(
+        None,
+        'training steps between two scores of all rows; "own": as their configs say; default: the shortest',
+    )
+    pairs: int | None = option(
+        None, "use a fixed random subset of so many of its pairs; default: all", ge=2
+    )
 
     @property
     def where(self) -> Source | Literal["embedded"]:
@@ -73,7 +79,9 @@ class DevSettings(Config):
         return DevSet(whole if self.pairs is None else whole.drawn(self.pairs))
 
 
-EMBEDDED_DEV = DevSettings(task="Embedded-STS-natural")  # the default of calls from Python: it needs no download
+EMBEDDED_DEV = DevSettings(
+    task="Embedded-STS-natural"
+)  # the default of calls from Python: it needs no download
 
 
 class Entry(Config):
@@ -82,15 +90,21 @@ class Entry(Config):
     method: str = Field(description="an installed method (harness list methods)")
     name: str = option("", "row label; the method's name when empty")
     preset: str | None = option(None, "a preset of the method")
-    family: str | None = option(None, "model family whose preset values are used; default: the comparison's")
+    family: str | None = option(
+        None, "model family whose preset values are used; default: the comparison's"
+    )
     config: dict[str, Any] = option({}, "values that override the preset")
     grid: dict[str, Annotated[list[Any], Field(min_length=1)]] = option(
         {}, "key -> values: a row for each combination; {key} in `name` places the values"
     )
     blocks: list[str] = option([], "the blocks of the file that contain the row; default: all")
-    base_models: list[str] = option([], "of this row; default: those of its blocks, else of the comparison")
+    base_models: list[str] = option(
+        [], "of this row; default: those of its blocks, else of the comparison"
+    )
     corpus: CorpusSettings | None = option(None, "text of this row; default: the comparison's")
-    space: dict[str, Any] = option({}, "what --tune searches, as [space] of a study file; default: all declared ranges")
+    space: dict[str, Any] = option(
+        {}, "what --tune searches, as [space] of a study file; default: all declared ranges"
+    )
 
     @property
     def label(self) -> str:
@@ -106,7 +120,9 @@ class Block(Config):
     base_models: list[str] = option([], "for rows without their own; default: the comparison's")
     seeds: list[int] = option([], "default: the comparison's")
     vary: list[Stream] = option([], "default: the comparison's")
-    suites: list[str] = option([], "what its rows are evaluated on; default: the comparison's suites")
+    suites: list[str] = option(
+        [], "what its rows are evaluated on; default: the comparison's suites"
+    )
 
 
 class Contrast(Config):
@@ -123,14 +139,18 @@ class Rehearsal(Config):
     max_steps: int = option(8, "upper bound on the training steps of every method", ge=1)
     seeds: int = option(1, "number of seeds of a row", ge=1)
     limit: int = option(512, "use the first N items of a corpus only", ge=2)
-    sentences: int = option(10_000, "a task that needs more sentences than this is left out, with a note", ge=1)
+    sentences: int = option(
+        10_000, "a task that needs more sentences than this is left out, with a note", ge=1
+    )
 
 
 class BudgetSettings(Config):
     """The training budget that all rows share: one of these amounts for each row, or none."""
 
     steps: int | None = option(None, "training steps", ge=1)
-    sentences: int | None = option(None, "sentences (pairs, documents) that a row sees, in whole batches", ge=1)
+    sentences: int | None = option(
+        None, "sentences (pairs, documents) that a row sees, in whole batches", ge=1
+    )
 
     @model_validator(mode="after")
     def _one_amount(self) -> Self:
@@ -140,11 +160,15 @@ class BudgetSettings(Config):
 
     @property
     def kind(self) -> str:
-        """The key that is given; empty where each row trains as its method, preset and `max_steps` say."""
+        """The key that is given; empty where each row trains as its method, preset and `max_steps`
+        say.
+        """
         return next(iter(self.model_dump(exclude_none=True)), "")
 
     def describe(self) -> tuple[str, str]:
-        """The amount and its unit: ("300", "training steps per row"); empty texts where nothing is shared."""
+        """The amount and its unit: ("300", "training steps per row"); empty texts where nothing is
+        shared.
+        """
         if self.sentences is not None:
             return f"{self.sentences:,}", "sentences seen per row"
         return (f"{self.steps:,}", "training steps per row") if self.steps is not None else ("", "")
@@ -153,16 +177,24 @@ class BudgetSettings(Config):
 class Conditions(Config):
     """What all runs of a comparison or of a study have in common."""
 
-    name: str = Field(description="name of the comparison and of its output files; default: the file's stem")
+    name: str = Field(
+        description="name of the comparison and of its output files; default: the file's stem"
+    )
     title: str = option("", "heading of the report")
     description: str = option("", "a paragraph for the report")
     source: Source = option("senteval", "which copy of the STS sets")
     corpus: CorpusSettings = option(CorpusSettings(), "the text that methods learn from")
-    corpora: dict[Kind, CorpusSettings] = option({}, "by kind: text for the methods that learn from another kind")
+    corpora: dict[Kind, CorpusSettings] = option(
+        {}, "by kind: text for the methods that learn from another kind"
+    )
     dev: DevSettings | None = option(DevSettings(), "the set that selects checkpoints")
-    family: str | None = option(None, "model family whose preset values are used; default: the base model's")
+    family: str | None = option(
+        None, "model family whose preset values are used; default: the base model's"
+    )
     device: str = option("auto", "auto, cpu, cuda, cuda:N or mps")
-    precision: Literal["auto", "fp32", "bf16", "fp16"] = option("auto", "of training; auto measures which is faster")
+    precision: Literal["auto", "fp32", "bf16", "fp16"] = option(
+        "auto", "of training; auto measures which is faster"
+    )
 
     @field_validator("corpora")
     @classmethod
@@ -175,7 +207,8 @@ class Conditions(Config):
 
 
 class Experiment(Conditions):
-    """A comparison: every method under the same base models, seeds, corpus, budget, selection set and tasks.
+    """A comparison: every method under the same base models, seeds, corpus, budget, selection set
+    and tasks.
 
     Its fields are the keys of an experiment file (docs/reference.md).
 
@@ -186,20 +219,35 @@ class Experiment(Conditions):
 
     base_models: list[str] = option(["embedded:mini-bert"], "hub ids, folders or embedded:NAME")
     seeds: list[int] = option([1, 2, 3], "one run per seed; deterministic methods run once")
-    vary: list[Stream] = option([], "random streams that vary with the seed; the others use `held_seed`; default: all")
-    held_seed: int | None = option(None, "the seed of the streams that do not vary; default: the first seed")
+    vary: list[Stream] = option(
+        [], "random streams that vary with the seed; the others use `held_seed`; default: all"
+    )
+    held_seed: int | None = option(
+        None, "the seed of the streams that do not vary; default: the first seed"
+    )
     suites: list[str] = option(["embedded"], "suites or tasks to evaluate")
     max_steps: int | None = option(None, "upper bound on the training steps of every method", ge=1)
-    budget: BudgetSettings = option(BudgetSettings(), "the training budget that all rows share; default: their own")
-    shared: dict[str, Any] = option({}, "config values of every method that has the key; they override presets")
-    reports: list[str] = option([], "reports of papers that are built at the end, with the comparison's own")
-    keep: list[Kept] = option(
-        ["weights", "vectors"], "what stays of a finished run: its weights, the vectors of scored sentences"
+    budget: BudgetSettings = option(
+        BudgetSettings(), "the training budget that all rows share; default: their own"
     )
-    executor: ExecutorSettings = option(ExecutorSettings(), "where runs are executed; it does not affect results")
+    shared: dict[str, Any] = option(
+        {}, "config values of every method that has the key; they override presets"
+    )
+    reports: list[str] = option(
+        [], "reports of papers that are built at the end, with the comparison's own"
+    )
+    keep: list[Kept] = option(
+        ["weights", "vectors"],
+        "what stays of a finished run: its weights, the vectors of scored sentences",
+    )
+    executor: ExecutorSettings = option(
+        ExecutorSettings(), "where runs are executed; it does not affect results"
+    )
     rehearsal: Rehearsal = option(Rehearsal(), "how --rehearse shrinks the file")
     blocks: dict[str, Block] = option({}, "named parts of the file, which --only can select")
-    baseline: str = option("", "label of a row: its comparison with each other row is planned, and corrected for less")
+    baseline: str = option(
+        "", "label of a row: its comparison with each other row is planned, and corrected for less"
+    )
     contrasts: list[Contrast] = option([], "further pairs of rows whose comparison is planned")
     methods: list[Entry] = Field(description="the rows of the table")
 
@@ -209,7 +257,9 @@ class Experiment(Conditions):
         if not value:
             raise ValueError("needs at least one")
         if len({str(v) for v in value}) != len(value):
-            raise ValueError("expected different entries; give a method that occurs twice two names")
+            raise ValueError(
+                "expected different entries; give a method that occurs twice two names"
+            )
         return value
 
     @model_validator(mode="after")
@@ -222,7 +272,9 @@ class Experiment(Conditions):
             if fault := name_fault(name):
                 raise ValueError(f'blocks: "{name}": {fault}')
             if not any(name in (entry.blocks or known) for entry in self.methods):
-                raise ValueError(f'blocks: no row is in "{name}"; name it in the key "blocks" of its rows')
+                raise ValueError(
+                    f'blocks: no row is in "{name}"; name it in the key "blocks" of its rows'
+                )
         labels = [entry.label for entry in self.methods]
         named = {"baseline": [self.baseline] if self.baseline else []}
         named["contrasts"] = [label for one in self.contrasts for label in (one.row, one.against)]
@@ -234,11 +286,16 @@ class Experiment(Conditions):
     @model_validator(mode="after")
     def _training_is_bounded_once(self) -> Self:
         if self.budget.kind:
-            tables = {"": {"max_steps": self.max_steps} if self.max_steps else {}, "shared: ": self.shared}
+            tables = {
+                "": {"max_steps": self.max_steps} if self.max_steps else {},
+                "shared: ": self.shared,
+            }
             tables |= {f'row "{entry.label}": ': entry.config for entry in self.methods}
             for place, table in tables.items():
                 for key in {"max_steps", "epochs"} & set(table):
-                    raise ValueError(f'{place}key "{key}" and a budget of {self.budget.kind} exclude each other')
+                    raise ValueError(
+                        f'{place}key "{key}" and a budget of {self.budget.kind} exclude each other'
+                    )
         return self
 
     @property
@@ -260,7 +317,8 @@ ExperimentSource = str | Path | Mapping[str, Any] | Experiment
 
 
 def read_experiment(source: ExperimentSource, overrides: Sequence[str] = ()) -> Experiment:
-    """A validated experiment from a TOML file, a preset's name, its keys or an `Experiment`, with `a.b=c` overrides.
+    """A validated experiment from a TOML file, a preset's name, its keys or an `Experiment`, with
+    `a.b=c` overrides.
 
     Raises:
         InputError: no such file or preset, not TOML, unknown key, value out of range.
@@ -283,7 +341,8 @@ def read_experiment(source: ExperimentSource, overrides: Sequence[str] = ()) -> 
 
 
 def read_keys(name: str, known: Mapping[str, Path]) -> tuple[str, dict[str, Any]]:
-    """Path and keys of the file of that name, or of that of a known preset; "name" is its stem by default.
+    """Path and keys of the file of that name, or of that of a known preset; "name" is its stem by
+    default.
 
     Raises:
         InputError: there is none, it is no TOML, or one of another schema.
@@ -292,18 +351,24 @@ def read_keys(name: str, known: Mapping[str, Path]) -> tuple[str, dict[str, Any]
     if not is_there(path) or (path.is_dir() and name in known):
         if name not in known:
             hint = nearest(name, sorted(known))
-            raise InputError(f'no file and no preset "{name}"{hint}; presets: {", ".join(known) or "none"}')
+            raise InputError(
+                f'no file and no preset "{name}"{hint}; presets: {", ".join(known) or "none"}'
+            )
         path = known[name]
     tree = read_toml(path)
     if tree.pop("schema", SCHEMA) != SCHEMA:
-        raise InputError(f'{path}: key "schema": this version of the harness reads {SCHEMA}; update one of the two')
+        raise InputError(
+            f'{path}: key "schema": this version of the harness reads {SCHEMA}; update one of the two'
+        )
     return str(path), {"name": path.stem, **tree}
 
 
 def _override(tree: dict[str, Any], override: str) -> None:
-    """Set one value of the tree; in `methods`, a row is named by its label, method or number (from 1).
+    """Set one value of the tree; in `methods`, a row is named by its label, method or number (from
+    1).
 
-    Base models, seeds and `vary` of the comparison replace those of its blocks and rows: they apply to all runs.
+    Base models, seeds and `vary` of the comparison replace those of its blocks and rows: they apply
+    to all runs.
     """
     path, value = setting(override, _EXAMPLE)
     if path in ("base_models", "seeds", "vary"):
@@ -331,7 +396,9 @@ def set_value(tree: dict[str, Any], keys: Sequence[str], value: Any, override: s
 
 
 def _tables(value: Any) -> list[dict[str, Any]]:
-    """The tables of a list, or of a table of tables; none of what is not valid, which is reported later."""
+    """The tables of a list, or of a table of tables; none of what is not valid, which is reported
+    later.
+    """
     values = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     return [table for table in values if isinstance(table, dict)]
 
@@ -348,19 +415,24 @@ def _find_row(rows: list[dict[str, Any]], wanted: str, override: str) -> dict[st
 def _resolve_conflicts(tree: dict[str, Any], overrides: Sequence[str]) -> None:
     """A budget or a `max_steps` on the command line replaces the other one in the file."""
     budget = tree.get("budget")
-    typed = {setting(override, _EXAMPLE)[0].partition(".")[0] for override in overrides} & {"budget", "max_steps"}
+    typed = {setting(override, _EXAMPLE)[0].partition(".")[0] for override in overrides} & {
+        "budget",
+        "max_steps",
+    }
     if budget and len(typed) == 1:
         tree.pop("max_steps" if typed == {"budget"} else "budget", None)
 
 
 def expand_grids(entries: list[Any], where: str) -> list[Any]:
-    """The tables of `methods`, each one with a grid replaced by its combinations, the last key changing fastest.
+    """The tables of `methods`, each one with a grid replaced by its combinations, the last key
+    changing fastest.
 
-    A key of the grid is one of the method's config, of the row itself (preset, family, base_models) or of its corpus
-    (`"corpus.limit"`).
+    A key of the grid is one of the method's config, of the row itself (preset, family, base_models)
+    or of its corpus (`"corpus.limit"`).
 
     Raises:
-        InputError: a row that is no table or not valid, or a grid over a corpus that the row does not name.
+        InputError: a row that is no table or not valid, or a grid over a corpus that the row does
+            not name.
     """
     rows = []
     for number, entry in enumerate(entries, 1):
@@ -369,8 +441,13 @@ def expand_grids(entries: list[Any], where: str) -> list[Any]:
             raise InputError(f'{place}: expected a table such as {{method = "simcse"}}')
         grid = Entry.parse(entry, place).grid
         if any(key.startswith("corpus.") for key in grid) and not entry.get("corpus"):
-            raise InputError(f'{place}: key "grid": over a corpus; give the row a corpus of its own')
-        rows += [_grid_row(entry, dict(zip(grid, values, strict=True))) for values in product(*grid.values())]
+            raise InputError(
+                f'{place}: key "grid": over a corpus; give the row a corpus of its own'
+            )
+        rows += [
+            _grid_row(entry, dict(zip(grid, values, strict=True)))
+            for values in product(*grid.values())
+        ]
     return rows
 
 

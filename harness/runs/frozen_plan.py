@@ -1,4 +1,6 @@
-"""A plan that is written before its results, with a date and a hash; `reports.comparison.deviations` compares."""
+"""A plan that is written before its results, with a date and a hash;
+`reports.comparison.deviations` compares.
+"""
 
 from __future__ import annotations
 
@@ -38,15 +40,26 @@ def freeze_plan(workdir: Path, plan: Plan, until: Until | None) -> tuple[Path, s
         )
     jobs = [job for job in plan.jobs if not plan.row_of(job).added]
     analysis = {
-        "baseline": e.baseline, "contrasts": [one.model_dump() for one in e.contrasts],
-        "most_seeds": until.most if until else len(e.seeds), "equivalence": (until or Until()).equivalence,
-    }  # fmt: skip
+        "baseline": e.baseline,
+        "contrasts": [one.model_dump() for one in e.contrasts],
+        "most_seeds": until.most if until else len(e.seeds),
+        "equivalence": (until or Until()).equivalence,
+    }
     content = {
-        "schema": 1, "name": e.name, "date": environment.now(), "analysis": analysis,
+        "schema": 1,
+        "name": e.name,
+        "date": environment.now(),
+        "analysis": analysis,
         "tasks": list(plan.keys_of(plan.block_tasks)),
-        "runs": [{"row": j.row, "base_model": j.spec.base_model, "seed": j.spec.seed, "id": j.id} for j in jobs],
-        "rows": {f"{j.row} · {j.spec.base_model}": settings_of(j.spec.model_dump(mode="json")) for j in jobs},
-    }  # fmt: skip
+        "runs": [
+            {"row": j.row, "base_model": j.spec.base_model, "seed": j.spec.seed, "id": j.id}
+            for j in jobs
+        ],
+        "rows": {
+            f"{j.row} · {j.spec.base_model}": settings_of(j.spec.model_dump(mode="json"))
+            for j in jobs
+        },
+    }
     digest = content_id(content)
     write_atomic(file, json.dumps({**content, "sha256": digest}, indent=1) + "\n")
     return file, digest
@@ -57,7 +70,11 @@ def settings_of(spec: Mapping[str, Any]) -> dict[str, Any]:
     flat: dict[str, Any] = {}
     for key, value in spec.items():
         if key not in _SEED:
-            flat |= {f"{key}.{name}": one for name, one in value.items()} if isinstance(value, dict) else {key: value}
+            flat |= (
+                {f"{key}.{name}": one for name, one in value.items()}
+                if isinstance(value, dict)
+                else {key: value}
+            )
     return flat
 
 
@@ -68,6 +85,10 @@ def read_plan(file: Path) -> dict[str, Any]:
         InputError: it is damaged, or was changed since.
     """
     plan = read_json(file)
-    if content_id({key: value for key, value in plan.items() if key != "sha256"}) != plan.get("sha256"):
-        raise InputError(f"{file}: its content does not have its hash; restore the file, or remove it")
+    if content_id({key: value for key, value in plan.items() if key != "sha256"}) != plan.get(
+        "sha256"
+    ):
+        raise InputError(
+            f"{file}: its content does not have its hash; restore the file, or remove it"
+        )
     return plan

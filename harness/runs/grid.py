@@ -1,4 +1,6 @@
-"""The runs of a comparison: every row, base model and seed, and further seeds where `--until` adds them."""
+"""The runs of a comparison: every row, base model and seed, and further seeds where `--until` adds
+them.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,8 @@ log = logging.getLogger(__name__)
 
 @dataclass
 class Grid:
-    """The proposer of a comparison: all its jobs, then more seeds as long as `more_seeds` wants them.
+    """The proposer of a comparison: all its jobs, then more seeds as long as `more_seeds` wants
+    them.
 
     Args:
         plan: what is compared.
@@ -34,7 +37,8 @@ class Grid:
         tuned: how rows were tuned, as the comparison's file has it under "tuned".
         only: which part of an experiment the plan is.
         more_seeds: the course of `--until`, of which the plan is that of the first analysis.
-        others: rows made elsewhere, whose runs are in `workdir`; their records follow those of the plan.
+        others: rows made elsewhere, whose runs are in `workdir`; their records follow those of the
+            plan.
     """
 
     plan: Plan
@@ -58,7 +62,9 @@ class Grid:
         self.write()
         jobs = self._open()
         states = [(job, seed_text(job.spec.random_seed)) for job in jobs]
-        self.progress.expect([RunState(j.label, j.row, j.spec.base_model, s, j.id, steps=j.steps) for j, s in states])
+        self.progress.expect(
+            [RunState(j.label, j.row, j.spec.base_model, s, j.id, steps=j.steps) for j, s in states]
+        )
         return [replace(job, command=self.command_of(job)) for job in jobs]
 
     def _open(self) -> list[Job]:
@@ -85,7 +91,13 @@ class Grid:
         """As `Proposer.finish`."""
         shown = limit_to_tasks(record, job.tasks).labelled(job.row, job.comparison)
         self.records[job.place] = shown
-        state = "n/a" if record.unavailable else "reused" if reused and record.status == "finished" else record.status
+        state = (
+            "n/a"
+            if record.unavailable
+            else "reused"
+            if reused and record.status == "finished"
+            else record.status
+        )
         line = describe_record(shown) + (" (reused)" if reused else "")
         self.progress.finish(job.label, state, line, reason=record.reason, seconds=record.seconds)
         for note in record.training.get("notes", []):
@@ -104,7 +116,12 @@ class Grid:
         """Write the file of the comparison: see `harness.results.store.comparison_file`."""
         plan, e = self.plan, self.plan.experiment
         blocks = [
-            {"name": name, "title": b.title or name, "description": b.description, "tasks": list(plan.keys_of([name]))}
+            {
+                "name": name,
+                "title": b.title or name,
+                "description": b.description,
+                "tasks": list(plan.keys_of([name])),
+            }
             for name, b in e.blocks.items()
         ]
         runs = [self._describe_run(job) for job in plan.jobs]
@@ -122,7 +139,9 @@ class Grid:
             "until": self.more_seeds.describe() if self.more_seeds else None,
             "left_out": self.others.left_out if self.others else None,
         }
-        write_comparison_file(self.workdir, content | {key: value for key, value in further.items() if value})
+        write_comparison_file(
+            self.workdir, content | {key: value for key, value in further.items() if value}
+        )
 
     def _describe_run(self, job: Job) -> dict[str, Any]:
         """A run as the file of the comparison names it."""
@@ -134,7 +153,12 @@ class Grid:
             "start": self.plan.starts.get(job.id),
             "analysis": self.more_seeds.since[job.place] if self.more_seeds else None,
         }
-        run = {"id": job.id, "row": job.row, "base_model": job.spec.base_model, **seed_fields(job.spec.random_seed)}
+        run = {
+            "id": job.id,
+            "row": job.row,
+            "base_model": job.spec.base_model,
+            **seed_fields(job.spec.random_seed),
+        }
         return run | {key: value for key, value in further.items() if value}
 
 
@@ -142,7 +166,11 @@ def describe_record(record: Record) -> str:
     """One line about a record: its main scores, or why it has none."""
     if record.status != "finished":
         return f"{'n/a' if record.unavailable else record.status}: {record.reason}"
-    main = [s for s in record.scores if (s.metric, s.aggregation, s.split) == ("spearman", "all", "test")]
+    main = [
+        s
+        for s in record.scores
+        if (s.metric, s.aggregation, s.split) == ("spearman", "all", "test")
+    ]
     parts = [", ".join(f"{s.task} {100 * s.value:.2f}" for s in main[:7])]
     if record.missing:
         parts.append(f"no scores of {join_some(list(record.missing), 7)}")

@@ -16,7 +16,9 @@ from harness.sources import Corpus
 
 
 def choose_precision(workdir: Path, device: str, requested: str) -> dict[str, Any]:
-    """The training precision ("choice") and why; "auto" is measured once for each device of a work directory."""
+    """The training precision ("choice") and why; "auto" is measured once for each device of a work
+    directory.
+    """
     if requested != "auto":
         return {"choice": requested, "reason": "requested"}
     from harness.encoder import precision
@@ -29,7 +31,8 @@ def choose_precision(workdir: Path, device: str, requested: str) -> dict[str, An
 
 
 def time_steps(row: Row, corpus: Corpus, device: str, precision: str) -> float:
-    """Mean seconds of two training steps of a row, after a first one that pays for setting up; nothing is stored.
+    """Mean seconds of two training steps of a row, after a first one that pays for setting up;
+    nothing is stored.
 
     Raises:
         RunError: the row cannot be trained, for want of memory for example.

@@ -13,12 +13,19 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _SUMS = (
-    "sentences", "sentences_cached", "encode_seconds", "evaluate_seconds", "encode_cpu_joules", "encode_gpu_joules"
-)  # fmt: skip
+    "sentences",
+    "sentences_cached",
+    "encode_seconds",
+    "evaluate_seconds",
+    "encode_cpu_joules",
+    "encode_gpu_joules",
+)
 
 
 def merge_records(old: Record, new: Record, tasks: Sequence[Task]) -> Record:
-    """`new`, the scores of `tasks`, with what `old` holds of other tasks. Both have the same weights."""
+    """`new`, the scores of `tasks`, with what `old` holds of other tasks. Both have the same
+    weights.
+    """
     scored, names = {task_key(task) for task in tasks}, {task.name for task in tasks}
     scores = [s for s in old.scores if s.task_key not in scored] + new.scores
     used = {i for s in scores for i in (s.protocol, s.comparable)}
@@ -27,8 +34,11 @@ def merge_records(old: Record, new: Record, tasks: Sequence[Task]) -> Record:
     return new.model_copy(
         update={
             "scores": scores,
-            "protocols": {key: what for key, what in (old.protocols | new.protocols).items() if key in used},
-            "missing": {name: why for name, why in old.missing.items() if name not in names} | new.missing,
+            "protocols": {
+                key: what for key, what in (old.protocols | new.protocols).items() if key in used
+            },
+            "missing": {name: why for name, why in old.missing.items() if name not in names}
+            | new.missing,
             "evaluation": old.evaluation | new.evaluation,
             "training": {**new.training, **({"notes": notes} if notes else {})},
             "cost": _merge_costs(old.cost, new.cost),
@@ -50,12 +60,16 @@ def _merge_costs(old: dict[str, float], new: dict[str, float]) -> dict[str, floa
     cost = old | new
     cost |= {key: old.get(key, 0.0) + new.get(key, 0.0) for key in _SUMS if key in cost}
     if encoding := cost.get("encode_seconds"):
-        cost["sentences_per_second"] = (cost["sentences"] - cost.get("sentences_cached", 0.0)) / encoding
+        cost["sentences_per_second"] = (
+            cost["sentences"] - cost.get("sentences_cached", 0.0)
+        ) / encoding
     cost["peak_memory_bytes"] = max(old.get("peak_memory_bytes", 0.0), new["peak_memory_bytes"])
     return cost
 
 
-def merge_examples(old: pd.DataFrame | None, new: pd.DataFrame | None, tasks: Sequence[Task]) -> pd.DataFrame | None:
+def merge_examples(
+    old: pd.DataFrame | None, new: pd.DataFrame | None, tasks: Sequence[Task]
+) -> pd.DataFrame | None:
     if old is None:
         return new
     scored = {(task.name, task.source) for task in tasks}

@@ -1,4 +1,6 @@
-"""From a validated experiment to the jobs of a comparison: whatever can be wrong with the input is found here."""
+"""From a validated experiment to the jobs of a comparison: whatever can be wrong with the input is
+found here.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,15 @@ from harness.errors import HarnessError, InputError, OutOfReach, RunError, refus
 from harness.machine.environment import pick_device
 from harness.results.spec import RunSpec, method_version
 from harness.runs.experiment import CorpusSettings, DevSettings, Experiment
-from harness.runs.rows import Blocks, Row, Schedule, add_untrained_starts, apply_budget, apply_schedule, resolve_rows
+from harness.runs.rows import (
+    Blocks,
+    Row,
+    Schedule,
+    add_untrained_starts,
+    apply_budget,
+    apply_schedule,
+    resolve_rows,
+)
 from harness.seeds import seed_fields, seed_text
 from harness.sources import Corpus
 from harness.sources.embedded import model_fingerprint
@@ -88,7 +98,9 @@ class Plan:
     @cached_property
     def tasks(self) -> list[Task]:
         """The tasks of all blocks, each once."""
-        return list({task_key(task): task for tasks in self.block_tasks.values() for task in tasks}.values())
+        return list(
+            {task_key(task): task for tasks in self.block_tasks.values() for task in tasks}.values()
+        )
 
     def keys_of(self, blocks: Iterable[str]) -> tuple[str, ...]:
         """ "SOURCE:TASK" of the tasks of some blocks, in the order of `tasks`."""
@@ -107,14 +119,29 @@ class Plan:
             spec, length = self._spec(row), row.length(self.corpus(row))
             steps = length.steps if length is not None else 0
             for seed, blocks in seeds.items():
-                own = spec.model_copy(update=seed_fields(seed) | {"vary": tuple(getattr(seed, "vary", ()))})
+                own = spec.model_copy(
+                    update=seed_fields(seed) | {"vary": tuple(getattr(seed, "vary", ()))}
+                )
                 tasks, e, keep = self.keys_of(blocks), self.experiment, tuple(self.experiment.keep)
-                jobs.append(Job(own, row.label, e.name, tasks, e.device, blocks=blocks, steps=steps, keep=keep))
+                jobs.append(
+                    Job(
+                        own,
+                        row.label,
+                        e.name,
+                        tasks,
+                        e.device,
+                        blocks=blocks,
+                        steps=steps,
+                        keep=keep,
+                    )
+                )
         return jobs
 
     @cached_property
     def _rows_by_start(self) -> dict[tuple[str, str], list[Row]]:
-        """(label, base model of its runs) -> rows: one, unless the method does not start from a base model."""
+        """(label, base model of its runs) -> rows: one, unless the method does not start from a
+        base model.
+        """
         rows: dict[tuple[str, str], list[Row]] = {}
         for row in self.rows:
             rows.setdefault((row.label, row.start_model), []).append(row)
@@ -128,11 +155,15 @@ class Plan:
     def starts(self) -> dict[str, str]:
         """Id of a run -> id of the run of its untrained start, of those that have one."""
         known = {self.row_of(job).key: job.id for job in reversed(self.jobs)}
-        starts = {job.id: start for job in self.jobs if (start := self.row_of(job).start()) is not None}
+        starts = {
+            job.id: start for job in self.jobs if (start := self.row_of(job).start()) is not None
+        }
         return {run: known[key] for run, start in starts.items() if (key := start.key) in known}
 
     def corpus(self, row: Row) -> Corpus | None:
-        """The text that a row learns from; None where it learns from none, or its text is not available."""
+        """The text that a row learns from; None where it learns from none, or its text is not
+        available.
+        """
         return None if row.corpus is None or row.fault else load_text(row.corpus)
 
     def _spec(self, row: Row) -> RunSpec:
@@ -140,24 +171,43 @@ class Plan:
         known: dict[str, Any] = {}
         if not row.fault:
             selects, dev = row.instance.uses_dev, self.experiment.dev
-            known["model"] = model_fingerprint(row.base_model) if row.start_model == row.base_model else row.start_model
+            known["model"] = (
+                model_fingerprint(row.base_model)
+                if row.start_model == row.base_model
+                else row.start_model
+            )
             known["inputs"] = row.instance.inputs
             if (corpus := self.corpus(row)) is not None and row.corpus is not None:
-                stated = row.corpus.model_dump(include={"uri", "limit", "columns", "kind"}, exclude_none=True)
+                stated = row.corpus.model_dump(
+                    include={"uri", "limit", "columns", "kind"}, exclude_none=True
+                )
                 known["corpus"] = {**corpus.describe(), **stated}
             if selects and dev is not None and self.dev is not None:
-                known["dev"] = {"task": dev.task, "source": dev.where, "split": "dev", "sha256": self.dev.sha256}
+                known["dev"] = {
+                    "task": dev.task,
+                    "source": dev.where,
+                    "split": "dev",
+                    "sha256": self.dev.sha256,
+                }
                 known["dev"] |= {"pairs": dev.pairs} if dev.pairs is not None else {}
             if selects or hasattr(row.config, "learning_rate"):
                 known |= {"max_steps": row.max_steps, "precision": self.experiment.precision}
         return RunSpec(
-            method=row.method.name, version=method_version(row.method), config=row.config.model_dump(mode="json"),
-            base_model=row.start_model, seed=0, deterministic=row.instance.deterministic,
-            most_sentences=self.most_sentences, missing=row.fault, **known,
-        )  # fmt: skip
+            method=row.method.name,
+            version=method_version(row.method),
+            config=row.config.model_dump(mode="json"),
+            base_model=row.start_model,
+            seed=0,
+            deterministic=row.instance.deterministic,
+            most_sentences=self.most_sentences,
+            missing=row.fault,
+            **known,
+        )
 
 
-def make_plan(experiment: Experiment, where: str, *, starts: bool = True, most_sentences: int | None = None) -> Plan:
+def make_plan(
+    experiment: Experiment, where: str, *, starts: bool = True, most_sentences: int | None = None
+) -> Plan:
     """Resolve rows, text, dev set and tasks.
 
     Args:
@@ -169,32 +219,49 @@ def make_plan(experiment: Experiment, where: str, *, starts: bool = True, most_s
         InputError: anything in the experiment that cannot work.
     """
     tolerant = most_sentences is not None or bool(experiment.blocks)
-    rows, schedule = apply_schedule(resolve_rows(experiment, where, tolerant=tolerant), experiment.dev)
+    rows, schedule = apply_schedule(
+        resolve_rows(experiment, where, tolerant=tolerant), experiment.dev
+    )
     rows = [_attempt(_check_data, row, tolerant) for row in rows]
-    if starts:  # a start that is not available, such as of a missing layer, says less than the row itself
-        checked = (_attempt(_check_data, row, True) if row.added else row for row in add_untrained_starts(rows))
+    if (
+        starts
+    ):  # a start that is not available, such as of a missing layer, says less than the row itself
+        checked = (
+            _attempt(_check_data, row, True) if row.added else row
+            for row in add_untrained_starts(rows)
+        )
         rows = [row for row in checked if not (row.added and row.fault)]
     dev = None
     if experiment.dev is not None and any(row.instance.uses_dev for row in rows):
         try:
             dev = load_dev(experiment.dev)
         except OutOfReach as error:
-            raise InputError(f"{error} (table [dev]; embedded: --set dev.task=Embedded-STS-natural)") from None
+            raise InputError(
+                f"{error} (table [dev]; embedded: --set dev.task=Embedded-STS-natural)"
+            ) from None
     suites = {name: block.suites or experiment.suites for name, block in experiment.parts.items()}
     block_tasks = {name: _resolve_tasks(names, experiment.source) for name, names in suites.items()}
 
     def with_budget(row: Row) -> Row:
-        return row if row.corpus is None else apply_budget(row, experiment.budget, load_text(row.corpus))
+        return (
+            row
+            if row.corpus is None
+            else apply_budget(row, experiment.budget, load_text(row.corpus))
+        )
 
     if experiment.budget.kind:
         rows = [_attempt(with_budget, row, tolerant) for row in rows]
-    plan = Plan(experiment, rows, dev, block_tasks, pick_device(experiment.device), most_sentences, schedule)
+    plan = Plan(
+        experiment, rows, dev, block_tasks, pick_device(experiment.device), most_sentences, schedule
+    )
     refuse({plan.jobs[0].spec.missing: all(job.spec.missing for job in plan.jobs)})
     return plan
 
 
 def _attempt(action: Callable[[Row], Row], row: Row, tolerant: bool) -> Row:
-    """The row after an action; where it is tolerated that the action fails, the row has the reason as its fault."""
+    """The row after an action; where it is tolerated that the action fails, the row has the reason
+    as its fault.
+    """
     try:
         return row if row.fault else action(row)
     except (InputError, RunError) as error:
@@ -204,7 +271,9 @@ def _attempt(action: Callable[[Row], Row], row: Row, tolerant: bool) -> Row:
 
 
 def _check_data(row: Row) -> Row:
-    """The row, once its base model, its text and what else it refers to were found to be here and to suit it."""
+    """The row, once its base model, its text and what else it refers to were found to be here and
+    to suit it.
+    """
     model_fingerprint(row.base_model)
     row.instance.check(load_text(row.corpus) if row.corpus is not None else None)
     _ = row.instance.inputs  # hashed, so that what is missing is said now
@@ -221,7 +290,9 @@ def load_text(settings: CorpusSettings) -> Corpus:
     from harness.sources import load_corpus
 
     try:
-        return load_corpus(settings.uri, kind=settings.kind, columns=settings.columns, limit=settings.limit)
+        return load_corpus(
+            settings.uri, kind=settings.kind, columns=settings.columns, limit=settings.limit
+        )
     except OutOfReach as error:
         embedded = f'embedded: --set corpus.uri="embedded:{settings.kind}"'
         raise InputError(f'{error} (corpus "{settings.uri}"; {embedded})') from None
@@ -238,7 +309,9 @@ def load_dev(settings: DevSettings) -> DevSet:
 
 
 def _resolve_tasks(suites: list[str], source: str) -> list[Task]:
-    """The tasks of suites; a task that was resolved before in this process is the same object, with its data."""
+    """The tasks of suites; a task that was resolved before in this process is the same object, with
+    its data.
+    """
     from harness.tasks.catalogue import resolve_tasks
 
     found = resolve_tasks(suites, source=source) if suites else []
@@ -274,7 +347,9 @@ def is_readable(key: str, most_sentences: int | None) -> bool:
 
 
 def forget_loaded() -> None:
-    """Read text, dev sets and tasks again on their next use: files may have changed since the last call."""
+    """Read text, dev sets and tasks again on their next use: files may have changed since the last
+    call.
+    """
     for cached in (load_text, load_dev, is_readable):
         cached.cache_clear()
     _TASKS.clear()

@@ -1,4 +1,6 @@
-"""The progress of a comparison or a study: on the terminal, in `WORKDIR/progress.json` and in `progress.html`."""
+"""The progress of a comparison or a study: on the terminal, in `WORKDIR/progress.json` and in
+`progress.html`.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ OPEN = ("waiting", "running")
 
 @dataclass
 class RunState:
-    """A run, or a trial of a study, as readers of `progress.json` see it. `began` is in seconds since 1970."""
+    """A run, or a trial of a study, as readers of `progress.json` see it. `began` is in seconds
+    since 1970.
+    """
 
     label: str
     row: str = ""
@@ -70,12 +74,19 @@ class Progress:
 
     def __post_init__(self) -> None:
         parallel = self.executor is not None and self.executor.parallel
-        self.workers = (self.executor.settings.workers or 1) if self.executor is not None and parallel else 1
+        self.workers = (
+            (self.executor.settings.workers or 1) if self.executor is not None and parallel else 1
+        )
         self._about: dict[str, Any] = {
-            "name": self.name, "title": self.title, "kind": self.kind, "workers": self.workers,
+            "name": self.name,
+            "title": self.title,
+            "kind": self.kind,
+            "workers": self.workers,
             "executor": self.executor.name if self.executor is not None else "serial",
-            "host": socket.gethostname(), "pid": os.getpid(), "started": time.time(),
-        }  # fmt: skip
+            "host": socket.gethostname(),
+            "pid": os.getpid(),
+            "started": time.time(),
+        }
         self._written = self._cost = 0.0
         self._handlers: dict[signal.Signals, Any] = {}
 
@@ -85,11 +96,21 @@ class Progress:
                 self._handlers[number] = signal.signal(number, self._request_stop)
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: Any) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: Any
+    ) -> None:
         self._restore_handlers()
-        phase = "ended" if kind is None else "stopped" if kind in (StopRequested, KeyboardInterrupt) else "failed"
+        phase = (
+            "ended"
+            if kind is None
+            else "stopped"
+            if kind in (StopRequested, KeyboardInterrupt)
+            else "failed"
+        )
         for run in self.runs.values():
-            run.state = "waiting" if run.state == "running" else run.state  # it goes on from its checkpoint
+            run.state = (
+                "waiting" if run.state == "running" else run.state
+            )  # it goes on from its checkpoint
         with suppress(OSError):
             self.write(phase, str(error or "").partition("\n")[0])
         if kind is StopRequested:
@@ -101,7 +122,9 @@ class Progress:
 
     def _request_stop(self, number: int, frame: Any) -> None:
         self.stopping = True
-        self.reporter.say("stopping at the next checkpoint; press Ctrl-C again to interrupt at once")
+        self.reporter.say(
+            "stopping at the next checkpoint; press Ctrl-C again to interrupt at once"
+        )
         self._restore_handlers()
 
     def _restore_handlers(self) -> None:
@@ -131,17 +154,26 @@ class Progress:
         self._show([run])
 
     def update(self, running: Sequence[tuple[str, str, int]]) -> None:
-        """Read the progress of runs in other processes from their folders, given as (label, run id, planned steps)."""
+        """Read the progress of runs in other processes from their folders, given as (label, run id,
+        planned steps).
+        """
         for label, run_id, steps in running:
-            run, folder = self.runs.setdefault(label, RunState(label)), RunFolder(self.workdir, run_id)
+            run, folder = (
+                self.runs.setdefault(label, RunState(label)),
+                RunFolder(self.workdir, run_id),
+            )
             run.id, run.steps = run_id, steps
             if (folder.path / LOCK_FILE).exists() and run.state in OPEN:
                 run.state, run.began, lines = "running", run.began or time.time(), []
                 with suppress(InputError):  # a line that is being written
                     lines = folder.curves()
                 run.step = lines[-1]["step"] if lines else 0
-                run.dev = [(line["step"], line["spearman"]) for line in lines if line["kind"] == "dev"]
-                run.text = "scoring" if folder.model.exists() else "training" if steps else "working"
+                run.dev = [
+                    (line["step"], line["spearman"]) for line in lines if line["kind"] == "dev"
+                ]
+                run.text = (
+                    "scoring" if folder.model.exists() else "training" if steps else "working"
+                )
         self._show([run for run in self.runs.values() if run.state == "running"])
 
     def _show(self, running: Sequence[RunState]) -> None:
@@ -149,7 +181,9 @@ class Progress:
         self.reporter.running([(run.label, run.step, run.steps, run.text) for run in running])
         self.write(seldom=True)
 
-    def finish(self, label: str, state: str, line: str, *, reason: str = "", seconds: float = 0.0) -> None:
+    def finish(
+        self, label: str, state: str, line: str, *, reason: str = "", seconds: float = 0.0
+    ) -> None:
         """A run has ended; `line` is shown."""
         run = self.runs.setdefault(label, RunState(label))
         run.state, run.text, run.seconds = state, reason, seconds
@@ -159,11 +193,19 @@ class Progress:
         self.write(seldom=True)
 
     def remaining(self) -> float | None:
-        """Seconds until all runs have ended, if each takes as long as the mean of those that were executed."""
+        """Seconds until all runs have ended, if each takes as long as the mean of those that were
+        executed.
+        """
         now, runs = time.time(), self.runs.values()
         took = [run.seconds for run in runs if run.state not in (*OPEN, "reused", "n/a")]
-        took += [(now - r.began) * r.steps / r.step for r in runs if r.state == "running" and r.step and r.steps]
-        left = sum(1 - (run.step / run.steps if run.steps else 0) for run in runs if run.state in OPEN)
+        took += [
+            (now - r.began) * r.steps / r.step
+            for r in runs
+            if r.state == "running" and r.step and r.steps
+        ]
+        left = sum(
+            1 - (run.step / run.steps if run.steps else 0) for run in runs if run.state in OPEN
+        )
         return fmean(took) * left / self.workers if took else None
 
     def write(self, phase: str = "running", reason: str = "", *, seldom: bool = False) -> None:
@@ -174,9 +216,16 @@ class Progress:
         if seldom and now - self._written < max(_EVERY, 20 * self._cost):
             return
         left = self.remaining() if phase == "running" else None
-        state = self._about | {"phase": phase, "reason": reason, "updated": now, "remaining_seconds": left}
+        state = self._about | {
+            "phase": phase,
+            "reason": reason,
+            "updated": now,
+            "remaining_seconds": left,
+        }
         state["runs"] = [asdict(run) for run in self.runs.values()]
-        with FileLock(self.workdir / ".progress.lock"):  # several comparisons may run in a work directory
+        with FileLock(
+            self.workdir / ".progress.lock"
+        ):  # several comparisons may run in a work directory
             known = {one["name"]: one for one in read_progress(self.workdir)} | {self.name: state}
             write_atomic(self.workdir / "progress.json", json.dumps(known) + "\n", durable=False)
         if self.page is not None:
@@ -186,8 +235,9 @@ class Progress:
 
 
 def read_progress(workdir: Path) -> list[dict[str, Any]]:
-    """The comparisons and studies of a work directory, the latest first; a process that has ended or hangs is
-    "interrupted"."""
+    """The comparisons and studies of a work directory, the latest first; a process that has ended
+    or hangs is "interrupted".
+    """
     try:
         known = json.loads((workdir / "progress.json").read_text("utf-8"))
         states = sorted(known.values(), key=lambda state: -float(state["updated"]))
@@ -195,13 +245,21 @@ def read_progress(workdir: Path) -> list[dict[str, Any]]:
         return []
     for state in (state for state in states if state["phase"] == "running"):
         here = state["host"] == socket.gethostname()
-        if not (psutil.pid_exists(int(state["pid"])) if here else time.time() - state["updated"] < _SILENT):
-            state["phase"], state["reason"] = "interrupted", "its process has ended; the same command resumes"
+        if not (
+            psutil.pid_exists(int(state["pid"]))
+            if here
+            else time.time() - state["updated"] < _SILENT
+        ):
+            state["phase"], state["reason"] = (
+                "interrupted",
+                "its process has ended; the same command resumes",
+            )
     return states
 
 
 def request_stop(workdir: Path, name: str) -> str:
-    """Have the process that runs a comparison or study stop at its next checkpoint; returns what was done.
+    """Have the process that runs a comparison or study stop at its next checkpoint; returns what
+    was done.
 
     Raises:
         RunError: it does not run, or runs on another machine.

@@ -1,4 +1,6 @@
-"""The rows of an experiment: method, config and text of each, its untrained start, and how long it trains."""
+"""The rows of an experiment: method, config and text of each, its untrained start, and how long it
+trains.
+"""
 
 from __future__ import annotations
 
@@ -69,7 +71,9 @@ class Row:
         return json.dumps(what, sort_keys=True, default=str)
 
     def start(self) -> Row | None:
-        """The untrained row that it starts from, under its label; None where there is none, or it cannot be run."""
+        """The untrained row that it starts from, under its label; None where there is none, or it
+        cannot be run.
+        """
         found = None if self.fault else self.instance.untrained_start
         if found is None:
             return None
@@ -82,7 +86,9 @@ class Row:
         return Row(self.label, method, self.base_model, config, None, added=True)
 
     def length(self, corpus: Corpus | None) -> RunLength | None:
-        """How long it trains; None where it is not trained by steps, or its parts have batches of their own."""
+        """How long it trains; None where it is not trained by steps, or its parts have batches of
+        their own.
+        """
         from harness.training import BatchStream, TrainedMethod, planned_steps
 
         config: Any = self.config
@@ -91,11 +97,15 @@ class Row:
         if issubclass(self.method, TrainedMethod):
             stream: BatchStream = self.method(config, base_model=self.base_model).stream(corpus, 0)
         elif {"batch_size", "epochs", "max_steps"} <= type(config).model_fields.keys():
-            stream = BatchStream(range(len(corpus)), batch_size=config.batch_size, bucket=1, seed=0, length_cap=0)
+            stream = BatchStream(
+                range(len(corpus)), batch_size=config.batch_size, bucket=1, seed=0, length_cap=0
+            )
         else:
             return None
         epoch, batch = stream.steps_per_epoch, stream.batch_size
-        own = type(stream) is BatchStream  # the items of another stream need not be those of its corpus
+        own = (
+            type(stream) is BatchStream
+        )  # the items of another stream need not be those of its corpus
         items = min(epoch * batch, len(corpus)) if own else epoch * batch
         return RunLength(planned_steps(config, stream, self.max_steps), batch, epoch, items)
 
@@ -103,11 +113,12 @@ class Row:
 def resolve_rows(experiment: Experiment, where: str, *, tolerant: bool = False) -> list[Row]:
     """Every row on each of its base models, base model by base model.
 
-    Where it is tolerated, a row whose preset has no values for its base model keeps this as its fault.
+    Where it is tolerated, a row whose preset has no values for its base model keeps this as its
+    fault.
 
     Raises:
-        InputError: unknown method, preset or key, value out of range, a preset that is none for a base model, a shared
-            key that no method has, equal labels.
+        InputError: unknown method, preset or key, value out of range, a preset that is none for a
+            base model, a shared key that no method has, equal labels.
     """
     labels = [entry.label for entry in experiment.methods]
     twice = next((label for label in labels if labels.count(label) > 1), "")
@@ -117,13 +128,19 @@ def resolve_rows(experiment: Experiment, where: str, *, tolerant: bool = False) 
         rows += _rows_of(experiment, entry, where, f"{where}: methods[{number}]", tolerant)
     known = {name for row in rows for name in row.method.Config.model_fields}
     for key in sorted(set(experiment.shared) - known):
-        raise InputError(f'{where}: shared: no method here has the key "{key}"{nearest(key, sorted(known))}')
+        raise InputError(
+            f'{where}: shared: no method here has the key "{key}"{nearest(key, sorted(known))}'
+        )
     base_models = list(dict.fromkeys(row.base_model for row in rows))
     return sorted(rows, key=lambda row: base_models.index(row.base_model))
 
 
-def _rows_of(experiment: Experiment, entry: Entry, where: str, place: str, tolerant: bool) -> list[Row]:
-    """A row on each of its base models; its base models and seeds are its own, its blocks' or the comparison's."""
+def _rows_of(
+    experiment: Experiment, entry: Entry, where: str, place: str, tolerant: bool
+) -> list[Row]:
+    """A row on each of its base models; its base models and seeds are its own, its blocks' or the
+    comparison's.
+    """
     try:
         method: type[Method] = registry.load(registry.METHODS, entry.method)
     except InputError as error:
@@ -136,25 +153,35 @@ def _rows_of(experiment: Experiment, entry: Entry, where: str, place: str, toler
         held = experiment.held_seed if experiment.held_seed is not None else numbers[0]
         for base_model in entry.base_models or block.base_models or experiment.base_models:
             own = seeds.setdefault(base_model, {})
-            for seed in (part_seed(number, block.vary or experiment.vary, held) for number in numbers):
+            for seed in (
+                part_seed(number, block.vary or experiment.vary, held) for number in numbers
+            ):
                 own[seed] = (*own.get(seed, ()), name)
-    values = {k: v for k, v in experiment.shared.items() if k in method.Config.model_fields} | entry.config
+    values = {
+        k: v for k, v in experiment.shared.items() if k in method.Config.model_fields
+    } | entry.config
     family, place = entry.family or experiment.family, f"{place} ({entry.label})"
     rows = []
     for base_model, own in seeds.items():
         fault = ""
         try:
-            config = method.configure(values, preset=entry.preset, family=family, base_model=base_model, where=place)
+            config = method.configure(
+                values, preset=entry.preset, family=family, base_model=base_model, where=place
+            )
         except InputError as error:
             if not tolerant or entry.preset not in preset_names(method.presets):
                 raise
             config, fault = method.configure(values, where=place), str(error)
         corpus = corpus_for(experiment, entry, method(config, base_model=base_model).text, where)
-        rows.append(Row(entry.label, method, base_model, config, corpus, own, experiment.max_steps, fault))
+        rows.append(
+            Row(entry.label, method, base_model, config, corpus, own, experiment.max_steps, fault)
+        )
     return rows
 
 
-def corpus_for(experiment: Experiment, entry: Entry, kind: Text, where: str) -> CorpusSettings | None:
+def corpus_for(
+    experiment: Experiment, entry: Entry, kind: Text, where: str
+) -> CorpusSettings | None:
     """The text of a row whose method learns from `kind`.
 
     Raises:
@@ -162,17 +189,22 @@ def corpus_for(experiment: Experiment, entry: Entry, kind: Text, where: str) -> 
     """
     if kind == "none":
         return None
-    text = entry.corpus or (experiment.corpus if experiment.corpus.kind == kind else experiment.corpora.get(kind))
+    text = entry.corpus or (
+        experiment.corpus if experiment.corpus.kind == kind else experiment.corpora.get(kind)
+    )
     if text is None or (text.kind != kind and "kind" in text.model_fields_set):
-        raise InputError(f'{where}: row "{entry.label}" learns from {kind}: add a table [corpora.{kind}]')
+        raise InputError(
+            f'{where}: row "{entry.label}" learns from {kind}: add a table [corpora.{kind}]'
+        )
     return text.model_copy(update={"kind": kind})
 
 
 def add_untrained_starts(rows: Sequence[Row]) -> list[Row]:
     """The rows and, after them, the untrained starts that the file does not contain (`Row.added`).
 
-    The start of a row has the same base model, pooling and text length, and learnt nothing (`Method.untrained`), so
-    that the gain of training is known. Rows with equal starts share one, which belongs to the blocks of all of them.
+    The start of a row has the same base model, pooling and text length, and learnt nothing
+    (`Method.untrained`), so that the gain of training is known. Rows with equal starts share one,
+    which belongs to the blocks of all of them.
     """
     made, names, labels = list(rows), dict[str, str](), {row.label for row in rows}
     places = {row.key: place for place, row in reversed(list(enumerate(rows))) if not row.fault}
@@ -201,7 +233,11 @@ def _names(start: Row, trained: Row) -> Iterable[str]:
     """Labels for an added start, the shortest first."""
     config: Any = start.config
     if config.pooling != "none":
-        layer = ", from the embedding block" if config.pooling == "first_last_avg" and config.first_layer == 0 else ""
+        layer = (
+            ", from the embedding block"
+            if config.pooling == "first_last_avg" and config.first_layer == 0
+            else ""
+        )
         length = f", {config.max_length} tokens" if config.max_length is not None else ""
         yield f"untrained ({config.pooling}{layer}{length})"
     yield from (f"untrained start of {trained.label}", f"untrained start of {trained.label} (2)")
@@ -211,11 +247,13 @@ def _names(start: Row, trained: Row) -> Iterable[str]:
 class Schedule:
     """When the rows of a comparison are scored on its dev set.
 
-    All rows use one interval: a row that is scored more often chooses from more checkpoints, and the best of 60 scores
-    is higher than the best of 5 by luck alone. So `every` of the table [dev] overrides a method's own `eval_every`.
+    All rows use one interval: a row that is scored more often chooses from more checkpoints, and
+    the best of 60 scores is higher than the best of 5 by luck alone. So `every` of the table [dev]
+    overrides a method's own `eval_every`.
 
     Attributes:
-        every: training steps between two scores of every row; None where each row keeps its own, or none is scored.
+        every: training steps between two scores of every row; None where each row keeps its own, or
+            none is scored.
         instead_of: label of a row -> its own interval, of the rows whose interval was changed.
     """
 
@@ -246,7 +284,9 @@ def apply_schedule(rows: Sequence[Row], dev: DevSettings | None) -> tuple[list[R
     every = dev.every or min(own.values())
     update = {"eval_every": every}
     return [
-        replace(row, config=row.config.model_copy(update=update)) if _dev_interval(row) not in (None, every) else row
+        replace(row, config=row.config.model_copy(update=update))
+        if _dev_interval(row) not in (None, every)
+        else row
         for row in rows
     ], Schedule(every, {label: n for label, n in own.items() if n != every})
 
@@ -261,7 +301,8 @@ def _dev_interval(row: Row) -> int | None:
 
 
 def apply_budget(row: Row, budget: BudgetSettings, corpus: Corpus) -> Row:
-    """The row under a budget, as a bound on its training steps; unchanged where it is not trained by steps.
+    """The row under a budget, as a bound on its training steps; unchanged where it is not trained
+    by steps.
 
     Raises:
         InputError: the row cannot have the budget.
@@ -271,7 +312,9 @@ def apply_budget(row: Row, budget: BudgetSettings, corpus: Corpus) -> Row:
         if not row.instance.uses_dev:
             return row
         if budget.steps is None:
-            raise InputError(f'budget: row "{row.label}" trains parts with own batches; use a budget of steps')
+            raise InputError(
+                f'budget: row "{row.label}" trains parts with own batches; use a budget of steps'
+            )
         return replace(row, max_steps=budget.steps)
     steps = budget.steps or math.ceil((budget.sentences or 0) / length.batch)
     return replace(row, config=with_steps(row.config, steps, length.epoch), max_steps=steps)

@@ -1,4 +1,6 @@
-"""The one loop of comparisons and studies: jobs that a proposer wants are reused, or executed, until it wants none."""
+"""The one loop of comparisons and studies: jobs that a proposer wants are reused, or executed,
+until it wants none.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ class Proposer(Protocol):
     """What wants runs: the grid of a comparison, more seeds, an Optuna study."""
 
     def propose(self, room: int) -> Sequence[Job]:
-        """Jobs to start now, of which `room` more can run at once; called again whenever a job has ended."""
+        """Jobs to start now, of which `room` more can run at once; called again whenever a job has
+        ended.
+        """
 
     def finish(self, job: Job, record: Record, *, reused: bool) -> None:
         """A job has its record; `reused` where an earlier call had made it."""
@@ -35,12 +39,16 @@ class Proposer(Protocol):
 
 
 class Runner:
-    """Executes jobs with an executor; `progress` shows them, and knows whether a stop was requested."""
+    """Executes jobs with an executor; `progress` shows them, and knows whether a stop was
+    requested.
+    """
 
     def __init__(self, workdir: Path, executor: Executor, progress: Progress) -> None:
         self.workdir, self.executor, self.progress = workdir, executor, progress
         self.queue: deque[Job] = deque()
-        self.waiting: dict[str, list[Job]] = {}  # run id -> jobs that wait for it: two rows may share a run
+        self.waiting: dict[
+            str, list[Job]
+        ] = {}  # run id -> jobs that wait for it: two rows may share a run
         self._pruned: set[str] = set()
         self._ticked = 0.0
 
@@ -83,19 +91,26 @@ class Runner:
                     new[job.id] = [job]
             started = [same[0] for same in new.values()]
             if self.executor.parallel:
-                # The most sentences first, so that the longest run does not start when the others end.
-                started.sort(key=lambda job: job.steps * job.spec.config.get("batch_size", 1), reverse=True)
+                # The most sentences first, so that the longest run does not start when the others
+                # end.
+                started.sort(
+                    key=lambda job: job.steps * job.spec.config.get("batch_size", 1), reverse=True
+                )
                 self._settle(started)
             self.waiting |= {job.id: new[job.id] for job in started}
             self.queue.extend(started)
 
     def _settle(self, jobs: Sequence[Job]) -> None:
-        """Measure the training precision before workers keep this machine busy; remove requests of earlier calls."""
+        """Measure the training precision before workers keep this machine busy; remove requests of
+        earlier calls.
+        """
         for job in jobs:
             RunFolder(self.workdir, job.id).stop_file.unlink(missing_ok=True)
         trained = next((job for job in jobs if job.spec.precision is not None), None)
         if self.executor.local and trained is not None:
-            choose_precision(self.workdir, pick_device(trained.device), trained.spec.precision or "auto")
+            choose_precision(
+                self.workdir, pick_device(trained.device), trained.spec.precision or "auto"
+            )
 
     def _run_here(self, job: Job) -> Record | None:
         """A job in this process."""
@@ -110,7 +125,9 @@ class Runner:
 
         show = partial(self.progress.step, job.label)
         try:
-            return execute(job, self.workdir, progress=show, on_dev=on_dev, stop=lambda: self.progress.stopping)
+            return execute(
+                job, self.workdir, progress=show, on_dev=on_dev, stop=lambda: self.progress.stopping
+            )
         except StopRequested:
             return None
 
@@ -156,7 +173,8 @@ class Runner:
 def run_job(job: Job, workdir: Path) -> Record | None:
     """Execute a job in a worker; None where the run was stopped at a checkpoint.
 
-    The coordinator stops it with an empty file `runs/ID/stop`, and prunes it with a file that has the reason.
+    The coordinator stops it with an empty file `runs/ID/stop`, and prunes it with a file that has
+    the reason.
 
     Raises:
         StopRequested: the worker is about to be taken away; a checkpoint is written.

@@ -1,4 +1,6 @@
-"""Variants of an experiment: `--only` (blocks, patterns of rows), `--rehearse`, and the tuned rows of `--tune`."""
+"""Variants of an experiment: `--only` (blocks, patterns of rows), `--rehearse`, and the tuned rows
+of `--tune`.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ T = TypeVar("T", CorpusSettings, DevSettings)
 ALWAYS = "Embedded-STS-natural"  # what every row of a rehearsal is scored on, and the dev set where there is no other
 
 
-def select(whole: Experiment, only: Sequence[str], where: str, *, tuned: bool = False) -> Experiment:
+def select(
+    whole: Experiment, only: Sequence[str], where: str, *, tuned: bool = False
+) -> Experiment:
     """The experiment, or the part of it that `only` selects, with the dev schedule of the whole.
 
     Args:
@@ -31,21 +35,26 @@ def select(whole: Experiment, only: Sequence[str], where: str, *, tuned: bool = 
     if whole.dev is not None and (only or tuned):
         _, schedule = apply_schedule(resolve_rows(whole, where, tolerant=True), whole.dev)
         if schedule.instead_of:
-            whole = whole.model_copy(update={"dev": whole.dev.model_copy(update={"every": schedule.every})})
+            whole = whole.model_copy(
+                update={"dev": whole.dev.model_copy(update={"every": schedule.every})}
+            )
     return select_part(whole, only)
 
 
 def select_part(experiment: Experiment, only: Sequence[str]) -> Experiment:
-    """The part of the experiment that `only` selects, under its own name; all of it where `only` is empty.
+    """The part of the experiment that `only` selects, under its own name; all of it where `only` is
+    empty.
 
-    Parts have their own files and locks, so they can run at the same time, and the whole reuses their runs.
+    Parts have their own files and locks, so they can run at the same time, and the whole reuses
+    their runs.
 
     Args:
-        only: names of blocks, patterns of them ("table-*"), or patterns of rows ("SCD*"). Rows together with
-            blocks mean these rows in these blocks.
+        only: names of blocks, patterns of them ("table-*"), or patterns of rows ("SCD*"). Rows
+            together with blocks mean these rows in these blocks.
 
     Raises:
-        InputError: an unknown name (the message has the nearest one), or rows that are in none of the blocks.
+        InputError: an unknown name (the message has the nearest one), or rows that are in none of
+            the blocks.
     """
     if not only:
         return experiment
@@ -58,19 +67,32 @@ def select_part(experiment: Experiment, only: Sequence[str]) -> Experiment:
             rows |= some
         else:
             hint = nearest(pattern, [*known, *labels])
-            raise InputError(f'--only "{pattern}": no block and no row{hint}; known: {", ".join(known or labels[:8])}')
+            raise InputError(
+                f'--only "{pattern}": no block and no row{hint}; known: {", ".join(known or labels[:8])}'
+            )
     names = [name for name in known if not blocks or name in blocks]
     entries = [
-        entry.model_copy(update={"blocks": [name for name in names if name in (entry.blocks or names)]})
+        entry.model_copy(
+            update={"blocks": [name for name in names if name in (entry.blocks or names)]}
+        )
         for entry in experiment.methods
         if not rows or entry.label in rows
     ]
     entries = [entry for entry in entries if entry.blocks or not known]
     if not entries:
         raise InputError(f"--only: no row of {', '.join(rows)} is in {', '.join(names)}")
-    parts = {name: experiment.blocks[name] for name in names if any(name in entry.blocks for entry in entries)}
+    parts = {
+        name: experiment.blocks[name]
+        for name in names
+        if any(name in entry.blocks for entry in entries)
+    }
     title = f"{experiment.title or experiment.name}: {', '.join(only)}"
-    update = {"name": _name(experiment.name, only), "title": title, "blocks": parts, "methods": entries}
+    update = {
+        "name": _name(experiment.name, only),
+        "title": title,
+        "blocks": parts,
+        "methods": entries,
+    }
     left = {entry.label for entry in entries}
     update["baseline"] = experiment.baseline if experiment.baseline in left else ""
     update["contrasts"] = [one for one in experiment.contrasts if {one.row, one.against} <= left]
@@ -92,7 +114,8 @@ def _name(name: str, only: Sequence[str]) -> str:
 
 
 def rehearse(experiment: Experiment, where: str = "experiment") -> Experiment:
-    """The experiment as `--rehearse` runs it, under its own name: small model, little text, few training steps.
+    """The experiment as `--rehearse` runs it, under its own name: small model, little text, few
+    training steps.
 
     Text and dev sets that are not available here are replaced by embedded ones.
 
@@ -102,7 +125,9 @@ def rehearse(experiment: Experiment, where: str = "experiment") -> Experiment:
     r, dev, blocks = experiment.rehearsal, experiment.dev, {}
     for name, block in experiment.blocks.items():
         suites = block.suites and [*block.suites, ALWAYS]
-        blocks[name] = block.model_copy(update={"base_models": [], "seeds": block.seeds[: r.seeds], "suites": suites})
+        blocks[name] = block.model_copy(
+            update={"base_models": [], "seeds": block.seeds[: r.seeds], "suites": suites}
+        )
     small = experiment.model_copy(
         update={
             "name": f"{experiment.name}-rehearsal",
@@ -116,7 +141,10 @@ def rehearse(experiment: Experiment, where: str = "experiment") -> Experiment:
             "dev": dev and _available(load_dev, dev, DevSettings(task=ALWAYS, every=dev.every)),
             "keep": [],
             "blocks": blocks,
-            "methods": [entry.model_copy(update={"base_models": [], "family": None}) for entry in experiment.methods],
+            "methods": [
+                entry.model_copy(update={"base_models": [], "family": None})
+                for entry in experiment.methods
+            ],
         }
     )
     entries = []
@@ -158,28 +186,48 @@ class Budget:
 
 
 def check_budget(budget: Budget | None, experiment: Experiment) -> Budget | None:
-    """The budget of `--tune` with its steps, by default those of the experiment; None where rows are not searched.
+    """The budget of `--tune` with its steps, by default those of the experiment; None where rows
+    are not searched.
 
     Raises:
         InputError: it does not suit the experiment.
     """
     if budget is None:
         return None
-    steps = budget.steps if budget.steps is not None else experiment.budget.steps or experiment.max_steps
-    both, own = set(budget.seeds) & set(experiment.seeds), any(entry.base_models for entry in experiment.methods)
-    refuse({
-        f"--tune {budget.trials}: expected 1 or more trials a row": budget.trials < 1,
-        f"--tune: seed {min(both, default=0)} would be searched on and reported; choose another (--set seeds)": both,
-        "--tune: the experiment has no dev set to search on; give it a table [dev]": experiment.dev is None,
-        "--tune: not for a file with blocks, or with base models of rows": experiment.blocks or own,
-        "--tune: one base model at a time; choose it with --set 'base_models=[\"NAME\"]'": experiment.base_models[1:],
-        f"--tune: {steps or 0} training steps of a trial; give 1 or more (--set max_steps=N)": (steps or 0) < 1,
-    })  # fmt: skip
+    steps = (
+        budget.steps
+        if budget.steps is not None
+        else experiment.budget.steps or experiment.max_steps
+    )
+    both, own = (
+        set(budget.seeds) & set(experiment.seeds),
+        any(entry.base_models for entry in experiment.methods),
+    )
+    refuse(
+        {
+            f"--tune {budget.trials}: expected 1 or more trials a row": budget.trials < 1,
+            f"--tune: seed {min(both, default=0)} would be searched on and reported; "
+            "choose another (--set seeds)": both,
+            "--tune: the experiment has no dev set to search on; give it a table [dev]": experiment.dev
+            is None,
+            "--tune: not for a file with blocks, or with base models of rows": experiment.blocks
+            or own,
+            "--tune: one base model at a time; choose it with --set 'base_models=[\"NAME\"]'": experiment.base_models[
+                1:
+            ],
+            f"--tune: {steps or 0} training steps of a trial; give 1 or more (--set max_steps=N)": (
+                steps or 0
+            )
+            < 1,
+        }
+    )
     return replace(budget, steps=steps)
 
 
 def with_winners(experiment: Experiment, tuned: Mapping[str, Any]) -> Experiment:
-    """The experiment with each tuned row after its untuned one; `tuned` is what `studies.tune.tune_rows` returns."""
+    """The experiment with each tuned row after its untuned one; `tuned` is what
+    `studies.tune.tune_rows` returns.
+    """
     rows = []
     for entry, search in zip(experiment.methods, tuned["rows"], strict=True):
         rows.append(entry)

@@ -1,8 +1,10 @@
-"""`harness compare --until decided`: seeds are added where a decision is open, in an order that is fixed beforehand.
+"""`harness compare --until decided`: seeds are added where a decision is open, in an order that is
+fixed beforehand.
 
-After each round of runs an interim analysis reads the records and says which rows stay in contention; these get one
-more seed each. An analysis depends on the records so far alone, so the same command after a crash repeats the same
-analyses and resumes. They are part of the comparison's file: the verdicts of its report are corrected for them.
+After each round of runs an interim analysis reads the records and says which rows stay in
+contention; these get one more seed each. An analysis depends on the records so far alone, so the
+same command after a crash repeats the same analyses and resumes. They are part of the comparison's
+file: the verdicts of its report are corrected for them.
 """
 
 from __future__ import annotations
@@ -31,7 +33,8 @@ class Until:
         0.5
 
     Attributes:
-        most: seeds of a row, those of the experiment included. The level of every analysis depends on it.
+        most: seeds of a row, those of the experiment included. The level of every analysis depends
+            on it.
         equivalence: points; smaller differences do not matter.
     """
 
@@ -55,7 +58,9 @@ class Analysis:
 
 
 Analyse = Callable[[Path, str], Analysis]
-"""(work directory, comparison) -> the analysis of its records so far, under the analyses that its file names."""
+"""(work directory, comparison) -> the analysis of its records so far, under the analyses that its
+file names.
+"""
 
 
 def check_until(until: Until, experiment: Experiment) -> None:
@@ -63,11 +68,14 @@ def check_until(until: Until, experiment: Experiment) -> None:
     InputError: it does not suit the experiment.
     """
     first = max(len(experiment.seeds), FIRST)
-    refuse({
-        "--until: adds seeds that all rows share; this file has blocks": experiment.blocks,
-        f"--equivalence {until.equivalence:g}: expected a number of points, 0 or more": until.equivalence < 0,
-        f"--max-seeds {until.most}: the first analysis takes {first}": until.most < first,
-    })  # fmt: skip
+    refuse(
+        {
+            "--until: adds seeds that all rows share; this file has blocks": experiment.blocks,
+            f"--equivalence {until.equivalence:g}: expected a number of points, 0 or more": until.equivalence
+            < 0,
+            f"--max-seeds {until.most}: the first analysis takes {first}": until.most < first,
+        }
+    )
 
 
 @dataclass
@@ -92,7 +100,9 @@ class MoreSeeds:
 
     @property
     def seeds(self) -> list[int]:
-        """In the order in which every row gets them: those of the experiment, then the integers after the largest."""
+        """In the order in which every row gets them: those of the experiment, then the integers
+        after the largest.
+        """
         largest = max(self.own)
         return [*self.own, *range(largest + 1, largest + 1 + self.until.most - len(self.own))]
 
@@ -108,7 +118,10 @@ class MoreSeeds:
             InputError: they differ.
         """
         earlier = (stored or {}).get("until") or {}
-        if earlier.get("analyses") and (earlier["seeds"], earlier["first"]) != (self.seeds, self.first):
+        if earlier.get("analyses") and (earlier["seeds"], earlier["first"]) != (
+            self.seeds,
+            self.first,
+        ):
             raise InputError(
                 f"--until: this comparison was analysed with at most {earlier['most']} seeds, and not {self.until.most}"
                 f', or with others; give it another name (--set name="{name}-2"), all runs are reused'
@@ -120,11 +133,18 @@ class MoreSeeds:
 
     def describe(self) -> dict[str, Any]:
         """As the comparison's file stores it under "until"."""
-        state = {"first": self.first, "seeds": self.seeds, "analyses": self.analyses, "ended": self.ended}
+        state = {
+            "first": self.first,
+            "seeds": self.seeds,
+            "analyses": self.analyses,
+            "ended": self.ended,
+        }
         return {"kind": "decided", "rule": self.rule, **asdict(self.until), **state}
 
     def open_analysis(self) -> None:
-        """All runs of the next analysis have ended: the comparison's file has to name it before it is made."""
+        """All runs of the next analysis have ended: the comparison's file has to name it before it
+        is made.
+        """
         self.analyses.append({"seeds": self.first + len(self.analyses)})
 
     def close_analysis(self, plan: Plan, workdir: Path) -> Plan | None:
@@ -133,7 +153,9 @@ class MoreSeeds:
         self.analyses[-1].update({"by": analysis.by, "rows": list(analysis.rows)})
         counts = Counter((job.spec.base_model, job.row) for job in plan.jobs)
         number = self.first + len(self.analyses)
-        more = self._with_seeds(plan, counts | Counter({key: number for key in counts if key in analysis.contending}))
+        more = self._with_seeds(
+            plan, counts | Counter({key: number for key in counts if key in analysis.contending})
+        )
         if len(more.jobs) == len(plan.jobs):  # no row is open, or no seed enters those that are
             reached = number > self.until.most and bool(analysis.contending)
             self.ended = "seeds" if reached else "decided"
@@ -148,14 +170,20 @@ class MoreSeeds:
 
     def _with_seeds(self, plan: Plan, counts: Mapping[Key, int]) -> Plan:
         """The plan in which every row has its first so many seeds of the order."""
-        rows = [replace(row, seeds=dict.fromkeys(self.seeds[: counts[_key(row)]], row.blocks)) for row in plan.rows]
+        rows = [
+            replace(row, seeds=dict.fromkeys(self.seeds[: counts[_key(row)]], row.blocks))
+            for row in plan.rows
+        ]
         more = replace(plan, rows=rows)
         for job in more.jobs:
             self.since.setdefault(job.place, len(self.analyses) + 1)
         return more
 
 
-_ENDINGS = {"decided": "no decision is open that more seeds would settle", "seeds": "every row has its last seed"}
+_ENDINGS = {
+    "decided": "no decision is open that more seeds would settle",
+    "seeds": "every row has its last seed",
+}
 
 
 def _key(row: Row) -> Key:

@@ -1,4 +1,5 @@
-"""A drop-in for scripts written for SentEval, SimCSE's `evaluation.py` among them: `from harness import senteval`.
+"""A drop-in for scripts written for SentEval, SimCSE's `evaluation.py` among them:
+`from harness import senteval`.
 
     se = senteval.engine.SE(params, batcher, prepare)
     results = se.eval(["STS12", "STSBenchmark", "MR"])

@@ -20,8 +20,11 @@ def cosine(u: Array, v: Array) -> float:
     return float(np.dot(u, v) / (np.linalg.norm(u) * np.linalg.norm(v)))
 
 
-def create_dictionary(sentences: Iterable[Sequence[str]], threshold: int = 0) -> tuple[list[str], dict[str, int]]:
-    """The words of tokenised sentences, the commonest first after "<s>", "</s>" and "<p>", and each word's place.
+def create_dictionary(
+    sentences: Iterable[Sequence[str]], threshold: int = 0
+) -> tuple[list[str], dict[str, int]]:
+    """The words of tokenised sentences, the commonest first after "<s>", "</s>" and "<p>", and each
+    word's place.
 
     `threshold`: words that occur less often are left out (0: none).
     """

@@ -1,4 +1,6 @@
-"""The embedded suite: original data and a small base model that ship inside the package; base models by content."""
+"""The embedded suite: original data and a small base model that ship inside the package; base
+models by content.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ def embedded_files(name: str, parts: Iterable[str] = PARTS) -> list[Path]:
 
 
 def embedded_rows(name: str, parts: Iterable[str] = PARTS) -> list[dict[str, Any]]:
-    """The rows of `name` ("sts", "sentences", "retrieval" ...) as dicts, each with its part under "part"."""
+    """The rows of `name` ("sts", "sentences", "retrieval" ...) as dicts, each with its part under
+    "part".
+    """
     return [
         {"part": file.parent.name, **json.loads(line)}
         for file in embedded_files(name, parts)
@@ -51,21 +55,27 @@ def topic_rows(parts: Iterable[str], count: int) -> list[dict[str, Any]]:
 
 
 def resolve_model(name: str) -> str:
-    """What transformers can load: a folder for "embedded:NAME" or a path, else the hub id `name`, unchanged.
+    """What transformers can load: a folder for "embedded:NAME" or a path, else the hub id `name`,
+    unchanged.
 
     Raises:
-        InputError: unknown embedded model (with the nearest one), or what can only be a path does not exist.
+        InputError: unknown embedded model (with the nearest one), or what can only be a path does
+            not exist.
     """
     if name.startswith(PREFIX):
         known = sorted(PREFIX + model for model in EMBEDDED_MODELS)
         if name not in known:
-            raise InputError(f'base model "{name}": unknown{nearest(name, known)}; known: {", ".join(known)}')
+            raise InputError(
+                f'base model "{name}": unknown{nearest(name, known)}; known: {", ".join(known)}'
+            )
         return str(EMBEDDED_MODELS[name.removeprefix(PREFIX)])
     path = Path(name).expanduser()
     if name and is_there(path) and path.is_dir():
         return str(path)
     if name and is_there(path):
-        raise InputError(f'base model "{name}": is a file; give the folder that holds config.json and the weights')
+        raise InputError(
+            f'base model "{name}": is a file; give the folder that holds config.json and the weights'
+        )
     if not name.strip() or name.startswith(("/", ".", "~")) or name.count("/") > 1 or "\\" in name:
         raise InputError(
             f'base model "{name}": no such folder; give a model folder, a hub id such as ORG/NAME, or '
@@ -94,6 +104,10 @@ def model_fingerprint(name: str) -> str:
                 digest.update(hashlib.file_digest(stream, "sha256").digest())
         return digest.hexdigest()[:16]
     try:
-        return hub_file(where, "config.json", kind="model").parent.name  # of its snapshot: the commit
+        return hub_file(
+            where, "config.json", kind="model"
+        ).parent.name  # of its snapshot: the commit
     except InputError as error:
-        raise type(error)(f'base model "{name}": not a folder here and not found on the hub ({error})') from None
+        raise type(error)(
+            f'base model "{name}": not a folder here and not found on the hub ({error})'
+        ) from None

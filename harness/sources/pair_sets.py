@@ -1,4 +1,6 @@
-"""Sentence pairs with human similarity scores: SentEval's files, MTEB's data sets, translations, the embedded suite."""
+"""Sentence pairs with human similarity scores: SentEval's files, MTEB's data sets, translations,
+the embedded suite.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,8 @@ EMBEDDED_PARTS = {
     PHENOMENA: _ANNOTATED_TWICE,
 }
 
-# Repository and revision of each set, those that MTEB's own tasks name: the text of a score must not change unseen.
+# Repository and revision of each set, those that MTEB's own tasks name: the text of a score must
+# not change unseen.
 MTEB_SETS = {
     "STS12": ("mteb/sts12-sts", "a0d554a64d88156834ff5ae9920b964011b16384"),
     "STS13": ("mteb/sts13-sts", "7e90230a92c190f1bf69ae9002b8cea547a64cca"),
@@ -39,7 +42,8 @@ MTEB_SETS = {
     "STS-B": ("mteb/stsbenchmark-sts", "b0fddb56ed78048fa8b90373c8a3cfc37b684831"),
     "SICK-R": ("mteb/sickr-sts", "20a6d6f312dd54037fe07a32d58e5e168867909d"),
 }
-# The STS benchmark's test pairs in other languages, translated with DeepL: STSb Multi MT (P. May 2021).
+# The STS benchmark's test pairs in other languages, translated with DeepL: STSb Multi MT (P. May
+# 2021).
 _TRANSLATIONS, _PAIRS = "PhilipMay/stsb_multi_mt", 1379  # in every language, in one order
 LANGUAGES = ("de", "en", "es", "fr", "it", "nl", "pl", "pt", "ru", "zh")
 TRANSLATED = {f"STS-B-{language}": language for language in LANGUAGES}
@@ -49,7 +53,9 @@ _Named = tuple[str, senteval.ScoredPairs]
 
 @dataclass(frozen=True)
 class Subset:
-    """n first sentences, n second sentences and their gold scores: (n,) float64, on the set's own scale."""
+    """n first sentences, n second sentences and their gold scores: (n,) float64, on the set's own
+    scale.
+    """
 
     name: str
     sentences1: list[str]
@@ -59,10 +65,11 @@ class Subset:
 
 @dataclass(frozen=True)
 class PairSet:
-    """One split of one task. `sha256` covers subset names, sentences and scores; `preparation` says how the text looks.
+    """One split of one task. `sha256` covers subset names, sentences and scores; `preparation` says
+    how the text looks.
 
-    STS12-16 of SentEval have one subset for each of the year's parts, the embedded sets one for each part; all others
-    have one subset, named like the split.
+    STS12-16 of SentEval have one subset for each of the year's parts, the embedded sets one for
+    each part; all others have one subset, named like the split.
     """
 
     task: str
@@ -74,9 +81,15 @@ class PairSet:
     whole: bool = True  # or some of the pairs alone
 
     def unusual_sizes(self) -> list[str]:
-        """One sentence about subsets of SentEval's files that have not the published number of pairs, or none."""
+        """One sentence about subsets of SentEval's files that have not the published number of
+        pairs, or none.
+        """
         sizes = {subset.name: len(subset.gold) for subset in self.subsets}
-        return senteval.unusual_sizes(self.task, sizes) if self.source == "senteval" and self.whole else []
+        return (
+            senteval.unusual_sizes(self.task, sizes)
+            if self.source == "senteval" and self.whole
+            else []
+        )
 
     def drawn(self, count: int) -> PairSet:
         """So many of the pairs, drawn once for all by what the set holds, in their order.
@@ -86,13 +99,19 @@ class PairSet:
         """
         total = sum(len(subset.gold) for subset in self.subsets)
         if count > total:
-            raise InputError(f"{self.task} {self.split} ({self.source}) has {total:,} pairs, and not {count:,}")
-        chosen = set(np.random.default_rng(int(self.sha256, 16)).permutation(total)[:count].tolist())
+            raise InputError(
+                f"{self.task} {self.split} ({self.source}) has {total:,} pairs, and not {count:,}"
+            )
+        chosen = set(
+            np.random.default_rng(int(self.sha256, 16)).permutation(total)[:count].tolist()
+        )
         subsets, first = [], 0
         for subset in self.subsets:
             own = [row for row in range(len(subset.gold)) if first + row in chosen]
             first += len(subset.gold)
-            left, right = ([texts[row] for row in own] for texts in (subset.sentences1, subset.sentences2))
+            left, right = (
+                [texts[row] for row in own] for texts in (subset.sentences1, subset.sentences2)
+            )
             subsets.append(_subset(subset.name, left, right, subset.gold[own].tolist()))
         kept = tuple(subset for subset in subsets if len(subset.gold))
         return replace(self, subsets=kept, sha256=_fingerprint(kept), whole=False)
@@ -102,27 +121,33 @@ def load_sts(task: str, *, source: Source, split: str = "test") -> PairSet:
     """Read one task.
 
     Args:
-        task: "STS12" ... "STS16", "STS-B", "SICK-R" (senteval, mteb), those of `EMBEDDED_PARTS` (embedded),
-            "STS-B-de" and other languages (stsb-multi-mt).
-        source: where from. SentEval's files are Moses-tokenised (STS also lower-cased); MTEB's STS-B and SICK-R are raw
-            text, and its SICK-R "test" is the whole of SICK (9,927 pairs, against 4,927 of SentEval).
-        split: "test"; "dev" and "train" where the set has them (SICK-R: dev is the trial set; embedded: no train).
+        task: "STS12" ... "STS16", "STS-B", "SICK-R" (senteval, mteb), those of `EMBEDDED_PARTS`
+            (embedded), "STS-B-de" and other languages (stsb-multi-mt).
+        source: where from. SentEval's files are Moses-tokenised (STS also lower-cased); MTEB's
+            STS-B and SICK-R are raw text, and its SICK-R "test" is the whole of SICK (9,927 pairs,
+            against 4,927 of SentEval).
+        split: "test"; "dev" and "train" where the set has them (SICK-R: dev is the trial set;
+            embedded: no train).
 
     Raises:
         InputError: unknown task, source or split; data that cannot be had or read.
     """
     if source not in get_args(Source):
         raise InputError(
-            f'unknown source "{source}"{nearest(source, list(get_args(Source)))}; known: ' + ", ".join(get_args(Source))
+            f'unknown source "{source}"{nearest(source, list(get_args(Source)))}; known: '
+            + ", ".join(get_args(Source))
         )
     readers = _READERS[source]
     if task not in readers:
         raise InputError(
-            f'unknown task "{task}" of source {source}{nearest(task, list(readers))}; known: ' + ", ".join(readers)
+            f'unknown task "{task}" of source {source}{nearest(task, list(readers))}; known: '
+            + ", ".join(readers)
         )
     splits, preparation, read = readers[task]
     if split not in splits:
-        raise InputError(f"{task} of source {source} has no {split} split, only: {', '.join(splits)}")
+        raise InputError(
+            f"{task} of source {source} has no {split} split, only: {', '.join(splits)}"
+        )
     subsets = tuple(_subset(name, *pairs) for name, pairs in read(task, split))
     return PairSet(task, source, split, subsets, _fingerprint(subsets), preparation)
 
@@ -147,7 +172,11 @@ def _senteval(task: str, split: str) -> Iterable[_Named]:
     """From HARNESS_SENTEVAL's files where it has any STS set, else from the hub's copy."""
     folder = senteval.downstream_folder()
     folder = folder if (folder / "STS").is_dir() else senteval.senteval_root()
-    return senteval.read_year(folder, task) if task in YEARS else [(split, senteval.read_pairs(task, folder, split))]
+    return (
+        senteval.read_year(folder, task)
+        if task in YEARS
+        else [(split, senteval.read_pairs(task, folder, split))]
+    )
 
 
 def _mteb(task: str, split: str) -> list[_Named]:
@@ -169,14 +198,20 @@ def read_translated_file(file: Path) -> senteval.ScoredPairs:
         if file.suffix == ".parquet":
             frame = pd.read_parquet(file, columns=names)
         else:
-            frame = pd.read_csv(file, names=names, index_col=False, dtype=str, keep_default_na=False)
+            frame = pd.read_csv(
+                file, names=names, index_col=False, dtype=str, keep_default_na=False
+            )
         gold = frame["similarity_score"].astype(float).to_numpy()
     except (OSError, ValueError) as error:  # pandas' and pyarrow's errors are ValueErrors
-        raise InputError(f"{file}: not readable ({first_line(error)}); delete it to download it again") from None
+        raise InputError(
+            f"{file}: not readable ({first_line(error)}); delete it to download it again"
+        ) from None
     for row in np.flatnonzero(~((gold >= 0) & (gold <= 5))):
         raise InputError(f"{file}, row {row + 1}: score {gold[row]}; expected a number from 0 to 5")
     if len(gold) != _PAIRS:
-        raise InputError(f"{file}: {len(gold)} pairs, expected {_PAIRS}; the file is truncated: delete it")
+        raise InputError(
+            f"{file}: {len(gold)} pairs, expected {_PAIRS}; the file is truncated: delete it"
+        )
     return frame["sentence1"].tolist(), frame["sentence2"].tolist(), gold.tolist()
 
 
@@ -197,11 +232,15 @@ def _embedded(task: str, split: str) -> Iterable[_Named]:
         rows = [row for row in embedded_rows("sts", (part,)) if row["split"] == split]
         if task == EMBEDDED_STS[0]:
             rows = [row for row in rows if row.get("natural", True)]
-        left, right, gold = ([row[key] for row in rows] for key in ("sentence1", "sentence2", "score"))
+        left, right, gold = (
+            [row[key] for row in rows] for key in ("sentence1", "sentence2", "score")
+        )
         yield part, (left, right, gold)
 
 
-_Reader = tuple[tuple[str, ...], str, Callable[[str, str], Iterable[_Named]]]  # splits, preparation, how to read
+_Reader = tuple[
+    tuple[str, ...], str, Callable[[str, str], Iterable[_Named]]
+]  # splits, preparation, how to read
 _LOWERED = "Moses-tokenised and lower-cased"
 _READERS: dict[Source, dict[str, _Reader]] = {
     "senteval": {
@@ -215,5 +254,7 @@ _READERS: dict[Source, dict[str, _Reader]] = {
         "SICK-R": (("test",), "raw text, train + trial + test", _mteb),
     },
     "embedded": dict.fromkeys(EMBEDDED_PARTS, (("dev", "test"), "raw text", _embedded)),
-    "stsb-multi-mt": dict.fromkeys(TRANSLATED, (("test",), "raw text, machine-translated", _translated)),
+    "stsb-multi-mt": dict.fromkeys(
+        TRANSLATED, (("test",), "raw text, machine-translated", _translated)
+    ),
 }

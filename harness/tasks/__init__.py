@@ -1,1 +1,3 @@
-"""Evaluation tasks: each announces its texts, is handed their vectors, and returns scores with protocol ids."""
+"""Evaluation tasks: each announces its texts, is handed their vectors, and returns scores with
+protocol ids.
+"""

@@ -1,6 +1,7 @@
 """Averages over tasks, each over exactly its own. All numbers are in percent (times 100).
 
-An average with a task missing is marked incomplete and has no value: a mean over fewer tasks is another number.
+An average with a task missing is marked incomplete and has no value: a mean over fewer tasks is
+another number.
 """
 
 from __future__ import annotations
@@ -27,8 +28,12 @@ class Average:
         return f"incomplete ({self.of - len(self.missing)} of {self.of}; missing: {few})"
 
 
-def mean_of(values: Mapping[str, float], tasks: Sequence[str], *, decimals: int | None = None) -> Average:
-    """The plain mean over `tasks`; `decimals`: each value is rounded first, as some papers' scripts do."""
+def mean_of(
+    values: Mapping[str, float], tasks: Sequence[str], *, decimals: int | None = None
+) -> Average:
+    """The plain mean over `tasks`; `decimals`: each value is rounded first, as some papers' scripts
+    do.
+    """
     missing = tuple(task for task in tasks if task not in values)
     if missing or not tasks:
         return Average(None, missing, len(tasks))
@@ -56,7 +61,8 @@ class Number:
 
 @dataclass(frozen=True)
 class Mean:
-    """The plain mean of its `parts`: numbers of tasks, and means in turn, each of which counts as one.
+    """The plain mean of its `parts`: numbers of tasks, and means in turn, each of which counts as
+    one.
 
     `decimals`: the value of each part is rounded first, as some papers' scripts do.
     """
@@ -76,7 +82,9 @@ class Mean:
         known = [value for value in parts if value is not None]
         if not known or len(known) < len(parts):
             return None
-        return sum(value if self.decimals is None else round(value, self.decimals) for value in known) / len(known)
+        return sum(
+            value if self.decimals is None else round(value, self.decimals) for value in known
+        ) / len(known)
 
     def lacking(self, values: Mapping[Number, float]) -> tuple[str, ...]:
         """Its tasks of which a number is not among `values`."""

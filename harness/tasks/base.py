@@ -1,7 +1,7 @@
 """What every task has in common: it announces texts, gets vectors for them, and returns scores.
 
-Tasks never see an encoder. The union of all their texts is encoded once (`harness.evaluation.scoring`), and every
-task reads the rows it needs from that one table.
+Tasks never see an encoder. The union of all their texts is encoded once
+(`harness.evaluation.scoring`), and every task reads the rows it needs from that one table.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]
 Vectors = Callable[[Sequence[str]], Array]
-"""Texts (any that a task announced, repeats allowed) -> their vectors, (n, d) float32, in the same order."""
+"""Texts (any that a task announced, repeats allowed) -> their vectors, (n, d) float32, in the same
+order.
+"""
 
 Encode = Callable[[list[str]], Array]
 """What a method offers: texts -> (n, d) vectors."""
@@ -35,14 +37,15 @@ class TaskResult:
         >>> result.scores, result.pairs is None
         ([], True)
 
-    `protocols` maps every id found in the scores to the description it was hashed from. `pairs` holds one row a scored
-    pair (task, source, split, subset, pair, gold, score = cosine, text1, text2), None for tasks without pairs.
-    `outcomes` holds one row an example of what other scores are made of (`harness.results.outcomes`), None for tasks
-    that do not say. `notes` are sentences for the reader about anything unusual (NaN vectors, constant scores). `cost`
-    has seconds and counts by name. `missing` says of each task without scores why it has none: an average over its
-    suite is not complete. `figures` has by task what is drawn rather than tabled (a spectrum, a histogram), as plain
-    lists and numbers; `artifacts` are results of other tools, file name -> text, and `errors` has the traceback of each
-    task that failed.
+    `protocols` maps every id found in the scores to the description it was hashed from. `pairs`
+    holds one row a scored pair (task, source, split, subset, pair, gold, score = cosine, text1,
+    text2), None for tasks without pairs. `outcomes` holds one row an example of what other scores
+    are made of (`harness.results.outcomes`), None for tasks that do not say. `notes` are sentences
+    for the reader about anything unusual (NaN vectors, constant scores). `cost` has seconds and
+    counts by name. `missing` says of each task without scores why it has none: an average over its
+    suite is not complete. `figures` has by task what is drawn rather than tabled (a spectrum, a
+    histogram), as plain lists and numbers; `artifacts` are results of other tools, file name ->
+    text, and `errors` has the traceback of each task that failed.
     """
 
     scores: list[Score] = field(default_factory=list)
@@ -78,9 +81,10 @@ class Task(Protocol):
         >>> task.name, task.source, len(set(task.texts())) <= 2070
         ('Embedded-STS-natural', 'embedded', True)
 
-    A class may have an attribute `version`: raise it when its scores change, and they are computed again. It may have a
-    property `tested`, the texts of the examples that its outcomes number (`first` and `second`, empty where there is
-    one a side), if each of them is judged separately: scores without some of them can then be computed.
+    A class may have an attribute `version`: raise it when its scores change, and they are computed
+    again. It may have a property `tested`, the texts of the examples that its outcomes number
+    (`first` and `second`, empty where there is one a side), if each of them is judged separately:
+    scores without some of them can then be computed.
     """
 
     @property
@@ -104,11 +108,14 @@ class Task(Protocol):
         """
 
     def evaluate(self, vectors: Vectors, *, pooling: str) -> TaskResult:
-        """Scores from vectors. `pooling` only enters the protocol id: it names how the vectors were made."""
+        """Scores from vectors. `pooling` only enters the protocol id: it names how the vectors were
+        made.
+        """
 
 
 class ModelTask(Task, Protocol):
-    """A task that needs the model itself: it looks into its layers, or times it. Its texts are not encoded for it.
+    """A task that needs the model itself: it looks into its layers, or times it. Its texts are not
+    encoded for it.
 
     >>> from harness.tasks.catalogue import resolve_tasks
     >>> all(needs_model(task) for task in resolve_tasks(["embedded-layers"], source="senteval"))
@@ -116,7 +123,8 @@ class ModelTask(Task, Protocol):
     """
 
     def evaluate_model(self, model: Any, *, device: str, pooling: str) -> TaskResult:
-        """Scores of `model`: a fitted method, or whatever else has the `encode` of one; None when there is none.
+        """Scores of `model`: a fitted method, or whatever else has the `encode` of one; None when
+        there is none.
 
         Raises:
             InputError: a model of a kind that the task cannot use.
@@ -134,7 +142,8 @@ def needs_model(task: Task) -> TypeGuard[ModelTask]:
 
 
 def as_array(x: Any) -> Array:
-    """A numpy view or copy of an array or torch tensor (on any device, with or without gradient). Never modifies it.
+    """A numpy view or copy of an array or torch tensor (on any device, with or without gradient).
+    Never modifies it.
 
     >>> as_array([[1.0, 2.0]]).shape
     (1, 2)
@@ -165,7 +174,8 @@ def checked(vectors: Any, n: int) -> Array:
 
 
 def finite(x: Array) -> tuple[Array, int]:
-    """`x` (n, d) with every NaN and infinity replaced by 0 (SentEval's rule), and how many rows held one.
+    """`x` (n, d) with every NaN and infinity replaced by 0 (SentEval's rule), and how many rows
+    held one.
 
     >>> finite(np.array([[1.0, np.nan], [2.0, 3.0]]))
     (array([[1., 0.], [2., 3.]]), 1)
@@ -182,7 +192,8 @@ def unit_rows(x: Array) -> NDArray[np.float64]:
     [[0.6, 0.8], [0.0, 0.0]]
     """
     wide = np.asarray(x, dtype=np.float64)
-    # Scaling by the largest entry first keeps the squares of huge or tiny (float64) vectors from over- or underflowing.
+    # Scaling by the largest entry first keeps the squares of huge or tiny (float64) vectors from
+    # over- or underflowing.
     peak = np.abs(wide).max(axis=1, keepdims=True, initial=0.0)
     wide = wide / np.where(peak > 0, peak, 1.0)
     norms = np.linalg.norm(wide, axis=1, keepdims=True)
@@ -190,7 +201,8 @@ def unit_rows(x: Array) -> NDArray[np.float64]:
 
 
 def task_key(task: Task) -> str:
-    """What tells a task from those of the same name whose data comes from elsewhere; as `Score.task_key`.
+    """What tells a task from those of the same name whose data comes from elsewhere; as
+    `Score.task_key`.
 
     >>> from harness.tasks.catalogue import resolve_tasks
     >>> task_key(resolve_tasks(["Embedded-STS-natural"], source="senteval")[0])

@@ -1,4 +1,6 @@
-"""Names to tasks: what `--suite` and experiment files name, from every package that brings tasks and suites."""
+"""Names to tasks: what `--suite` and experiment files name, from every package that brings tasks
+and suites.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,10 @@ from harness.sources.pair_sets import Source
 from harness.tasks.base import Task
 from harness.tasks.suite import OpenFamily, Suite, TaskFamily
 
-SOURCES: tuple[Source, ...] = ("senteval", "mteb")  # where the tasks with public data sets may read them from
+SOURCES: tuple[Source, ...] = (
+    "senteval",
+    "mteb",
+)  # where the tasks with public data sets may read them from
 _SUFFIX = re.compile(
     r"(Pair)?(Classification|Clustering|Retrieval|Reranking)?([PS]2[PS])?(\.v\d+)?$", re.I
 )  # of mteb's names
@@ -24,8 +29,10 @@ _PARTS = ("name", "suite", "source", "texts", "evaluate")  # of a task
 
 @cache
 def offers() -> Mapping[str, tuple[EntryPoint, ...]]:
-    """Every task that a package brings, by name, with its entry points. A name with several, or one that cannot be
-    imported, is among them: it is an error only where it is used."""
+    """Every task that a package brings, by name, with its entry points. A name with several, or one
+    that cannot be
+    imported, is among them: it is an error only where it is used.
+    """
     by_name: dict[str, tuple[EntryPoint, ...]] = {}
     for point in registry.points(registry.TASKS):
         family = _family(point)
@@ -58,7 +65,9 @@ def _make(point: EntryPoint, name: str, source: Source) -> Task:
             f"{', '.join(lacking)}; expected a harness.tasks.base.Task"
         )
     if task.name != point.name:
-        raise InputError(f'task "{point.name}" ({registry.origin(point)}): gives a task named "{task.name}"')
+        raise InputError(
+            f'task "{point.name}" ({registry.origin(point)}): gives a task named "{task.name}"'
+        )
     return task  # type: ignore[no-any-return]
 
 
@@ -92,7 +101,9 @@ def suites() -> dict[str, Suite]:
 
 
 def tasks_of(name: str) -> tuple[str, ...]:
-    """The tasks of the suite of that name; none where no sound one is installed (a record outlives its package)."""
+    """The tasks of the suite of that name; none where no sound one is installed (a record outlives
+    its package).
+    """
     try:
         return suite(name).tasks
     except InputError:
@@ -102,16 +113,22 @@ def tasks_of(name: str) -> tuple[str, ...]:
 def resolve_tasks(names: Sequence[str], *, source: str = "senteval") -> list[Task]:
     """Tasks for suite and task names, each once, in the order given. Reads no data.
 
-    `source` says where STS12 to SICK-R come from ("senteval" or "mteb"); the embedded tasks have only their own. Any
-    text task of mteb is known too, as "mteb:NAME", "mteb:NAME/SUBSET", or by a NAME that is not ours.
+    `source` says where STS12 to SICK-R come from ("senteval" or "mteb"); the embedded tasks have
+    only their own. Any text task of mteb is known too, as "mteb:NAME", "mteb:NAME/SUBSET", or by a
+    NAME that is not ours.
 
     Raises:
-        InputError: unknown name (with the nearest known one), unknown source, no name at all, or a plugin at fault.
+        InputError: unknown name (with the nearest known one), unknown source, no name at all, or a
+            plugin at fault.
     """
     if source not in SOURCES:
-        raise InputError(f'unknown source "{source}"{nearest(source, list(SOURCES))}; known: {", ".join(SOURCES)}')
+        raise InputError(
+            f'unknown source "{source}"{nearest(source, list(SOURCES))}; known: {", ".join(SOURCES)}'
+        )
     if not names:
-        raise InputError(f"no suite or task named; suites: {', '.join(registry.names(registry.SUITES))}")
+        raise InputError(
+            f"no suite or task named; suites: {', '.join(registry.names(registry.SUITES))}"
+        )
     checked: Source = "mteb" if source == "mteb" else "senteval"
     tasks: dict[str, Task] = {}
     for name in names:
@@ -131,8 +148,9 @@ def _task(name: str, source: Source) -> Task:
 def _beyond(name: str, source: Source) -> Task:
     """A task of an open family that it does not list.
 
-    Its listed tasks are found without prefix and suffix, in small letters too: "banking77". Other tasks need the prefix
-    where their names are much like a listed one: mteb's "STSB" is Chinese, and may be meant for "STS-B".
+    Its listed tasks are found without prefix and suffix, in small letters too: "banking77". Other
+    tasks need the prefix where their names are much like a listed one: mteb's "STSB" is Chinese,
+    and may be meant for "STS-B".
     """
     found = (_family(point) for point in registry.points(registry.TASKS))
     families = [family for family in found if isinstance(family, OpenFamily)]
@@ -157,6 +175,12 @@ def _beyond(name: str, source: Source) -> Task:
                 if name.startswith(family.prefix) or "/" in name:
                     raise
     also = "".join(f", and {family.beyond}" for family in families)
-    stems = [_SUFFIX.sub("", own.removeprefix(family.prefix)).lower() for family in families for own in family.names]
+    stems = [
+        _SUFFIX.sub("", own.removeprefix(family.prefix)).lower()
+        for family in families
+        for own in family.names
+    ]
     hint = nearest(name, [*known, *(stem for stem in stems if not stem.startswith("embedded"))])
-    raise InputError(f'unknown suite or task "{name}"{hint}; suites: {", ".join(suites)}; see harness list tasks{also}')
+    raise InputError(
+        f'unknown suite or task "{name}"{hint}; suites: {", ".join(suites)}; see harness list tasks{also}'
+    )

@@ -1,7 +1,8 @@
-"""What is left of an STS score when the vectors are cut to fewer dimensions or stored in fewer bits.
+"""What is left of an STS score when the vectors are cut to fewer dimensions or stored in fewer
+bits.
 
-The vectors are those of the STS task: nothing is encoded for it. Cut vectors are compared by their own cosine. The
-quantisations are those of two libraries, which give unlike numbers:
+The vectors are those of the STS task: nothing is encoded for it. Cut vectors are compared by their
+own cosine. The quantisations are those of two libraries, which give unlike numbers:
 
 | form | numbers | compared by |
 |---|---|---|
@@ -10,8 +11,8 @@ quantisations are those of two libraries, which give unlike numbers:
 | binary | 1 where a number is above 0, else 0 (both libraries) | cosine |
 | hamming | the same bits | share of equal bits |
 
-Sources: `quantize_embeddings` and `EmbeddingSimilarityEvaluator` of sentence-transformers, `CompressionWrapper` of
-mteb.
+Sources: `quantize_embeddings` and `EmbeddingSimilarityEvaluator` of sentence-transformers,
+`CompressionWrapper` of mteb.
 """
 
 from __future__ import annotations
@@ -39,11 +40,15 @@ CUTS = {
     "pca": "principal components of the set's distinct sentences, centred (transductive)",
     "random": f"mean score of {DRAWS} random choices of dimensions",
 }
-Form = tuple[str, float, list[NDArray[Any]]]  # name, bytes of a sentence, similarities of the pairs (of each draw)
+Form = tuple[
+    str, float, list[NDArray[Any]]
+]  # name, bytes of a sentence, similarities of the pairs (of each draw)
 
 
 def mteb_int8(vectors: Array) -> NDArray[np.float32]:
-    """Codes (n, d) of mteb's `CompressionWrapper`, from -128 to 127; a dimension without spread has the code 0."""
+    """Codes (n, d) of mteb's `CompressionWrapper`, from -128 to 127; a dimension without spread has
+    the code 0.
+    """
     x = np.asarray(vectors, dtype=np.float32)
     least = x.min(axis=0)
     with np.errstate(invalid="ignore"):
@@ -52,8 +57,9 @@ def mteb_int8(vectors: Array) -> NDArray[np.float32]:
 
 
 def principal_components(vectors: Array) -> NDArray[np.float64]:
-    """Coordinates (n, k) of centred vectors along the k directions of largest variance, the largest first; k is the
-    largest of `WIDTHS`, or all."""
+    """Coordinates (n, k) of centred vectors along the k directions of largest variance, the largest
+    first; k is the largest of `WIDTHS`, or all.
+    """
     from scipy.linalg import eigh  # slow
 
     x = vectors - vectors.mean(axis=0, dtype=np.float64)
@@ -63,7 +69,9 @@ def principal_components(vectors: Array) -> NDArray[np.float64]:
 
 
 def forms(vectors: Array, left: NDArray[np.intp], right: NDArray[np.intp]) -> Iterator[Form]:
-    """Every form of the vectors (n, d) of distinct sentences; `left` and `right` are the rows of each pair."""
+    """Every form of the vectors (n, d) of distinct sentences; `left` and `right` are the rows of
+    each pair.
+    """
     from sentence_transformers.util.quantization import quantize_embeddings  # slow
 
     def alike(x: Array) -> NDArray[Any]:
@@ -86,7 +94,8 @@ def forms(vectors: Array, left: NDArray[np.intp], right: NDArray[np.intp]) -> It
 
 
 class CompressionTask(ModelOnPairs):
-    """Spearman over all pairs of one set for every form: the metric "spearman", or "spearman_" and the form.
+    """Spearman over all pairs of one set for every form: the metric "spearman", or "spearman_" and
+    the form.
 
     Named "compression:" and the pair set.
     """
@@ -98,7 +107,9 @@ class CompressionTask(ModelOnPairs):
         texts = list(dict.fromkeys(self.texts()))
         place = {text: row for row, text in enumerate(texts)}
         left = np.array([place[text] for s in data.subsets for text in s.sentences1], dtype=np.intp)
-        right = np.array([place[text] for s in data.subsets for text in s.sentences2], dtype=np.intp)
+        right = np.array(
+            [place[text] for s in data.subsets for text in s.sentences2], dtype=np.intp
+        )
         gold = np.concatenate([np.asarray(s.gold, dtype=np.float64) for s in data.subsets])
         x, damaged = finite(vectors(texts))
         result.note_damaged(self.name, damaged)
@@ -106,8 +117,16 @@ class CompressionTask(ModelOnPairs):
         for form, size, similarities in forms(x, left, right):
             value = float(np.mean([spearman(similar, gold) for similar in similarities]))
             metric = f"spearman_{form}" if form else "spearman"
-            about = {**COSINE, "form": form, **({"cut": cut} if (cut := CUTS.get(form.split("_")[0])) else {})}
-            about |= {"pairs": "all at once", "preparation": data.preparation, "split": self.pairs.split}
+            about = {
+                **COSINE,
+                "form": form,
+                **({"cut": cut} if (cut := CUTS.get(form.split("_")[0])) else {}),
+            }
+            about |= {
+                "pairs": "all at once",
+                "preparation": data.preparation,
+                "split": self.pairs.split,
+            }
             add_number(result, self, metric, value, len(gold), pooling, **about)
             drawn[metric] = [size, value]
         result.figures[self.name] = {"compression": drawn}

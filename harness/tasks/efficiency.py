@@ -1,4 +1,6 @@
-"""What a model costs: seconds to train and seconds to encode a pair set, apart, under conditions that are recorded."""
+"""What a model costs: seconds to train and seconds to encode a pair set, apart, under conditions
+that are recorded.
+"""
 
 from __future__ import annotations
 
@@ -26,9 +28,10 @@ class EfficiencyTask(ModelOnPairs):
     """Seconds of both phases (Kim et al. 2021 print them for one model on STS-B): "encode_seconds",
     "sentences_per_second", and "train_seconds" of a method that was trained here.
 
-    Encoding is from strings to vectors in main memory, tokenisation included, of both sides of all pairs; n is their
-    number. Our encoder makes a sentence that occurs twice once: the number of distinct ones is in the protocol, with
-    device, threads, batch size, precision, warm-up and repeats. Named "efficiency:" and the pair set.
+    Encoding is from strings to vectors in main memory, tokenisation included, of both sides of all
+    pairs; n is their number. Our encoder makes a sentence that occurs twice once: the number of
+    distinct ones is in the protocol, with device, threads, batch size, precision, warm-up and
+    repeats. Named "efficiency:" and the pair set.
     """
 
     suite = "efficiency"
@@ -46,7 +49,9 @@ class EfficiencyTask(ModelOnPairs):
         def encode(some: list[str]) -> float:
             start = time.perf_counter()
             checked(model.encode(some, batch_size=BATCH_SIZE, device=device), len(some))
-            return time.perf_counter() - start  # the vectors are in main memory, so a GPU has finished too
+            return (
+                time.perf_counter() - start
+            )  # the vectors are in main memory, so a GPU has finished too
 
         encode(texts[:: max(1, len(texts) // WARM_UP)])
         seconds = statistics.median(encode(texts) for _ in range(REPEATS))
@@ -81,12 +86,16 @@ class EfficiencyTask(ModelOnPairs):
             seen = int(report.cost.get("corpus_sentences_seen", 0))
             measured.append(("train_seconds", report.cost["train_seconds"], seen, training))
         for metric, value, n, how in measured:
-            add_number(result, self, metric, value, n, pooling, split=split, preparation=preparation, **how)
+            add_number(
+                result, self, metric, value, n, pooling, split=split, preparation=preparation, **how
+            )
         return result
 
 
 def _task(name: str, source: Source) -> EfficiencyTask:
-    return EfficiencyTask(name.removeprefix("efficiency:"), "embedded" if name in EMBEDDED.tasks else source)
+    return EfficiencyTask(
+        name.removeprefix("efficiency:"), "embedded" if name in EMBEDDED.tasks else source
+    )
 
 
 SUITE = Suite(

@@ -1,7 +1,9 @@
-"""Geometry of the embedding space: alignment and uniformity (Wang and Isola 2020), and how evenly vectors use it.
+"""Geometry of the embedding space: alignment and uniformity (Wang and Isola 2020), and how evenly
+vectors use it.
 
-Alignment and uniformity take L2-normalised vectors f(x) on the unit sphere; the functions here normalise. Ranks,
-IsoScore and partition isotropy take (n, d) arrays or tensors as they are, and compute in float64.
+Alignment and uniformity take L2-normalised vectors f(x) on the unit sphere; the functions here
+normalise. Ranks, IsoScore and partition isotropy take (n, d) arrays or tensors as they are, and
+compute in float64.
 """
 
 from __future__ import annotations
@@ -39,25 +41,32 @@ def alignment(x: Any, y: Any, *, alpha: float = 2) -> float:
     """
     a, b = as_array(x), as_array(y)
     if a.shape != b.shape or a.ndim != 2 or not len(a):
-        raise ValueError(f"alignment needs two (n, d) arrays of one shape with n > 0, got {a.shape} and {b.shape}")
+        raise ValueError(
+            f"alignment needs two (n, d) arrays of one shape with n > 0, got {a.shape} and {b.shape}"
+        )
     distance = np.linalg.norm(unit_rows(a) - unit_rows(b), axis=1)
     return float(np.mean(distance**alpha))
 
 
 def uniformity(x: Any, *, t: float = 2) -> float:
-    """ln of the mean over unordered pairs i < j of exp(-t ||f(x_i) - f(x_j)||^2); lower is better, 0 is collapse.
+    """ln of the mean over unordered pairs i < j of exp(-t ||f(x_i) - f(x_j)||^2); lower is better,
+    0 is collapse.
 
-    Vectors spread evenly over a sphere of high dimension give slightly more than -2t (-4 by default).
-    `x`: (n, d), n > 1, normalised here. Exact over all n (n - 1) / 2 pairs: products in float32 (error of the result
-    about 1e-8; in full collapse at most 2t d 2^-24, and 1.2e-5 was found there at d = 768), sums in float64, one block
-    of the similarity matrix at a time.
+    Vectors spread evenly over a sphere of high dimension give slightly more than -2t (-4 by
+    default).
+    `x`: (n, d), n > 1, normalised here. Exact over all n (n - 1) / 2 pairs: products in float32
+    (error of the result about 1e-8; in full collapse at most 2t d 2^-24, and 1.2e-5 was found there
+    at d = 768), sums in float64, one block of the similarity matrix at a time.
     """
     a = as_array(x)
     if a.ndim != 2 or len(a) < 2:
         raise ValueError(f"uniformity needs an (n, d) array with n > 1, got {a.shape}")
-    # exp(-4t) would fall below float32's smallest number for a sharp kernel; the usual t = 2 spans exp(-8) to 1.
+    # exp(-4t) would fall below float32's smallest number for a sharp kernel; the usual t = 2 spans
+    # exp(-8) to 1.
     unit: NDArray[np.floating[Any]] = unit_rows(a).astype(np.float32 if t <= 10 else np.float64)
-    squares = (t * np.einsum("ij,ij->i", unit, unit, dtype=np.float64)).astype(unit.dtype)  # t, or 0 for a zero vector
+    squares = (t * np.einsum("ij,ij->i", unit, unit, dtype=np.float64)).astype(
+        unit.dtype
+    )  # t, or 0 for a zero vector
     total = 0.0
     for i in range(0, len(unit), _BLOCK):
         for j in range(i, len(unit), _BLOCK):
@@ -71,25 +80,30 @@ def uniformity(x: Any, *, t: float = 2) -> float:
 
 
 def effective_rank(x: Any) -> float:
-    """exp of the entropy of the singular values, scaled to sum 1, of the centred (n, d) vectors (Roy, Vetterli 2007).
+    """exp of the entropy of the singular values, scaled to sum 1, of the centred (n, d) vectors
+    (Roy, Vetterli 2007).
 
-    Between 1 and min(n - 1, d); 0 when all vectors are equal up to float32 rounding. The vectors are taken as they
-    are, not normalised.
+    Between 1 and min(n - 1, d); 0 when all vectors are equal up to float32 rounding. The vectors
+    are taken as they are, not normalised.
     """
     return entropy_rank(singular_values(x)) if len(as_array(x)) > 1 else 0.0
 
 
 def feature_std(x: Any) -> float:
-    """sqrt(d) times the mean over features of the standard deviation of the normalised (n, d) vectors.
+    """sqrt(d) times the mean over features of the standard deviation of the normalised (n, d)
+    vectors.
 
-    About 1 when they are spread evenly over the sphere, 0 when they have collapsed to one direction.
+    About 1 when they are spread evenly over the sphere, 0 when they have collapsed to one
+    direction.
     """
     unit = unit_rows(as_array(x))
     return float(unit.std(axis=0).mean() * np.sqrt(unit.shape[1]))
 
 
 def mean_cosine(x: Any) -> float:
-    """Mean cosine over unordered pairs i < j of (n, d) vectors, n > 1; near 1 in a narrow cone, 0 when even."""
+    """Mean cosine over unordered pairs i < j of (n, d) vectors, n > 1; near 1 in a narrow cone, 0
+    when even.
+    """
     unit = unit_rows(as_array(x))
     n = len(unit)
     if n < 2:
@@ -120,7 +134,8 @@ def singular_values(x: Any, *, centre: bool = True) -> Floats:
     wide = _centred(x) if centre else _wide(x)
     if wide is None or not wide.any():
         return np.zeros(min(_wide(x).shape))
-    # Eigenvalues of the smaller Gram matrix are the squared singular values: far cheaper than an SVD of a tall matrix.
+    # Eigenvalues of the smaller Gram matrix are the squared singular values: far cheaper than an
+    # SVD of a tall matrix.
     gram = wide @ wide.T if len(wide) < wide.shape[1] else wide.T @ wide
     values: Floats = np.sqrt(np.clip(np.linalg.eigvalsh(gram / np.trace(gram))[::-1], 0.0, None))
     values /= values.sum()
@@ -135,21 +150,24 @@ def entropy_rank(shares: Any) -> float:
 
 
 def rankme(x: Any) -> float:
-    """RankMe (Garrido et al. 2023, equation 1): the entropy rank of the singular values of the vectors, mean included.
+    """RankMe (Garrido et al. 2023, equation 1): the entropy rank of the singular values of the
+    vectors, mean included.
 
     Between 1 and min(n, d); 0 when all vectors are 0. It differs from
-    `effective_rank` by the mean alone, which dominates the spectrum of most language models. The paper's epsilon
-    of 1e-7 is left out.
+    `effective_rank` by the mean alone, which dominates the spectrum of most language models. The
+    paper's epsilon of 1e-7 is left out.
     """
     return entropy_rank(singular_values(x, centre=False))
 
 
 def isoscore(x: Any) -> float:
-    """IsoScore (Rudman et al. 2022, algorithm 1): the share of directions that carry variance, from 0 to 1.
+    """IsoScore (Rudman et al. 2022, algorithm 1): the share of directions that carry variance, from
+    0 to 1.
 
-    With variances s along the principal axes, scaled to length sqrt(d): defect = |s - 1| / sqrt(2 (d - sqrt d)),
-    phi = (d - defect^2 (d - sqrt d))^2 / d^2, score = (d phi - 1) / (d - 1). Equal variance along k of d axes and none
-    along the rest gives (k - 1) / (d - 1). 0 without spread; 1 for d = 1.
+    With variances s along the principal axes, scaled to length sqrt(d): defect = |s - 1| / sqrt(2
+    (d - sqrt d)), phi = (d - defect^2 (d - sqrt d))^2 / d^2, score = (d phi - 1) / (d - 1). Equal
+    variance along k of d axes and none along the rest gives (k - 1) / (d - 1). 0 without spread; 1
+    for d = 1.
     """
     centred = _centred(x)
     if centred is None:
@@ -165,10 +183,11 @@ def isoscore(x: Any) -> float:
 
 
 def partition_isotropy(x: Any) -> float:
-    """min over max of Z(c) = sum_i exp(c . x_i) over unit directions c (Mu and Viswanath 2018, section 2.2).
+    """min over max of Z(c) = sum_i exp(c . x_i) over unit directions c (Mu and Viswanath 2018,
+    section 2.2).
 
-    1 when even, near 0 in a cone. As there, c runs over the eigenvectors of X^T X; over both signs of each, for the
-    sign that an eigenvector is given with is arbitrary.
+    1 when even, near 0 in a cone. As there, c runs over the eigenvectors of X^T X; over both signs
+    of each, for the sign that an eigenvector is given with is arbitrary.
     """
     wide = _wide(x)
     directions = np.linalg.eigh(wide.T @ wide)[1]
@@ -186,16 +205,22 @@ def cosine_histograms(
 ) -> dict[str, Any]:
     """How the cosines of pairs are spread, for the pairs of each range of gold scores.
 
-    x, y (n, d); gold (n,). A pair belongs to the range [edge, next edge), in the last range the upper edge included.
-    Returns "bins": the edges (bins + 1,) of equal bins over [-1, 1]; "buckets": one dict a range with "low", "high",
-    "n", "mean" and "std" of its cosines (None without pairs) and "counts" (bins,).
+    x, y (n, d); gold (n,). A pair belongs to the range [edge, next edge), in the last range the
+    upper edge included.
+    Returns "bins": the edges (bins + 1,) of equal bins over [-1, 1]; "buckets": one dict a range
+    with "low", "high", "n", "mean" and "std" of its cosines (None without pairs) and "counts"
+    (bins,).
     """
-    cosine = np.clip(np.einsum("ij,ij->i", unit_rows(as_array(x)), unit_rows(as_array(y))), -1.0, 1.0)
+    cosine = np.clip(
+        np.einsum("ij,ij->i", unit_rows(as_array(x)), unit_rows(as_array(y))), -1.0, 1.0
+    )
     scores = np.asarray(as_array(gold), dtype=np.float64)
     limits = np.linspace(-1.0, 1.0, bins + 1)
     buckets = []
     for low, high in pairwise(edges):
-        inside = cosine[(scores >= low) & ((scores < high) | ((high == edges[-1]) & (scores == high)))]
+        inside = cosine[
+            (scores >= low) & ((scores < high) | ((high == edges[-1]) & (scores == high)))
+        ]
         buckets.append(
             {
                 "low": float(low),
@@ -220,14 +245,19 @@ SPREAD: dict[str, Callable[[Any], float]] = {
 UNNORMALISED = ("effective_rank", "rankme", "isoscore", "partition_isotropy")
 
 
-THRESHOLD, ALPHA, T = 4.0, 2.0, 2.0  # a pair is positive when its gold score is above 4 (Gao et al. 2021, section 3)
+THRESHOLD, ALPHA, T = (
+    4.0,
+    2.0,
+    2.0,
+)  # a pair is positive when its gold score is above 4 (Gao et al. 2021, section 3)
 
 
 class GeometryTask:
-    """Alignment over the positive pairs of a pair set, uniformity and spread over all its sentences.
+    """Alignment over the positive pairs of a pair set, uniformity and spread over all its
+    sentences.
 
-    Named "geometry:" and the pair set, all splits of which count. `n` of a score is the number of pairs (alignment) or
-    sentences (the others).
+    Named "geometry:" and the pair set, all splits of which count. `n` of a score is the number of
+    pairs (alignment) or sentences (the others).
     """
 
     suite = "geometry"
@@ -251,7 +281,9 @@ class GeometryTask:
         """The pair sets, one a split."""
         from harness.sources.pair_sets import load_sts
 
-        return tuple(load_sts(self._pair_set, source=self.source, split=split) for split in self._splits)
+        return tuple(
+            load_sts(self._pair_set, source=self.source, split=split) for split in self._splits
+        )
 
     @property
     def sha256(self) -> str:
@@ -265,7 +297,9 @@ class GeometryTask:
 
     def texts(self) -> list[str]:
         """The sentences that uniformity runs over, with repeats."""
-        return [text for s in self._subsets for side in (s.sentences1, s.sentences2) for text in side]
+        return [
+            text for s in self._subsets for side in (s.sentences1, s.sentences2) for text in side
+        ]
 
     def positives(self) -> tuple[list[str], list[str]]:
         """First and second sentences of the pairs whose gold score passes the threshold."""
@@ -278,24 +312,35 @@ class GeometryTask:
         return left, right
 
     def evaluate(self, vectors: Vectors, *, pooling: str) -> TaskResult:
-        """Metrics "alignment", "uniformity" and those of `SPREAD`; as figure "cosines" (`cosine_histograms` over
-        all pairs).
+        """Metrics "alignment", "uniformity" and those of `SPREAD`; as figure "cosines"
+        (`cosine_histograms` over all pairs).
 
         Raises:
             InputError: no pair passes the threshold.
         """
         left, right = self.positives()
         if not left:
-            raise InputError(f"{self.name} ({self.source}): no pair has a gold score > {THRESHOLD:g}")
+            raise InputError(
+                f"{self.name} ({self.source}): no pair has a gold score > {THRESHOLD:g}"
+            )
         result = TaskResult()
-        result.notes += [f"{self.name}: {text}" for part in self.data for text in part.unusual_sizes()]
+        result.notes += [
+            f"{self.name}: {text}" for part in self.data for text in part.unusual_sizes()
+        ]
         x, damaged = finite(vectors(self.texts()))
         result.note_damaged(self.name, damaged)
         closeness = alignment(finite(vectors(left))[0], finite(vectors(right))[0], alpha=ALPHA)
         measured: dict[str, tuple[float, int, dict[str, Any]]] = {
-            "alignment": (closeness, len(left), {"threshold": THRESHOLD, "strict": True, "alpha": ALPHA}),
+            "alignment": (
+                closeness,
+                len(left),
+                {"threshold": THRESHOLD, "strict": True, "alpha": ALPHA},
+            ),
             "uniformity": (uniformity(x, t=T), len(x), {"dedupe": False, "t": T}),
-            **{metric: (function(x), len(x), {"dedupe": False}) for metric, function in SPREAD.items()},
+            **{
+                metric: (function(x), len(x), {"dedupe": False})
+                for metric, function in SPREAD.items()
+            },
         }
         for metric, (value, n, options) in measured.items():
             options |= {"similarity": "none" if metric in UNNORMALISED else "L2-normalised"}
@@ -328,4 +373,7 @@ SUITE = Suite(
     higher_is_better=False,
     percent=False,
 )
-EMBEDDED = Suite((*EMBEDDED_STS, *TASKS.names[1:]), "similarity and geometry on the embedded sentences; no hub needed")
+EMBEDDED = Suite(
+    (*EMBEDDED_STS, *TASKS.names[1:]),
+    "similarity and geometry on the embedded sentences; no hub needed",
+)

@@ -1,4 +1,6 @@
-"""Which layer, pooled how, makes the best sentence vector of a model: STS of all layers from one forward pass."""
+"""Which layer, pooled how, makes the best sentence vector of a model: STS of all layers from one
+forward pass.
+"""
 
 from __future__ import annotations
 
@@ -26,9 +28,11 @@ _BATCH = 64
 
 
 def layer_vectors(encoder: Encoder, texts: Sequence[str]) -> Array:
-    """Vectors (n, layers + 1, poolings, d) of n texts: H_0 (the embeddings) to H_L, each pooled in every way.
+    """Vectors (n, layers + 1, poolings, d) of n texts: H_0 (the embeddings) to H_L, each pooled in
+    every way.
 
-    What an encoder has after its pooling (dense layers, a whitening) belongs to its last layer and is left out.
+    What an encoder has after its pooling (dense layers, a whitening) belongs to its last layer and
+    is left out.
     """
     import torch
 
@@ -43,7 +47,10 @@ def layer_vectors(encoder: Encoder, texts: Sequence[str]) -> Array:
             features = encoder.collate([ids[row] for row in order[start : start + _BATCH]])
             mask = features["attention_mask"].to(encoder.device)
             states = encoder.hidden_states(features)
-            pooled = [torch.stack([reduce_tokens(state, mask, mode) for mode in POOLINGS], 1) for state in states]
+            pooled = [
+                torch.stack([reduce_tokens(state, mask, mode) for mode in POOLINGS], 1)
+                for state in states
+            ]
             batches.append(torch.stack(pooled, 1).float().cpu().numpy())
     rows: Array = np.concatenate(batches)[np.argsort(order)]
     return rows
@@ -69,7 +76,8 @@ def encoder_of(model: Any, task: str) -> Encoder:
 class LayersTask(ModelOnPairs):
     """Spearman "all" on one pair set for every layer and pooling of a model.
 
-    Named "layers:" and the pair set; its scores are named "PAIRS@layer:K:POOLING", as the poolings of an encoder are.
+    Named "layers:" and the pair set; its scores are named "PAIRS@layer:K:POOLING", as the poolings
+    of an encoder are.
     """
 
     suite = "layers"
@@ -91,9 +99,15 @@ class LayersTask(ModelOnPairs):
                 drawn[mode].append(value)
                 rule, pairs = f"layer:{layer}:{mode}", self.pairs
                 about = Description(
-                    f"{pairs.name}@{rule}", self.source, pairs.split, "spearman", self.sha256, "all",
-                    pairs.data.preparation, COSINE
-                )  # fmt: skip
+                    f"{pairs.name}@{rule}",
+                    self.source,
+                    pairs.split,
+                    "spearman",
+                    self.sha256,
+                    "all",
+                    pairs.data.preparation,
+                    COSINE,
+                )
                 add_score(result, about, suite=self.suite, pooling=rule, value=value, n=len(gold))
         result.figures[self.name] = {"spearman_by_layer": drawn}
         return result
@@ -133,4 +147,6 @@ SUITE = Suite(
     metric="spearman",
     chance=0.0,
 )
-EMBEDDED = Suite(TASKS.names[1:], "layers and poolings on the embedded pairs", metric="spearman", chance=0.0)
+EMBEDDED = Suite(
+    TASKS.names[1:], "layers and poolings on the embedded pairs", metric="spearman", chance=0.0
+)

@@ -1,7 +1,9 @@
-"""What an encoder takes for the same: paraphrases against pairs with other roles, polarity, numbers or entities.
+"""What an encoder takes for the same: paraphrases against pairs with other roles, polarity, numbers
+or entities.
 
-All pairs of parts f to j of the embedded suite are scored as an STS set. For each of four tags there is a margin test:
-a paraphrase must be nearer than a pair of that tag whose words overlap as much.
+All pairs of parts f to j of the embedded suite are scored as an STS set. For each of four tags
+there is a margin test: a paraphrase must be nearer than a pair of that tag whose words overlap as
+much.
 """
 
 from __future__ import annotations
@@ -30,7 +32,10 @@ from harness.tasks.suite import Suite, TaskFamily
 SUITE_NAME = "embedded-phenomena"
 TAGS = ("roles", "negation", "number", "entity")
 PARAPHRASES = ("words", "syntax")
-CHANGED, SAME = 3.0, 4.0  # gold scores: a pair of a tag has at most the one, a paraphrase at least the other
+CHANGED, SAME = (
+    3.0,
+    4.0,
+)  # gold scores: a pair of a tag has at most the one, a paraphrase at least the other
 NEAREST = 10  # paraphrases that each pair of a tag is compared with
 
 Rows = list[dict[str, Any]]
@@ -46,8 +51,11 @@ def word_overlap(first: str, second: str) -> float:
     return len(left & right) / max(len(left | right), 1)
 
 
-def wins(paraphrases: NDArray[Any], changed: NDArray[Any], alike: NDArray[np.intp]) -> NDArray[np.float64]:
-    """(n,): the share of its paraphrases that have a higher similarity than each of n pairs; equal counts half.
+def wins(
+    paraphrases: NDArray[Any], changed: NDArray[Any], alike: NDArray[np.intp]
+) -> NDArray[np.float64]:
+    """(n,): the share of its paraphrases that have a higher similarity than each of n pairs; equal
+    counts half.
 
     Args:
         paraphrases: their similarities, (m,).
@@ -63,7 +71,9 @@ def wins(paraphrases: NDArray[Any], changed: NDArray[Any], alike: NDArray[np.int
 
 
 def _test_rows() -> Rows:
-    return [row for row in embedded_rows("sts", EMBEDDED_PARTS[PHENOMENA]) if row["split"] == "test"]
+    return [
+        row for row in embedded_rows("sts", EMBEDDED_PARTS[PHENOMENA]) if row["split"] == "test"
+    ]
 
 
 def _sides(rows: Rows) -> tuple[list[str], list[str]]:
@@ -76,7 +86,9 @@ def _second(rows: Rows) -> NDArray[np.float64]:
 
 
 class AllPairs(STSTask):
-    """Spearman over all test pairs; the second annotator's against the first one's is what can be reached."""
+    """Spearman over all test pairs; the second annotator's against the first one's is what can be
+    reached.
+    """
 
     def evaluate(self, vectors: Vectors, *, pooling: str) -> TaskResult:
         result, rows = super().evaluate(vectors, pooling=pooling), _test_rows()
@@ -87,10 +99,11 @@ class AllPairs(STSTask):
 
 
 class MarginTask:
-    """How often a paraphrase is nearer than a pair of one tag: the mean over pairs of `wins`, 0.5 by chance.
+    """How often a paraphrase is nearer than a pair of one tag: the mean over pairs of `wins`, 0.5
+    by chance.
 
-    Each pair is compared with the `NEAREST` paraphrases that are closest to it in word overlap, so that an encoder
-    cannot win by counting words.
+    Each pair is compared with the `NEAREST` paraphrases that are closest to it in word overlap, so
+    that an encoder cannot win by counting words.
     """
 
     suite, source = SUITE_NAME, "embedded"
@@ -119,7 +132,12 @@ class MarginTask:
         return hashlib.sha256(json.dumps([len(self.paraphrases), rows]).encode()).hexdigest()
 
     def texts(self) -> Sequence[str]:
-        return [text for rows in (self.paraphrases, self.changed) for side in _sides(rows) for text in side]
+        return [
+            text
+            for rows in (self.paraphrases, self.changed)
+            for side in _sides(rows)
+            for text in side
+        ]
 
     def evaluate(self, vectors: Vectors, *, pooling: str) -> TaskResult:
         result, damaged, cosines = TaskResult(), 0, []
@@ -130,8 +148,14 @@ class MarginTask:
         result.note_damaged(self.name, damaged)
         alike = self._alike()
         shares = wins(cosines[0], cosines[1], alike)
-        about = {"metric": "accuracy", "against": f"{NEAREST} paraphrases of like word overlap", "similarity": "cosine"}
-        add_number(result, self, value=float(shares.mean()), n=len(shares), pooling=pooling, **about)
+        about = {
+            "metric": "accuracy",
+            "against": f"{NEAREST} paraphrases of like word overlap",
+            "similarity": "cosine",
+        }
+        add_number(
+            result, self, value=float(shares.mean()), n=len(shares), pooling=pooling, **about
+        )
         about = {"task": self.name, "source": self.source, "split": "test", "metric": "accuracy"}
         units = pair_units(*_sides(self.changed))
         result.outcomes = outcomes_frame(**about, outcome=shares, unit=units)
@@ -140,12 +164,16 @@ class MarginTask:
         return result
 
     def _alike(self) -> NDArray[np.intp]:
-        """(n, `NEAREST`): for each pair of the tag the paraphrases nearest in overlap, equal ones in their order."""
+        """(n, `NEAREST`): for each pair of the tag the paraphrases nearest in overlap, equal ones
+        in their order.
+        """
         same, other = (
             np.array([word_overlap(*pair) for pair in zip(*_sides(rows), strict=True)])
             for rows in (self.paraphrases, self.changed)
         )
-        order: NDArray[np.intp] = np.argsort(np.abs(same[None] - other[:, None]), axis=1, kind="stable")[:, :NEAREST]
+        order: NDArray[np.intp] = np.argsort(
+            np.abs(same[None] - other[:, None]), axis=1, kind="stable"
+        )[:, :NEAREST]
         return order
 
 

@@ -1,8 +1,9 @@
-"""Prompts: texts that a model wants before its inputs, by kind of task, as in mteb and sentence-transformers.
+"""Prompts: texts that a model wants before its inputs, by kind of task, as in mteb and
+sentence-transformers.
 
-A key is a task's name, one of mteb's types of tasks ("STS", "Classification", "Retrieval", ...), "query" or "document",
-or a name or type with "-query" or "-document". What fits best counts, as in mteb: name and side, name, type and side,
-type, side. "default" is for all that is left.
+A key is a task's name, one of mteb's types of tasks ("STS", "Classification", "Retrieval", ...),
+"query" or "document", or a name or type with "-query" or "-document". What fits best counts, as in
+mteb: name and side, name, type and side, type, side. "default" is for all that is left.
 """
 
 from __future__ import annotations
@@ -15,8 +16,13 @@ from typing import Any
 from harness.tasks.base import Array, Task, Vectors, task_key
 from harness.tasks.vectors import EmbeddingTable, Origin
 
-_TYPES = {"sts": "STS", "multilingual-sts": "STS", "transfer": "Classification", "probing": "Classification",
-          "downstream": "Classification"}  # fmt: skip
+_TYPES = {
+    "sts": "STS",
+    "multilingual-sts": "STS",
+    "transfer": "Classification",
+    "probing": "Classification",
+    "downstream": "Classification",
+}
 
 
 @dataclass(frozen=True)
@@ -57,7 +63,11 @@ class Prompts:
     def unfit(self) -> str:
         """What a reader should know where no task has used any of them."""
         named = ", ".join(f'"{key}"' for key in self.by_key)
-        return "" if self.used else f"prompts: no task here has a key of them ({named}): its texts stood without"
+        return (
+            ""
+            if self.used
+            else f"prompts: no task here has a key of them ({named}): its texts stood without"
+        )
 
 
 def of_mteb(task: Task) -> bool:

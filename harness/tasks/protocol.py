@@ -1,4 +1,6 @@
-"""Protocol ids: short hashes of all that defines a number, so that unlike numbers never share a column unmarked."""
+"""Protocol ids: short hashes of all that defines a number, so that unlike numbers never share a
+column unmarked.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,8 @@ class Description:
         task, source, split, metric, aggregation: as in `Score`.
         data: fingerprint of the data; of several data sets, by name.
         preparation: how the texts were prepared; None where the task does not know it.
-        particular: whatever else the number depends on (features, classifier, metric version), as plain JSON data.
+        particular: whatever else the number depends on (features, classifier, metric version), as
+            plain JSON data.
     """
 
     task: str
@@ -50,13 +53,19 @@ class Description:
             **({} if self.preparation is None else {"preparation": self.preparation}),
         }
         if twice := common.keys() & self.particular.keys():
-            raise ValueError(f"{self.task}: given twice for its protocol: {', '.join(sorted(twice))}")
+            raise ValueError(
+                f"{self.task}: given twice for its protocol: {', '.join(sorted(twice))}"
+            )
         return common | dict(self.particular)
 
 
 def protocol_id(description: Mapping[str, Any]) -> str:
-    """First 12 hex digits of the sha256 of `description` as canonical JSON (sorted keys, no spaces, no NaN)."""
-    text = json.dumps(description, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    """First 12 hex digits of the sha256 of `description` as canonical JSON (sorted keys, no spaces,
+    no NaN).
+    """
+    text = json.dumps(
+        description, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+    )
     return hashlib.sha256(text.encode("utf-8")).hexdigest()[:_ID_LENGTH]
 
 
@@ -108,5 +117,7 @@ def add_number(
     **particular: Any,
 ) -> None:
     """`add_score` for a task whose name, source, suite and data are those of the number."""
-    about = Description(task.name, task.source, split, metric, task.sha256, aggregation, preparation, particular)
+    about = Description(
+        task.name, task.source, split, metric, task.sha256, aggregation, preparation, particular
+    )
     add_score(result, about, suite=task.suite, pooling=pooling, value=value, n=n)

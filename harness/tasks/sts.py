@@ -1,7 +1,9 @@
-"""Semantic textual similarity: cosine of the two vectors of a pair, correlated with the human score.
+"""Semantic textual similarity: cosine of the two vectors of a pair, correlated with the human
+score.
 
-Follows SentEval (Conneau and Kiela 2018) with the aggregations of SimCSE's fork (Gao et al. 2021, appendix B): a year
-has several subsets, and `all`, `mean` and `wmean` over them are different numbers for the same vectors.
+Follows SentEval (Conneau and Kiela 2018) with the aggregations of SimCSE's fork (Gao et al. 2021,
+appendix B): a year has several subsets, and `all`, `mean` and `wmean` over them are different
+numbers for the same vectors.
 """
 
 from __future__ import annotations
@@ -18,7 +20,16 @@ from harness.results.facts import PAIRS, Facts
 from harness.results.text_ids import text_ids
 from harness.sources.pair_sets import EMBEDDED_STS, TRANSLATED
 from harness.tasks.averages import Mean, Number
-from harness.tasks.base import Array, Encode, TaskResult, Vectors, as_array, checked, finite, unit_rows
+from harness.tasks.base import (
+    Array,
+    Encode,
+    TaskResult,
+    Vectors,
+    as_array,
+    checked,
+    finite,
+    unit_rows,
+)
 from harness.tasks.protocol import add_number
 from harness.tasks.suite import Suite, TaskFamily
 
@@ -55,8 +66,9 @@ def _paired(similarities: Any, gold: Any) -> tuple[NDArray[np.float64], NDArray[
 def pearson(similarities: Any, gold: Any) -> float:
     """Pearson correlation of two (n,) arrays or tensors, in [-1, 1].
 
-    A similarity that is NaN or infinite counts as 0. An undefined correlation (fewer than two pairs, or one side
-    constant) is 0: a method that gives every pair the same score knows nothing about them.
+    A similarity that is NaN or infinite counts as 0. An undefined correlation (fewer than two
+    pairs, or one side constant) is 0: a method that gives every pair the same score knows nothing
+    about them.
     """
     x, y = _paired(similarities, gold)
     if x.size < 2 or np.ptp(x) == 0 or np.ptp(y) == 0:
@@ -81,39 +93,54 @@ def aggregate(
     gold: Sequence[Any],
     aggregation: str,
 ) -> float:
-    """One number from subsets s = 1..m with n_s pairs and correlations r_s; the sequences hold one array a subset.
+    """One number from subsets s = 1..m with n_s pairs and correlations r_s; the sequences hold one
+    array a subset.
 
-    "all": one correlation over the concatenation; "mean": (1/m) sum r_s; "wmean": sum n_s r_s / sum n_s.
+    "all": one correlation over the concatenation; "mean": (1/m) sum r_s; "wmean": sum n_s r_s / sum
+    n_s.
     """
     if aggregation not in AGGREGATIONS:
         raise InputError(f'unknown aggregation "{aggregation}"; known: {", ".join(AGGREGATIONS)}')
     if len(similarities) != len(gold) or not gold:
-        raise ValueError(f"{len(similarities)} subsets of similarities for {len(gold)} of gold scores")
+        raise ValueError(
+            f"{len(similarities)} subsets of similarities for {len(gold)} of gold scores"
+        )
     if aggregation == "all":
         return correlation(
-            np.concatenate([as_array(s) for s in similarities]), np.concatenate([as_array(g) for g in gold])
+            np.concatenate([as_array(s) for s in similarities]),
+            np.concatenate([as_array(g) for g in gold]),
         )
     weights = [len(g) if aggregation == "wmean" else 1 for g in gold]
-    return float(np.average([correlation(s, g) for s, g in zip(similarities, gold, strict=True)], weights=weights))
+    return float(
+        np.average(
+            [correlation(s, g) for s, g in zip(similarities, gold, strict=True)], weights=weights
+        )
+    )
 
 
 def cosine(u: Array, v: Array) -> NDArray[np.float32]:
     """Row-wise cosine (n,) of two (n, d) arrays; 0 where a vector is zero.
 
-    Computed in float64, returned in float32: the rounding makes pairs that are equally similar (such as two identical
-    sentences) true ties, which last-digit noise would otherwise rank at random. SentEval computes in the vectors' own
-    dtype and so ranks them at random. With real float32 vectors (embedded:mini-bert) ours is within 0.0006 points of
-    the exact cosines' correlation in all 26 subsets; SentEval's is up to 0.071 below it (SMTeuroparl, 16 identical
-    pairs of gold 5; 0.02 in the mean of STS12) and moves as much when the vectors' dimensions are put in another order.
+    Computed in float64, returned in float32: the rounding makes pairs that are equally similar
+    (such as two identical sentences) true ties, which last-digit noise would otherwise rank at
+    random. SentEval computes in the vectors' own dtype and so ranks them at random. With real
+    float32 vectors (embedded:mini-bert) ours is within 0.0006 points of the exact cosines'
+    correlation in all 26 subsets; SentEval's is up to 0.071 below it (SMTeuroparl, 16 identical
+    pairs of gold 5; 0.02 in the mean of STS12) and moves as much when the vectors' dimensions are
+    put in another order.
     """
     products: NDArray[np.float64] = np.einsum("ij,ij->i", unit_rows(u), unit_rows(v))
     return np.clip(products, -1.0, 1.0).astype(np.float32)
 
 
 class STSTask:
-    """One STS task: Spearman and Pearson; `all`, `mean` and `wmean` where the data has subsets, `all` where not."""
+    """One STS task: Spearman and Pearson; `all`, `mean` and `wmean` where the data has subsets,
+    `all` where not.
+    """
 
-    def __init__(self, name: str, source: Source, *, split: str = "test", suite: str = "sts") -> None:
+    def __init__(
+        self, name: str, source: Source, *, split: str = "test", suite: str = "sts"
+    ) -> None:
         self.name = name
         self.source = source
         self.split = split
@@ -137,7 +164,12 @@ class STSTask:
         return self.data.sha256
 
     def texts(self) -> list[str]:
-        return [text for s in self.data.subsets for side in (s.sentences1, s.sentences2) for text in side]
+        return [
+            text
+            for s in self.data.subsets
+            for side in (s.sentences1, s.sentences2)
+            for text in side
+        ]
 
     def evaluate(self, vectors: Vectors, *, pooling: str) -> TaskResult:
         import pandas as pd
@@ -159,8 +191,17 @@ class STSTask:
             similarities.append(score)
             golds.append(gold)
             ids = {"text1": text_ids(subset.sentences1), "text2": text_ids(subset.sentences2)}
-            about = {"task": self.name, "source": self.source, "split": self.split, "subset": subset.name}
-            frames.append(pd.DataFrame({**about, "pair": np.arange(gold.size), "gold": gold, "score": score, **ids}))
+            about = {
+                "task": self.name,
+                "source": self.source,
+                "split": self.split,
+                "subset": subset.name,
+            }
+            frames.append(
+                pd.DataFrame(
+                    {**about, "pair": np.arange(gold.size), "gold": gold, "score": score, **ids}
+                )
+            )
         result.note_damaged(self.name, damaged)
         n = sum(gold.size for gold in golds)
         for aggregation in AGGREGATIONS if len(golds) > 1 else AGGREGATIONS[:1]:
@@ -202,13 +243,16 @@ class ModelOnPairs:
         """Raises:
         InputError: always; vectors alone do not suffice.
         """
-        raise InputError(f"{self.name}: needs the model itself, not vectors: use `harness evaluate`")
+        raise InputError(
+            f"{self.name}: needs the model itself, not vectors: use `harness evaluate`"
+        )
 
 
 class DevSet:
     """A fast dev score for model selection: Spearman `all` of the cosines of one pair set.
 
-    Everything that does not depend on the model (distinct texts, ranks of the gold scores) is prepared once.
+    Everything that does not depend on the model (distinct texts, ranks of the gold scores) is
+    prepared once.
     """
 
     def __init__(self, pairs: PairSet) -> None:
@@ -224,15 +268,23 @@ class DevSet:
         place = {text: i for i, text in enumerate(self._texts)}
         self._left = np.array([place[text] for text in left], dtype=np.intp)
         self._right = np.array([place[text] for text in right], dtype=np.intp)
-        gold = np.concatenate([np.asarray(s.gold, dtype=np.float64) for s in pairs.subsets] or [np.empty(0)])
+        gold = np.concatenate(
+            [np.asarray(s.gold, dtype=np.float64) for s in pairs.subsets] or [np.empty(0)]
+        )
         if gold.size < 2 or np.ptp(gold) == 0:
-            raise InputError(f"{self.name} ({pairs.source}): a dev set needs at least two different gold scores")
+            raise InputError(
+                f"{self.name} ({pairs.source}): a dev set needs at least two different gold scores"
+            )
         self._gold_ranks = _ranks(gold)
 
     @property
     def notes(self) -> list[str]:
         """What a reader of runs that were selected by it should know."""
-        part = [] if self.pairs.whole else [f"{len(self):,} of its pairs alone select, the same ones in all runs"]
+        part = (
+            []
+            if self.pairs.whole
+            else [f"{len(self):,} of its pairs alone select, the same ones in all runs"]
+        )
         return [f"dev set {self.name}: {text}" for text in [*self.pairs.unusual_sizes(), *part]]
 
     def __len__(self) -> int:
@@ -244,20 +296,29 @@ class DevSet:
         return self._texts
 
     def score(self, encode: Encode) -> float:
-        """Spearman in [-1, 1] of the vectors that `encode` gives; 0 when all similarities are equal."""
+        """Spearman in [-1, 1] of the vectors that `encode` gives; 0 when all similarities are
+        equal.
+        """
         return self._spearman(self._encode(encode))
 
     def evaluate(self, encode: Encode) -> dict[str, float]:
-        """`spearman` as `score`, and collapse statistics of the same vectors (`harness.tasks.geometry`):
+        """`spearman` as `score`, and collapse statistics of the same vectors
+        (`harness.tasks.geometry`):
 
-        `std`, about 1 when spread over the sphere and 0 when collapsed to a point; `effective_rank`, at most d and
-        near 1 when collapsed to a line; `mean_cosine` of unlike sentences, near 1 in a narrow cone.
+        `std`, about 1 when spread over the sphere and 0 when collapsed to a point;
+        `effective_rank`, at most d and near 1 when collapsed to a line; `mean_cosine` of unlike
+        sentences, near 1 in a narrow cone.
         """
         from harness.tasks.geometry import effective_rank, feature_std, mean_cosine
 
         x = self._encode(encode)
         cosines = {"mean_cosine": mean_cosine(x)} if len(x) > 1 else {}
-        return {"spearman": self._spearman(x), "std": feature_std(x), "effective_rank": effective_rank(x), **cosines}
+        return {
+            "spearman": self._spearman(x),
+            "std": feature_std(x),
+            "effective_rank": effective_rank(x),
+            **cosines,
+        }
 
     def _encode(self, encode: Encode) -> Array:
         return finite(checked(encode(self._texts), len(self._texts)))[0]
@@ -275,7 +336,8 @@ def _task(name: str, source: Source) -> STSTask:
 
 
 def sts_mean(aggregation: str = "all") -> Mean:
-    """The mean of the seven sets, each rounded to two decimals first (SimCSE, Gao et al. 2021, and its successors).
+    """The mean of the seven sets, each rounded to two decimals first (SimCSE, Gao et al. 2021, and
+    its successors).
 
     `aggregation` is that of the years; STS-B and SICK-R are one set each: always "all".
     """
@@ -292,4 +354,6 @@ SUITE = Suite(
     chance=0.0,
     averages=(sts_mean(),),
 )
-MULTILINGUAL = Suite(tuple(TRANSLATED), "the STS-B test set in ten languages", metric="spearman", chance=0.0)
+MULTILINGUAL = Suite(
+    tuple(TRANSLATED), "the STS-B test set in ten languages", metric="spearman", chance=0.0
+)

@@ -1,4 +1,6 @@
-"""A suite: tasks under one name, and what a reader of their table has to know. It comes in by an entry point."""
+"""A suite: tasks under one name, and what a reader of their table has to know. It comes in by an
+entry point.
+"""
 
 from __future__ import annotations
 
@@ -39,8 +41,8 @@ class Suite:
         tasks: their names (entry points `harness.tasks`), in the order of a table's columns.
         about: one line, for `harness list suites`.
         metric: the metric in the suite's table; "" is the first one of each task.
-        chance: what guessing gives in that metric, in the unit of `Score.value`: one number for all tasks, or one for
-            each task that has one; None where it is not known.
+        chance: what guessing gives in that metric, in the unit of `Score.value`: one number for all
+            tasks, or one for each task that has one; None where it is not known.
         higher_is_better: whether a larger number of that metric is the better one.
         percent: whether it is printed times 100.
         averages: printed below the scores of the whole suite.
@@ -70,8 +72,8 @@ class TaskFamily:
 
     Attributes:
         names: of the tasks; making the family reads no data and imports nothing slow.
-        make: `make(name, source)` gives the task of that name. `source` is where the user wants public data from
-            ("senteval" or "mteb"); tasks whose data has one place leave it aside.
+        make: `make(name, source)` gives the task of that name. `source` is where the user wants
+            public data from ("senteval" or "mteb"); tasks whose data has one place leave it aside.
     """
 
     names: tuple[str, ...]
@@ -88,7 +90,8 @@ class OpenFamily(TaskFamily):
 
     Attributes:
         prefix: what all its names begin with; users may leave it out.
-        find: `find(name)` gives the full name of a task that is not listed; `InputError` where there is none.
+        find: `find(name)` gives the full name of a task that is not listed; `InputError` where
+            there is none.
         beyond: these tasks in words, for error messages.
     """
 

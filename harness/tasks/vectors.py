@@ -33,7 +33,8 @@ class Origin:
 
     Attributes:
         name: "harness/METHOD"; `revision`: hash of all that the vectors depend on.
-        results: a folder for results that may be read again in place of evaluating, None to keep none.
+        results: a folder for results that may be read again in place of evaluating, None to keep
+            none.
     """
 
     name: str
@@ -48,8 +49,8 @@ class EmbeddingTable:
     """The vectors of a set of texts: call it with any of them, in any order and as often as needed.
 
     Attributes:
-        seconds: spent on encoding; `fresh`: how many texts were encoded (the others came from a cache); `requested`:
-            how many texts beyond the announced ones were requested.
+        seconds: spent on encoding; `fresh`: how many texts were encoded (the others came from a
+            cache); `requested`: how many texts beyond the announced ones were requested.
     """
 
     def __init__(
@@ -62,8 +63,9 @@ class EmbeddingTable:
         more: Callable[[list[str]], EmbeddingTable] | None = None,
         origin: Origin = UNNAMED,
     ) -> None:
-        """`texts`: n distinct texts; `vectors`: (n, d); `more` encodes what is not among them, once for all tasks as
-        long as `KEPT_BYTES` hold it."""
+        """`texts`: n distinct texts; `vectors`: (n, d); `more` encodes what is not among them, once
+        for all tasks as long as `KEPT_BYTES` hold it.
+        """
         self.vectors = vectors
         self.fresh = len(texts) if fresh is None else fresh
         self.seconds = seconds
@@ -81,19 +83,25 @@ class EmbeddingTable:
         """(len(texts), d) float32.
 
         Raises:
-            KeyError: a text that was not encoded, in a table that cannot encode: a fault of the task that did not
-                announce it.
+            KeyError: a text that was not encoded, in a table that cannot encode: a fault of the
+                task that did not announce it.
         """
         if self._more is None or all(text in self._place for text in texts):
             rows: Array = self.vectors[[self._place[text] for text in texts]]
             return rows
         known = self._encoded(self._more, texts)
-        return np.stack([known[text] if text in known else self.vectors[self._place[text]] for text in texts])
+        return np.stack(
+            [known[text] if text in known else self.vectors[self._place[text]] for text in texts]
+        )
 
-    def _encoded(self, more: Callable[[list[str]], EmbeddingTable], texts: Sequence[str]) -> dict[str, Array]:
+    def _encoded(
+        self, more: Callable[[list[str]], EmbeddingTable], texts: Sequence[str]
+    ) -> dict[str, Array]:
         """Vectors of those `texts` that were not announced, from before or encoded now."""
         known = {text: self._kept[text] for text in texts if text in self._kept}
-        unknown = [text for text in dict.fromkeys(texts) if text not in self._place and text not in known]
+        unknown = [
+            text for text in dict.fromkeys(texts) if text not in self._place and text not in known
+        ]
         if not unknown:
             return known
         encoded = more(unknown)
@@ -107,13 +115,17 @@ class EmbeddingTable:
         return known | fresh
 
 
-def encode_once(encode: Encode, texts: Sequence[str], *, cache: VectorStore | None = None) -> EmbeddingTable:
+def encode_once(
+    encode: Encode, texts: Sequence[str], *, cache: VectorStore | None = None
+) -> EmbeddingTable:
     """Encode every distinct text in one call of `encode`.
 
-    `cache` holds vectors of this very encoder: texts in it are not encoded again, new ones are added.
+    `cache` holds vectors of this very encoder: texts in it are not encoded again, new ones are
+    added.
 
     Raises:
-        RunError: `encode` returned the wrong number of rows, or something that is no matrix of numbers.
+        RunError: `encode` returned the wrong number of rows, or something that is no matrix of
+            numbers.
     """
     distinct = list(dict.fromkeys(texts))
     known = {text: cache[text] for text in distinct if text in cache} if cache is not None else {}
@@ -128,7 +140,9 @@ def encode_once(encode: Encode, texts: Sequence[str], *, cache: VectorStore | No
     if known:
         width = len(next(iter(known.values())))
         if width != vectors.shape[1]:
-            raise RunError(f"encode returned vectors of {vectors.shape[1]} numbers, but of {width} before")
+            raise RunError(
+                f"encode returned vectors of {vectors.shape[1]} numbers, but of {width} before"
+            )
         known |= zip(unknown, vectors, strict=True)
         vectors = np.stack([known[text] for text in distinct])
     return EmbeddingTable(distinct, vectors, fresh=len(unknown), seconds=seconds)
@@ -137,5 +151,7 @@ def encode_once(encode: Encode, texts: Sequence[str], *, cache: VectorStore | No
 def _float32(x: Array) -> Array:
     if x.dtype == np.float32:
         return x
-    with np.errstate(over="ignore"):  # too large for float32 becomes infinity, which the tasks replace and report
+    with np.errstate(
+        over="ignore"
+    ):  # too large for float32 becomes infinity, which the tasks replace and report
         return x.astype(np.float32)

@@ -5,4 +5,12 @@ from harness.training.descent import Descent
 from harness.training.loop import TrainedMethod, Trainer, TrainingConfig, planned_steps
 from harness.views.make import Batch
 
-__all__ = ["Batch", "BatchStream", "Descent", "TrainedMethod", "Trainer", "TrainingConfig", "planned_steps"]
+__all__ = [
+    "Batch",
+    "BatchStream",
+    "Descent",
+    "TrainedMethod",
+    "Trainer",
+    "TrainingConfig",
+    "planned_steps",
+]

@@ -1,4 +1,6 @@
-"""The items of each training step's batch: a function of corpus, seed and step alone, so that a run can resume."""
+"""The items of each training step's batch: a function of corpus, seed and step alone, so that a run
+can resume.
+"""
 
 from __future__ import annotations
 
@@ -13,16 +15,18 @@ from harness.views.make import Batch
 
 
 class BatchStream:
-    """Batches by step number: shuffled per epoch, length-sorted inside megabatches, batch order shuffled again.
+    """Batches by step number: shuffled per epoch, length-sorted inside megabatches, batch order
+    shuffled again.
 
         >>> stream = BatchStream(["a", "b", "c", "d"], batch_size=2, bucket=1, seed=1, length_cap=10)
         >>> stream.steps_per_epoch
         2
 
-    With bucket = 1 they are those of transformers' and PyTorch's shuffling samplers: any permutation, cut into batches.
-    The order depends on (corpus, seed, batch size, bucket) only, so methods of one comparison see the same batches.
-    A last batch of a single item is dropped: batch statistics need two. `drop_last` drops any that is shorter. `about`
-    is what the run's report says of the items, such as how many a method left out.
+    With bucket = 1 they are those of transformers' and PyTorch's shuffling samplers: any
+    permutation, cut into batches. The order depends on (corpus, seed, batch size, bucket) only, so
+    methods of one comparison see the same batches. A last batch of a single item is dropped: batch
+    statistics need two. `drop_last` drops any that is shorter. `about` is what the run's report
+    says of the items, such as how many a method left out.
     """
 
     def __init__(
@@ -61,7 +65,9 @@ class BatchStream:
             if self.bucket > 1:
                 lengths = [min(self._length(int(i)), self.length_cap) for i in indices]
                 indices = indices[np.argsort(lengths, kind="stable")]
-            batches = [indices[i : i + self.batch_size] for i in range(0, len(indices), self.batch_size)]
+            batches = [
+                indices[i : i + self.batch_size] for i in range(0, len(indices), self.batch_size)
+            ]
             batches = [b for b in batches if len(b) >= 2]
             if self.bucket > 1:
                 rng = np.random.default_rng(derive(self.seed, f"batch order {epoch} {number}"))

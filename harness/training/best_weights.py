@@ -14,7 +14,8 @@ from harness.files.atomic import write_atomic
 class BestWeights:
     """`FOLDER/checkpoint/best-STEP.safetensors`; without a folder the weights stay in memory.
 
-    A file newer than the checkpoint is harmless: the resumed run comes to the same step again and writes the same.
+    A file newer than the checkpoint is harmless: the resumed run comes to the same step again and
+    writes the same.
     """
 
     def __init__(self, folder: Path | None) -> None:
@@ -22,10 +23,14 @@ class BestWeights:
         self._memory: dict[str, torch.Tensor] = {}
 
     def keep(self, encoder: nn.Module, step: int) -> str:
-        """Keep the encoder's weights as the best so far; the sha256 of their file ("" without a folder)."""
+        """Keep the encoder's weights as the best so far; the sha256 of their file ("" without a
+        folder).
+        """
         from safetensors.torch import save
 
-        weights = {name: t.detach().cpu().clone().contiguous() for name, t in encoder.state_dict().items()}
+        weights = {
+            name: t.detach().cpu().clone().contiguous() for name, t in encoder.state_dict().items()
+        }
         if self.folder is None:
             self._memory = weights
             return ""
@@ -57,7 +62,9 @@ class BestWeights:
             return False
 
     def drop_all_but(self, step: int | None) -> None:
-        """Remove the files of other steps: to be called when a checkpoint that refers to `step` is written."""
+        """Remove the files of other steps: to be called when a checkpoint that refers to `step` is
+        written.
+        """
         for file in self.folder.glob("best-*.safetensors") if self.folder else ():
             if file.stem != f"best-{step}":
                 file.unlink()

@@ -1,7 +1,9 @@
-"""The collapse guard: are the embeddings becoming all alike, since when, and what of the loss went with it?
+"""The collapse guard: are the embeddings becoming all alike, since when, and what of the loss went
+with it?
 
-It looks early, after 1, 2, 4, 8, ... training steps, and then with every score on the dev set. An early look draws no
-random number and selects nothing: the weights of a run that finishes are those that it has without them.
+It looks early, after 1, 2, 4, 8, ... training steps, and then with every score on the dev set. An
+early look draws no random number and selects nothing: the weights of a run that finishes are those
+that it has without them.
 """
 
 from __future__ import annotations
@@ -13,7 +15,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from harness.encoder import Encoder
 
-EARLY = "early"  # the kind of a curve's line: scored as for "dev", before the first score that selects
+EARLY = (
+    "early"  # the kind of a curve's line: scored as for "dev", before the first score that selects
+)
 _NO_TERMS = ("step", "kind", "lr", "grad_norm")
 _VANISHED, _UNMOVED = 0.01, 0.01  # shares of what a term was
 _CONSTANT = 1e-6  # relative range of a loss that does not move from batch to batch
@@ -27,7 +31,9 @@ def early_looks(every: int) -> list[int]:
 
 
 class Limits(Protocol):
-    """What of a training config says when embeddings are as good as equal, and a loss that of equal ones."""
+    """What of a training config says when embeddings are as good as equal, and a loss that of equal
+    ones.
+    """
 
     @property
     def batch_size(self) -> int: ...
@@ -40,7 +46,9 @@ class Limits(Protocol):
 
 
 def alike(seen: Mapping[str, Any], config: Limits) -> str:
-    """What says that embeddings have become constant (spread) or span a line only (rank); empty where nothing does."""
+    """What says that embeddings have become constant (spread) or span a line only (rank); empty
+    where nothing does.
+    """
     if seen["std"] < config.min_std:
         return f"spread of the embeddings {seen['std']:.2g} is under {config.min_std}"
     if seen["effective_rank"] < config.min_rank:
@@ -49,11 +57,16 @@ def alike(seen: Mapping[str, Any], config: Limits) -> str:
 
 
 def decided_early(looks: Sequence[Mapping[str, Any]], config: Limits) -> bool:
-    """Does an early look, the last of `looks`, end the run? Where the one before saw the same, after an update too.
+    """Does an early look, the last of `looks`, end the run? Where the one before saw the same,
+    after an update too.
 
     Not where the untrained embeddings are as much alike: some base models begin so and get better.
     """
-    return len(looks) > 2 and not alike(looks[0], config) and all(alike(look, config) for look in looks[-2:])
+    return (
+        len(looks) > 2
+        and not alike(looks[0], config)
+        and all(alike(look, config) for look in looks[-2:])
+    )
 
 
 def explained(
@@ -63,7 +76,8 @@ def explained(
     steps: int,
     views: float | None,
 ) -> str:
-    """One line on a run that collapsed: what is all alike and since when, its geometry, and what the loss did.
+    """One line on a run that collapsed: what is all alike and since when, its geometry, and what
+    the loss did.
 
     Args:
         looks: what was seen of the dev set, the last of them now.
@@ -91,7 +105,9 @@ def _began(looks: Sequence[Mapping[str, Any]], config: Limits) -> str:
         first = look["step"]
     if first == 0:
         return "as the untrained ones are"
-    return f"it began by training step {first}" + (f" (not yet at {before})" if before is not None else "")
+    return f"it began by training step {first}" + (
+        f" (not yet at {before})" if before is not None else ""
+    )
 
 
 def _geometry(seen: Mapping[str, Any], views: float | None) -> str:
@@ -106,8 +122,9 @@ def _geometry(seen: Mapping[str, Any], views: float | None) -> str:
 
 
 def view_cosine(encoder: Encoder, texts: Sequence[str]) -> float | None:
-    """Mean cosine of two dropped views of some texts; None of an encoder that makes none. Draws random numbers: for a
-    run that has ended."""
+    """Mean cosine of two dropped views of some texts; None of an encoder that makes none. Draws
+    random numbers: for a run that has ended.
+    """
     import torch
 
     if not hasattr(encoder, "two_views") or not texts:
@@ -120,7 +137,9 @@ def view_cosine(encoder: Encoder, texts: Sequence[str]) -> float | None:
 
 
 def moved(lines: Sequence[Mapping[str, Any]], batch_size: int) -> str:
-    """What became of each term of the loss, from the training lines of a curve: the vanished ones first."""
+    """What became of each term of the loss, from the training lines of a curve: the vanished ones
+    first.
+    """
     if not lines:
         return ""
     names = [name for name in lines[-1] if name not in _NO_TERMS]
@@ -134,13 +153,17 @@ def moved(lines: Sequence[Mapping[str, Any]], batch_size: int) -> str:
         elif max(values) - min(values) <= _UNMOVED * most:
             told["did not move"].append(f"{name} ({last:.4g}{_of_equals(last, batch_size)})")
         else:
-            told[""].append(f"{name} went from {first:.3g} to {last:.3g}{_of_equals(last, batch_size)}")
+            told[""].append(
+                f"{name} went from {first:.3g} to {last:.3g}{_of_equals(last, batch_size)}"
+            )
     parts = [f"{', '.join(some)} {how}".strip() for how, some in told.items() if some]
     return f"of the loss, {'; '.join(parts)}" if len(names) > 1 else "; ".join(parts)
 
 
 def unmoved(lines: Sequence[Mapping[str, Any]]) -> str:
-    """A note on a loss that stayed the same from batch to batch, which no loss does that learns; empty else."""
+    """A note on a loss that stayed the same from batch to batch, which no loss does that learns;
+    empty else.
+    """
     values = [float(line["loss"]) for line in lines]
     constant: list[float] = []
     for value in reversed(values):
@@ -155,11 +178,19 @@ def unmoved(lines: Sequence[Mapping[str, Any]]) -> str:
 
 def not_finite(terms: Mapping[str, float]) -> str:
     """The terms of the loss that are no numbers any more."""
-    lost = [f"{name} {value}" for name, value in terms.items() if name != "loss" and not math.isfinite(value)]
+    lost = [
+        f"{name} {value}"
+        for name, value in terms.items()
+        if name != "loss" and not math.isfinite(value)
+    ]
     return f" ({', '.join(lost)})" if lost else ""
 
 
 def _of_equals(value: float, batch_size: int) -> str:
     """A softmax over a batch whose vectors are all equal gives its logarithm."""
     trivial = math.log(batch_size)
-    return f" = log {batch_size}, that of equal vectors" if abs(value - trivial) < 0.002 * trivial else ""
+    return (
+        f" = log {batch_size}, that of equal vectors"
+        if abs(value - trivial) < 0.002 * trivial
+        else ""
+    )

@@ -1,4 +1,5 @@
-"""One gradient descent that can be killed at any moment: its training steps, its curve, its checkpoints.
+"""One gradient descent that can be killed at any moment: its training steps, its curve, its
+checkpoints.
 
 The trainer of methods and the flow are subclasses. Each draws its own batches, computes
 its own loss, and decides when it evaluates and when it ends.
@@ -28,7 +29,9 @@ logger = logging.getLogger(__name__)
 
 
 def decay_groups(parameters: Iterable[nn.Parameter], weight_decay: float) -> list[dict[str, Any]]:
-    """Groups for an optimiser: matrices decay, biases and LayerNorm do not; frozen parameters are left out."""
+    """Groups for an optimiser: matrices decay, biases and LayerNorm do not; frozen parameters are
+    left out.
+    """
     learning = [p for p in parameters if p.requires_grad]
     groups = [
         {"params": [p for p in learning if p.ndim >= 2], "weight_decay": weight_decay},
@@ -48,13 +51,16 @@ class Descent:
         >>> run.step, run.steps
         (1, 10)
 
-    `FOLDER/checkpoint/state.pt` holds the weights of `modules`, the optimiser, the random state, and what `counters`
-    names: a resumed run has the weights of the uninterrupted one if all else is a function of `step`.
+    `FOLDER/checkpoint/state.pt` holds the weights of `modules`, the optimiser, the random state,
+    and what `counters`
+    names: a resumed run has the weights of the uninterrupted one if all else is a function of
+    `step`.
 
     Attributes:
         step, steps: training steps made, and planned (0 where a clock decides).
         parameters: those whose gradients are clipped together.
-        counters: names of the attributes (numbers, strings, lists and dicts of them) that a subclass wants back.
+        counters: names of the attributes (numbers, strings, lists and dicts of them) that a
+            subclass wants back.
     """
 
     counters: ClassVar[tuple[str, ...]] = ()
@@ -71,20 +77,31 @@ class Descent:
         log_every: int,
         precision: str = "fp32",
     ) -> None:
-        self.modules, self.optimizer, self.parameters, self.context = modules, optimizer, parameters, context
+        self.modules, self.optimizer, self.parameters, self.context = (
+            modules,
+            optimizer,
+            parameters,
+            context,
+        )
         self.step, self.steps = 0, steps
         self.max_grad_norm, self.log_every, self.precision = max_grad_norm, log_every, precision
-        self.scaler = torch.amp.GradScaler(context.device.split(":")[0], enabled=precision == "fp16")
+        self.scaler = torch.amp.GradScaler(
+            context.device.split(":")[0], enabled=precision == "fp16"
+        )
         self.curves = Curves(context.folder)
         self._file = context.folder / "checkpoint" / "state.pt" if context.folder else None
         self._saved = time.monotonic()
 
     def identity(self) -> dict[str, Any]:
-        """What must be the same for a checkpoint to be of this run; by default the folder alone says it."""
+        """What must be the same for a checkpoint to be of this run; by default the folder alone
+        says it.
+        """
         return {}
 
     def update(self, loss: Tensor, rate: float) -> Tensor:
-        """One step down the gradient of `loss` at learning rate `rate`; the gradient's norm before it was clipped."""
+        """One step down the gradient of `loss` at learning rate `rate`; the gradient's norm before
+        it was clipped.
+        """
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         self.optimizer.zero_grad(set_to_none=True)
@@ -114,7 +131,8 @@ class Descent:
             self.context.progress(self.step, self.steps, progress)
 
     def checkpoint(self) -> bool:
-        """Write a checkpoint if the last one is older than `context.checkpoint_seconds`; was one written?
+        """Write a checkpoint if the last one is older than `context.checkpoint_seconds`; was one
+        written?
 
         Raises:
             StopRequested: by `context.stop`; the checkpoint is that of this update.
@@ -142,18 +160,35 @@ class Descent:
         return True
 
     def is_whole(self, state: dict[str, Any]) -> bool:
-        """Is what a checkpoint refers to there? For descents that keep more than the checkpoint's own file."""
+        """Is what a checkpoint refers to there? For descents that keep more than the checkpoint's
+        own file.
+        """
         return True
 
     def _stored(self) -> dict[str, Any] | None:
-        """The last checkpoint; None where there is none, or a damaged one, which costs its training and no more."""
+        """The last checkpoint; None where there is none, or a damaged one, which costs its training
+        and no more.
+        """
         if self._file is None or not self._file.exists():
             return None
         try:
-            with ZipFile(self._file) as archive:  # torch writes checksums, and does not look at them
+            with ZipFile(
+                self._file
+            ) as archive:  # torch writes checksums, and does not look at them
                 damaged = archive.testzip() is not None
-            state: dict[str, Any] = {} if damaged else torch.load(self._file, map_location="cpu", weights_only=True)
-            needed = {"step", "optimizer", "scaler", "rng", "cuda_rng", "identity", *self.modules, *self.counters}
+            state: dict[str, Any] = (
+                {} if damaged else torch.load(self._file, map_location="cpu", weights_only=True)
+            )
+            needed = {
+                "step",
+                "optimizer",
+                "scaler",
+                "rng",
+                "cuda_rng",
+                "identity",
+                *self.modules,
+                *self.counters,
+            }
             if needed <= state.keys() and self.is_whole(state):
                 return state
         except IsADirectoryError:
@@ -208,7 +243,9 @@ class Curves:
         """Read what an earlier process wrote, up to and including `step`."""
         if self.file is not None and self.file.exists():
             try:
-                earlier = [json.loads(line) for line in self.file.read_text("utf-8").splitlines() if line]
+                earlier = [
+                    json.loads(line) for line in self.file.read_text("utf-8").splitlines() if line
+                ]
                 self.lines = [line for line in earlier if line["step"] <= step]
             except (IsADirectoryError, ValueError, TypeError, KeyError):
                 if self.file.is_dir():
@@ -223,4 +260,6 @@ class Curves:
     def flush(self, *, durable: bool = True) -> None:
         """Write all lines to the file; `durable` waits until they are on the disk."""
         if self.file is not None:
-            write_atomic(self.file, "".join(json.dumps(line) + "\n" for line in self.lines), durable=durable)
+            write_atomic(
+                self.file, "".join(json.dumps(line) + "\n" for line in self.lines), durable=durable
+            )

@@ -1,8 +1,10 @@
-"""The training loop that every trained method shares: same optimiser, schedule, data order, selection and guard.
+"""The training loop that every trained method shares: same optimiser, schedule, data order,
+selection and guard.
 
-A method gives its heads and its loss (`TrainedMethod.heads`, `TrainedMethod.loss`); everything else is here. A run that
-is killed at any moment and started again ends with the weights of the uninterrupted run, bit for bit on a CPU: the
-batches and views of a step depend on the seed and the step alone, and a checkpoint holds all other state.
+A method gives its heads and its loss (`TrainedMethod.heads`, `TrainedMethod.loss`); everything else
+is here. A run that is killed at any moment and started again ends with the weights of the
+uninterrupted run, bit for bit on a CPU: the batches and views of a step depend on the seed and the
+step alone, and a checkpoint holds all other state.
 """
 
 from __future__ import annotations
@@ -53,30 +55,52 @@ class TrainingConfig(MethodConfig):
     3e-05
     """
 
-    learning_rate: float = option(3e-5, "peak learning rate of AdamW", gt=0, sweep=(1e-5, 1e-4), log=True)
-    batch_size: int = option(64, "sentences (or pairs) per training step", ge=2, sweep=[64, 128, 256, 512])
+    learning_rate: float = option(
+        3e-5, "peak learning rate of AdamW", gt=0, sweep=(1e-5, 1e-4), log=True
+    )
+    batch_size: int = option(
+        64, "sentences (or pairs) per training step", ge=2, sweep=[64, 128, 256, 512]
+    )
     epochs: int = option(1, "passes over the corpus", ge=1)
     max_steps: int | None = option(None, "upper bound on training steps; empty: no bound", ge=1)
-    train_length: int = option(32, "maximum number of tokens in training, special tokens included", ge=4)
+    train_length: int = option(
+        32, "maximum number of tokens in training, special tokens included", ge=4
+    )
     warmup: float = option(0.0, "share of the training steps with rising learning rate", ge=0, lt=1)
-    warmup_steps: int | None = option(None, "training steps with rising rate; empty: the share warmup", ge=1)
+    warmup_steps: int | None = option(
+        None, "training steps with rising rate; empty: the share warmup", ge=1
+    )
     weight_decay: float = option(0.0, "decoupled weight decay (none on biases and LayerNorm)", ge=0)
     max_grad_norm: float = option(1.0, "gradient norm is clipped to this", gt=0)
     eval_every: int = option(125, "training steps between two evaluations on the dev set", ge=1)
-    select: Literal["best", "last"] = option("best", "which weights are used: the best on the dev set, or the last")
-    patience: int | None = option(
-        None, "stop after this many evaluations worse than the one before (the first: than 0); empty: never", ge=1
+    select: Literal["best", "last"] = option(
+        "best", "which weights are used: the best on the dev set, or the last"
     )
-    select_initial: bool = option(False, "may the untrained weights be selected as the best checkpoint")
+    patience: int | None = option(
+        None,
+        "stop after this many evaluations worse than the one before (the first: than 0); empty: never",
+        ge=1,
+    )
+    select_initial: bool = option(
+        False, "may the untrained weights be selected as the best checkpoint"
+    )
     bucket: int = option(
-        32, "batches per length-sorted megabatch, for less padding; 1: random batches, as the originals have", ge=1
+        32,
+        "batches per length-sorted megabatch, for less padding; 1: random batches, as the originals have",
+        ge=1,
     )
     drop_last: bool = option(False, "leave out an epoch's last batch where it is shorter")
     log_every: int = option(5, "training steps between two lines of the training curve", ge=1)
-    min_std: float = option(0.01, "collapse guard: least spread of the unit-length dev embeddings (1 = sphere)", ge=0)
-    min_rank: float = option(1.5, "collapse guard: least effective rank of the dev embeddings", ge=0)
+    min_std: float = option(
+        0.01, "collapse guard: least spread of the unit-length dev embeddings (1 = sphere)", ge=0
+    )
+    min_rank: float = option(
+        1.5, "collapse guard: least effective rank of the dev embeddings", ge=0
+    )
     micro_batch: int | None = option(
-        None, "sentences (or pairs) encoded at a time, to need less memory for the same gradient; empty: all", ge=1
+        None,
+        "sentences (or pairs) encoded at a time, to need less memory for the same gradient; empty: all",
+        ge=1,
     )
     gradient_checkpointing: bool = option(
         False, "keep only what enters each layer and compute the rest twice, to need less memory"
@@ -86,15 +110,19 @@ class TrainingConfig(MethodConfig):
         "encode batches without their padding, which is faster: true, false, or auto (where the base model can)",
     )
 
-    matryoshka: Annotated[tuple[Annotated[int, Field(ge=1)], ...], Field(min_length=1)] | None = option(
-        None,
-        "numbers of first dimensions that the loss is also computed on, and summed: vectors that can be cut to them; "
-        "empty: all dimensions alone",
-        later=True,
+    matryoshka: Annotated[tuple[Annotated[int, Field(ge=1)], ...], Field(min_length=1)] | None = (
+        option(
+            None,
+            "numbers of first dimensions that the loss is also computed on, and summed: vectors that "
+            "can be cut to them; empty: all dimensions alone",
+            later=True,
+        )
     )
 
     in_parts: ClassVar[bool] = False
-    """May `micro_batch` be set? True for a loss that asks the encoder for nothing but `two_views` and `forward`."""
+    """May `micro_batch` be set? True for a loss that asks the encoder for nothing but `two_views`
+    and `forward`.
+    """
 
     @field_validator("micro_batch")
     @classmethod
@@ -107,12 +135,17 @@ class TrainingConfig(MethodConfig):
         return value
 
     def warm_updates(self, steps: int) -> int:
-        """The number of `steps` with a rising learning rate; a share is rounded up, as transformers does."""
-        return self.warmup_steps if self.warmup_steps is not None else math.ceil(self.warmup * steps)
+        """The number of `steps` with a rising learning rate; a share is rounded up, as transformers
+        does.
+        """
+        return (
+            self.warmup_steps if self.warmup_steps is not None else math.ceil(self.warmup * steps)
+        )
 
 
 class TrainedMethod(Method):
-    """A method trained by gradient descent. Subclasses write `heads` and `loss`; the other hooks have defaults.
+    """A method trained by gradient descent. Subclasses write `heads` and `loss`; the other hooks
+    have defaults.
 
         >>> from harness.method import MethodCard
         >>> class Attract(TrainedMethod):
@@ -125,15 +158,17 @@ class TrainedMethod(Method):
         >>> method.fit_report.training["steps"]
         1
 
-    Parameters of encoder and heads are trained unless `heads` turned their `requires_grad` off, so a frozen copy of the
-    encoder, or a slowly following one, is a part of the heads. Without a `card` a method learns from sentences, without
-    labels.
+    Parameters of encoder and heads are trained unless `heads` turned their `requires_grad` off, so
+    a frozen copy of the encoder, or a slowly following one, is a part of the heads. Without a
+    `card` a method learns from sentences, without labels.
     """
 
     Config: ClassVar[type[MethodConfig]] = TrainingConfig
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """A card that names no text means unlabelled sentences: nothing can be trained without text."""
+        """A card that names no text means unlabelled sentences: nothing can be trained without
+        text.
+        """
         super().__init_subclass__(**options)
         card = getattr(cls, "card", None) or MethodCard(getattr(cls, "name", cls.__name__), "none")
         if card.text == "none":
@@ -141,7 +176,9 @@ class TrainedMethod(Method):
             cls.card = replace(card, text="sentences", supervision=learns)
 
     def load_base(self) -> Encoder:
-        """As `Method.load_base`, ready to be trained with the memory that the config allows, packed or padded."""
+        """As `Method.load_base`, ready to be trained with the memory that the config allows, packed
+        or padded.
+        """
         encoder = super().load_base()
         encoder.train_length = self.config.train_length
         encoder.micro_batch = self.config.micro_batch
@@ -154,12 +191,15 @@ class TrainedMethod(Method):
     def heads(self, encoder: Encoder) -> nn.Module:
         """Modules trained with the encoder and discarded afterwards (projectors); none by default.
 
-        Called once with the untrained encoder, before the first training step: the place to freeze or copy parts.
+        Called once with the untrained encoder, before the first training step: the place to freeze
+        or copy parts.
         """
         return nn.Module()
 
     def stream(self, corpus: Corpus, seed: int) -> BatchStream:
-        """The batches; by default shuffled and length-bucketed, and equal for all methods of a comparison."""
+        """The batches; by default shuffled and length-bucketed, and equal for all methods of a
+        comparison.
+        """
         return BatchStream(
             corpus,
             batch_size=self.config.batch_size,
@@ -174,24 +214,32 @@ class TrainedMethod(Method):
         self.stream(require_corpus(self, corpus), 0)
 
     def optimizer(self, groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
-        """The optimiser of parameter groups that carry their weight decay; AdamW with PyTorch's defaults."""
-        return torch.optim.AdamW(groups, lr=self.config.learning_rate, betas=(0.9, 0.999), eps=1e-8, fused=True)
+        """The optimiser of parameter groups that carry their weight decay; AdamW with PyTorch's
+        defaults.
+        """
+        return torch.optim.AdamW(
+            groups, lr=self.config.learning_rate, betas=(0.9, 0.999), eps=1e-8, fused=True
+        )
 
     def schedule(self, step: int, steps: int) -> float:
-        """Share of the peak learning rate at training step `step` of `steps`: linear warm-up from 0, linear decay to 0.
+        """Share of the peak learning rate at training step `step` of `steps`: linear warm-up from
+        0, linear decay to 0.
 
-        The first training step has 0 for `step`, so with a warm-up its rate is 0: the schedule of transformers, which
-        sentence-transformers has too.
+        The first training step has 0 for `step`, so with a warm-up its rate is 0: the schedule of
+        transformers, which sentence-transformers has too.
         """
         warm: int = self.config.warm_updates(steps)
         return step / warm if step < warm else (steps - step) / max(1, steps - warm)
 
     def after_update(self, encoder: Encoder, heads: nn.Module) -> None:
-        """Called after every training step: moving averages, queues. State belongs in buffers of the heads."""
+        """Called after every training step: moving averages, queues. State belongs in buffers of
+        the heads.
+        """
 
     def candidates(self, encoder: Encoder, heads: nn.Module) -> tuple[Encoder, ...]:
-        """Encoders that compete on the dev set, each of the architecture of `encoder`; the best one is used (the first
-        one without a dev set)."""
+        """Encoders that compete on the dev set, each of the architecture of `encoder`; the best one
+        is used (the first one without a dev set).
+        """
         return (encoder,)
 
     @abstractmethod
@@ -199,7 +247,8 @@ class TrainedMethod(Method):
         """Named scalar terms of one batch; "loss" is what is minimised, the others are logged."""
 
     def fit(self, corpus: TrainingText | None = None, context: FitContext | None = None) -> Self:
-        """Train on `corpus`; the best weights on `context.dev` are used (the last ones without a dev set).
+        """Train on `corpus`; the best weights on `context.dev` are used (the last ones without a
+        dev set).
 
         Raises:
             TrainingStopped: the collapse guard ended the run.
@@ -218,7 +267,8 @@ class TrainedMethod(Method):
 
 
 def planned_steps(config: TrainingConfig, stream: BatchStream, bound: int | None = None) -> int:
-    """How many training steps a run makes: its epochs, cut by the config's bound and by the caller's.
+    """How many training steps a run makes: its epochs, cut by the config's bound and by the
+    caller's.
 
     >>> stream = BatchStream(["a", "b", "c", "d"], batch_size=2, bucket=1, seed=1, length_cap=10)
     >>> planned_steps(TrainingConfig(epochs=3), stream), planned_steps(TrainingConfig(epochs=3), stream, 5)
@@ -232,7 +282,8 @@ def check_terms(terms: Any) -> None:
     """Check what `TrainedMethod.loss` returned.
 
     Raises:
-        InputError: no dictionary with "loss", a term that is no scalar tensor, or a loss without a gradient.
+        InputError: no dictionary with "loss", a term that is no scalar tensor, or a loss without a
+            gradient.
     """
     returned = [*terms] if isinstance(terms, dict) else type(terms).__name__
     if not isinstance(terms, dict) or "loss" not in terms:
@@ -241,7 +292,9 @@ def check_terms(terms: Any) -> None:
         if not torch.is_tensor(term) or term.numel() != 1:
             raise InputError(f'loss(): "{name}" must be a scalar tensor, as .mean() gives')
     if not terms["loss"].requires_grad:
-        raise InputError("loss(): the loss does not depend on any trained parameter; is it detached?")
+        raise InputError(
+            "loss(): the loss does not depend on any trained parameter; is it detached?"
+        )
 
 
 class Trainer(Descent):
@@ -257,17 +310,33 @@ class Trainer(Descent):
     2
     """
 
-    counters = ("sentences_seen", "tokens", "seconds", "best", "initial_dev", "last", "worse", "precision")
+    counters = (
+        "sentences_seen",
+        "tokens",
+        "seconds",
+        "best",
+        "initial_dev",
+        "last",
+        "worse",
+        "precision",
+    )
 
     def __init__(
-        self, method: TrainedMethod, encoder: Encoder, heads: nn.Module, corpus: Corpus, context: FitContext
+        self,
+        method: TrainedMethod,
+        encoder: Encoder,
+        heads: nn.Module,
+        corpus: Corpus,
+        context: FitContext,
     ) -> None:
         config: TrainingConfig = method.config
         self.method, self.encoder, self.heads, self.config = method, encoder, heads, config
         self.stream = method.stream(corpus, context.seed)
         self.widths = sorted({*config.matryoshka, encoder.dimension}) if config.matryoshka else []
         if self.widths and self.widths[-1] > encoder.dimension:
-            raise InputError(f'key "matryoshka": {self.widths[-1]}, but vectors have {encoder.dimension} dimensions')
+            raise InputError(
+                f'key "matryoshka": {self.widths[-1]}, but vectors have {encoder.dimension} dimensions'
+            )
         groups = decay_groups([*encoder.parameters(), *heads.parameters()], config.weight_decay)
         super().__init__(
             {"encoder": encoder, "heads": heads},
@@ -325,7 +394,9 @@ class Trainer(Descent):
     def is_whole(self, state: dict[str, Any]) -> bool:
         """Are the best weights there, to which a checkpoint refers?"""
         best = state["best"]
-        return best["step"] is None or self.best_weights.are_whole(best["step"], best.get("sha256", ""))
+        return best["step"] is None or self.best_weights.are_whole(
+            best["step"], best.get("sha256", "")
+        )
 
     def _update(self) -> None:
         started, worked = time.perf_counter(), time.process_time()
@@ -344,7 +415,9 @@ class Trainer(Descent):
         self.seconds["train_cpu"] += time.process_time() - worked
         if self.at_log_step():
             values = {name: float(term.detach()) for name, term in terms.items()}
-            dev = f", best dev {100 * self.best['dev']:.2f}" if self.best["step"] is not None else ""
+            dev = (
+                f", best dev {100 * self.best['dev']:.2f}" if self.best["step"] is not None else ""
+            )
             self.log(
                 {**values, "lr": rate, "grad_norm": float(norm)},
                 progress=f"loss {values['loss']:.4g}{dev}",
@@ -353,10 +426,12 @@ class Trainer(Descent):
             )
 
     def _terms(self, batch: Batch) -> dict[str, torch.Tensor]:
-        """The terms of the loss; with `matryoshka` their sums over its widths, the whole vector's last.
+        """The terms of the loss; with `matryoshka` their sums over its widths, the whole vector's
+        last.
 
-        L = sum over m of L(z with zeros behind its first m dimensions), all weights 1 (Kusupati et al., NeurIPS 2022):
-        for a cosine as if it were cut; of a layer on top its first m columns act (their MRL-E).
+        L = sum over m of L(z with zeros behind its first m dimensions), all weights 1 (Kusupati et
+        al., NeurIPS 2022): for a cosine as if it were cut; of a layer on top its first m columns
+        act (their MRL-E).
         """
         if not self.widths:
             return self.method.loss(self.encoder, self.heads, batch)
@@ -367,7 +442,9 @@ class Trainer(Descent):
                 for name, term in self.method.loss(self.encoder, self.heads, again).items():
                     total[name] = total[name] + term if name in total else term
         if not prefixes.was_cut:
-            raise InputError(f'key "matryoshka": the loss of {self.method.name} takes no vectors that could be cut')
+            raise InputError(
+                f'key "matryoshka": the loss of {self.method.name} takes no vectors that could be cut'
+            )
         return total
 
     def at_log_step(self) -> bool:
@@ -375,7 +452,9 @@ class Trainer(Descent):
         return super().at_log_step() or self.step in self.early
 
     def _score(self, kind: str) -> tuple[Encoder, dict[str, float]]:
-        """The best of the candidates on the dev set and what was seen of it, with a line in the curve."""
+        """The best of the candidates on the dev set and what was seen of it, with a line in the
+        curve.
+        """
         assert self.context.dev is not None
         started = time.perf_counter()
         best: tuple[int, dict[str, float]] | None = None
@@ -389,7 +468,9 @@ class Trainer(Descent):
         assert best is not None
         number, seen = best
         self.seconds["dev"] += time.perf_counter() - started
-        self.curves.add(self.step, kind, {**seen, **({"encoder": number} if len(encoders) > 1 else {})})
+        self.curves.add(
+            self.step, kind, {**seen, **({"encoder": number} if len(encoders) > 1 else {})}
+        )
         return encoders[number], seen
 
     def _look(self) -> None:
@@ -398,7 +479,9 @@ class Trainer(Descent):
         self._guard(seen, early=True)
 
     def _evaluate(self) -> None:
-        """Score the dev set, keep the weights when it strictly improves, and apply the collapse guard."""
+        """Score the dev set, keep the weights when it strictly improves, and apply the collapse
+        guard.
+        """
         if self.context.dev is None:
             return
         encoder, seen = self._score("dev")
@@ -410,7 +493,9 @@ class Trainer(Descent):
         self.last = seen
         self._guard(seen)
         last = self.config.select == "last"
-        if (last or seen["spearman"] > self.best["dev"]) and (self.step > 0 or self.config.select_initial):
+        if (last or seen["spearman"] > self.best["dev"]) and (
+            self.step > 0 or self.config.select_initial
+        ):
             digest = self.best_weights.keep(encoder, self.step)
             self.best = {"step": self.step, "dev": seen["spearman"], "sha256": digest}
         self.curves.flush(durable=False)  # whoever watches the run reads its dev scores there
@@ -418,11 +503,19 @@ class Trainer(Descent):
             self.context.on_dev(self.step, seen["spearman"])
 
     def _guard(self, seen: dict[str, float], *, early: bool = False) -> None:
-        """End a run whose embeddings have become constant (std) or span a line only (effective rank), and say why."""
+        """End a run whose embeddings have become constant (std) or span a line only (effective
+        rank), and say why.
+        """
         if not all(math.isfinite(value) for value in seen.values()):
-            raise TrainingStopped("diverged", f"the embeddings are not finite at step {self.step}{self._helps()}")
+            raise TrainingStopped(
+                "diverged", f"the embeddings are not finite at step {self.step}{self._helps()}"
+            )
         looks = [line for line in self.curves.lines if line["kind"] in ("dev", EARLY)]
-        ends = bool(alike(seen, self.config)) and self.step > 0 and (not early or decided_early(looks, self.config))
+        ends = (
+            bool(alike(seen, self.config))
+            and self.step > 0
+            and (not early or decided_early(looks, self.config))
+        )
         if ends:
             self.last = seen
             raise TrainingStopped("collapsed", self._why(looks))

@@ -12,13 +12,15 @@ CropPair = Literal["different", "disjoint", "same"]
 
 
 def sentence_crops(text: str, sentences: int, shortest: int, longest: int) -> list[str]:
-    """Every crop of a document, in order: `sentences` consecutive ones of its sentences of usable length.
+    """Every crop of a document, in order: `sentences` consecutive ones of its sentences of usable
+    length.
 
         >>> sentence_crops("One is here. No. Two is here. Three is here.", 2, 6, 20)
         ['One is here. Two is here.', 'Two is here. Three is here.']
 
-    A sentence is what lies between two full stops (so "e.g." is cut too), usable with shortest..longest characters, the
-    space before it included; other sentences are skipped, also between two that are joined.
+    A sentence is what lies between two full stops (so "e.g." is cut too), usable with
+    shortest..longest characters, the space before it included; other sentences are skipped, also
+    between two that are joined.
 
     Source: González-Márquez, Berens & Kobak (TMLR 2026) and their code.
     """
@@ -27,13 +29,18 @@ def sentence_crops(text: str, sentences: int, shortest: int, longest: int) -> li
 
 
 def crops_needed(sentences: int, pair: CropPair) -> int:
-    """How many crops a document must have for a pair of them: two, or so many that two share no sentence."""
+    """How many crops a document must have for a pair of them: two, or so many that two share no
+    sentence.
+    """
     return sentences + 1 if pair == "disjoint" else 2
 
 
-def draw_pair(crops: Sequence[str], sentences: int, pair: CropPair, rng: np.random.Generator) -> tuple[str, str]:
-    """Two crops, all ordered pairs that `pair` allows equally likely: "different" ones, which may share sentences,
-    "disjoint" ones, which do not, or the "same" crop twice (the paper's dropout arm).
+def draw_pair(
+    crops: Sequence[str], sentences: int, pair: CropPair, rng: np.random.Generator
+) -> tuple[str, str]:
+    """Two crops, all ordered pairs that `pair` allows equally likely: "different" ones, which may
+    share sentences, "disjoint" ones, which do not, or the "same" crop twice (the paper's dropout
+    arm).
 
     Raises:
         ValueError: there are fewer crops than `crops_needed`.
@@ -56,14 +63,16 @@ def crop_spans(
     special: Collection[int] = (),
     limit: int | None = None,
 ) -> tuple[list[int], list[int]]:
-    """Two independent spans of one chunk of a document's tokens, each between the special tokens of `ids`.
+    """Two independent spans of one chunk of a document's tokens, each between the special tokens of
+    `ids`.
 
-    The chunk is `chunk` consecutive ordinary tokens (all of a shorter document); its place, a span's share of it,
-    between `shares`, and where the span begins are uniform draws. A span has at least one token, and at most `limit`
-    ids with the special ones. The two may overlap or coincide.
+    The chunk is `chunk` consecutive ordinary tokens (all of a shorter document); its place, a
+    span's share of it, between `shares`, and where the span begins are uniform draws. A span has at
+    least one token, and at most `limit` ids with the special ones. The two may overlap or coincide.
 
-    Source: independent cropping of Izacard et al., Contriever (TMLR 2022), whose code then deletes tokens: the view
-    "token_crop+deletion". There a document is cut into chunks that are training items of their own.
+    Source: independent cropping of Izacard et al., Contriever (TMLR 2022), whose code then deletes
+    tokens: the view "token_crop+deletion". There a document is cut into chunks that are training
+    items of their own.
     """
     ordinary = [place for place, token in enumerate(ids) if token not in special]
     n = min(chunk, len(ordinary))

@@ -1,8 +1,10 @@
-"""EDA, easy data augmentation: synonym replacement, random insertion, random swap and random deletion of words.
+"""EDA, easy data augmentation: synonym replacement, random insertion, random swap and random
+deletion of words.
 
-Source: Wei & Zou (EMNLP-IJCNLP 2019) and the semantics of their code (github.com/jasonwei20/eda_nlp). Different here:
-the random numbers come from the generator passed in, the synonym that is inserted is drawn (the code takes the first of
-an unordered set), and a text without a letter a-z is left alone (the code fails on it).
+Source: Wei & Zou (EMNLP-IJCNLP 2019) and the semantics of their code
+(github.com/jasonwei20/eda_nlp). Different here: the random numbers come from the generator passed
+in, the synonym that is inserted is drawn (the code takes the first of an unordered set), and a text
+without a letter a-z is left alone (the code fails on it).
 """
 
 from __future__ import annotations
@@ -32,16 +34,21 @@ _TRIES_SWAP = 4
 
 
 def augment(
-    text: str, alpha: float, rng: np.random.Generator, *, synonyms: Synonyms, operations: Operations = "one"
+    text: str,
+    alpha: float,
+    rng: np.random.Generator,
+    *,
+    synonyms: Synonyms,
+    operations: Operations = "one",
 ) -> str:
     """A changed copy of `text`, cleaned: lower-case words of a-z.
 
     Args:
-        alpha: max(1, floor(alpha * words)) words are replaced, inserted or swapped; each is deleted with this
-            probability.
+        alpha: max(1, floor(alpha * words)) words are replaced, inserted or swapped; each is deleted
+            with this probability.
         synonyms: a word's synonyms, in a fixed order; see `harness.views.wordnet`.
-        operations: "one" of the four, drawn uniformly, as EDA's generator makes a single augmentation; or "all" of
-            them, one after the other.
+        operations: "one" of the four, drawn uniformly, as EDA's generator makes a single
+            augmentation; or "all" of them, one after the other.
     """
     words = clean(text)
     if not words:
@@ -61,13 +68,18 @@ def augment(
 
 
 def clean(text: str) -> list[str]:
-    """The words as EDA sees them: apostrophes dropped, all but letters a-z turned into space, lower case."""
+    """The words as EDA sees them: apostrophes dropped, all but letters a-z turned into space, lower
+    case.
+    """
     return re.sub("[^a-z]+", " ", re.sub("['’]", "", text).lower()).split()
 
 
-def replace_synonyms(words: Sequence[str], n: int, rng: np.random.Generator, synonyms: Synonyms) -> list[str]:
-    """Up to `n` distinct words that are no stop words and have a synonym, in random order: each is replaced by one of
-    its synonyms, the same one wherever it occurs."""
+def replace_synonyms(
+    words: Sequence[str], n: int, rng: np.random.Generator, synonyms: Synonyms
+) -> list[str]:
+    """Up to `n` distinct words that are no stop words and have a synonym, in random order: each is
+    replaced by one of its synonyms, the same one wherever it occurs.
+    """
     candidates = list(dict.fromkeys(word for word in words if word not in STOP_WORDS))
     chosen: dict[str, str] = {}
     for i in rng.permutation(len(candidates)):
@@ -79,7 +91,9 @@ def replace_synonyms(words: Sequence[str], n: int, rng: np.random.Generator, syn
     return " ".join(chosen.get(word, word) for word in words).split()
 
 
-def insert_synonyms(words: Sequence[str], n: int, rng: np.random.Generator, synonyms: Synonyms) -> list[str]:
+def insert_synonyms(
+    words: Sequence[str], n: int, rng: np.random.Generator, synonyms: Synonyms
+) -> list[str]:
     """`n` times: a synonym of a random word put before a random word (so never at the very end).
 
     A time is skipped where ten random words have no synonym. Stop words take part.
@@ -95,8 +109,9 @@ def insert_synonyms(words: Sequence[str], n: int, rng: np.random.Generator, syno
 
 
 def swap_words(words: Sequence[str], n: int, rng: np.random.Generator) -> list[str]:
-    """`n` times: two random words change places. A time is skipped where the second draw equals the first in each of
-    four tries."""
+    """`n` times: two random words change places. A time is skipped where the second draw equals the
+    first in each of four tries.
+    """
     changed = list(words)
     for _ in range(n):
         first = rng.integers(len(changed))
@@ -109,7 +124,9 @@ def swap_words(words: Sequence[str], n: int, rng: np.random.Generator) -> list[s
 
 
 def delete_words(words: Sequence[str], alpha: float, rng: np.random.Generator) -> list[str]:
-    """Each word stays with probability 1 - alpha; where none stays, one drawn uniformly does; a single word stays."""
+    """Each word stays with probability 1 - alpha; where none stays, one drawn uniformly does; a
+    single word stays.
+    """
     if len(words) == 1:
         return list(words)
     kept = [word for word, draw in zip(words, rng.random(len(words)), strict=True) if draw >= alpha]

@@ -40,8 +40,8 @@ class Batch:
         (['A dog runs.'], ['A dog is running.'])
 
     Attributes:
-        items: texts (str); of a method that learns from pairs, a `harness.sources.Pair` each: anchor, positive, and
-            negative and label where the corpus has them.
+        items: texts (str); of a method that learns from pairs, a `harness.sources.Pair` each:
+            anchor, positive, and negative and label where the corpus has them.
         rng: the only source of random numbers, besides torch's global generator.
         step: of the training, from 0.
     """
@@ -66,7 +66,9 @@ class Batch:
 
 
 class Views(NamedTuple):
-    """What `Encoder.two_views` takes: token ids of both views, and the dropout rates (a, b) or None."""
+    """What `Encoder.two_views` takes: token ids of both views, and the dropout rates (a, b) or
+    None.
+    """
 
     ids_a: list[list[int]]
     ids_b: list[list[int]]
@@ -85,19 +87,24 @@ def make_views(
     """Two views of each of `items`, as `config.view` says; each view draws for itself.
 
     Args:
-        items: sentences; pairs for "paraphrase" (other views take a pair's anchor), documents for the crops of these.
+        items: sentences; pairs for "paraphrase" (other views take a pair's anchor), documents for
+            the crops of these.
         rng: the only source of randomness (dropout draws from torch's, when the views are encoded).
-        max_length: maximum number of tokens of a sentence before they are changed; only "repetition" adds some.
+        max_length: maximum number of tokens of a sentence before they are changed; only
+            "repetition" adds some.
 
     Raises:
-        InputError: "paraphrase" without pairs, "sentence_crop" of a text with too few crops, "eda" without WordNet.
+        InputError: "paraphrase" without pairs, "sentence_crop" of a text with too few crops, "eda"
+            without WordNet.
     """
     anchors = [item if isinstance(item, str) else item.anchor for item in items]
     sides = [anchors, positives(items) if "paraphrase" in config.views else anchors]
     if "sentence_crop" in config.views:
         every = [config.crops(text) for text in anchors]
         if not all(every):
-            raise InputError("a document has too few sentences of usable length to be cropped (shortest, longest)")
+            raise InputError(
+                "a document has too few sentences of usable length to be cropped (shortest, longest)"
+            )
         drawn = [draw_pair(crops, config.sentence_crop, config.crop_pair, rng) for crops in every]
         sides = [[pair[side] for pair in drawn] for side in (0, 1)]
     if "eda" in config.views:
@@ -105,14 +112,24 @@ def make_views(
 
         synonyms = load().synonyms
         sides = [
-            [eda.augment(text, config.eda, rng, synonyms=synonyms, operations=config.eda_operations) for text in side]
+            [
+                eda.augment(
+                    text, config.eda, rng, synonyms=synonyms, operations=config.eda_operations
+                )
+                for text in side
+            ]
             for side in sides
         ]
     special = markers(encoder.tokenizer)
     if "token_crop" in config.views:
-        whole = encoder.tokenizer([clean(text) for text in anchors], truncation=False, verbose=False)["input_ids"]
+        whole = encoder.tokenizer(
+            [clean(text) for text in anchors], truncation=False, verbose=False
+        )["input_ids"]
         limit = min(max_length or encoder.max_length, encoder.max_length)
-        spans = [crop_spans(row, config.chunk, config.token_crop, rng, special=special, limit=limit) for row in whole]
+        spans = [
+            crop_spans(row, config.chunk, config.token_crop, rng, special=special, limit=limit)
+            for row in whole
+        ]
         ids_a, ids_b = [a for a, _ in spans], [b for _, b in spans]
     else:
         ids_a = encoder.tokenize(sides[0], max_length=max_length)
@@ -133,8 +150,14 @@ def make_views(
 def encode_views(
     encoder: Encoder, batch: Batch, config: ViewConfig, *, max_length: int | None = None
 ) -> tuple[Tensor, Tensor]:
-    """Vectors (n, d) of both views of a batch's items, from one forward pass; arguments as `make_views`."""
-    return encode(encoder, make_views(batch.items, encoder, config, batch.rng, max_length=max_length), config.differ_by)
+    """Vectors (n, d) of both views of a batch's items, from one forward pass; arguments as
+    `make_views`.
+    """
+    return encode(
+        encoder,
+        make_views(batch.items, encoder, config, batch.rng, max_length=max_length),
+        config.differ_by,
+    )
 
 
 def encode(encoder: Encoder, views: Views, differ_by: str) -> tuple[Tensor, Tensor]:
@@ -149,8 +172,12 @@ def encode(encoder: Encoder, views: Views, differ_by: str) -> tuple[Tensor, Tens
 
 
 def markers(tokenizer: Any) -> frozenset[int]:
-    """Ids of the tokens that frame and pad a sentence. An unknown word is an ordinary token, so [UNK] is not one."""
-    ids = (getattr(tokenizer, f"{name}_token_id", None) for name in ("cls", "sep", "bos", "eos", "pad"))
+    """Ids of the tokens that frame and pad a sentence. An unknown word is an ordinary token, so
+    [UNK] is not one.
+    """
+    ids = (
+        getattr(tokenizer, f"{name}_token_id", None) for name in ("cls", "sep", "bos", "eos", "pad")
+    )
     return frozenset(i for i in ids if i is not None)
 
 
@@ -162,5 +189,7 @@ def positives(items: Sequence[str | Pair]) -> list[str]:
     """
     pairs = [item for item in items if not isinstance(item, str)]
     if len(pairs) < len(items):
-        raise InputError("the second texts of pairs are learned from, but the corpus holds single texts")
+        raise InputError(
+            "the second texts of pairs are learned from, but the corpus holds single texts"
+        )
     return [pair.positive for pair in pairs]

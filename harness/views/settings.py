@@ -25,7 +25,9 @@ def both(rate_a: float | None, rate_b: float | None) -> tuple[float, float] | No
 
 
 class ViewConfig(Config):
-    """How the two views of a sentence differ. Rates of views that `view` does not name have no effect."""
+    """How the two views of a sentence differ. Rates of views that `view` does not name have no
+    effect.
+    """
 
     view: str = option(
         "dropout",
@@ -39,9 +41,12 @@ class ViewConfig(Config):
         sweep=[0.05, 0.1, 0.2],
         when={"view": "dropout"},
     )
-    dropout_b: float | None = option(None, "dropout view: rate of the second view; empty: as the first", ge=0, lt=1)
+    dropout_b: float | None = option(
+        None, "dropout view: rate of the second view; empty: as the first", ge=0, lt=1
+    )
     attention_dropout: Literal["views", "checkpoint"] = option(
-        "views", "dropout view: attention probabilities get the views' rates, or the checkpoint's own"
+        "views",
+        "dropout view: attention probabilities get the views' rates, or the checkpoint's own",
     )
     attention_rate: float | None = option(
         None,
@@ -49,7 +54,9 @@ class ViewConfig(Config):
         ge=0,
         lt=1,
     )
-    native_dropout: bool = option(False, "views without dropout: keep the checkpoint's own (default: none)")
+    native_dropout: bool = option(
+        False, "views without dropout: keep the checkpoint's own (default: none)"
+    )
     shuffle: float = option(
         0.1,
         "shuffle view: share of the ordinary tokens permuted",
@@ -59,11 +66,23 @@ class ViewConfig(Config):
         when={"view": "shuffle"},
     )
     eda: float = option(
-        0.1, "eda view: share of the words changed (alpha)", gt=0, lt=1, sweep=[0.1, 0.2], when={"view": "eda"}
+        0.1,
+        "eda view: share of the words changed (alpha)",
+        gt=0,
+        lt=1,
+        sweep=[0.1, 0.2],
+        when={"view": "eda"},
     )
-    eda_operations: Operations = option("one", "eda view: one of the four operations, drawn for each view, or all")
+    eda_operations: Operations = option(
+        "one", "eda view: one of the four operations, drawn for each view, or all"
+    )
     deletion: float = option(
-        0.1, "deletion view: probability of a token's loss", gt=0, lt=1, sweep=(0.05, 0.5), when={"view": "deletion"}
+        0.1,
+        "deletion view: probability of a token's loss",
+        gt=0,
+        lt=1,
+        sweep=(0.05, 0.5),
+        when={"view": "deletion"},
     )
     repetition: float = option(
         0.32,
@@ -74,10 +93,16 @@ class ViewConfig(Config):
         when={"view": "repetition"},
     )
     crop: float = option(
-        0.1, "crop view: share of the tokens cut off the two ends", gt=0, lt=1, sweep=(0.05, 0.5), when={"view": "crop"}
+        0.1,
+        "crop view: share of the tokens cut off the two ends",
+        gt=0,
+        lt=1,
+        sweep=(0.05, 0.5),
+        when={"view": "crop"},
     )
     pairs_are_labelled: bool = option(
-        True, "paraphrase view: people judged or wrote the pairs (the row then counts as supervised)"
+        True,
+        "paraphrase view: people judged or wrote the pairs (the row then counts as supervised)",
     )
     sentence_crop: int = option(
         2,
@@ -87,15 +112,21 @@ class ViewConfig(Config):
         when={"view": "sentence_crop"},
         later=True,
     )
-    shortest: int = option(100, "sentence_crop view: characters of the shortest sentence used", ge=1, later=True)
-    longest: int = option(250, "sentence_crop view: characters of the longest sentence used", ge=1, later=True)
+    shortest: int = option(
+        100, "sentence_crop view: characters of the shortest sentence used", ge=1, later=True
+    )
+    longest: int = option(
+        250, "sentence_crop view: characters of the longest sentence used", ge=1, later=True
+    )
     crop_pair: CropPair = option(
         "different",
         "sentence_crop view: different crops, disjoint ones (no common sentence), or the same one twice",
         later=True,
     )
     token_crop: tuple[_Share, _Share] = option(
-        (0.05, 0.5), "token_crop view: least and largest share of a chunk that a crop takes", later=True
+        (0.05, 0.5),
+        "token_crop view: least and largest share of a chunk that a crop takes",
+        later=True,
     )
     chunk: int = option(256, "token_crop view: tokens of the chunk of a document", ge=1, later=True)
 
@@ -109,7 +140,11 @@ class ViewConfig(Config):
     @field_validator("view", mode="before")
     @classmethod
     def _chain_as_text(cls, value: Any) -> Any:
-        return "+".join(value) if isinstance(value, (list, tuple)) and all(isinstance(v, str) for v in value) else value
+        return (
+            "+".join(value)
+            if isinstance(value, (list, tuple)) and all(isinstance(v, str) for v in value)
+            else value
+        )
 
     @field_validator("view")
     @classmethod
@@ -117,11 +152,17 @@ class ViewConfig(Config):
         names = value.split("+")
         for name in names:
             if name not in VIEWS:
-                raise ValueError(f'no view "{name}"{nearest(name, list(VIEWS))}; views: {", ".join(VIEWS)}')
+                raise ValueError(
+                    f'no view "{name}"{nearest(name, list(VIEWS))}; views: {", ".join(VIEWS)}'
+                )
         if len(set(names)) < len(names):
             raise ValueError("names a view twice")
-        if len({"paraphrase", *DOCUMENT_VIEWS} & set(names)) > 1 or {"eda", "token_crop"} <= set(names):
-            raise ValueError("joins two of paraphrase, sentence_crop and token_crop, or eda and token_crop")
+        if len({"paraphrase", *DOCUMENT_VIEWS} & set(names)) > 1 or {"eda", "token_crop"} <= set(
+            names
+        ):
+            raise ValueError(
+                "joins two of paraphrase, sentence_crop and token_crop, or eda and token_crop"
+            )
         order = [*[v for v in TEXT_VIEWS if v in names], *[v for v in names if v in TOKEN_VIEWS]]
         if [name for name in names if name != "dropout"] != order:
             raise ValueError(f'words come before tokens: write it as "{"+".join(order)}"')
@@ -163,4 +204,6 @@ class ViewConfig(Config):
         if self.of_documents:
             return "set native_dropout = true, or crop_pair to another than same"
         rates = " or ".join(name for name in self.views if name in TOKEN_VIEWS or name == "eda")
-        return f"raise {rates}, or set native_dropout = true where the checkpoint has rates of its own"
+        return (
+            f"raise {rates}, or set native_dropout = true where the checkpoint has rates of its own"
+        )

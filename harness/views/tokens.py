@@ -1,7 +1,8 @@
 """Views made from token ids: (ids, rate, rng) to new ids.
 
-Ordinary tokens are those not in `special` ([CLS], [SEP], padding ...): special ones are neither moved nor lost nor
-repeated, and some ordinary token always stays. `ids` is not modified. Halves round up.
+Ordinary tokens are those not in `special` ([CLS], [SEP], padding ...): special ones are neither
+moved nor lost nor repeated, and some ordinary token always stays. `ids` is not modified. Halves
+round up.
 """
 
 from __future__ import annotations
@@ -16,12 +17,15 @@ if TYPE_CHECKING:
 def shuffle_tokens(
     ids: Sequence[int], fraction: float, rng: np.random.Generator, *, special: Collection[int] = ()
 ) -> list[int]:
-    """A copy of `ids` in which round(fraction * n) of its n ordinary tokens are permuted among their own positions.
+    """A copy of `ids` in which round(fraction * n) of its n ordinary tokens are permuted among
+    their own positions.
 
-    Which tokens and which permutation are uniform draws (the identity is one of the permutations). At least 2 tokens
-    take part when n >= 2 and fraction > 0; with fraction 0 or n < 2 the copy is unchanged and `rng` is not advanced.
+    Which tokens and which permutation are uniform draws (the identity is one of the permutations).
+    At least 2 tokens take part when n >= 2 and fraction > 0; with fraction 0 or n < 2 the copy is
+    unchanged and `rng` is not advanced.
 
-    Source: Farina & Pappadopulo (2023), section 3, which leaves special tokens, rounding and position ids open.
+    Source: Farina & Pappadopulo (2023), section 3, which leaves special tokens, rounding and
+    position ids open.
     """
     _check(fraction, "fraction")
     view = list(ids)
@@ -39,8 +43,8 @@ def shuffle_tokens(
 def delete_tokens(
     ids: Sequence[int], rate: float, rng: np.random.Generator, *, special: Collection[int] = ()
 ) -> list[int]:
-    """`ids` without each ordinary token with probability `rate`, independently; where none would be left, one drawn
-    uniformly stays.
+    """`ids` without each ordinary token with probability `rate`, independently; where none would be
+    left, one drawn uniformly stays.
 
     Source: EDA's random deletion (Wei & Zou, 2019), on tokens.
     """
@@ -63,9 +67,11 @@ def repeat_tokens(
     special: Collection[int] = (),
     limit: int | None = None,
 ) -> list[int]:
-    """`ids` with k of its n ordinary tokens doubled in place, k uniform in 0 .. max(2, floor(rate * n)).
+    """`ids` with k of its n ordinary tokens doubled in place, k uniform in 0 .. max(2, floor(rate *
+    n)).
 
-    The tokens are drawn without replacement. No more are doubled than there are, or than `limit` ids leave room for.
+    The tokens are drawn without replacement. No more are doubled than there are, or than `limit`
+    ids leave room for.
 
     Source: Wu et al., ESimCSE (COLING 2022), section 3.1.
     """
@@ -88,7 +94,8 @@ def crop_tokens(
 
     Where the span begins is a uniform draw; it holds at least one token.
 
-    Source: the crop of Gao et al., SimCSE (EMNLP 2021), Table 1, which keeps 100% - k% of the length.
+    Source: the crop of Gao et al., SimCSE (EMNLP 2021), Table 1, which keeps 100% - k% of the
+    length.
     """
     _check(rate, "rate")
     ordinary = _ordinary(ids, special)

@@ -1,4 +1,6 @@
-"""Synonyms from WordNet, through nltk's reader. Neither nltk nor its data is a requirement of the harness."""
+"""Synonyms from WordNet, through nltk's reader. Neither nltk nor its data is a requirement of the
+harness.
+"""
 
 from __future__ import annotations
 
@@ -11,15 +13,19 @@ from typing import Any
 
 from harness.errors import InputError
 
-REMEDY = "python -m nltk.downloader wordnet (or set NLTK_DATA to a folder that holds corpora/wordnet)"
-_FILES = [f"{kind}.{pos}" for kind in ("data", "index") for pos in ("noun", "verb", "adj", "adv")] + [
-    f"{pos}.exc" for pos in ("noun", "verb", "adj", "adv")
-]
+REMEDY = (
+    "python -m nltk.downloader wordnet (or set NLTK_DATA to a folder that holds corpora/wordnet)"
+)
+_FILES = [
+    f"{kind}.{pos}" for kind in ("data", "index") for pos in ("noun", "verb", "adj", "adv")
+] + [f"{pos}.exc" for pos in ("noun", "verb", "adj", "adv")]
 _NOT_LETTERS = re.compile("[^a-z ]")
 
 
 class WordNet:
-    """The synonyms of single words, from the data at `path`; `sha256` is the hash of the database files."""
+    """The synonyms of single words, from the data at `path`; `sha256` is the hash of the database
+    files.
+    """
 
     def __init__(self, root: Any) -> None:
         from nltk.corpus.reader.wordnet import WordNetCorpusReader
@@ -42,11 +48,15 @@ class WordNet:
     def synonyms(self, word: str) -> tuple[str, ...]:
         """All names of all senses of `word`, any part of speech, sorted, without `word` itself.
 
-        Also for inflected forms. Underscores and hyphens become spaces, other characters than a-z are dropped.
+        Also for inflected forms. Underscores and hyphens become spaces, other characters than a-z
+        are dropped.
         """
         if word not in self._known:
             names = (name for sense in self._reader.synsets(word) for name in sense.lemma_names())
-            plain = {_NOT_LETTERS.sub("", name.lower().replace("_", " ").replace("-", " ")).strip() for name in names}
+            plain = {
+                _NOT_LETTERS.sub("", name.lower().replace("_", " ").replace("-", " ")).strip()
+                for name in names
+            }
             self._known[word] = tuple(sorted(plain - {word, ""}))
         return self._known[word]
 
@@ -65,7 +75,9 @@ def _read(path: str) -> WordNet:
     try:
         return WordNet(find()[1])
     except (OSError, KeyError, ValueError, AssertionError) as error:
-        raise InputError(f"WordNet at {path} cannot be read ({error}): get it again with {REMEDY}") from None
+        raise InputError(
+            f"WordNet at {path} cannot be read ({error}): get it again with {REMEDY}"
+        ) from None
 
 
 def find() -> tuple[str, Any]:

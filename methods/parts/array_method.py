@@ -1,4 +1,6 @@
-"""Methods whose vectors are arrays that no encoder of torch makes, and folders of those that are no single encoder."""
+"""Methods whose vectors are arrays that no encoder of torch makes, and folders of those that are no
+single encoder.
+"""
 
 from __future__ import annotations
 
@@ -59,25 +61,37 @@ class ArrayMethod(Method):
 
 def unit(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
     """Rows at unit length; rows of zeros stay."""
-    scaled: NDArray[np.float32] = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+    scaled: NDArray[np.float32] = vectors / np.maximum(
+        np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12
+    )
     return scaled
 
 
 @contextmanager
 def new_folder(method: Method, path: str | Path, card: str = "", **more: Any) -> Iterator[Path]:
-    """A folder to write into; it takes the place of `path` when the block ends well, and vanishes when it does not.
+    """A folder to write into; it takes the place of `path` when the block ends well, and vanishes
+    when it does not.
 
-    README.md and the file that says how the method was configured, and `more`, are added; so is modules.json where the
-    block wrote none, so that sentence-transformers opens the folder. An earlier saved method is replaced.
+    README.md and the file that says how the method was configured, and `more`, are added; so is
+    modules.json where the block wrote none, so that sentence-transformers opens the folder. An
+    earlier saved method is replaced.
 
     Raises:
         InputError: `path` holds something that is not a saved method.
     """
     path = Path(path)
-    if path.exists() and not (path.is_dir() and ((path / METHOD_FILE).exists() or not any(path.iterdir()))):
-        raise InputError(f"{path} exists and is not a saved method; choose another folder or remove it")
+    if path.exists() and not (
+        path.is_dir() and ((path / METHOD_FILE).exists() or not any(path.iterdir()))
+    ):
+        raise InputError(
+            f"{path} exists and is not a saved method; choose another folder or remove it"
+        )
     with staged_folder(path) as staged:
         yield staged
-        write_settings(staged, method=method.name, base_model=method.base_model, config=method.config, **more)
-        text = card_text(card.strip() or f"# {method.card.title}", ours=make_sentence_transformer(staged))
+        write_settings(
+            staged, method=method.name, base_model=method.base_model, config=method.config, **more
+        )
+        text = card_text(
+            card.strip() or f"# {method.card.title}", ours=make_sentence_transformer(staged)
+        )
         (staged / "README.md").write_text(text, "utf-8")

@@ -14,17 +14,21 @@ MemoryTerms = Literal["library", "in_batch"]
 
 
 @full_precision
-def nt_xent_memory(a: Tensor, b: Tensor, older: Tensor, *, temperature: float, terms: MemoryTerms) -> Tensor:
+def nt_xent_memory(
+    a: Tensor, b: Tensor, older: Tensor, *, temperature: float, terms: MemoryTerms
+) -> Tensor:
     """`nt_xent_symmetric` with the m rows of `older` as negatives of every row; mean over 2n.
 
-    l(x) = -log( exp(cos(x, partner)/t) / [sum_{y != x} exp(cos(x, y)/t) + sum_{o in older} exp(cos(x, o)/t)] )
+    l(x) = -log( exp(cos(x, partner)/t) / [sum_{y != x} exp(cos(x, y)/t) + sum_{o in older}
+    exp(cos(x, o)/t)] )
 
     Args:
         a, b: (n, d); row i of one is the partner of row i of the other.
         older: (m, d), m >= 0; no gradient flows into it.
-        terms: "in_batch": partner and in-batch negatives y carry their gradient (as DeCLUTR S6.2 describes it);
-            "library": they are read back from the memory, without gradient, so that only x learns from a term
-            (what pytorch-metric-learning 0.9.98 does, which the ablation was run with).
+        terms: "in_batch": partner and in-batch negatives y carry their gradient (as DeCLUTR S6.2
+            describes it);
+            "library": they are read back from the memory, without gradient, so that only x learns
+            from a term (what pytorch-metric-learning 0.9.98 does, which the ablation was run with).
     """
     check_rows(a, b)
     check_temperature(temperature)
@@ -38,10 +42,11 @@ def nt_xent_memory(a: Tensor, b: Tensor, older: Tensor, *, temperature: float, t
 class CrossBatchMemory(nn.Module):
     """The last `size` embeddings, newest first, in buffers, so that a run resumes with them.
 
-    The last row of a batch counts as its newest: where the end of the queue cuts a batch in two, its first rows go.
+    The last row of a batch counts as its newest: where the end of the queue cuts a batch in two,
+    its first rows go.
 
-    The library puts the current batch into the queue before it compares, so that of `size` places only those that the
-    batch leaves hold older embeddings; with "in_batch" terms all `size` do.
+    The library puts the current batch into the queue before it compares, so that of `size` places
+    only those that the batch leaves hold older embeddings; with "in_batch" terms all `size` do.
     """
 
     rows: Tensor
@@ -53,7 +58,8 @@ class CrossBatchMemory(nn.Module):
         self.register_buffer("filled", torch.zeros((), dtype=torch.long))
 
     def loss(self, a: Tensor, b: Tensor, *, temperature: float, terms: MemoryTerms) -> Tensor:
-        """`nt_xent_memory` of a batch (n, d) and (n, d) against what the queue holds; then the batch joins it.
+        """`nt_xent_memory` of a batch (n, d) and (n, d) against what the queue holds; then the
+        batch joins it.
 
         Raises:
             ValueError: "library" terms of a batch that is larger than the queue.
@@ -61,7 +67,9 @@ class CrossBatchMemory(nn.Module):
         size = len(self.rows)
         room = size if terms == "in_batch" else size - 2 * len(a)
         if room < 0:
-            raise ValueError(f"the memory holds {size} embeddings, fewer than the {2 * len(a)} of one batch")
+            raise ValueError(
+                f"the memory holds {size} embeddings, fewer than the {2 * len(a)} of one batch"
+            )
         value = nt_xent_memory(a, b, self.held(room), temperature=temperature, terms=terms)
         self.push(torch.cat([a, b]))
         return value

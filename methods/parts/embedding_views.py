@@ -1,7 +1,8 @@
-"""Views that are made inside the model: what leaves its embedding block is changed, for each half of the batch.
+"""Views that are made inside the model: what leaves its embedding block is changed, for each half
+of the batch.
 
-Source: ConSERT (Yan et al., ACL 2021), section 3.3; the counts are those of its code, which scales nothing up for what
-it sets to zero.
+Source: ConSERT (Yan et al., ACL 2021), section 3.3; the counts are those of its code, which scales
+nothing up for what it sets to zero.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 Change = Callable[[Tensor, Tensor], Tensor]
-"""Embeddings (n, length, d) and mask (n, length) to changed embeddings; it draws from torch's generator."""
+"""Embeddings (n, length, d) and mask (n, length) to changed embeddings; it draws from torch's
+generator.
+"""
 
 
 def as_they_are(embeddings: Tensor, mask: Tensor) -> Tensor:
@@ -58,7 +61,9 @@ def moved_by(noise: Tensor) -> Change:
 
 
 def against(gradient: Tensor, norm: float) -> Tensor:
-    """The step of length `norm` for each token that raises a loss fastest, of its gradient (..., d)."""
+    """The step of length `norm` for each token that raises a loss fastest, of its gradient (...,
+    d).
+    """
     step: Tensor = norm * gradient / (gradient.norm(dim=-1, keepdim=True) + 1e-10)
     return step
 
@@ -74,10 +79,13 @@ class Seen:
 
 
 @contextmanager
-def embeddings_changed(transformer: PreTrainedModel, change_a: Change, change_b: Change) -> Iterator[None]:
-    """In forward passes inside the block the embeddings of the first half of the rows go through `change_a`, those of
-    the second through `change_b`, padded also where the batch is packed. The backward pass may follow outside, unless
-    it encodes parts of a batch again."""
+def embeddings_changed(
+    transformer: PreTrainedModel, change_a: Change, change_b: Change
+) -> Iterator[None]:
+    """In forward passes inside the block the embeddings of the first half of the rows go through
+    `change_a`, those of the second through `change_b`, padded also where the batch is packed. The
+    backward pass may follow outside, unless it encodes parts of a batch again.
+    """
     rates = cast(ViewRates, transformer.view_rates)
     mask: list[Tensor] = []
 
@@ -89,11 +97,18 @@ def embeddings_changed(transformer: PreTrainedModel, change_a: Change, change_b:
         embeddings = output if packing is None else packing.pad(output)
         half = len(embeddings) // 2
         halves = ((change_a, slice(None, half)), (change_b, slice(half, None)))
-        changed = torch.cat([function(embeddings[rows], mask[0][rows]) for function, rows in halves])
+        changed = torch.cat(
+            [function(embeddings[rows], mask[0][rows]) for function, rows in halves]
+        )
         return changed if packing is None else packing.pack(changed)
 
-    block = cast(nn.Module, getattr(transformer, "embeddings", None) or transformer.get_input_embeddings())
-    handles = [transformer.register_forward_pre_hook(look, with_kwargs=True), block.register_forward_hook(change)]
+    block = cast(
+        nn.Module, getattr(transformer, "embeddings", None) or transformer.get_input_embeddings()
+    )
+    handles = [
+        transformer.register_forward_pre_hook(look, with_kwargs=True),
+        block.register_forward_hook(change),
+    ]
     try:
         yield
     finally:

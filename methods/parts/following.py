@@ -1,4 +1,6 @@
-"""Targets: networks without a gradient that follow the trained ones as moving averages of their weights."""
+"""Targets: networks without a gradient that follow the trained ones as moving averages of their
+weights.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,8 @@ def follow(slow: nn.Module, fast: nn.Module, momentum: float) -> None:
 
 
 class Following(nn.Module):
-    """The projector of the trained encoder, and its target: frozen copies of the encoder and of the projector.
+    """The projector of the trained encoder, and its target: frozen copies of the encoder and of the
+    projector.
 
     BatchNorm's running statistics are not averaged: the target has its own.
 
@@ -35,13 +38,19 @@ class Following(nn.Module):
         super().__init__()
         self.projector = projector
         self.target_encoder = encoder.copy().requires_grad_(False)
-        self.target_projector = copy.deepcopy(projector).requires_grad_(False) if projected else None
+        self.target_projector = (
+            copy.deepcopy(projector).requires_grad_(False) if projected else None
+        )
 
     @torch.no_grad()
     def target(self, views: Views, differ_by: str) -> tuple[Tensor, Tensor]:
         """What the target makes of both views, without gradient."""
         t_a, t_b = encode(self.target_encoder, views, differ_by)
-        return (t_a, t_b) if self.target_projector is None else (self.target_projector(t_a), self.target_projector(t_b))
+        return (
+            (t_a, t_b)
+            if self.target_projector is None
+            else (self.target_projector(t_a), self.target_projector(t_b))
+        )
 
     def follow(self, encoder: Encoder, momentum: float) -> None:
         """Move the target after a training step."""

@@ -1,8 +1,9 @@
-"""Glow on single vectors: an invertible map with an exact log-determinant (Kingma & Dhariwal 2018, as in BERT-flow).
+"""Glow on single vectors: an invertible map with an exact log-determinant (Kingma & Dhariwal 2018,
+as in BERT-flow).
 
-A vector of D numbers is an image of one pixel with D channels: no spatial squeeze. A level is a few steps (actnorm,
-mixing of the channels, coupling); between levels the second half of the channels leaves the flow. All priors are
-standard normal.
+A vector of D numbers is an image of one pixel with D channels: no spatial squeeze. A level is a few
+steps (actnorm, mixing of the channels, coupling); between levels the second half of the channels
+leaves the flow. All priors are standard normal.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ LOG_SCALE_FACTOR = 3.0  # log-scales are stored divided by this, which makes the
 
 
 class Actnorm(nn.Module):
-    """y = (x + shift) exp(3 log_scale) per channel; the first batch in training sets it to mean 0 and variance 1."""
+    """y = (x + shift) exp(3 log_scale) per channel; the first batch in training sets it to mean 0
+    and variance 1.
+    """
 
     def __init__(self, channels: int) -> None:
         super().__init__()
@@ -51,7 +54,9 @@ class Reversal(nn.Module):
 
 
 class Mixing(nn.Module):
-    """y = x W, the learned 1x1 convolution: W = P L (U + diag(sign exp(log_s))), at first a random rotation."""
+    """y = x W, the learned 1x1 convolution: W = P L (U + diag(sign exp(log_s))), at first a random
+    rotation.
+    """
 
     def __init__(self, channels: int) -> None:
         super().__init__()
@@ -65,7 +70,9 @@ class Mixing(nn.Module):
         self.log_s = nn.Parameter(s.abs().log().float())
 
     def _weight(self) -> Tensor:
-        lower = self.lower.tril(-1) + torch.eye(len(self.lower), dtype=self.lower.dtype, device=self.lower.device)
+        lower = self.lower.tril(-1) + torch.eye(
+            len(self.lower), dtype=self.lower.dtype, device=self.lower.device
+        )
         upper = self.upper.triu(1) + (self.get_buffer("sign") * self.log_s.exp()).diag()
         return self.get_buffer("p") @ lower @ upper
 
@@ -75,11 +82,15 @@ class Mixing(nn.Module):
 
 
 class CouplingNetwork(nn.Module):
-    """Dense, actnorm, ReLU, twice; then a dense layer of zeros with bias and log-scale: a new flow is linear."""
+    """Dense, actnorm, ReLU, twice; then a dense layer of zeros with bias and log-scale: a new flow
+    is linear.
+    """
 
     def __init__(self, inputs: int, width: int, outputs: int) -> None:
         super().__init__()
-        self.dense = nn.ModuleList([nn.Linear(inputs, width, bias=False), nn.Linear(width, width, bias=False)])
+        self.dense = nn.ModuleList(
+            [nn.Linear(inputs, width, bias=False), nn.Linear(width, width, bias=False)]
+        )
         self.norm = nn.ModuleList([Actnorm(width), Actnorm(width)])
         for layer in self.dense:
             nn.init.normal_(layer.weight, std=0.05)  # type: ignore[arg-type]
@@ -95,12 +106,16 @@ class CouplingNetwork(nn.Module):
 
 
 class Coupling(nn.Module):
-    """First half unchanged; second half + shift(first half), and times sigmoid(scale(first half) + 2) if affine."""
+    """First half unchanged; second half + shift(first half), and times sigmoid(scale(first half) +
+    2) if affine.
+    """
 
     def __init__(self, channels: int, width: int, kind: Literal["additive", "affine"]) -> None:
         super().__init__()
         self.affine = kind == "affine"
-        self.network = CouplingNetwork(channels // 2, width, channels if self.affine else channels // 2)
+        self.network = CouplingNetwork(
+            channels // 2, width, channels if self.affine else channels // 2
+        )
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """(n, channels) to the same, and log |det| (n,)."""
@@ -113,7 +128,9 @@ class Coupling(nn.Module):
 
 
 class Glow(nn.Module):
-    """z (n, D) = what left the flow after level 1, after level 2 ..., then what came out of the last level."""
+    """z (n, D) = what left the flow after level 1, after level 2 ..., then what came out of the
+    last level.
+    """
 
     def __init__(
         self,
@@ -134,7 +151,8 @@ class Glow(nn.Module):
         if dimension % 2**levels:
             raise InputError(
                 f"flow: vectors of {dimension} dimensions cannot be halved {levels} times, once a level; "
-                "lower `levels`" + (", or take a model with an even hidden size" if dimension % 2 else "")
+                "lower `levels`"
+                + (", or take a model with an even hidden size" if dimension % 2 else "")
             )
         self.levels = nn.ModuleList()
         self.dimension = dimension

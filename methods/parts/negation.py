@@ -1,7 +1,8 @@
 """An English sentence negated by rules on its words: SNCSE's soft negatives without a parser.
 
-Source: Wang et al. 2022 (arXiv 2201.05979) and generate_soft_negative_samples.py of Sense-GVT/SNCSE, which ask spaCy's
-dependency parser for the first auxiliary or the root of the sentence.
+Source: Wang et al. 2022 (arXiv 2201.05979) and generate_soft_negative_samples.py of
+Sense-GVT/SNCSE, which ask spaCy's dependency parser for the first auxiliary or the root of the
+sentence.
 """
 
 from __future__ import annotations
@@ -13,14 +14,20 @@ from typing import NamedTuple
 
 from harness.files.reading import read_toml
 
-_WORDS = {name: text.split() for name, text in read_toml(Path(__file__).with_suffix(".toml")).items()}
+_WORDS = {
+    name: text.split() for name, text in read_toml(Path(__file__).with_suffix(".toml")).items()
+}
 _SETS = {name: frozenset(words) for name, words in _WORDS.items()}
 _BASE = dict(zip(_WORDS["irregular"][::2], _WORDS["irregular"][1::2], strict=True))
 _CONTRACTED = {"wo": "will", "sha": "shall", "ca": "can", "ai": "is"}
 _HAVE_OR_DO = {
-    "have": "do not have", "has": "does not have", "had": "did not have",
-    "do": "do not do", "does": "does not do", "did": "did not do",
-}  # fmt: skip
+    "have": "do not have",
+    "has": "does not have",
+    "had": "did not have",
+    "do": "do not do",
+    "does": "does not do",
+    "did": "did not do",
+}
 _NO_SUBJECT = _SETS["open"] | _SETS["one"] | {""}
 _NO_VERB = _SETS["fixed"] | _SETS["subject"] | _SETS["adverb"]
 _E_STEM = re.compile(  # what is written with an e at its end, more often than not
@@ -44,9 +51,9 @@ class Word(NamedTuple):
 def negated(sentence: str) -> str:
     """`sentence` with a "not" more or less, and otherwise word for word.
 
-    The first rule that fits: a "not" is left out ("n't" too); "not" comes after the first form of be, modal verb, have
-    before a participle, or do before a subject; the first verb that its neighbours give away gets "do not", "does not"
-    or "did not"; "Not" comes first.
+    The first rule that fits: a "not" is left out ("n't" too); "not" comes after the first form of
+    be, modal verb, have before a participle, or do before a subject; the first verb that its
+    neighbours give away gets "do not", "does not" or "did not"; "Not" comes first.
 
     >>> negated("She is not here."), negated("They can't swim."), negated("A man is playing a guitar.")
     ('She is here.', 'They can swim.', 'A man is not playing a guitar.')
@@ -55,7 +62,10 @@ def negated(sentence: str) -> str:
     >>> negated("Lovely weather today")
     'Not Lovely weather today'
     """
-    words = [Word(m.group(), m.start(), m.end()) for m in re.finditer(r"[^\W\d_]+(?:[’'-][^\W\d_]+)*", sentence)]
+    words = [
+        Word(m.group(), m.start(), m.end())
+        for m in re.finditer(r"[^\W\d_]+(?:[’'-][^\W\d_]+)*", sentence)
+    ]
     for word in words:
         if (whole := _without_not(word, sentence)) is not None:
             return whole
@@ -88,12 +98,18 @@ def _is_auxiliary(words: Sequence[Word], place: int) -> bool:
         return following in _SETS["participle"] or following.endswith("ed")
     if low in ("do", "does", "did"):
         return following in _SETS["subject"] or not place or before in _SETS["asked"]
-    return low in _SETS["auxiliary"] and not (low == "will" and before in _SETS["fixed"])  # "a second will"
+    return low in _SETS["auxiliary"] and not (
+        low == "will" and before in _SETS["fixed"]
+    )  # "a second will"
 
 
 def _ahead(words: Sequence[Word], place: int) -> Iterator[str]:
     """The words after one, without adverbs."""
-    return (w.low for w in words[place + 1 :] if not w.low.endswith("ly") and w.low not in _SETS["adverb"])
+    return (
+        w.low
+        for w in words[place + 1 :]
+        if not w.low.endswith("ly") and w.low not in _SETS["adverb"]
+    )
 
 
 def _do_support(words: Sequence[Word], place: int, sentence: str) -> str | None:
@@ -102,7 +118,11 @@ def _do_support(words: Sequence[Word], place: int, sentence: str) -> str | None:
     low = word.low
     if low in _HAVE_OR_DO:
         return _HAVE_OR_DO[low]
-    behind = (w.low for w in reversed(words[:place]) if not w.low.endswith("ly") and w.low not in _SETS["adverb"])
+    behind = (
+        w.low
+        for w in reversed(words[:place])
+        if not w.low.endswith("ly") and w.low not in _SETS["adverb"]
+    )
     before = next(behind, "")
     pronoun, third = before in _SETS["subject"], before in _SETS["third"]
     if before in _NO_SUBJECT and not pronoun:
@@ -112,12 +132,18 @@ def _do_support(words: Sequence[Word], place: int, sentence: str) -> str | None:
     ends = place + 1 == len(words) or bool(re.match(r"\s*[,;:.!?]", sentence[word.end :]))
     fits = pronoun or ends or next(_ahead(words, place), "") in _SETS["fixed"]
     if low.endswith("ed") and len(low) > 3:
-        apart = sentence[: word.start].rstrip().endswith(",")  # "her gravy, revealed only then, was"
+        apart = (
+            sentence[: word.start].rstrip().endswith(",")
+        )  # "her gravy, revealed only then, was"
         return f"did not {_base_of_past(low)}" if fits and not apart else None
     if low in _NO_VERB or not low.isalpha():
         return None
     if low.endswith("s") and len(low) > 2 and not low.endswith(("ss", "us", "is")):
-        return f"does not {_base_of_third(low)}" if third or (fits and _one_subject(words[:place])) else None
+        return (
+            f"does not {_base_of_third(low)}"
+            if third or (fits and _one_subject(words[:place]))
+            else None
+        )
     return f"do not {low}" if pronoun and not third and not low.endswith(("ing", "ly")) else None
 
 
@@ -143,4 +169,8 @@ def _base_of_past(verb: str) -> str:
         return f"{stem[:-1]}y" if len(stem) > 2 else f"{stem}e"
     if len(stem) > 3 and stem[-1] == stem[-2] and stem[-1] not in "lsz":
         return stem[:-1]
-    return f"{stem}e" if stem.endswith("e") or (_E_STEM.search(stem) and not stem.endswith(_NO_E_STEM)) else stem
+    return (
+        f"{stem}e"
+        if stem.endswith("e") or (_E_STEM.search(stem) and not stem.endswith(_NO_E_STEM))
+        else stem
+    )

@@ -1,7 +1,9 @@
-"""Sentence vectors from natural language inference: pairs with their labels, and the softmax over joined vectors.
+"""Sentence vectors from natural language inference: pairs with their labels, and the softmax over
+joined vectors.
 
-SBERT and InferSent train so: both sentences go through one encoder, their vectors u and v are joined to one long
-vector, and a classifier says whether the first sentence entails the second, contradicts it, or neither.
+SBERT and InferSent train so: both sentences go through one encoder, their vectors u and v are
+joined to one long vector, and a classifier says whether the first sentence entails the second,
+contradicts it, or neither.
 """
 
 from __future__ import annotations
@@ -30,7 +32,8 @@ TWO_CLASSES = (
 
 
 class LabelledPairs(Sequence[Pair]):
-    """Pairs with one of `LABELS`: those of the corpus, or of every triplet the two that its negative makes.
+    """Pairs with one of `LABELS`: those of the corpus, or of every triplet the two that its
+    negative makes.
 
     Attributes:
         classes: 3 with labels, 2 of triplets (entailment and contradiction).
@@ -51,7 +54,9 @@ class LabelledPairs(Sequence[Pair]):
                 f"{nearest(unknown[0], list(LABELS))}; rename the labels or leave such pairs out"
             )
         if labels != {None} and gaps:
-            raise InputError(f"{corpus.uri}: {gaps:,} of {len(corpus):,} pairs have no label; give every pair one")
+            raise InputError(
+                f"{corpus.uri}: {gaps:,} of {len(corpus):,} pairs have no label; give every pair one"
+            )
         if labels == {None} and negatives < len(corpus):
             raise InputError(
                 f"{corpus.uri}: its pairs have neither labels nor a negative each, so that there is nothing to "
@@ -72,9 +77,11 @@ class LabelledPairs(Sequence[Pair]):
 
 
 def joined(u: Tensor, v: Tensor, parts: Sequence[str]) -> Tensor:
-    """The vectors (n, d) of both sentences as one (n, d * len(parts)); `parts` are of `JOINED`, in order.
+    """The vectors (n, d) of both sentences as one (n, d * len(parts)); `parts` are of `JOINED`, in
+    order.
 
-    Source: Conneau et al., EMNLP 2017, figure 1; Reimers & Gurevych, EMNLP 2019, section 3 and table 6.
+    Source: Conneau et al., EMNLP 2017, figure 1; Reimers & Gurevych, EMNLP 2019, section 3 and
+    table 6.
     """
     check_rows(u, v)
     made = {"u": u, "v": v, "|u-v|": (u - v).abs(), "u*v": u * v}
@@ -98,7 +105,9 @@ Joined = Annotated[str, AfterValidator(lambda text: ",".join(split_parts(text)))
 
 @full_precision
 def label_loss(logits: Tensor, classes: Tensor) -> Tensor:
-    """L = mean over i of -log softmax(logits_i)[class_i]; logits (n, classes), classes (n,) whole numbers."""
+    """L = mean over i of -log softmax(logits_i)[class_i]; logits (n, classes), classes (n,) whole
+    numbers.
+    """
     return functional.cross_entropy(logits, classes.long())
 
 
@@ -122,7 +131,9 @@ class NLIMethod(TrainedMethod):
         return super().stream(self.examples(corpus), seed)  # type: ignore[arg-type]  # needs no more than a sequence
 
     def classified(self, logits: Tensor, pairs: Sequence[Pair]) -> dict[str, Tensor]:
-        """The loss of logits (n, 3), of which triplets use the first two, and the share of pairs classified rightly."""
+        """The loss of logits (n, 3), of which triplets use the first two, and the share of pairs
+        classified rightly.
+        """
         logits, classes = logits[:, : self._classes], class_indices(pairs).to(logits.device)
         right = (logits.argmax(1) == classes).float().mean()
         return {"loss": label_loss(logits, classes), "accuracy": right}

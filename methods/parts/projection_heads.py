@@ -1,7 +1,8 @@
 """Projection heads: used by the loss while training, dropped at test time.
 
-Initialisation draws from the generator that is passed in, or from torch's global one (which training seeds for the
-purpose "init" before it asks a method for its heads); no number is drawn that is not used.
+Initialisation draws from the generator that is passed in, or from torch's global one (which
+training seeds for the purpose "init" before it asks a method for its heads); no number is drawn
+that is not used.
 """
 
 from __future__ import annotations
@@ -17,12 +18,17 @@ from torch import nn
 Bias = Literal["first", "hidden", "none", "all"]
 Init = Literal["normal", "pytorch"]
 _BERT_BASE = 768
-Widths = Annotated[tuple[Annotated[int, Field(ge=1)], ...], Field(min_length=1)]  # of a projector, in a config
+Widths = Annotated[
+    tuple[Annotated[int, Field(ge=1)], ...], Field(min_length=1)
+]  # of a projector, in a config
 
 
-def _linear(inputs: int, outputs: int, *, bias: bool, init: Init, generator: torch.Generator | None) -> nn.Linear:
-    """A linear layer, initialised "normal" (N(0, 0.02), bias 0: the Hugging Face BERT scheme) or "pytorch"
-    (uniform in +-1/sqrt(inputs) for weight and bias, `nn.Linear`'s own)."""
+def _linear(
+    inputs: int, outputs: int, *, bias: bool, init: Init, generator: torch.Generator | None
+) -> nn.Linear:
+    """A linear layer, initialised "normal" (N(0, 0.02), bias 0: the Hugging Face BERT scheme) or
+    "pytorch" (uniform in +-1/sqrt(inputs) for weight and bias, `nn.Linear`'s own).
+    """
     layer = nn.utils.skip_init(nn.Linear, inputs, outputs, bias=bias)  # type: ignore[no-untyped-call]
     assert isinstance(layer, nn.Linear)
     with torch.no_grad():
@@ -42,11 +48,15 @@ def _linear(inputs: int, outputs: int, *, bias: bool, init: Init, generator: tor
 
 def tanh_mlp(dimension: int, *, generator: torch.Generator | None = None) -> nn.Sequential:
     """SimCSE's training-only head, (n, d) -> (n, d): z = tanh(W h + b), W ~ N(0, 0.02), b = 0."""
-    return nn.Sequential(_linear(dimension, dimension, bias=True, init="normal", generator=generator), nn.Tanh())
+    return nn.Sequential(
+        _linear(dimension, dimension, bias=True, init="normal", generator=generator), nn.Tanh()
+    )
 
 
 def widths_for(dimension: int, usual: int) -> Widths:
-    """Three layers of the `usual` width, or of four times the width of a base model that is narrower than BERT-base."""
+    """Three layers of the `usual` width, or of four times the width of a base model that is
+    narrower than BERT-base.
+    """
     return (usual if dimension >= _BERT_BASE else 4 * dimension,) * 3
 
 
@@ -58,13 +68,16 @@ def projector(
     init: Init,
     generator: torch.Generator | None = None,
 ) -> nn.Sequential:
-    """(n, dimension) -> (n, widths[-1]): Linear - BatchNorm - ReLU for every width but the last, then a final Linear.
+    """(n, dimension) -> (n, widths[-1]): Linear - BatchNorm - ReLU for every width but the last,
+    then a final Linear.
 
-    The BatchNorms have weight 1 and bias 0 to start with. Apply the projector to the two views in two calls, so that
-    each call sees one view's statistics and the running ones move twice a step, as all the reference codes do.
+    The BatchNorms have weight 1 and bias 0 to start with. Apply the projector to the two views in
+    two calls, so that each call sees one view's statistics and the running ones move twice a step,
+    as all the reference codes do.
 
     Args:
-        bias: which linear layers have one. SCD's code: "first"; VICReg's: "hidden" (all but the last); Barlow Twins'
+        bias: which linear layers have one. SCD's code: "first"; VICReg's: "hidden" (all but the
+            last); Barlow Twins'
             vision code: "none"; "all" for the ablation.
         init: SCD uses "normal" (N(0, 0.02), as its encoder does), the vision codes "pytorch".
     """
@@ -76,7 +89,9 @@ def projector(
     layers: list[nn.Module] = []
     inputs = dimension
     for place, width in enumerate(widths):
-        has_bias = bias == "all" or (bias == "first" and place == 0) or (bias == "hidden" and place < last)
+        has_bias = (
+            bias == "all" or (bias == "first" and place == 0) or (bias == "hidden" and place < last)
+        )
         layers.append(_linear(inputs, width, bias=has_bias, init=init, generator=generator))
         if place < last:
             layers += [nn.BatchNorm1d(width), nn.ReLU(inplace=True)]
@@ -84,10 +99,14 @@ def projector(
     return nn.Sequential(*layers)
 
 
-def blocks(dimension: int, count: int, *, init: Init, generator: torch.Generator | None = None) -> nn.Sequential:
-    """(n, dimension) -> (n, dimension) by `count` blocks, each Linear - BatchNorm - ReLU - Linear - ReLU - Linear.
+def blocks(
+    dimension: int, count: int, *, init: Init, generator: torch.Generator | None = None
+) -> nn.Sequential:
+    """(n, dimension) -> (n, dimension) by `count` blocks, each Linear - BatchNorm - ReLU - Linear -
+    ReLU - Linear.
 
-    Inside a block the width is ten times the outer one; all linear layers have a bias. Source: asparius/UNSEE.
+    Inside a block the width is ten times the outer one; all linear layers have a bias. Source:
+    asparius/UNSEE.
     """
     wide = 10 * dimension
     layers: list[nn.Module] = []
@@ -96,5 +115,12 @@ def blocks(dimension: int, count: int, *, init: Init, generator: torch.Generator
             _linear(i, o, bias=True, init=init, generator=generator)
             for i, o in ((dimension, wide), (wide, wide), (wide, dimension))
         )
-        layers += [into, nn.BatchNorm1d(wide), nn.ReLU(inplace=True), within, nn.ReLU(inplace=True), out]
+        layers += [
+            into,
+            nn.BatchNorm1d(wide),
+            nn.ReLU(inplace=True),
+            within,
+            nn.ReLU(inplace=True),
+            out,
+        ]
     return nn.Sequential(*layers)

@@ -1,4 +1,6 @@
-"""A sentence encoder without a transformer: word vectors, a recurrent layer, and what is made of its states."""
+"""A sentence encoder without a transformer: word vectors, a recurrent layer, and what is made of
+its states.
+"""
 
 from __future__ import annotations
 
@@ -52,11 +54,14 @@ class FrozenWords(nn.Module):
 
 
 class RecurrentEncoder(Encoder):
-    """An `Encoder` whose vectors come from a recurrent layer; what asks for a transformer's layers has none here.
+    """An `Encoder` whose vectors come from a recurrent layer; what asks for a transformer's layers
+    has none here.
 
     Attributes:
-        words: ids to word vectors, frozen or an `nn.Embedding`. layer: an LSTM or a GRU of one layer.
-        reduce: "max" or "mean" of the states at all words, or the "last" state of each direction, side by side.
+        words: ids to word vectors, frozen or an `nn.Embedding`. layer: an LSTM or a GRU of one
+            layer.
+        reduce: "max" or "mean" of the states at all words, or the "last" state of each direction,
+            side by side.
     """
 
     def __init__(
@@ -81,22 +86,32 @@ class RecurrentEncoder(Encoder):
         return self.layer.hidden_size * (2 if self.layer.bidirectional else 1)
 
     def tokenize(self, texts: Any, max_length: int | None = None) -> list[list[int]]:
-        """Ids of words, cut to `max_length` (never beyond the encoder's own) with all that follows, unpadded."""
+        """Ids of words, cut to `max_length` (never beyond the encoder's own) with all that follows,
+        unpadded.
+        """
         if not texts:
             return []
         limit = self.max_length if max_length is None else min(max_length, self.max_length)
         cleaned = [clean(text, row) for row, text in enumerate(texts)]
-        ids = self.tokenizer(cleaned, return_attention_mask=False, return_token_type_ids=False, verbose=False)
+        ids = self.tokenizer(
+            cleaned, return_attention_mask=False, return_token_type_ids=False, verbose=False
+        )
         return [row[:limit] for row in ids["input_ids"]]
 
     def _vectors(self, features: dict[str, Tensor]) -> Tensor:
         ids, mask = features["input_ids"], features["attention_mask"]
-        with torch.autocast(device_type=ids.device.type, enabled=False):  # recurrent states add up small steps
+        with torch.autocast(
+            device_type=ids.device.type, enabled=False
+        ):  # recurrent states add up small steps
             lengths = mask.sum(1).cpu()
-            packed = pack_padded_sequence(self.words(ids).float(), lengths, batch_first=True, enforce_sorted=False)
+            packed = pack_padded_sequence(
+                self.words(ids).float(), lengths, batch_first=True, enforce_sorted=False
+            )
             states, last = self.layer(packed)
             if self.reduce != "last":
-                return reduce_tokens(pad_packed_sequence(states, batch_first=True)[0], mask, self.reduce)
+                return reduce_tokens(
+                    pad_packed_sequence(states, batch_first=True)[0], mask, self.reduce
+                )
             final: Tensor = last[0] if isinstance(last, tuple) else last  # (directions, n, hidden)
             return final.transpose(0, 1).flatten(1)
 
@@ -106,7 +121,9 @@ class RecurrentEncoder(Encoder):
         Raises:
             InputError: always; there are no transformer layers to read.
         """
-        raise InputError("an encoder of word vectors and a recurrent layer has no layers of a transformer to read")
+        raise InputError(
+            "an encoder of word vectors and a recurrent layer has no layers of a transformer to read"
+        )
 
     def save(self, path: str | Path, *, card: str = "") -> None:
         """Write tokenizer, word vectors and layer as safetensors into a folder."""
@@ -116,7 +133,9 @@ class RecurrentEncoder(Encoder):
             self.tokenizer.save_pretrained(folder / WORDS)
         save_file({"emb_layer.weight": _plain(self.words.weight)}, folder / WORDS / WEIGHTS)
         (folder / f"1_{kind}").mkdir()
-        weights = {f"encoder.{name}": _plain(tensor) for name, tensor in self.layer.state_dict().items()}
+        weights = {
+            f"encoder.{name}": _plain(tensor) for name, tensor in self.layer.state_dict().items()
+        }
         save_file(weights, folder / f"1_{kind}" / WEIGHTS)
         settings: dict[str, Any] = {
             "layer": kind,
@@ -142,24 +161,41 @@ class RecurrentEncoder(Encoder):
         about = read_json(folder / SETTINGS)
         try:
             kind = _LAYERS[about["layer"]]
-            layer = kind(about["inputs"], about["hidden"], batch_first=True, bidirectional=about["bidirectional"])
+            layer = kind(
+                about["inputs"],
+                about["hidden"],
+                batch_first=True,
+                bidirectional=about["bidirectional"],
+            )
             stored = load_file(folder / f"1_{about['layer']}" / WEIGHTS)
-            layer.load_state_dict({name.removeprefix("encoder."): tensor for name, tensor in stored.items()})
+            layer.load_state_dict(
+                {name.removeprefix("encoder."): tensor for name, tensor in stored.items()}
+            )
             vectors = load_file(folder / WORDS / WEIGHTS)["emb_layer.weight"]
             count, d = vectors.shape
-            words = nn.Embedding(count, d, _weight=vectors) if about["trained_words"] else FrozenWords(vectors)
+            words = (
+                nn.Embedding(count, d, _weight=vectors)
+                if about["trained_words"]
+                else FrozenWords(vectors)
+            )
             with quiet_transformers():
                 tokenizer = AutoTokenizer.from_pretrained(folder / WORDS, trust_remote_code=False)
-            return cls(tokenizer, words, layer, reduce=about["reduce"], max_length=about["max_length"])
+            return cls(
+                tokenizer, words, layer, reduce=about["reduce"], max_length=about["max_length"]
+            )
         except (KeyError, OSError, RuntimeError, SafetensorError, ValueError) as error:
-            raise InputError(f"{folder}: damaged: {str(error).splitlines()[0]}; save the method again") from None
+            raise InputError(
+                f"{folder}: damaged: {str(error).splitlines()[0]}; save the method again"
+            ) from None
 
 
 class RecurrentMethod(TrainedMethod):
     """A trained method whose encoder is a `RecurrentEncoder`."""
 
     def save(self, path: str | Path, *, card: str = "") -> None:
-        """Write what the encoder holds, with the method's configuration; modules.json names a module of ours."""
+        """Write what the encoder holds, with the method's configuration; modules.json names a
+        module of ours.
+        """
         with new_folder(self, path, card) as folder:
             self.encoder.save(folder)
 

@@ -37,7 +37,9 @@ def full_precision(objective: Callable[_P, _R]) -> Callable[_P, _R]:
 def check_rows(a: Tensor, b: Tensor, *, rows: int = 1) -> None:
     """Both (n, d) of the same shape with at least `rows` rows."""
     if a.ndim != 2 or a.shape != b.shape:
-        raise ValueError(f"expected two (n, d) tensors of one shape, got {tuple(a.shape)} and {tuple(b.shape)}")
+        raise ValueError(
+            f"expected two (n, d) tensors of one shape, got {tuple(a.shape)} and {tuple(b.shape)}"
+        )
     if a.shape[0] < rows:
         raise ValueError(f"batch statistics need at least {rows} rows, got {a.shape[0]}")
 

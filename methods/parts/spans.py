@@ -1,7 +1,9 @@
-"""Where DeCLUTR's anchor and positive spans lie in a document, from its number of tokens alone, and their text.
+"""Where DeCLUTR's anchor and positive spans lie in a document, from its number of tokens alone, and
+their text.
 
-Source: Giorgi et al. 2021, section 3.1.1, and the sampler of its reference code. All positions count tokens; a span is
-[start, end). A document of n tokens must have n >= 2 * anchors * l_max, so that the anchors fit with room between them.
+Source: Giorgi et al. 2021, section 3.1.1, and the sampler of its reference code. All positions
+count tokens; a span is [start, end). A document of n tokens must have n >= 2 * anchors * l_max, so
+that the anchors fit with room between them.
 """
 
 from __future__ import annotations
@@ -23,23 +25,31 @@ if TYPE_CHECKING:
     from harness.sources import Corpus
 
 Strategy = Literal["both", "adjacent", "subsuming"]
-ANCHOR_LENGTHS = (4.0, 2.0)  # of the Beta distribution: anchors are long, about 2/3 of the way from l_min to l_max
+ANCHOR_LENGTHS = (
+    4.0,
+    2.0,
+)  # of the Beta distribution: anchors are long, about 2/3 of the way from l_min to l_max
 POSITIVE_LENGTHS = (2.0, 4.0)  # positives are short, about 1/3 of the way
 
 
 def span_lengths(
     shape: tuple[float, float], low: int, high: int, count: int, rng: np.random.Generator
 ) -> NDArray[np.int64]:
-    """floor(Beta(*shape) * (high - low) + low), `count` times: low..high - 1, or high where low = high."""
+    """floor(Beta(*shape) * (high - low) + low), `count` times: low..high - 1, or high where low =
+    high.
+    """
     return np.floor(rng.beta(*shape, size=count) * (high - low) + low).astype(np.int64)
 
 
-def anchors_on_grid(n: int, lengths: NDArray[np.int64], l_max: int, rng: np.random.Generator) -> NDArray[np.int64]:
+def anchors_on_grid(
+    n: int, lengths: NDArray[np.int64], l_max: int, rng: np.random.Generator
+) -> NDArray[np.int64]:
     """Starts of anchors of these lengths, as the reference code places them.
 
-    The document is cut into whole cells of l_max tokens, and an anchor lies within a cell. A used cell is taken off the
-    list together with its neighbours on the list, so that anchors are at least l_max apart. Where the list is short
-    for the anchors still to come, its first or last cell is taken.
+    The document is cut into whole cells of l_max tokens, and an anchor lies within a cell. A used
+    cell is taken off the list together with its neighbours on the list, so that anchors are at
+    least l_max apart. Where the list is short for the anchors still to come, its first or last cell
+    is taken.
     """
     cells = list(range(0, n - l_max + 1, l_max))
     starts = np.empty(len(lengths), dtype=np.int64)
@@ -52,13 +62,17 @@ def anchors_on_grid(n: int, lengths: NDArray[np.int64], l_max: int, rng: np.rand
     return starts
 
 
-def anchors_apart(n: int, lengths: NDArray[np.int64], l_max: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Starts of anchors of these lengths, as the paper describes them: each uniform over 0..n - length, and at least
-    l_max tokens between the end of one and the start of the next.
+def anchors_apart(
+    n: int, lengths: NDArray[np.int64], l_max: int, rng: np.random.Generator
+) -> NDArray[np.int64]:
+    """Starts of anchors of these lengths, as the paper describes them: each uniform over 0..n -
+    length, and at least l_max tokens between the end of one and the start of the next.
 
-    Rejecting whole draws until they keep the distance may take for ever with many anchors. This draws from the same
-    distribution at once: every order of the anchors has equally many placements, and a placement is a choice of how the
-    tokens that are left over fall before, between and after them, all equally likely.
+    Rejecting whole draws until they keep the distance may take for ever with many anchors. This
+    draws from the same
+    distribution at once: every order of the anchors has equally many placements, and a placement is
+    a choice of how the tokens that are left over fall before, between and after them, all equally
+    likely.
     """
     count = len(lengths)
     order = rng.permutation(count)
@@ -70,19 +84,34 @@ def anchors_apart(n: int, lengths: NDArray[np.int64], l_max: int, rng: np.random
 
 
 def place_positives(
-    n: int, start: int, end: int, count: int, l_min: int, l_max: int, strategy: Strategy, rng: np.random.Generator
+    n: int,
+    start: int,
+    end: int,
+    count: int,
+    l_min: int,
+    l_max: int,
+    strategy: Strategy,
+    rng: np.random.Generator,
 ) -> NDArray[np.int64]:
     """(count, 2) start and end of positives of the anchor [start, end) in a document of n tokens.
 
-    - "both": anywhere from directly before to directly after the anchor: overlapping, adjacent or subsumed;
+    - "both": anywhere from directly before to directly after the anchor: overlapping, adjacent or
+      subsumed;
     - "subsuming": inside the anchor, and no longer than it;
-    - "adjacent": directly before or after, on either side that has room. A positive that would begin the document is
-      placed there only if the other side has no room (a strict inequality in the reference code).
+    - "adjacent": directly before or after, on either side that has room. A positive that would
+      begin the document is placed there only if the other side has no room (a strict inequality in
+      the reference code).
     """
-    longest = {"both": l_max, "subsuming": end - start, "adjacent": min(l_max, max(start, n - end))}[strategy]
+    longest = {
+        "both": l_max,
+        "subsuming": end - start,
+        "adjacent": min(l_max, max(start, n - end)),
+    }[strategy]
     lengths = span_lengths(POSITIVE_LENGTHS, min(l_min, longest), longest, count, rng)
     if strategy == "both":
-        starts = rng.integers(np.maximum(0, start - lengths), np.minimum(end, n - lengths), endpoint=True)
+        starts = rng.integers(
+            np.maximum(0, start - lengths), np.minimum(end, n - lengths), endpoint=True
+        )
     elif strategy == "subsuming":
         starts = rng.integers(start, end - lengths, endpoint=True)
     else:
@@ -115,7 +144,8 @@ class SpanSampler:
         return 2 * self.anchors * self.l_max
 
     def sample(self, n: int, rng: np.random.Generator) -> NDArray[np.int64]:
-        """(anchors, 1 + positives, 2): start and end of each anchor and, after it, of its positives.
+        """(anchors, 1 + positives, 2): start and end of each anchor and, after it, of its
+        positives.
 
         Raises:
             ValueError: n is less than `needed`.
@@ -135,13 +165,18 @@ class SpanSampler:
 
 # Where the tokens of a document begin, so that a span of tokens can be cut out of its text.
 
-Starts = NDArray[np.uint32]  # (n + 1,): the first character of each of n tokens, and the length of the text
+Starts = NDArray[
+    np.uint32
+]  # (n + 1,): the first character of each of n tokens, and the length of the text
 
 
 def cut(text: str, starts: Starts, first: int, end: int) -> str:
-    """The text of tokens first..end - 1, as written; a span that begins inside a word begins with its rest."""
+    """The text of tokens first..end - 1, as written; a span that begins inside a word begins with
+    its rest.
+    """
     begin = int(starts[first])
-    # Several tokens may share one character (the bytes of an emoji): that character at least belongs to the span.
+    # Several tokens may share one character (the bytes of an emoji): that character at least
+    # belongs to the span.
     return text[begin : max(int(starts[end]), begin + 1)].strip()
 
 
@@ -179,7 +214,9 @@ class DocumentTokens:
         ]
 
     def at_least(self, text: str, count: int) -> bool:
-        """Has the text so many tokens? It is tokenised only if its words, of a token or more each, do not say so."""
+        """Has the text so many tokens? It is tokenised only if its words, of a token or more each,
+        do not say so.
+        """
         words = 0
         for word in text.split():
             words += any(map(str.isalnum, word))
@@ -190,20 +227,25 @@ class DocumentTokens:
     def long_enough(
         self, corpus: Corpus, count: int, prepared: Callable[[str], str], preparation: str
     ) -> NDArray[np.intp]:
-        """The places (n,) of the documents with so many tokens; looked for once, as a comparison's rows ask alike.
+        """The places (n,) of the documents with so many tokens; looked for once, as a comparison's
+        rows ask alike.
 
-        `prepared` makes the text that a document's tokens are of, and `preparation` says which text that is.
+        `prepared` makes the text that a document's tokens are of, and `preparation` says which text
+        that is.
         """
         asked = (corpus.sha256, preparation, count)
         if asked not in self._long:
-            places = [place for place, text in enumerate(corpus) if self.at_least(prepared(text), count)]
+            places = [
+                place for place, text in enumerate(corpus) if self.at_least(prepared(text), count)
+            ]
             self._long[asked] = np.array(places, dtype=np.intp)
         return self._long[asked]
 
 
 @lru_cache(maxsize=2)
 def tokens_for(base_model: str, max_length: int | None) -> tuple[DocumentTokens, int]:
-    """The tokens of documents as a base model has them, and how many of them it takes; shared by its runs.
+    """The tokens of documents as a base model has them, and how many of them it takes; shared by
+    its runs.
 
     Raises:
         InputError: no such model, or its tokenizer does not do.

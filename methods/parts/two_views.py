@@ -1,4 +1,6 @@
-"""What the methods without negatives share: two views, a wide projector, and an objective on its outputs."""
+"""What the methods without negatives share: two views, a wide projector, and an objective on its
+outputs.
+"""
 
 from __future__ import annotations
 
@@ -24,30 +26,48 @@ class TwoViewConfig(ViewConfig, TrainingConfig):
     """Defaults: Farina & Pappadopulo's protocol; what they leave open is as in SimCSE."""
 
     pooling: str = option("cls", POOLING_HELP)
-    learning_rate: float = option(2e-5, "peak learning rate of AdamW", gt=0, sweep=[1e-5, 2e-5, 5e-5])
+    learning_rate: float = option(
+        2e-5, "peak learning rate of AdamW", gt=0, sweep=[1e-5, 2e-5, 5e-5]
+    )
     batch_size: int = option(256, "sentences (or pairs) per training step", ge=2)
     epochs: int = option(2, "passes over the corpus", ge=1)
     eval_every: int = option(60, "training steps between two evaluations on the dev set", ge=1)
     projector: Widths | None = option(
-        None, "widths of the projector's layers; empty: three of 8192, of 4 times the base model's where that is narrow"
+        None,
+        "widths of the projector's layers; empty: three of 8192, of 4 times the base model's where that is narrow",
     )
-    projector_bias: Literal["first", "hidden", "none", "all"] = option("hidden", "which projector layers have a bias")
-    projector_init: Literal["normal", "pytorch"] = option("pytorch", "N(0, 0.02) as in BERT, or PyTorch's default")
+    projector_bias: Literal["first", "hidden", "none", "all"] = option(
+        "hidden", "which projector layers have a bias"
+    )
+    projector_init: Literal["normal", "pytorch"] = option(
+        "pytorch", "N(0, 0.02) as in BERT, or PyTorch's default"
+    )
     projector_blocks: int = option(
-        0, "UNSEE's projector of so many blocks of ten times the vectors' width; 0: that of projector", ge=0, later=True
+        0,
+        "UNSEE's projector of so many blocks of ten times the vectors' width; 0: that of projector",
+        ge=0,
+        later=True,
     )
     target: Literal["none", "ema"] = option(
-        "none", "ema: compare each view with what a slowly following copy of the encoder makes of the other", later=True
+        "none",
+        "ema: compare each view with what a slowly following copy of the encoder makes of the other",
+        later=True,
     )
     target_projector: bool = option(False, "target ema: the copy has a projector too", later=True)
     momentum: float = option(
-        0.999, "target ema: share of itself that the copy keeps at a training step", ge=0, le=1, later=True
+        0.999,
+        "target ema: share of itself that the copy keeps at a training step",
+        ge=0,
+        le=1,
+        later=True,
     )
     in_parts: ClassVar[bool] = True
 
 
 class ViewMethod(TrainedMethod):
-    """A method whose config is a `ViewConfig` too: its view decides which text it needs and what was known of it."""
+    """A method whose config is a `ViewConfig` too: its view decides which text it needs and what
+    was known of it.
+    """
 
     @property
     def text(self) -> Text:
@@ -58,11 +78,15 @@ class ViewMethod(TrainedMethod):
     @property
     def supervision(self) -> Supervision:
         c = self.config
-        return "supervised" if "paraphrase" in c.views and c.pairs_are_labelled else self.card.supervision
+        return (
+            "supervised"
+            if "paraphrase" in c.views and c.pairs_are_labelled
+            else self.card.supervision
+        )
 
     def stream(self, corpus: Corpus, seed: int) -> BatchStream:
-        """As every trained method's, of the documents that have two crops with view = "sentence_crop"; the run reports
-        how many those are.
+        """As every trained method's, of the documents that have two crops with view =
+        "sentence_crop"; the run reports how many those are.
 
         Raises:
             InputError: fewer than two documents have.
@@ -92,7 +116,8 @@ class ViewMethod(TrainedMethod):
 class TwoViewMethod(ViewMethod):
     """A method whose loss is a function of the projections of two views. Subclasses write `terms`.
 
-    With a target (UNSEE) it is terms(zA, tB) + terms(zB, tA), t = what the following copy gives, without gradient.
+    With a target (UNSEE) it is terms(zA, tB) + terms(zB, tA), t = what the following copy gives,
+    without gradient.
     """
 
     Config: ClassVar[type[MethodConfig]] = TwoViewConfig
@@ -110,13 +135,19 @@ class TwoViewMethod(ViewMethod):
             widths = self.widths(encoder)
             if bare and config.projector is None:
                 widths = (*widths[:-1], encoder.dimension)
-            head = projector(encoder.dimension, widths, bias=config.projector_bias, init=config.projector_init)
+            head = projector(
+                encoder.dimension, widths, bias=config.projector_bias, init=config.projector_init
+            )
             if bare and widths[-1] != encoder.dimension:
                 raise InputError(
                     f'{self.name}: key "projector" = {list(widths)}: the target has no projector, so the last width '
                     f"must be {encoder.dimension}, as its vectors; or set target_projector = true"
                 )
-        return head if config.target == "none" else Following(encoder, head, projected=config.target_projector)
+        return (
+            head
+            if config.target == "none"
+            else Following(encoder, head, projected=config.target_projector)
+        )
 
     def loss(self, encoder: Encoder, heads: nn.Module, batch: Batch) -> dict[str, Tensor]:
         config = self.config
@@ -134,5 +165,9 @@ class TwoViewMethod(ViewMethod):
             heads.follow(encoder, self.config.momentum)
 
     @abstractmethod
-    def terms(self, z_a: Tensor, z_b: Tensor, heads: nn.Module, batch: Batch, /) -> dict[str, Tensor]:
-        """The loss of the projections (n, d) of both views as "loss", and what it is the sum of, by name."""
+    def terms(
+        self, z_a: Tensor, z_b: Tensor, heads: nn.Module, batch: Batch, /
+    ) -> dict[str, Tensor]:
+        """The loss of the projections (n, d) of both views as "loss", and what it is the sum of, by
+        name.
+        """

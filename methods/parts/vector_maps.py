@@ -1,4 +1,6 @@
-"""Methods that leave the encoder unchanged and learn a map of its vectors, from a corpus or from each task's text."""
+"""Methods that leave the encoder unchanged and learn a map of its vectors, from a corpus or from
+each task's text.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar
 
 from harness.config import option
 from harness.errors import InputError, StopRequested
-from harness.method import FitContext, FitReport, Method, MethodConfig, Supervision, Text, require_corpus, unfitted
+from harness.method import (
+    FitContext,
+    FitReport,
+    Method,
+    MethodConfig,
+    Supervision,
+    Text,
+    require_corpus,
+    unfitted,
+)
 from harness.saved_method import saved_seed
 from harness.seeds import seed_fields
 from methods.parts.array_method import new_folder
@@ -27,17 +38,24 @@ CHUNK = 8192  # items encoded at a time: memory stays the same however large the
 class VectorMapConfig(MethodConfig):
     """Pooling and length are those of BERT-flow and BERT-whitening."""
 
-    pooling: str = option("first_last_avg", "cls, cls_pooler, mean, max, first_last_avg, last2_avg or layer:K:...")
-    max_length: int | None = option(64, "maximum number of tokens, when fitting and when encoding", ge=4)
+    pooling: str = option(
+        "first_last_avg", "cls, cls_pooler, mean, max, first_last_avg, last2_avg or layer:K:..."
+    )
+    max_length: int | None = option(
+        64, "maximum number of tokens, when fitting and when encoding", ge=4
+    )
     fit_on: Literal["sentences", "pairs", "task"] = option(
-        "sentences", "text to fit to: sentences, both sides of pairs (NLI), or each task's own text (transductive)"
+        "sentences",
+        "text to fit to: sentences, both sides of pairs (NLI), or each task's own text (transductive)",
     )
 
 
 class VectorMap(Method):
-    """Subclasses write `_learn`; a map that is not the encoder's `affine` also needs a `_without_map` of its own.
+    """Subclasses write `_learn`; a map that is not the encoder's `affine` also needs a
+    `_without_map` of its own.
 
-    Fitted to tasks (`fit_on = "task"`), the method has no map before `for_task`: it then gives the encoder's vectors.
+    Fitted to tasks (`fit_on = "task"`), the method has no map before `for_task`: it then gives the
+    encoder's vectors.
     """
 
     Config: ClassVar[type[MethodConfig]] = VectorMapConfig
@@ -88,9 +106,13 @@ class VectorMap(Method):
         fitted._fit_to(self._without_map(), texts, "the task's text", context)
         return fitted
 
-    def _fit_to(self, encoder: Encoder, items: Sequence[Any], uri: str, context: FitContext) -> None:
+    def _fit_to(
+        self, encoder: Encoder, items: Sequence[Any], uri: str, context: FitContext
+    ) -> None:
         if len(items) < 2:
-            raise InputError(f"{uri}: {self.name} needs at least 2 sentences, this corpus has {len(items)}")
+            raise InputError(
+                f"{uri}: {self.name} needs at least 2 sentences, this corpus has {len(items)}"
+            )
         started = time.perf_counter()
         self.fit_report = self._learn(encoder, items, context)
         self.fit_report.cost.setdefault("train_seconds", time.perf_counter() - started)
@@ -103,7 +125,9 @@ class VectorMap(Method):
         return encoder
 
     def _stands_alone(self) -> bool:
-        """Is the encoder the whole method? Not where the map is elsewhere, or is still to be fitted to a task."""
+        """Is the encoder the whole method? Not where the map is elsewhere, or is still to be fitted
+        to a task.
+        """
         return not self.transductive or self.encoder.affine is not None
 
     def _save_map(self, folder: Path) -> None:
@@ -113,12 +137,16 @@ class VectorMap(Method):
         """Read what `_save_map` wrote."""
 
     def save(self, path: str | Path, *, card: str = "") -> None:
-        """Write the SentenceTransformer layout; where it would not be the whole method, into the folder `encoder`."""
+        """Write the SentenceTransformer layout; where it would not be the whole method, into the
+        folder `encoder`.
+        """
         if self._stands_alone():
             super().save(path, card=card)
             return
         encoder = self.encoder
-        with new_folder(self, path, card, **seed_fields(self._context.seed if self._context else 0)) as folder:
+        with new_folder(
+            self, path, card, **seed_fields(self._context.seed if self._context else 0)
+        ) as folder:
             encoder.save(folder / ENCODER)
             self._save_map(folder)
 
@@ -156,13 +184,17 @@ def twin(encoder: E) -> E:
 
 
 def texts_of(item: Any) -> list[str]:
-    """The texts of a corpus's item: itself, or anchor, positive and, where there is one, negative of a pair."""
+    """The texts of a corpus's item: itself, or anchor, positive and, where there is one, negative
+    of a pair.
+    """
     if isinstance(item, str):
         return [item]
     return [text for text in (item.anchor, item.positive, item.negative) if text is not None]
 
 
-def text_chunks(items: Sequence[Any], context: FitContext, size: int = CHUNK) -> Iterator[list[str]]:
+def text_chunks(
+    items: Sequence[Any], context: FitContext, size: int = CHUNK
+) -> Iterator[list[str]]:
     """The texts of `items`, `size` items at a time.
 
     Raises:

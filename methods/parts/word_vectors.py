@@ -1,4 +1,6 @@
-"""Word vectors from a text file (word2vec's or GloVe's format, also gzipped) or a model of sentence-transformers."""
+"""Word vectors from a text file (word2vec's or GloVe's format, also gzipped) or a model of
+sentence-transformers.
+"""
 
 from __future__ import annotations
 
@@ -36,20 +38,26 @@ class WordVectors:
 
 
 def read_word_vectors(uri: str, limit: int | None = None) -> WordVectors:
-    """The vectors behind `uri`: a text file, or a model of sentence-transformers that averages word vectors.
+    """The vectors behind `uri`: a text file, or a model of sentence-transformers that averages word
+    vectors.
 
-    A text file holds one word and its numbers a line, separated by blanks; a first line of exactly two fields (count
-    and dimension) is a header. Of a model only words and vectors are used: not its tokenizer, which drops stop words.
+    A text file holds one word and its numbers a line, separated by blanks; a first line of exactly
+    two fields (count and dimension) is a header. Of a model only words and vectors are used: not
+    its tokenizer, which drops stop words.
 
     Args:
-        uri: path, hf://datasets/ORG/NAME/FILE or hf://ORG/NAME/FILE of a text file; folder or ORG/NAME of a model.
+        uri: path, hf://datasets/ORG/NAME/FILE or hf://ORG/NAME/FILE of a text file; folder or
+            ORG/NAME of a model.
         limit: use the first so many words: files are sorted by frequency.
 
     Raises:
-        InputError: no such source, or a line that is not a word and as many numbers as the others (file and line).
+        InputError: no such source, or a line that is not a word and as many numbers as the others
+            (file and line).
     """
     files = _files(uri)
-    words, matrix = _read_text(files[0], limit) if len(files) == 1 else _read_model(files[0], files[1], limit)
+    words, matrix = (
+        _read_text(files[0], limit) if len(files) == 1 else _read_model(files[0], files[1], limit)
+    )
     row: dict[str, int] = {}
     for place, word in enumerate(words):
         row.setdefault(word, place)
@@ -63,7 +71,9 @@ def vectors_hash(uri: str) -> str:
         InputError: no such source.
     """
     files = _files(uri)
-    return "-".join(_sha256(file, file.stat().st_size, file.stat().st_mtime_ns)[:16] for file in files)
+    return "-".join(
+        _sha256(file, file.stat().st_size, file.stat().st_mtime_ns)[:16] for file in files
+    )
 
 
 @cache
@@ -77,7 +87,9 @@ def _files(uri: str) -> tuple[Path, ...]:
         data = uri.startswith(f"{HUB}datasets/")
         parts = uri.removeprefix(HUB).removeprefix("datasets/").split("/", 2)
         if len(parts) < 3 or not all(parts):
-            raise InputError(f'vectors "{uri}": expected hf://datasets/ORG/NAME/FILE, or hf://ORG/NAME/FILE of a model')
+            raise InputError(
+                f'vectors "{uri}": expected hf://datasets/ORG/NAME/FILE, or hf://ORG/NAME/FILE of a model'
+            )
         name, _, revision = parts[1].partition("@")
         kind = "dataset" if data else "model"
         return (hub_file(f"{parts[0]}/{name}", parts[2], unquote(revision) or None, kind=kind),)
@@ -87,21 +99,30 @@ def _files(uri: str) -> tuple[Path, ...]:
     if uri.strip() and is_there(path):
         require_ordinary(path)
         return (path,)
-    if re.fullmatch(r"\w[\w.-]*/\w[\w.-]*", uri, re.ASCII) and path.suffix not in (".txt", ".vec", ".gz"):
+    if re.fullmatch(r"\w[\w.-]*/\w[\w.-]*", uri, re.ASCII) and path.suffix not in (
+        ".txt",
+        ".vec",
+        ".gz",
+    ):
         return _model_files(uri, lambda name: hub_file(uri, name, kind="model"))
     raise InputError(f'vectors "{uri}": no such file; give a {SOURCES}, such as {GLOVE}')
 
 
 def _model_files(uri: str, file: Callable[[str], Path]) -> tuple[Path, Path]:
-    """The words and the weights of the module WordEmbeddings; `file` gives the path of a file of the model."""
+    """The words and the weights of the module WordEmbeddings; `file` gives the path of a file of
+    the model.
+    """
     try:
         paths = {
-            str(m["type"]).rpartition(".")[2]: str(m["path"]) for m in json.loads(file("modules.json").read_text())
+            str(m["type"]).rpartition(".")[2]: str(m["path"])
+            for m in json.loads(file("modules.json").read_text())
         }
     except (ValueError, TypeError, KeyError):
         raise InputError(f'vectors "{uri}": its modules.json is damaged') from None
     if "WordEmbeddings" not in paths:
-        raise InputError(f'vectors "{uri}": expected a module WordEmbeddings, not {", ".join(paths)}')
+        raise InputError(
+            f'vectors "{uri}": expected a module WordEmbeddings, not {", ".join(paths)}'
+        )
     folder = Path(Path(paths["WordEmbeddings"]).name)  # never outside of the model
     words = file(str(folder / "whitespacetokenizer_config.json"))
     try:
@@ -117,30 +138,49 @@ def _existing(path: Path) -> Path:
     return path
 
 
-def _read_model(words_file: Path, weights_file: Path, limit: int | None) -> tuple[list[str], NDArray[np.float32]]:
+def _read_model(
+    words_file: Path, weights_file: Path, limit: int | None
+) -> tuple[list[str], NDArray[np.float32]]:
     import torch
     from safetensors.torch import load_file
 
     try:
         words = json.loads(words_file.read_text("utf-8"))["vocab"]
         safe = weights_file.suffix == ".safetensors"
-        state = load_file(weights_file) if safe else torch.load(weights_file, map_location="cpu", weights_only=True)
+        state = (
+            load_file(weights_file)
+            if safe
+            else torch.load(weights_file, map_location="cpu", weights_only=True)
+        )
         matrix: NDArray[np.float32] = state["emb_layer.weight"].float().numpy()
-    except Exception as error:  # json, safetensors, zipfile and pickle have an error of their own each
+    except (
+        Exception
+    ) as error:  # json, safetensors, zipfile and pickle have an error of their own each
         what = f"{weights_file.parent}: damaged word vectors ({type(error).__name__})"
         raise InputError(f"{what}; replace the files of this folder") from None
     if len(words) != len(matrix) or not len(words) or not np.isfinite(matrix).all():
-        raise InputError(f"{weights_file}: expected finite vectors for the {len(words)} words of {words_file.name}")
-    if not matrix[0].any():  # sentence-transformers puts a word for padding before those of the file
+        raise InputError(
+            f"{weights_file}: expected finite vectors for the {len(words)} words of {words_file.name}"
+        )
+    if not matrix[
+        0
+    ].any():  # sentence-transformers puts a word for padding before those of the file
         words, matrix = words[1:], matrix[1:]
     return words[:limit], matrix[:limit]
 
 
 def _read_text(path: Path, limit: int | None) -> tuple[list[str], NDArray[np.float32]]:
-    """Words and vectors (n, d). A word with a blank in it, as some files have, can be no token: it is left out."""
+    """Words and vectors (n, d). A word with a blank in it, as some files have, can be no token: it
+    is left out.
+    """
     words, numbers, seen = list[str](), array("f"), 0
-    with opened(path, zipped=path.name.lower().endswith(".gz")) as stream, warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # what is no number ends an array early: see `_floats`
+    with (
+        opened(path, zipped=path.name.lower().endswith(".gz")) as stream,
+        warnings.catch_warnings(),
+    ):
+        warnings.simplefilter(
+            "ignore", DeprecationWarning
+        )  # what is no number ends an array early: see `_floats`
         lines = enumerate(byte_lines(path, stream), 1)
         first = next(lines, None)
         if first is None:
@@ -150,19 +190,27 @@ def _read_text(path: Path, limit: int | None) -> tuple[list[str], NDArray[np.flo
         start = next(lines, (2, b"")) if header else first
         d = len(start[1].split()) - 1
         if d < 1:
-            raise InputError(f"{path}, line {start[0]}: expected a word and its numbers, separated by blanks")
+            raise InputError(
+                f"{path}, line {start[0]}: expected a word and its numbers, separated by blanks"
+            )
         if header and header[1] != b"%d" % d:
-            raise InputError(f"{path}, line 2: {d} numbers, but the first line announces {_shown(header[1])}")
+            raise InputError(
+                f"{path}, line 2: {d} numbers, but the first line announces {_shown(header[1])}"
+            )
         for number, line in chain([start], lines):
             seen += 1
             fields = line.rsplit(maxsplit=d)
             if len(fields) <= d:
-                raise InputError(f"{path}, line {number}: {max(0, len(fields) - 1)} numbers after the word, not {d}")
+                raise InputError(
+                    f"{path}, line {number}: {max(0, len(fields) - 1)} numbers after the word, not {d}"
+                )
             if len(fields[0].split()) > 1:
                 continue
             row = _floats(b" ".join(fields[1:]))
             if len(row) != d:
-                raise InputError(f"{path}, line {number}: {_shown(b' '.join(fields[1:]))} is not {d} numbers")
+                raise InputError(
+                    f"{path}, line {number}: {_shown(b' '.join(fields[1:]))} is not {d} numbers"
+                )
             if not np.isfinite(row).all():
                 raise InputError(f"{path}, line {number}: holds a number that is infinite, or none")
             words.append(fields[0].decode("utf-8", "replace"))
@@ -170,7 +218,9 @@ def _read_text(path: Path, limit: int | None) -> tuple[list[str], NDArray[np.flo
             if len(words) == limit:
                 break
     if header and limit is None and header[0].isdigit() and seen < int(header[0]):
-        raise InputError(f"{path}: ends after {seen} words; its first line announces {_shown(header[0])}")
+        raise InputError(
+            f"{path}: ends after {seen} words; its first line announces {_shown(header[0])}"
+        )
     return words, np.frombuffer(numbers, dtype=np.float32).reshape(-1, d)
 
 

@@ -25,23 +25,49 @@ from reports.write.markdown import csv_lines
 SECTIONS = {
     "scores": ("Scores", "The scores of all rows on all tasks."),
     "mteb": ("MTEB", "The scores on the tasks of MTEB."),
-    "differences": ("What differs between rows", "The settings in which rows differ; what usually matters is first."),
-    "base": ("Planned comparisons", "The comparisons that the file plans, and trained rows against untrained ones."),
-    "certainty": ("How sure the result is", "All pairs of rows, and the differences that this comparison can detect."),
-    "contamination": ("Test text in the training data", "How many test texts occur in the text that rows learnt from."),
-    "space": ("Alignment and uniformity", "How near vectors of similar sentences are, and how evenly vectors spread."),
+    "differences": (
+        "What differs between rows",
+        "The settings in which rows differ; what usually matters is first.",
+    ),
+    "base": (
+        "Planned comparisons",
+        "The comparisons that the file plans, and trained rows against untrained ones.",
+    ),
+    "certainty": (
+        "How sure the result is",
+        "All pairs of rows, and the differences that this comparison can detect.",
+    ),
+    "contamination": (
+        "Test text in the training data",
+        "How many test texts occur in the text that rows learnt from.",
+    ),
+    "space": (
+        "Alignment and uniformity",
+        "How near vectors of similar sentences are, and how evenly vectors spread.",
+    ),
     "layers": ("Layers and poolings", "The scores of all layers and poolings."),
-    "explore": ("Single examples", "The examples on which rows differ most, and those that most rows get wrong."),
+    "explore": (
+        "Single examples",
+        "The examples on which rows differ most, and those that most rows get wrong.",
+    ),
     "training": ("Training", "Dev scores and losses during training."),
     "tuning": ("Tuning", "What the search of each row tried and found."),
-    "cost": ("Cost", "Time, memory and speed of training and of inference, and the size of the vectors."),
+    "cost": (
+        "Cost",
+        "Time, memory and speed of training and of inference, and the size of the vectors.",
+    ),
 }
 _LAST = {
-    "run": ("How it was run", "Settings, software, hardware and the commands that repeat each row."),
+    "run": (
+        "How it was run",
+        "Settings, software, hardware and the commands that repeat each row.",
+    ),
     "limits": ("Limits", ""),  # what reading the others has shown is there too
 }
 _BY_PART = ("scores", "mteb", "differences")  # a file with parts has these once for each
-_VARIED_ALONE = 'Its runs differ in some streams of random numbers alone: see "Where the spread comes from".'
+_VARIED_ALONE = (
+    'Its runs differ in some streams of random numbers alone: see "Where the spread comes from".'
+)
 
 
 def built_in() -> list[TableBuilder]:
@@ -50,7 +76,13 @@ def built_in() -> list[TableBuilder]:
     from reports.figures import training_curves
     from reports.figures.cost_tradeoff import tradeoff
     from reports.figures.intervals import overview
-    from reports.tables.certainty import against_base, all_pairs, interim_analyses_table, planned_tables, spread_table
+    from reports.tables.certainty import (
+        against_base,
+        all_pairs,
+        interim_analyses_table,
+        planned_tables,
+        spread_table,
+    )
     from reports.tables.compression import compression_figure, compression_tables
     from reports.tables.contamination import contamination
     from reports.tables.cost import cost_table, efficiency_tables
@@ -100,8 +132,18 @@ def describe(comparison: Comparison) -> Document:
         section.folded = section.key != "limits"  # the first one holds the answer
     origin = provenance_of([*comparison.records, *comparison.held])
     facts, text = _facts(comparison), comparison.description
-    first = 2 if comparison.baseline or comparison.contrasts else 1  # the planned pairs, and the best
-    return Document(comparison.title, " ".join(said), facts, sections, text, origin, answer=" ".join(said[:first]))
+    first = (
+        2 if comparison.baseline or comparison.contrasts else 1
+    )  # the planned pairs, and the best
+    return Document(
+        comparison.title,
+        " ".join(said),
+        facts,
+        sections,
+        text,
+        origin,
+        answer=" ".join(said[:first]),
+    )
 
 
 def _sections(comparison: Comparison, significance: Significance) -> Iterator[Section]:
@@ -111,26 +153,47 @@ def _sections(comparison: Comparison, significance: Significance) -> Iterator[Se
     shown = {suite for builder in builders for suite in builder.suites}
     builders.append(TableBuilder("scores", partial(other_tables, shown=shown), 400))
     builders.sort(key=lambda builder: builder.order)
-    own = {b.section: (b.section, "Added by another package.") for b in builders if b.section not in SECTIONS | _LAST}
+    own = {
+        b.section: (b.section, "Added by another package.")
+        for b in builders
+        if b.section not in SECTIONS | _LAST
+    }
     for part in comparison.parts:
         yield _part(part, [builder for builder in builders if builder.section in _BY_PART])
     for key, (title, lead) in (SECTIONS | own | _LAST).items():
         if comparison.parts and key in _BY_PART:
             continue
         parts = [builder for builder in builders if builder.section == key]
-        yield Section(key, title, [block for builder in parts for block in builder(comparison, significance)], lead)
+        yield Section(
+            key,
+            title,
+            [block for builder in parts for block in builder(comparison, significance)],
+            lead,
+        )
 
 
 def _part(part: Comparison, builders: list[TableBuilder]) -> Section:
     """The scores of one block of the file: its own rows alone, on what it asks for."""
-    if part.held and all(len(row.records) < 2 for row in part.rows):  # one run a row that counts: no table of scores
+    if part.held and all(
+        len(row.records) < 2 for row in part.rows
+    ):  # one run a row that counts: no table of scores
         alone: list[Block] = [Text((part.description, _VARIED_ALONE))] if part.description else []
-        return Section(f"part-{slug(part.name)}", part.title, alone, "The rows of this part of the file.")
+        return Section(
+            f"part-{slug(part.name)}", part.title, alone, "The rows of this part of the file."
+        )
     significance = Significance(part)
     built = (block for builder in builders for block in builder(part, significance))
-    blocks = [block if isinstance(block, Text) else replace(block, key=f"{part.name}-{block.key}") for block in built]
+    blocks = [
+        block if isinstance(block, Text) else replace(block, key=f"{part.name}-{block.key}")
+        for block in built
+    ]
     said = [Text((part.description,))] if part.description else []
-    return Section(f"part-{slug(part.name)}", part.title, [*said, *blocks], "The rows of this part of the file.")
+    return Section(
+        f"part-{slug(part.name)}",
+        part.title,
+        [*said, *blocks],
+        "The rows of this part of the file.",
+    )
 
 
 def _plan(comparison: Comparison) -> tuple[str, str, list[str]] | None:
@@ -158,7 +221,10 @@ def _spaces(comparison: Comparison, significance: Significance) -> list[Figure |
         own = [t for t in significance.targets if t.key == f"embedded-{data}"]
         same = [t for t in significance.targets if t.key == f"sts-{source}"]
         target = next(iter([*own, *same, *significance.targets]), None)
-        figures += [scatter(comparison, task, source, target), histograms(comparison, task, source, target)]
+        figures += [
+            scatter(comparison, task, source, target),
+            histograms(comparison, task, source, target),
+        ]
     return figures
 
 
@@ -177,19 +243,29 @@ def span(counts: Iterable[int]) -> str:
 
 def _facts(comparison: Comparison) -> list[tuple[str, str]]:
     runs = {record.id for record in [*comparison.records, *comparison.held]}
-    tasks = {(s.task, s.source) for r in comparison.records for s in r.scores if s.suite not in NOT_SCORED}
+    tasks = {
+        (s.task, s.source)
+        for r in comparison.records
+        for s in r.scores
+        if s.suite not in NOT_SCORED
+    }
     elsewhere = Counter(row.elsewhere for row in comparison.rows if row.elsewhere)
     counts = [
         (sum(not (row.added or row.elsewhere) for row in comparison.rows), "row", "rows"),
-        (sum(row.added and not row.elsewhere for row in comparison.rows), "untrained start added",
-         "untrained starts added"),
+        (
+            sum(row.added and not row.elsewhere for row in comparison.rows),
+            "untrained start added",
+            "untrained starts added",
+        ),
         *((count, f"row of {source}", f"rows of {source}") for source, count in elsewhere.items()),
         (len(comparison.base_models), "base model", "base models"),
         (span(len(row.records) for row in comparison.rows), "seed a row", "seeds a row"),
         (len(runs), "run", "runs"),
         (sum(not task.startswith("geometry:") for task, _ in tasks), "task", "tasks"),
-    ]  # fmt: skip
-    facts = [(str(count), one if str(count) == "1" else many) for count, one, many in counts if count]
+    ]
+    facts = [
+        (str(count), one if str(count) == "1" else many) for count, one, many in counts if count
+    ]
     facts += budget_facts(comparison)
     if (plan := _plan(comparison)) is not None:
         date, _, found = plan
@@ -202,13 +278,17 @@ def _facts(comparison: Comparison) -> list[tuple[str, str]]:
 def budget_facts(comparison: Comparison) -> list[tuple[str, str]]:
     """The training budget that all rows share; without one, the planned training steps of the rows."""
     try:
-        experiment = (read_comparison_file(comparison.workdir, comparison.name) or {}).get("experiment") or {}
+        experiment = (read_comparison_file(comparison.workdir, comparison.name) or {}).get(
+            "experiment"
+        ) or {}
         amount, of = BudgetSettings.parse(experiment.get("budget") or {}, "budget").describe()
     except InputError:
         amount, of = "", ""
     if amount:
         return [(amount, of)]
-    steps = {r.training["planned_steps"] for r in comparison.records if r.training.get("planned_steps")}
+    steps = {
+        r.training["planned_steps"] for r in comparison.records if r.training.get("planned_steps")
+    }
     if len(steps) > 1:
         return [("each row's own", "number of training steps")]
     return [(f"{one:,}", "training steps per row") for one in steps]
@@ -216,12 +296,30 @@ def budget_facts(comparison: Comparison) -> list[tuple[str, str]]:
 
 def all_scores(comparison: Comparison) -> str:
     """The text of the CSV file, a line for each score."""
-    fields = ("task", "suite", "source", "split", "metric", "aggregation", "value", "n", "protocol", "comparable")
+    fields = (
+        "task",
+        "suite",
+        "source",
+        "split",
+        "metric",
+        "aggregation",
+        "value",
+        "n",
+        "protocol",
+        "comparable",
+    )
     records = {r.id: r for r in [*comparison.records, *comparison.held]}.values()
     return csv_lines(
         ["record", "row", "base_model", "seed", "status", *fields],
         [
-            [r.id, r.row, r.base_model, seed_text(r.random_seed), r.status, *(getattr(s, field) for field in fields)]
+            [
+                r.id,
+                r.row,
+                r.base_model,
+                seed_text(r.random_seed),
+                r.status,
+                *(getattr(s, field) for field in fields),
+            ]
             for r in records
             for s in r.scores
         ],

@@ -15,7 +15,9 @@ Found = list[tuple[ResultRow, Difference]]
 
 
 def headline(comparison: Comparison, significance: Significance) -> list[str]:
-    """Sentences, by the first target: what was planned, which rows may be the best, and what training gained."""
+    """Sentences, by the first target: what was planned, which rows may be the best, and what
+    training gained.
+    """
     target = significance.first
     sentences = []
     if target is not None and (best := _best_rows(comparison, significance, target)):
@@ -27,8 +29,14 @@ def headline(comparison: Comparison, significance: Significance) -> list[str]:
         ]
         sentences = [text for text in texts if text]
         if (analyses := comparison.analyses) is not None:  # every verdict takes them into account
-            count = f"{len(analyses.seeds)} interim analys{'is' if len(analyses.seeds) == 1 else 'es'}"
-            how = f"where a decision was open, {count}" if analyses.ended else f"until rows are decided, {count} so far"
+            count = (
+                f"{len(analyses.seeds)} interim analys{'is' if len(analyses.seeds) == 1 else 'es'}"
+            )
+            how = (
+                f"where a decision was open, {count}"
+                if analyses.ended
+                else f"until rows are decided, {count} so far"
+            )
             sentences[0] += f"; seeds {'were' if analyses.ended else 'are being'} added {how}"
     ended = [row for row in comparison.rows if not row.finished]
     if not sentences:
@@ -60,7 +68,9 @@ def _best(block: Block) -> str:
         return f"{text}; with fewer than three seeds a row, it cannot be decided which is better"
     first, *others = block.candidates or block.contenders[:1]
     named, count = _measured(block.significance, block.target, first), len(block.contenders) - 1
-    if count == 1 and block.differences[0, 1].verdict == SAME:  # of two rows, the pair's own test decides
+    if (
+        count == 1 and block.differences[0, 1].verdict == SAME
+    ):  # of two rows, the pair's own test decides
         others = block.contenders[1:]
     if not others and count == 1:
         e = block.differences[0, 1].estimate
@@ -87,7 +97,10 @@ def _elsewhere(comparison: Comparison, significance: Significance, target: Targe
     if not own:
         return ""
     phrases = ("above", "below", "not significantly different from", "not judged against")
-    texts = [f"{_measured(significance, target, row)} is {_by_verdict(found, phrases)}" for row, found in own.items()]
+    texts = [
+        f"{_measured(significance, target, row)} is {_by_verdict(found, phrases)}"
+        for row, found in own.items()
+    ]
     more = f"; {len(own) - _MOST} more rows below" if len(own) > _MOST else ""
     others = sum(bool(row.elsewhere) for row in comparison.rows)
     rows = f"{others} row{'s' if others > 1 else ''} made elsewhere"
@@ -99,7 +112,11 @@ def _planned(comparison: Comparison, significance: Significance, target: Target)
     against: dict[str, Found] = {}
     for (row, other), d in judge_family(planned(comparison), significance, target):
         against.setdefault(other.label, []).append((row, d))
-    verbs = {"better": "is better than", "worse": "is worse than", SAME: "is not significantly different from"}
+    verbs = {
+        "better": "is better than",
+        "worse": "is worse than",
+        SAME: "is not significantly different from",
+    }
     texts = []
     for label, rows in against.items():
         row, d = rows[0]
@@ -113,7 +130,11 @@ def _planned(comparison: Comparison, significance: Significance, target: Target)
 
 def _gains(comparison: Comparison, significance: Significance, target: Target) -> str:
     """What training gained, of rows that were not made elsewhere."""
-    found = [(row, d) for (row, _), d in judge_family(starts(comparison), significance, target) if not row.elsewhere]
+    found = [
+        (row, d)
+        for (row, _), d in judge_family(starts(comparison), significance, target)
+        if not row.elsewhere
+    ]
     phrases = ("improved", "worsened", "made no significant difference to", "is not judged for")
     parts = [_by_verdict(found, phrases, ", and ")] if found else []
     own = [row for row in comparison.rows if not row.elsewhere]
@@ -127,7 +148,9 @@ def _points(d: Difference) -> str:
 
 
 def _by_verdict(found: Found, phrases: tuple[str, str, str, str], between: str = "; ") -> str:
-    """Rows with their differences, the largest first; `phrases`: of better, worse, equal and unjudged ones."""
+    """Rows with their differences, the largest first; `phrases`: of better, worse, equal and
+    unjudged ones.
+    """
     ordered = sorted(found, key=lambda one: -abs(one[1].estimate.value))
     texts = []
     for verdict, phrase in zip(("better", "worse", SAME, NOT_JUDGED), phrases, strict=True):

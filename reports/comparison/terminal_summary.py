@@ -1,4 +1,6 @@
-"""The scores of a comparison for a terminal, at most 100 characters wide: of every suite its average."""
+"""The scores of a comparison for a terminal, at most 100 characters wide: of every suite its
+average.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +17,15 @@ from reports.tables.suites import NOT_SCORED, other_tables, sts_tables
 WIDTH = 100
 
 
-def summary_table(workdir: Path, name: str, part: str = "") -> tuple[list[str], list[list[str]], list[str]]:
-    """Columns, rows and notes as text: scores as mean ± deviation, the best of each block marked with "*".
+def summary_table(
+    workdir: Path, name: str, part: str = ""
+) -> tuple[list[str], list[list[str]], list[str]]:
+    """Columns, rows and notes as text: scores as mean ± deviation, the best of each block marked
+    with "*".
 
-    A suite is its averages, or its tasks where it has none; the only suite is both. What 100 characters have no room
-    for is only in the report. `part` is the name of a block of the comparison's
+    A suite is its averages, or its tasks where it has none; the only suite is both. What 100
+    characters have no room for is only in the report. `part` is the name of a block of the
+    comparison's
     file: its rows and tasks alone. Nothing is judged: it is quick.
 
     Raises:
@@ -53,7 +59,11 @@ def _scores(comparison: Comparison) -> list[tuple[str, list[list[str]]]]:
     tables = [
         *sts_tables(comparison),
         *other_tables(comparison, shown={"sts", "embedded", "mteb", *NOT_SCORED}),
-        *(table for table in mteb_tables(comparison) if table.key.endswith(("-categories", "mteb-tasks"))),
+        *(
+            table
+            for table in mteb_tables(comparison)
+            if table.key.endswith(("-categories", "mteb-tasks"))
+        ),
     ]
     tables = [table for table in tables if table.rows]
     for table in tables:
@@ -63,13 +73,22 @@ def _scores(comparison: Comparison) -> list[tuple[str, list[list[str]]]]:
         averages = [place for place in places if table.columns[place].key.startswith("average")]
         by_row = {line.cells[0].link: line.cells for line in table.rows}
         columns = []
-        tasks = [] if averages and len(tables) > 1 else [place for place in places if place not in averages]
+        tasks = (
+            []
+            if averages and len(tables) > 1
+            else [place for place in places if place not in averages]
+        )
         for place in [*averages, *tasks]:
             column = table.columns[place]
             name = column.title.removeprefix("Embedded-")
-            name = name if len(tables) == 1 or table.key == "scores-embedded" else f"{title}, {name}"
+            name = (
+                name if len(tables) == 1 or table.key == "scores-embedded" else f"{title}, {name}"
+            )
             cells = [by_row[anchor(row)][place] for row in comparison.rows]
-            texts = [f"{cell.text}{'*' if cell.rank == 1 else ''} {cell.spread}".strip() for cell in cells]
+            texts = [
+                f"{cell.text}{'*' if cell.rank == 1 else ''} {cell.spread}".strip()
+                for cell in cells
+            ]
             columns.append([f"{title} average" if column.key == "average" else name, *texts])
         together = not averages and len(tables) > 1
         found += [(title, columns)] if together else [(column[0], [column]) for column in columns]
@@ -93,8 +112,13 @@ def _status(comparison: Comparison) -> list[str]:
     texts = []
     for row in comparison.rows:
         never, known = never_beat_the_start(row)
-        words = [*(["added"] if row.added else []), *dict.fromkeys(r.status for r in row.unfinished)]
-        texts.append(", ".join([*words, *([f"dev gain: {known - never} of {known}"] if never else [])]))
+        words = [
+            *(["added"] if row.added else []),
+            *dict.fromkeys(r.status for r in row.unfinished),
+        ]
+        texts.append(
+            ", ".join([*words, *([f"dev gain: {known - never} of {known}"] if never else [])])
+        )
     return ["Status", *texts]
 
 
@@ -111,10 +135,16 @@ def _notes(comparison: Comparison, columns: list[list[str]], without: list[str])
         notes.append(f"scored with prompts, see the report: {', '.join(marked)}")
     for name in ("device", "precision"):
         values = {
-            str(r.environment.get("device_name") if name == "device" else r.training.get("precision") or "")
+            str(
+                r.environment.get("device_name")
+                if name == "device"
+                else r.training.get("precision") or ""
+            )
             for row in comparison.rows
             for r in row.finished
         } - {"", "None"}
         if len(values) > 1:
-            notes.append(f"runs differ in their {name}, and so in rounding: {', '.join(sorted(values))}")
+            notes.append(
+                f"runs differ in their {name}, and so in rounding: {', '.join(sorted(values))}"
+            )
     return [*notes, *([f"only in the report: {', '.join(without)}"] if without else [])]

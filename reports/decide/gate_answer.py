@@ -37,24 +37,29 @@ def gate(
     most: int = 10,
     history: str | Path = "",
 ) -> Answer:
-    """Is a candidate better than the baseline, with at most 5 % wrong among all candidates ever accepted?
+    """Is a candidate better than the baseline, with at most 5 % wrong among all candidates ever
+    accepted?
 
         >>> answer = harness.gate(work, baseline="cls", candidate="mean", history=work / "gate.jsonl")
         >>> answer.data["decision"]
         'better'
 
-    Each new candidate is a proposal, written to the history. The same candidate with more seeds is another interim
-    analysis of the same proposal; with the same seeds its answer is repeated (`reports.stats.online`).
+    Each new candidate is a proposal, written to the history. The same candidate with more seeds is
+    another interim analysis of the same proposal; with the same seeds its answer is repeated
+    (`reports.stats.online`).
 
     Args:
-        found: a comparison or its work directory, or scores that others made, as `harness.verdict` takes them.
+        found: a comparison or its work directory, or scores that others made, as `harness.verdict`
+            takes them.
         baseline, candidate: labels of two rows.
         on, comparison: as `harness.verdict` has them.
         most: number of seeds of the candidate after which nothing remains undecided.
-        history: the file of all proposals; left out, `gate.jsonl` in the work directory or next to the scores.
+        history: the file of all proposals; left out, `gate.jsonl` in the work directory or next to
+            the scores.
 
     Returns:
-        In `data`: "decision" ("better", "not better" or "undecided"), "gain" with "low" and "high" in points, "p"
+        In `data`: "decision" ("better", "not better" or "undecided"), "gain" with "low" and "high"
+            in points, "p"
         (one-sided, over all analyses), "level", "proposal" (its number), "seeds".
 
     Raises:
@@ -70,7 +75,9 @@ def gate(
         question = question_of(comparison_of(found, comparison), on)
     place = found if isinstance(found, str | Path) else getattr(found, "workdir", "")
     if not (history or place):
-        raise InputError("gate: scores of a frame need a file for the history of proposals (history=FILE)")
+        raise InputError(
+            "gate: scores of a frame need a file for the history of proposals (history=FILE)"
+        )
     file = Path(history or (Path(place) if Path(place).is_dir() else Path(place).parent) / HISTORY)
     a, b = two_rows_of(question.comparison.rows, candidate, baseline)
     with work_lock(file.parent, f".{file.name}", f"the history {file}"):
@@ -81,7 +88,9 @@ def _judge(question: Question, a: ResultRow, b: ResultRow, most: int, file: Path
     about = {"baseline": b.label, "candidate": a.label, "on": question.target.title}
     known = _read(file)
     number = next((n for n, (what, _) in enumerate(known) if what == about), len(known))
-    proposal = known[number][1] if number < len(known) else Proposal(next_level([p for _, p in known]))
+    proposal = (
+        known[number][1] if number < len(known) else Proposal(next_level([p for _, p in known]))
+    )
     (d,) = question.significance.differences([(a, b)], question.target, "one proposal")
     e = d.estimate if d is not None and d.judged else None
     seeds = d.seeds[0] if d is not None else len(a.finished)
@@ -96,20 +105,34 @@ def _judge(question: Question, a: ResultRow, b: ResultRow, most: int, file: Path
     if e is not None:
         points = {"gain": 100 * e.value, "low": 100 * e.low, "high": 100 * e.high}
     data = {
-        **about, "decision": proposal.decision, "proposal": number + 1, "seeds": seeds, "most": most, **points,
-        "p": proposal.p, "level": proposal.level,
-    }  # fmt: skip
+        **about,
+        "decision": proposal.decision,
+        "proposal": number + 1,
+        "seeds": seeds,
+        "most": most,
+        **points,
+        "p": proposal.p,
+        "level": proposal.level,
+    }
     return Answer(_describe(data, seeded(a)), data, [data])
 
 
 def _describe(data: dict[str, Any], grows: bool) -> str:
-    pair, seeds, most = f"{data['candidate']} against {data['baseline']}", data["seeds"], data["most"]
+    pair, seeds, most = (
+        f"{data['candidate']} against {data['baseline']}",
+        data["seeds"],
+        data["most"],
+    )
     if data["gain"] is None:
-        return one_line(f"{UNDECIDED}: {pair} has {seeds} seeds; the first decision needs {FEWEST_SEEDS} of both rows")
+        return one_line(
+            f"{UNDECIDED}: {pair} has {seeds} seeds; the first decision needs {FEWEST_SEEDS} of both rows"
+        )
     numbers = [number_text(data[key], 2, signed=True) for key in ("gain", "low", "high")]
     end = {
         BETTER: "keep it",
-        NOT_BETTER: "drop it" if seeds >= most or not grows else "drop it: more seeds would hardly change that",
+        NOT_BETTER: "drop it"
+        if seeds >= most or not grows
+        else "drop it: more seeds would hardly change that",
     }.get(data["decision"], f"add seeds to {data['candidate']}, up to {most}")
     return one_line(
         f"{data['decision']}: {pair} on {data['on']}: {numbers[0]} points [{numbers[1]}, {numbers[2]}] with {seeds} "

@@ -34,23 +34,26 @@ def power(
     pairs_sd: float | None = None,
     rows: int | None = None,
 ) -> Answer:
-    """The smallest difference that is found in 80 % of comparisons, by the number of seeds and of test examples.
+    """The smallest difference that is found in 80 % of comparisons, by the number of seeds and of
+    test examples.
 
         >>> harness.power(sd=0.84, difference=3, rows=2).data[0]["needed"]
         4
 
     Args:
-        found: a comparison or its work directory, whose spread counts, or scores as `harness.verdict` takes them; None
-            where `sd` is given.
+        found: a comparison or its work directory, whose spread counts, or scores as
+            `harness.verdict` takes them; None where `sd` is given.
         difference: in points: how many seeds does it take?
         on, block, comparison: as `harness.verdict` has them.
-        sd, pairs_sd: standard deviation in points over seeds, and of a difference by the choice of test examples.
+        sd, pairs_sd: standard deviation in points over seeds, and of a difference by the choice of
+            test examples.
         rows: how many are compared.
 
     Returns:
-        In `data`, by block of rows: "seeds" (number -> least difference of any two rows, in points), "planned" (the
-        same of a planned pair), "examples" (their number -> number of seeds -> least difference), "needed". `frame()`:
-        one row a number of seeds.
+        In `data`, by block of rows: "seeds" (number -> least difference of any two rows, in
+            points), "planned" (the
+        same of a planned pair), "examples" (their number -> number of seeds -> least difference),
+        "needed". `frame()`: one row a number of seeds.
 
     Raises:
         InputError: neither records nor `sd`, a number out of range, or no spread of seeds known.
@@ -82,11 +85,15 @@ def power(
         raise InputError(f"power: give a work directory, or {_SD}")
     seen = [
         _seen(
-            what, rows or known_rows, own if sd is None else sd, by_pairs if pairs_sd is None else pairs_sd, count,
+            what,
+            rows or known_rows,
+            own if sd is None else sd,
+            by_pairs if pairs_sd is None else pairs_sd,
+            count,
             difference,
         )
         for what, known_rows, own, by_pairs, count in designs
-    ]  # fmt: skip
+    ]
     table = [
         {"what": one["what"], "seeds": int(n), "least": least, "planned": one["planned"][n]}
         for one in seen
@@ -95,18 +102,30 @@ def power(
     return Answer("\n".join(line for one in seen for line in _lines(one)), seen, table)
 
 
-def _seen(what: str, rows: int, sd: float, pairs_sd: float, count: int, difference: float | None) -> dict[str, Any]:
+def _seen(
+    what: str, rows: int, sd: float, pairs_sd: float, count: int, difference: float | None
+) -> dict[str, Any]:
     """Everything that is known of one design."""
     seen: dict[str, Any] = {
-        "what": what, "rows": rows, "test_examples": count, "sd": sd, "pairs_sd": pairs_sd, "chance": CHANCE,
+        "what": what,
+        "rows": rows,
+        "test_examples": count,
+        "sd": sd,
+        "pairs_sd": pairs_sd,
+        "chance": CHANCE,
         "seeds": {str(n): smallest_difference(n, sd, pairs_sd, rows) for n in SEEDS},
-        "planned": {str(n): smallest_difference(n, sd, pairs_sd, rows, planned=True) for n in SEEDS},
+        "planned": {
+            str(n): smallest_difference(n, sd, pairs_sd, rows, planned=True) for n in SEEDS
+        },
         "examples": {
-            str(many): {str(n): smallest_difference(n, sd, pairs_sd / math.sqrt(many / count), rows) for n in SEEDS}
+            str(many): {
+                str(n): smallest_difference(n, sd, pairs_sd / math.sqrt(many / count), rows)
+                for n in SEEDS
+            }
             for many in (4 * count, 16 * count)
             if count
         },
-    }  # fmt: skip
+    }
     if difference is not None:
         seen |= {"difference": difference, "needed": seeds_needed(difference, sd, pairs_sd, rows)}
         seen["needed_planned"] = seeds_needed(difference, sd, pairs_sd, rows, planned=True)
@@ -127,12 +146,22 @@ def _lines(one: dict[str, Any]) -> list[str]:
         "  ".join(head.rjust(14) for head in heads),
     ]
     for n, least in one["seeds"].items():
-        cells = [n, *(f"{x:.2f}" for x in (least, one["planned"][n], *(one["examples"][m][n] for m in more)))]
+        cells = [
+            n,
+            *(
+                f"{x:.2f}"
+                for x in (least, one["planned"][n], *(one["examples"][m][n] for m in more))
+            ),
+        ]
         lines.append("  ".join(cell.rjust(14) for cell in cells))
     if "difference" in one:
         texts = [
-            f"{needed} seeds of every row" if needed else f"more than {MOST_SEEDS} seeds, or more test examples"
+            f"{needed} seeds of every row"
+            if needed
+            else f"more than {MOST_SEEDS} seeds, or more test examples"
             for needed in (one["needed"], one["needed_planned"])
         ]
-        lines.append(f"A difference of {one['difference']:g} points takes {texts[0]}; as a planned pair {texts[1]}.")
+        lines.append(
+            f"A difference of {one['difference']:g} points takes {texts[0]}; as a planned pair {texts[1]}."
+        )
     return lines

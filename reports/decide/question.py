@@ -1,4 +1,6 @@
-"""What a verdict is about: a comparison of a work directory, what its rows are compared by, and two of them."""
+"""What a verdict is about: a comparison of a work directory, what its rows are compared by, and two
+of them.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,13 @@ from harness.config import nearest
 from harness.errors import InputError
 from harness.files.printable import one_line
 from harness.results.store import comparison_files
-from reports.read.comparison_runs import Comparison, ResultRow, base_name, comparisons, read_comparison
+from reports.read.comparison_runs import (
+    Comparison,
+    ResultRow,
+    base_name,
+    comparisons,
+    read_comparison,
+)
 from reports.stats.significance import Significance
 from reports.stats.suite_targets import known_targets
 from reports.stats.verdicts import Question
@@ -19,18 +27,27 @@ _NAMED = 24  # words that a message lists
 
 
 def comparison_of(found: WithReport | str | Path, name: str = "", part: str = "") -> Comparison:
-    """A comparison of a work directory: that of this name, or the only one. `part`: a block of its file, by name.
+    """A comparison of a work directory: that of this name, or the only one. `part`: a block of its
+    file, by name.
 
     Raises:
         InputError: no such folder, comparison or block, or several comparisons to choose from.
     """
-    workdir, name = (Path(found), name) if isinstance(found, str | Path) else (found.workdir, found.name)
+    workdir, name = (
+        (Path(found), name) if isinstance(found, str | Path) else (found.workdir, found.name)
+    )
     if not workdir.is_dir():
-        raise InputError(f"{workdir}: no such file or folder; expected a work directory, or a file of scores")
+        raise InputError(
+            f"{workdir}: no such file or folder; expected a work directory, or a file of scores"
+        )
     if not name:
         known = list(comparison_files(workdir)) or list(comparisons(workdir))
         if len(known) != 1:
-            said = f"it holds {', '.join(known)}: name one with --comparison" if known else "it holds no runs"
+            said = (
+                f"it holds {', '.join(known)}: name one with --comparison"
+                if known
+                else "it holds no runs"
+            )
             raise InputError(f"{workdir}: {said}")
         name = known[0]
     comparison = read_comparison(workdir, name)
@@ -39,13 +56,15 @@ def comparison_of(found: WithReport | str | Path, name: str = "", part: str = ""
     parts = {one.name: one for one in comparison.parts}
     if part not in parts:
         said = f"its blocks: {', '.join(parts)}" if parts else "its file has no blocks"
-        raise InputError(f'--block {part}: {comparison.name} has no block "{part}"{nearest(part, list(parts))}; {said}')
+        raise InputError(
+            f'--block {part}: {comparison.name} has no block "{part}"{nearest(part, list(parts))}; {said}'
+        )
     return parts[part]
 
 
 def question_of(comparison: Comparison, on: str) -> Question:
-    """What rows are compared by: "STS", a task, a suite, a block of the file (its rows and what its table goes by), or,
-    without a word, what the report goes by.
+    """What rows are compared by: "STS", a task, a suite, a block of the file (its rows and what its
+    table goes by), or, without a word, what the report goes by.
 
     Raises:
         InputError: nothing of that name, or no run saved the scores of its examples.
@@ -67,10 +86,14 @@ def question_of(comparison: Comparison, on: str) -> Question:
         scored = {s.task for r in comparison.records for s in r.scores}
         lacking = [task for task in apart if task not in scored]
         why = f"no run has a score of {', '.join(lacking)}" if lacking else "its tasks are unlike"
-        raise InputError(f"--on {on}: {why}, so there is no average; name a task: {', '.join(apart)}")
+        raise InputError(
+            f"--on {on}: {why}, so there is no average; name a task: {', '.join(apart)}"
+        )
     else:
         names = list(dict.fromkeys(words[0] for words, _ in known))
-        some = ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
+        some = ", ".join(names[:_NAMED]) + (
+            f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+        )
         raise InputError(f"--on {on}: not known{nearest(on, names)}; known: {some}")
     if why := significance.unknown(target):
         raise InputError(f"{comparison.name}: on {target.title} nothing can be judged: {why}")
@@ -103,6 +126,8 @@ def row_of(rows: Sequence[ResultRow], label: str, base_model: str) -> ResultRow:
         return found[0]
     if found:
         bases = ", ".join(base_name(row.base_model) for row in found)
-        raise InputError(f'row "{label}" has several base models, {bases}: name one with --base-model')
+        raise InputError(
+            f'row "{label}" has several base models, {bases}: name one with --base-model'
+        )
     labels = list(dict.fromkeys(row.label for row in rows))
     raise InputError(f'no row "{label}"{nearest(label, labels)}; rows: {", ".join(labels)}')

@@ -11,13 +11,21 @@ from reports.read.comparison_runs import ResultRow, read_comparison
 from reports.stats.significance import Significance
 from reports.stats.verdicts import ALIKE, Block, kind_of
 
-LEADS, BEATEN, SAME, HOPELESS, OPEN = "leads", "out", "no difference that matters", "unlikely to be decided", "open"
+LEADS, BEATEN, SAME, HOPELESS, OPEN = (
+    "leads",
+    "out",
+    "no difference that matters",
+    "unlikely to be decided",
+    "open",
+)
 HOPE = 0.1  # less chance of a decision with all seeds that may come, and no more are spent
 RULE = "after every seed, at the share of 0.05 that the new seeds are of the most seeds, for all rows together"
 
 
 def analyse(workdir: Path, comparison: str) -> Analysis:
-    """An interim analysis, one block of rows at a time: rows that may be the best stay in contention."""
+    """An interim analysis, one block of rows at a time: rows that may be the best stay in
+    contention.
+    """
     known = read_comparison(workdir, comparison)
     assert known.analyses is not None
     significance = Significance(known)
@@ -30,11 +38,19 @@ def analyse(workdir: Path, comparison: str) -> Analysis:
         block = Block(rows, significance, target)
         if len(block.contenders) < 2:
             continue
-        states = {row.key: _state(block, row, known.analyses.most, known.analyses.equivalence) for row in block.judged}
+        states = {
+            row.key: _state(block, row, known.analyses.most, known.analyses.equivalence)
+            for row in block.judged
+        }
         if OPEN in states.values():
             contending |= {key for key, state in states.items() if state in (LEADS, OPEN)}
         rows_so_far += [
-            {"row": row.label, "base_model": row.base_model, "seeds": len(block.runs(row)), "state": states[row.key]}
+            {
+                "row": row.label,
+                "base_model": row.base_model,
+                "seeds": len(block.runs(row)),
+                "state": states[row.key],
+            }
             for row in block.judged
         ]
     return Analysis(frozenset(contending), tuple(rows_so_far), target.title)
@@ -52,15 +68,21 @@ def _state(block: Block, row: ResultRow, most: int, equivalence: float) -> str:
     return HOPELESS if _chance_of_decision(block, leader, row, most, equivalence) < HOPE else OPEN
 
 
-def _chance_of_decision(block: Block, leader: ResultRow, row: ResultRow, most: int, equivalence: float) -> float:
+def _chance_of_decision(
+    block: Block, leader: ResultRow, row: ResultRow, most: int, equivalence: float
+) -> float:
     """How likely two rows are found different, or alike, once both have all seeds that may come.
 
-    What their difference will be then is drawn from what is known now (stochastic curtailment: Lan, Simon & Halperin,
-    Communications in Statistics C 1, 1982); the spreads are taken as they were estimated.
+    What their difference will be then is drawn from what is known now (stochastic curtailment: Lan,
+    Simon & Halperin, Communications in Statistics C 1, 1982); the spreads are taken as they were
+    estimated.
     """
     *seeds, examples = block.significance.parts(leader, row, block.target)
     done = [min(len(block.runs(one)) / most, 1.0) for one in (leader, row)]
-    now, final = sum(seeds) + examples, sum(v * share for v, share in zip(seeds, done, strict=True)) + examples
+    now, final = (
+        sum(seeds) + examples,
+        sum(v * share for v, share in zip(seeds, done, strict=True)) + examples,
+    )
     estimate = block.difference(leader, row).estimate
     half = (estimate.high - estimate.low) / 2 * (final / now) ** 0.5 if now > 0 else 0.0
     deviation = sum(v * (1 - share) for v, share in zip(seeds, done, strict=True)) ** 0.5 + 1e-12

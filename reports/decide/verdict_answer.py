@@ -47,26 +47,29 @@ def verdict(
     equivalence: float = 0.5,
     without_overlap: bool = False,
 ) -> Answer:
-    """Is row `a` better than row `b`, and how sure is that? Without them: all pairs of rows, and which are not
-    significantly different.
+    """Is row `a` better than row `b`, and how sure is that? Without them: all pairs of rows, and
+    which are not significantly different.
 
         >>> harness.verdict(work, "mean", "cls").data["verdict"]
         'better'
 
     Args:
-        found: a comparison, or the work directory of one; or scores that others made, as `read_scores` takes them.
+        found: a comparison, or the work directory of one; or scores that others made, as
+            `read_scores` takes them.
         a, b: labels of rows.
         on: what to compare by: "STS", a task, a suite, a block; as the report does, when left out.
         block: one block of the file: only its rows and suites.
         comparison: its name, where the work directory holds several.
         base_model: where a row has several.
         equivalence: points; less is no difference that matters.
-        without_overlap: leave out the pairs of which a sentence occurs in the training text of a row.
+        without_overlap: leave out the pairs of which a sentence occurs in the training text of a
+            row.
 
     Returns:
-        In `data`: "verdict" ("better", "worse", "no difference", ...), "difference" with "low" and "high" in points,
-        "p" and "family" (what both are corrected for), "means", "seeds"; of all pairs a list by block.
-        `frame()`: one row a pair.
+        In `data`: "verdict" ("better", "worse", "no difference", ...), "difference" with "low" and
+            "high" in points,
+        "p" and "family" (what both are corrected for), "means", "seeds"; of all pairs a list by
+        block. `frame()`: one row a pair.
 
     Raises:
         InputError: no such folder, comparison, row or task, or nothing that can be judged.
@@ -89,18 +92,28 @@ def verdict(
                 if task.lower() == on.lower() and task not in scored:
                     raise InputError(f"--on {on}: {why.removeprefix(f'{task}: ')}")
         question = question_of(read, on)
-    answer = _two(question, a, b, base_model, equivalence) if a else _all(question, base_model, equivalence)
+    answer = (
+        _two(question, a, b, base_model, equivalence)
+        if a
+        else _all(question, base_model, equivalence)
+    )
     return replace(answer, text=f"{answer.text}\n{one_line(left_out)}") if left_out else answer
 
 
-def _two(question: Question, first: str, second: str, base_model: str, equivalence: float) -> Answer:
+def _two(
+    question: Question, first: str, second: str, base_model: str, equivalence: float
+) -> Answer:
     a, b = two_rows_of(question.comparison.rows, first, second, base_model)
     blocks = question.comparison.blocks
-    block = question.block([row for name in dict.fromkeys((a.block, b.block)) for row in blocks[name]], (a, b))
+    block = question.block(
+        [row for name in dict.fromkeys((a.block, b.block)) for row in blocks[name]], (a, b)
+    )
     for row in (a, b):
         if row.key not in {one.key for one in block.rows}:
             lacking = (
-                "no finished run" if not row.finished else f"no run that saved the examples of {question.target.title}"
+                "no finished run"
+                if not row.finished
+                else f"no run that saved the examples of {question.target.title}"
             )
             raise InputError(f'row "{one_line(row.label)}" has {lacking}')
     data = _as_json(block, a, b, _difference(question, block, a, b), equivalence)
@@ -108,7 +121,9 @@ def _two(question: Question, first: str, second: str, base_model: str, equivalen
 
 
 def _difference(question: Question, block: Block, a: ResultRow, b: ResultRow) -> Difference:
-    """Of two rows, in the smallest family that was planned with them in it; else in that of all pairs."""
+    """Of two rows, in the smallest family that was planned with them in it; else in that of all
+    pairs.
+    """
     families = [make(question.comparison) for make in (planned, own_against_others, starts)]
     for family in sorted(families, key=lambda family: len(family.pairs)):
         if (a, b) in family.pairs or (b, a) in family.pairs:
@@ -124,10 +139,13 @@ def _all(question: Question, base_model: str, equivalence: float) -> Answer:
     found = {
         name: block
         for name, block in question.blocks().items()
-        if len(block.rows) > 1 and any(base_model in ("", r.base_model, base_name(r.base_model)) for r in block.rows)
+        if len(block.rows) > 1
+        and any(base_model in ("", r.base_model, base_name(r.base_model)) for r in block.rows)
     }
     if not found:
-        raise InputError(f"{comparison.name}: no two rows that are compared saved the examples of {target.title}")
+        raise InputError(
+            f"{comparison.name}: no two rows that are compared saved the examples of {target.title}"
+        )
     data = [
         {
             "block": name,
@@ -151,21 +169,35 @@ def _all(question: Question, base_model: str, equivalence: float) -> Answer:
 def _pair(data: dict[str, Any]) -> dict[str, Any]:
     """The numbers of one pair as a line of a frame."""
     means, seeds = data["means"], data["seeds"]
-    flat = {key: value for key, value in data.items() if not isinstance(value, list) and key != "text"}
-    return {**flat, "mean_a": means[0], "mean_b": means[1], "seeds_a": seeds[0], "seeds_b": seeds[1]}
+    flat = {
+        key: value for key, value in data.items() if not isinstance(value, list) and key != "text"
+    }
+    return {
+        **flat,
+        "mean_a": means[0],
+        "mean_b": means[1],
+        "seeds_a": seeds[0],
+        "seeds_b": seeds[1],
+    }
 
 
 def _table(name: str, block: Block) -> list[str]:
     """The matrix of differences, row minus column in points, best rows first; and the groups."""
     table = pairs_table(block, name, len(block.rows))
-    lines = [[column.title for column in table.columns], *([cell.text for cell in row.cells] for row in table.rows)]
+    lines = [
+        [column.title for column in table.columns],
+        *([cell.text for cell in row.cells] for row in table.rows),
+    ]
     cleaned = [[one_line(cell) for cell in line] for line in lines]
     widths = [max(map(len, column)) for column in zip(*cleaned, strict=True)]
     where, best = f"{name}: " if name else "", ", ".join(row.label for row in block.candidates)
     return [
         one_line(f"{where}{block.target.title}; row minus column in points"),
         *(
-            "  ".join(c.ljust(w) if i == 1 else c.rjust(w) for i, (c, w) in enumerate(zip(line, widths, strict=True)))
+            "  ".join(
+                c.ljust(w) if i == 1 else c.rjust(w)
+                for i, (c, w) in enumerate(zip(line, widths, strict=True))
+            )
             for line in cleaned
         ),
         *table.legend,
@@ -208,8 +240,12 @@ def _paragraph(block: Block, a: ResultRow, b: ResultRow, d: Difference, equivale
     return text + note
 
 
-def _as_json(block: Block, a: ResultRow, b: ResultRow, d: Difference, equivalence: float) -> dict[str, Any]:
-    """Every number of a verdict; differences in points, with an interval where seeds or examples give one."""
+def _as_json(
+    block: Block, a: ResultRow, b: ResultRow, d: Difference, equivalence: float
+) -> dict[str, Any]:
+    """Every number of a verdict; differences in points, with an interval where seeds or examples
+    give one.
+    """
     known = d.judged or d.estimate.low < d.estimate.high
     analyses = block.significance.comparison.analyses
     return {

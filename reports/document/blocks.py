@@ -1,4 +1,6 @@
-"""A report as a list of sections of text, tables, figures and facts: what the writers of all formats share."""
+"""A report as a list of sections of text, tables, figures and facts: what the writers of all
+formats share.
+"""
 
 from __future__ import annotations
 
@@ -92,10 +94,20 @@ class Document:
     answer: str = ""  # the beginning of the headline, for a terminal
 
     def tables(self) -> list[Table]:
-        return [block for section in self.sections for block in section.blocks if isinstance(block, Table)]
+        return [
+            block
+            for section in self.sections
+            for block in section.blocks
+            if isinstance(block, Table)
+        ]
 
     def figures(self) -> list[Figure]:
-        return [block for section in self.sections for block in section.blocks if isinstance(block, Figure)]
+        return [
+            block
+            for section in self.sections
+            for block in section.blocks
+            if isinstance(block, Figure)
+        ]
 
 
 MARK = "[rehearsal]"
@@ -107,7 +119,10 @@ SENTENCE = (
 
 def marked(document: Document) -> Document:
     """The document with the mark in every title and the sentence under every table and figure."""
-    sections = [replace(section, blocks=[_marked(block) for block in section.blocks]) for section in document.sections]
+    sections = [
+        replace(section, blocks=[_marked(block) for block in section.blocks])
+        for section in document.sections
+    ]
     headline = f"{SENTENCE} {document.headline}".strip()
     return replace(document, title=f"{document.title} {MARK}", headline=headline, sections=sections)
 
@@ -116,5 +131,7 @@ def _marked(block: Block) -> Block:
     if isinstance(block, Table):
         return replace(block, title=f"{block.title} {MARK}", legend=(SENTENCE, *block.legend))
     if isinstance(block, Figure):
-        return replace(block, title=f"{block.title} {MARK}", caption=f"{SENTENCE} {block.caption}".strip())
+        return replace(
+            block, title=f"{block.title} {MARK}", caption=f"{SENTENCE} {block.caption}".strip()
+        )
     return block

@@ -1,4 +1,6 @@
-"""One small table model: groups of rows, cells with mean, spread, marks and notes. `reports.write` has the formats."""
+"""One small table model: groups of rows, cells with mean, spread, marks and notes. `reports.write`
+has the formats.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ MINUS = "\u2212"
 
 @dataclass(frozen=True)
 class Cell:
-    """One cell. `text` is what is read; `value`, `sd` and `n` are what it was made of, for sorting and data files."""
+    """One cell. `text` is what is read; `value`, `sd` and `n` are what it was made of, for sorting
+    and data files.
+    """
 
     text: str = ""
     spread: str = ""  # in small type beside the text: "± 0.31", "[0.2, 1.4]"
@@ -42,7 +46,11 @@ class Cell:
     @property
     def shown(self) -> float | None:
         """The value as its text shows it: what cells are ranked by."""
-        return self.value if self.value is None or self.digits is None else round(self.value, self.digits)
+        return (
+            self.value
+            if self.value is None or self.digits is None
+            else round(self.value, self.digits)
+        )
 
     def noted(self, *notes: str) -> Cell:
         """The same cell with more footnotes, each once."""
@@ -73,7 +81,17 @@ def number(
     """A cell for a value or a mean with its standard deviation over n seeds."""
     spread = "" if sd is None else f"± {number_text(sd, digits)}"
     text = number_text(value, digits, signed=signed)
-    return Cell(text, spread, value, sd, n, "value", notes=tuple(notes), records=tuple(records), digits=digits)
+    return Cell(
+        text,
+        spread,
+        value,
+        sd,
+        n,
+        "value",
+        notes=tuple(notes),
+        records=tuple(records),
+        digits=digits,
+    )
 
 
 def absent(state: State, *notes: str) -> Cell:
@@ -100,7 +118,9 @@ class Column:
 
 @dataclass(frozen=True)
 class TableRow:
-    """The first cell is the row's head. Rows of one block are together, with a rule before the next block."""
+    """The first cell is the row's head. Rows of one block are together, with a rule before the next
+    block.
+    """
 
     cells: tuple[Cell, ...]
     block: str = ""
@@ -124,7 +144,9 @@ class Table:
         return list(by_block.items())
 
     def row_names(self) -> list[str]:
-        """A name for each row, unlike all others: its label, with its block or a number where that is not enough."""
+        """A name for each row, unlike all others: its label, with its block or a number where that
+        is not enough.
+        """
         labels = [row.cells[0].text for row in self.rows]
         twice = {label for label in labels if labels.count(label) > 1}
         names: list[str] = []
@@ -135,26 +157,38 @@ class Table:
         return names
 
     def head_groups(self) -> list[tuple[str, int]]:
-        """(title, number of columns) of each run of equal column groups; empty when no column has one."""
+        """(title, number of columns) of each run of equal column groups; empty when no column has
+        one.
+        """
         if not any(column.group for column in self.columns):
             return []
-        return [(group, len(list(columns))) for group, columns in groupby(self.columns, lambda column: column.group)]
+        return [
+            (group, len(list(columns)))
+            for group, columns in groupby(self.columns, lambda column: column.group)
+        ]
 
     def footnotes(self) -> dict[str, str]:
         """Note text -> its letter, in reading order."""
         cells = [cell for _, rows in self.blocks() for row in rows for cell in row.cells]
         notes = dict.fromkeys(
-            note for notes in (*(c.notes for c in self.columns), *(c.notes for c in cells)) for note in notes
+            note
+            for notes in (*(c.notes for c in self.columns), *(c.notes for c in cells))
+            for note in notes
         )
         return {note: letters(i) for i, note in enumerate(notes)}
 
     def explanations(self, best: str = "Bold: best; underlined: second.") -> list[str]:
-        """At most two lines: what the marks in this very table mean, and its legend. `best`: how ranks are marked."""
+        """At most two lines: what the marks in this very table mean, and its legend. `best`: how
+        ranks are marked.
+        """
         cells = [cell for row in self.rows for cell in row.cells]
         marks = {
             best: any(cell.rank == 1 for cell in cells),
             f"{WORSE} significantly worse than the best (5 %).": any(cell.worse for cell in cells),
-            **{f"{text} = {why}.": any(c.state == state for c in cells) for state, (text, why) in ABSENT.items()},
+            **{
+                f"{text} = {why}.": any(c.state == state for c in cells)
+                for state, (text, why) in ABSENT.items()
+            },
         }
         lines = (" ".join(text for text, used in marks.items() if used), " ".join(self.legend))
         return [line for line in lines if line]
@@ -171,7 +205,9 @@ class Table:
                 {
                     "name": name,
                     "block": row.block,
-                    "cells": {c.key: _plain(x) for c, x in zip(self.columns, row.cells, strict=True)},
+                    "cells": {
+                        c.key: _plain(x) for c, x in zip(self.columns, row.cells, strict=True)
+                    },
                 }
                 for name, row in named
             ],
@@ -182,7 +218,9 @@ class Table:
 def _plain(cell: Cell) -> dict[str, Any]:
     parts = ("text", "spread", "value", "sd", "n", "state", "rank", "worse", "notes", "records")
     data = {part: getattr(cell, part) for part in parts}
-    return {key: x for key, x in data.items() if x or (key in ("text", "value", "sd") and x is not None)}
+    return {
+        key: x for key, x in data.items() if x or (key in ("text", "value", "sd") and x is not None)
+    }
 
 
 def letters(index: int) -> str:
@@ -198,19 +236,25 @@ def best_and_second(cells: Sequence[Cell], *, lower: bool = False) -> list[int]:
     """
     values = [cell.shown if cell.state == "value" else None for cell in cells]
     numbers = [value for value in values if value is not None]
-    better = [0 if v is None else 1 + sum((o < v) if lower else (o > v) for o in numbers) for v in values]
+    better = [
+        0 if v is None else 1 + sum((o < v) if lower else (o > v) for o in numbers) for v in values
+    ]
     return [place if place <= 2 and len(numbers) > 1 else 0 for place in better]
 
 
 def ranked(columns: Sequence[Column], rows: Sequence[TableRow]) -> tuple[TableRow, ...]:
-    """Mark best and second of every column that says what is better, block by block (`best_and_second`)."""
+    """Mark best and second of every column that says what is better, block by block
+    (`best_and_second`).
+    """
     result = [list(row.cells) for row in rows]
     for j, column in enumerate(columns):
         if not column.better:
             continue
         for block in dict.fromkeys(row.block for row in rows):
             lines = [i for i, row in enumerate(rows) if row.block == block and row.ranked]
-            places = best_and_second([rows[i].cells[j] for i in lines], lower=column.better == "lower")
+            places = best_and_second(
+                [rows[i].cells[j] for i in lines], lower=column.better == "lower"
+            )
             for i, place in zip(lines, places, strict=True):
                 result[i][j] = replace(result[i][j], rank=place)
     return tuple(replace(row, cells=tuple(cells)) for row, cells in zip(rows, result, strict=True))

@@ -1,11 +1,12 @@
 """How each row scores each example of a task, and the examples that are worth a look.
 
-Rows are compared by errors, not by scores, since a cosine of 0.8 is high in one embedding space and low in another. The
-error of a pair is the distance between its rank by cosine and its rank by gold score, as a share of all ranks (0: equal
-ranks, 1: first instead of last); a classified text has error 1 if it is wrong; a query 1 minus its score. Errors are
-means over the seeds of a row.
+Rows are compared by errors, not by scores, since a cosine of 0.8 is high in one embedding space and
+low in another. The error of a pair is the distance between its rank by cosine and its rank by gold
+score, as a share of all ranks (0: equal ranks, 1: first instead of last); a classified text has
+error 1 if it is wrong; a query 1 minus its score. Errors are means over the seeds of a row.
 
-Runs store ids of texts, not texts, since licences of data sets may forbid copies. Texts are read from the tasks' data.
+Runs store ids of texts, not texts, since licences of data sets may forbid copies. Texts are read
+from the tasks' data.
 """
 
 from __future__ import annotations
@@ -35,7 +36,9 @@ Texts = list[tuple[str, ...]]
 
 @dataclass
 class ExploredTask:
-    """The n examples of one task, and the runs that were scored on them: row key -> record id -> examples."""
+    """The n examples of one task, and the runs that were scored on them: row key -> record id ->
+    examples.
+    """
 
     task: str
     source: str
@@ -46,25 +49,42 @@ class ExploredTask:
     @cached_property
     def errors(self) -> dict[Key, Floats]:
         """Row key -> (n,) mean error over seeds, 0 to 1."""
-        return {key: np.mean([error(run) for run in runs.values()], axis=0) for key, runs in self.runs.items()}
+        return {
+            key: np.mean([error(run) for run in runs.values()], axis=0)
+            for key, runs in self.runs.items()
+        }
 
     @cached_property
     def known(self) -> tuple[Texts, list[str], str]:
-        """(n,) one or two texts of each example, () if unknown; (n,) gold scores or labels; why texts are unknown."""
+        """(n,) one or two texts of each example, () if unknown; (n,) gold scores or labels; why
+        texts are unknown.
+        """
         target = self.examples.target
         gold = ["" if np.isnan(value) else f"{value:g}" for value in np.round(target, 3)]
         try:
             texts, labels = _read_texts(self.examples)
         except (HarnessError, OSError, ValueError) as fault:
-            return [()] * len(target), gold, f"the data of {self.task} cannot be read here: {one_line(str(fault))}"
+            return (
+                [()] * len(target),
+                gold,
+                f"the data of {self.task} cannot be read here: {one_line(str(fault))}",
+            )
         lacking = sum(not some for some in texts)
-        why = f"{lacking:,} of {len(texts):,} examples of {self.task} are not in the data found here" if lacking else ""
+        why = (
+            f"{lacking:,} of {len(texts):,} examples of {self.task} are not in the data found here"
+            if lacking
+            else ""
+        )
         return texts, labels or gold, why
 
     def rows(self, comparison: Comparison, base_model: str = "") -> list[ResultRow]:
-        """The rows that have the task, in the order of the comparison; of one base model if it is given."""
+        """The rows that have the task, in the order of the comparison; of one base model if it is
+        given.
+        """
         every = [row for row in comparison.rows if row.key in self.runs]
-        return [row for row in every if base_model in ("", row.base_model, base_name(row.base_model))]
+        return [
+            row for row in every if base_model in ("", row.base_model, base_name(row.base_model))
+        ]
 
 
 def error(examples: Examples) -> Floats:
@@ -79,17 +99,23 @@ def error(examples: Examples) -> Floats:
     return np.asarray(np.abs(rankdata(outcome) - rankdata(target)) / max(len(target) - 1, 1))
 
 
-def read_tasks(comparison: Comparison, wanted: Callable[[str], bool] = lambda task: True) -> list[ExploredTask]:
+def read_tasks(
+    comparison: Comparison, wanted: Callable[[str], bool] = lambda task: True
+) -> list[ExploredTask]:
     """Every task of a comparison whose runs stored examples, with one metric each."""
     found: dict[tuple[str, str, str, str], dict[Key, dict[str, Examples]]] = {}
     for row in comparison.rows:
         for record in row.finished:
             for examples in comparison.examples.get(record.id, ()):
                 if examples.score[3] not in _SETS and wanted(examples.score[0]):
-                    found.setdefault(examples.score, {}).setdefault(row.key, {})[record.id] = examples
+                    found.setdefault(examples.score, {}).setdefault(row.key, {})[record.id] = (
+                        examples
+                    )
     tasks: dict[Key, ExploredTask] = {}
     for (task, source, _, metric), runs in found.items():
-        if (task, source) not in tasks or (metric in _USUAL and tasks[task, source].metric not in _USUAL):
+        if (task, source) not in tasks or (
+            metric in _USUAL and tasks[task, source].metric not in _USUAL
+        ):
             tasks[task, source] = _with_same_examples(runs)
     return list(tasks.values())
 
@@ -98,10 +124,15 @@ def _with_same_examples(runs: Mapping[Key, Mapping[str, Examples]]) -> ExploredT
     """The runs that were scored on the examples that most runs were scored on."""
     every = [one for by_id in runs.values() for one in by_id.values()]
     usual = Counter(one.digest for one in every).most_common(1)[0][0]
-    same = {key: {run: one for run, one in by_id.items() if one.digest == usual} for key, by_id in runs.items()}
+    same = {
+        key: {run: one for run, one in by_id.items() if one.digest == usual}
+        for key, by_id in runs.items()
+    }
     first = next(one for one in every if one.digest == usual)
     task, source, _, metric = first.score
-    return ExploredTask(task, source, metric, first, {key: by_id for key, by_id in same.items() if by_id})
+    return ExploredTask(
+        task, source, metric, first, {key: by_id for key, by_id in same.items() if by_id}
+    )
 
 
 def _read_texts(examples: Examples) -> tuple[Texts, list[str]]:
@@ -112,7 +143,9 @@ def _read_texts(examples: Examples) -> tuple[Texts, list[str]]:
         first, second = tested.first, tested.second
         units = pair_units(first, second) if second else np.array([text_id(text) for text in first])
         if np.array_equal(units, examples.texts[:, 0]):  # the data is the one that was scored
-            texts: Texts = list(zip(first, second, strict=True)) if second else [(text,) for text in first]
+            texts: Texts = (
+                list(zip(first, second, strict=True)) if second else [(text,) for text in first]
+            )
             return texts, [f"{label:g}" for label in tested.labels.tolist()]
     by_id = {text_id(text): text for text in reversed(list(dict.fromkeys(task.texts())))}
     if not by_id:
@@ -123,7 +156,8 @@ def _read_texts(examples: Examples) -> tuple[Texts, list[str]]:
 
 @dataclass(frozen=True)
 class Chosen:
-    """One example. example: its number in the task's data, from 1; ids: of its texts; texts: () if unknown.
+    """One example. example: its number in the task's data, from 1; ids: of its texts; texts: () if
+    unknown.
 
     scores and errors: of each row, means over its seeds; by: what it was chosen by.
     """
@@ -139,13 +173,19 @@ class Chosen:
     by: float
 
 
-def choose_differing(task: ExploredTask, a: ResultRow, b: ResultRow, most: int, text: str = "") -> list[Chosen]:
-    """The examples on which two rows differ most in error; `by` is positive where `a` has the smaller error."""
+def choose_differing(
+    task: ExploredTask, a: ResultRow, b: ResultRow, most: int, text: str = ""
+) -> list[Chosen]:
+    """The examples on which two rows differ most in error; `by` is positive where `a` has the
+    smaller error.
+    """
     by = task.errors[b.key] - task.errors[a.key]
     return _choose(task, [a, b], by, np.abs(by), most, text)
 
 
-def choose_hard(task: ExploredTask, rows: Sequence[ResultRow], most: int, text: str = "") -> list[Chosen]:
+def choose_hard(
+    task: ExploredTask, rows: Sequence[ResultRow], most: int, text: str = ""
+) -> list[Chosen]:
     """The examples that most rows get wrong, by the median of their errors."""
     by = np.median([task.errors[row.key] for row in rows], axis=0)
     return _choose(task, rows, by, by, most, text)
@@ -158,17 +198,32 @@ def _choose(
     texts, gold, _ = task.known
     order = [int(place) for place in np.argsort(-size, kind="stable") if size[place] > 0]
     if text:
-        order = [place for place in order if any(text.casefold() in one.casefold() for one in texts[place])]
+        order = [
+            place
+            for place in order
+            if any(text.casefold() in one.casefold() for one in texts[place])
+        ]
     labels = [row.label for row in rows]
-    names = [f"{r.label} ({base_name(r.base_model)})" if labels.count(r.label) > 1 else r.label for r in rows]
+    names = [
+        f"{r.label} ({base_name(r.base_model)})" if labels.count(r.label) > 1 else r.label
+        for r in rows
+    ]
 
     def of_rows(values: Mapping[Key, Floats], place: int) -> dict[str, float]:
-        return {name: round(float(values[row.key][place]), 4) for name, row in zip(names, rows, strict=True)}
+        return {
+            name: round(float(values[row.key][place]), 4)
+            for name, row in zip(names, rows, strict=True)
+        }
 
-    scores = {row.key: np.mean([run.outcome for run in task.runs[row.key].values()], axis=0) for row in rows}
+    scores = {
+        row.key: np.mean([run.outcome for run in task.runs[row.key].values()], axis=0)
+        for row in rows
+    }
     stored, chosen = task.examples.texts, []
     for place in order[:most]:
         ids = tuple(f"{int(one) % 2**64:016x}" for one in stored[place])
         values = of_rows(scores, place), of_rows(task.errors, place), round(float(by[place]), 4)
-        chosen.append(Chosen(task.task, task.source, place + 1, ids, texts[place], gold[place], *values))
+        chosen.append(
+            Chosen(task.task, task.source, place + 1, ids, texts[place], gold[place], *values)
+        )
     return chosen

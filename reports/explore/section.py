@@ -1,7 +1,9 @@
-"""The section of a comparison's report on single examples: scores by slice of one task, and a table of examples.
+"""The section of a comparison's report on single examples: scores by slice of one task, and a table
+of examples.
 
-Slices are cut by simple rules on words (runs of letters, digits and apostrophes, in lower case). The rules are for
-English, know no syntax and err at times; they are the same for all rows, so that rows can be compared within a slice.
+Slices are cut by simple rules on words (runs of letters, digits and apostrophes, in lower case).
+The rules are for English, know no syntax and err at times; they are the same for all rows, so that
+rows can be compared within a slice.
 """
 
 from __future__ import annotations
@@ -27,10 +29,27 @@ from reports.stats.targets import Measure, Target
 from reports.tables.score_cells import HEAD, block_of, name_cell
 
 FEWEST = 30  # examples of a slice that gets a score
-_TASKS, _EXAMPLES, _SHOWN = 4, 3, 160  # tasks in the table of examples, examples of each kind, characters of a text
+_TASKS, _EXAMPLES, _SHOWN = (
+    4,
+    3,
+    160,
+)  # tasks in the table of examples, examples of each kind, characters of a text
 _OWN_SOURCE = "embedded"  # the source whose texts were written for this project, and may be copied into a report
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
-_NEGATIONS = {"not", "no", "never", "none", "nobody", "nothing", "nowhere", "neither", "nor", "cannot", "without", "nt"}
+_NEGATIONS = {
+    "not",
+    "no",
+    "never",
+    "none",
+    "nobody",
+    "nothing",
+    "nowhere",
+    "neither",
+    "nor",
+    "cannot",
+    "without",
+    "nt",
+}
 _SLICES = {
     "Length": ("up to 8 words", "9 to 16 words", "over 16 words"),
     "Word overlap": ("below 1/3", "1/3 to 2/3", "above 2/3"),
@@ -45,20 +64,36 @@ def words(text: str) -> list[str]:
 
 
 def slices_of(texts: Sequence[str]) -> dict[str, str]:
-    """The slice of an example by each rule: the length of its longer text, word overlap (Jaccard) and negation."""
+    """The slice of an example by each rule: the length of its longer text, word overlap (Jaccard)
+    and negation.
+    """
     longest = max(len(words(text)) for text in texts)
-    found = {"Length": "up to 8 words" if longest <= 8 else "9 to 16 words" if longest <= 16 else "over 16 words"}
-    negated = [any(word in _NEGATIONS or word.endswith("n't") for word in words(text)) for text in texts]
-    found["Negation"] = "with" if all(negated) else "in one text only" if any(negated) else "without"
+    found = {
+        "Length": "up to 8 words"
+        if longest <= 8
+        else "9 to 16 words"
+        if longest <= 16
+        else "over 16 words"
+    }
+    negated = [
+        any(word in _NEGATIONS or word.endswith("n't") for word in words(text)) for text in texts
+    ]
+    found["Negation"] = (
+        "with" if all(negated) else "in one text only" if any(negated) else "without"
+    )
     if len(texts) == 2:
         a, b = (set(words(text)) for text in texts)
         share = len(a & b) / max(len(a | b), 1)
-        found["Word overlap"] = "below 1/3" if share < 1 / 3 else "1/3 to 2/3" if share <= 2 / 3 else "above 2/3"
+        found["Word overlap"] = (
+            "below 1/3" if share < 1 / 3 else "1/3 to 2/3" if share <= 2 / 3 else "above 2/3"
+        )
     return found
 
 
 def slice_masks(task: ExploredTask) -> dict[tuple[str, str], Mask]:
-    """(rule, slice) -> (n,) mask of its examples, for the slices of `FEWEST` examples or more that can be scored."""
+    """(rule, slice) -> (n,) mask of its examples, for the slices of `FEWEST` examples or more that
+    can be scored.
+    """
     every = [slices_of(texts) if texts else {} for texts in task.known[0]]
     target, found = task.examples.target, {}
     for rule, name in ((rule, name) for rule, names in _SLICES.items() for name in names):
@@ -75,7 +110,9 @@ def explore(comparison: Comparison, significance: Significance) -> list[Block]:
     pairs_first = sorted(read_tasks(comparison), key=lambda task: task.metric != "spearman")
     able = (task for task in pairs_first if len(task.rows(comparison)) > 1 and any(task.known[0]))
     tasks = list(islice(able, _TASKS))
-    tables = [_slice_table(comparison, task) for task in tasks[:1]] + [_example_table(comparison, tasks)]
+    tables = [_slice_table(comparison, task) for task in tasks[:1]] + [
+        _example_table(comparison, tasks)
+    ]
     return [table for table in tables if table is not None]
 
 
@@ -89,10 +126,18 @@ class _SliceScores(ExampleScores):
     @cached_property
     def _runs(self) -> dict[ScoreKey, dict[str, Scored]]:
         runs = {run: one for by_id in self._task.runs.values() for run, one in by_id.items()}
-        return {self._task.examples.score: {run: self._scored(self._restrict(one)) for run, one in runs.items()}}
+        return {
+            self._task.examples.score: {
+                run: self._scored(self._restrict(one)) for run, one in runs.items()
+            }
+        }
 
     def _restrict(self, one: Examples) -> Examples:
-        part, target, outcome = one.part[self._mask], one.target[self._mask], one.outcome[self._mask]
+        part, target, outcome = (
+            one.part[self._mask],
+            one.target[self._mask],
+            one.outcome[self._mask],
+        )
         return replace(one, part=part, target=target, outcome=outcome, texts=one.texts[self._mask])
 
     def check(self, score: ScoreKey, aggregation: str) -> None:
@@ -106,38 +151,63 @@ def _slice_table(comparison: Comparison, task: ExploredTask) -> Table | None:
     target = Target(task.task, task.task, task.task, (measure,))
     columns, cells = [HEAD[0]], [[name_cell(row)] for row in rows]
     for (rule, name), mask in masks.items():
-        columns.append(Column(f"{rule}-{name}", name, f"{mask.sum():,}", group=rule, better="higher"))
-        judge = Significance(comparison, examples=_SliceScores(comparison, task, mask), families=len(masks))
+        columns.append(
+            Column(f"{rule}-{name}", name, f"{mask.sum():,}", group=rule, better="higher")
+        )
+        judge = Significance(
+            comparison, examples=_SliceScores(comparison, task, mask), families=len(masks)
+        )
         blocks = [verdicts.Block(some, judge, target) for some in comparison.blocks.values()]
         worse = {row.key for block in blocks for row in block.judged if block.not_the_best(row)}
         for line, row in zip(cells, rows, strict=True):
             runs, ids = judge.by_seed(row, target), task.runs[row.key]
-            value = None if runs is None else number(100 * float(runs.scores.mean()), digits=1, records=ids)
+            value = (
+                None
+                if runs is None
+                else number(100 * float(runs.scores.mean()), digits=1, records=ids)
+            )
             line.append(replace(value or EMPTY, worse=row.key in worse))
     caption = f"{target.unit}, mean over seeds, on the examples of each slice (their number is below its name)."
     legend = (
         "Compare rows within a slice, not slices: they are not equally hard. Tests are corrected for all rows and for "
         f"the {len(masks)} slices."
     )
-    body = ranked(columns, [TableRow(tuple(c), block_of(r)) for c, r in zip(cells, rows, strict=True)])
+    body = ranked(
+        columns, [TableRow(tuple(c), block_of(r)) for c, r in zip(cells, rows, strict=True)]
+    )
     return (
-        Table("slices", f"Scores by slice of {task.task}", caption, tuple(columns), body, (legend,)) if masks else None
+        Table("slices", f"Scores by slice of {task.task}", caption, tuple(columns), body, (legend,))
+        if masks
+        else None
     )
 
 
 def _example_table(comparison: Comparison, tasks: Sequence[ExploredTask]) -> Table | None:
-    """Of each of the first tasks the examples that most rows get wrong, and those on which its two best rows differ."""
+    """Of each of the first tasks the examples that most rows get wrong, and those on which its two
+    best rows differ.
+    """
     lines = []
     for task in (one for one in tasks if comparison.show_texts or one.source == _OWN_SOURCE):
         rows = sorted(task.rows(comparison), key=lambda row: float(task.errors[row.key].mean()))
-        lines += [_line(task, one, rows, "most rows are wrong") for one in choose_hard(task, rows, _EXAMPLES)]
+        lines += [
+            _line(task, one, rows, "most rows are wrong")
+            for one in choose_hard(task, rows, _EXAMPLES)
+        ]
         differing = choose_differing(task, rows[0], rows[1], _EXAMPLES)
         lines += [_line(task, one, rows, "the two best rows differ") for one in differing]
     if not lines:
         return None
-    heads = {"example": "Example", "why": "Chosen because", "gold": "Gold", "best": "Error, best",
-             "second": "Error, second", "median": "Error, median"}  # fmt: skip
-    columns = tuple(Column(key, title, numeric=key not in ("example", "why")) for key, title in heads.items())
+    heads = {
+        "example": "Example",
+        "why": "Chosen because",
+        "gold": "Gold",
+        "best": "Error, best",
+        "second": "Error, second",
+        "median": "Error, median",
+    }
+    columns = tuple(
+        Column(key, title, numeric=key not in ("example", "why")) for key, title in heads.items()
+    )
     caption = (
         f"Of each task the {_EXAMPLES} examples with the largest median error, and the {_EXAMPLES} on which the two "
         "rows with the smallest mean error differ most; harness examples prints more."
@@ -147,12 +217,19 @@ def _example_table(comparison: Comparison, tasks: Sequence[ExploredTask]) -> Tab
         "classified text: share of seeds that are wrong; of a query: 1 minus its score. Texts of other data sets are "
         "left out, since licences may forbid copies."
     )
-    return Table("examples", "Hard and contested examples", caption, columns, tuple(lines), (legend,))
+    return Table(
+        "examples", "Hard and contested examples", caption, columns, tuple(lines), (legend,)
+    )
 
 
 def _line(task: ExploredTask, one: Chosen, rows: Sequence[ResultRow], why: str) -> TableRow:
-    shown = " | ".join(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…" for text in one.texts) or ", ".join(one.ids)
+    shown = " | ".join(
+        text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…" for text in one.texts
+    ) or ", ".join(one.ids)
     errors = [float(task.errors[row.key][one.example - 1]) for row in rows]
     cells = [number(value, digits=2) for value in (errors[0], errors[1], float(np.median(errors)))]
     best, second = rows[0].label, rows[1].label
-    return TableRow((Cell(shown), Cell(why), Cell(one.gold), *cells), f"{task.task} (best: {best}, then {second})")
+    return TableRow(
+        (Cell(shown), Cell(why), Cell(one.gold), *cells),
+        f"{task.task} (best: {best}, then {second})",
+    )

@@ -39,20 +39,27 @@ class Dot:
 
 
 def scatter(comparison: Comparison, task: str, source: str, target: Target | None) -> Figure | None:
-    """The rows of a comparison on one data set; supervised rows as stars, untrained ones as squares."""
+    """The rows of a comparison on one data set; supervised rows as stars, untrained ones as
+    squares.
+    """
     dots = []
     named, others = rows_shown(comparison.rows, target, _NAMED)
     for row in comparison.rows:
         a, u = row.scores(task, source, "alignment"), row.scores(task, source, "uniformity")
         if a and u:
             alignment, uniformity = (mean_sd([s.value for _, s in scores])[0] for scores in (a, u))
-            score, name = target.value(row) if target else None, row_name(row, comparison) if row in named else ""
+            score, name = (
+                target.value(row) if target else None,
+                row_name(row, comparison) if row in named else "",
+            )
             score = math.nan if score is None else score
             dots.append(Dot(name, row.label, uniformity, alignment, score, kind_of(row)))
     data = task.removeprefix("geometry:")
     title = f"Alignment and uniformity · {data}"
     caption = f"Means over seeds; the lower left corner is best.{others.replace('not drawn', 'not named')}"
-    return draw_dots(dots, f"geometry-{source}-{data}", title, caption, target.short if target else "")
+    return draw_dots(
+        dots, f"geometry-{source}-{data}", title, caption, target.short if target else ""
+    )
 
 
 def draw_dots(dots: Sequence[Dot], key: str, title: str, caption: str, score: str) -> Figure | None:
@@ -73,7 +80,11 @@ def draw_dots(dots: Sequence[Dot], key: str, title: str, caption: str, score: st
             colour: Any = None if math.isnan(d.score) else cmap(shade(d.score))
             look = mark_of(d.kind) | {"c": "white" if colour is None else [colour]}
             if d.published:
-                look |= {"c": "none", "edgecolors": MUTED if colour is None else [colour], "linewidths": 2.0}
+                look |= {
+                    "c": "none",
+                    "edgecolors": MUTED if colour is None else [colour],
+                    "linewidths": 2.0,
+                }
             axes.scatter(d.uniformity, d.alignment, **look)
         axes.set_xlabel("uniformity (lower: more even)")
         axes.set_ylabel("alignment (lower: closer pairs)")
@@ -84,5 +95,7 @@ def draw_dots(dots: Sequence[Dot], key: str, title: str, caption: str, score: st
             add_bar(plot, ScalarMappable(shade, cmap), axes, score)
             caption += f" Colour: {score}, light is high{'; white or grey: not known' * (len(known) < len(dots))}."
         place_labels(axes, [(d.uniformity, d.alignment) for d in dots], [d.name for d in dots])
-        said = "; ".join(f"{d.label}: uniformity {d.uniformity:.2f}, alignment {d.alignment:.2f}" for d in dots)
+        said = "; ".join(
+            f"{d.label}: uniformity {d.uniformity:.2f}, alignment {d.alignment:.2f}" for d in dots
+        )
         return finish(plot, key, title, caption, f"Scatter of {len(dots)} points. {said}.")

@@ -1,4 +1,6 @@
-"""Cosines of sentence pairs by their gold score: one small panel a row, one ridge a range of gold scores."""
+"""Cosines of sentence pairs by their gold score: one small panel a row, one ridge a range of gold
+scores.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ _FEW = 0.002  # share of the pairs below which the outermost bins are not drawn
 
 @dataclass(frozen=True)
 class Cosines:
-    """Pairs by range of gold scores: (ranges, bins) counts by cosine, (ranges,) mean cosines, NaN without pairs."""
+    """Pairs by range of gold scores: (ranges, bins) counts by cosine, (ranges,) mean cosines, NaN
+    without pairs.
+    """
 
     edges: NDArray[np.float64]
     ranges: list[str]
@@ -33,15 +37,24 @@ class Cosines:
 
 
 def pooled(runs: Sequence[dict[str, Any]]) -> Cosines:
-    """All pairs of some runs together, from what `harness.tasks.geometry.cosine_histograms` gave for each.
+    """All pairs of some runs together, from what `harness.tasks.geometry.cosine_histograms` gave
+    for each.
 
     Raises:
         KeyError, TypeError, ValueError: it is not that, or bins differ.
     """
-    counts = np.array([[bucket["counts"] for bucket in run["buckets"]] for run in runs], dtype=np.float64)
-    means = np.array([[bucket["mean"] for bucket in run["buckets"]] for run in runs], dtype=np.float64)
+    counts = np.array(
+        [[bucket["counts"] for bucket in run["buckets"]] for run in runs], dtype=np.float64
+    )
+    means = np.array(
+        [[bucket["mean"] for bucket in run["buckets"]] for run in runs], dtype=np.float64
+    )
     edges = np.array([run["bins"] for run in runs], dtype=np.float64)
-    if counts.ndim != 3 or edges.shape != (len(runs), counts.shape[2] + 1) or np.ptp(edges, axis=0).any():
+    if (
+        counts.ndim != 3
+        or edges.shape != (len(runs), counts.shape[2] + 1)
+        or np.ptp(edges, axis=0).any()
+    ):
         raise ValueError(f"{counts.shape} counts for {edges.shape} edges")
     sizes = counts.sum(axis=2)
     with np.errstate(invalid="ignore"):
@@ -50,16 +63,24 @@ def pooled(runs: Sequence[dict[str, Any]]) -> Cosines:
     return Cosines(edges[0], ranges, counts.sum(axis=0), mean)
 
 
-def histograms(comparison: Comparison, task: str, source: str, target: Target | None = None) -> Figure | None:
+def histograms(
+    comparison: Comparison, task: str, source: str, target: Target | None = None
+) -> Figure | None:
     """The cosines of all pairs of a geometry task by gold score (non-contrastive paper, figure 4)."""
     by_row = {}
     for key, runs in comparison.figure_data.items():
         try:
-            if found := [stored["cosines"] for _, parts in runs if "cosines" in (stored := parts.get(task, {}))]:
+            if found := [
+                stored["cosines"]
+                for _, parts in runs
+                if "cosines" in (stored := parts.get(task, {}))
+            ]:
                 by_row[key] = pooled(found)
         except (KeyError, TypeError, ValueError):
             ids = ", ".join(record.id for record, _ in runs)
-            comparison.warnings.append(f"cosine histograms of {task} are damaged in one of the runs {ids}: left out")
+            comparison.warnings.append(
+                f"cosine histograms of {task} are damaged in one of the runs {ids}: left out"
+            )
     rows, others = rows_shown([row for row in comparison.rows if row.key in by_row], target)
     if not rows:
         return None
@@ -72,19 +93,28 @@ def histograms(comparison: Comparison, task: str, source: str, target: Target | 
     shades = [mpl.colormaps["cividis"](x) for x in np.linspace(0.12, 0.95, len(ranges))]
     columns = min(_COLUMNS, len(rows))
     with style():
-        plot = new(7.2 if columns > 2 else 2.2 + 2 * columns, 0.3 + 1.62 * math.ceil(len(rows) / columns))
+        plot = new(
+            7.2 if columns > 2 else 2.2 + 2 * columns, 0.3 + 1.62 * math.ceil(len(rows) / columns)
+        )
         grid = new_panels(plot, len(rows), columns, sharex=True, sharey=True)
         for axes, row, part in zip(grid, rows, parts, strict=True):
             _draw_ridges(axes, part, shades)
             axes.set_title(row_name(row, comparison), fontsize=7.5)
         grid[0].set_yticks(range(len(ranges)), ranges)
         grid[0].set_ylim(-0.15, len(ranges) - 1 + _HEIGHT + 0.1)
-        grid[0].set_xlim(math.floor(10 * edges[used[0]]) / 10, math.ceil(10 * edges[used[-1] + 1]) / 10)
+        grid[0].set_xlim(
+            math.floor(10 * edges[used[0]]) / 10, math.ceil(10 * edges[used[-1] + 1]) / 10
+        )
         grid[0].locator_params(axis="x", nbins=5)
         plot.supxlabel("cosine", fontsize=8.5)
         plot.supylabel("gold score", fontsize=8.5)
-    texts = [["no pairs" if math.isnan(mean) else number_text(mean, 2) for mean in part.means] for part in parts]
-    said = "; ".join(f"{row.label} {', '.join(some)}" for row, some in zip(rows, texts, strict=True))
+    texts = [
+        ["no pairs" if math.isnan(mean) else number_text(mean, 2) for mean in part.means]
+        for part in parts
+    ]
+    said = "; ".join(
+        f"{row.label} {', '.join(some)}" for row, some in zip(rows, texts, strict=True)
+    )
     data = task.removeprefix("geometry:")
     return finish(
         plot,
@@ -107,7 +137,16 @@ def _draw_ridges(axes: Any, part: Cosines, shades: list[Any]) -> None:
         heights = y + _HEIGHT * counts[first:last] / counts.max()
         layer = 10 - y  # lower ridges are in front of higher ones
         edges = part.edges[first : last + 1]
-        axes.stairs(heights, edges, baseline=y, fill=True, facecolor=shade, edgecolor=INK, linewidth=0.6, zorder=layer)
+        axes.stairs(
+            heights,
+            edges,
+            baseline=y,
+            fill=True,
+            facecolor=shade,
+            edgecolor=INK,
+            linewidth=0.6,
+            zorder=layer,
+        )
         for colour, width in (("white", 2.6), (INK_ON_LIGHT, 1.2)):
             axes.plot([mean, mean], [y, y + 0.5], color=colour, linewidth=width, zorder=layer + 0.4)
     axes.grid(axis="y", visible=False)

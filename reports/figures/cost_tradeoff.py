@@ -41,10 +41,18 @@ def pareto(points: Sequence[Point]) -> list[Point]:
 
 def tradeoff(comparison: Comparison, target: Target | None) -> Figure | None:
     """Score of each row against what its training cost; None where nothing was trained."""
-    scores = {row.key: score for row in comparison.rows if target and (score := target.value(row)) is not None}
+    scores = {
+        row.key: score
+        for row in comparison.rows
+        if target and (score := target.value(row)) is not None
+    }
     scored = [row for row in comparison.rows if row.key in scores]
     clock = training_clock(scored)
-    every = [Point(row, cost, scores[row.key]) for row in scored if (cost := training_cost(row, clock)) is not None]
+    every = [
+        Point(row, cost, scores[row.key])
+        for row in scored
+        if (cost := training_cost(row, clock)) is not None
+    ]
     floor = _SCALE * max((p.score for p in every), default=0.0)
     points = [p for p in every if p.score >= floor]
     if target is None or len(points) < 2 or not any(p.cost > 0 for p in points):
@@ -54,15 +62,21 @@ def tradeoff(comparison: Comparison, target: Target | None) -> Figure | None:
     front = pareto(points)
     # Steps: what the front reaches at a cost is the best score of all that is as cheap.
     costs = [*(p.cost for p in front), max(p.cost for p in points)]
-    corners = [(cost, p.score) for p, *ends in zip(front, costs, costs[1:], strict=False) for cost in ends]
+    corners = [
+        (cost, p.score) for p, *ends in zip(front, costs, costs[1:], strict=False) for cost in ends
+    ]
     with style():
         plot = new(7.2, 3.9)
         axes = plot.add_subplot()
-        axes.set_xscale("symlog", linthresh=min(p.cost for p in points if p.cost > 0))  # no cost is left of all others
+        axes.set_xscale(
+            "symlog", linthresh=min(p.cost for p in points if p.cost > 0)
+        )  # no cost is left of all others
         plain(axes.xaxis)
         axes.plot(*zip(*corners, strict=True), color=COLOURS[0], linewidth=1.4, zorder=1)
         for p in points:
-            axes.scatter(p.cost, p.score, color=COLOURS[0] if p in front else GRID, **mark_of(kind_of(p.row)))
+            axes.scatter(
+                p.cost, p.score, color=COLOURS[0] if p in front else GRID, **mark_of(kind_of(p.row))
+            )
         axes.margins(0.16, 0.12)
         axes.set_xlabel(f"training, {CLOCKS[clock]}")
         axes.set_ylabel(target.short)
@@ -74,8 +88,14 @@ def tradeoff(comparison: Comparison, target: Target | None) -> Figure | None:
         place_labels(axes, [(p.cost, p.score) for p in points], labels, corners)
     some = " Named: some of the front, and the four best." if len(named) < len(points) else ""
     low = ", ".join(f"{p.row.label} ({number_text(p.score, 2)})" for p in every if p not in points)
-    devices = sorted({str(r.environment.get("device", "")) for p in points for r in p.row.finished} - {""})
-    unlike = f" Runs on unlike devices ({', '.join(devices)}) are not comparable." if len(devices) > 1 else ""
+    devices = sorted(
+        {str(r.environment.get("device", "")) for p in points for r in p.row.finished} - {""}
+    )
+    unlike = (
+        f" Runs on unlike devices ({', '.join(devices)}) are not comparable."
+        if len(devices) > 1
+        else ""
+    )
     best = ", ".join(f"{p.row.label} ({p.cost:,.0f}, {p.score:.2f})" for p in front)
     return finish(
         plot,

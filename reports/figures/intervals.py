@@ -16,15 +16,19 @@ from reports.stats.targets import rows_shown
 from reports.stats.verdicts import Block
 
 _MOST_ROWS = 24  # rows
-_WIDTH_OF_COSTS = 5  # inches: a narrower figure, as wide as a column of a paper, has no room for costs
+_WIDTH_OF_COSTS = (
+    5  # inches: a narrower figure, as wide as a column of a paper, has no room for costs
+)
 _MOST_GROUPS = 8  # lines of one base model that fit beside the intervals
 
 
 def overview(comparison: Comparison, significance: Significance) -> Figure | None:
-    """Rows by the first target, best first; None with fewer than two rows that stored their examples.
+    """Rows by the first target, best first; None with fewer than two rows that stored their
+    examples.
 
-    An interval covers the choice of seeds and of examples (`reports.stats.simultaneous.mean_over_seeds`). A vertical
-    line joins rows that do not differ significantly (`Block.groups`), all pairs of a base model corrected together.
+    An interval covers the choice of seeds and of examples
+    (`reports.stats.simultaneous.mean_over_seeds`). A vertical line joins rows that do not differ
+    significantly (`Block.groups`), all pairs of a base model corrected together.
     """
     target = significance.first
     if target is None:
@@ -35,7 +39,9 @@ def overview(comparison: Comparison, significance: Significance) -> Figure | Non
     rows = [row for block in blocks for row in block.rows if row.key in keys]
     if len(rows) < 2:
         return None
-    places = {row.key: len(rows) - 1 - i for i, row in enumerate(rows)}  # the first row is at the top
+    places = {
+        row.key: len(rows) - 1 - i for i, row in enumerate(rows)
+    }  # the first row is at the top
     descriptions = []
     with style():
         plot = new(7.2, 0.75 + 0.27 * len(rows))
@@ -45,9 +51,20 @@ def overview(comparison: Comparison, significance: Significance) -> Figure | Non
             for row in (row for row in block.rows if row.key in keys):
                 text = _draw_row(axes, places[row.key], row, block, leading=row in block.candidates)
                 descriptions.append(f"{row_name(row, comparison)} {text}")
-            for x, group in enumerate([group for group in block.groups() if len(group) > 1][:_MOST_GROUPS]):
-                heights = [places[key] for place in group if (key := block.rows[place].key) in places]
-                side.plot([x] * len(heights), heights, color=MUTED, linewidth=1.2, marker="o", markersize=3)
+            for x, group in enumerate(
+                [group for group in block.groups() if len(group) > 1][:_MOST_GROUPS]
+            ):
+                heights = [
+                    places[key] for place in group if (key := block.rows[place].key) in places
+                ]
+                side.plot(
+                    [x] * len(heights),
+                    heights,
+                    color=MUTED,
+                    linewidth=1.2,
+                    marker="o",
+                    markersize=3,
+                )
         name_lines([axes], [row_name(row, comparison) for row in reversed(rows)])
         axes.set_title(target.short)
         axes.set_xlabel(target.unit)
@@ -90,12 +107,17 @@ def _draw_row(axes: Any, y: int, row: ResultRow, block: Block, *, leading: bool)
     return f"{mean:.2f} ({low:.2f} to {high:.2f})"
 
 
-def _write_costs(side: Any, comparison: Comparison, rows: list[ResultRow], places: dict[tuple[str, str], int]) -> None:
+def _write_costs(
+    side: Any, comparison: Comparison, rows: list[ResultRow], places: dict[tuple[str, str], int]
+) -> None:
     """Write training time and speed of inference of each row next to it."""
     if not any(record.cost for row in rows for record in row.records):
         return
     clock, speed = training_clock(comparison.rows), speeds(comparison)
-    right = [(_MOST_GROUPS + 4, f"training,\n{CLOCKS[clock]}"), (2 * _MOST_GROUPS + 4, "sentences\na second")]
+    right = [
+        (_MOST_GROUPS + 4, f"training,\n{CLOCKS[clock]}"),
+        (2 * _MOST_GROUPS + 4, "sentences\na second"),
+    ]
     for x, title in right:
         side.text(x, len(rows) - 0.45, title, ha="right", va="bottom", fontsize=7.5, color=MUTED)
     for row in rows:

@@ -24,7 +24,11 @@ def row_name(row: ResultRow, comparison: Comparison) -> str:
     return short(f"{row.label} · {base_name(row.base_model)}" if twins > 1 else row.label)
 
 
-_MARKS = {"untrained": ("s", 50), "trained": ("o", 55), "supervised": ("*", 140)}  # kind of row -> marker, its area
+_MARKS = {
+    "untrained": ("s", 50),
+    "trained": ("o", 55),
+    "supervised": ("*", 140),
+}  # kind of row -> marker, its area
 
 
 def kind_of(row: ResultRow) -> str:
@@ -33,7 +37,9 @@ def kind_of(row: ResultRow) -> str:
 
 
 def mark_of(kind: str) -> dict[str, Any]:
-    """How a scatter shows a kind of row: a square if nothing was trained, a star if labels were used, else a dot."""
+    """How a scatter shows a kind of row: a square if nothing was trained, a star if labels were
+    used, else a dot.
+    """
     marker, area = _MARKS[kind]
     return {"marker": marker, "s": area, "edgecolors": INK, "linewidths": 0.8, "zorder": 3}
 
@@ -51,23 +57,38 @@ def mark_handles(kinds: Iterable[str]) -> list[Any]:
     ]
 
 
-# Offsets in points around a dot, nearest first: right, left, corners, above, below; then the same farther out.
-_AROUND = ((7, 0, "left"), (-7, 0, "right"), (5, 8, "left"), (5, -8, "left"), (-5, 8, "right"), (-5, -8, "right"),
-           (0, 11, "center"), (0, -11, "center"))  # fmt: skip
+# Offsets in points around a dot, nearest first: right, left, corners, above, below; then the same
+# farther out.
+_AROUND = (
+    (7, 0, "left"),
+    (-7, 0, "right"),
+    (5, 8, "left"),
+    (5, -8, "left"),
+    (-5, 8, "right"),
+    (-5, -8, "right"),
+    (0, 11, "center"),
+    (0, -11, "center"),
+)
 
 
-_SHARE = {"left": 0.0, "center": 0.5, "right": 1.0}  # of a label's width that lies left of where it is anchored
+_SHARE = {
+    "left": 0.0,
+    "center": 0.5,
+    "right": 1.0,
+}  # of a label's width that lies left of where it is anchored
 
 
 Points = Sequence[tuple[float, float]]
 
 
 def place_labels(axes: Any, points: Points, labels: Sequence[str], line: Points = ()) -> None:
-    """Write each label at the nearest place around its dot that covers no dot and no earlier label; "" is none.
+    """Write each label at the nearest place around its dot that covers no dot and no earlier label;
+    "" is none.
 
     `line`: corners of a line of horizontal and vertical parts that is not to be covered either.
 
-    Call last: the layout is fixed here, since places are measured in it. Labels away from their points get a line.
+    Call last: the layout is fixed here, since places are measured in it. Labels away from their
+    points get a line.
     """
     from matplotlib.transforms import Bbox
 
@@ -77,22 +98,34 @@ def place_labels(axes: Any, points: Points, labels: Sequence[str], line: Points 
     area = axes.get_window_extent(renderer)
     unit = plot.dpi / 72  # pixels a point
     dots = axes.transData.transform(points)
-    taken = [Bbox.from_extents(x - 5 * unit, y - 5 * unit, x + 5 * unit, y + 5 * unit) for x, y in dots]
+    taken = [
+        Bbox.from_extents(x - 5 * unit, y - 5 * unit, x + 5 * unit, y + 5 * unit) for x, y in dots
+    ]
     for (x0, y0), (x1, y1) in pairwise(axes.transData.transform(line) if line else ()):
-        taken.append(Bbox.from_extents(min(x0, x1) - unit, min(y0, y1) - unit, max(x0, x1) + unit, max(y0, y1) + unit))
+        taken.append(
+            Bbox.from_extents(
+                min(x0, x1) - unit, min(y0, y1) - unit, max(x0, x1) + unit, max(y0, y1) + unit
+            )
+        )
     # Crowded dots first would be better still; top to bottom keeps the outcome easy to foresee.
     for i in sorted(range(len(points)), key=lambda k: (-points[k][1], points[k][0])):
         if not labels[i]:
             continue
-        text = axes.annotate(labels[i], points[i], xytext=(0, 0), textcoords="offset points", va="center", fontsize=8)
+        text = axes.annotate(
+            labels[i], points[i], xytext=(0, 0), textcoords="offset points", va="center", fontsize=8
+        )
         size = text.get_window_extent(renderer)
         places: list[tuple[int, int, tuple[float, float], str, Bbox]] = []
         for far in (1.0, 2.0, 3.2, 4.5):
             for dx, dy, side in _AROUND:
                 left = dots[i][0] + dx * far * unit - _SHARE[side] * size.width
                 middle = dots[i][1] + dy * far * unit
-                box = Bbox.from_extents(left, middle - size.height / 2, left + size.width, middle + size.height / 2)
-                outside = box.x0 < area.x0 or box.x1 > area.x1 or box.y0 < area.y0 or box.y1 > area.y1
+                box = Bbox.from_extents(
+                    left, middle - size.height / 2, left + size.width, middle + size.height / 2
+                )
+                outside = (
+                    box.x0 < area.x0 or box.x1 > area.x1 or box.y0 < area.y0 or box.y1 > area.y1
+                )
                 cost = sum(box.overlaps(other) for other in taken) + 3 * outside
                 places.append((cost, len(places), (dx * far, dy * far), side, box))
         _, rank, offset, side, box = min(places, key=lambda place: place[:2])
@@ -100,8 +133,15 @@ def place_labels(axes: Any, points: Points, labels: Sequence[str], line: Points 
         text.set_horizontalalignment(side)
         taken.append(box)
         if rank >= len(_AROUND):
-            end = axes.transData.inverted().transform((min(max(dots[i][0], box.x0), box.x1), (box.y0 + box.y1) / 2))
+            end = axes.transData.inverted().transform(
+                (min(max(dots[i][0], box.x0), box.x1), (box.y0 + box.y1) / 2)
+            )
             axes.plot(
-                [points[i][0], end[0]], [points[i][1], end[1]],
-                color=MUTED, linewidth=0.6, zorder=2, scalex=False, scaley=False,
-            )  # fmt: skip
+                [points[i][0], end[0]],
+                [points[i][1], end[1]],
+                color=MUTED,
+                linewidth=0.6,
+                zorder=2,
+                scalex=False,
+                scaley=False,
+            )

@@ -16,7 +16,9 @@ from reports.stats.targets import Target, rows_shown
 _FEW = 7  # layers up to which a cell has room for a decimal
 
 
-def layer_map(comparison: Comparison, grid: LayerGrid, target: Target | None = None) -> Figure | None:
+def layer_map(
+    comparison: Comparison, grid: LayerGrid, target: Target | None = None
+) -> Figure | None:
     """Layer by pooling as a heat map for each row (self-guided contrastive learning, figure 1)."""
     alike = grid.rows(comparison)
     rows, others = rows_shown([members[0] for members in alike.values()], target)
@@ -24,12 +26,21 @@ def layer_map(comparison: Comparison, grid: LayerGrid, target: Target | None = N
         return None
     from matplotlib.patches import Rectangle
 
-    means = [[[grid.mean(row, layer, pooling) for layer in grid.layers] for pooling in grid.poolings] for row in rows]
-    values = np.array(means, dtype=np.float64)  # (rows, poolings, layers); NaN where a model has no such layer
+    means = [
+        [[grid.mean(row, layer, pooling) for layer in grid.layers] for pooling in grid.poolings]
+        for row in rows
+    ]
+    values = np.array(
+        means, dtype=np.float64
+    )  # (rows, poolings, layers); NaN where a model has no such layer
     scale = values.copy()
-    if 0 in grid.layers and "cls" in grid.poolings:  # a constant vector: its zero would take half of the scale
+    if (
+        0 in grid.layers and "cls" in grid.poolings
+    ):  # a constant vector: its zero would take half of the scale
         scale[:, grid.poolings.index("cls"), grid.layers.index(0)] = np.nan
-    limits = (0.0, 1.0) if np.isnan(scale).all() else (float(np.nanmin(scale)), float(np.nanmax(scale)))
+    limits = (
+        (0.0, 1.0) if np.isnan(scale).all() else (float(np.nanmin(scale)), float(np.nanmax(scale)))
+    )
     few = len(grid.layers) <= _FEW
     columns = min(3 if few else 2, len(rows))
     lines = math.ceil(len(rows) / columns)
@@ -40,9 +51,21 @@ def layer_map(comparison: Comparison, grid: LayerGrid, target: Target | None = N
         for axes, row, table in zip(panels, rows, values, strict=True):
             same = alike[row.key]
             name = shared_name(same, 3) if len(same) > 1 else row_name(row, comparison)
-            mesh = draw_heat_map(axes, table, grid.layers, grid.poolings, limits, digits=1 if few else 0)
+            mesh = draw_heat_map(
+                axes, table, grid.layers, grid.poolings, limits, digits=1 if few else 0
+            )
             y, x = np.unravel_index(np.nanargmax(table), table.shape)
-            axes.add_patch(Rectangle((x - 0.5, y - 0.5), 1, 1, fill=False, edgecolor=INK, linewidth=1.6, clip_on=False))
+            axes.add_patch(
+                Rectangle(
+                    (x - 0.5, y - 0.5),
+                    1,
+                    1,
+                    fill=False,
+                    edgecolor=INK,
+                    linewidth=1.6,
+                    clip_on=False,
+                )
+            )
             best.append(f"{name}: layer {grid.layers[x]}, {grid.poolings[y]}, {table[y, x]:.2f}")
             axes.set_title(short(name), fontsize=7.5)
         panels[0].invert_yaxis()
@@ -50,7 +73,10 @@ def layer_map(comparison: Comparison, grid: LayerGrid, target: Target | None = N
         plot.supxlabel("layer (0: embeddings)", fontsize=8.5)
     key = f"layers:{grid.pairs}"
     why = dict.fromkeys(
-        f"{row.label} ({r.missing[key]})" for row in comparison.rows for r in row.finished if key in r.missing
+        f"{row.label} ({r.missing[key]})"
+        for row in comparison.rows
+        for r in row.finished
+        if key in r.missing
     )
     without = f" Without these scores: {', '.join(why)}." if why else ""
     return finish(

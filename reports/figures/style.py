@@ -23,8 +23,9 @@ INK = "#1d232b"
 MUTED = "#6a7380"
 INK_ON_LIGHT = "#1d232c"  # on colours that a dark page has too: `inline` replaces only `INK`
 GRID = "#dfe3e8"
-# Okabe & Ito (2008), "Color universal design", without black (the ink) and yellow (too light on white); ordered so
-# that neighbours differ in lightness and stay apart in grey print, where markers and dashes help.
+# Okabe & Ito (2008), "Color universal design", without black (the ink) and yellow (too light on
+# white); ordered so that neighbours differ in lightness and stay apart in grey print, where markers
+# and dashes help.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#E69F00", "#CC79A7", "#56B4E9")
 DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1.5, 1.5)), (0, (5, 1.5, 1.5, 1.5)))
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p")
@@ -49,7 +50,11 @@ def changed_settings() -> dict[str, Any]:
     import matplotlib as mpl
 
     default = mpl.rcParamsDefault
-    return {key: mpl.rcParams[key] for key in default if key != "backend" and mpl.rcParams[key] != default[key]}
+    return {
+        key: mpl.rcParams[key]
+        for key in default
+        if key != "backend" and mpl.rcParams[key] != default[key]
+    }
 
 
 @contextmanager
@@ -68,7 +73,9 @@ def style() -> Iterator[None]:
     import matplotlib as mpl
 
     with mpl.rc_context(), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Glyph .* missing")  # a label in a script that the font lacks: boxes in print
+        warnings.filterwarnings(
+            "ignore", "Glyph .* missing"
+        )  # a label in a script that the font lacks: boxes in print
         mpl.rcdefaults()
         mpl.rc_file(Path(__file__).with_name("report.mplstyle"), use_default_template=False)
         mpl.rcParams.update(cast("Any", _own.get()))
@@ -76,17 +83,23 @@ def style() -> Iterator[None]:
 
 
 def new(width: float, height: float) -> Plot:
-    """An empty figure of that size in inches, as wide as the caller's `figure.figsize`; without pyplot (no display)."""
+    """An empty figure of that size in inches, as wide as the caller's `figure.figsize`; without
+    pyplot (no display).
+    """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure as Plot
 
-    plot = Plot(figsize=(_own.get().get("figure.figsize", [width])[0], height), layout="constrained")
+    plot = Plot(
+        figsize=(_own.get().get("figure.figsize", [width])[0], height), layout="constrained"
+    )
     FigureCanvasAgg(plot)  # measures text for the placement of labels
     return plot
 
 
 def plain(axis: Any) -> None:
-    """Numbers as they are read (0.01, 1,000), also on a logarithmic axis: powers would need a parser of formulas."""
+    """Numbers as they are read (0.01, 1,000), also on a logarithmic axis: powers would need a
+    parser of formulas.
+    """
     from matplotlib.ticker import FuncFormatter, NullFormatter
 
     axis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.10g}"))
@@ -102,10 +115,16 @@ def add_bar(plot: Plot, mappable: Any, axes: Any, label: str, aspect: float = 30
 
 
 def draw_heat_map(
-    axes: Any, values: NDArray[np.float64], across: Sequence[object], up: Sequence[object],
-    limits: tuple[float, float], *, digits: int = 1,
-) -> Any:  # fmt: skip
-    """Draw (up, across) values as colours with the numbers in them, NaN as nothing; what a scale is drawn from.
+    axes: Any,
+    values: NDArray[np.float64],
+    across: Sequence[object],
+    up: Sequence[object],
+    limits: tuple[float, float],
+    *,
+    digits: int = 1,
+) -> Any:
+    """Draw (up, across) values as colours with the numbers in them, NaN as nothing; what a scale is
+    drawn from.
 
     Args:
         across, up: labels of the columns and of the rows, the first row below.
@@ -140,14 +159,20 @@ def new_panels(plot: Plot, count: int, columns: int, **options: Any) -> Any:
 
 
 def legend_below(plot: Plot, handles: Iterable[Any], labels: Iterable[str]) -> None:
-    """The legend of a figure of full width, in as many columns as its longest label leaves room for."""
+    """The legend of a figure of full width, in as many columns as its longest label leaves room
+    for.
+    """
     names = list(labels)
     columns = 4 if max(map(len, names), default=0) <= 19 else 3
-    plot.legend(list(handles), names, loc="outside lower center", ncols=min(columns, len(names)), fontsize=8)
+    plot.legend(
+        list(handles), names, loc="outside lower center", ncols=min(columns, len(names)), fontsize=8
+    )
 
 
 def settle(plot: Plot) -> None:
-    """Lay the plot out, once and not again for each format: every draw with a layout engine is done twice."""
+    """Lay the plot out, once and not again for each format: every draw with a layout engine is done
+    twice.
+    """
     if plot.get_layout_engine() is not None:
         plot.draw_without_rendering()
         plot.set_layout_engine(None)
@@ -161,7 +186,9 @@ def _compact(svg: str) -> str:
     svg = re.sub(r"\s*<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     svg = re.sub(r' transform="rotate\(-0 [^"]*"', "", svg)
     svg = svg.replace("'DejaVu Sans'", "system-ui, 'Segoe UI', 'DejaVu Sans'")
-    svg = svg.replace(f" font-family: {_FONTS};", "").replace("<svg ", f'<svg font-family="{_FONTS}" ', 1)
+    svg = svg.replace(f" font-family: {_FONTS};", "").replace(
+        "<svg ", f'<svg font-family="{_FONTS}" ', 1
+    )
     svg = re.sub(r"(?<= d=\")[^\"]*", lambda m: _rounded(m[0]).strip().replace(" \n", " "), svg)
     svg = re.sub(r' (?:x|y|points)="[^"]*"', lambda m: _rounded(m[0]), svg)
     return re.sub(r">\s+<", ">\n<", svg)
@@ -178,7 +205,9 @@ def finish(plot: Plot, key: str, title: str, caption: str, alt: str) -> Figure:
     for text in plot.findobj(Text):  # a control character would make the SVG no XML at all
         if isinstance(text, Text) and (clean := visible(text.get_text())) != text.get_text():
             text.set_text(clean)
-    with style():  # not all callers are inside of it, and labels of ticks are made when they are drawn
+    with (
+        style()
+    ):  # not all callers are inside of it, and labels of ticks are made when they are drawn
         settle(plot)
     return Figure(key, title, caption, alt, plot, draw)
 
@@ -198,11 +227,15 @@ def draw(plot: Plot, kind: str) -> bytes:
         plot.savefig(file, format=kind, **_AS[kind])
     if kind != "svg":
         return file.getvalue()
-    return _compact(re.sub(r"^.*?(?=<svg )", "", file.getvalue().decode(), flags=re.DOTALL)).encode()
+    return _compact(
+        re.sub(r"^.*?(?=<svg )", "", file.getvalue().decode(), flags=re.DOTALL)
+    ).encode()
 
 
 def inline(figure: Figure, prefix: str) -> str:
-    """The SVG for the inside of a page: ids made unique by `prefix`, colours that follow light and dark."""
+    """The SVG for the inside of a page: ids made unique by `prefix`, colours that follow light and
+    dark.
+    """
     svg = re.sub(r'(?<=\s)id="', f'id="{prefix}-', figure.svg)
     svg = re.sub(r"url\(#", f"url(#{prefix}-", svg)
     svg = re.sub(r'xlink:href="#', f'xlink:href="#{prefix}-', svg)

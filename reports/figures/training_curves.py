@@ -1,4 +1,6 @@
-"""Figures of training: dev score and collapse statistics, loss terms. Each is None when there is nothing to draw."""
+"""Figures of training: dev score and collapse statistics, loss terms. Each is None when there is
+nothing to draw.
+"""
 
 from __future__ import annotations
 
@@ -28,17 +30,27 @@ Logs = Sequence[tuple[int, list[dict[str, Any]]]]
 
 
 def _curves(logs: Logs, kinds: tuple[str, ...], key: str) -> pd.DataFrame:
-    """One number of the training logs of a row: a line for each step, a column for each seed that logged it."""
+    """One number of the training logs of a row: a line for each step, a column for each seed that
+    logged it.
+    """
     import pandas as pd
 
     series = {
-        seed: pd.Series({line["step"]: line.get(key) for line in lines if line.get("kind") in kinds})
+        seed: pd.Series(
+            {line["step"]: line.get(key) for line in lines if line.get("kind") in kinds}
+        )
         for seed, lines in logs
     }
-    frame = pd.DataFrame(series).apply(pd.to_numeric, errors="coerce").replace([math.inf, -math.inf], math.nan)
+    frame = (
+        pd.DataFrame(series)
+        .apply(pd.to_numeric, errors="coerce")
+        .replace([math.inf, -math.inf], math.nan)
+    )
     frame = frame.dropna(how="all").dropna(axis=1, how="all").sort_index()
     part = np.arange(len(frame)) // max(1, math.ceil(len(frame) / _POINTS))
-    curves: pd.DataFrame = frame.groupby(part).mean().set_axis(frame.index[np.flatnonzero(np.diff(part, append=-1))])
+    curves: pd.DataFrame = (
+        frame.groupby(part).mean().set_axis(frame.index[np.flatnonzero(np.diff(part, append=-1))])
+    )
     return curves
 
 
@@ -53,7 +65,9 @@ def _draw_seeds(axes: Any, curves: pd.DataFrame, look_: dict[str, Any], label: s
 
 
 def development(comparison: Comparison, target: Target | None = None) -> Figure | None:
-    """Dev score, effective rank and spread of the embeddings over training: what learns and what collapses."""
+    """Dev score, effective rank and spread of the embeddings over training: what learns and what
+    collapses.
+    """
     logs = comparison.training_logs
     rows, others = rows_shown([row for row in comparison.rows if row.key in logs], target)
     curves = {key: [_curves(logs[row.key], ("dev", "early"), key) for row in rows] for key in _DEV}
@@ -62,10 +76,17 @@ def development(comparison: Comparison, target: Target | None = None) -> Figure 
         return None
     with style():
         plot = new(7.2, 2.7 + 0.17 * math.ceil(len(rows) / 4))
-        grid = plot.subplots(1, len(curves), width_ratios=[1.5, *[1] * (len(curves) - 1)], squeeze=False)[0]
+        grid = plot.subplots(
+            1, len(curves), width_ratios=[1.5, *[1] * (len(curves) - 1)], squeeze=False
+        )[0]
         for axes, (key, by_row) in zip(grid, curves.items(), strict=True):
             for i, (row, one) in enumerate(zip(rows, by_row, strict=True)):
-                _draw_seeds(axes, 100 * one if key == "spearman" else one, look(i), row_name(row, comparison))
+                _draw_seeds(
+                    axes,
+                    100 * one if key == "spearman" else one,
+                    look(i),
+                    row_name(row, comparison),
+                )
             axes.set_title(_DEV[key])
             axes.set_xlabel("step")
             axes.locator_params(axis="x", nbins=5 if axes is grid[0] else 3, integer=True)
@@ -94,17 +115,26 @@ def losses(comparison: Comparison, target: Target | None = None) -> Figure | Non
         panels += [(row, term, i, one) for term, one in by_term.items() if one.size]
     if not panels:
         return None
-    first = {row.key for row in rows_shown(list({row.key: row for row, *_ in panels}.values()), target)[0]}
+    first = {
+        row.key
+        for row in rows_shown(list({row.key: row for row, *_ in panels}.values()), target)[0]
+    }
     panels.sort(key=lambda panel: panel[0].key not in first)  # where there is no room for all
     left_out = ", ".join(dict.fromkeys(row.label for row, *_ in panels[_PANELS:]))
-    others = f" {_PANELS} of {len(panels)} terms; not drawn: terms of {left_out}." if left_out else ""
+    others = (
+        f" {_PANELS} of {len(panels)} terms; not drawn: terms of {left_out}." if left_out else ""
+    )
     panels = panels[:_PANELS]
     columns = min(3, len(panels))
     with style():
         plot = new(7.2, 0.35 + 1.75 * math.ceil(len(panels) / columns))
-        for axes, (row, term, i, curves) in zip(new_panels(plot, len(panels), columns), panels, strict=True):
+        for axes, (row, term, i, curves) in zip(
+            new_panels(plot, len(panels), columns), panels, strict=True
+        ):
             _draw_seeds(axes, curves, look(i))
-            axes.set_title(f"{row_name(row, comparison)}\n{short(term)}", fontsize=8, fontweight="normal")
+            axes.set_title(
+                f"{row_name(row, comparison)}\n{short(term)}", fontsize=8, fontweight="normal"
+            )
             axes.locator_params(axis="x", nbins=4, integer=True)
             axes.locator_params(axis="y", nbins=4)
             axes.tick_params(labelsize=7.5)

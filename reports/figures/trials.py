@@ -1,4 +1,6 @@
-"""The scores of a search's trials by its options: lines over the bins of one option, a grid over those of two."""
+"""The scores of a search's trials by its options: lines over the bins of one option, a grid over
+those of two.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +14,20 @@ from reports.figures.style import COLOURS, INK, MARKERS, draw_heat_map
 from reports.stats.estimate import bin_of, quartile
 
 Intervals = Sequence[tuple[float, float]]
-Points = list[tuple[float, float, float, int]]  # middle of the bin, best, upper quartile, number of trials
+Points = list[
+    tuple[float, float, float, int]
+]  # middle of the bin, best, upper quartile, number of trials
 
 
 def draw_by_bin(
-    axes: Any, groups: Mapping[str, Sequence[tuple[float, float]]], intervals: Intervals, *, log: bool
+    axes: Any,
+    groups: Mapping[str, Sequence[tuple[float, float]]],
+    intervals: Intervals,
+    *,
+    log: bool,
 ) -> dict[str, Points]:
-    """The best trial (full line) and the upper quartile (dashed) of each bin, a colour for each group; what was drawn.
+    """The best trial (full line) and the upper quartile (dashed) of each bin, a colour for each
+    group; what was drawn.
 
     Args:
         groups: name of a group -> (option, score) of its trials.
@@ -30,7 +39,9 @@ def draw_by_bin(
             scores = [score for value, score in trials if bin_of(value, intervals) == i]
             if scores:
                 best, upper = max(scores), quartile(scores, 0.75)
-                lines.setdefault(name, []).append((_middle(low, high, log), best, upper, len(scores)))
+                lines.setdefault(name, []).append(
+                    (_middle(low, high, log), best, upper, len(scores))
+                )
     for k, (name, points) in enumerate(lines.items()):
         x, best_scores, quartiles, _ = zip(*points, strict=True)
         shared = {"color": COLOURS[k % len(COLOURS)], "marker": MARKERS[k % len(MARKERS)]}
@@ -51,16 +62,27 @@ def draw_legend(plot: Any) -> None:
 
     named: dict[str, Any] = {}
     for axes in plot.axes:
-        named |= {label: handle for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)}
+        named |= {
+            label: handle for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
+        }
     named["best"] = Line2D([], [], color=INK, linestyle="-")
     named["upper quartile"] = Line2D([], [], color=INK, linestyle="--")
-    plot.legend(list(named.values()), list(named), loc="outside lower center", ncols=min(len(named), 5), fontsize=8)
+    plot.legend(
+        list(named.values()),
+        list(named),
+        loc="outside lower center",
+        ncols=min(len(named), 5),
+        fontsize=8,
+    )
 
 
 def draw_best(
-    axes: Any, trials: Sequence[tuple[float, float, float]], across: Intervals, up: Intervals,
+    axes: Any,
+    trials: Sequence[tuple[float, float, float]],
+    across: Intervals,
+    up: Intervals,
     logs: tuple[bool, bool] = (True, True),
-) -> Any:  # fmt: skip
+) -> Any:
     """The best score of each cell of two options' bins, as a heat map.
 
     Args:
@@ -76,7 +98,9 @@ def draw_best(
         [_short(_middle(low, high, log)) for low, high in intervals]
         for intervals, log in zip((across, up), logs, strict=True)
     )
-    return draw_heat_map(axes, grid, across_labels, up_labels, (float(np.nanmin(grid)), float(np.nanmax(grid))))
+    return draw_heat_map(
+        axes, grid, across_labels, up_labels, (float(np.nanmin(grid)), float(np.nanmax(grid)))
+    )
 
 
 def _middle(low: float, high: float, log: bool) -> float:

@@ -1,4 +1,6 @@
-"""Whether a published number agrees with what was measured here, and when the question has no answer."""
+"""Whether a published number agrees with what was measured here, and when the question has no
+answer.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,9 @@ from typing import Literal
 from reports.document.table import number_text
 from reports.stats.estimate import mean_sd, predict
 
-Kind = Literal["inside", "above", "below", "one seed", "not comparable", "not measured", "not published"]
+Kind = Literal[
+    "inside", "above", "below", "one seed", "not comparable", "not measured", "not published"
+]
 ROUNDING = 0.05  # half of the last decimal that a paper prints at one digit, in points
 
 
@@ -54,8 +58,10 @@ def judge(
     Args:
         published: the number; None where its cell is blank.
         values: our runs' values, one per seed.
-        deterministic: the method does not depend on a seed, so its one value agrees within `ROUNDING`.
-        sides: of a difference between rows with different seeds, the values of the sides that depend on a seed.
+        deterministic: the method does not depend on a seed, so its one value agrees within
+            `ROUNDING`.
+        sides: of a difference between rows with different seeds, the values of the sides that
+            depend on a seed.
         reasons: why the two cannot be compared, as sentences.
         digits: decimals of the interval in the text.
         runs: how many runs the published number is the mean of.
@@ -63,7 +69,9 @@ def judge(
     if published is None:
         return Verdict("not published", "The published number is not legible.")
     if reasons:
-        return Verdict("not comparable", f"Not comparable. {' '.join(reasons)}", reasons=tuple(reasons))
+        return Verdict(
+            "not comparable", f"Not comparable. {' '.join(reasons)}", reasons=tuple(reasons)
+        )
     mean = mean_sd(values)[0]
     if deterministic:
         low, high = mean - ROUNDING, mean + ROUNDING
@@ -76,5 +84,7 @@ def judge(
         of = f" for a mean of {runs} runs" if runs > 1 else ""
         what = f"our interval{of}: {number_text(low, digits)} to {number_text(high, digits)}"
     # A number on the bound itself is inside, whatever its binary fraction.
-    kind: Kind = "above" if published > high + 1e-9 else "below" if published < low - 1e-9 else "inside"
+    kind: Kind = (
+        "above" if published > high + 1e-9 else "below" if published < low - 1e-9 else "inside"
+    )
     return Verdict(kind, f"{kind.capitalize()} {what}.", low, high)

@@ -1,4 +1,6 @@
-"""What makes a run one of a paper's rows, and what makes it another one: base model, training text, settings."""
+"""What makes a run one of a paper's rows, and what makes it another one: base model, training text,
+settings.
+"""
 
 from __future__ import annotations
 
@@ -20,14 +22,23 @@ _WEIGHTS = ("base_model", "model", "vectors")  # a rehearsal replaces these by s
 _REHEARSED = "mini"  # the family whose preset a rehearsal follows, whatever the paper's base model
 _SCHEDULE = "eval_every"  # how often the dev set is scored is a remark, not another setting
 _MEMORY = ("micro_batch", "gradient_checkpointing", "packed")
-_FIRST = ("learning_rate", "batch_size", "epochs", "max_steps", "temperature", "projector", "pooling")
+_FIRST = (
+    "learning_rate",
+    "batch_size",
+    "epochs",
+    "max_steps",
+    "temperature",
+    "projector",
+    "pooling",
+)
 _MOSTLY = 0.95  # of the entries: fewer are a part of the text. Public copies lack some
 _SMALL = 1e-3  # a number below it is shown as 3e-5
 _REVISION = re.compile(r"^(hf://datasets/[^/]+/[^/@?]+)@[^/?]*")
 
 
 class Conditions:
-    """The conditions that a definition states for its rows, checked on runs that were made or are planned.
+    """The conditions that a definition states for its rows, checked on runs that were made or are
+    planned.
 
     Reasons why a run is not the paper's are sentences "Another KIND: DETAIL.".
     """
@@ -38,7 +49,8 @@ class Conditions:
     def is_of(self, row: PaperRow, record: Record) -> bool:
         """Whether a run belongs to a paper's row: its method and what `where` says.
 
-        A rehearsal can have what its own preset says where the row has what the paper's says, and another text.
+        A rehearsal can have what its own preset says where the row has what the paper's says, and
+        another text.
         """
         if record.method != row.method or not matches(record, self._where(row, record.rehearsal)):
             return False
@@ -48,7 +60,9 @@ class Conditions:
         return record.rehearsal and not any(is_text(text, record) for text in texts.values())
 
     def _where(self, row: PaperRow, rehearsal: bool) -> dict[str, Any]:
-        """What `where` asks of a run; of a rehearsal without weights, and its own preset's value for the paper's."""
+        """What `where` asks of a run; of a rehearsal without weights, and its own preset's value
+        for the paper's.
+        """
         if not rehearsal:
             return row.fixed
         where = {key: value for key, value in row.fixed.items() if key not in _WEIGHTS}
@@ -58,18 +72,24 @@ class Conditions:
         papers = [_options(row.method, row.preset, family) for family in families]
         own = _options(row.method, row.preset, _REHEARSED)
         for key, value in where.items():
-            if not isinstance(value, list) and any(same_value(paper.get(key), value) for paper in papers):
+            if not isinstance(value, list) and any(
+                same_value(paper.get(key), value) for paper in papers
+            ):
                 where[key] = [value, own.get(key, value)]
         return where
 
     def other_base(self, base: str, row: PaperRow, base_model: str) -> list[str]:
         """Why a base model is not the paper's; `base`: the paper's, as the published file names it."""
-        names = {base_model, base_model.rstrip("/").rsplit("/", 1)[-1]}  # a file of vectors is known by its own name
+        names = {
+            base_model,
+            base_model.rstrip("/").rsplit("/", 1)[-1],
+        }  # a file of vectors is known by its own name
         same = row.weights in names if row.weights else self.definition.same_base(base, base_model)
         return [] if same else [f"Another base model: {base_model} instead of {base}."]
 
     def other_training(self, row: PaperRow, ours: ResultRow, base: str = "") -> list[str]:
-        """How a row of ours was trained differently from the paper's row on `base`, by default on its own base model.
+        """How a row of ours was trained differently from the paper's row on `base`, by default on
+        its own base model.
 
         On a base model that the paper does not have only the text is compared.
         """
@@ -80,7 +100,9 @@ class Conditions:
             reasons = [f"Another training text: {detail}." for detail in texts if detail]
         if base:
             family = self.definition.family(base)
-            unlike = dict.fromkeys(text for record in ours.finished for text in other_settings(record, row, family))
+            unlike = dict.fromkeys(
+                text for record in ours.finished for text in other_settings(record, row, family)
+            )
             reasons += [f"Other settings: {', '.join(unlike)}."] if unlike else []
         return reasons
 
@@ -90,29 +112,42 @@ class Conditions:
 
     def published_base(self, base_model: str) -> str:
         """The name of a base model in the published file; "" for one that the paper does not have."""
-        return next((base for base in self.definition.bases if self.definition.same_base(base, base_model)), "")
+        return next(
+            (base for base in self.definition.bases if self.definition.same_base(base, base_model)),
+            "",
+        )
 
     def remarks(self, base: str, row: PaperRow, ours: ResultRow) -> tuple[str, ...]:
-        """Differences from a published row on `base` that do not make another row: a few entries, the dev schedule."""
+        """Differences from a published row on `base` that do not make another row: a few entries,
+        the dev schedule.
+        """
         wanted, family = self.definition.data.get(row.data), self.definition.family(base)
         entries, schedules = list[str](), list[str]()
         for record in ours.finished:
             count = (record.corpus or {}).get("count")
-            if wanted and wanted.count and count not in (None, wanted.count) and not text_difference(wanted, record):
+            if (
+                wanted
+                and wanted.count
+                and count not in (None, wanted.count)
+                and not text_difference(wanted, record)
+            ):
                 entries.append(f"Trained on {count:,} of {wanted.count:,} entries.")
             if _SCHEDULE in (paper := _unlike(record, row, family)):
                 given, usual = shown(value_of(record, _SCHEDULE)), shown(paper[_SCHEDULE])
-                schedules.append(f"Scored on the dev set every {given} training steps instead of {usual}.")
+                schedules.append(
+                    f"Scored on the dev set every {given} training steps instead of {usual}."
+                )
         return tuple(dict.fromkeys(entries + schedules))
 
 
-# --- settings ---------------------------------------------------------------------------------------------------------
+# --- settings
+# ---------------------------------------------------------------------------------------------------------
 
 
 @cache
 def _options(method: str, preset: str, family: str) -> dict[str, Any]:
-    """Every option of a method as a preset sets it for a family; {} where the method is not installed, or the preset
-    has no values for the family.
+    """Every option of a method as a preset sets it for a family; {} where the method is not
+    installed, or the preset has no values for the family.
 
     Raises:
         InputError: no such preset.
@@ -133,26 +168,45 @@ def stated(row: PaperRow, family: str) -> dict[str, Any]:
     if not row.preset or not row.method:
         return {}
     free = {*row.where, *_MEMORY}
-    return {key: value for key, value in _options(row.method, row.preset, family).items() if key not in free}
+    return {
+        key: value
+        for key, value in _options(row.method, row.preset, family).items()
+        if key not in free
+    }
 
 
 def other_settings(record: Record, row: PaperRow, family: str) -> list[str]:
-    """The options in which a run differs from a published row, as "learning_rate 3e-4 instead of 3e-5".
+    """The options in which a run differs from a published row, as "learning_rate 3e-4 instead of
+    3e-5".
 
-    Those that usually decide a score most come first. Options without effect on this run are left out.
+    Those that usually decide a score most come first. Options without effect on this run are left
+    out.
     """
     unlike = {key: value for key, value in _unlike(record, row, family).items() if key != _SCHEDULE}
     ordered = sorted(unlike, key=lambda key: _FIRST.index(key) if key in _FIRST else len(_FIRST))
-    texts = [f"{key} {shown(value_of(record, key))} instead of {shown(unlike[key])}" for key in ordered]
+    texts = [
+        f"{key} {shown(value_of(record, key))} instead of {shown(unlike[key])}" for key in ordered
+    ]
     bound, planned = record.spec.max_steps, record.training.get("planned_steps")
-    cut = isinstance(bound, int) and planned in (None, bound) and value_of(record, "max_steps") != bound
-    return [f"stopped after {bound:,} training steps", *texts] if cut and "max_steps" not in unlike else texts
+    cut = (
+        isinstance(bound, int)
+        and planned in (None, bound)
+        and value_of(record, "max_steps") != bound
+    )
+    return (
+        [f"stopped after {bound:,} training steps", *texts]
+        if cut and "max_steps" not in unlike
+        else texts
+    )
 
 
 def _unlike(record: Record, row: PaperRow, family: str) -> dict[str, Any]:
     """The options of a run that are not the paper's, with the paper's values."""
     paper = stated(row, family)
-    every = {**paper, **{key: value for key, value in row.fixed.items() if not isinstance(value, list)}}
+    every = {
+        **paper,
+        **{key: value for key, value in row.fixed.items() if not isinstance(value, list)},
+    }
     return {
         key: value
         for key, value in paper.items()
@@ -161,7 +215,9 @@ def _unlike(record: Record, row: PaperRow, family: str) -> dict[str, Any]:
 
 
 def has_effect(record: Record, key: str, paper: Mapping[str, Any]) -> bool:
-    """Whether an option affects the run or the published row: the strength of an unused augmentation does not."""
+    """Whether an option affects the run or the published row: the strength of an unused
+    augmentation does not.
+    """
     try:
         declared = registry.load(registry.METHODS, record.method).Config.sweeps().get(key, {})
     except InputError:
@@ -192,14 +248,20 @@ def shown(value: Any) -> str:
     return str(value)
 
 
-# --- texts ------------------------------------------------------------------------------------------------------------
+# --- texts
+# ------------------------------------------------------------------------------------------------------------
 
 
 def is_text(wanted: Data, record: Record) -> bool:
-    """Whether a run's text is this one or a part of it, by name, whatever the revision of the data set."""
+    """Whether a run's text is this one or a part of it, by name, whatever the revision of the data
+    set.
+    """
     corpus = record.corpus or {}
     known = {_plain(uri) for uri in wanted.uris}
-    return any(isinstance(name, str) and _plain(name) in known for name in (corpus.get("name"), corpus.get("uri")))
+    return any(
+        isinstance(name, str) and _plain(name) in known
+        for name in (corpus.get("name"), corpus.get("uri"))
+    )
 
 
 def text_difference(wanted: Data, record: Record) -> str:
@@ -218,7 +280,11 @@ def text_difference(wanted: Data, record: Record) -> str:
 
 
 def _plain(uri: str) -> str:
-    """A name without the parts that say how it is read: the revision, and which columns hold the text."""
+    """A name without the parts that say how it is read: the revision, and which columns hold the
+    text.
+    """
     place, _, query = _REVISION.sub(r"\1", uri).partition("?")
-    left = "&".join(part for part in query.split("&") if part and not part.startswith(("revision=", "columns=")))
+    left = "&".join(
+        part for part in query.split("&") if part and not part.startswith(("revision=", "columns="))
+    )
     return f"{place}?{left}" if left else place

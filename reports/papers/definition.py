@@ -1,7 +1,9 @@
-"""Definitions of papers' reports: which tables a paper has, and which of our scores and runs fill them.
+"""Definitions of papers' reports: which tables a paper has, and which of our scores and runs fill
+them.
 
-A definition is a TOML file; its name is the report's. Those of the papers are in `reports/papers/definitions`; a
-user passes the path of another one. `docs/how-to/reports.md` describes the keys.
+A definition is a TOML file; its name is the report's. Those of the papers are in
+`reports/papers/definitions`; a user passes the path of another one. `docs/how-to/reports.md`
+describes the keys.
 """
 
 from __future__ import annotations
@@ -20,15 +22,33 @@ from harness.results.published import folders
 
 FOLDER = Path(__file__).parent / "definitions"
 SUFFIX = ".toml"
-# Averages and statistics are code (`measured`); "mteb:CATEGORY" and "mteb-task:NAME" are averages too.
+# Averages and statistics are code (`measured`); "mteb:CATEGORY" and "mteb-task:NAME" are averages
+# too.
 AVERAGES = (
-    "sts", "sts-mean", "sts-wmean", "sts-years", "transfer", "downstream", "downstream-without-snli", "probing", "half",
+    "sts",
+    "sts-mean",
+    "sts-wmean",
+    "sts-years",
+    "transfer",
+    "downstream",
+    "downstream-without-snli",
+    "probing",
+    "half",
     "mteb",
-)  # fmt: skip
+)
 STATISTICS = {"max": 1.0, "q75": 0.75, "q50": 0.5}
 ABLATIONS = ("levels", "amounts", "additions")
 FIGURES = ("alignment-uniformity", "histograms", "layers", "tradeoff", "scan", *ABLATIONS)
-PUBLISHED_COLUMNS = {"table", "model", "base_model", "task", "metric", "value", "source_mark", "notes"}
+PUBLISHED_COLUMNS = {
+    "table",
+    "model",
+    "base_model",
+    "task",
+    "metric",
+    "value",
+    "source_mark",
+    "notes",
+}
 
 Published = dict[str, str]
 """A row of a CSV file of published numbers."""
@@ -38,16 +58,19 @@ class Data(Config):
     """A text that a paper trained on."""
 
     text: str = Field(description="a description for readers")
-    uris: list[str] = Field(default=[], description="names of the same text here: corpora of the catalogue, whole URIs")
+    uris: list[str] = Field(
+        default=[], description="names of the same text here: corpora of the catalogue, whole URIs"
+    )
     count: int | None = Field(default=None, description="number of its entries", ge=1)
 
 
 class PaperColumn(Config):
     """A column of a table. With `each`: one column per name, which replaces "{}" in the other keys.
 
-    `score` is one of "TASK METRIC [AGGREGATION]", "average NAME", "trials max|q75|q50" (over the trials of a study),
-    "difference TITLE" (to the reference row, in the column of that title) and "loss TITLE" (the same with the opposite
-    sign); "dev" at the end of the first two means the dev split. Without a score the column is the paper's alone.
+    `score` is one of "TASK METRIC [AGGREGATION]", "average NAME", "trials max|q75|q50" (over the
+    trials of a study), "difference TITLE" (to the reference row, in the column of that title) and
+    "loss TITLE" (the same with the opposite sign); "dev" at the end of the first two means the dev
+    split. Without a score the column is the paper's alone.
     """
 
     each: list[str] = Field(default=[], description="names that replace {}")
@@ -56,17 +79,29 @@ class PaperColumn(Config):
     published: str = Field(default="", description='task of the published file, or "TASK | METRIC"')
     score: str = Field(default="", description="what we measure")
     digits: int = Field(default=2, ge=0, le=6, description="decimals shown")
-    cannot: str = Field(default="", description="why our numbers cannot be compared, or why there are none")
+    cannot: str = Field(
+        default="", description="why our numbers cannot be compared, or why there are none"
+    )
 
     @model_validator(mode="after")
     def _check_score(self) -> Self:
         kind, name = self.kind, self.name
-        if kind == "average" and name not in AVERAGES and not name.startswith(("mteb:", "mteb-task:")):
-            raise ValueError(f'column "{self.title}": unknown average "{name}"{nearest(name, list(AVERAGES))}')
+        if (
+            kind == "average"
+            and name not in AVERAGES
+            and not name.startswith(("mteb:", "mteb-task:"))
+        ):
+            raise ValueError(
+                f'column "{self.title}": unknown average "{name}"{nearest(name, list(AVERAGES))}'
+            )
         if kind == "trials" and name not in STATISTICS:
-            raise ValueError(f'column "{self.title}": unknown statistic "{name}"; known: {", ".join(STATISTICS)}')
+            raise ValueError(
+                f'column "{self.title}": unknown statistic "{name}"; known: {", ".join(STATISTICS)}'
+            )
         if self.score and not (name if kind else self.metric):
-            raise ValueError(f'column "{self.title}": score "{self.score}": expected TASK METRIC [AGGREGATION]')
+            raise ValueError(
+                f'column "{self.title}": score "{self.score}": expected TASK METRIC [AGGREGATION]'
+            )
         return self
 
     @property
@@ -78,7 +113,13 @@ class PaperColumn(Config):
     @property
     def split(self) -> str:
         """The split of the score: "test", "dev", or "all" for geometry, which has no splits."""
-        return "dev" if self.score.endswith(" dev") else "all" if self.score.startswith("geometry:") else "test"
+        return (
+            "dev"
+            if self.score.endswith(" dev")
+            else "all"
+            if self.score.startswith("geometry:")
+            else "test"
+        )
 
     @property
     def _words(self) -> tuple[str, str, str]:
@@ -103,12 +144,16 @@ class PaperColumn(Config):
 
     @property
     def difference(self) -> int:
-        """1 for the row minus the reference, -1 for the reference minus the row, 0 for a column of scores."""
+        """1 for the row minus the reference, -1 for the reference minus the row, 0 for a column of
+        scores.
+        """
         return {"difference": 1, "loss": -1}.get(self.kind, 0)
 
     @property
     def scale(self) -> float:
-        """Factor from a score to the unit of the column: geometry and costs have units of their own."""
+        """Factor from a score to the unit of the column: geometry and costs have units of their
+        own.
+        """
         return 1 if self.score.startswith(("geometry:", "efficiency:")) else 100
 
     @property
@@ -133,7 +178,10 @@ class PaperColumn(Config):
             return [self.model_copy(update={"title": self.title or self.published})]
         columns = []
         for name in self.each:
-            keys = {key: getattr(self, key).replace("{}", name) for key in ("title", "published", "score")}
+            keys = {
+                key: getattr(self, key).replace("{}", name)
+                for key in ("title", "published", "score")
+            }
             named = {"title": keys["title"] or name, "published": keys["published"] or name}
             columns.append(self.model_copy(update={**keys, **named}))
         return columns
@@ -142,17 +190,19 @@ class PaperColumn(Config):
 class PaperRow(Config):
     """A row of a table: the published models and the runs of ours that belong to it.
 
-    `where` selects runs by their configuration: option -> value, or a list of values. "*" in a text matches anything in
-    the last part of a path; "*" alone matches any value, for options that the paper searched. "base_model" is what
-    training started from, "corpus.uri" and "corpus.count" are of the training text, and "corpus" is a key of [data]
-    whose text the run must have.
+    `where` selects runs by their configuration: option -> value, or a list of values. "*" in a text
+    matches anything in the last part of a path; "*" alone matches any value, for options that the
+    paper searched. "base_model" is what training started from, "corpus.uri" and "corpus.count" are
+    of the training text, and "corpus" is a key of [data] whose text the run must have.
     """
 
     label: str
     published: list[str] = Field(default=[], description="models of the published file")
     method: str = Field(default="", description="our method; empty: none of ours")
     where: dict[str, Any] = Field(default={}, description="configuration of the runs")
-    preset: str = Field(default="", description="preset with the paper's settings, from which runs must not differ")
+    preset: str = Field(
+        default="", description="preset with the paper's settings, from which runs must not differ"
+    )
     data: str = Field(default="", description="key of the text that the paper trained on")
     weights: str = Field(default="", description="the published weights that the row evaluates")
     supervised: bool = Field(default=False, description="trained on labels: not ranked")
@@ -178,19 +228,26 @@ class PaperTable(Config):
     rows: list[PaperRow] = Field(default=[])
     headline: list[str] = Field(default=[], description="columns of the summary of all tables")
     reference: list[str] = Field(
-        default=[], description="rows that differences go to, by label or published model; of several, by method"
+        default=[],
+        description="rows that differences go to, by label or published model; of several, by method",
     )
-    studies: list[str] = Field(default=[], description="studies of ours whose trials are its numbers")
+    studies: list[str] = Field(
+        default=[], description="studies of ours whose trials are its numbers"
+    )
 
     def reference_of(self, row: PaperRow) -> tuple[PaperRow, list[str]] | None:
-        """The row that differences of `row` go to, a reference row being its own, and its published models."""
+        """The row that differences of `row` go to, a reference row being its own, and its published
+        models.
+        """
         found = [
             (one, [name] if name in one.published else one.published)
             for name in self.reference
             for one in self.rows
             if name in (one.label, *one.published)
         ]
-        return min(found, key=lambda pair: (pair[0] is not row, pair[0].method != row.method), default=None)
+        return min(
+            found, key=lambda pair: (pair[0] is not row, pair[0].method != row.method), default=None
+        )
 
 
 class PaperFigure(Config):
@@ -202,20 +259,29 @@ class PaperFigure(Config):
     method: str = Field(default="", description="our method whose runs or trials it shows")
     where: dict[str, Any] = Field(default={}, description="configuration of these runs")
     factors: dict[str, str] = Field(
-        default={}, description='option -> label of its axis, one panel each; "A+B": two options together'
+        default={},
+        description='option -> label of its axis, one panel each; "A+B": two options together',
     )
-    same: list[str] = Field(default=[], description="options whose most frequent value all runs shown share")
-    columns: str = Field(default="", description="column set: the first column that most runs have is drawn")
+    same: list[str] = Field(
+        default=[], description="options whose most frequent value all runs shown share"
+    )
+    columns: str = Field(
+        default="", description="column set: the first column that most runs have is drawn"
+    )
 
     @model_validator(mode="after")
     def _check_keys(self) -> Self:
         needed = ("key", "title", "method", "factors") if self.kind in ("scan", *ABLATIONS) else ()
         for key in (*needed, "columns") if self.kind in ABLATIONS else needed:
             if not getattr(self, key):
-                raise ValueError(f'figure "{self.key or self.kind}" of kind "{self.kind}" lacks the key "{key}"')
+                raise ValueError(
+                    f'figure "{self.key or self.kind}" of kind "{self.kind}" lacks the key "{key}"'
+                )
         most = {"scan": 2, "amounts": 1}.get(self.kind, len(self.factors))
         if len(self.factors) > most:
-            raise ValueError(f'figure "{self.key}": {len(self.factors)} factors; "{self.kind}" draws at most {most}')
+            raise ValueError(
+                f'figure "{self.key}": {len(self.factors)} factors; "{self.kind}" draws at most {most}'
+            )
         return self
 
 
@@ -226,8 +292,12 @@ class Definition(Config):
     description: str = ""
     published: str = Field(description="CSV file of published numbers")
     runs: int = Field(default=1, ge=1, description="runs whose mean each published number is")
-    bases: dict[str, list[str]] = Field(default={}, description="base model of the published file -> our names of it")
-    families: dict[str, str] = Field(default={}, description="base model -> family of presets, where its name is none")
+    bases: dict[str, list[str]] = Field(
+        default={}, description="base model of the published file -> our names of it"
+    )
+    families: dict[str, str] = Field(
+        default={}, description="base model -> family of presets, where its name is none"
+    )
     data: dict[str, Data] = Field(default={})
     columns: dict[str, list[PaperColumn]] = Field(default={})
     tables: list[PaperTable] = Field(min_length=1)
@@ -241,9 +311,16 @@ class Definition(Config):
         known: dict[Any, Any] = {}
         try:
             for table in values["tables"]:
-                table["rows"] = [known.get(row, row) if isinstance(row, str) else row for row in table.get("rows", [])]
+                table["rows"] = [
+                    known.get(row, row) if isinstance(row, str) else row
+                    for row in table.get("rows", [])
+                ]
                 known |= {row["label"]: row for row in table["rows"] if not isinstance(row, str)}
-        except (TypeError, KeyError, AttributeError):  # of another shape, which the fields' own checks report
+        except (
+            TypeError,
+            KeyError,
+            AttributeError,
+        ):  # of another shape, which the fields' own checks report
             pass
         return values
 
@@ -259,13 +336,19 @@ class Definition(Config):
             _check_known(place, [table.columns], [*self.columns, *([] if table.rows else [""])])
             labels = [row.label for row in table.rows]
             _check_unique(f"rows of {place}", labels)
-            _check_known(place, table.reference, [*labels, *(model for row in table.rows for model in row.published)])
+            _check_known(
+                place,
+                table.reference,
+                [*labels, *(model for row in table.rows for model in row.published)],
+            )
             for row in table.rows:
                 texts = [row.data, *([row.where["corpus"]] if "corpus" in row.where else [])]
                 _check_known(f'{place}, row "{row.label}"', texts, ["", *self.data])
             columns = self.spread(table.columns)
             heads = [column.head for column in columns]
-            _check_known(place, [*table.headline, *(c.name for c in columns if c.difference)], heads)
+            _check_known(
+                place, [*table.headline, *(c.name for c in columns if c.difference)], heads
+            )
         return self
 
     @property
@@ -289,7 +372,8 @@ class Definition(Config):
         return ours == base or ours in self.bases.get(base, [])
 
     def published_rows(self, file: str = "") -> list[Published]:
-        """The rows of a published CSV file: next to the definition, else in the packages that carry such files.
+        """The rows of a published CSV file: next to the definition, else in the packages that carry
+        such files.
 
         Raises:
             InputError: no such file, or not a CSV file with the columns of published numbers.
@@ -300,7 +384,9 @@ class Definition(Config):
         places = [self.folder / name, *(folder / name for folder in folders())]
         path = next((path for path in places if path.is_file()), None)
         if path is None:
-            raise InputError(f'definition "{self.name}": no published file "{name}" next to it or in a package')
+            raise InputError(
+                f'definition "{self.name}": no published file "{name}" next to it or in a package'
+            )
         try:
             rows = pd.read_csv(path, dtype=str, keep_default_na=False).fillna("")
         except (OSError, ValueError) as error:
@@ -319,7 +405,9 @@ def _check_known(place: str, names: Sequence[Any], known: Sequence[str]) -> None
     for name in names:
         if name not in known:
             near = nearest(str(name), list(known))
-            raise ValueError(f'{place}: unknown "{name}"{near}; known: {", ".join(filter(None, known)) or "none"}')
+            raise ValueError(
+                f'{place}: unknown "{name}"{near}; known: {", ".join(filter(None, known)) or "none"}'
+            )
 
 
 def names() -> list[str]:

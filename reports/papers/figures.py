@@ -1,4 +1,6 @@
-"""The figures of a paper's report; drawn here: alignment and uniformity (SCD, Figure 2; Farina and Pappadopulo, 3)."""
+"""The figures of a paper's report; drawn here: alignment and uniformity (SCD, Figure 2; Farina and
+Pappadopulo, 3).
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ _NAMED = 24  # dots that have room for their names
 
 
 def paper_figures(matching: Matching, shown: list[ResultRow]) -> list[Section]:
-    """The section of figures; none without any. `shown`: our rows in the tables, which some figures show."""
+    """The section of figures; none without any. `shown`: our rows in the tables, which some figures
+    show.
+    """
     blocks: list[Block] = []
     absent = []
     for figure in matching.definition.figures:
@@ -55,7 +59,11 @@ def _draw(matching: Matching, figure: PaperFigure, shown: list[ResultRow]) -> li
             target = next(iter(targets(comparison)), None)
             return [histograms(comparison, *key, target) for key in comparison.columns("geometry")]
         case "layers":
-            rows = [r for r in library.rows if any(s.suite == "layers" for one in r.finished for s in one.scores)]
+            rows = [
+                r
+                for r in library.rows
+                if any(s.suite == "layers" for one in r.finished for s in one.scores)
+            ]
             layers = library.as_comparison(name, rows)
             return [layer_map(layers, grid) for grid in grids(layers)]
         case "tradeoff":
@@ -75,14 +83,24 @@ def _absent(matching: Matching, figure: PaperFigure) -> str:
     if figure.kind in _LACKS:
         return f"Not drawn: {_LACKS[figure.kind]}."
     lack = "no study tried two values of each option" if figure.kind == "scan" else "no run has it"
-    name, there = matching.definition.name, figure.key in (blocks_of_file(matching.definition.name) or [])
-    how = f" To measure it: harness compare {name} --only {figure.key} --workdir WORKDIR" if there else ""
+    name, there = (
+        matching.definition.name,
+        figure.key in (blocks_of_file(matching.definition.name) or []),
+    )
+    how = (
+        f" To measure it: harness compare {name} --only {figure.key} --workdir WORKDIR"
+        if there
+        else ""
+    )
     return f"Not drawn: {figure.title}: {lack}.{how}"
 
 
 def alignment_uniformity(matching: Matching) -> Figure | None:
     """Our rows and the points of the first table that has both columns, coloured by STS average."""
-    heads = {table.key: [column.head for column in matching.columns(table)] for table in matching.definition.tables}
+    heads = {
+        table.key: [column.head for column in matching.columns(table)]
+        for table in matching.definition.tables
+    }
     table = next((t for t in matching.definition.tables if {*_SPACE} <= {*heads[t.key]}), None)
     if table is None:
         return None
@@ -96,7 +114,9 @@ def alignment_uniformity(matching: Matching) -> Figure | None:
         f"Means over seeds on STS-B; the lower left is best. {filled} Rings: published points of other base models, "
         f"pair sets or statistics, for orientation only.{unnamed}"
     )
-    return draw_dots(dots, "alignment-uniformity", "Alignment and uniformity", caption, "STS average")
+    return draw_dots(
+        dots, "alignment-uniformity", "Alignment and uniformity", caption, "STS average"
+    )
 
 
 def _measured_dots(matching: Matching, columns: list[PaperColumn]) -> list[Dot]:
@@ -115,7 +135,9 @@ def _measured_dots(matching: Matching, columns: list[PaperColumn]) -> list[Dot]:
         sts = matching.measure(row, _STS).values
         name = f"{row.label} · {base_name(row.base_model)}" if several else row.label
         score = mean_sd(sts)[0] if sts else math.nan
-        dots.append(Dot(name, f"{name} (measured here)", uniformity, alignment, score, kind_of(row)))
+        dots.append(
+            Dot(name, f"{name} (measured here)", uniformity, alignment, score, kind_of(row))
+        )
     return dots
 
 
@@ -134,7 +156,15 @@ def _published_dots(matching: Matching, space: PaperTable) -> list[Dot]:
             name = f"{label.removesuffix(' (+)')}{f' · {base}' if several else ''}"
             alignment, uniformity = (values[head] for head in _SPACE)
             score, kind = values.get("STS Avg.", math.nan), kinds[label, base]
-            dots.append(Dot(name, f"{name} (published)", uniformity, alignment, score, kind, published=True))
+            dots.append(
+                Dot(name, f"{name} (published)", uniformity, alignment, score, kind, published=True)
+            )
     # A point that the text repeats without its STS average is left out.
-    placed = {(round(d.uniformity, 2), round(d.alignment, 2)) for d in dots if not math.isnan(d.score)}
-    return [d for d in dots if not math.isnan(d.score) or (round(d.uniformity, 2), round(d.alignment, 2)) not in placed]
+    placed = {
+        (round(d.uniformity, 2), round(d.alignment, 2)) for d in dots if not math.isnan(d.score)
+    }
+    return [
+        d
+        for d in dots
+        if not math.isnan(d.score) or (round(d.uniformity, 2), round(d.alignment, 2)) not in placed
+    ]

@@ -9,7 +9,14 @@ from typing import Any
 
 from reports.papers.agreement import Verdict, judge
 from reports.papers.conditions import Conditions
-from reports.papers.definition import Definition, PaperColumn, PaperFigure, PaperRow, PaperTable, Published
+from reports.papers.definition import (
+    Definition,
+    PaperColumn,
+    PaperFigure,
+    PaperRow,
+    PaperTable,
+    Published,
+)
 from reports.papers.measured import NOTHING, Measured, measure, measure_trials, subtract
 from reports.read.comparison_runs import ResultRow, deterministic
 from reports.read.run_library import RunLibrary, ScoredTrial, TrialSetting, read_number, trained_on
@@ -70,7 +77,9 @@ def trained(row: ResultRow) -> Training | None:
 
 
 class Matching:
-    """A definition, its published numbers and a library of runs, brought together. Everything is computed once."""
+    """A definition, its published numbers and a library of runs, brought together. Everything is
+    computed once.
+    """
 
     def __init__(self, definition: Definition, library: RunLibrary) -> None:
         self.definition = definition
@@ -81,7 +90,8 @@ class Matching:
         self._candidates: dict[int, dict[str, list[ResultRow]]] = {}
         self._measured: dict[tuple[int, int], Measured] = {}
 
-    # --- the paper's side ---------------------------------------------------------------------------------------------
+    # --- the paper's side
+    # ---------------------------------------------------------------------------------------------
 
     def columns(self, part: PaperTable | PaperFigure) -> list[PaperColumn]:
         """The columns of a table or a figure; the same objects at each call."""
@@ -101,7 +111,9 @@ class Matching:
 
     def numbers_of(self, table: PaperTable, row: PaperRow) -> list[Number]:
         """The published numbers of a row of a table."""
-        return [n for n in self.numbers if n.place and n.place.table is table and n.place.row is row]
+        return [
+            n for n in self.numbers if n.place and n.place.table is table and n.place.row is row
+        ]
 
     def bases_of(self, table: PaperTable, row: PaperRow) -> set[str]:
         """The base models on which a table of the paper has a row."""
@@ -111,15 +123,20 @@ class Matching:
         """The base models on which the paper has the row that differences of a place go to."""
         reference = place.table.reference_of(place.row)
         models = reference[1] if reference else []
-        return {p["base_model"] for p in self.published if p["table"] in place.table.published and p["model"] in models}
+        return {
+            p["base_model"]
+            for p in self.published
+            if p["table"] in place.table.published and p["model"] in models
+        }
 
-    # --- our side -----------------------------------------------------------------------------------------------------
+    # --- our side
+    # -----------------------------------------------------------------------------------------------------
 
     def candidates(self, row: PaperRow) -> dict[str, list[ResultRow]]:
         """Our rows for a row of the paper by base model, the nearest to the paper first.
 
-        No rehearsal, on the paper's text and with its settings, most finished seeds, most tasks, most training data,
-        newest. Never by score.
+        No rehearsal, on the paper's text and with its settings, most finished seeds, most tasks,
+        most training data, newest. Never by score.
         """
         if id(row) in self._candidates:
             return self._candidates[id(row)]
@@ -135,7 +152,9 @@ class Matching:
         rows = self.library.find(row.method) if row.method else []
         for one in (one for one in rows if self.conditions.is_of(row, one.records[0])):
             by_base.setdefault(one.base_model, []).append(one)
-        self._candidates[id(row)] = {base: sorted(rows, key=order) for base, rows in by_base.items()}
+        self._candidates[id(row)] = {
+            base: sorted(rows, key=order) for base, rows in by_base.items()
+        }
         return self._candidates[id(row)]
 
     def measure(self, row: ResultRow, column: PaperColumn) -> Measured:
@@ -146,7 +165,9 @@ class Matching:
         return self._measured[key]
 
     def value(self, place: Place, ours: ResultRow) -> Measured:
-        """A cell of ours in a table; a difference is to the reference row on the same base model, trained alike."""
+        """A cell of ours in a table; a difference is to the reference row on the same base model,
+        trained alike.
+        """
         if not place.column.difference:
             return self.measure(ours, place.column) if place.column.score else NOTHING
         if (reference := place.reference) is None:
@@ -154,21 +175,37 @@ class Matching:
         same = self.candidates(reference).get(ours.base_model, [])
         alike = self._trained_alike(place.row, ours, reference)
         if not alike:
-            why = "trained alike (text, training steps, dev set)" if same else "measured on this base model"
+            why = (
+                "trained alike (text, training steps, dev set)"
+                if same
+                else "measured on this base model"
+            )
             return Measured(missing=f'no difference: "{reference.label}" was not {why}')
         scores = next(c for c in self.columns(place.table) if c.head == place.column.name)
-        gap = subtract(self.measure(ours, scores), self.measure(alike[0], scores), place.column.difference)
+        gap = subtract(
+            self.measure(ours, scores), self.measure(alike[0], scores), place.column.difference
+        )
         if gap.by_seed and alike[0] is not same[0]:
             remark = f'The difference is to a row "{reference.label}" that was trained alike and is not shown.'
             gap = replace(gap, partly=remark)
         return gap
 
-    def _trained_alike(self, row: PaperRow, ours: ResultRow, reference: PaperRow) -> list[ResultRow]:
-        """Our rows of a reference that were trained as `ours` was, so that the difference means something."""
-        same = [r for r in self.candidates(reference).get(ours.base_model, []) if r.rehearsal == ours.rehearsal]
+    def _trained_alike(
+        self, row: PaperRow, ours: ResultRow, reference: PaperRow
+    ) -> list[ResultRow]:
+        """Our rows of a reference that were trained as `ours` was, so that the difference means
+        something.
+        """
+        same = [
+            r
+            for r in self.candidates(reference).get(ours.base_model, [])
+            if r.rehearsal == ours.rehearsal
+        ]
         if any(key.partition(".")[0] == "corpus" for key in (*row.where, *reference.where)):
             return same  # the text is the difference
-        return [r for r in same if None in (trained(r), trained(ours)) or trained(r) == trained(ours)]
+        return [
+            r for r in same if None in (trained(r), trained(ours)) or trained(r) == trained(ours)
+        ]
 
     def trials_of(self, row: PaperRow) -> list[ScoredTrial]:
         """The trials that belong to a row; what several studies scored counts once."""
@@ -182,7 +219,8 @@ class Matching:
         """A statistic over the trials of one setting, of any study."""
         return measure_trials([t for t in self.trials_of(row) if t.setting == setting], column.name)
 
-    # --- both ---------------------------------------------------------------------------------------------------------
+    # --- both
+    # ---------------------------------------------------------------------------------------------------------
 
     @cached_property
     def numbers(self) -> list[Number]:
@@ -191,15 +229,23 @@ class Matching:
 
     def _match(self, p: Published, place: Place | None) -> Number:
         if place is None:
-            return Number(p, None, Verdict.not_measured("a statement of the text, which no table has"))
+            return Number(
+                p, None, Verdict.not_measured("a statement of the text, which no table has")
+            )
         row, column = place.row, place.column
         if not row.method or not column.score:
-            why = row.cannot or column.cannot or ("no column of ours" if row.method else "no method of this harness")
+            why = (
+                row.cannot
+                or column.cannot
+                or ("no column of ours" if row.method else "no method of this harness")
+            )
             return Number(p, place, Verdict.not_measured(why))
         studies = column.kind == "trials"
         ours, measured = self._find_trials(p, place) if studies else self._find_runs(p, place)
         if ours is None or not measured.by_seed:
-            return Number(p, place, Verdict.not_measured(measured.missing or "not evaluated"), ours, measured)
+            return Number(
+                p, place, Verdict.not_measured(measured.missing or "not evaluated"), ours, measured
+            )
         reasons = self._reasons(p, place, ours, measured)
         comparable = not (studies or reasons)  # only then: the answer imports the methods
         sides = self._random_sides(place, ours, measured) if comparable else ()
@@ -213,30 +259,49 @@ class Matching:
             runs=self.definition.runs,
         )
         if not studies:
-            return Number(p, place, verdict, ours, measured, self.conditions.remarks(p["base_model"], row, ours))
+            return Number(
+                p,
+                place,
+                verdict,
+                ours,
+                measured,
+                self.conditions.remarks(p["base_model"], row, ours),
+            )
         if verdict.kind == "one seed":
             verdict = replace(verdict, text="One study: there is no interval.")
         return Number(p, place, verdict, None, measured)
 
     def _find_runs(self, p: Published, place: Place) -> tuple[ResultRow | None, Measured]:
-        """Our row for a published one and its number: of the paper's base model first; the first row that has it."""
+        """Our row for a published one and its number: of the paper's base model first; the first
+        row that has it.
+        """
         found = self.candidates(place.row)
-        by_base = {base: own for base, rows in found.items() if (own := [one for one in rows if not one.rehearsal])}
+        by_base = {
+            base: own
+            for base, rows in found.items()
+            if (own := [one for one in rows if not one.rehearsal])
+        }
         if not by_base:
             why = place.row.cannot or ("only rehearsals ran it" if found else "it was not run")
             return None, Measured(missing=why)
         other = self.conditions.other_base
-        order = sorted(by_base, key=lambda base: (bool(other(p["base_model"], place.row, base)), base))
+        order = sorted(
+            by_base, key=lambda base: (bool(other(p["base_model"], place.row, base)), base)
+        )
         pairs = [(one, self.value(place, one)) for base in order for one in by_base[base]]
         return next((pair for pair in pairs if pair[1].by_seed), pairs[0])
 
     def _find_trials(self, p: Published, place: Place) -> tuple[ResultRow | None, Measured]:
-        """From the first setting that can be compared with the paper's, else from the first that has the row."""
+        """From the first setting that can be compared with the paper's, else from the first that
+        has the row.
+        """
         found: list[tuple[int, ResultRow, Measured]] = []
         for setting in self.library.settings:
             measured = self.value_of_study(place.row, setting, place.column)
             if measured.by_seed:
-                runs = tuple(self.library.by_id[i] for i in measured.records if i in self.library.by_id)
+                runs = tuple(
+                    self.library.by_id[i] for i in measured.records if i in self.library.by_id
+                )
                 ours = ResultRow(place.row.label, setting.base_model, runs)
                 if (setting.dev_task, setting.dev_source) != ("STS-B", "senteval"):
                     unlike = f"selected on {setting.dev_task} of {setting.dev_source}"
@@ -246,14 +311,18 @@ class Matching:
             return None, Measured(missing=place.row.cannot or "no study of it")
         return min(found, key=lambda one: one[0])[1:]
 
-    def _reasons(self, p: Published, place: Place, ours: ResultRow, measured: Measured) -> list[str]:
+    def _reasons(
+        self, p: Published, place: Place, ours: ResultRow, measured: Measured
+    ) -> list[str]:
         """Why our number cannot be compared with the published one."""
         reasons = self.conditions.reasons(p["base_model"], place.row, ours)
         reasons += [f"Another protocol: {text}." for text in measured.unlike]
         if (reference := place.reference) is not None:
             bases = self.reference_bases(place)
             if bases and p["base_model"] not in bases:
-                reasons.append(f"Another reference row: the paper's is on {', '.join(sorted(bases))}.")
+                reasons.append(
+                    f"Another reference row: the paper's is on {', '.join(sorted(bases))}."
+                )
             else:
                 alike = self._trained_alike(place.row, ours, reference)
                 reasons += self.conditions.other_training(reference, alike[0]) if alike else []
@@ -261,7 +330,9 @@ class Matching:
             reasons.append(f"Perhaps another protocol: {place.column.cannot}.")
         return list(dict.fromkeys(reasons))
 
-    def _random_sides(self, place: Place, ours: ResultRow, measured: Measured) -> tuple[tuple[float, ...], ...]:
+    def _random_sides(
+        self, place: Place, ours: ResultRow, measured: Measured
+    ) -> tuple[tuple[float, ...], ...]:
         """The sides of a difference that depend on a seed, where it is not taken seed by seed."""
         if not measured.sides or place.reference is None:
             return ()

@@ -1,4 +1,6 @@
-"""What our records have for one column of a paper's table: values by seed and their runs, or why there are none."""
+"""What our records have for one column of a paper's table: values by seed and their runs, or why
+there are none.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,10 @@ from reports.read.run_library import ScoredTrial
 
 _MTEB = "mteb-en-v1"  # the benchmark of the papers' tables
 ENDED: tuple[State, ...] = ("collapsed", "diverged")  # ends of a run that are not errors
-_PROTOCOL = {"similarity": "cosine", "preparation": "Moses-tokenised*"}  # of the STS scores of all papers
+_PROTOCOL = {
+    "similarity": "cosine",
+    "preparation": "Moses-tokenised*",
+}  # of the STS scores of all papers
 
 
 @dataclass(frozen=True)
@@ -33,7 +38,8 @@ class Measured:
         unlike: how their evaluation protocol differs from the paper's.
         missing: why there is no value; empty where the runs were not evaluated on it.
         state: without a value: "empty" where none is expected, else how the runs ended.
-        partly: a remark where only some seeds have a value, or where the reference row is not the one shown.
+        partly: a remark where only some seeds have a value, or where the reference row is not the
+            one shown.
         sides: the values of row and reference of a difference that is not taken seed by seed.
     """
 
@@ -55,12 +61,16 @@ NOTHING = Measured(state="empty")
 
 
 def measure(row: ResultRow, column: PaperColumn) -> Measured:
-    """A column's number for every finished seed of a row. An average that lacks a task has no value."""
+    """A column's number for every finished seed of a row. An average that lacks a task has no
+    value.
+    """
     if row.unavailable:
         return Measured(missing=f"not run: {row.unavailable}")
     if not row.finished:
         state: State = next((known for known in ENDED if known == row.status), "failed")
-        reason = f" ({row.records[0].reason})" if state == "failed" and row.records[0].reason else ""
+        reason = (
+            f" ({row.records[0].reason})" if state == "failed" and row.records[0].reason else ""
+        )
         return Measured(missing=f"every seed {state}{reason}", state=state)
     is_sts = column.name in STS or (column.kind == "average" and column.name.startswith("sts"))
     protocol = _PROTOCOL if is_sts and column.published else {}
@@ -75,12 +85,16 @@ def measure(row: ResultRow, column: PaperColumn) -> Measured:
         tuple(record.id for record, *_ in known),
         tuple(dict.fromkeys(score.comparable for _, score in behind)),
         tuple(dict.fromkeys(text for one in behind for text in _differences(*one, protocol))),
-        partly=f"Mean of {len(known)} of {len(found)} seeds: the others have no such score." if few else "",
+        partly=f"Mean of {len(known)} of {len(found)} seeds: the others have no such score."
+        if few
+        else "",
     )
 
 
 def _value(record: Record, column: PaperColumn) -> tuple[float | None, list[Score], str]:
-    """A number, the scores behind it, or why it is missing. Scores on SentEval's data go before those of others."""
+    """A number, the scores behind it, or why it is missing. Scores on SentEval's data go before
+    those of others.
+    """
     known = {s.source for s in record.scores if s.suite != "embedded"}
     sources = sorted(known, key=lambda s: (s != "senteval", s)) or [""]
     why = ""
@@ -104,11 +118,15 @@ def _number_of(score: Score) -> Number:
 
 
 def _lacking(record: Record, average: Average) -> str:
-    """Why an average has no value: the tasks that it lacks; without any task, what the record says of the first."""
+    """Why an average has no value: the tasks that it lacks; without any task, what the record says
+    of the first.
+    """
     if len(average.missing) < average.of:
         few = ", ".join(average.missing[:4]) + (", ..." if len(average.missing) > 4 else "")
         return f"the average is incomplete, without {few} ({len(average.missing)} of {average.of})"
-    reasons = (record.missing.get(task) or record.missing.get(PREFIX + task) for task in average.missing)
+    reasons = (
+        record.missing.get(task) or record.missing.get(PREFIX + task) for task in average.missing
+    )
     return next((str(reason) for reason in reasons if reason is not None), "")
 
 
@@ -132,7 +150,9 @@ def _average(name: str, scores: list[Score], split: str) -> tuple[Average, list[
     """An average as its paper takes it, and the scores in it."""
     if name.startswith("mteb"):
         names = _mteb_names(name)
-        chosen = [s for s in scores if s.task.removeprefix(PREFIX) in names and s.task.startswith(PREFIX)]
+        chosen = [
+            s for s in scores if s.task.removeprefix(PREFIX) in names and s.task.startswith(PREFIX)
+        ]
         return mean_of(mteb_values(scores, _MTEB), names), chosen
     mean = _mean(name, split)
     numbers = {*_numbers(mean)}
@@ -158,7 +178,8 @@ def _differences(record: Record, score: Score, protocol: Mapping[str, str]) -> I
 def subtract(own: Measured, reference: Measured, sign: int = 1) -> Measured:
     """Row minus reference, times `sign`: seed by seed where they share two or more seeds.
 
-    Else the runs of one against the mean of the other; that has the spread of one side only, `sides` has both.
+    Else the runs of one against the mean of the other; that has the spread of one side only,
+    `sides` has both.
     """
     if not own.by_seed or not reference.by_seed:
         return Measured(missing="the reference row has no value" if own.by_seed else "")
@@ -169,14 +190,24 @@ def subtract(own: Measured, reference: Measured, sign: int = 1) -> Measured:
     else:
         sides = tuple(own.values), tuple(reference.values)
         if len(own.by_seed) >= len(reference.by_seed):
-            by_seed = {seed: value - float(np.mean(sides[1])) for seed, value in own.by_seed.items()}
+            by_seed = {
+                seed: value - float(np.mean(sides[1])) for seed, value in own.by_seed.items()
+            }
         else:
-            by_seed = {seed: float(np.mean(sides[0])) - value for seed, value in reference.by_seed.items()}
+            by_seed = {
+                seed: float(np.mean(sides[0])) - value for seed, value in reference.by_seed.items()
+            }
     records, protocols, unlike = (
         tuple(dict.fromkeys((*getattr(own, key), *getattr(reference, key))))
         for key in ("records", "protocols", "unlike")
     )
-    return Measured({seed: sign * value for seed, value in by_seed.items()}, records, protocols, unlike, sides=sides)
+    return Measured(
+        {seed: sign * value for seed, value in by_seed.items()},
+        records,
+        protocols,
+        unlike,
+        sides=sides,
+    )
 
 
 def measure_trials(trials: Sequence[ScoredTrial], statistic: str) -> Measured:
@@ -184,11 +215,15 @@ def measure_trials(trials: Sequence[ScoredTrial], statistic: str) -> Measured:
     if not trials:
         return NOTHING
     value = 100 * float(np.quantile([t.value for t in trials], STATISTICS[statistic]))
-    return Measured({0: value}, tuple(dict.fromkeys(record.id for t in trials for record in t.runs)))
+    return Measured(
+        {0: value}, tuple(dict.fromkeys(record.id for t in trials for record in t.runs))
+    )
 
 
 def tasks_of_column(column: PaperColumn) -> frozenset[str]:
-    """The tasks that a column needs; none for a column of the paper alone, of a study, or of differences."""
+    """The tasks that a column needs; none for a column of the paper alone, of a study, or of
+    differences.
+    """
     name = column.name
     if column.kind != "average":
         return frozenset(() if column.kind or not name else (name,))

@@ -1,7 +1,7 @@
 """Scores by the options of a method: ablations over our runs, and scans over the trials of studies.
 
-A figure is None if nothing was measured that it could show. Only runs of one base model, text and number of training
-steps are shown together.
+A figure is None if nothing was measured that it could show. Only runs of one base model, text and
+number of training steps are shown together.
 """
 
 from __future__ import annotations
@@ -28,32 +28,41 @@ _BINS = 5
 _LISTED = 10  # values that are shown one by one, as those of a grid
 
 
-# --- ablations --------------------------------------------------------------------------------------------------------
+# --- ablations
+# --------------------------------------------------------------------------------------------------------
 
 
 def ablation(matching: Matching, figure: PaperFigure) -> Figure | None:
-    """A figure of kind "levels" (every factor, whatever else differs), "additions" (rows with one of the factors next
-    to rows with none) or "amounts" (the levels of one factor by the amount of text)."""
+    """A figure of kind "levels" (every factor, whatever else differs), "additions" (rows with one
+    of the factors next to rows with none) or "amounts" (the levels of one factor by the amount of
+    text).
+    """
     every = [row for row in matching.library.find(figure.method) if row.finished]
     rows = [row for row in every if matches(row.records[0], figure.where)]
-    for key in figure.same if every else ():  # the most frequent value: others would mix with the factor
+    for key in (
+        figure.same if every else ()
+    ):  # the most frequent value: others would mix with the factor
         values = [_option(row, key) for row in every]
         usual = max(sorted(set(values), key=str), key=values.count)
         rows = [row for row in rows if _option(row, key) == usual]
     found = _scored_rows(matching, figure, rows)
     if found is None:
         return None
-    make = {"levels": _level_panels, "additions": _added_panels, "amounts": _amount_panels}[figure.kind]
+    make = {"levels": _level_panels, "additions": _added_panels, "amounts": _amount_panels}[
+        figure.kind
+    ]
     panels = make(figure, found[1])
     return _draw_strips(figure, *found, panels) if panels else None
 
 
-def _scored_rows(matching: Matching, figure: PaperFigure, rows: Sequence[ResultRow]) -> tuple[str, _Scored] | None:
-    """The title of a score and the rows that have it: of the base model and text (no rehearsal where there is a run)
-    and of the number of training steps with most rows.
+def _scored_rows(
+    matching: Matching, figure: PaperFigure, rows: Sequence[ResultRow]
+) -> tuple[str, _Scored] | None:
+    """The title of a score and the rows that have it: of the base model and text (no rehearsal
+    where there is a run) and of the number of training steps with most rows.
 
-    Additions need rows that have one. Different amounts of a text belong together, each with its most frequent number
-    of training steps.
+    Additions need rows that have one. Different amounts of a text belong together, each with its
+    most frequent number of training steps.
     """
     groups: dict[tuple[str, str, bool], dict[tuple[int, int], list[ResultRow]]] = {}
     for row in rows:
@@ -71,7 +80,11 @@ def _scored_rows(matching: Matching, figure: PaperFigure, rows: Sequence[ResultR
         members = [row for budget in chosen for row in budgets[budget]]
         best = max(best, members, key=lambda m: (bool(m) and not m[0].rehearsal, needed(m), len(m)))
     scored = {
-        column.title: [(row, mean_sd(m.values)[0]) for row in best if (m := matching.measure(row, column)).by_seed]
+        column.title: [
+            (row, mean_sd(m.values)[0])
+            for row in best
+            if (m := matching.measure(row, column)).by_seed
+        ]
         for column in matching.columns(figure)
     }
     title = max(scored, key=lambda name: len(scored[name]))
@@ -79,7 +92,10 @@ def _scored_rows(matching: Matching, figure: PaperFigure, rows: Sequence[ResultR
 
 
 def _level_panels(figure: PaperFigure, rows: _Scored) -> _Panels:
-    panels = [(key, axis, _by_level(rows, partial(_option, key=key))) for key, axis in figure.factors.items()]
+    panels = [
+        (key, axis, _by_level(rows, partial(_option, key=key)))
+        for key, axis in figure.factors.items()
+    ]
     return [(_title(key), axis, levels) for key, axis, levels in panels if len(levels) > 1]
 
 
@@ -102,8 +118,22 @@ def _draw_strips(figure: PaperFigure, score: str, rows: _Scored, panels: _Panels
             for i, (_, members) in enumerate(levels):
                 for k, (_, value) in enumerate(members):
                     x = i if len(members) == 1 else i + 0.24 * (k / (len(members) - 1) - 0.5)
-                    axes.plot([x], [value], color=COLOURS[0], marker="o", markersize=4.5, linestyle="", alpha=0.75)
-                axes.plot([i - 0.28, i + 0.28], [_mean(members)] * 2, color=INK, linewidth=1.6, solid_capstyle="butt")
+                    axes.plot(
+                        [x],
+                        [value],
+                        color=COLOURS[0],
+                        marker="o",
+                        markersize=4.5,
+                        linestyle="",
+                        alpha=0.75,
+                    )
+                axes.plot(
+                    [i - 0.28, i + 0.28],
+                    [_mean(members)] * 2,
+                    color=INK,
+                    linewidth=1.6,
+                    solid_capstyle="butt",
+                )
             axes.set_xticks(range(len(levels)), [str(level) for level, _ in levels], fontsize=7.5)
             axes.set_xlim(-0.6, len(levels) - 0.4)
             axes.set_title(title)
@@ -114,9 +144,12 @@ def _draw_strips(figure: PaperFigure, score: str, rows: _Scored, panels: _Panels
         caption = "A dot: one configuration, mean over its seeds; a bar: the mean of a level."
         caption += "" if figure.kind == "amounts" else " All had the same number of training steps."
         return finish(
-            plot, figure.key, figure.title, f"{score}, from {base_name(rows[0][0].base_model)}. {caption}",
+            plot,
+            figure.key,
+            figure.title,
+            f"{score}, from {base_name(rows[0][0].base_model)}. {caption}",
             f"Dots by level of each factor. {'; '.join(means)}.",
-        )  # fmt: skip
+        )
 
 
 def _amount_panels(figure: PaperFigure, rows: _Scored) -> _Panels:
@@ -137,7 +170,9 @@ def _mean(rows: _Scored) -> float:
 
 
 def _means(levels: _Levels) -> str:
-    return ", ".join(f"{str(level).replace(chr(10), ' ')}: {_mean(members):.2f}" for level, members in levels)
+    return ", ".join(
+        f"{str(level).replace(chr(10), ' ')}: {_mean(members):.2f}" for level, members in levels
+    )
 
 
 def _title(key: str) -> str:
@@ -171,15 +206,17 @@ def _steps(row: ResultRow) -> int:
     return int(row.finished[0].training.get("planned_steps") or 0)
 
 
-# --- scans ------------------------------------------------------------------------------------------------------------
+# --- scans
+# ------------------------------------------------------------------------------------------------------------
 
 
 def scan(matching: Matching, figure: PaperFigure) -> Figure | None:
-    """Maximum and upper quartile of a study's trials by one option, with a panel for each group of its rows ("METHOD,
-    GROUP VALUE" in their labels); or by two options, a panel each, and the best trial by both.
+    """Maximum and upper quartile of a study's trials by one option, with a panel for each group of
+    its rows ("METHOD, GROUP VALUE" in their labels); or by two options, a panel each, and the best
+    trial by both.
 
-    Of one setting (base model, dev set, training text, training steps): STS-B dev where a study has it, then the one
-    with most trials. None where no setting has two values of each option.
+    Of one setting (base model, dev set, training text, training steps): STS-B dev where a study has
+    it, then the one with most trials. None where no setting has two values of each option.
     """
     keys = list(figure.factors)
     found = _find_trials(matching, figure, keys)
@@ -191,12 +228,17 @@ def scan(matching: Matching, figure: PaperFigure) -> Figure | None:
     for row in _rows_of_studies(matching, figure):
         if own := [t for t in matching.trials_of(row) if id(t) in chosen]:
             name = row.label.rpartition(", ")[2]
-            named.setdefault(name.partition(" ")[0] if ", " in row.label else "", []).append((name, own))
+            named.setdefault(name.partition(" ")[0] if ", " in row.label else "", []).append(
+                (name, own)
+            )
     with style():
         plot = new(7.2, 3.0)
         if len(keys) == 1:
             grid = plot.subplots(1, len(named), sharey=True, squeeze=False)[0]
-            panels = [(axes, rows, keys[0], group) for axes, (group, rows) in zip(grid, named.items(), strict=True)]
+            panels = [
+                (axes, rows, keys[0], group)
+                for axes, (group, rows) in zip(grid, named.items(), strict=True)
+            ]
         else:
             left, middle, right = plot.subplots(1, 3, width_ratios=(1, 1, 1.15))
             middle.sharey(left)
@@ -204,11 +246,22 @@ def scan(matching: Matching, figure: PaperFigure) -> Figure | None:
             rows = [row for members in named.values() for row in members]
             panels = [(axes, rows, key, "") for axes, key in zip((left, middle), keys, strict=True)]
             across, up = (_intervals([_value(t, key) for t in trials]) for key in keys)
-            draw_best(right, [(_value(t, keys[0]), _value(t, keys[1]), 100 * t.value) for t in trials], across, up)
-            right.set(xlabel=figure.factors[keys[0]], ylabel=figure.factors[keys[1]], title="By both: best trial")
+            draw_best(
+                right,
+                [(_value(t, keys[0]), _value(t, keys[1]), 100 * t.value) for t in trials],
+                across,
+                up,
+            )
+            right.set(
+                xlabel=figure.factors[keys[0]],
+                ylabel=figure.factors[keys[1]],
+                title="By both: best trial",
+            )
         lines = []
         for axes, members, key, title in panels:
-            groups = {label: [(_value(t, key), 100 * t.value) for t in own] for label, own in members}
+            groups = {
+                label: [(_value(t, key), 100 * t.value) for t in own] for label, own in members
+            }
             intervals = _intervals([value for group in groups.values() for value, _ in group])
             lines.append(draw_by_bin(axes, groups, intervals, log=True))
             axes.set(xlabel=figure.factors[key], title=title or f"By {figure.factors[key]}")
@@ -224,7 +277,10 @@ def scan(matching: Matching, figure: PaperFigure) -> Figure | None:
             f"{where} (studies: {', '.join(sorted({t.study for t in trials}))})."
         )
         values = (
-            f"{label}: " + ", ".join(f"{x:.2g}: {best:.2f} and {upper:.2f} of {n}" for x, best, upper, n in points)
+            f"{label}: "
+            + ", ".join(
+                f"{x:.2g}: {best:.2f} and {upper:.2f} of {n}" for x, best, upper, n in points
+            )
             for own in lines
             for label, points in own.items()
         )
@@ -241,9 +297,12 @@ def _rows_of_studies(matching: Matching, figure: PaperFigure) -> list[PaperRow]:
 def _find_trials(
     matching: Matching, figure: PaperFigure, keys: Sequence[str]
 ) -> tuple[TrialSetting, list[ScoredTrial]] | None:
-    """The setting with most trials of the method, STS-B dev first, of those with two values of each option and one
-    value of each option in `same`."""
-    known = {id(t): t for row in _rows_of_studies(matching, figure) for t in matching.trials_of(row)}
+    """The setting with most trials of the method, STS-B dev first, of those with two values of each
+    option and one value of each option in `same`.
+    """
+    known = {
+        id(t): t for row in _rows_of_studies(matching, figure) for t in matching.trials_of(row)
+    }
     alike: dict[tuple[TrialSetting, tuple[str, ...]], list[ScoredTrial]] = {}
     for t in known.values():
         if matches(t.runs[0], figure.where) and all(_value(t, key) > 0 for key in keys):
@@ -255,7 +314,9 @@ def _find_trials(
         if all(len({_value(t, key) for t in trials}) > 1 for key in keys)
     ]
     order = matching.library.settings
-    return min(found, key=lambda f: (f[0].dev_task != "STS-B", -len(f[1]), order.index(f[0])), default=None)
+    return min(
+        found, key=lambda f: (f[0].dev_task != "STS-B", -len(f[1]), order.index(f[0])), default=None
+    )
 
 
 def _value(trial: ScoredTrial, key: str) -> float:

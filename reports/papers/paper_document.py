@@ -1,4 +1,6 @@
-"""A paper's report: its tables with our runs and the published rows, its figures, and every number with its verdict."""
+"""A paper's report: its tables with our runs and the published rows, its figures, and every number
+with its verdict.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +21,29 @@ from reports.stats.estimate import mean_sd
 from reports.write.markdown import csv_text
 
 HEAD = (
-    "table", "model", "base_model", "task", "metric", "published", "source_mark", "notes", "our row", "our base model",
-    "ours", "sd", "n", "low", "high", "difference", "verdict", "reason", "remarks", "protocols", "runs", "report",
-)  # fmt: skip
+    "table",
+    "model",
+    "base_model",
+    "task",
+    "metric",
+    "published",
+    "source_mark",
+    "notes",
+    "our row",
+    "our base model",
+    "ours",
+    "sd",
+    "n",
+    "low",
+    "high",
+    "difference",
+    "verdict",
+    "reason",
+    "remarks",
+    "protocols",
+    "runs",
+    "report",
+)
 _KINDS = {
     "one seed": "compared with a single run",
     "not comparable": "measured but not comparable",
@@ -30,7 +52,9 @@ _KINDS = {
 }
 
 
-def describe(definition: Definition, library: RunLibrary) -> tuple[Document, dict[str, str], dict[str, Any]]:
+def describe(
+    definition: Definition, library: RunLibrary
+) -> tuple[Document, dict[str, str], dict[str, Any]]:
     """The document; further files of the report by their path; further keys of data.json."""
     from reports.read.provenance import provenance_of
     from reports.tables.row_differences import difference_table
@@ -62,27 +86,62 @@ def describe(definition: Definition, library: RunLibrary) -> tuple[Document, dic
         sections.append(Section("run", "How it was run", how_it_was_run(comparison)))
     sections.append(Section("limits", "Limits", [_limits(matching, shown, comparison.warnings)]))
     document = Document(
-        definition.title, _headline(matching.numbers), _facts(matching, shown), sections, definition.description
+        definition.title,
+        _headline(matching.numbers),
+        _facts(matching, shown),
+        sections,
+        definition.description,
     )
-    used = {r.id: r for row in shown for r in row.records}  # of the rows, and of the numbers of studies
-    used |= {i: library.by_id[i] for one in matching.numbers for i in one.measured.records if i in library.by_id}
+    used = {
+        r.id: r for row in shown for r in row.records
+    }  # of the rows, and of the numbers of studies
+    used |= {
+        i: library.by_id[i]
+        for one in matching.numbers
+        for i in one.measured.records
+        if i in library.by_id
+    }
     document.origin = provenance_of(used.values())
     lines = plain(matching.numbers, "rehearsal" if any(row.rehearsal for row in shown) else "")
-    return document, {"tables/joined.csv": as_csv(lines)}, {"report": definition.name, "joined": lines}
+    return (
+        document,
+        {"tables/joined.csv": as_csv(lines)},
+        {"report": definition.name, "joined": lines},
+    )
 
 
 def plain(numbers: Iterable[Number], report: str = "") -> list[dict[str, Any]]:
-    """Every published number with ours, as plain data for CSV and JSON. `report`: its kind, "rehearsal"."""
+    """Every published number with ours, as plain data for CSV and JSON. `report`: its kind,
+    "rehearsal".
+    """
     lines = []
     for one in numbers:
         measured, p, verdict = one.measured, one.published, one.verdict
         mean, sd = mean_sd(measured.values) if measured.by_seed else (None, None)
         values = (
-            p["table"], p["model"], p["base_model"], p["task"], p["metric"], one.value, p["source_mark"], p["notes"],
-            one.ours.label if one.ours else None, one.ours.base_model if one.ours else None,
-            mean, sd, len(measured.by_seed) or None, verdict.low, verdict.high, one.difference,
-            verdict.kind, verdict.text, " ".join(one.remarks), list(measured.protocols), list(measured.records), report,
-        )  # fmt: skip
+            p["table"],
+            p["model"],
+            p["base_model"],
+            p["task"],
+            p["metric"],
+            one.value,
+            p["source_mark"],
+            p["notes"],
+            one.ours.label if one.ours else None,
+            one.ours.base_model if one.ours else None,
+            mean,
+            sd,
+            len(measured.by_seed) or None,
+            verdict.low,
+            verdict.high,
+            one.difference,
+            verdict.kind,
+            verdict.text,
+            " ".join(one.remarks),
+            list(measured.protocols),
+            list(measured.records),
+            report,
+        )
         lines.append(dict(zip(HEAD, values, strict=True)))
     return lines
 
@@ -133,7 +192,9 @@ def _facts(matching: Matching, shown: list[ResultRow]) -> list[tuple[str, str]]:
 
 
 def _missing_rows(matching: Matching, table: PaperTable) -> list[Block]:
-    """How many rows of the paper have no comparable number of ours, and the commands that measure them."""
+    """How many rows of the paper have no comparable number of ours, and the commands that measure
+    them.
+    """
     printed = [numbers for row in table.rows if (numbers := matching.numbers_of(table, row))]
     missing = sum(all(one.difference is None for one in numbers) for numbers in printed)
     if not missing:
@@ -157,8 +218,14 @@ def _limits(matching: Matching, shown: list[ResultRow], warnings: list[str]) -> 
         "set was scored may differ; a note says so.",
     ]
     if any(len(row.finished) == 1 for row in shown):
-        limits.append("A row with one seed has no standard deviation; its difference to the paper says little.")
-    if len({row.base_model for row in shown}) > 1 or any(base_name(r.base_model) == "mini-bert" for r in shown):
-        limits.append("Small base models show how methods rank among themselves, not what a paper's model reaches.")
+        limits.append(
+            "A row with one seed has no standard deviation; its difference to the paper says little."
+        )
+    if len({row.base_model for row in shown}) > 1 or any(
+        base_name(r.base_model) == "mini-bert" for r in shown
+    ):
+        limits.append(
+            "Small base models show how methods rank among themselves, not what a paper's model reaches."
+        )
     every = dict.fromkeys([*matching.library.warnings, *warnings])
     return Text((*limits, *(f"Warning: {text}." for text in every)), bullets=True)

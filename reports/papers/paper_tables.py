@@ -1,4 +1,6 @@
-"""A paper's tables: our rows in blocks by base model, then the published rows; the summary of all; search spaces."""
+"""A paper's tables: our rows in blocks by base model, then the published rows; the summary of all;
+search spaces.
+"""
 
 from __future__ import annotations
 
@@ -29,11 +31,18 @@ _CHOICE = (
 _MOST_COLUMNS = 20  # a table with more has its columns as lines
 _MOST_LISTED = 8  # values of a search that are listed one by one
 _DESCRIPTIONS = (  # parts of a published note that only describe the row
-    "parameters ", "embedding dim ", "BoW", "supervised", "unsupervised", "semi-supervised", "mean pooling",
-)  # fmt: skip
+    "parameters ",
+    "embedding dim ",
+    "BoW",
+    "supervised",
+    "unsupervised",
+    "semi-supervised",
+    "mean pooling",
+)
 
 
-# --- published cells --------------------------------------------------------------------------------------------------
+# --- published cells
+# --------------------------------------------------------------------------------------------------
 
 
 def source_note(mark: str) -> str:
@@ -51,7 +60,9 @@ def source_note(mark: str) -> str:
 def published_notes(p: Published) -> tuple[str, ...]:
     """The notes on a published number, without the parts that only describe its row."""
     parts = (part.strip() for part in p["notes"].split(";"))
-    text = "; ".join(part for part in parts if part and part not in EN_V1 and not part.startswith(_DESCRIPTIONS))
+    text = "; ".join(
+        part for part in parts if part and part not in EN_V1 and not part.startswith(_DESCRIPTIONS)
+    )
     return (text,) if text else ()
 
 
@@ -67,12 +78,18 @@ def published_cell(one: Number, column: PaperColumn, notes: Sequence[str] = ()) 
 def _published_lines(matching: Matching, table: PaperTable) -> list[TableRow]:
     """The published rows, those of one base model together."""
     columns, bases = matching.columns(table), list(matching.definition.bases)
-    by_model: dict[tuple[str, str], dict[int, Number]] = {}  # (model, base model) -> numbers by column
+    by_model: dict[
+        tuple[str, str], dict[int, Number]
+    ] = {}  # (model, base model) -> numbers by column
     of_row: dict[tuple[str, str], PaperRow] = {}
     for row in table.rows:
         for one in matching.numbers_of(table, row):
             key, place = (one.published["model"], one.published["base_model"]), one.place
-            at = next(i for i, column in enumerate(columns) if place is not None and column is place.column)
+            at = next(
+                i
+                for i, column in enumerate(columns)
+                if place is not None and column is place.column
+            )
             by_model.setdefault(key, {}).setdefault(at, one)
             of_row[key] = row
     lines = []
@@ -91,9 +108,17 @@ def _published_lines(matching: Matching, table: PaperTable) -> list[TableRow]:
                 continue
             reference = Place(table, row, column).reference if not column.published else None
             at = next((k for k, c in enumerate(columns) if c.head == column.name), -1)
-            others = (by_model[other].get(at) for other in by_model if of_row[other] is reference and other[1] == base)
+            others = (
+                by_model[other].get(at)
+                for other in by_model
+                if of_row[other] is reference and other[1] == base
+            )
             cells.append(_derived_cell(column, numbers.get(at), next(filter(None, others), None)))
-        lines.append(TableRow(tuple(cells), f"{base if base in bases else OTHER} · published", not row.supervised))
+        lines.append(
+            TableRow(
+                tuple(cells), f"{base if base in bases else OTHER} · published", not row.supervised
+            )
+        )
     return lines
 
 
@@ -101,10 +126,13 @@ def _derived_cell(column: PaperColumn, own: Number | None, reference: Number | N
     """A difference that the paper does not print, from the two numbers that it does."""
     if own is None or reference is None or own.value is None or reference.value is None:
         return BLANK
-    return number(column.difference * (own.value - reference.value), digits=column.digits, signed=True)
+    return number(
+        column.difference * (own.value - reference.value), digits=column.digits, signed=True
+    )
 
 
-# --- our rows ---------------------------------------------------------------------------------------------------------
+# --- our rows
+# ---------------------------------------------------------------------------------------------------------
 
 
 def measured_cell(measured: Measured, column: PaperColumn, row: ResultRow | None = None) -> Cell:
@@ -113,15 +141,24 @@ def measured_cell(measured: Measured, column: PaperColumn, row: ResultRow | None
         untrained = row is not None and row.records[0].supervision == "untrained"
         if measured.state == "empty" or (column.metric == "train_seconds" and untrained):
             return BLANK
-        notes = [_sentence(measured.missing)] if measured.missing and measured.state not in ENDED else []
+        notes = (
+            [_sentence(measured.missing)]
+            if measured.missing and measured.state not in ENDED
+            else []
+        )
         return absent(measured.state, *notes)
     mean, sd = mean_sd(measured.values)
     notes = [measured.partly] if measured.partly else []
     notes += [f"Another protocol than the paper's: {text}." for text in measured.unlike]
     return number(
-        mean, digits=column.digits, sd=sd, n=len(measured.by_seed), records=measured.records,
-        signed=bool(column.difference), notes=notes,
-    )  # fmt: skip
+        mean,
+        digits=column.digits,
+        sd=sd,
+        n=len(measured.by_seed),
+        records=measured.records,
+        signed=bool(column.difference),
+        notes=notes,
+    )
 
 
 def _sentence(clause: str) -> str:
@@ -129,7 +166,8 @@ def _sentence(clause: str) -> str:
 
 
 def _own_lines(matching: Matching, table: PaperTable) -> tuple[list[TableRow], list[ResultRow]]:
-    """Our lines of a table, and our rows in them. A row of the paper without a run has a line with the reason.
+    """Our lines of a table, and our rows in them. A row of the paper without a run has a line with
+    the reason.
 
     Where only other tables have runs, every row says that it has none.
     """
@@ -145,29 +183,47 @@ def _own_lines(matching: Matching, table: PaperTable) -> tuple[list[TableRow], l
 
 
 def _run_lines(matching: Matching, table: PaperTable, shown: list[ResultRow]) -> list[TableRow]:
-    """Our rows that have any of the table's numbers (or ended early), by base model in the definition's order."""
+    """Our rows that have any of the table's numbers (or ended early), by base model in the
+    definition's order.
+    """
     blocks: dict[tuple[str, bool], dict[str, list[tuple[ResultRow, TableRow]]]] = {}
     for row in table.rows:
         for base, members in matching.candidates(row).items():
-            scores = [Place(table, row, column) for column in matching.columns(table) if not column.difference]
-            best = next((r for r in members if any(matching.value(place, r).by_seed for place in scores)), None)
+            scores = [
+                Place(table, row, column)
+                for column in matching.columns(table)
+                if not column.difference
+            ]
+            best = next(
+                (r for r in members if any(matching.value(place, r).by_seed for place in scores)),
+                None,
+            )
             best = best or next((r for r in members if not r.finished or r.rehearsal), None)
             if best is not None:
                 key = OTHER if row.weights else base, best.rehearsal
                 line = _run_line(matching, table, row, best, _block_name(*key))
                 blocks.setdefault(key, {}).setdefault(row.label, []).append((best, line))
-    # A block without any number is shown only for a rehearsal, whose cells say what was not available.
+    # A block without any number is shown only for a rehearsal, whose cells say what was not
+    # available.
     blocks = {
         key: block
         for key, block in blocks.items()
-        if key[1] or any(cell.state == "value" for own in block.values() for _, line in own for cell in line.cells)
+        if key[1]
+        or any(
+            cell.state == "value"
+            for own in block.values()
+            for _, line in own
+            for cell in line.cells
+        )
     }
     if blocks and all(base != OTHER for base, _ in blocks):
         blocks[OTHER, any(rehearsal for _, rehearsal in blocks)] = {}
     known = [ours for names in matching.definition.bases.values() for ours in names]
     order = {base: place for place, base in enumerate(known)}
     lines = []
-    for key in sorted(blocks, key=lambda key: (key[0] == OTHER, key[1], order.get(key[0], len(order)), key[0])):
+    for key in sorted(
+        blocks, key=lambda key: (key[0] == OTHER, key[1], order.get(key[0], len(order)), key[0])
+    ):
         for row in table.rows:
             if own := blocks[key].get(row.label, []):
                 shown += [ours for ours, _ in own]
@@ -181,7 +237,9 @@ def _block_name(base: str, rehearsal: bool) -> str:
     return f"{base if base == OTHER else base_name(base)} · {'rehearsal' if rehearsal else 'measured here'}"
 
 
-def _run_line(matching: Matching, table: PaperTable, row: PaperRow, ours: ResultRow, block: str) -> TableRow:
+def _run_line(
+    matching: Matching, table: PaperTable, row: PaperRow, ours: ResultRow, block: str
+) -> TableRow:
     count, whole = len(ours.finished), len(ours.records)
     seeds = Cell(str(count) if count == whole else f"{count} of {whole}", value=count)
     label = f"{row.label} ({base_name(ours.base_model)})" if row.weights else row.label
@@ -191,15 +249,26 @@ def _run_line(matching: Matching, table: PaperTable, row: PaperRow, ours: Result
         notes.append(_CHOICE)
     base = matching.conditions.published_base(ours.base_model)
     if base and matching.bases_of(table, row) and not ours.rehearsal:
-        notes += [*matching.conditions.other_training(row, ours), *matching.conditions.remarks(base, row, ours)]
-    head = Cell(label, link=anchor(ours), records=tuple(r.id for r in ours.records), notes=tuple(notes))
+        notes += [
+            *matching.conditions.other_training(row, ours),
+            *matching.conditions.remarks(base, row, ours),
+        ]
+    head = Cell(
+        label, link=anchor(ours), records=tuple(r.id for r in ours.records), notes=tuple(notes)
+    )
     columns = matching.columns(table)
     cells = (measured_cell(matching.value(Place(table, row, c), ours), c, ours) for c in columns)
-    return TableRow((head, seeds, *cells), block, ranked=not (row.supervised or ours.supervision == "supervised"))
+    return TableRow(
+        (head, seeds, *cells),
+        block,
+        ranked=not (row.supervised or ours.supervision == "supervised"),
+    )
 
 
 def _is_expected(matching: Matching, table: PaperTable, row: PaperRow, base: str) -> bool:
-    """Whether a block lacks a row of the paper: one that the paper has on its base model, or on any other one."""
+    """Whether a block lacks a row of the paper: one that the paper has on its base model, or on any
+    other one.
+    """
     bases = matching.bases_of(table, row)
     if not bases:
         return False
@@ -210,16 +279,24 @@ def _is_expected(matching: Matching, table: PaperTable, row: PaperRow, base: str
     return not published or published in bases
 
 
-def _line_without_run(matching: Matching, table: PaperTable, row: PaperRow, base: str, block: str) -> TableRow:
+def _line_without_run(
+    matching: Matching, table: PaperTable, row: PaperRow, base: str, block: str
+) -> TableRow:
     """The line of a row that has no run: n/a with the reason where the paper has a number."""
     found = matching.candidates(row) if row.method and not table.studies else {}
-    rows = found.get(base, []) if base not in ("", OTHER) else [one for rows in found.values() for one in rows]
+    rows = (
+        found.get(base, [])
+        if base not in ("", OTHER)
+        else [one for rows in found.values() for one in rows]
+    )
     if row.cannot or not row.method:
         why = row.cannot or "no method of this harness"
     elif rows:
         why = "its runs have no score of this table"
     else:
-        why = f"no {'study' if table.studies else 'run'} of it" + (" on this base model" if found else "")
+        why = f"no {'study' if table.studies else 'run'} of it" + (
+            " on this base model" if found else ""
+        )
     cells = []
     for column in matching.columns(table):
         recorded = matching.value(Place(table, row, column), rows[0]).missing if rows else ""
@@ -238,36 +315,55 @@ def _study_lines(matching: Matching, table: PaperTable) -> list[TableRow]:
             numbers = [matching.value_of_study(row, setting, c) for c in columns]
             if any(one.by_seed for one in numbers):
                 runs = numbers[0].records
-                cells = [replace(measured_cell(m, c), n=None) for m, c in zip(numbers, columns, strict=True)]
+                cells = [
+                    replace(measured_cell(m, c), n=None)
+                    for m, c in zip(numbers, columns, strict=True)
+                ]
                 trials = Cell(f"{len(runs)} runs", value=len(runs))
                 lines.append(TableRow((Cell(row.label, records=runs), trials, *cells), name))
             elif _is_expected(matching, table, row, setting.base_model):
                 lines.append(_line_without_run(matching, table, row, setting.base_model, name))
-        every += lines if any(cell.state == "value" for line in lines for cell in line.cells) else []
+        every += (
+            lines if any(cell.state == "value" for line in lines for cell in line.cells) else []
+        )
     return every
 
 
 def _layer_lines(matching: Matching, table: PaperTable, shown: list[ResultRow]) -> list[TableRow]:
-    """The best and the worst layer of each untrained model that has the suite layers; in the first column."""
+    """The best and the worst layer of each untrained model that has the suite layers; in the first
+    column.
+    """
     from reports.tables.space import extremes
 
     first, *others = matching.columns(table)
-    untrained = [row for row in matching.library.rows if row.finished and row.supervision == "untrained"]
+    untrained = [
+        row for row in matching.library.rows if row.finished and row.supervision == "untrained"
+    ]
     lines = []
-    for row, ends in extremes(matching.library.as_comparison(table.key, untrained), first.name, "senteval"):
-        seeds, block = Cell(str(len(row.finished)), value=len(row.finished)), _block_name(row.base_model, row.rehearsal)
+    for row, ends in extremes(
+        matching.library.as_comparison(table.key, untrained), first.name, "senteval"
+    ):
+        seeds, block = (
+            Cell(str(len(row.finished)), value=len(row.finished)),
+            _block_name(row.base_model, row.rehearsal),
+        )
         for text, cell in ends:
             head = Cell(text, link=anchor(row), records=cell.records)
-            lines.append(TableRow((head, seeds, cell, *(BLANK for _ in others)), block, ranked=False))
+            lines.append(
+                TableRow((head, seeds, cell, *(BLANK for _ in others)), block, ranked=False)
+            )
         shown.append(row)
     return lines
 
 
-# --- tables -----------------------------------------------------------------------------------------------------------
+# --- tables
+# -----------------------------------------------------------------------------------------------------------
 
 
 def paper_table(matching: Matching, table: PaperTable) -> tuple[Table | None, list[ResultRow]]:
-    """One table of the paper, and our rows in it; None where neither the paper's file nor our runs have anything."""
+    """One table of the paper, and our rows in it; None where neither the paper's file nor our runs
+    have anything.
+    """
     specs = matching.columns(table)
     own, shown = _own_lines(matching, table)
     rows = [*own, *_published_lines(matching, table)]
@@ -280,35 +376,60 @@ def paper_table(matching: Matching, table: PaperTable) -> tuple[Table | None, li
         key = c.published.partition(" | ")[0] or title
         key += f" {i}" if any(column.key == key for column in columns) else ""
         columns.append(Column(key, title, sub, c.group, better=c.better))
-    keep = [j for j in range(len(columns)) if j == 0 or any(row.cells[j].state != "empty" for row in rows)]
+    keep = [
+        j
+        for j in range(len(columns))
+        if j == 0 or any(row.cells[j].state != "empty" for row in rows)
+    ]
     dropped = [column.title for j, column in enumerate(columns) if j > 1 and j not in keep]
     columns = [columns[j] for j in keep]
     body = ranked(columns, [replace(row, cells=tuple(row.cells[j] for j in keep)) for row in rows])
-    result = Table(table.key, table.title, table.caption, tuple(columns), body, _legend(shown, body, dropped))
+    result = Table(
+        table.key, table.title, table.caption, tuple(columns), body, _legend(shown, body, dropped)
+    )
     return (_transposed(result) if len(specs) > _MOST_COLUMNS else result), shown
 
 
-def _legend(own: Iterable[ResultRow], rows: Iterable[TableRow], dropped: Sequence[str]) -> tuple[str, ...]:
-    legend = ["Measured: mean ± standard deviation over seeds. Published: as printed, without a standard deviation."]
+def _legend(
+    own: Iterable[ResultRow], rows: Iterable[TableRow], dropped: Sequence[str]
+) -> tuple[str, ...]:
+    legend = [
+        "Measured: mean ± standard deviation over seeds. Published: as printed, without a standard deviation."
+    ]
     if len({row.block for row in rows}) > 1:
         legend.append("Blocks with different base models are not comparable with each other.")
     if len({training[0] for row in own if (training := trained(row)) is not None}) > 1:
         legend.append("Rows measured here were trained on different texts, which their cards name.")
     if dropped:
-        legend.append(f"Columns without any number are left out: {', '.join(dropped).removesuffix('.')}.")
+        legend.append(
+            f"Columns without any number are left out: {', '.join(dropped).removesuffix('.')}."
+        )
     return tuple(legend)
 
 
 def _transposed(table: Table) -> Table:
-    """Columns as lines: the group of a column is the block of its line, the block of a row the group of its column."""
+    """Columns as lines: the group of a column is the block of its line, the block of a row the
+    group of its column.
+    """
     columns = [Column("data", "Data set", numeric=False)]
     first = 2 if table.columns[1].key == "seeds" else 1
     for i, row in enumerate(table.rows):
         head = row.cells[0]
         seeds = row.cells[1].text if first == 2 and row.cells[1].state != "empty" else ""
         title, _, detail = head.text.partition(" (")
-        parts = [detail.removesuffix(")"), f"{seeds} seed{'' if seeds == '1' else 's'}" if seeds else ""]
-        columns.append(Column(f"{row.block}-{i}", title, " · ".join(filter(None, parts)), row.block, notes=head.notes))
+        parts = [
+            detail.removesuffix(")"),
+            f"{seeds} seed{'' if seeds == '1' else 's'}" if seeds else "",
+        ]
+        columns.append(
+            Column(
+                f"{row.block}-{i}",
+                title,
+                " · ".join(filter(None, parts)),
+                row.block,
+                notes=head.notes,
+            )
+        )
     lines = [
         TableRow((Cell(column.title), *(row.cells[j] for row in table.rows)), column.group)
         for j, column in enumerate(table.columns[first:], first)
@@ -330,15 +451,23 @@ def summary_table(matching: Matching) -> Table | None:
         Column("verdict", "Verdict", "on the published number", numeric=False),
     )
     rows = []
-    placed = [(one, one.place) for table in matching.definition.tables for one in matching.numbers
-              if one.place is not None and one.place.table is table]  # fmt: skip
+    placed = [
+        (one, one.place)
+        for table in matching.definition.tables
+        for one in matching.numbers
+        if one.place is not None and one.place.table is table
+    ]
     for one, place in placed:
         p, column, measured = one.published, place.column, one.measured
         if column.head not in place.table.headline:
             continue
         seeds, gap = len(measured.by_seed), one.difference
         cells = (
-            Cell(p["model"], link=anchor(one.ours) if one.ours and seeds else "", records=measured.records),
+            Cell(
+                p["model"],
+                link=anchor(one.ours) if one.ours and seeds else "",
+                records=measured.records,
+            ),
             Cell(p["base_model"]),
             Cell(column.title.replace(" · ", " ") if column.difference else column.head),
             replace(measured_cell(measured, column), notes=()) if seeds else BLANK,
@@ -360,7 +489,8 @@ def summary_table(matching: Matching) -> Table | None:
     return Table("joined", "Published and measured", caption, columns, tuple(rows), legend)
 
 
-# --- search spaces ----------------------------------------------------------------------------------------------------
+# --- search spaces
+# ----------------------------------------------------------------------------------------------------
 
 
 def search_spaces(matching: Matching, table: PaperTable) -> Table | None:
@@ -368,15 +498,24 @@ def search_spaces(matching: Matching, table: PaperTable) -> Table | None:
     bases: dict[tuple[str, ...], list[str]] = {}  # equal on several base models: one line
     for p in matching.definition.published_rows(SPACES):
         if p["paper"].startswith(tuple(table.published)):
-            key = tuple(p[k] for k in ("model", "task", "metric", "value", "source_mark", "notes", "option"))
+            key = tuple(
+                p[k] for k in ("model", "task", "metric", "value", "source_mark", "notes", "option")
+            )
             bases.setdefault(key, []).append(p["base_model"])
     rows = []
     for (model, task, metric, value, mark, notes, option), names in bases.items():
         log = task.startswith("log10")
         text = value.replace(";", ", ")
-        published = Cell(text.replace("-", MINUS) if log else text).noted(*filter(None, (notes, source_note(mark))))
+        published = Cell(text.replace("-", MINUS) if log else text).noted(
+            *filter(None, (notes, source_note(mark)))
+        )
         tried = _tried_values(matching, model, option, log)
-        rows.append(TableRow((Cell(task), Cell(metric), published, Cell(tried or "–"), Cell(", ".join(names))), model))
+        rows.append(
+            TableRow(
+                (Cell(task), Cell(metric), published, Cell(tried or "–"), Cell(", ".join(names))),
+                model,
+            )
+        )
     columns = (
         Column("parameter", "Hyperparameter", numeric=False),
         Column("kind", "What it is", numeric=False, aside=True),
@@ -390,12 +529,17 @@ def search_spaces(matching: Matching, table: PaperTable) -> Table | None:
 def _tried_values(matching: Matching, model: str, option: str, log: bool) -> str:
     """The values of an option that our trials of a published model tried and that had an effect."""
     rows = (row for table in matching.definition.tables for row in table.rows if row.method)
-    method = next((row.method for row in rows if row.label.startswith(model) or model.startswith(row.label)), "")
+    method = next(
+        (row.method for row in rows if row.label.startswith(model) or model.startswith(row.label)),
+        "",
+    )
     records = (trial.runs[0] for trial in matching.library.trials)
     values = [
         record.config[option]
         for record in records
-        if record.method == method and record.config.get(option) is not None and has_effect(record, option, {})
+        if record.method == method
+        and record.config.get(option) is not None
+        and has_effect(record, option, {})
     ]
     numbers = sorted({v for v in values if isinstance(v, int | float)})
     numbers = [math.log10(v) for v in numbers if v > 0] if log else numbers

@@ -1,4 +1,6 @@
-"""The runs of one comparison as the rows of a report: grouped by label and base model, with their pairs and curves."""
+"""The runs of one comparison as the rows of a report: grouped by label and base model, with their
+pairs and curves.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ STS_ORDER = ("STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R")
 
 
 def base_name(base_model: str) -> str:
-    """A base model's name as a reader knows it: without "embedded:", a hub organisation or the folders before it."""
+    """A base model's name as a reader knows it: without "embedded:", a hub organisation or the
+    folders before it.
+    """
     return base_model.rstrip("/").rsplit("/", 1)[-1].removeprefix("embedded:") or base_model
 
 
@@ -40,14 +44,17 @@ def base_name(base_model: str) -> str:
 class ResultRow:
     """The runs of one row label on one base model: all seeds of one configuration, by seed.
 
-    Runs that share some streams lie closer together than runs of other seeds, so they are no seeds of the row. A row
-    that has no other runs is shown with one of them.
+    Runs that share some streams lie closer together than runs of other seeds, so they are no seeds
+    of the row. A row that has no other runs is shown with one of them.
 
     Attributes:
         held: runs with another seed in some streams alone: they say where spread comes from.
-        added: it is in no file: the untrained start of rows that are, evaluated so that their gain is known.
-        elsewhere: whose it is, of a row that was made elsewhere and compared with those of the file; else empty.
-        group: name of the rows that it is compared with, where they are not those of its base model alone.
+        added: it is in no file: the untrained start of rows that are, evaluated so that their gain
+            is known.
+        elsewhere: whose it is, of a row that was made elsewhere and compared with those of the
+            file; else empty.
+        group: name of the rows that it is compared with, where they are not those of its base model
+            alone.
         start: id of the run of its own untrained start; "" where the comparison file names none.
     """
 
@@ -101,9 +108,13 @@ class ResultRow:
         return value if isinstance(value, str) else None
 
     def reasons(self, task: str, *, named: bool = True) -> tuple[str, ...]:
-        """Why finished seeds have no score of a task, each reason once; unnamed ones are those of other tasks too."""
+        """Why finished seeds have no score of a task, each reason once; unnamed ones are those of
+        other tasks too.
+        """
         start = f"{task}: " if named else ""
-        return tuple(dict.fromkeys(f"{start}{r.missing[task]}" for r in self.finished if task in r.missing))
+        return tuple(
+            dict.fromkeys(f"{start}{r.missing[task]}" for r in self.finished if task in r.missing)
+        )
 
     @cached_property
     def _index(self) -> dict[tuple[str, str, str, str], list[tuple[Record, Score]]]:
@@ -117,7 +128,9 @@ class ResultRow:
                     by_score.setdefault(key, []).append((record, s))
         return by_score
 
-    def scores(self, task: str, source: str, metric: str, aggregation: str = "") -> list[tuple[Record, Score]]:
+    def scores(
+        self, task: str, source: str, metric: str, aggregation: str = ""
+    ) -> list[tuple[Record, Score]]:
         """This score of every finished seed that has it, never of the dev split."""
         return list(self._index.get((task, source, metric, aggregation), ()))
 
@@ -132,19 +145,27 @@ def deterministic(method: str) -> bool | None:
 
 
 def seeded(row: ResultRow) -> bool:
-    """Whether another seed may give another score: not of an untrained row, nor where no seed enters the method."""
+    """Whether another seed may give another score: not of an untrained row, nor where no seed
+    enters the method.
+    """
     return row.supervision != "untrained" and not row.records[0].spec.deterministic
 
 
 def prompted(row: ResultRow) -> str:
-    """What a row did to the texts that it was scored on, for a footnote; empty if each text is read once, unchanged."""
+    """What a row did to the texts that it was scored on, for a footnote; empty if each text is read
+    once, unchanged.
+    """
     training = next((record.training for record in row.finished), {})
     parts = []
     if row.pooling and row.pooling.partition(":")[0] in ("echo", "echo_last"):
         parts.append("reads every text twice, and pools the second copy")
     if training.get("prompts"):
-        of_runs = (record.training.get("prompts", {}) for record in row.finished)  # a list of prompts has one a seed
-        texts = dict.fromkeys(", ".join(f'{key} "{text}"' for key, text in used.items()) for used in of_runs)
+        of_runs = (
+            record.training.get("prompts", {}) for record in row.finished
+        )  # a list of prompts has one a seed
+        texts = dict.fromkeys(
+            ", ".join(f'{key} "{text}"' for key, text in used.items()) for used in of_runs
+        )
         return "; ".join([*parts, f"scored with prompts before its texts: {', or '.join(texts)}"])
     if default := training.get("default_prompt"):
         parts.append(f'scored with its default prompt "{default}" before all texts')
@@ -187,18 +208,24 @@ def _interim_analyses(comparison_file: Mapping[str, Any]) -> InterimAnalyses | N
     if not until:
         return None
     first, most, taken = int(until["first"]), int(until["most"]), list(until["analyses"])
-    since = {(c["base_model"], c["row"], c["seed"]): int(c["analysis"]) for c in comparison_file["runs"]}
+    since = {
+        (c["base_model"], c["row"], c["seed"]): int(c["analysis"]) for c in comparison_file["runs"]
+    }
     while len(taken) < max(since.values(), default=1):
         taken.append({"seeds": min(first + len(taken), most)})
     seeds = tuple(int(analysis["seeds"]) for analysis in taken)
     rows = tuple(tuple(analysis.get("rows", ())) for analysis in taken)
     rule, ended = str(until.get("rule", "")), str(until.get("ended", ""))
-    return InterimAnalyses(first, most, seeds, since, rows, rule, ended, float(until["equivalence"]))
+    return InterimAnalyses(
+        first, most, seeds, since, rows, rule, ended, float(until["equivalence"])
+    )
 
 
 @dataclass
 class Comparison:
-    """All rows of a comparison, in the order of the report's tables, and access to what lies next to the records."""
+    """All rows of a comparison, in the order of the report's tables, and access to what lies next
+    to the records.
+    """
 
     name: str
     workdir: Path
@@ -206,15 +233,29 @@ class Comparison:
     title: str = ""  # heading and paragraph of the experiment file
     description: str = ""
     parts: tuple[Comparison, ...] = ()  # the blocks of its file, each with its own rows and tasks
-    set_aside: tuple[Record, ...] = ()  # runs of an older configuration of the same row, in no table
-    analyses: InterimAnalyses | None = None  # of a comparison whose seeds were added until it was decided
+    set_aside: tuple[
+        Record, ...
+    ] = ()  # runs of an older configuration of the same row, in no table
+    analyses: InterimAnalyses | None = (
+        None  # of a comparison whose seeds were added until it was decided
+    )
     warnings: list[str] = field(default_factory=list)  # filled while pairs and curves are read
-    left_out: Mapping[tuple[str, str], LeftOut] = field(default_factory=dict)  # see `reports.read.overlap`
-    show_texts: bool = False  # its page may hold texts of all data sets, not of the embedded suite alone
-    schedule: Mapping[str, Any] = field(default_factory=dict)  # how often rows were scored on the dev set
+    left_out: Mapping[tuple[str, str], LeftOut] = field(
+        default_factory=dict
+    )  # see `reports.read.overlap`
+    show_texts: bool = (
+        False  # its page may hold texts of all data sets, not of the embedded suite alone
+    )
+    schedule: Mapping[str, Any] = field(
+        default_factory=dict
+    )  # how often rows were scored on the dev set
     baseline: str = ""  # label of the row that all others are planned to be compared with
-    contrasts: tuple[tuple[str, str], ...] = ()  # labels of further rows that are planned to be compared
-    not_compared: tuple[Mapping[str, str], ...] = ()  # rows made elsewhere that could not be compared: source, row, why
+    contrasts: tuple[
+        tuple[str, str], ...
+    ] = ()  # labels of further rows that are planned to be compared
+    not_compared: tuple[
+        Mapping[str, str], ...
+    ] = ()  # rows made elsewhere that could not be compared: source, row, why
 
     @property
     def records(self) -> list[Record]:
@@ -228,8 +269,15 @@ class Comparison:
     def at_analysis(self, number: int) -> Comparison:
         """The comparison as it was at one of its interim analyses, from 1."""
         since = self.analyses.since if self.analyses is not None else {}
-        known = [[r for r in row.records if since.get((*row.key, r.seed), 1) <= number] for row in self.rows]
-        rows = (replace(row, records=tuple(left)) for row, left in zip(self.rows, known, strict=True) if left)
+        known = [
+            [r for r in row.records if since.get((*row.key, r.seed), 1) <= number]
+            for row in self.rows
+        ]
+        rows = (
+            replace(row, records=tuple(left))
+            for row, left in zip(self.rows, known, strict=True)
+            if left
+        )
         return replace(self, rows=tuple(rows), analyses=None)
 
     @cached_property
@@ -248,28 +296,43 @@ class Comparison:
     def training_logs(self) -> dict[tuple[str, str], list[tuple[int, list[dict[str, Any]]]]]:
         """Row key -> (seed, lines of its training log) of every row that has any."""
         logs = {
-            row.key: [(r.seed, self._read(r, "curves", RunFolder.curves)) for r in row.records] for row in self.rows
+            row.key: [(r.seed, self._read(r, "curves", RunFolder.curves)) for r in row.records]
+            for row in self.rows
         }
-        kept = {key: [(seed, lines) for seed, lines in by_seed if lines] for key, by_seed in logs.items()}
+        kept = {
+            key: [(seed, lines) for seed, lines in by_seed if lines]
+            for key, by_seed in logs.items()
+        }
         return {key: by_seed for key, by_seed in kept.items() if by_seed}
 
     @cached_property
     def figure_data(self) -> dict[tuple[str, str], list[tuple[Record, dict[str, dict[str, Any]]]]]:
-        """Row key -> (run, what it stored for figures by task) of every finished run that stored any."""
-        data = {row.key: [(r, self._read(r, "figures", RunFolder.figures)) for r in row.finished] for row in self.rows}
+        """Row key -> (run, what it stored for figures by task) of every finished run that stored
+        any.
+        """
+        data = {
+            row.key: [(r, self._read(r, "figures", RunFolder.figures)) for r in row.finished]
+            for row in self.rows
+        }
         kept = {key: [(r, parts) for r, parts in runs if parts] for key, runs in data.items()}
         return {key: runs for key, runs in kept.items() if runs}
 
     @cached_property
     def examples(self) -> dict[str, list[Examples]]:
-        """Record id -> what a finished run stored of its examples; runs on the same examples share all but outcomes."""
+        """Record id -> what a finished run stored of its examples; runs on the same examples share
+        all but outcomes.
+        """
         found: dict[str, list[Examples]] = {}
         first: dict[tuple[Any, bytes], Examples] = {}
-        for run in dict.fromkeys(record.id for record in self.records if record.status == "finished"):
+        for run in dict.fromkeys(
+            record.id for record in self.records if record.status == "finished"
+        ):
             try:
                 every = list(read_examples(RunFolder(self.workdir, run), self.left_out))
             except (OSError, ValueError, KeyError, InputError) as error:
-                self.warnings.append(f"examples of run {run} are unreadable ({type(error).__name__})")
+                self.warnings.append(
+                    f"examples of run {run} are unreadable ({type(error).__name__})"
+                )
                 continue
             alike = ((one, first.setdefault((one.score, one.digest), one)) for one in every)
             found[run] = [replace(same, outcome=one.outcome) for one, same in alike]
@@ -299,17 +362,26 @@ class Comparison:
         return found
 
     def columns(self, suite: str) -> list[tuple[str, str]]:
-        """(task, source) of every test score of a suite, in the order of the papers, else as first met.
+        """(task, source) of every test score of a suite, in the order of the papers, else as first
+        met.
 
-        A task of the suite whose data was missing is among them too: an average without it must not appear complete.
+        A task of the suite whose data was missing is among them too: an average without it must not
+        appear complete.
         """
         met = dict.fromkeys(
-            (s.source, s.task) for r in self.records for s in r.scores if s.suite == suite and s.split != "dev"
+            (s.source, s.task)
+            for r in self.records
+            for s in r.scores
+            if s.suite == suite and s.split != "dev"
         )
         wanted = {task for r in self.records for task in r.missing if task in tasks_of(suite)}
-        wanted = set() if suite == "geometry" and met else wanted  # each of its tasks has a table of its own
+        wanted = (
+            set() if suite == "geometry" and met else wanted
+        )  # each of its tasks has a table of its own
         sources = {source for source, _ in met} or self._sources_of(wanted)
-        met |= dict.fromkeys((source, task) for source in sorted(sources) for task in sorted(wanted))
+        met |= dict.fromkeys(
+            (source, task) for source in sorted(sources) for task in sorted(wanted)
+        )
         place = {task: i for i, task in enumerate(STS_ORDER)}
         ordered = sorted(met, key=lambda key: (key[0], place.get(key[1], len(place))))
         return [(task, source) for source, task in ordered]
@@ -339,7 +411,11 @@ def _row(label: str, base_model: str, records: Iterable[Record]) -> tuple[Result
     aside = []
     for record in newest_first:
         same = options_of(record) == options_of(model)
-        if same and (record.status != "finished" or _data(record) == _data(model)) and record.random_seed not in kept:
+        if (
+            same
+            and (record.status != "finished" or _data(record) == _data(model))
+            and record.random_seed not in kept
+        ):
             kept[record.random_seed] = record
         else:
             aside.append(record)
@@ -348,7 +424,9 @@ def _row(label: str, base_model: str, records: Iterable[Record]) -> tuple[Result
     return ResultRow(label, base_model, tuple(own or held[:1]), tuple(held)), aside
 
 
-def _rows(records: Iterable[Record], comparison_file: Mapping[str, Any]) -> tuple[tuple[ResultRow, ...], list[Record]]:
+def _rows(
+    records: Iterable[Record], comparison_file: Mapping[str, Any]
+) -> tuple[tuple[ResultRow, ...], list[Record]]:
     """Records by label and base model, and those that a newer configuration replaces."""
     runs = {(run["id"], run["row"]): run for run in comparison_file.get("runs", ())}
     grouped: dict[tuple[str, str], list[Record]] = {}
@@ -364,13 +442,18 @@ def _rows(records: Iterable[Record], comparison_file: Mapping[str, Any]) -> tupl
         rows.append(replace(row, added=added, start=start, elsewhere=elsewhere))
         aside += old
     rows = _grouped(rows)
-    rows.sort(key=lambda r: (r.block, SUPERVISION.index(r.supervision)))  # inside: the order of the experiment
+    rows.sort(
+        key=lambda r: (r.block, SUPERVISION.index(r.supervision))
+    )  # inside: the order of the experiment
     return tuple(rows), aside
 
 
 def _grouped(rows: list[ResultRow]) -> list[ResultRow]:
-    """Rows are compared within their base model. A model with one row, as a finished one, would have nothing to be
-    compared with: it joins the rows of the only base model with several, or else the other such models."""
+    """Rows are compared within their base model. A model with one row, as a finished one, would
+    have nothing to be
+    compared with: it joins the rows of the only base model with several, or else the other such
+    models.
+    """
     count = Counter(row.base_model for row in rows)
     shared = [base for base, number in count.items() if number > 1]
     if len(shared) == len(count):
@@ -385,22 +468,40 @@ def _grouped(rows: list[ResultRow]) -> list[ResultRow]:
 
 
 def _part(
-    name: str, workdir: Path, comparison_file: dict[str, Any], block: dict[str, Any], records: Iterable[Record]
+    name: str,
+    workdir: Path,
+    comparison_file: dict[str, Any],
+    block: dict[str, Any],
+    records: Iterable[Record],
 ) -> Comparison:
     """One block of a comparison: its own runs alone, with the scores that it asks for."""
-    runs = {(run["id"], run["row"]) for run in comparison_file["runs"] if block["name"] in run["blocks"]}
-    own = [limit_to_tasks(record, block["tasks"]) for record in records if (record.id, record.row) in runs]
+    runs = {
+        (run["id"], run["row"]) for run in comparison_file["runs"] if block["name"] in run["blocks"]
+    }
+    own = [
+        limit_to_tasks(record, block["tasks"])
+        for record in records
+        if (record.id, record.row) in runs
+    ]
     rows, _ = _rows(own, comparison_file)
     title, description = block["title"], block.get("description", "")
     return Comparison(block["name"], workdir, rows, title, description, **_planned(comparison_file))
 
 
 def _planned(comparison_file: Mapping[str, Any]) -> dict[str, Any]:
-    """What the experiment file plans: comparisons of rows, and how often rows are scored on the dev set."""
+    """What the experiment file plans: comparisons of rows, and how often rows are scored on the dev
+    set.
+    """
     experiment = comparison_file.get("experiment") or {}
-    contrasts = tuple((str(one["row"]), str(one["against"])) for one in experiment.get("contrasts") or ())
+    contrasts = tuple(
+        (str(one["row"]), str(one["against"])) for one in experiment.get("contrasts") or ()
+    )
     schedule = comparison_file.get("schedule") or {}
-    return {"baseline": str(experiment.get("baseline") or ""), "contrasts": contrasts, "schedule": schedule}
+    return {
+        "baseline": str(experiment.get("baseline") or ""),
+        "contrasts": contrasts,
+        "schedule": schedule,
+    }
 
 
 def read_comparison(workdir: Path, name: str) -> Comparison:
@@ -416,18 +517,35 @@ def read_comparison(workdir: Path, name: str) -> Comparison:
         analyses = _interim_analyses(tree)
     except (ValueError, KeyError, TypeError, AttributeError):
         file = comparison_files(workdir).get(name, workdir)
-        raise InputError(f"{file}: damaged; `harness compare` with the same experiment writes it again") from None
+        raise InputError(
+            f"{file}: damaged; `harness compare` with the same experiment writes it again"
+        ) from None
     if not records:
         known = comparisons(workdir)
-        text = f"known: {', '.join(known)}" if known else "it holds no runs: run `harness compare` first"
-        raise InputError(f'{workdir}: no runs of a comparison "{name}"{nearest(name, list(known))}; {text}')
+        text = (
+            f"known: {', '.join(known)}"
+            if known
+            else "it holds no runs: run `harness compare` first"
+        )
+        raise InputError(
+            f'{workdir}: no runs of a comparison "{name}"{nearest(name, list(known))}; {text}'
+        )
     rows, aside = _rows(records, tree)
     parts = tuple(_part(name, workdir, tree, block, records) for block in tree.get("blocks", ()))
     title, description = tree.get("title") or name, (tree.get("description") or "").strip()
     return Comparison(
-        name, workdir, rows, title, description, parts, tuple(aside), analyses=analyses,
-        warnings=list(damaged.values()), not_compared=tuple(tree.get("left_out", ())), **_planned(tree),
-    )  # fmt: skip
+        name,
+        workdir,
+        rows,
+        title,
+        description,
+        parts,
+        tuple(aside),
+        analyses=analyses,
+        warnings=list(damaged.values()),
+        not_compared=tuple(tree.get("left_out", ())),
+        **_planned(tree),
+    )
 
 
 def comparisons(workdir: Path) -> dict[str, int]:
@@ -439,6 +557,12 @@ def comparisons(workdir: Path) -> dict[str, int]:
     guests: set[str] = set()
     for name in files:
         with suppress(InputError):  # reported where that comparison is read
-            guests |= {run["id"] for run in (read_comparison_file(workdir, name) or {})["runs"] if "source" in run}
+            guests |= {
+                run["id"]
+                for run in (read_comparison_file(workdir, name) or {})["runs"]
+                if "source" in run
+            }
     records = read_records(workdir, damaged={})
-    return dict(Counter(r.comparison for r in records if r.id not in guests or r.comparison in files))
+    return dict(
+        Counter(r.comparison for r in records if r.id not in guests or r.comparison in files)
+    )

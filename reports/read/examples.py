@@ -1,4 +1,6 @@
-"""What the runs of a comparison saved of their scores, example by example: pairs, and the outcomes of other tasks."""
+"""What the runs of a comparison saved of their scores, example by example: pairs, and the outcomes
+of other tasks.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ Floats = NDArray[np.float64]
 _OWN_UNITS = 2**32  # ids of texts are 64 random bits; a number below is a set's or a fold's
 
 
-LeftOut = Mapping[str, frozenset[int]]  # subset -> numbers of pairs; "" -> numbers of other examples
+LeftOut = Mapping[
+    str, frozenset[int]
+]  # subset -> numbers of pairs; "" -> numbers of other examples
 
 
 @dataclass(frozen=True)
@@ -33,7 +37,8 @@ class Examples:
 
     Attributes:
         score: (task, source, split, metric).
-        part: (n,) number of the part of the task that an example belongs to; the score is the mean over parts.
+        part: (n,) number of the part of the task that an example belongs to; the score is the mean
+            over parts.
         target, outcome: (n,), as in `harness.results.outcomes`; gold score and cosine of a pair.
         texts: (n, 1 or 2) ids of the texts: examples that share one are resampled together.
         digest: the same for runs that were scored on the same examples.
@@ -51,7 +56,11 @@ class Examples:
         """The score."""
         metric = "spearman" if self.score[3] == "cosine_spearman" else self.score[3]
         parts = (self.part == part for part in np.unique(self.part))
-        return float(np.mean([score_of(metric, self.target[p], self.outcome[p], np.ones(p.sum())) for p in parts]))
+        return float(
+            np.mean(
+                [score_of(metric, self.target[p], self.outcome[p], np.ones(p.sum())) for p in parts]
+            )
+        )
 
 
 def read_examples(
@@ -65,7 +74,9 @@ def read_examples(
         OSError, ValueError, KeyError: a file that is damaged.
     """
     pairs, outcomes = folder.pairs_and_outcomes()
-    for (task, source), every in pairs[pairs["split"] == "test"].groupby(["task", "source"], sort=False):
+    for (task, source), every in pairs[pairs["split"] == "test"].groupby(
+        ["task", "source"], sort=False
+    ):
         without = left_out.get((str(task), str(source)), {})
         places = zip(every["subset"], every["pair"], strict=True) if without else ()
         keep = [number not in without.get(subset, ()) for subset, number in places]
@@ -83,7 +94,9 @@ def _pairs(task: str, source: str, rows: pd.DataFrame) -> Examples:
     outcome = np.nan_to_num(rows["score"].to_numpy(dtype=np.float64))
     digest = _digest(rows["pair"].to_numpy(), gold)
     by_mteb = source == "mteb"  # whose score is the mean over subsets, under a name of its own
-    part = rows["subset"].factorize()[0].astype(np.int64) if by_mteb else np.zeros(len(gold), np.int64)
+    part = (
+        rows["subset"].factorize()[0].astype(np.int64) if by_mteb else np.zeros(len(gold), np.int64)
+    )
     metric = "cosine_spearman" if by_mteb and task.startswith(PREFIX) else "spearman"
     return Examples((task, source, "test", metric), part, gold, outcome, texts, digest)
 
@@ -104,7 +117,11 @@ def _digest(*columns: NDArray[np.generic]) -> bytes:
     """Of columns of numbers or texts."""
     found = hashlib.blake2b(digest_size=16)
     for column in columns:
-        plain = "\n".join(map(str, column)).encode("utf-8", "surrogatepass") if column.dtype == object else None
+        plain = (
+            "\n".join(map(str, column)).encode("utf-8", "surrogatepass")
+            if column.dtype == object
+            else None
+        )
         found.update(np.ascontiguousarray(column).tobytes() if plain is None else plain)
         found.update(b"%d;" % len(column))
     return found.digest()

@@ -1,8 +1,9 @@
 """The texts that tasks share with what rows were trained or selected on, and scores without them.
 
-An example is a pair of STS, or anything else that is scored on its own: a classified sentence or pair, a predicted
-score. Nothing can be left out where queries or captions are ranked among the texts of others, or sets are clustered as
-a whole. The same examples are left out for all rows, so that rows stay comparable.
+An example is a pair of STS, or anything else that is scored on its own: a classified sentence or
+pair, a predicted score. Nothing can be left out where queries or captions are ranked among the
+texts of others, or sets are clustered as a whole. The same examples are left out for all rows, so
+that rows stay comparable.
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ Key = tuple[str, str]  # task, source
 
 @dataclass(frozen=True)
 class TextOverlap:
-    """A training text or dev set, the rows that used it, and what it shares with tasks (None: it was not checked)."""
+    """A training text or dev set, the rows that used it, and what it shares with tasks (None: it
+    was not checked).
+    """
 
     use: str  # TRAINING or SELECTION
     name: str
@@ -45,27 +48,41 @@ def text_overlaps(comparison: Comparison) -> list[TextOverlap]:
         for record in comparison.records:
             about = record.corpus if use == TRAINING else record.dev
             if about and about.get("sha256"):
-                met.setdefault((use, about["sha256"], about.get("kind")), (about, []))[1].append(record.row)
+                met.setdefault((use, about["sha256"], about.get("kind")), (about, []))[1].append(
+                    record.row
+                )
     return [
-        TextOverlap(use, _name(about), tuple(dict.fromkeys(rows)), read_overlap(comparison.workdir, about))
+        TextOverlap(
+            use, _name(about), tuple(dict.fromkeys(rows)), read_overlap(comparison.workdir, about)
+        )
         for (use, _, _), (about, rows) in met.items()
     ]
 
 
 def _name(about: Mapping[str, Any]) -> str:
     name = about.get("name") or about.get("uri")
-    return str(name) if about.get("uri") else " ".join(str(about[key]) for key in ("task", "split") if about.get(key))
+    return (
+        str(name)
+        if about.get("uri")
+        else " ".join(str(about[key]) for key in ("task", "split") if about.get(key))
+    )
 
 
 def scored_tasks(comparison: Comparison) -> dict[tuple[str, str], str | None]:
-    """(task, source) of everything that is scored by its texts -> fingerprint of its data, None if unknown."""
+    """(task, source) of everything that is scored by its texts -> fingerprint of its data, None if
+    unknown.
+    """
     found: dict[tuple[str, str], str | None] = {}
     for record in comparison.records:
         for s in record.scores:
             if s.suite not in _NOT_SCORED and not s.task.startswith("geometry:"):
-                protocol = record.protocols.get(s.protocol) or record.protocols.get(s.comparable) or {}
+                protocol = (
+                    record.protocols.get(s.protocol) or record.protocols.get(s.comparable) or {}
+                )
                 data = protocol.get("data")
-                found[s.task, s.source] = found.get((s.task, s.source)) or (data if isinstance(data, str) else None)
+                found[s.task, s.source] = found.get((s.task, s.source)) or (
+                    data if isinstance(data, str) else None
+                )
     return found
 
 
@@ -79,8 +96,9 @@ def without_overlap(comparison: Comparison) -> tuple[Comparison, dict[Key, str],
     """Leave out the examples of which a text occurs in the training text of any row.
 
     Returns:
-        The comparison with its scores recomputed, without scores that cannot be; for each task that lost examples a
-        clause; and the sentence with all of them, which the comparison's description has too.
+        The comparison with its scores recomputed, without scores that cannot be; for each task that
+        lost examples a clause; and the sentence with all of them, which the comparison's
+        description has too.
 
     Raises:
         InputError: no task was checked, or no score is left.
@@ -93,7 +111,12 @@ def without_overlap(comparison: Comparison) -> tuple[Comparison, dict[Key, str],
         )
     left_out, notes = _examples_to_leave_out(comparison, texts)
     rows = tuple(
-        replace(row, records=tuple(_rescore(comparison, record, left_out, notes.keys()) for record in row.records))
+        replace(
+            row,
+            records=tuple(
+                _rescore(comparison, record, left_out, notes.keys()) for record in row.records
+            ),
+        )
         for row in comparison.rows
     )
     scored = {(s.task, s.source) for row in rows for record in row.records for s in record.scores}
@@ -101,13 +124,19 @@ def without_overlap(comparison: Comparison) -> tuple[Comparison, dict[Key, str],
         notes[task, source] = f"{task}: left out, its runs did not store the score of each example"
     if not scored:
         why = next(iter(notes.values()), "")
-        raise InputError(f"{comparison.name}: no score is left without the overlap with its training text: {why}")
+        raise InputError(
+            f"{comparison.name}: no score is left without the overlap with its training text: {why}"
+        )
     parts = []
     for part in comparison.parts:
         with suppress(InputError):  # no score of this block is left
             parts.append(without_overlap(part)[0])
     clauses = "; ".join(notes.values())
-    sentence = f"Without the examples of which a text occurs in a training text. {clauses}." if notes else ""
+    sentence = (
+        f"Without the examples of which a text occurs in a training text. {clauses}."
+        if notes
+        else ""
+    )
     fewer = replace(
         comparison,
         rows=rows,
@@ -129,27 +158,48 @@ def _examples_to_leave_out(
         known = [one for text in texts if (one := checked(text, task, source, data)) is not None]
         pairs = max((one.pairs for one in known), default=0)
         subsets = dict.fromkeys(subset for one in known for subset in one.touched)
-        touched = {subset: frozenset(n for one in known for n in one.touched.get(subset, ())) for subset in subsets}
+        touched = {
+            subset: frozenset(n for one in known for n in one.touched.get(subset, ()))
+            for subset in subsets
+        }
         gone = sum(map(len, touched.values()))
         if len(known) < len(texts):
             notes[task, source] = f"{task}: left out, it was not compared with all training text"
         elif not pairs and any(one.share for one in known):
-            notes[task, source] = f"{task}: left out, texts of it were trained on and no example is scored on its own"
+            notes[task, source] = (
+                f"{task}: left out, texts of it were trained on and no example is scored on its own"
+            )
         elif gone and pairs - gone < FEWEST:
-            notes[task, source] = f"{task}: left out, texts of {gone:,} of its {pairs:,} examples were trained on"
+            notes[task, source] = (
+                f"{task}: left out, texts of {gone:,} of its {pairs:,} examples were trained on"
+            )
         elif gone:
             left_out[task, source] = touched
             notes[task, source] = f"{task}: scored on {pairs - gone:,} of {pairs:,} examples"
     return left_out, notes
 
 
-def _rescore(comparison: Comparison, record: Record, left_out: Mapping[Key, LeftOut], changed: Any) -> Record:
-    """The record with the scores of its remaining examples; scores that cannot be recomputed are dropped."""
+def _rescore(
+    comparison: Comparison, record: Record, left_out: Mapping[Key, LeftOut], changed: Any
+) -> Record:
+    """The record with the scores of its remaining examples; scores that cannot be recomputed are
+    dropped.
+    """
     scores = [s for s in record.scores if (s.task, s.source) not in changed]
-    due = [s for s in record.scores if (s.task, s.source) in left_out and s.split != "dev" and s.aggregation in _OF_ALL]
+    due = [
+        s
+        for s in record.scores
+        if (s.task, s.source) in left_out and s.split != "dev" and s.aggregation in _OF_ALL
+    ]
     kept: dict[tuple[str, ...], Examples] = {}
-    with suppress(OSError, ValueError, KeyError, InputError):  # the comparison warns where it reads them
-        kept = {one.score: one for one in read_examples(RunFolder(comparison.workdir, record.id), left_out) if due}
+    with suppress(
+        OSError, ValueError, KeyError, InputError
+    ):  # the comparison warns where it reads them
+        kept = {
+            one.score: one
+            for one in read_examples(RunFolder(comparison.workdir, record.id), left_out)
+            if due
+        }
     for s in due:
         if one := kept.get((s.task, s.source, s.split, s.metric)):
             n = len(one.outcome)

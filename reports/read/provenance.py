@@ -1,4 +1,6 @@
-"""What a report stores of the runs behind its cells, so that each can be repeated without the work directory."""
+"""What a report stores of the runs behind its cells, so that each can be repeated without the work
+directory.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +15,9 @@ def provenance_of(records: Iterable[Record]) -> dict[str, Any]:
     """Plain data for `Document.origin`; what several runs share is written once.
 
     Returns:
-        "runs": id -> row, comparison, seed, status, command, bound on its training steps, and indices into "setups"
-        (method, whole config, base model, corpus, selection set and inputs with their fingerprints) and
-        "environments" (machine and versions).
+        "runs": id -> row, comparison, seed, status, command, bound on its training steps, and
+        indices into "setups" (method, whole config, base model, corpus, selection set and inputs
+        with their fingerprints) and "environments" (machine and versions).
     """
     setups: list[Any] = []
     environments: list[Any] = []
@@ -26,7 +28,11 @@ def provenance_of(records: Iterable[Record]) -> dict[str, Any]:
             "config": {key: value for key, value in r.config.items() if key != "seed"},
             "base_model": r.base_model,
             "supervision": r.supervision,
-            **{key: value for key, value in (("corpus", r.corpus), ("dev", r.dev), ("inputs", r.inputs)) if value},
+            **{
+                key: value
+                for key, value in (("corpus", r.corpus), ("dev", r.dev), ("inputs", r.inputs))
+                if value
+            },
         }
         entry: dict[str, Any] = {
             "row": r.row,
@@ -40,7 +46,9 @@ def provenance_of(records: Iterable[Record]) -> dict[str, Any]:
             "setup": _index(setups, setup),
             "environment": _index(environments, r.environment),
         }
-        runs[r.id] = {key: value for key, value in entry.items() if value is not False and value != ""}
+        runs[r.id] = {
+            key: value for key, value in entry.items() if value is not False and value != ""
+        }
     return {"runs": runs, "setups": setups, "environments": environments}
 
 

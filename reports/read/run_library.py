@@ -1,4 +1,6 @@
-"""All runs of a work directory, whichever comparison, study or command made them, as rows that can be searched."""
+"""All runs of a work directory, whichever comparison, study or command made them, as rows that can
+be searched.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ StoredTrial = tuple[str, float, list[str]]  # study, value of the objective, ids
 
 @dataclass(frozen=True)
 class TrialSetting:
-    """What trials with comparable scores share: base model, dev set, training text and training steps."""
+    """What trials with comparable scores share: base model, dev set, training text and training
+    steps.
+    """
 
     base_model: str
     dev_task: str
@@ -40,7 +44,9 @@ class TrialSetting:
 
 @dataclass(frozen=True)
 class ScoredTrial:
-    """One configuration that a study scored: the value of its objective (not times 100) and the runs behind it."""
+    """One configuration that a study scored: the value of its objective (not times 100) and the
+    runs behind it.
+    """
 
     study: str
     value: float
@@ -51,15 +57,22 @@ class ScoredTrial:
         run = self.runs[0]
         dev, corpus = run.dev or {}, run.corpus or {}
         return TrialSetting(
-            run.base_model, str(dev.get("task", "unknown")), str(dev.get("source")), str(corpus.get("uri")),
-            corpus.get("count") or 0, str(corpus.get("kind", "entries")),
-            str(run.training.get("planned_steps", "unknown")), (str(dev.get("sha256")), str(corpus.get("sha256"))),
-        )  # fmt: skip
+            run.base_model,
+            str(dev.get("task", "unknown")),
+            str(dev.get("source")),
+            str(corpus.get("uri")),
+            corpus.get("count") or 0,
+            str(corpus.get("kind", "entries")),
+            str(run.training.get("planned_steps", "unknown")),
+            (str(dev.get("sha256")), str(corpus.get("sha256"))),
+        )
 
 
 @dataclass
 class RunLibrary:
-    """Rows of equal method, base model, configuration (without seed), training data and length of training."""
+    """Rows of equal method, base model, configuration (without seed), training data and length of
+    training.
+    """
 
     workdir: Path
     rows: tuple[ResultRow, ...]
@@ -83,12 +96,24 @@ class RunLibrary:
 
     @cached_property
     def setting_names(self) -> dict[TrialSetting, str]:
-        """How tables name each: by what it says, then by the text, the dev set's source and a number if need be."""
+        """How tables name each: by what it says, then by the text, the dev set's source and a
+        number if need be.
+        """
         names: dict[TrialSetting, str] = {}
         for setting in self.settings:
-            alike = [s for s in self.settings if (s.base_model, str(s)) == (setting.base_model, str(setting))]
-            name = f"{setting} ({setting.uri}, {setting.dev_source})" if len(alike) > 1 else str(setting)
-            same = sum(s.base_model == setting.base_model and n.startswith(name) for s, n in names.items())
+            alike = [
+                s
+                for s in self.settings
+                if (s.base_model, str(s)) == (setting.base_model, str(setting))
+            ]
+            name = (
+                f"{setting} ({setting.uri}, {setting.dev_source})"
+                if len(alike) > 1
+                else str(setting)
+            )
+            same = sum(
+                s.base_model == setting.base_model and n.startswith(name) for s, n in names.items()
+            )
             names[setting] = f"{name}, {same + 1}" if same else name
         return names
 
@@ -120,7 +145,9 @@ def value_of(record: Record, key: str) -> Any:
 
 @cache
 def _unwritten(method: str, key: str) -> Any:
-    """The default of an option, which a run need not write (`later` of `harness.config.option`); None of no option."""
+    """The default of an option, which a run need not write (`later` of `harness.config.option`);
+    None of no option.
+    """
     try:
         fields = registry.load(registry.METHODS, method).Config.model_fields
     except InputError:
@@ -129,7 +156,9 @@ def _unwritten(method: str, key: str) -> Any:
 
 
 def same_value(value: Any, wanted: Any) -> bool:
-    """Whether an option has a value; "*" in a text matches anything in the last part of a path or a hub's name."""
+    """Whether an option has a value; "*" in a text matches anything in the last part of a path or a
+    hub's name.
+    """
     if isinstance(value, bool) or isinstance(wanted, bool):
         return value is wanted
     if isinstance(value, list | tuple) and isinstance(wanted, list | tuple):
@@ -158,22 +187,30 @@ def _rows(records: Iterable[Record]) -> tuple[ResultRow, ...]:
     for (_, base_model, _), by_data in sorted(groups.items()):
         _join_unfinished(by_data)
         for members in by_data.values():
-            newest_last = sorted(members, key=lambda r: (r.status == "finished", r.finished, r.started, r.id))
+            newest_last = sorted(
+                members, key=lambda r: (r.status == "finished", r.finished, r.started, r.id)
+            )
             by_seed = {record.seed: record for record in newest_last}
             label = name = newest_last[-1].row
             number = 2
             while (base_model, name) in taken:  # rows have their cards by label
                 name, number = f"{label} ({number})", number + 1
             taken.add((base_model, name))
-            rows.append(ResultRow(name, base_model, tuple(by_seed[seed] for seed in sorted(by_seed))))
+            rows.append(
+                ResultRow(name, base_model, tuple(by_seed[seed] for seed in sorted(by_seed)))
+            )
     return tuple(rows)
 
 
 def _join_unfinished(by_data: dict[tuple[Any, ...], list[Record]]) -> None:
     """Move runs that ended before their data was known to the finished runs of their configuration."""
-    finished = [key for key, members in by_data.items() if any(r.status == "finished" for r in members)]
+    finished = [
+        key for key, members in by_data.items() if any(r.status == "finished" for r in members)
+    ]
     for key in [key for key in by_data if finished and key not in finished]:
-        same = [other for other in finished if other[0] == key[0]] or (finished if key[0] is None else [])
+        same = [other for other in finished if other[0] == key[0]] or (
+            finished if key[0] is None else []
+        )
         if same:
             by_data[same[0]] = by_data[same[0]] + by_data.pop(key)
 
@@ -188,8 +225,9 @@ def read_number(text: str) -> float | None:
 
 
 def read_library(workdir: Path, trials: Callable[[], Iterable[StoredTrial]] = tuple) -> RunLibrary:
-    """All runs of a work directory, but for the untrained starts that comparisons added to their rows, which are no
-    rows of a paper. Unreadable files are warnings; an empty directory gives an empty library.
+    """All runs of a work directory, but for the untrained starts that comparisons added to their
+    rows, which are no rows of a paper. Unreadable files are warnings; an empty directory gives an
+    empty library.
 
     Args:
         trials: gives study, value and ids of the runs of each scored trial.
@@ -213,5 +251,8 @@ def read_library(workdir: Path, trials: Callable[[], Iterable[StoredTrial]] = tu
                 lost[study] += 1
     except InputError as error:
         warnings.append(str(error))
-    warnings += [f"study {study}: the runs of {count} scored trials are not here" for study, count in lost.items()]
+    warnings += [
+        f"study {study}: the runs of {count} scored trials are not here"
+        for study, count in lost.items()
+    ]
     return RunLibrary(workdir, _rows(records), tuple(scored), warnings)

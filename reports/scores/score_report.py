@@ -1,4 +1,6 @@
-"""The report of scores that others made: the answer, a figure of all rows, their scores, and all pairs."""
+"""The report of scores that others made: the answer, a figure of all rows, their scores, and all
+pairs.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,10 @@ def describe_scores(source: Path) -> Document:
     """
     question = question_of_scores(source)
     (block,) = question.blocks().values()
-    answer, note = " ".join(headline(question.comparison, question.significance)), question.significance.note
+    answer, note = (
+        " ".join(headline(question.comparison, question.significance)),
+        question.significance.note,
+    )
     tasks, figure = len(block.target.measures), overview(question.comparison, question.significance)
     limits = f"{note[0].upper()}{note[1:]}." if note else "Seeds and examples are known."
     facts = [(str(len(block.rows)), "rows"), (str(tasks), "tasks" if tasks > 1 else "task")]
@@ -53,10 +58,32 @@ def _scores(block: Block) -> Table:
     for row in block.rows:
         runs = 100 * block.runs(row)
         by_task = [block.significance.by_seed(row, alone(one)) for one in tasks]
-        scores = [number(100 * float(found.scores.mean())) for found in by_task if found is not None]
+        scores = [
+            number(100 * float(found.scores.mean())) for found in by_task if found is not None
+        ]
         mean, spread = mean_sd(runs)
-        rows.append(TableRow((Cell(row.label), number(mean, sd=spread, n=len(runs)), Cell(str(len(runs))), *scores)))
+        rows.append(
+            TableRow(
+                (
+                    Cell(row.label),
+                    number(mean, sd=spread, n=len(runs)),
+                    Cell(str(len(runs))),
+                    *scores,
+                )
+            )
+        )
     left = len(measures) - len(tasks)
-    legend = [f"The mean is that of {len(measures)} tasks; {left} are not shown."] if tasks and left else []
+    legend = (
+        [f"The mean is that of {len(measures)} tasks; {left} are not shown."]
+        if tasks and left
+        else []
+    )
     caption = "Means over runs in points, ± standard deviation over runs."
-    return Table("scores", "Scores of all rows", caption, tuple(columns), tuple(ranked(columns, rows)), tuple(legend))
+    return Table(
+        "scores",
+        "Scores of all rows",
+        caption,
+        tuple(columns),
+        tuple(ranked(columns, rows)),
+        tuple(legend),
+    )

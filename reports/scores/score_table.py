@@ -28,18 +28,24 @@ if TYPE_CHECKING:
     from typing_extensions import TypeIs
 
 
-Moved = dict[str, list[tuple[float, Floats]]]  # of each task, of each run: its score and its influences
+Moved = dict[
+    str, list[tuple[float, Floats]]
+]  # of each task, of each run: its score and its influences
 
 
 class ScoreStatistics(Significance):
-    """What seeds and examples say, as far as they are known: `note` says what is not, and so is not counted."""
+    """What seeds and examples say, as far as they are known: `note` says what is not, and so is not
+    counted.
+    """
 
     def unknown(self, target: Target) -> str:
         return ""
 
 
 def is_score_table(source: object) -> TypeIs[str | Path | pd.DataFrame]:
-    """Whether scores that others made are meant: a frame, a file, or a folder of another tool's results."""
+    """Whether scores that others made are meant: a frame, a file, or a folder of another tool's
+    results.
+    """
     if isinstance(source, str | Path):
         path = Path(source)
         is_workdir = any((path / name).is_dir() for name in ("runs", "comparisons"))
@@ -47,10 +53,13 @@ def is_score_table(source: object) -> TypeIs[str | Path | pd.DataFrame]:
     return hasattr(source, "columns")
 
 
-def question_of_scores(source: str | Path | pd.DataFrame, on: str = "", pair: Sequence[str] = ()) -> Question:
+def question_of_scores(
+    source: str | Path | pd.DataFrame, on: str = "", pair: Sequence[str] = ()
+) -> Question:
     """The rows of a table, compared by one task or by the mean of all that every row has.
 
-    With fewer than three runs of a row no seed counts: each row is the mean of its runs, judged by the examples alone.
+    With fewer than three runs of a row no seed counts: each row is the mean of its runs, judged by
+    the examples alone.
 
     Args:
         pair: two rows that alone are compared, to which runs may still be added.
@@ -62,16 +71,24 @@ def question_of_scores(source: str | Path | pd.DataFrame, on: str = "", pair: Se
     labels = list(frame["row"].unique())
     for label in pair:
         if label not in labels:
-            raise InputError(f'no row "{label}"{nearest(label, labels)}; rows: {join_some(labels, 12)}')
+            raise InputError(
+                f'no row "{label}"{nearest(label, labels)}; rows: {join_some(labels, 12)}'
+            )
     frame = frame[frame["row"].isin(pair or labels)]
     tasks, left_out = _choose_tasks(frame, on, name)
     frame = frame[frame["task"].isin(tasks)]
-    by_run = frame.pivot_table(index=["row", "seed"], columns=["task", "example"], values="score", sort=False)
+    by_run = frame.pivot_table(
+        index=["row", "seed"], columns=["task", "example"], values="score", sort=False
+    )
     values = by_run.to_numpy()
     _check_complete(by_run, name)
     plain = frame["score"][frame["target"].isna()]
     scale = 1.0 if plain.abs().max() <= 1 else 0.01
-    gold = frame.groupby(["task", "example"], sort=False)[["target", "metric"]].first().reindex(by_run.columns)
+    gold = (
+        frame.groupby(["task", "example"], sort=False)[["target", "metric"]]
+        .first()
+        .reindex(by_run.columns)
+    )
     moved: Moved = {}
     for task in tasks:
         here = by_run.columns.get_level_values("task") == task
@@ -86,7 +103,9 @@ def question_of_scores(source: str | Path | pd.DataFrame, on: str = "", pair: Se
     fewest = min(map(len, runs_of.values()))
     joined = examples and fewest < FEWEST_SEEDS and (fewest == 1 or not pair)
     runs = [[places] if joined else [[place] for place in places] for places in runs_of.values()]
-    rows, scored = _as_rows(name, dict(zip(runs_of, runs, strict=True)), moved, examples=examples, seeded=not joined)
+    rows, scored = _as_rows(
+        name, dict(zip(runs_of, runs, strict=True)), moved, examples=examples, seeded=not joined
+    )
     comparison = Comparison(name, Path(), tuple(rows))
     given = ExampleScores(comparison, {measure.score: runs for measure, runs in scored.items()})
     significance = ScoreStatistics(comparison, examples=given)
@@ -108,13 +127,27 @@ def _as_rows(
     for label, of_row in runs.items():
         records = []
         for seed, places in enumerate(of_row, 1):
-            spec = RunSpec(method="", config={"row": label}, base_model="", seed=seed, deterministic=not seeded)
+            spec = RunSpec(
+                method="", config={"row": label}, base_model="", seed=seed, deterministic=not seeded
+            )
             for measure, by_run in scored.items():
-                values, influences = zip(*(moved[measure.task][place] for place in places), strict=True)
+                values, influences = zip(
+                    *(moved[measure.task][place] for place in places), strict=True
+                )
                 by_example = np.mean(influences, axis=0)
-                by_run[spec.id] = Scored(float(np.mean(values)), by_example if examples else by_example[:0], b"")
-            records.append(Record(id=spec.id, spec=spec, comparison=name, status="finished", row=label,
-                                  supervision="unsupervised"))  # fmt: skip
+                by_run[spec.id] = Scored(
+                    float(np.mean(values)), by_example if examples else by_example[:0], b""
+                )
+            records.append(
+                Record(
+                    id=spec.id,
+                    spec=spec,
+                    comparison=name,
+                    status="finished",
+                    row=label,
+                    supervision="unsupervised",
+                )
+            )
         rows.append(ResultRow(label, "", tuple(records)))
     return rows, scored
 
@@ -134,18 +167,26 @@ def _choose_tasks(frame: pd.DataFrame, on: str, name: str) -> tuple[list[str], l
 def _check_complete(by_run: pd.DataFrame, name: str) -> None:
     lacking = by_run.isna().to_numpy()
     for place in np.flatnonzero(lacking.any(axis=1)):
-        (row, seed), (task, example) = list(by_run.index)[place], list(by_run.columns)[lacking[place].argmax()]
+        (row, seed), (task, example) = (
+            list(by_run.index)[place],
+            list(by_run.columns)[lacking[place].argmax()],
+        )
         who = f"row {row}, seed {seed}" if seed else f"row {row}"
-        what = ", ".join(f"{kind} {one}" for kind, one in (("task", task), ("example", example)) if one)
+        what = ", ".join(
+            f"{kind} {one}" for kind, one in (("task", task), ("example", example)) if one
+        )
         raise InputError(f"{name}: {who}: no score of {what}")
 
 
 def _moved(scores: Floats, target: Floats, metric: str, scale: float) -> tuple[float, Floats]:
-    """The score of a run on a task, between -1 and 1, and what each example does to it: of a mean or, with gold values,
-    of a correlation. n / (n - 1) makes the variance of a mean the usual one."""
+    """The score of a run on a task, between -1 and 1, and what each example does to it: of a mean
+    or, with gold values, of a correlation. n / (n - 1) makes the variance of a mean the usual one.
+    """
     n = len(scores)
     gold = not np.isnan(target).any()
-    value, moved = influence(metric or "spearman", target, scores) if gold else of_mean(scale * scores)
+    value, moved = (
+        influence(metric or "spearman", target, scores) if gold else of_mean(scale * scores)
+    )
     return value, moved * np.sqrt(n / max(n - 1, 1))
 
 
@@ -153,9 +194,13 @@ def _describe_unknown(fewest: int, examples: bool, left_out: list[str]) -> str:
     said = []
     if fewest < FEWEST_SEEDS:
         runs = "one run" if fewest == 1 else f"{fewest} runs"
-        said.append(f"some rows have only {runs}, so this holds for these runs and not for other seeds")
+        said.append(
+            f"some rows have only {runs}, so this holds for these runs and not for other seeds"
+        )
     if not examples:
-        said.append("scores of single examples are not known, so this holds for these test sets alone")
+        said.append(
+            "scores of single examples are not known, so this holds for these test sets alone"
+        )
     if left_out:
         said.append(f"left out, as not every row has them: {join_some(left_out, 4)}")
     return "; ".join(said)

@@ -1,1 +1,3 @@
-"""Statistics of runs: estimates, significance, ranks, aggregates, searches. Numbers in, numbers out."""
+"""Statistics of runs: estimates, significance, ranks, aggregates, searches. Numbers in, numbers
+out.
+"""

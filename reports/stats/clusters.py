@@ -1,18 +1,21 @@
-"""The chance of the examples: how far scores move when the examples of all tasks are redrawn together.
+"""The chance of the examples: how far scores move when the examples of all tasks are redrawn
+together.
 
-Texts repeat. A sentence is in several pairs of a task, and pairs of one task are in another: over 1,000 of
-STS-B's 1,379 test pairs are also in STS12-16. Examples that share a text are no independent evidence. The variance of a
-score with influences x (`reports.stats.influence`) is
+Texts repeat. A sentence is in several pairs of a task, and pairs of one task are in another: over
+1,000 of STS-B's 1,379 test pairs are also in STS12-16. Examples that share a text are no
+independent evidence. The variance of a score with influences x (`reports.stats.influence`) is
 
-    by examples     sum_i x_i^2            each example drawn separately, as a bootstrap of pairs does
-    by texts        sum of x_i x_j over examples i, j with a text in common
+    by examples     sum_i x_i^2            each example drawn separately, as a bootstrap of pairs
+    does by texts        sum of x_i x_j over examples i, j with a text in common
 
-The second is the variance of dyadic data (Fafchamps & Gubert, Journal of Development Economics 83, 2007; Aronow, Samii
-& Assenova, Political Analysis 23, 2015), summed as the texts' squares less what identical pairs then count twice
-(Cameron, Gelbach & Miller, Journal of Business & Economic Statistics 29, 2011). The wider one decides: where examples
-move against one another the second may come out lower. A bootstrap that redraws texts (Owen's pigeonhole) would come
-out higher, as it draws what is a pair's own three times; one that draws connected groups of pairs the same, with more
-chance, since a group may have a twentieth of all pairs. How often each covers on the real sets: docs/statistics.md.
+The second is the variance of dyadic data (Fafchamps & Gubert, Journal of Development Economics 83,
+2007; Aronow, Samii & Assenova, Political Analysis 23, 2015), summed as the texts' squares less what
+identical pairs then count twice (Cameron, Gelbach & Miller, Journal of Business & Economic
+Statistics 29, 2011). The wider one decides: where examples move against one another the second may
+come out lower. A bootstrap that redraws texts (Owen's pigeonhole) would come out higher, as it
+draws what is a pair's own three times; one that draws connected groups of pairs the same, with more
+chance, since a group may have a twentieth of all pairs. How often each covers on the real sets:
+docs/statistics.md.
 
 Plain numpy on arrays; nothing here knows records or tasks.
 """
@@ -36,9 +39,10 @@ class Chance:
 
     Attributes:
         by_examples, by_texts: (rows, rows); without ids of texts both are the same.
-        interaction: (rows,) how much of each variance is seeds moving single examples. The spread of the seeds, which
-            is measured on these examples, holds it already (two-way layout: Cornfield & Tukey, Annals of Mathematical
-            Statistics 27, 1956), so that it is not counted here again.
+        interaction: (rows,) how much of each variance is seeds moving single examples. The spread
+            of the seeds, which is measured on these examples, holds it already (two-way layout:
+            Cornfield & Tukey, Annals of Mathematical Statistics 27, 1956), so that it is not
+            counted here again.
     """
 
     by_examples: Floats
@@ -63,17 +67,23 @@ class Chance:
     def between(self, a: int | Ids, b: int | Ids) -> Floats:
         """The variances of the differences between rows `a` and rows `b`: the wider ones."""
         ways = [way[a, a] + way[b, b] - 2 * way[a, b] for way in (self.by_examples, self.by_texts)]
-        return np.asarray(np.maximum(np.maximum(*ways) - self.interaction[a] - self.interaction[b], 0.0))
+        return np.asarray(
+            np.maximum(np.maximum(*ways) - self.interaction[a] - self.interaction[b], 0.0)
+        )
 
 
 def chance(tasks: Sequence[tuple[Sequence[Floats], Ids | None]]) -> Chance:
     """From what the examples of some tasks do to the scores of some rows.
 
     Args:
-        tasks: of each the influences of its n examples, (seeds, n) or (n,) for each row, and the ids (n, 1 or 2) of
-            their texts; None where they are not known. Equal ids of different tasks are one text.
+        tasks: of each the influences of its n examples, (seeds, n) or (n,) for each row, and the
+            ids (n, 1 or 2) of their texts; None where they are not known. Equal ids of different
+            tasks are one text.
     """
-    by_row = [np.hstack([*map(np.atleast_2d, parts)]) for parts in zip(*(rows for rows, _ in tasks), strict=True)]
+    by_row = [
+        np.hstack([*map(np.atleast_2d, parts)])
+        for parts in zip(*(rows for rows, _ in tasks), strict=True)
+    ]
     interaction = np.array([_interaction(influences) for influences in by_row])
     means = np.stack([influences.mean(axis=0) for influences in by_row])
     by_examples = np.asarray(means @ means.T)
@@ -85,18 +95,25 @@ def chance(tasks: Sequence[tuple[Sequence[Floats], Ids | None]]) -> Chance:
     per_text = _sums(np.r_[first, second[two]], np.vstack([means.T, means.T[two]]))
     # Identical pairs have both texts in common, and so were counted twice.
     per_pair = _sums(lower * (int(upper.max(initial=0)) + 1) + upper, means.T[two])
-    return Chance(by_examples, np.asarray(per_text.T @ per_text - per_pair.T @ per_pair), interaction)
+    return Chance(
+        by_examples, np.asarray(per_text.T @ per_text - per_pair.T @ per_pair), interaction
+    )
 
 
 def _interaction(influences: Floats) -> float:
-    """What the differences between the seeds of a row (seeds, n) add to the variance of their mean by examples."""
+    """What the differences between the seeds of a row (seeds, n) add to the variance of their mean
+    by examples.
+    """
     n = len(influences)
-    return float(((influences - influences.mean(axis=0)) ** 2).sum()) / (n - 1) / n if n > 1 else 0.0
+    return (
+        float(((influences - influences.mean(axis=0)) ** 2).sum()) / (n - 1) / n if n > 1 else 0.0
+    )
 
 
 def _numbered(tasks: Sequence[tuple[int, Ids | None]]) -> tuple[Ids, Ids]:
-    """The two texts of each example as numbers from 0: twice the same where it has one, a number of its own where none
-    is known."""
+    """The two texts of each example as numbers from 0: twice the same where it has one, a number of
+    its own where none is known.
+    """
     known = np.concatenate([ids.ravel() for _, ids in tasks if ids is not None])
     numbers = np.unique(known)
     unused = len(numbers)
@@ -118,4 +135,6 @@ def _sums(groups: Ids, lines: Floats) -> Floats:
 
     names, place = np.unique(groups, return_inverse=True)
     count = len(groups)
-    return np.asarray(csr_matrix((np.ones(count), (place, np.arange(count))), shape=(len(names), count)) @ lines)
+    return np.asarray(
+        csr_matrix((np.ones(count), (place, np.arange(count))), shape=(len(names), count)) @ lines
+    )

@@ -1,4 +1,6 @@
-"""Means, quartiles, bins, and estimates with their intervals; what a search of a given budget is expected to find."""
+"""Means, quartiles, bins, and estimates with their intervals; what a search of a given budget is
+expected to find.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ Floats = NDArray[np.float64]
 
 
 def mean_sd(values: Sequence[float] | Floats) -> tuple[float, float | None]:
-    """Mean and sample standard deviation (n - 1 in the denominator); no deviation for fewer than two values."""
+    """Mean and sample standard deviation (n - 1 in the denominator); no deviation for fewer than
+    two values.
+    """
     array = np.asarray(values, dtype=np.float64)
     if array.size == 0:
         raise ValueError("no values")
@@ -48,11 +52,12 @@ def predict(value: float, sides: Sequence[Sequence[float]], *, runs: float = 1) 
 
     Of infinitely many runs it is where the true mean lies.
 
-    The runs of a side are taken as independent draws of one normal distribution with the sample variance s^2 of n runs:
-    the mean of m others minus theirs has variance s^2 (1/m + 1/n), and over its root it is Student's t with n - 1
-    degrees of freedom (Hahn and Meeker, "Statistical Intervals", 1991, section 4.8; Geisser, "Predictive Inference",
-    1993). The variances of two sides add up, with Welch's degrees of freedom (Biometrika 34, 1947). Published runs use
-    the same test pairs, so the chance of the pairs does not enter.
+    The runs of a side are taken as independent draws of one normal distribution with the sample
+    variance s^2 of n runs: the mean of m others minus theirs has variance s^2 (1/m + 1/n), and over
+    its root it is Student's t with n - 1 degrees of freedom (Hahn and Meeker, "Statistical
+    Intervals", 1991, section 4.8; Geisser, "Predictive Inference", 1993). The variances of two
+    sides add up, with Welch's degrees of freedom (Biometrika 34, 1947). Published runs use the same
+    test pairs, so the chance of the pairs does not enter.
 
     Args:
         value: the mean, or the difference of two.
@@ -60,7 +65,9 @@ def predict(value: float, sides: Sequence[Sequence[float]], *, runs: float = 1) 
     """
     from scipy.special import stdtrit
 
-    parts = [((mean_sd(side)[1] or 0) ** 2 * (1 / runs + 1 / len(side)), len(side) - 1) for side in sides]
+    parts = [
+        ((mean_sd(side)[1] or 0) ** 2 * (1 / runs + 1 / len(side)), len(side) - 1) for side in sides
+    ]
     total = sum(variance for variance, _ in parts)
     if total == 0:
         return Interval(value, value, value)
@@ -70,17 +77,22 @@ def predict(value: float, sides: Sequence[Sequence[float]], *, runs: float = 1) 
 
 
 def quartile(values: Sequence[float], share: float) -> float:
-    """The quantile by linear interpolation (Hyndman and Fan's type 7); the papers name no convention."""
+    """The quantile by linear interpolation (Hyndman and Fan's type 7); the papers name no
+    convention.
+    """
     return float(np.quantile(np.asarray(values, dtype=np.float64), share, method="linear"))
 
 
 def expected_maximum(values: Sequence[float], budgets: Sequence[int]) -> NDArray[np.float64]:
-    """Expected validation performance: the mean of the best of n trials out of the N that were seen.
+    """Expected validation performance: the mean of the best of n trials out of the N that were
+    seen.
 
-    Over all sets of n different trials: the i-th smallest value is the best of C(i - 1, n - 1) of C(N, n) sets. That is
-    unbiased for a budget of n trials. Dodge et al. (EMNLP 2019, "Show Your Work", section 3), who name the quantity,
-    draw with replacement: a trial drawn twice is no second trial, and their curve lies too low, by 0.2 standard
-    deviations at n = N (Tang et al., ACL 2020, "Showing Your Work Doesn't Always Work"). The trials must be
+    Over all sets of n different trials: the i-th smallest value is the best of C(i - 1, n - 1) of
+    C(N, n) sets. That is unbiased for a budget of n trials. Dodge et al. (EMNLP 2019, "Show Your
+    Work", section 3), who name the quantity,
+    draw with replacement: a trial drawn twice is no second trial, and their curve lies too low, by
+    0.2 standard deviations at n = N (Tang et al., ACL 2020, "Showing Your Work Doesn't Always
+    Work"). The trials must be
     exchangeable: of an adaptive sampler it says what the same trials would give in random order.
 
     Args:
@@ -98,15 +110,20 @@ def expected_maximum(values: Sequence[float], budgets: Sequence[int]) -> NDArray
     return np.asarray(weights @ ordered)
 
 
-def bins(values: Sequence[float], *, log: bool, count: int = 8, listed: bool = False) -> list[tuple[float, float]]:
-    """Intervals that cover the values: `count` equally wide ones (on a log scale with `log`), or one a value where they
-    are `listed` values of a search space and no more than `count`. Intervals are closed below and open above, the last
-    one closed."""
+def bins(
+    values: Sequence[float], *, log: bool, count: int = 8, listed: bool = False
+) -> list[tuple[float, float]]:
+    """Intervals that cover the values: `count` equally wide ones (on a log scale with `log`), or
+    one a value where they are `listed` values of a search space and no more than `count`. Intervals
+    are closed below and open above, the last one closed.
+    """
     distinct = sorted(set(values))
     if len(distinct) == 1 or (listed and len(distinct) <= count):
         return [(v, v) for v in distinct]
     low, high = distinct[0], distinct[-1]
-    edges = np.geomspace(low, high, count + 1) if log and low > 0 else np.linspace(low, high, count + 1)
+    edges = (
+        np.geomspace(low, high, count + 1) if log and low > 0 else np.linspace(low, high, count + 1)
+    )
     edges[0], edges[-1] = low, high
     return [(float(a), float(b)) for a, b in pairwise(edges)]
 
@@ -118,6 +135,10 @@ def bin_of(value: float, intervals: Sequence[tuple[float, float]]) -> int:
         ValueError: none does.
     """
     for i, (low, high) in enumerate(intervals):
-        if low <= value < high or value == low == high or (i == len(intervals) - 1 and value == high):
+        if (
+            low <= value < high
+            or value == low == high
+            or (i == len(intervals) - 1 and value == high)
+        ):
             return i
     raise ValueError(f"{value} is in no interval")

@@ -1,4 +1,6 @@
-"""The scores of a comparison's runs with what each example does to them, of runs that were scored on the same ones."""
+"""The scores of a comparison's runs with what each example does to them, of runs that were scored
+on the same ones.
+"""
 
 from __future__ import annotations
 
@@ -29,9 +31,13 @@ class Scored:
 class ExampleScores:
     """Reads the runs once, when the first score is requested; `runs`: instead of what they saved."""
 
-    def __init__(self, comparison: Comparison, runs: dict[ScoreKey, dict[str, Scored]] | None = None) -> None:
+    def __init__(
+        self, comparison: Comparison, runs: dict[ScoreKey, dict[str, Scored]] | None = None
+    ) -> None:
         self.comparison, self._given = comparison, runs
-        self.unlike: set[tuple[str, str, str]] = set()  # (record id, task, source): other examples than the rest
+        self.unlike: set[tuple[str, str, str]] = (
+            set()
+        )  # (record id, task, source): other examples than the rest
         self._usual: dict[ScoreKey, dict[str, Scored]] = {}
         self._texts: dict[tuple[ScoreKey, bytes], Ids] = {}
         self._units: dict[tuple[ScoreKey, bytes], int] = {}  # how many of them differ
@@ -50,18 +56,25 @@ class ExampleScores:
     def _scored(self, examples: Examples) -> Scored:
         key = (examples.score, examples.digest)
         if key not in self._texts:
-            self._texts[key], self._units[key] = examples.texts, len(np.unique(examples.texts, axis=0))
+            self._texts[key], self._units[key] = (
+                examples.texts,
+                len(np.unique(examples.texts, axis=0)),
+            )
         moved, values = np.zeros(len(examples.part)), []
         parts = np.unique(examples.part)
         for part in parts:
             here = examples.part == part if len(parts) > 1 else slice(None)
-            value, moved[here] = influence(examples.score[3], examples.target[here], examples.outcome[here])
+            value, moved[here] = influence(
+                examples.score[3], examples.target[here], examples.outcome[here]
+            )
             values.append(value)
         # Squared deviations from a mean of n lie below those from the true one by (n - 1) / n.
         facts = self.comparison.facts.get(examples.score[0])
         if facts is not None and facts.unit == DRAWS:
             moved *= np.sqrt(len(moved) / len(parts))
-        return Scored(float(np.mean(values)), moved * _widened(self._units[key]) / len(parts), examples.digest)
+        return Scored(
+            float(np.mean(values)), moved * _widened(self._units[key]) / len(parts), examples.digest
+        )
 
     def of(self, score: ScoreKey) -> dict[str, Scored]:
         """Record id -> score, of the runs that were scored on the examples that most were."""
@@ -74,7 +87,9 @@ class ExampleScores:
         return self._usual[score]
 
     def texts(self, score: ScoreKey) -> Ids | None:
-        """(n, 1 or 2) ids of the texts of the examples that `of` is about; None where no run stored them."""
+        """(n, 1 or 2) ids of the texts of the examples that `of` is about; None where no run stored
+        them.
+        """
         scored = next(iter(self.of(score).values()), None)
         return None if scored is None else self._texts.get((score, scored.digest))
 

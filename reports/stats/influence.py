@@ -1,10 +1,12 @@
-"""How much each example moves a score: the derivative of the score by the example's weight, at weights of 1.
+"""How much each example moves a score: the derivative of the score by the example's weight, at
+weights of 1.
 
-With x_m the influence of example m, a resample that draws example m w_m times changes the score by about
-sum_m x_m (w_m - 1). The variance of the score under any way of drawing examples is therefore a quadratic form in x,
-and need not be simulated (the infinitesimal jackknife: Jaeckel 1972; Efron, "The Jackknife, the Bootstrap and Other
-Resampling Plans", SIAM 1982, chapter 6): `reports.stats.clusters`. The influences of a score sum to 0, since weights
-that are all doubled do not change it.
+With x_m the influence of example m, a resample that draws example m w_m times changes the score by
+about sum_m x_m (w_m - 1). The variance of the score under any way of drawing examples is therefore
+a quadratic form in x, and need not be simulated (the infinitesimal jackknife: Jaeckel 1972; Efron,
+"The Jackknife, the Bootstrap and Other Resampling Plans", SIAM 1982, chapter 6):
+`reports.stats.clusters`. The influences of a score sum to 0, since weights that are all doubled do
+not change it.
 
 Everything is plain numpy on arrays. The scores are those of `harness.results.outcomes`.
 """
@@ -24,7 +26,9 @@ _BLOCK = 256  # examples whose weight is changed at once
 
 
 def influence(metric: str, target: Floats, outcome: Floats) -> Influence:
-    """Of n examples on the score that `metric` makes of them; (n,) arrays, no influence where the score is constant."""
+    """Of n examples on the score that `metric` makes of them; (n,) arrays, no influence where the
+    score is constant.
+    """
     if metric.removeprefix("cosine_") not in _CLOSED and is_mean(metric):
         return of_mean(outcome)
     closed = _CLOSED.get("ap" if metric.endswith("_ap") else metric.removeprefix("cosine_"))
@@ -39,8 +43,8 @@ def of_mean(outcome: Floats) -> Influence:
 def of_spearman(target: Floats, outcome: Floats) -> Influence:
     """Spearman's correlation with average ranks for ties.
 
-    A rank less its mean is half the sum of sgn(a_i - a_j) over all examples j, so that the ranks of all others move
-    with an example's weight too.
+    A rank less its mean is half the sum of sgn(a_i - a_j) over all examples j, so that the ranks of
+    all others move with an example's weight too.
     """
     ones = np.ones(len(target))
     (y,), (x,) = (_above_less_below(side, -ones / 2) for side in (target, outcome))
@@ -68,7 +72,9 @@ def _ratio(xy: float, xx: float, yy: float, d_xy: Floats, d_xx: Floats, d_yy: Fl
 
 
 def _above_less_below(by: Floats, *summed: Floats) -> list[Floats]:
-    """For each m: the sum of some values over the examples with a greater `by` than m, less that over smaller ones."""
+    """For each m: the sum of some values over the examples with a greater `by` than m, less that
+    over smaller ones.
+    """
     order = np.argsort(by, kind="stable")
     first = np.r_[True, np.diff(by[order]) != 0]
     starts, group = np.flatnonzero(first), np.cumsum(first) - 1
@@ -87,11 +93,15 @@ def _of_f1(target: Floats, outcome: Floats) -> Influence:
     hits, total = float((true & claimed).sum()), float(true.sum() + claimed.sum())
     if hits == 0:
         return 0.0, np.zeros(len(target))
-    return 2 * hits / total, 2 * (true & claimed) / total - 2 * hits * (true.astype(float) + claimed) / total**2
+    return 2 * hits / total, 2 * (true & claimed) / total - 2 * hits * (
+        true.astype(float) + claimed
+    ) / total**2
 
 
 def _of_average_precision(target: Floats, outcome: Floats) -> Influence:
-    """sum_k precision_k gain_k / T over distinct scores k, falling; an example counts at its own score and below."""
+    """sum_k precision_k gain_k / T over distinct scores k, falling; an example counts at its own
+    score and below.
+    """
     order = np.argsort(-outcome, kind="stable")
     last = np.r_[np.diff(outcome[order]) != 0, True]
     place = np.empty(len(order), dtype=np.intp)
@@ -106,7 +116,9 @@ def _of_average_precision(target: Floats, outcome: Floats) -> Influence:
         """Sums over the example's own score and all below."""
         return np.asarray(np.cumsum(terms[::-1])[::-1][place])
 
-    moved = target * ((true / drawn)[place] + from_here(gain / drawn) - value) - from_here(true * gain / drawn**2)
+    moved = target * ((true / drawn)[place] + from_here(gain / drawn) - value) - from_here(
+        true * gain / drawn**2
+    )
     return value, moved / true[-1]
 
 

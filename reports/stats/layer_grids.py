@@ -31,8 +31,9 @@ class LayerGrid:
         return sum(values) / len(values) if values else None
 
     def rows(self, comparison: Comparison) -> dict[tuple[str, str], list[ResultRow]]:
-        """The rows that have any of it, by the key of the first: rows with equal numbers are one model, pooled
-        differently by their methods."""
+        """The rows that have any of it, by the key of the first: rows with equal numbers are one
+        model, pooled differently by their methods.
+        """
         alike: dict[tuple[object, ...], list[ResultRow]] = {}
         for row in comparison.rows:
             values = tuple(
@@ -47,7 +48,9 @@ class LayerGrid:
 
 def shared_name(rows: Sequence[ResultRow], most: int) -> str:
     labels = [row.label for row in rows]
-    return ", ".join(labels[:most]) + (f" and {len(labels) - most} more" if len(labels) > most else "")
+    return ", ".join(labels[:most]) + (
+        f" and {len(labels) - most} more" if len(labels) > most else ""
+    )
 
 
 def grids(comparison: Comparison) -> list[LayerGrid]:
@@ -55,17 +58,28 @@ def grids(comparison: Comparison) -> list[LayerGrid]:
     met: dict[tuple[str, str], list[tuple[int, str]]] = {}
     for task, source in comparison.columns("layers"):
         if match := _TASK.fullmatch(task):
-            met.setdefault((match["pairs"], source), []).append((int(match["layer"]), match["pooling"]))
+            met.setdefault((match["pairs"], source), []).append(
+                (int(match["layer"]), match["pooling"])
+            )
     return [
         LayerGrid(
-            pairs, source, tuple(sorted({layer for layer, _ in cells})), tuple(dict.fromkeys(p for _, p in cells))
+            pairs,
+            source,
+            tuple(sorted({layer for layer, _ in cells})),
+            tuple(dict.fromkeys(p for _, p in cells)),
         )
         for (pairs, source), cells in met.items()
     ]
 
 
 def pairs_text(grid: LayerGrid, rows: Sequence[ResultRow]) -> str:
-    sizes = {s.n for row in rows for k in grid.layers for p in grid.poolings for _, s in grid.scores(row, k, p)}
-    return (
-        f"{grid.pairs} ({SOURCES.get(grid.source, grid.source)}), {' / '.join(f'{n:,}' for n in sorted(sizes))} pairs"
-    )
+    sizes = {
+        s.n
+        for row in rows
+        for k in grid.layers
+        for p in grid.poolings
+        for _, s in grid.scores(row, k, p)
+    }
+    source = SOURCES.get(grid.source, grid.source)
+    numbers = " / ".join(f"{n:,}" for n in sorted(sizes))
+    return f"{grid.pairs} ({source}), {numbers} pairs"

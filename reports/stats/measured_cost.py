@@ -12,12 +12,18 @@ from harness.results.record import Record
 from reports.read.comparison_runs import Comparison, ResultRow
 
 # Kinds of training cost, the steadiest first: key in `cost` -> unit.
-CLOCKS = {"train_gpu_seconds": "GPU seconds", "train_cpu_seconds": "processor seconds", "train_seconds": "seconds"}
+CLOCKS = {
+    "train_gpu_seconds": "GPU seconds",
+    "train_cpu_seconds": "processor seconds",
+    "train_seconds": "seconds",
+}
 
 
 @dataclass(frozen=True)
 class Speed:
-    """Sentences a second of an architecture: median of its passes, and where their middle half lies."""
+    """Sentences a second of an architecture: median of its passes, and where their middle half
+    lies.
+    """
 
     median: float
     low: float
@@ -32,7 +38,9 @@ class Speed:
 
 
 def speeds(comparison: Comparison) -> dict[tuple[str, str], Speed]:
-    """Row key -> the speed of its architecture, one for all rows of it; rows of earlier versions have none."""
+    """Row key -> the speed of its architecture, one for all rows of it; rows of earlier versions
+    have none.
+    """
     kept = list(read_inference(comparison.workdir).values())
     found = {}
     for row in comparison.rows:
@@ -45,7 +53,11 @@ def speeds(comparison: Comparison) -> dict[tuple[str, str], Speed]:
 
 def _of(record: Record, kept: Sequence[InferenceCost]) -> InferenceCost | None:
     device = record.environment.get("device_name")
-    fitting = [c for c in kept if c.architecture == record.architecture and c.device == device and c.seconds]
+    fitting = [
+        c
+        for c in kept
+        if c.architecture == record.architecture and c.device == device and c.seconds
+    ]
     return fitting[0] if record.architecture and fitting else None
 
 
@@ -55,8 +67,12 @@ def _speed(cost: InferenceCost) -> Speed:
 
 
 def training_clock(rows: Sequence[ResultRow]) -> str:
-    """The steadiest kind of training cost that every trained row has; wall seconds where there is none."""
-    trained = [row for row in rows if any(r.cost.get("train_seconds", -1) >= 0 for r in row.finished)]
+    """The steadiest kind of training cost that every trained row has; wall seconds where there is
+    none.
+    """
+    trained = [
+        row for row in rows if any(r.cost.get("train_seconds", -1) >= 0 for r in row.finished)
+    ]
     for clock in CLOCKS:
         if all(training_cost(row, clock) is not None for row in trained):
             return clock
@@ -64,7 +80,9 @@ def training_clock(rows: Sequence[ResultRow]) -> str:
 
 
 def training_cost(row: ResultRow, clock: str) -> float | None:
-    """Mean over the finished seeds; 0 where nothing was trained. A supervised model was trained elsewhere: unknown."""
+    """Mean over the finished seeds; 0 where nothing was trained. A supervised model was trained
+    elsewhere: unknown.
+    """
     if row.supervision == "supervised":
         return None
     if row.supervision == "untrained":

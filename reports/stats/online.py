@@ -1,13 +1,15 @@
-"""Proposals that come one after another: at which level each is judged, so that few of the kept ones are no better.
+"""Proposals that come one after another: at which level each is judged, so that few of the kept
+ones are no better.
 
-Whoever tries 1,000 changes, each at 5 %, keeps some 50 that change nothing. ADDIS (Tian & Ramdas, "ADDIS: an adaptive
-discarding algorithm for online FDR control with conservative nulls", NeurIPS 2019, algorithm 1) gives each proposal a
-level that depends on the p-values before it alone, so that at most 5 % of the accepted ones are wrong in expectation.
-Proposals that are clearly worse, p > 1/2, cost nothing, and each one that is kept pays for later ones.
+Whoever tries 1,000 changes, each at 5 %, keeps some 50 that change nothing. ADDIS (Tian & Ramdas,
+"ADDIS: an adaptive discarding algorithm for online FDR control with conservative nulls", NeurIPS
+2019, algorithm 1) gives each proposal a level that depends on the p-values before it alone, so that
+at most 5 % of the accepted ones are wrong in expectation. Proposals that are clearly worse, p >
+1/2, cost nothing, and each one that is kept pays for later ones.
 
-A proposal may be looked at several times while its seeds grow. Each look has the share of the level that its new seeds
-are of the most seeds (linear error spending: Lan & DeMets, Biometrika 70, 1983), so that the smallest p / share of all
-looks is a p-value.
+A proposal may be looked at several times while its seeds grow. Each look has the share of the level
+that its new seeds are of the most seeds (linear error spending: Lan & DeMets, Biometrika 70, 1983),
+so that the smallest p / share of all looks is a p-value.
 """
 
 from __future__ import annotations
@@ -47,27 +49,33 @@ class Proposal:
 
     @property
     def discarded(self) -> bool:
-        """Whether the first look was on the wrong side. The p of all looks would not do: it is too often large."""
+        """Whether the first look was on the wrong side. The p of all looks would not do: it is too
+        often large.
+        """
         return bool(self.looks) and self.looks[0][2] > _DISCARD
 
 
 def next_level(before: Sequence[Proposal]) -> float:
     """The level of a proposal after those before it, in order.
 
-    An undecided one counts as if it were neither promising nor bad, the cautious choice for tests that overlap
-    (Zrnic, Ramdas & Jordan, JMLR 22, 2021).
+    An undecided one counts as if it were neither promising nor bad, the cautious choice for tests
+    that overlap (Zrnic, Ramdas & Jordan, JMLR 22, 2021).
 
     >>> f"{next_level([]):.4f}"
     '0.0027'
     """
     ended = [p.decision != UNDECIDED for p in before]
     selected = np.cumsum([0, *(not p.discarded for p in before)])
-    candidates = np.cumsum([0, *(done and p.p <= _CANDIDATE for p, done in zip(before, ended, strict=True))])
+    candidates = np.cumsum(
+        [0, *(done and p.p <= _CANDIDATE for p, done in zip(before, ended, strict=True))]
+    )
     waiting = selected - candidates  # proposals that had to be paid for without being promising
     level = _WEALTH * _payment(int(waiting[-1]))
     found = [number for number, p in enumerate(before) if p.decision == BETTER]
     for place, number in enumerate(found):
-        level += (RATE if place else RATE - _WEALTH) * _payment(int(waiting[-1] - waiting[number + 1]))
+        level += (RATE if place else RATE - _WEALTH) * _payment(
+            int(waiting[-1] - waiting[number + 1])
+        )
     return min(_CANDIDATE, (_DISCARD - _CANDIDATE) * level)
 
 
@@ -79,11 +87,14 @@ def _payment(number: int) -> float:
     return float((number + 1) ** -1.6 / zeta(1.6))
 
 
-def look(proposal: Proposal, seeds: int, most: int, p: float, gain: float, variances: tuple[float, float]) -> None:
+def look(
+    proposal: Proposal, seeds: int, most: int, p: float, gain: float, variances: tuple[float, float]
+) -> None:
     """Add a look at a proposal, and decide.
 
     Args:
-        seeds, most: runs of the candidate now, and at the last look; `most` = `seeds` where no more can come.
+        seeds, most: runs of the candidate now, and at the last look; `most` = `seeds` where no more
+            can come.
         p: one-sided p-value of "the candidate is no better".
         gain: the candidate's mean less the baseline's.
         variances: of the gain, by the candidate's seeds and by all else.
@@ -92,13 +103,20 @@ def look(proposal: Proposal, seeds: int, most: int, p: float, gain: float, varia
     proposal.looks.append((seeds, (min(seeds, most) - before) / most, p))
     if proposal.p <= proposal.level:
         proposal.decision = BETTER
-    elif seeds >= most or proposal.discarded or _chance(proposal.level, seeds, most, gain, variances) < HOPE:
+    elif (
+        seeds >= most
+        or proposal.discarded
+        or _chance(proposal.level, seeds, most, gain, variances) < HOPE
+    ):
         proposal.decision = NOT_BETTER
 
 
-def _chance(level: float, seeds: int, most: int, gain: float, variances: tuple[float, float]) -> float:
-    """How likely the last look finds the candidate better, if the gain goes on as it is (stochastic curtailment: Lan,
-    Simon & Halperin, Communications in Statistics C 1, 1982)."""
+def _chance(
+    level: float, seeds: int, most: int, gain: float, variances: tuple[float, float]
+) -> float:
+    """How likely the last look finds the candidate better, if the gain goes on as it is (stochastic
+    curtailment: Lan, Simon & Halperin, Communications in Statistics C 1, 1982).
+    """
     own, other = variances
     error = (own * seeds / most + other) ** 0.5
     least = -float(ndtri(level * (most - seeds) / most)) * error

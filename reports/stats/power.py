@@ -27,9 +27,16 @@ _TRIALS = 2000
 
 @cache
 def smallest_difference(
-    seeds: int, deviation: float, examples: float, rows: int = 2, *, planned: bool = False, level: float = ALPHA
+    seeds: int,
+    deviation: float,
+    examples: float,
+    rows: int = 2,
+    *,
+    planned: bool = False,
+    level: float = ALPHA,
 ) -> float:
-    """The true difference of two rows that is found with probability 0.8, in the unit of the deviations.
+    """The true difference of two rows that is found with probability 0.8, in the unit of the
+    deviations.
 
     Args:
         seeds: of every row, three or more.
@@ -45,23 +52,37 @@ def smallest_difference(
     total = parts.sum(axis=1) + examples**2
     known = np.clip(total / np.maximum((parts / freedom[:, :2]).sum(axis=1), 1e-300), 1.0, 1e5)
     grid = np.geomspace(1.0, 1e5, 20)
-    critical = np.interp(np.log(known), np.log(grid), _critical(grid, seeds, deviation, examples, rows, planned, level))
+    critical = np.interp(
+        np.log(known),
+        np.log(grid),
+        _critical(grid, seeds, deviation, examples, rows, planned, level),
+    )
     error = np.sqrt(2 * deviation**2 / seeds + examples**2) * generator.standard_normal(_TRIALS)
     return float(np.quantile(np.sqrt(total) * critical - error, CHANCE))
 
 
 def _critical(
-    freedom: Floats, seeds: int, deviation: float, examples: float, rows: int, planned: bool, level: float
+    freedom: Floats,
+    seeds: int,
+    deviation: float,
+    examples: float,
+    rows: int,
+    planned: bool,
+    level: float,
 ) -> Floats:
-    """Of rows with equal spreads, by degrees of freedom. Of many rows that of the first pair that is found."""
+    """Of rows with equal spreads, by degrees of freedom. Of many rows that of the first pair that
+    is found.
+    """
     count = 1 if planned else rows * (rows - 1) // 2
     if count == 1 or rows >= EXPLORED:
         return critical_values(None, freedom, level, count)
     covariance = np.eye(rows) * examples**2 / 2
     known = Rows(
-        np.zeros(rows), np.full(rows, deviation**2 / seeds), np.full(rows, np.inf),
+        np.zeros(rows),
+        np.full(rows, deviation**2 / seeds),
+        np.full(rows, np.inf),
         Chance(covariance, covariance, np.zeros(rows)),
-    )  # fmt: skip
+    )
     pairs = all_pairs(rows)
     return critical_values(largest(draw(known), known, pairs), freedom, level, len(pairs))
 
@@ -69,7 +90,9 @@ def _critical(
 def seeds_needed(
     difference: float, deviation: float, examples: float, rows: int = 2, *, planned: bool = False
 ) -> int | None:
-    """The fewest seeds of every row that find a true difference with probability 0.8; None beyond 100."""
+    """The fewest seeds of every row that find a true difference with probability 0.8; None beyond
+    100.
+    """
 
     def enough(seeds: int) -> bool:
         return smallest_difference(seeds, deviation, examples, rows, planned=planned) <= difference

@@ -1,8 +1,10 @@
-"""What seeds and examples say about a comparison: each row's mean over tasks, differences, and which row may be best.
+"""What seeds and examples say about a comparison: each row's mean over tasks, differences, and
+which row may be best.
 
-A target is what rows are compared by: a score of a task, or the mean of some (`reports.stats.targets`). How far a
-difference may go by chance is computed in `reports.stats.simultaneous`; which differences are judged together, as one
-family, in `reports.stats.families`.
+A target is what rows are compared by: a score of a task, or the mean of some
+(`reports.stats.targets`). How far a difference may go by chance is computed in
+`reports.stats.simultaneous`; which differences are judged together, as one family, in
+`reports.stats.families`.
 """
 
 from __future__ import annotations
@@ -35,10 +37,11 @@ class Difference:
     """A row against another by one target.
 
     Attributes:
-        estimate: interval and p are corrected for the family. Of a row with one or two seeds the interval has the
-            chance of the examples only.
+        estimate: interval and p are corrected for the family. Of a row with one or two seeds the
+            interval has the chance of the examples only.
         seeds: how many runs there are of each side.
-        family: the differences that it was judged with, in words; empty where a side has too few seeds.
+        family: the differences that it was judged with, in words; empty where a side has too few
+            seeds.
     """
 
     estimate: Estimate
@@ -78,10 +81,12 @@ class Runs(NamedTuple):
 
 
 class Significance:
-    """What a comparison's rows score and how far that may go by chance, computed once for each target.
+    """What a comparison's rows score and how far that may go by chance, computed once for each
+    target.
 
-    Examples are redrawn for all rows and tasks together: rows are paired. Rows that are the same runs count once. Of a
-    comparison whose seeds were added until it was decided, every difference combines all its interim analyses.
+    Examples are redrawn for all rows and tasks together: rows are paired. Rows that are the same
+    runs count once. Of a comparison whose seeds were added until it was decided, every difference
+    combines all its interim analyses.
 
     Attributes:
         note: what is not known of seeds and examples, and so is not counted; a clause.
@@ -90,31 +95,48 @@ class Significance:
     note = ""
 
     def __init__(
-        self, comparison: Comparison, *, whole: Significance | None = None, examples: ExampleScores | None = None,
+        self,
+        comparison: Comparison,
+        *,
+        whole: Significance | None = None,
+        examples: ExampleScores | None = None,
         families: int = 1,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Args:
         whole: of the same comparison with more seeds, whose examples are used.
         examples: what is used instead of all that the runs saved.
-        families: of how many comparisons like this one it is: levels and p-values are corrected for them (Bonferroni).
+        families: of how many comparisons like this one it is: levels and p-values are corrected for
+        them (Bonferroni).
         """
         self.comparison = comparison
-        own = examples if examples is not None else ExampleScores(comparison) if whole is None else whole._examples
+        own = (
+            examples
+            if examples is not None
+            else ExampleScores(comparison)
+            if whole is None
+            else whole._examples
+        )
         self._examples: ExampleScores = own
         self._by_row: dict[tuple[Key, Target], Runs | None] = {}
         self._known: dict[Target, tuple[Rows, dict[Key, int]]] = {}
-        self._share, self._earlier = 1 / families, list[Significance]()  # of 0.05, for this analysis alone
+        self._share, self._earlier = (
+            1 / families,
+            list[Significance](),
+        )  # of 0.05, for this analysis alone
         if comparison.analyses is not None:
             first, most = comparison.analyses.first, comparison.analyses.most
             numbers = range(1, len(comparison.analyses.seeds) + 1)
-            self._earlier = [Significance(comparison.at_analysis(n), whole=self) for n in numbers[:-1]]
+            self._earlier = [
+                Significance(comparison.at_analysis(n), whole=self) for n in numbers[:-1]
+            ]
             for number, one in zip(numbers, (*self._earlier, self), strict=True):
                 one._share = share_of_analysis(number, first, most) / families
 
     @cached_property
     def targets(self) -> list[Target]:
-        """What a report goes by: STS and the embedded pairs; in a comparison without them, what else can be judged, an
-        average before a task."""
+        """What a report goes by: STS and the embedded pairs; in a comparison without them, what
+        else can be judged, an average before a task.
+        """
         if usual := targets(self.comparison):
             return usual
         others = (one for _, one in known_targets(self.comparison) if not self.unknown(one))
@@ -127,7 +149,9 @@ class Significance:
 
     @property
     def unlike(self) -> set[tuple[str, str, str]]:
-        """(record id, task, source) of scores on other examples than the rest; of what was requested so far."""
+        """(record id, task, source) of scores on other examples than the rest; of what was
+        requested so far.
+        """
         return self._examples.unlike
 
     def _scored(self, measure: Measure) -> dict[str, Scored]:
@@ -141,13 +165,17 @@ class Significance:
         return next((len(scored.influence) for scored in self._scored(measure).values()), 0)
 
     def unknown(self, target: Target) -> str:
-        """Why nothing can be judged by the target, "" where it can: no run saved its examples, or they are too few."""
+        """Why nothing can be judged by the target, "" where it can: no run saved its examples, or
+        they are too few.
+        """
         lacking = [one.task for one in target.measures if not self._scored(one)]
         if lacking:
             known = self.comparison.facts.get(lacking[0])
             if known is not None and known.lacks:
                 return f"no run saved the examples of {lacking[0]} scored: {known.lacks}"
-            names = ", ".join(lacking[:3]) + (f" and {len(lacking) - 3} more" if len(lacking) > 3 else "")
+            names = ", ".join(lacking[:3]) + (
+                f" and {len(lacking) - 3} more" if len(lacking) > 3 else ""
+            )
             return f"no run saved the examples of {names} scored"
         few = min(map(self._count, target.measures))
         if few < FEWEST_EXAMPLES:
@@ -157,7 +185,11 @@ class Significance:
     def lacks_examples(self, record: Record) -> bool:
         """Whether a run saved no examples of its targets."""
         measures = [one for target in self.targets for one in target.measures]
-        kept = {run for one in measures for run in (*self._scored(one), *(run for run, *_ in self.unlike))}
+        kept = {
+            run
+            for one in measures
+            for run in (*self._scored(one), *(run for run, *_ in self.unlike))
+        }
         return bool(measures) and record.id not in kept
 
     def examples(self, target: Target) -> int:
@@ -165,30 +197,50 @@ class Significance:
         return sum(map(self._count, target.measures))
 
     def by_seed(self, row: ResultRow, target: Target) -> Runs | None:
-        """The runs of a row that have all tasks of the target, scored on the examples that most runs were."""
+        """The runs of a row that have all tasks of the target, scored on the examples that most
+        runs were.
+        """
         key = (row.key, target)
         if key not in self._by_row:
             by_task = [self._scored(one) for one in target.measures]
-            whole = [record for record in row.finished if all(record.id in scored for scored in by_task)]
-            scores = [float(np.mean([scored[record.id].value for scored in by_task])) for record in whole]
+            whole = [
+                record for record in row.finished if all(record.id in scored for scored in by_task)
+            ]
+            scores = [
+                float(np.mean([scored[record.id].value for scored in by_task])) for record in whole
+            ]
             runs = Runs([r.seed for r in whole], np.array(scores), tuple(r.id for r in whole))
             self._by_row[key] = runs if whole else None
         return self._by_row[key]
 
     def judged(self, row: ResultRow, target: Target) -> bool:
-        """Whether the row has the target's tasks, and its spread is known: three seeds, or none that enters it."""
+        """Whether the row has the target's tasks, and its spread is known: three seeds, or none
+        that enters it.
+        """
         runs = self.by_seed(row, target)
-        return runs is not None and (len(runs.ids) >= FEWEST_SEEDS or not seeded(row)) and not self.unknown(target)
+        return (
+            runs is not None
+            and (len(runs.ids) >= FEWEST_SEEDS or not seeded(row))
+            and not self.unknown(target)
+        )
 
     def control(self, row: ResultRow, target: Target) -> bool:
-        """Whether the row is random: nothing is learnt, and yet its seeds differ. Such a row is no contender."""
+        """Whether the row is random: nothing is learnt, and yet its seeds differ. Such a row is no
+        contender.
+        """
         runs = self.by_seed(row, target)
         return not trained(row) and runs is not None and bool(np.ptp(runs.scores) > 0)
 
     def _rows(self, target: Target) -> tuple[Rows, dict[Key, int]]:
-        """All rows with the target's tasks, those of the same runs once, and the place of each row among them."""
+        """All rows with the target's tasks, those of the same runs once, and the place of each row
+        among them.
+        """
         if target not in self._known:
-            found = [(row, runs) for row in self.comparison.rows if (runs := self.by_seed(row, target)) is not None]
+            found = [
+                (row, runs)
+                for row in self.comparison.rows
+                if (runs := self.by_seed(row, target)) is not None
+            ]
             distinct = list({runs.ids: (row, runs) for row, runs in reversed(found)}.values())[::-1]
             order = {runs.ids: place for place, (_, runs) in enumerate(distinct)}
             means = np.array([float(runs.scores.mean()) for _, runs in distinct])
@@ -209,9 +261,13 @@ class Significance:
             for one in target.measures
         ]
 
-    def _seeds(self, rows: Sequence[tuple[ResultRow, Runs]], target: Target) -> tuple[Floats, Floats]:
-        """What seeds add to the variance of each mean, and its degrees of freedom: moderated between the trained rows
-        of a group. What the seeds of random rows draw is another thing, and says nothing about training."""
+    def _seeds(
+        self, rows: Sequence[tuple[ResultRow, Runs]], target: Target
+    ) -> tuple[Floats, Floats]:
+        """What seeds add to the variance of each mean, and its degrees of freedom: moderated
+        between the trained rows of a group. What the seeds of random rows draw is another thing,
+        and says nothing about training.
+        """
         variance, freedom = np.zeros(len(rows)), np.full(len(rows), np.inf)
         pools: dict[tuple[str, bool], list[int]] = {}
         for place, (row, runs) in enumerate(rows):
@@ -220,7 +276,9 @@ class Significance:
         for places in pools.values():
             scores = [rows[place][1].scores for place in places]
             counts = np.array([len(values) for values in scores])
-            one, freedom[places] = moderate(np.array([values.var(ddof=1) for values in scores]), counts)
+            one, freedom[places] = moderate(
+                np.array([values.var(ddof=1) for values in scores]), counts
+            )
             variance[places] = one / counts
         return variance, freedom
 
@@ -230,59 +288,95 @@ class Significance:
         return rows.examples.of(places[row.key])
 
     def run_variance(self, row: ResultRow, target: Target) -> float | None:
-        """What the choice of examples adds to the variance of the score of one run of a row, the mean over its runs."""
+        """What the choice of examples adds to the variance of the score of one run of a row, the
+        mean over its runs.
+        """
         runs = self.by_seed(row, target)
         if runs is None:
             return None
-        moved = zip(self._influences(runs, target), (self._texts(one) for one in target.measures), strict=True)
+        moved = zip(
+            self._influences(runs, target),
+            (self._texts(one) for one in target.measures),
+            strict=True,
+        )
         of_each = chance([(list(influences), texts) for influences, texts in moved])
         return float(np.mean([of_each.of(place) for place in range(len(runs.ids))]))
 
     def standard_error(self, row: ResultRow, target: Target) -> float | None:
-        """Of a row's mean, over seeds and examples; over examples alone with one or two seeds. None without runs."""
+        """Of a row's mean, over seeds and examples; over examples alone with one or two seeds. None
+        without runs.
+        """
         if self.by_seed(row, target) is None:
             return None
         rows, places = self._rows(target)
         return float(np.sqrt(rows.seeds[places[row.key]] + rows.examples.of(places[row.key])))
 
     def differences(
-        self, pairs: Sequence[tuple[ResultRow, ResultRow]], target: Target, family: str, *, explore: bool = False
+        self,
+        pairs: Sequence[tuple[ResultRow, ResultRow]],
+        target: Target,
+        family: str,
+        *,
+        explore: bool = False,
     ) -> list[Difference | None]:
-        """Mean of the first row less that of the second of each pair, judged as one family over all interim analyses.
+        """Mean of the first row less that of the second of each pair, judged as one family over all
+        interim analyses.
 
-        None where a side lacks a task of the target. A pair of which a side has too few seeds is in no family.
+        None where a side lacks a task of the target. A pair of which a side has too few seeds is in
+        no family.
 
         Args:
             family: what the pairs are, in words.
-            explore: many pairs, of which a share may be found wrongly (`reports.stats.simultaneous.judge`).
+            explore: many pairs, of which a share may be found wrongly
+                (`reports.stats.simultaneous.judge`).
         """
         last = self._at_this_analysis(pairs, target, family, explore=explore)
         courses = [[d.estimate] if d is not None else [] for d in last]
         for then in self._earlier:
             known = {row.key: row for row in then.comparison.rows}
-            there = [place for place, (a, b) in enumerate(pairs) if a.key in known and b.key in known]
+            there = [
+                place for place, (a, b) in enumerate(pairs) if a.key in known and b.key in known
+            ]
             found = then._at_this_analysis(
-                [(known[pairs[n][0].key], known[pairs[n][1].key]) for n in there], target, family, explore=explore
+                [(known[pairs[n][0].key], known[pairs[n][1].key]) for n in there],
+                target,
+                family,
+                explore=explore,
             )
             for place, d in zip(there, found, strict=True):
                 if d is not None and d.judged:
                     courses[place].insert(-1, d.estimate)
         return [
-            d if d is None or not d.judged else Difference(combine_analyses(course), d.seeds, family)
+            d
+            if d is None or not d.judged
+            else Difference(combine_analyses(course), d.seeds, family)
             for d, course in zip(last, courses, strict=True)
         ]
 
     def _at_this_analysis(
-        self, pairs: Sequence[tuple[ResultRow, ResultRow]], target: Target, family: str, *, explore: bool
+        self,
+        pairs: Sequence[tuple[ResultRow, ResultRow]],
+        target: Target,
+        family: str,
+        *,
+        explore: bool,
     ) -> list[Difference | None]:
-        """By the seeds of this analysis alone: intervals at its share of 0.05, p divided by that share."""
+        """By the seeds of this analysis alone: intervals at its share of 0.05, p divided by that
+        share.
+        """
         found: list[Difference | None] = [None] * len(pairs)
         runs = [(self.by_seed(a, target), self.by_seed(b, target)) for a, b in pairs]
-        known = {n: (len(one.ids), len(other.ids)) for n, (one, other) in enumerate(runs) if one and other}
+        known = {
+            n: (len(one.ids), len(other.ids))
+            for n, (one, other) in enumerate(runs)
+            if one and other
+        }
         if not known:
             return found
         rows, places = self._rows(target)
-        judged: dict[tuple[int, int], list[int]] = {}  # places of two rows -> the pairs that are these runs
+        judged: dict[
+            tuple[int, int], list[int]
+        ] = {}  # places of two rows -> the pairs that are these runs
         for n, counts in known.items():
             a, b = pairs[n]
             place = places[a.key], places[b.key]
@@ -292,24 +386,37 @@ class Significance:
                 seedless = replace(rows, seeds=np.zeros_like(rows.seeds))
                 found[n] = Difference(judge(seedless, np.array([place]))[0], counts)
         level = ALPHA * self._share
-        estimates = judge(rows, np.array(list(judged)), level=level, explore=explore) if judged else []
+        estimates = (
+            judge(rows, np.array(list(judged)), level=level, explore=explore) if judged else []
+        )
         for estimate, numbers in zip(estimates, judged.values(), strict=True):
             corrected = replace(estimate, p=min(1.0, estimate.p / self._share))
-            found = [Difference(corrected, known[n], family) if n in numbers else d for n, d in enumerate(found)]
+            found = [
+                Difference(corrected, known[n], family) if n in numbers else d
+                for n, d in enumerate(found)
+            ]
         return found
 
     def parts(self, a: ResultRow, b: ResultRow, target: Target) -> tuple[float, float, float]:
-        """The variance of the difference of two rows' means: by the seeds of either, and by the examples."""
+        """The variance of the difference of two rows' means: by the seeds of either, and by the
+        examples.
+        """
         rows, places = self._rows(target)
         i, j = places[a.key], places[b.key]
         return float(rows.seeds[i]), float(rows.seeds[j]), float(rows.examples.between(i, j))
 
     def may_be_best(self, rows: Sequence[ResultRow], target: Target) -> dict[Key, bool]:
-        """Of each row that can be judged, whether it may be the best of them (`reports.stats.simultaneous`)."""
+        """Of each row that can be judged, whether it may be the best of them
+        (`reports.stats.simultaneous`).
+        """
         found: dict[Key, bool] = {}
         for analysis in (*self._earlier, self):
             there = {row.key: row for row in analysis.comparison.rows}
-            judged = [row.key for row in rows if row.key in there and analysis.judged(there[row.key], target)]
+            judged = [
+                row.key
+                for row in rows
+                if row.key in there and analysis.judged(there[row.key], target)
+            ]
             if not judged:
                 continue
             every, places = analysis._rows(target)
@@ -325,18 +432,25 @@ def trained(row: ResultRow) -> bool:
 
 
 def untrained_base(row: ResultRow, rows: Sequence[ResultRow]) -> tuple[ResultRow | None, str]:
-    """The untrained row that a row starts from: same base model, pooling and text length, nothing learnt.
+    """The untrained row that a row starts from: same base model, pooling and text length, nothing
+    learnt.
 
     The one that comparison file names, else the one that is configured so. None where there
-    is none, and then why: never another one in its place. Untrained rows, and models that others trained, have neither
-    a start nor a reason.
+    is none, and then why: never another one in its place. Untrained rows, and models that others
+    trained, have neither a start nor a reason.
     """
     if not trained(row):
         return None, ""
-    start = next((r for r in rows if row.start and any(record.id == row.start for record in r.records)), None)
+    start = next(
+        (r for r in rows if row.start and any(record.id == row.start for record in r.records)), None
+    )
     how = _encoding(row)
     if start is None and how is not None:
-        alike = (r for r in rows if r.base_model == row.base_model and not trained(r) and _encoding(r) == how)
+        alike = (
+            r
+            for r in rows
+            if r.base_model == row.base_model and not trained(r) and _encoding(r) == how
+        )
         start = next(alike, None)
     if start is not None:
         return start, ""
@@ -358,27 +472,33 @@ def _encoding(row: ResultRow) -> tuple[object, ...] | None:
 
 
 def share_of_analysis(number: int, first: int, most: int) -> float:
-    """Of 0.05, the part of an analysis (from 1) with `first` seeds of a row at the first and `most` at the last.
+    """Of 0.05, the part of an analysis (from 1) with `first` seeds of a row at the first and `most`
+    at the last.
 
-    Whoever adds seeds until p < 0.05 finds a difference between equal rows in 10 to 20 % of comparisons. Here each
-    analysis has the share of 0.05 that its new seeds are of the most seeds: 3 / 15 at a first analysis with three of at
-    most 15 seeds, 1 / 15 at each further one (linear error spending: Lan & DeMets, Biometrika 70, 1983). The shares add
-    up to 1, so that all analyses together stay below 5 % whatever their correlation (Bonferroni).
+    Whoever adds seeds until p < 0.05 finds a difference between equal rows in 10 to 20 % of
+    comparisons. Here each analysis has the share of 0.05 that its new seeds are of the most seeds:
+    3 / 15 at a first analysis with three of at most 15 seeds, 1 / 15 at each further one (linear
+    error spending: Lan & DeMets, Biometrika 70, 1983). The shares add up to 1, so that all analyses
+    together stay below 5 % whatever their correlation (Bonferroni).
     """
     return first / most if number == 1 else 1 / most
 
 
 def combine_analyses(estimates: Sequence[Estimate]) -> Estimate:
-    """One estimate from all analyses: the last one's value, an interval that holds at every analysis, and p of all.
+    """One estimate from all analyses: the last one's value, an interval that holds at every
+    analysis, and p of all.
 
-    The intervals of all analyses hold at once (repeated confidence intervals: Jennison & Turnbull, JRSS B 51, 1989), so
-    that a difference lies in all of them, and p is the smallest of all analyses, each divided by its share of 0.05.
+    The intervals of all analyses hold at once (repeated confidence intervals: Jennison & Turnbull,
+    JRSS B 51, 1989), so that a difference lies in all of them, and p is the smallest of all
+    analyses, each divided by its share of 0.05.
 
-    Analyses whose difference has the other sign than the last one's do not count for p, and the last value lies in its
+    Analyses whose difference has the other sign than the last one's do not count for p, and the
+    last value lies in its
     interval: who was ahead by chance at first is not called better.
 
     Args:
-        estimates: of each analysis, its interval at its share of 0.05 and its p divided by that share.
+        estimates: of each analysis, its interval at its share of 0.05 and its p divided by that
+            share.
     """
     value = estimates[-1].value
     low, high = max(e.low for e in estimates), min(e.high for e in estimates)

@@ -1,18 +1,25 @@
-"""Several differences between rows judged at once: p-values and intervals that hold for a whole family.
+"""Several differences between rows judged at once: p-values and intervals that hold for a whole
+family.
 
-A row is a mean over seeds, scored on examples that all rows share. The variance of a difference has three parts:
+A row is a mean over seeds, scored on examples that all rows share. The variance of a difference has
+three parts:
 
-- examples: computed from what each example does to the scores (`reports.stats.clusters`), so it counts as known;
-- seeds of either row: estimated from few seeds, so variances are moderated between rows (`moderate`: Smyth 2004).
+- examples: computed from what each example does to the scores (`reports.stats.clusters`), so it
+  counts as known;
+- seeds of either row: estimated from few seeds, so variances are moderated between rows
+  (`moderate`: Smyth 2004).
 
-A t is the difference over its standard error. Its degrees of freedom are the harmonic mean of those of the parts, by
-their shares of the variance: the critical value is then nearly the mean of the parts' own (Cochran, Biometrics 20,
-1964), where Satterthwaite's freedom finds too much when seeds are few and spreads unlike. A family of a few differences
-is judged by the largest |t| that it reaches by chance, drawn with the correlations that its differences have (Hothorn,
-Bretz & Westfall, Biometrical Journal 50, 2008; unequal variances: Hasler & Hothorn, the same volume). For all pairs
-that is Games & Howell's test, against one row Dunnett's. A family of many pairs is explored with the false discovery
-rate of Benjamini & Hochberg (JRSS B 57, 1995; for all pairs: Williams, Jones & Tukey 1999) and the intervals that go
-with it (Benjamini & Yekutieli, JASA 100, 2005). Either way an interval excludes 0 exactly where p is at most the level.
+A t is the difference over its standard error. Its degrees of freedom are the harmonic mean of those
+of the parts, by
+their shares of the variance: the critical value is then nearly the mean of the parts' own (Cochran,
+Biometrics 20, 1964), where Satterthwaite's freedom finds too much when seeds are few and spreads
+unlike. A family of a few differences is judged by the largest |t| that it reaches by chance, drawn
+with the correlations that its differences have (Hothorn, Bretz & Westfall, Biometrical Journal 50,
+2008; unequal variances: Hasler & Hothorn, the same volume). For all pairs that is Games & Howell's
+test, against one row Dunnett's. A family of many pairs is explored with the false discovery rate of
+Benjamini & Hochberg (JRSS B 57, 1995; for all pairs: Williams, Jones & Tukey 1999) and the
+intervals that go with it (Benjamini & Yekutieli, JASA 100, 2005). Either way an interval excludes 0
+exactly where p is at most the level.
 
 How often it is wrong and what it finds is in docs/statistics.md, by tools/campaigns/error_rates.py.
 """
@@ -32,7 +39,9 @@ from reports.stats.estimate import Estimate, Floats, Interval
 ALPHA = 0.05
 EXPLORED = 12  # rows from which on all pairs are explored by their false discovery rate
 FEWEST_SEEDS = 3  # two give one difference, from which a spread cannot be told
-DRAWS = 20_000  # of a family under "no difference": the simulation error of a p-value of 0.05 is 0.0015
+DRAWS = (
+    20_000  # of a family under "no difference": the simulation error of a p-value of 0.05 is 0.0015
+)
 _POINTS = 60
 _CERTAIN = 1e5  # degrees of freedom of a known variance
 _NOTHING = 1e-9  # a standard error below it: the two rows are the same run
@@ -59,16 +68,19 @@ class Rows:
     def of(self, places: Sequence[int]) -> Rows:
         """Some of the rows."""
         some = list(places)
-        return Rows(self.means[some], self.seeds[some], self.freedom[some], self.examples.of_rows(some))
+        return Rows(
+            self.means[some], self.seeds[some], self.freedom[some], self.examples.of_rows(some)
+        )
 
 
 def moderate(variances: Floats, seeds: Floats) -> tuple[Floats, Floats]:
     """The variance of one run of each row, and its degrees of freedom, from the seeds of all rows.
 
-    How much rows say about each other's spread is estimated by empirical Bayes: the prior's degrees of freedom of Smyth
-    (Statistical Applications in Genetics and Molecular Biology 3, 2004; `eBayes` of the R package limma), which count
-    with each row's own. Variances are moderated upwards only, to the pooled one: a row whose few seeds lie close
-    together by chance would win too easily, and one that varies more than the others is not to borrow their calm.
+    How much rows say about each other's spread is estimated by empirical Bayes: the prior's degrees
+    of freedom of Smyth (Statistical Applications in Genetics and Molecular Biology 3, 2004;
+    `eBayes` of the R package limma), which count with each row's own. Variances are moderated
+    upwards only, to the pooled one: a row whose few seeds lie close together by chance would win
+    too easily, and one that varies more than the others is not to borrow their calm.
 
     Args:
         variances: (..., rows) sample variances over seeds (n - 1 in the denominator).
@@ -81,7 +93,9 @@ def moderate(variances: Floats, seeds: Floats) -> tuple[Floats, Floats]:
     if own.shape[-1] < 2:
         return own, freedom
     logs = np.log(np.maximum(own, 1e-300)) - digamma(freedom / 2) + np.log(freedom / 2)
-    spread = logs.var(axis=-1, ddof=1, keepdims=True) - polygamma(1, freedom / 2).mean(axis=-1, keepdims=True)
+    spread = logs.var(axis=-1, ddof=1, keepdims=True) - polygamma(1, freedom / 2).mean(
+        axis=-1, keepdims=True
+    )
     prior = np.where(spread > 1e-6, 2 * _inverse_trigamma(np.maximum(spread, 1e-6)), np.inf)
     return np.maximum(own, pooled), np.minimum(prior + freedom, total)
 
@@ -100,13 +114,15 @@ def all_pairs(rows: int) -> Pairs:
     return np.stack(np.triu_indices(rows, 1), axis=1)
 
 
-def judge(rows: Rows, pairs: Pairs, *, level: float = ALPHA, explore: bool = False) -> list[Estimate]:
+def judge(
+    rows: Rows, pairs: Pairs, *, level: float = ALPHA, explore: bool = False
+) -> list[Estimate]:
     """First minus second row of each pair, judged as one family.
 
     Args:
         pairs: (m, 2) places of rows.
-        level: of the whole family: the chance of any false difference; with `explore` the share of false ones among
-            those that are found.
+        level: of the whole family: the chance of any false difference; with `explore` the share of
+            false ones among those that are found.
     """
     value, error, freedom = _differences(rows, pairs)
     t, m = np.abs(_ratio(value, error)), len(pairs)
@@ -131,7 +147,9 @@ def explored_p_values(rows: Rows, pairs: Pairs) -> Floats:
 
 
 def family_p_values(rows: Rows, pairs: Pairs, z: Floats, sides: int = 2) -> Floats:
-    """(m,) p of each pair, corrected for the family; with one side p of "the first row is not better"."""
+    """(m,) p of each pair, corrected for the family; with one side p of "the first row is not
+    better".
+    """
     value, error, freedom = _differences(rows, pairs)
     t = _ratio(value, error)
     t = np.abs(t) if sides == 2 else np.maximum(t, 0)
@@ -141,8 +159,9 @@ def family_p_values(rows: Rows, pairs: Pairs, z: Floats, sides: int = 2) -> Floa
 def may_be_best(rows: Rows) -> Floats:
     """(k,) p-value of "this row is the best" for each row, or as good as the best.
 
-    One-sided Dunnett tests of the others against the row. The rows with p above 0.05 hold the best one in 95 % of
-    comparisons, whichever it is (Gupta, Technometrics 7, 1965; Hsu, Annals of Statistics 9, 1981).
+    One-sided Dunnett tests of the others against the row. The rows with p above 0.05 hold the best
+    one in 95 % of comparisons, whichever it is (Gupta, Technometrics 7, 1965; Hsu, Annals of
+    Statistics 9, 1981).
     """
     k = len(rows.means)
     found, z = np.ones(k), draw(rows, DRAWS // 4)
@@ -175,7 +194,9 @@ def _ratio(value: Floats, error: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class Largest:
-    """The largest t of a family under "no difference" with known variances, as weighted points of some draws."""
+    """The largest t of a family under "no difference" with known variances, as weighted points of
+    some draws.
+    """
 
     points: Floats
     weights: Floats
@@ -195,16 +216,21 @@ def largest(z: Floats, rows: Rows, pairs: Pairs, sides: int = 2) -> Largest:
     """Of the pairs' differences in errors that were drawn, so with the correlations that they have."""
     wide = rows.examples.wider
     i, j = pairs.T
-    error = np.sqrt(rows.seeds[i] + rows.seeds[j] + np.maximum(wide[i, i] + wide[j, j] - 2 * wide[i, j], 0))
+    error = np.sqrt(
+        rows.seeds[i] + rows.seeds[j] + np.maximum(wide[i, i] + wide[j, j] - 2 * wide[i, j], 0)
+    )
     t = (z[:, i] - z[:, j]) / np.where(error < _NOTHING, np.inf, error)
     top = np.sort((np.abs(t) if sides == 2 else np.maximum(t, 0)).max(axis=1))[::-1]
     tenth = len(top) // 10  # finely where they are large
     parts = [*np.array_split(top[:tenth], _POINTS), *np.array_split(top[tenth:], _POINTS)]
-    return Largest(np.array([p.mean() for p in parts]), np.array([len(p) for p in parts]) / len(top), len(top))
+    return Largest(
+        np.array([p.mean() for p in parts]), np.array([len(p) for p in parts]) / len(top), len(top)
+    )
 
 
 def _exceeds(top: Largest | None, t: Floats, freedom: Floats, m: int, sides: int = 2) -> Floats:
-    """P(max |z| / s > t) for each t, s with its degrees of freedom, of a family of m; without `top` Bonferroni's bound.
+    """P(max |z| / s > t) for each t, s with its degrees of freedom, of a family of m; without `top`
+    Bonferroni's bound.
 
     Where it is too small for the number of draws, it is Bonferroni's too.
     """
@@ -228,7 +254,8 @@ def critical_values(top: Largest | None, freedom: Floats, level: float, m: int) 
 
 
 def mean_over_seeds(by_seed: Floats, examples: float) -> Interval:
-    """One row's mean over seeds with its 95 % interval, by its own seeds and the choice of examples.
+    """One row's mean over seeds with its 95 % interval, by its own seeds and the choice of
+    examples.
 
     With fewer than three seeds the interval has the chance of the examples alone.
 

@@ -1,10 +1,12 @@
-"""Where the spread of a row's scores comes from: its variance by stream of random numbers, and by drawn pairs.
+"""Where the spread of a row's scores comes from: its variance by stream of random numbers, and by
+drawn pairs.
 
-A stream's variance is that of runs in which it alone has other seeds. The other streams have one seed: what the
-stream does alone is in it, and what it does together with them. So the variances of streams are no parts of a
-whole. Where streams act together (a training run that any small change sends another way) each alone may bring nearly
-as much as all of them, and their sum exceeds the variance of runs in which all differ; in the words of sensitivity
-analysis they are total effects (Homma & Saltelli, Reliability Engineering & System Safety 52, 1996), here at one point.
+A stream's variance is that of runs in which it alone has other seeds. The other streams have one
+seed: what the stream does alone is in it, and what it does together with them. So the variances of
+streams are no parts of a whole. Where streams act together (a training run that any small change
+sends another way) each alone may bring nearly as much as all of them, and their sum exceeds the
+variance of runs in which all differ; in the words of sensitivity analysis they are total effects
+(Homma & Saltelli, Reliability Engineering & System Safety 52, 1996), here at one point.
 """
 
 from __future__ import annotations
@@ -30,7 +32,9 @@ NAMES: dict[Stream, str] = {
 }
 ALL, PAIRS = "all streams", "test pairs"
 CONFIDENCE = 0.95
-FEWEST = 4  # seeds that a share is told of: with three its interval spans a factor of tens of thousands
+FEWEST = (
+    4  # seeds that a share is told of: with three its interval spans a factor of tens of thousands
+)
 
 
 @dataclass(frozen=True)
@@ -64,7 +68,9 @@ class Source:
 
     @property
     def silent(self) -> bool:
-        """Are all its runs alike to the last digit? The method draws nothing from these streams then."""
+        """Are all its runs alike to the last digit? The method draws nothing from these streams
+        then.
+        """
         return bool(self.scores) and len(set(self.scores)) == 1
 
 
@@ -78,13 +84,15 @@ def variance_interval(variance: float, freedom: float) -> tuple[float, float]:
 
 
 def share_of(part: Source, whole: Source) -> Interval | None:
-    """var(part) / var(whole) with a 95 % interval, by the seeds that both have; None where these are too few, or
-    nothing varies.
+    """var(part) / var(whole) with a 95 % interval, by the seeds that both have; None where these
+    are too few, or nothing varies.
 
-    The two are not independent: seed s of the stream is in a run of each. Pitman's interval for the variances of
-    paired values (Biometrika 31, 1939; Morgan in the same volume) has w [K - sqrt(K^2 - 1), K + sqrt(K^2 - 1)] with the
-    ratio w, their correlation r over n seeds and K = 1 + 2 (1 - r^2) t^2 / (n - 2), t Student's with n - 2 degrees of
-    freedom. The first run is one and the same in both, which it can bear (coverage in docs/statistics.md).
+    The two are not independent: seed s of the stream is in a run of each. Pitman's interval for the
+    variances of paired values (Biometrika 31, 1939; Morgan in the same volume) has w [K - sqrt(K^2
+    - 1), K + sqrt(K^2 - 1)] with the ratio w, their correlation r over n seeds and K = 1 + 2 (1 -
+      r^2) t^2 / (n - 2), t Student's with n - 2 degrees of
+    freedom. The first run is one and the same in both, which it can bear (coverage in
+    docs/statistics.md).
     """
     from scipy.special import stdtrit
 
@@ -106,8 +114,10 @@ def share_of(part: Source, whole: Source) -> Interval | None:
 
 @dataclass(frozen=True)
 class Decomposition:
-    """The sources of one row's spread: all streams first (None with fewer than two such runs), then each that varied,
-    then the test pairs (None without stored pairs); and the streams that varied alone in no runs."""
+    """The sources of one row's spread: all streams first (None with fewer than two such runs), then
+    each that varied, then the test pairs (None without stored pairs); and the streams that varied
+    alone in no runs.
+    """
 
     row: ResultRow
     whole: Source | None
@@ -120,9 +130,15 @@ class Decomposition:
         return [source for source in (self.whole, *self.parts, self.pairs) if source is not None]
 
 
-def decomposition(row: ResultRow, significance: Significance, target: Target) -> Decomposition | None:
+def decomposition(
+    row: ResultRow, significance: Significance, target: Target
+) -> Decomposition | None:
     """Of one row by a target; None where no two runs differ in some streams alone."""
-    plain = {record.seed: record for record in row.records if not isinstance(record.random_seed, PartSeed)}
+    plain = {
+        record.seed: record
+        for record in row.records
+        if not isinstance(record.random_seed, PartSeed)
+    }
     groups: dict[tuple[int, tuple[Stream, ...]], list[Record]] = {}
     for record in row.held:
         seed = record.random_seed
@@ -152,10 +168,16 @@ def decompositions(comparison: Comparison, significance: Significance) -> list[D
     target = significance.first
     if target is None:
         return []
-    return [d for row in comparison.rows if row.held and (d := decomposition(row, significance, target)) is not None]
+    return [
+        d
+        for row in comparison.rows
+        if row.held and (d := decomposition(row, significance, target)) is not None
+    ]
 
 
-def _streams(streams: tuple[Stream, ...], records: Sequence[Record], target: Target) -> Source | None:
+def _streams(
+    streams: tuple[Stream, ...], records: Sequence[Record], target: Target
+) -> Source | None:
     scores = _scores(records, target)
     if len(scores) < 2:
         return None
@@ -164,7 +186,9 @@ def _streams(streams: tuple[Stream, ...], records: Sequence[Record], target: Tar
     variance = float(values.var(ddof=1)) if np.ptp(values) > 0 else 0.0
     seeds = {record.id: record.seed for record in records}
     own = tuple(seeds[run] for run in scores)
-    return Source(name, streams, tuple(values.tolist()), variance, len(values) - 1.0, tuple(scores), own)
+    return Source(
+        name, streams, tuple(values.tolist()), variance, len(values) - 1.0, tuple(scores), own
+    )
 
 
 def _scores(records: Sequence[Record], target: Target) -> dict[str, float]:
@@ -174,7 +198,9 @@ def _scores(records: Sequence[Record], target: Target) -> dict[str, float]:
         for record in records
         if record.status == "finished"
     }
-    return {run: 100 * float(np.mean(v)) for run, v in by_run.items() if len(v) == len(target.measures)}
+    return {
+        run: 100 * float(np.mean(v)) for run, v in by_run.items() if len(v) == len(target.measures)
+    }
 
 
 def _pairs(row: ResultRow, significance: Significance, target: Target) -> Source | None:
@@ -186,13 +212,16 @@ def _pairs(row: ResultRow, significance: Significance, target: Target) -> Source
     return Source(PAIRS, (), (), 1e4 * variance, freedom, tuple(r.id for r in row.finished))
 
 
-def pairs_freedom(correlation: float, variance: float, pairs: int, replicates: float = math.inf) -> float:
-    """Degrees of freedom of the variance that pairs bring to Spearman's correlation, by what each moves it or by a
-    bootstrap of so many replicates.
+def pairs_freedom(
+    correlation: float, variance: float, pairs: int, replicates: float = math.inf
+) -> float:
+    """Degrees of freedom of the variance that pairs bring to Spearman's correlation, by what each
+    moves it or by a bootstrap of so many replicates.
 
-    Twice the inverse of its relative variance, which is 2 / (pairs - 1) + 2 / (replicates - 1) and, since the variance
-    goes with (1 - r^2)^2 (1 + r^2 / 2) (Bonett & Wright, Psychometrika 65, 2000) and r itself is an estimate, the
-    square of that expression's logarithmic slope times the variance of r; a fifth more by simulation.
+    Twice the inverse of its relative variance, which is 2 / (pairs - 1) + 2 / (replicates - 1) and,
+    since the variance goes with (1 - r^2)^2 (1 + r^2 / 2) (Bonett & Wright, Psychometrika 65, 2000)
+    and r itself is an estimate, the square of that expression's logarithmic slope times the
+    variance of r; a fifth more by simulation.
     """
     r = min(abs(correlation), 0.95)
     slope = r / (1 + r * r / 2) - 4 * r / (1 - r * r)

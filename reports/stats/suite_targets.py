@@ -1,4 +1,6 @@
-"""What rows are compared by in the table of a suite: the number of each task, and the average that the table prints."""
+"""What rows are compared by in the table of a suite: the number of each task, and the average that
+the table prints.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +14,14 @@ from harness.tasks.suite import Suite
 from reports.read.comparison_runs import Comparison
 from reports.stats.targets import SOURCES, Measure, Target, alone, asked_of_most, targets
 
-# The number of a task: the first of these that it has, else the metric that its suite names, else its first score.
-_METRICS = (("accuracy", ""), ("spearman", "all"), ("spearman", ""), ("recall", "mean of six recalls"))
+# The number of a task: the first of these that it has, else the metric that its suite names, else
+# its first score.
+_METRICS = (
+    ("accuracy", ""),
+    ("spearman", "all"),
+    ("spearman", ""),
+    ("recall", "mean of six recalls"),
+)
 # Suites whose tables print the mean of SentEval's seven, and what stands before the tasks' names.
 TRANSFER_SUITES = {"transfer": "", "transfer-prototyping": "prototyping:"}
 MTEB_TITLES = {
@@ -25,12 +33,19 @@ MTEB_TITLES = {
     "hume": "HUME, English parts",
     "negation-paraphrase": "Negation and paraphrase",
 }
-_DESCRIPTIVE = ("geometry", "layers", "compression", "efficiency")  # suites that describe a model rather than score it
+_DESCRIPTIVE = (
+    "geometry",
+    "layers",
+    "compression",
+    "efficiency",
+)  # suites that describe a model rather than score it
 
 
 def registered(suite: str) -> Suite | None:
     """What the suite says of itself; None where no package that is installed has it."""
-    return registry.load(registry.SUITES, suite) if suite in registry.names(registry.SUITES) else None
+    return (
+        registry.load(registry.SUITES, suite) if suite in registry.names(registry.SUITES) else None
+    )
 
 
 def main_measure(comparison: Comparison, suite: str, task: str, source: str) -> Measure | None:
@@ -45,7 +60,9 @@ def main_measure(comparison: Comparison, suite: str, task: str, source: str) -> 
     wanted = [*_METRICS] if about is None or suite in _OURS else []
     named = [s for s in scores if about is not None and s.metric == about.metric]
     for metric, aggregation in wanted:
-        if found := next((s for s in scores if (s.metric, s.aggregation) == (metric, aggregation)), None):
+        if found := next(
+            (s for s in scores if (s.metric, s.aggregation) == (metric, aggregation)), None
+        ):
             return _of(found)
     return _of((named or scores)[0]) if scores else None
 
@@ -59,7 +76,9 @@ def _of(score: Score) -> Measure:
 
 def suite_measures(comparison: Comparison, suite: str) -> list[Measure]:
     """The numbers in the table of a suite, in its order."""
-    found = (main_measure(comparison, suite, task, source) for task, source in comparison.columns(suite))
+    found = (
+        main_measure(comparison, suite, task, source) for task, source in comparison.columns(suite)
+    )
     return [measure for measure in found if measure is not None]
 
 
@@ -70,8 +89,12 @@ def transfer_average(comparison: Comparison, suite: str) -> Target | None:
     if prefix is None or {one.task.removeprefix(prefix) for one in measures} != set(TRANSFER):
         return None
     name = ", prototyping" if prefix else ""
-    return Target(f"suite-{suite}", f"the average of the seven transfer tasks{name}", "transfer average",
-                  tuple(measures))  # fmt: skip
+    return Target(
+        f"suite-{suite}",
+        f"the average of the seven transfer tasks{name}",
+        "transfer average",
+        tuple(measures),
+    )
 
 
 def mteb_measures(comparison: Comparison, names: Sequence[str], suite: str = "") -> list[Measure]:
@@ -84,7 +107,9 @@ def mteb_measures(comparison: Comparison, names: Sequence[str], suite: str = "")
 
 
 def mteb_average(comparison: Comparison, suite: str, category: str = "") -> Target | None:
-    """The mean over the data sets of a benchmark, or of one of its categories; None where a data set has no score."""
+    """The mean over the data sets of a benchmark, or of one of its categories; None where a data
+    set has no score.
+    """
     sets = MTEB_SUITES[suite]
     names = sets[category] if category else names_of(sets)
     measures = mteb_measures(comparison, names, suite)
@@ -94,7 +119,12 @@ def mteb_average(comparison: Comparison, suite: str, category: str = "") -> Targ
     if len(names) == 1:
         return alone(measures[0])
     what = f"{category} in {title}" if category else title
-    return Target(key, f"the average of the {len(names)} data sets of {what}", f"{what} average", tuple(measures))
+    return Target(
+        key,
+        f"the average of the {len(names)} data sets of {what}",
+        f"{what} average",
+        tuple(measures),
+    )
 
 
 def known_targets(comparison: Comparison) -> Iterator[tuple[tuple[str, ...], Target]]:
@@ -104,7 +134,9 @@ def known_targets(comparison: Comparison) -> Iterator[tuple[tuple[str, ...], Tar
     for target in usual:
         average = target.key.startswith("sts-") and len(target.measures) > 1
         yield (*(["STS"] if average else []), target.short, target.key), target
-    suites = dict.fromkeys(s.suite for r in comparison.records for s in r.scores if s.split != "dev")
+    suites = dict.fromkeys(
+        s.suite for r in comparison.records for s in r.scores if s.split != "dev"
+    )
     for suite in suites:
         if suite == "mteb":
             yield from _mteb(comparison)
@@ -122,7 +154,10 @@ def _mteb(comparison: Comparison) -> Iterator[tuple[tuple[str, ...], Target]]:
             if (target := mteb_average(comparison, suite, category)) is not None:
                 yield (target.key,), target
     asked = dict.fromkeys(
-        s.task.removeprefix(PREFIX) for r in comparison.records for s in r.scores if s.suite == "mteb"
+        s.task.removeprefix(PREFIX)
+        for r in comparison.records
+        for s in r.scores
+        if s.suite == "mteb"
     )
     for measure in mteb_measures(comparison, list(asked)):
         yield (measure.task.removeprefix(PREFIX), measure.task), alone(measure)
@@ -130,15 +165,30 @@ def _mteb(comparison: Comparison) -> Iterator[tuple[tuple[str, ...], Target]]:
 
 def _suite(comparison: Comparison, suite: str) -> Iterator[tuple[tuple[str, ...], Target]]:
     about = registered(suite)
-    if any(word in suite for word in _DESCRIPTIVE) or (about is not None and not about.higher_is_better):
+    if any(word in suite for word in _DESCRIPTIVE) or (
+        about is not None and not about.higher_is_better
+    ):
         return
     measures = suite_measures(comparison, suite)
     if (average := transfer_average(comparison, suite)) is not None:
         yield (suite, average.short), average
-    elif not suite.startswith("embedded") and len({(m.metric, m.source) for m in measures}) == 1 < len(measures):
+    elif not suite.startswith("embedded") and len(
+        {(m.metric, m.source) for m in measures}
+    ) == 1 < len(measures):
         most, _ = asked_of_most(comparison.rows, [(m.task, m.source) for m in measures])
         kept = tuple(m for m in measures if (m.task, m.source) in most)
-        yield (suite,), Target(f"suite-{suite}", f"the average of {len(kept)} {suite} tasks", f"{suite} average", kept)
+        yield (
+            (suite,),
+            Target(
+                f"suite-{suite}",
+                f"the average of {len(kept)} {suite} tasks",
+                f"{suite} average",
+                kept,
+            ),
+        )
     for measure in measures:
         name = SOURCES.get(measure.source, measure.source)
-        yield (measure.task, measure.task.rsplit(":", 1)[-1]), alone(measure, f"{measure.task} ({name})")
+        yield (
+            (measure.task, measure.task.rsplit(":", 1)[-1]),
+            alone(measure, f"{measure.task} ({name})"),
+        )

@@ -31,7 +31,11 @@ class Measure(NamedTuple):
     def value(self, record: Record) -> float | None:
         """Between -1 and 1; None where the run has no such score."""
         return next(
-            (s.value for s in record.scores if (s.task, s.source, s.metric, s.aggregation, s.split) == tuple(self)),
+            (
+                s.value
+                for s in record.scores
+                if (s.task, s.source, s.metric, s.aggregation, s.split) == tuple(self)
+            ),
             None,
         )
 
@@ -66,8 +70,12 @@ class Target:
         return f"{'Spearman' if metric == 'spearman' else metric.replace('_', ' ')} ×100"
 
     def value(self, row: ResultRow) -> float | None:
-        """A row's mean over the measures and over its seeds, times 100; None where a measure has no score."""
-        parts = [[v for r in row.finished if (v := one.value(r)) is not None] for one in self.measures]
+        """A row's mean over the measures and over its seeds, times 100; None where a measure has no
+        score.
+        """
+        parts = [
+            [v for r in row.finished if (v := one.value(r)) is not None] for one in self.measures
+        ]
         return 100 * float(np.mean([np.mean(part) for part in parts])) if all(parts) else None
 
 
@@ -89,8 +97,8 @@ def asked_of_most(
 ) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
     """Those of some (task, source) that most finished rows were to be evaluated on, and the others.
 
-    A task whose data was missing was requested: an average without it must not appear complete. Where no task is one of
-    most rows, all are.
+    A task whose data was missing was requested: an average without it must not appear complete.
+    Where no task is one of most rows, all are.
     """
     finished = [row for row in rows if row.finished]
     count = dict.fromkeys(tasks, 0)
@@ -106,7 +114,9 @@ def asked_of_most(
 
 
 def targets(comparison: Comparison) -> list[Target]:
-    """The average of each source's STS tasks that most rows have, then every embedded task alone (never averaged)."""
+    """The average of each source's STS tasks that most rows have, then every embedded task alone
+    (never averaged).
+    """
     wanted = []
     by_source: dict[str, list[str]] = {}
     for task, source in comparison.columns("sts"):
@@ -117,12 +127,20 @@ def targets(comparison: Comparison) -> list[Target]:
         if len(tasks) == 1:
             title, short = f"{tasks[0][0]} ({name})", tasks[0][0]
         else:
-            count = "the seven" if {task for task, _ in tasks} == set(STS_ORDER) else str(len(tasks))
+            count = (
+                "the seven" if {task for task, _ in tasks} == set(STS_ORDER) else str(len(tasks))
+            )
             title, short = f"the average of {count} STS tasks ({name})", "STS average"
         if len(by_source) > 1:
             short = f"{short} ({name})"
         wanted.append(
-            Target(f"sts-{source}", title, short, tuple(Measure(*t) for t in tasks), tuple(Measure(*t) for t in others))
+            Target(
+                f"sts-{source}",
+                title,
+                short,
+                tuple(Measure(*t) for t in tasks),
+                tuple(Measure(*t) for t in others),
+            )
         )
     for task, source in comparison.columns("embedded"):
         if not task.startswith("geometry:"):
@@ -133,11 +151,14 @@ def targets(comparison: Comparison) -> list[Target]:
 ROOM = 12  # panels, or lines in one panel, that a reader can still tell apart
 
 
-def rows_shown(rows: Sequence[ResultRow], target: Target | None, room: int = ROOM) -> tuple[list[ResultRow], str]:
-    """At most `room` of the rows, in their order, and a sentence for the caption about the others ("" if none).
+def rows_shown(
+    rows: Sequence[ResultRow], target: Target | None, room: int = ROOM
+) -> tuple[list[ResultRow], str]:
+    """At most `room` of the rows, in their order, and a sentence for the caption about the others
+    ("" if none).
 
-    The best by `target` (the first, without one) are shown, and always the best untrained row: what the others are to
-    be seen against.
+    The best by `target` (the first, without one) are shown, and always the best untrained row: what
+    the others are to be seen against.
     """
     if len(rows) <= room:
         return list(rows), ""
@@ -149,5 +170,11 @@ def rows_shown(rows: Sequence[ResultRow], target: Target | None, room: int = ROO
         kept[-1] = untrained
     keys = {row.key for row in kept}
     others = ", ".join(row.label for row in rows if row.key not in keys)
-    which = f"the best by {target.short} and the best untrained one" if scores and target is not None else "the first"
-    return [row for row in rows if row.key in keys], f" {room} of {len(rows)} rows, {which}; not drawn: {others}."
+    which = (
+        f"the best by {target.short} and the best untrained one"
+        if scores and target is not None
+        else "the first"
+    )
+    return [
+        row for row in rows if row.key in keys
+    ], f" {room} of {len(rows)} rows, {which}; not drawn: {others}."

@@ -1,4 +1,6 @@
-"""Which differences are judged together, as a family, and what they say: planned ones, controls, all pairs of rows."""
+"""Which differences are judged together, as a family, and what they say: planned ones, controls,
+all pairs of rows.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,14 @@ import numpy as np
 from reports.read.comparison_runs import Comparison, ResultRow
 from reports.stats.estimate import Floats
 from reports.stats.power import CHANCE, smallest_difference
-from reports.stats.significance import NOT_JUDGED, SAME, Difference, Significance, trained, untrained_base
+from reports.stats.significance import (
+    NOT_JUDGED,
+    SAME,
+    Difference,
+    Significance,
+    trained,
+    untrained_base,
+)
 from reports.stats.simultaneous import ALPHA, EXPLORED
 from reports.stats.targets import Target
 
@@ -37,7 +46,11 @@ class Family:
 
 def starts(comparison: Comparison) -> Family:
     """Each trained row against the untrained row that it starts from."""
-    found = [(row, untrained_base(row, comparison.rows)[0]) for row in comparison.rows if not row.elsewhere]
+    found = [
+        (row, untrained_base(row, comparison.rows)[0])
+        for row in comparison.rows
+        if not row.elsewhere
+    ]
     pairs = tuple((row, base) for row, base in found if base is not None)
     return Family(f"{_count(pairs, 'row')} against their untrained start", pairs)
 
@@ -70,7 +83,9 @@ def planned(comparison: Comparison) -> Family:
     return Family(what, tuple(pairs))
 
 
-def judge_family(family: Family, significance: Significance, target: Target) -> list[tuple[Pair, Difference]]:
+def judge_family(
+    family: Family, significance: Significance, target: Target
+) -> list[tuple[Pair, Difference]]:
     """Its pairs that have the target's tasks, with their differences."""
     found = significance.differences(family.pairs, target, family.name)
     return [(pair, d) for pair, d in zip(family.pairs, found, strict=True) if d is not None]
@@ -81,18 +96,25 @@ def _count(items: Sequence[object], noun: str) -> str:
 
 
 class Block:
-    """Rows that are compared with one another by a target: all their pairs, and which of them may be the best.
+    """Rows that are compared with one another by a target: all their pairs, and which of them may
+    be the best.
 
-    Untrained starts that were added to the file's rows are there for those alone, and left out but for those in `also`.
+    Untrained starts that were added to the file's rows are there for those alone, and left out but
+    for those in `also`.
 
     Attributes:
-        rows: those with the target's tasks: contenders, random controls, then rows with too few seeds, each best first.
+        rows: those with the target's tasks: contenders, random controls, then rows with too few
+            seeds, each best first.
         judged: those with enough seeds.
         contenders: the judged ones that are no controls.
     """
 
     def __init__(
-        self, rows: Sequence[ResultRow], significance: Significance, target: Target, also: Sequence[ResultRow] = ()
+        self,
+        rows: Sequence[ResultRow],
+        significance: Significance,
+        target: Target,
+        also: Sequence[ResultRow] = (),
     ) -> None:
         self.significance, self.target = significance, target
         wanted = [row for row in rows if not row.added or row in also]
@@ -127,14 +149,19 @@ class Block:
     def differences(self) -> dict[tuple[int, int], Difference]:
         """(i, j) with i < j -> row i minus row j, by their places in `rows`.
 
-        Pairs of contenders are a family; those with each control are another one; rows with too few seeds are in none.
+        Pairs of contenders are a family; those with each control are another one; rows with too few
+        seeds are in none.
         """
         k, n = len(self.contenders), len(self.rows)
         families: dict[str, list[tuple[int, int]]] = {}
         for i in range(n):
             for j in range(i + 1, n):
                 control = self.rows[j if j >= k else i].label
-                name = self.family if j < k else f"{_count(self.contenders, 'row')} against the control {control}"
+                name = (
+                    self.family
+                    if j < k
+                    else f"{_count(self.contenders, 'row')} against the control {control}"
+                )
                 families.setdefault(name, []).append((i, j))
         found: dict[tuple[int, int], Difference] = {}
         for name, places in families.items():
@@ -166,8 +193,9 @@ class Block:
     def groups(self) -> list[tuple[int, ...]]:
         """The largest sets of judged rows, by place, of which no two are separated.
 
-        Two rows share a set if and only if they are not separated, also where that is not transitive: the
-        insert-and-absorb algorithm of Piepho (Journal of Computational and Graphical Statistics 13, 2004).
+        Two rows share a set if and only if they are not separated, also where that is not
+        transitive: the insert-and-absorb algorithm of Piepho (Journal of Computational and
+        Graphical Statistics 13, 2004).
         """
         count = len(self.judged)
         groups = {frozenset(range(count))} if count else set()
@@ -188,20 +216,28 @@ class Block:
         ]
 
     def design(self) -> tuple[int, float, float] | None:
-        """Fewest seeds of the rows that seeds enter, their common standard deviation over seeds, and the median one of
-        their differences by the choice of examples, in points; None with fewer than two such rows."""
+        """Fewest seeds of the rows that seeds enter, their common standard deviation over seeds,
+        and the median one of their differences by the choice of examples, in points; None with
+        fewer than two such rows.
+        """
         rows = [row for row in self.contenders if trained(row) and np.ptp(self.runs(row)) > 0]
         if len(rows) < 2:
             return None
         runs = [self.runs(row) for row in rows]
         freedom = sum(len(scores) - 1 for scores in runs)
         variance = sum(float(scores.var(ddof=1)) * (len(scores) - 1) for scores in runs) / freedom
-        parts = [self.significance.parts(a, b, self.target)[2] for i, a in enumerate(rows) for b in rows[i + 1 :]]
+        parts = [
+            self.significance.parts(a, b, self.target)[2]
+            for i, a in enumerate(rows)
+            for b in rows[i + 1 :]
+        ]
         return min(map(len, runs)), 100 * variance**0.5, 100 * float(np.median(parts)) ** 0.5
 
     @cached_property
     def detectable(self) -> float | None:
-        """The smallest true difference of two rows that this comparison finds in 80 % of cases, in points."""
+        """The smallest true difference of two rows that this comparison finds in 80 % of cases, in
+        points.
+        """
         known = self.design()
         return None if known is None else smallest_difference(*known, len(self.contenders))
 

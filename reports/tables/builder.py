@@ -1,4 +1,6 @@
-"""What puts blocks into a comparison's report: ours are a list, those of other packages entry points."""
+"""What puts blocks into a comparison's report: ours are a list, those of other packages entry
+points.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +21,11 @@ class TableBuilder:
     """A part of a comparison's report: tables (or figures) made from its runs.
 
     Attributes:
-        section: key of a section of the report ("scores", "certainty", ...: `reports.comparison.comparison_document`);
-            any other text is the heading of a section of its own, before "How it was run".
-        build: gives one block, several, or None where the runs have nothing for it. It is called with the comparison
-            and what seeds and examples say of it.
+        section: key of a section of the report ("scores", "certainty", ...:
+            `reports.comparison.comparison_document`); any other text is the heading of a section of
+            its own, before "How it was run".
+        build: gives one block, several, or None where the runs have nothing for it. It is called
+            with the comparison and what seeds and examples say of it.
         order: place within the section; ours have 100, 200, ...
         suites: suites whose scores it shows, so that no table by default has to.
     """

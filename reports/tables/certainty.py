@@ -1,4 +1,6 @@
-"""How sure differences are: planned ones, those of all pairs of rows, interim analyses, and where spread comes from."""
+"""How sure differences are: planned ones, those of all pairs of rows, interim analyses, and where
+spread comes from.
+"""
 
 from __future__ import annotations
 
@@ -9,24 +11,51 @@ from typing import Any
 from reports.document.table import EMPTY, Cell, Column, Table, TableRow, number_text
 from reports.read.comparison_runs import Comparison, ResultRow, base_name
 from reports.stats.significance import SAME, Difference, Significance, untrained_base
-from reports.stats.spread_sources import FEWEST, NAMES, Decomposition, Source, decompositions, share_of
+from reports.stats.spread_sources import (
+    FEWEST,
+    NAMES,
+    Decomposition,
+    Source,
+    decompositions,
+    share_of,
+)
 from reports.stats.targets import common_unit
-from reports.stats.verdicts import Block, Family, describe_detectable, judge_family, own_against_others, planned, starts
+from reports.stats.verdicts import (
+    Block,
+    Family,
+    describe_detectable,
+    judge_family,
+    own_against_others,
+    planned,
+    starts,
+)
 from reports.tables.score_cells import HEAD, absent_cell, anchor, block_of, name_cell
 
 MOST_COLUMNS = 14  # columns of the matrix that a page has room for
 
 
 def against_base(comparison: Comparison, significance: Significance) -> Table | None:
-    """Each trained row against its untrained start, by every target; None when there is nothing to compare."""
+    """Each trained row against its untrained start, by every target; None when there is nothing to
+    compare.
+    """
     family = starts(comparison)
-    without = [(row, why) for row in comparison.rows if (why := untrained_base(row, comparison.rows)[1])]
+    without = [
+        (row, why) for row in comparison.rows if (why := untrained_base(row, comparison.rows)[1])
+    ]
     if not significance.targets or not (family.pairs or without):
         return None
-    table = _family_table(comparison, significance, family, "against-base", "Difference to the untrained start",
-                          "Untrained start")  # fmt: skip
+    table = _family_table(
+        comparison,
+        significance,
+        family,
+        "against-base",
+        "Difference to the untrained start",
+        "Untrained start",
+    )
     more = [
-        TableRow((name_cell(row), EMPTY.noted(why), *[EMPTY] * (len(table.columns) - 2)), block_of(row))
+        TableRow(
+            (name_cell(row), EMPTY.noted(why), *[EMPTY] * (len(table.columns) - 2)), block_of(row)
+        )
         for row, why in without
     ]
     return replace(table, rows=(*table.rows, *more))
@@ -36,7 +65,12 @@ def planned_tables(comparison: Comparison, significance: Significance) -> list[T
     """The comparisons that the file plans, and those with rows made elsewhere."""
     wanted = (
         (planned(comparison), "planned", "Planned comparisons", "Compared with"),
-        (own_against_others(comparison), "elsewhere", "Own rows and those made elsewhere", "Made elsewhere"),
+        (
+            own_against_others(comparison),
+            "elsewhere",
+            "Own rows and those made elsewhere",
+            "Made elsewhere",
+        ),
     )
     return [
         _family_table(comparison, significance, family, *heads)
@@ -46,7 +80,12 @@ def planned_tables(comparison: Comparison, significance: Significance) -> list[T
 
 
 def _family_table(
-    comparison: Comparison, significance: Significance, family: Family, key: str, title: str, other: str
+    comparison: Comparison,
+    significance: Significance,
+    family: Family,
+    key: str,
+    title: str,
+    other: str,
 ) -> Table:
     """A line for each pair of a family, by every target."""
     columns = [
@@ -55,12 +94,21 @@ def _family_table(
         Column("seeds", "Seeds", "of both", aside=True),
     ]
     cells = [
-        [name_cell(a), Cell(b.label, link=anchor(b)), Cell(f"{len(a.finished)} · {len(b.finished)}")]
+        [
+            name_cell(a),
+            Cell(b.label, link=anchor(b)),
+            Cell(f"{len(a.finished)} · {len(b.finished)}"),
+        ]
         for a, b in family.pairs
     ]
     for target in significance.targets:
         columns += [
-            Column(f"{target.key} difference", "Difference", "points, 95 % interval", group=target.short),
+            Column(
+                f"{target.key} difference",
+                "Difference",
+                "points, 95 % interval",
+                group=target.short,
+            ),
             Column(f"{target.key} p", "p", group=target.short),
             Column(f"{target.key} verdict", "Verdict", group=target.short, numeric=False),
         ]
@@ -70,7 +118,9 @@ def _family_table(
     unit = common_unit(significance.targets)
     caption = f"Row minus the other one in points of {unit}, on the same examples, over seeds and test examples."
     legend = f"Intervals and p are corrected for this family, column by column: {family.name}."
-    body = tuple(TableRow(tuple(line), block_of(a)) for line, (a, _) in zip(cells, family.pairs, strict=True))
+    body = tuple(
+        TableRow(tuple(line), block_of(a)) for line, (a, _) in zip(cells, family.pairs, strict=True)
+    )
     return Table(key, title, caption, tuple(columns), body, (legend,) if family.pairs else ())
 
 
@@ -95,7 +145,11 @@ def all_pairs(comparison: Comparison, significance: Significance) -> list[Table]
         return []
     several = len(comparison.blocks) > 1
     blocks = {name: Block(rows, significance, target) for name, rows in comparison.blocks.items()}
-    large = {name: block for name, block in blocks.items() if len(block.rows) > 2 and len(block.judged) > 1}
+    large = {
+        name: block
+        for name, block in blocks.items()
+        if len(block.rows) > 2 and len(block.judged) > 1
+    }
     return [pairs_table(block, name if several else "") for name, block in large.items()]
 
 
@@ -107,7 +161,11 @@ def pairs_table(block: Block, name: str, most: int = MOST_COLUMNS) -> Table:
     body = []
     for i, row in enumerate(block.rows):
         ids = tuple(r.id for r in row.finished)
-        cells = [Cell(str(i + 1), value=i + 1), name_cell(row), Cell(number_text(block.mean(row), 2), records=ids)]
+        cells = [
+            Cell(str(i + 1), value=i + 1),
+            name_cell(row),
+            Cell(number_text(block.mean(row), 2), records=ids),
+        ]
         for j in range(len(shown)):
             if i == j:
                 cells.append(Cell(state="empty"))
@@ -115,16 +173,37 @@ def pairs_table(block: Block, name: str, most: int = MOST_COLUMNS) -> Table:
             d = block.differences[min(i, j), max(i, j)]
             value = 100 * d.estimate.value * (1 if i < j else -1)
             mark = "" if d.verdict == SAME else "*" if d.judged else "?"
-            cells.append(Cell(number_text(value, 2, signed=True) + mark, value=value, state="value", records=ids))
+            cells.append(
+                Cell(
+                    number_text(value, 2, signed=True) + mark,
+                    value=value,
+                    state="value",
+                    records=ids,
+                )
+            )
         body.append(TableRow(tuple(cells)))
-    marks = {"*": f"* significant at 5 %, corrected for {block.family}.", "?": "? fewer than three seeds."}
+    marks = {
+        "*": f"* significant at 5 %, corrected for {block.family}.",
+        "?": "? fewer than three seeds.",
+    }
     used = "".join(cell.text for row in body for cell in row.cells[3:])
     legend = " ".join(text for mark, text in marks.items() if mark in used)
-    legend += f" {describe_detectable(block.detectable).capitalize()}." if block.detectable is not None else ""
+    legend += (
+        f" {describe_detectable(block.detectable).capitalize()}."
+        if block.detectable is not None
+        else ""
+    )
     groups = "; ".join(", ".join(str(place + 1) for place in group) for group in block.groups())
     caption = f"Row minus column in points, by {block.target.title}. Rows that do not differ significantly: {groups}."
     where, key = (f" · {name}", f"all-pairs-{name}") if name else ("", "all-pairs")
-    return Table(key, f"Every row against every other{where}", caption, tuple(columns), tuple(body), (legend,))
+    return Table(
+        key,
+        f"Every row against every other{where}",
+        caption,
+        tuple(columns),
+        tuple(body),
+        (legend,),
+    )
 
 
 _GOING = ("leads", "open")
@@ -153,10 +232,17 @@ def interim_analyses_table(comparison: Comparison, significance: Significance) -
         several = len({row["base_model"] for row in rows}) > 1
         states = {(row["base_model"], row["row"]): row["state"] for row in rows}
         open_ = {base for (base, _), state in states.items() if state == "open"}
-        going = [_name(row, several) for row in rows if row["state"] in _GOING and row["base_model"] in open_]
+        going = [
+            _name(row, several)
+            for row in rows
+            if row["state"] in _GOING and row["base_model"] in open_
+        ]
         decided: dict[str, list[str]] = {}
         for row in rows:
-            if row["state"] not in _GOING and before.get((row["base_model"], row["row"])) != row["state"]:
+            if (
+                row["state"] not in _GOING
+                and before.get((row["base_model"], row["row"])) != row["state"]
+            ):
                 decided.setdefault(row["state"], []).append(_name(row, several))
         said = "; ".join(f"{state}: {', '.join(names)}" for state, names in decided.items())
         runs = sum(first <= number for first in analyses.since.values())
@@ -168,7 +254,9 @@ def interim_analyses_table(comparison: Comparison, significance: Significance) -
         f"Each analysis has a share of the 5 %: {analyses.first} / {analyses.most} the first, 1 / {analyses.most} the "
         f"others. {_ENDED.get(analyses.ended, 'It has not ended: the same command goes on.')}"
     )
-    return Table("interim-analyses", "Seeds added until decided", caption, columns, tuple(lines), (legend,))
+    return Table(
+        "interim-analyses", "Seeds added until decided", caption, columns, tuple(lines), (legend,)
+    )
 
 
 def _name(row: Mapping[str, Any], several: bool) -> str:
@@ -195,7 +283,13 @@ def spread_table(comparison: Comparison, significance: Significance) -> Table | 
         for source in d.sources:
             runs = len(source.scores)
             count = Cell(str(runs), value=runs) if runs else EMPTY
-            cells = (name_cell(d.row), Cell(source.name), count, _deviation(source), _share(source, d))
+            cells = (
+                name_cell(d.row),
+                Cell(source.name),
+                count,
+                _deviation(source),
+                _share(source, d),
+            )
             body.append(TableRow(cells, block))
     return Table(
         "spread",
@@ -203,7 +297,9 @@ def spread_table(comparison: Comparison, significance: Significance) -> Table | 
         f"By {target.title}: how far scores lie apart when one source of chance alone is redrawn.",
         columns,
         tuple(body),
-        (f"Shares do not add up: what a stream does together with others is in each of them.{_lacking(found)}",),
+        (
+            f"Shares do not add up: what a stream does together with others is in each of them.{_lacking(found)}",
+        ),
     )
 
 
@@ -214,7 +310,12 @@ def _deviation(source: Source) -> Cell:
     low, high = source.interval
     spread = f"[{number_text(low, 2)}, {number_text(high, 2)}]"
     return Cell(
-        number_text(source.deviation, 2), spread, source.deviation, state="value", records=source.records, digits=2
+        number_text(source.deviation, 2),
+        spread,
+        source.deviation,
+        state="value",
+        records=source.records,
+        digits=2,
     )
 
 
@@ -234,9 +335,15 @@ def _share(source: Source, d: Decomposition) -> Cell:
 
 def _lacking(found: Sequence[Decomposition]) -> str:
     """What a reader may miss."""
-    unvaried = [f"{', '.join(NAMES[stream] for stream in d.unvaried)} of {d.row.label}" for d in found if d.unvaried]
+    unvaried = [
+        f"{', '.join(NAMES[stream] for stream in d.unvaried)} of {d.row.label}"
+        for d in found
+        if d.unvaried
+    ]
     few = [d.row.label for d in found if d.whole is None or len(d.whole.scores) < FEWEST]
     said = f" Not varied alone: {'; '.join(unvaried)}." if unvaried else ""
     return said + (
-        f" Fewer than {FEWEST} runs in which all streams vary, so no shares: {', '.join(few)}." if few else ""
+        f" Fewer than {FEWEST} runs in which all streams vary, so no shares: {', '.join(few)}."
+        if few
+        else ""
     )

@@ -1,4 +1,6 @@
-"""Scores of vectors that are cut or quantised: a table for each pair set, and the score by bytes for all of them."""
+"""Scores of vectors that are cut or quantised: a table for each pair set, and the score by bytes
+for all of them.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,11 @@ from reports.read.comparison_runs import Comparison
 from reports.stats.targets import SOURCES, Measure, Target, rows_shown
 from reports.tables.score_table import ScoreTable
 
-_GROUPS = {"first": "First dimensions", "pca": "Principal dimensions", "random": "Random dimensions"}
+_GROUPS = {
+    "first": "First dimensions",
+    "pca": "Principal dimensions",
+    "random": "Random dimensions",
+}
 _QUANTISED = {
     "spearman_st_int8": "int8 (ST)",
     "spearman_mteb_int8": "int8 (mteb)",
@@ -38,25 +44,37 @@ def _table(comparison: Comparison, task: str, source: str) -> Table:
         measure = Measure(task, source, metric, "")
         if metric == "spearman" or any(row.scores(task, source, metric) for row in comparison.rows):
             noun = "pairs" if metric == "spearman" else ""
-            made.add_task(Column(metric, title, sub, group=group), measure, noun=noun, decides=False)
+            made.add_task(
+                Column(metric, title, sub, group=group), measure, noun=noun, decides=False
+            )
     caption = f"{pairs} ({SOURCES.get(source, source)}) by vectors of fewer dimensions or bits, compared by cosine."
     legend = (
         "Spearman ×100, mean ± standard deviation over seeds. Principal dimensions are fitted to the sentences of the "
         "set; random ones are the mean of ten draws: chance. int8 as in sentence-transformers (ST) and in mteb."
     )
-    return made.table(f"compression-{source}-{pairs}", f"Compressed vectors · {pairs}", caption, legend)
+    return made.table(
+        f"compression-{source}-{pairs}", f"Compressed vectors · {pairs}", caption, legend
+    )
 
 
 def compression_figure(comparison: Comparison, target: Target | None = None) -> Figure | None:
-    """Score by bytes of a sentence, a panel for each pair set: first dimensions as a line, int8 and bits as marks."""
+    """Score by bytes of a sentence, a panel for each pair set: first dimensions as a line, int8 and
+    bits as marks.
+    """
     panels: dict[str, dict[tuple[str, str], Curve]] = {}
     for task, _ in comparison.columns("compression"):
         curves: dict[tuple[str, str], Curve] = {}
         for key, runs in comparison.figure_data.items():
-            kept = [part["compression"] for _, parts in runs if "compression" in (part := parts.get(task, {}))]
+            kept = [
+                part["compression"]
+                for _, parts in runs
+                if "compression" in (part := parts.get(task, {}))
+            ]
             try:
                 if kept:
-                    curves[key] = {m: (kept[0][m][0], 100 * mean(one[m][1] for one in kept)) for m in kept[0]}
+                    curves[key] = {
+                        m: (kept[0][m][0], 100 * mean(one[m][1] for one in kept)) for m in kept[0]
+                    }
             except (TypeError, KeyError, IndexError):
                 comparison.warnings.append(f"curves of {key[1]} ({task}) are damaged: left out")
         panels |= {task: curves} if curves else {}
@@ -67,25 +85,48 @@ def compression_figure(comparison: Comparison, target: Target | None = None) -> 
     with style():
         plot = new(7.2, 3.4 + 0.17 * -(-len(rows) // 4))
         said = []
-        for axes, (task, curves) in zip(new_panels(plot, len(panels), 2), panels.items(), strict=True):
+        for axes, (task, curves) in zip(
+            new_panels(plot, len(panels), 2), panels.items(), strict=True
+        ):
             for i, row in enumerate(rows):
                 if (curve := curves.get(row.key)) is None:
                     continue
                 first = [curve[m] for m in curve if m == "spearman" or "_first_" in m]
                 kind = look(i)
-                axes.plot(*zip(*sorted(first), strict=True), label=row_name(row, comparison), markersize=3.5, **kind)
-                bits = [curve[m] for m in ("spearman_hamming", "spearman_st_int8", "spearman") if m in curve]
-                hollow = {**kind, "linestyle": ":", "linewidth": 0.9, "markerfacecolor": "white", "markersize": 3.5}
+                axes.plot(
+                    *zip(*sorted(first), strict=True),
+                    label=row_name(row, comparison),
+                    markersize=3.5,
+                    **kind,
+                )
+                bits = [
+                    curve[m]
+                    for m in ("spearman_hamming", "spearman_st_int8", "spearman")
+                    if m in curve
+                ]
+                hollow = {
+                    **kind,
+                    "linestyle": ":",
+                    "linewidth": 0.9,
+                    "markerfacecolor": "white",
+                    "markersize": 3.5,
+                }
                 axes.plot(*zip(*bits, strict=True), **hollow)
                 size, best = max(first)
                 least = min((k for k in first if k[1] >= best - 1), default=(size, best))
-                said.append(f"{task.removeprefix('compression:')}, {row.label}: {least[0]:,.0f} of {size:,.0f} bytes")
+                said.append(
+                    f"{task.removeprefix('compression:')}, {row.label}: {least[0]:,.0f} of {size:,.0f} bytes"
+                )
             axes.set_xscale("log", base=2)
             plain(axes.xaxis)
             axes.set_xlabel("bytes a sentence")
             axes.set_ylabel("Spearman ×100")
             axes.set_title(task.removeprefix("compression:"), fontsize=8)
-        handles = {n: h for axes in plot.axes for h, n in zip(*axes.get_legend_handles_labels(), strict=True)}
+        handles = {
+            n: h
+            for axes in plot.axes
+            for h, n in zip(*axes.get_legend_handles_labels(), strict=True)
+        }
         legend_below(plot, handles.values(), handles)
         return finish(
             plot,

@@ -28,7 +28,13 @@ def contamination(comparison: Comparison) -> list[Block]:
         for task, one in sorted(met.items(), key=lambda item: -item[1].share):
             examples = _percent(one.touched_share) if one.pairs else EMPTY
             count = Cell(f"{one.texts:,}", value=one.texts)
-            cells = (Cell(task), count, _percent(one.equal / one.texts), _percent(one.share), examples)
+            cells = (
+                Cell(task),
+                count,
+                _percent(one.equal / one.texts),
+                _percent(one.share),
+                examples,
+            )
             rows.append(TableRow(cells, f"{text.name}, {text.use} of {_some(text.rows, 4)}"))
         clean = [task for task, one in found.items() if one is not None and not one.share]
         unknown = [task for task, one in found.items() if one is None]
@@ -44,7 +50,9 @@ def contamination(comparison: Comparison) -> list[Block]:
         "nearly equal by shared word n-grams; and the scored examples that have such a text.",
         _COLUMNS,
         tuple(rows),
-        ("The whole training text was compared. harness report build --without-overlap leaves these examples out.",),
+        (
+            "The whole training text was compared. harness report build --without-overlap leaves these examples out.",
+        ),
     )
     return [table, said] if rows else [said]
 
@@ -53,11 +61,23 @@ def remarks(comparison: Comparison) -> list[str]:
     """A sentence for each training text that holds much of the tasks' text."""
     said = []
     for text in (one for one in text_overlaps(comparison) if one.use == TRAINING):
-        found = [(one, t) for (t, s), data in scored_tasks(comparison).items() if (one := checked(text, t, s, data))]
-        much = sorted((pair for pair in found if pair[0].share >= LARGE), key=lambda pair: -pair[0].share)
+        found = [
+            (one, t)
+            for (t, s), data in scored_tasks(comparison).items()
+            if (one := checked(text, t, s, data))
+        ]
+        much = sorted(
+            (pair for pair in found if pair[0].share >= LARGE), key=lambda pair: -pair[0].share
+        )
         shares = ", ".join(f"{task} {_percent(one.share).text} %" for one, task in much)
-        said += [f"Test sentences occur in the training text {text.name}: {shares}. harness "
-                 "report build --without-overlap leaves them out."] if much else []  # fmt: skip
+        said += (
+            [
+                f"Test sentences occur in the training text {text.name}: {shares}. harness "
+                "report build --without-overlap leaves them out."
+            ]
+            if much
+            else []
+        )
     return said
 
 
@@ -72,7 +92,11 @@ def _percent(share: float) -> Cell:
 def _unknown_text(comparison: Comparison) -> list[str]:
     """What cannot be checked here."""
     bases = ", ".join(base_name(base) for base in comparison.base_models)
-    elsewhere = [row.label for row in comparison.rows if row.supervision == "supervised" and not row.records[0].corpus]
+    elsewhere = [
+        row.label
+        for row in comparison.rows
+        if row.supervision == "supervised" and not row.records[0].corpus
+    ]
     own = [row.label for row in comparison.rows if row.supervision == "transductive"]
     return [
         f"Overlap with the pretraining data of the base models ({bases}) was not checked.",

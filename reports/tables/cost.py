@@ -34,9 +34,16 @@ def cost_table(comparison: Comparison) -> Table:
         first = next(iter(shared.values()))
         made.add_cells(
             Column("inference", "Inference", first.unit),
-            [_speed_cell(row, shared[row.key]) if row.key in shared else EMPTY for row in comparison.rows],
+            [
+                _speed_cell(row, shared[row.key]) if row.key in shared else EMPTY
+                for row in comparison.rows
+            ],
         )
-        clock = "processor time of one thread" if first.measured.clock == PROCESSOR else "time until the GPU is done"
+        clock = (
+            "processor time of one thread"
+            if first.measured.clock == PROCESSOR
+            else "time until the GPU is done"
+        )
         legend += f" Inference: {clock}, {first.measured.sentences} sentences, measured once for an architecture."
     for key, (title, unit, factor, digits) in _COSTS.items():
         found = [
@@ -44,7 +51,9 @@ def cost_table(comparison: Comparison) -> Table:
             for row in comparison.rows
         ]
         if any(found):
-            made.add_cells(Column(key, title, unit), [_cost_cell(values, digits) for values in found])
+            made.add_cells(
+                Column(key, title, unit), [_cost_cell(values, digits) for values in found]
+            )
             if key == "train_joules":
                 legend += " Energy: of whole processors and GPUs while a row was trained, where the machine counts it."
     devices = sorted({str(r.environment.get("device", "")) for r in comparison.records} - {""})
@@ -61,21 +70,26 @@ def _speed_cell(row: ResultRow, speed: Speed) -> Cell:
 
 def _cost(record: Record, key: str) -> float | None:
     if key == "train_joules":  # of processors and GPU together
-        parts = [record.cost[k] for k in ("train_cpu_joules", "train_gpu_joules") if k in record.cost]
+        parts = [
+            record.cost[k] for k in ("train_cpu_joules", "train_gpu_joules") if k in record.cost
+        ]
         return sum(parts) if parts else None
     value = record.training.get(key) if key == "steps" else record.cost.get(key)
     return None if value is None else float(value)
 
 
 def _cost_cell(values: dict[str, float], digits: int) -> Cell:
-    """Times lean to one side: the first run of a process warms up, and others share the machine. A standard deviation
-    would reach below nothing, so a cell has the median and the range."""
+    """Times lean to one side: the first run of a process warms up, and others share the machine. A
+    standard deviation would reach below nothing, so a cell has the median and the range.
+    """
     if not values:
         return EMPTY
     some = list(values.values())
     text, low, high = (f"{value:,.{digits}f}" for value in (median(some), min(some), max(some)))
     spread = f"[{low}, {high}]" if (low, high) != (text, text) else ""
-    return Cell(text, spread, median(some), mean_sd(some)[1], len(some), "value", records=tuple(values))
+    return Cell(
+        text, spread, median(some), mean_sd(some)[1], len(some), "value", records=tuple(values)
+    )
 
 
 # Score -> group, title, digits, what its n counts.
@@ -87,8 +101,13 @@ _EFFICIENCY = {
 
 
 def efficiency_tables(comparison: Comparison) -> list[Table]:
-    """One table for each pair set whose encoding was timed; its conditions are in the table of protocols."""
-    return [_efficiency_table(comparison, task, source) for task, source in comparison.columns("efficiency")]
+    """One table for each pair set whose encoding was timed; its conditions are in the table of
+    protocols.
+    """
+    return [
+        _efficiency_table(comparison, task, source)
+        for task, source in comparison.columns("efficiency")
+    ]
 
 
 def _efficiency_table(comparison: Comparison, task: str, source: str) -> Table:
@@ -96,7 +115,16 @@ def _efficiency_table(comparison: Comparison, task: str, source: str) -> Table:
     for metric, (group, title, digits, noun) in _EFFICIENCY.items():
         if any(row.scores(task, source, metric) for row in comparison.rows):
             measure = Measure(task, source, metric, "")
-            made.add_task(Column(metric, title, group=group), measure, scale=1, digits=digits, noun=noun, decides=False)
-    caption = f"What training cost, and what encoding {pairs} ({SOURCES.get(source, source)}) costs."
+            made.add_task(
+                Column(metric, title, group=group),
+                measure,
+                scale=1,
+                digits=digits,
+                noun=noun,
+                decides=False,
+            )
+    caption = (
+        f"What training cost, and what encoding {pairs} ({SOURCES.get(source, source)}) costs."
+    )
     legend = "Mean ± standard deviation over seeds. The conditions of each number are in the table of protocols."
     return made.table(f"efficiency-{source}-{pairs}", f"Efficiency · {pairs}", caption, legend)

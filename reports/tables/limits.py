@@ -11,7 +11,9 @@ _ENOUGH = 5  # seeds whose spread says something of the runs' own
 
 
 def limits(comparison: Comparison, significance: Significance) -> Text:
-    """What a reader must not conclude. Call last: reading pairs and curves fills the comparison's warnings."""
+    """What a reader must not conclude. Call last: reading pairs and curves fills the comparison's
+    warnings.
+    """
     said = []
     seeds = [len(row.finished) for row in comparison.rows if row.finished and seeded(row)]
     if seeds and min(seeds) < _ENOUGH:
@@ -24,7 +26,9 @@ def limits(comparison: Comparison, significance: Significance) -> Text:
         "Intervals cover the choice of seeds and of test examples. They do not cover the choice of hyperparameters, "
         "training text and base model: with other settings the order of rows may differ."
     )
-    if selected := sorted({str(r.dev["task"]) for r in comparison.records if r.dev and r.dev.get("task")}):
+    if selected := sorted(
+        {str(r.dev["task"]) for r in comparison.records if r.dev and r.dev.get("task")}
+    ):
         said.append(
             f"Trained rows use the checkpoint with the best score on the dev part of {', '.join(selected)}. No test "
             "score took part in this choice, but tasks of the same kind are favoured."
@@ -42,7 +46,9 @@ def limits(comparison: Comparison, significance: Significance) -> Text:
             "on a small model, not how methods rank on STS-B or another public benchmark."
         )
     names = ", ".join(row.label for row in comparison.rows if row.unfinished and row.finished)
-    lacking = ", ".join(r.id for row in comparison.rows for r in row.finished if significance.lacks_examples(r))
+    lacking = ", ".join(
+        r.id for row in comparison.rows for r in row.finished if significance.lacks_examples(r)
+    )
     unlike = ", ".join(sorted({run for run, _, _ in significance.unlike}))
     aside = ", ".join(r.id for r in comparison.set_aside)
     found = {

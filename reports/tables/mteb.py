@@ -1,4 +1,6 @@
-"""MTEB's tables: averages by category, the data sets of each category, and the embedded tasks of its kinds."""
+"""MTEB's tables: averages by category, the data sets of each category, and the embedded tasks of
+its kinds.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ _PAIRS_V1 = f"average precision by cosine ({PAIRS_METRIC_V1}), as version 1 of m
 _LEGEND = f"mteb's main score ×100, {MEAN}"
 
 
-def mteb_tables(comparison: Comparison, significance: Significance | None = None) -> Iterator[Table]:
+def mteb_tables(
+    comparison: Comparison, significance: Significance | None = None
+) -> Iterator[Table]:
     """Averages and data sets of every requested suite, then the tasks requested by name."""
     rest, suites = _asked(comparison), suites_of(comparison)
     for suite in suites:
@@ -48,25 +52,38 @@ def mteb_tables(comparison: Comparison, significance: Significance | None = None
 def _asked(comparison: Comparison) -> list[str]:
     """mteb's names of the tasks that have a score or were missed, as first met."""
     tasks = (name for r in comparison.records for name in [*(s.task for s in r.scores), *r.missing])
-    return list(dict.fromkeys(task.removeprefix(PREFIX) for task in tasks if task.startswith(PREFIX)))
+    return list(
+        dict.fromkeys(task.removeprefix(PREFIX) for task in tasks if task.startswith(PREFIX))
+    )
 
 
 def suites_of(comparison: Comparison) -> list[str]:
-    """The suites that were evaluated: all their tasks have a score or a reason why not, and are no part of others."""
+    """The suites that were evaluated: all their tasks have a score or a reason why not, and are no
+    part of others.
+    """
     asked = set(_asked(comparison))
-    whole = {suite: set(names_of(sets)) for suite, sets in MTEB_SUITES.items() if set(names_of(sets)) <= asked}
+    whole = {
+        suite: set(names_of(sets))
+        for suite, sets in MTEB_SUITES.items()
+        if set(names_of(sets)) <= asked
+    }
     return [
         suite
         for suite, names in whole.items()
-        if not names <= {n for s, others in whole.items() if len(others) > len(names) for n in others}
+        if not names
+        <= {n for s, others in whole.items() if len(others) > len(names) for n in others}
     ]
 
 
 def _scored(comparison: Comparison) -> set[str]:
-    return {name for row in comparison.rows for r in row.finished for name in mteb_scores(r.scores, "")}
+    return {
+        name for row in comparison.rows for r in row.finished for name in mteb_scores(r.scores, "")
+    }
 
 
-def category_table(comparison: Comparison, suite: str, significance: Significance | None = None) -> Table:
+def category_table(
+    comparison: Comparison, suite: str, significance: Significance | None = None
+) -> Table:
     """The average of each category of a suite and that over its data sets."""
     rows, sets = comparison.rows, MTEB_SUITES[suite]
     names = names_of(sets)
@@ -75,19 +92,32 @@ def category_table(comparison: Comparison, suite: str, significance: Significanc
     for category, members in sets.items():
         size = f"{len(members)} data sets" if len(members) > 1 else _short(members[0], category)
         column = Column(
-            category, _CATEGORIES.get(category, category), size, better="higher", notes=_notes(suite, category, members)
+            category,
+            _CATEGORIES.get(category, category),
+            size,
+            better="higher",
+            notes=_notes(suite, category, members),
         )
-        by_row = [{run: by_category[category] for run, (by_category, _) in by_run.items()} for by_run in averages]
+        by_row = [
+            {run: by_category[category] for run, (by_category, _) in by_run.items()}
+            for by_run in averages
+        ]
         made.add_average(column, by_row, mteb_average(comparison, suite, category), decides=False)
         for line, row in zip(made.cells, rows, strict=True):
             if not line[-1].notes and line[-1].state == "missing":
                 line[-1] = line[-1].noted(*_reason(row, members))
     average = Column(
-        "average", "Avg.", f"{len(names)} data sets", better="higher", notes=("over data sets, not categories",)
+        "average",
+        "Avg.",
+        f"{len(names)} data sets",
+        better="higher",
+        notes=("over data sets, not categories",),
     )
     by_row = [{run: overall for run, (_, overall) in by_run.items()} for by_run in averages]
     made.add_average(average, by_row, mteb_average(comparison, suite))
-    caption = "Mean of each category over its data sets; an average that lacks a data set is not shown."
+    caption = (
+        "Mean of each category over its data sets; an average that lacks a data set is not shown."
+    )
     return made.table(f"{suite}-categories", f"{MTEB_TITLES[suite]} · categories", caption, _LEGEND)
 
 
@@ -101,7 +131,9 @@ def _notes(suite: str, category: str, names: Sequence[str]) -> tuple[str, ...]:
     return (*pairs, *((_QUIRK,) if SUMMEVAL in names else ()))
 
 
-def dataset_tables(comparison: Comparison, suite: str, significance: Significance | None = None) -> Iterator[Table]:
+def dataset_tables(
+    comparison: Comparison, suite: str, significance: Significance | None = None
+) -> Iterator[Table]:
     """One table for each category with any score: its data sets and their average."""
     scored = _scored(comparison)
     for category, members in MTEB_SUITES[suite].items():
@@ -109,42 +141,76 @@ def dataset_tables(comparison: Comparison, suite: str, significance: Significanc
             name = _CATEGORIES.get(category, category)
             caption = f"The data sets of the category {name.lower() if name != 'STS' else name}."
             title = f"{MTEB_TITLES[suite]} · {name}"
-            yield _tasks(comparison, significance, suite, f"{suite}-{category}", title, caption, members, category)
+            yield _tasks(
+                comparison,
+                significance,
+                suite,
+                f"{suite}-{category}",
+                title,
+                caption,
+                members,
+                category,
+            )
 
 
 def _tasks(
-    comparison: Comparison, significance: Significance | None, suite: str, key: str, title: str, caption: str,
-    names: Sequence[str], category: str,
-) -> Table:  # fmt: skip
+    comparison: Comparison,
+    significance: Significance | None,
+    suite: str,
+    key: str,
+    title: str,
+    caption: str,
+    names: Sequence[str],
+    category: str,
+) -> Table:
     """`category`: whose average is shown; none where it is empty."""
     made = ScoreTable(comparison, significance)
     by_run = {r.id: mteb_scores(r.scores, suite) for row in comparison.rows for r in row.finished}
     for name in names:
-        scored = [[(r, by_run[r.id][name]) for r in row.finished if name in by_run[r.id]] for row in comparison.rows]
+        scored = [
+            [(r, by_run[r.id][name]) for r in row.finished if name in by_run[r.id]]
+            for row in comparison.rows
+        ]
         measure = next(iter(mteb_measures(comparison, [name], suite)), None)
         notes = _notes(suite, category, [name])
-        column = Column(PREFIX + name, _short(name, category), _sub(scored), better="higher", notes=notes)
+        column = Column(
+            PREFIX + name, _short(name, category), _sub(scored), better="higher", notes=notes
+        )
         made.add_scores(column, PREFIX + name, scored, None if measure is None else alone(measure))
     if SUMMEVAL in names:  # its number without the defect of version 1
-        by_row = [[(r, s) for r in row.finished if (s := _corrected(r)) is not None] for row in comparison.rows]
-        made.add_scores(Column("summeval-corrected", SUMMEVAL, "corrected", better="higher"), PREFIX + SUMMEVAL, by_row)
+        by_row = [
+            [(r, s) for r in row.finished if (s := _corrected(r)) is not None]
+            for row in comparison.rows
+        ]
+        made.add_scores(
+            Column("summeval-corrected", SUMMEVAL, "corrected", better="higher"),
+            PREFIX + SUMMEVAL,
+            by_row,
+        )
     if category and len(names) > 1:
         column = Column("average", "Avg.", f"{len(names)} data sets", better="higher")
         averages = [
-            {r.id: mteb_averages(r.scores, suite)[0][category] for r in row.finished} for row in comparison.rows
+            {r.id: mteb_averages(r.scores, suite)[0][category] for r in row.finished}
+            for row in comparison.rows
         ]
         made.add_average(column, averages, mteb_average(comparison, suite, category))
     return made.table(key, title, caption, _LEGEND)
 
 
 def _corrected(record: Record) -> Score | None:
-    found = (s for s in record.scores if s.task == PREFIX + SUMMEVAL and s.metric != SUMMEVAL_METRIC)
+    found = (
+        s for s in record.scores if s.task == PREFIX + SUMMEVAL and s.metric != SUMMEVAL_METRIC
+    )
     return next(found, None)
 
 
 def _short(name: str, category: str) -> str:
     """A data set's name without that of its category, which the table's title says."""
-    return name.replace(category, "").replace("..", ".") or name if category and category != "STS" else name
+    return (
+        name.replace(category, "").replace("..", ".") or name
+        if category and category != "STS"
+        else name
+    )
 
 
 def _sub(parts: Iterable[Sequence[tuple[Record, Score]]]) -> str:
@@ -152,4 +218,6 @@ def _sub(parts: Iterable[Sequence[tuple[Record, Score]]]) -> str:
     scores = [s for part in parts for _, s in part]
     sizes = sorted({s.n for s in scores} - {0})
     metrics = [m.replace("_", " ") for m in dict.fromkeys(s.metric for s in scores)]
-    return " · ".join([" / ".join(metrics), *([f"n = {' / '.join(f'{n:,}' for n in sizes)}"] if sizes else [])])
+    return " · ".join(
+        [" / ".join(metrics), *([f"n = {' / '.join(f'{n:,}' for n in sizes)}"] if sizes else [])]
+    )

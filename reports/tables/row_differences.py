@@ -1,4 +1,6 @@
-"""What differs between the rows of a report: the columns in which they differ, those that usually matter with why."""
+"""What differs between the rows of a report: the columns in which they differ, those that usually
+matter with why.
+"""
 
 from __future__ import annotations
 
@@ -32,13 +34,21 @@ def difference_table(comparison: Comparison) -> Table | Text | None:
     if not found.columns:
         return Text((_ALIKE,))
     notes = {fact.key: (f"{fact.title}: {fact.why}",) for fact in found.marked}
-    minor = found.texts.keys() - notes.keys() if notes else set()  # a phone shows what matters, where something does
+    minor = (
+        found.texts.keys() - notes.keys() if notes else set()
+    )  # a phone shows what matters, where something does
     columns, cells = [HEAD[0]], [[name_cell(row)] for row in rows]
     for fact in found.columns:
         texts = found.texts[fact.key]
         numeric = all(_NUMBER.fullmatch(text) for text in texts if text)
         columns.append(
-            Column(fact.key, fact.title, numeric=numeric, notes=notes.get(fact.key, ()), aside=fact.key in minor)
+            Column(
+                fact.key,
+                fact.title,
+                numeric=numeric,
+                notes=notes.get(fact.key, ()),
+                aside=fact.key in minor,
+            )
         )
         for line, text in zip(cells, texts, strict=True):
             line.append(replace(line[0], text=text, link="") if text else EMPTY)
@@ -47,11 +57,20 @@ def difference_table(comparison: Comparison) -> Table | Text | None:
     caption = "Only what is not the same for all rows. "
     caption += f"What usually matters is first and has a footnote: {matter}." if matter else _LITTLE
     legend = ("–: the row has no such thing.",)
-    return Table("differences", "Settings in which the rows differ", caption, tuple(columns), tuple(lines), legend)
+    return Table(
+        "differences",
+        "Settings in which the rows differ",
+        caption,
+        tuple(columns),
+        tuple(lines),
+        legend,
+    )
 
 
 def of_rows(comparison: Comparison, rows: Iterable[ResultRow]) -> Differences:
-    """The differences between rows by their records and training logs; finished runs count where there are any."""
+    """The differences between rows by their records and training logs; finished runs count where
+    there are any.
+    """
     tree = {}
     with suppress(InputError):  # a damaged file, which `read_comparison` reports
         tree = read_comparison_file(comparison.workdir, comparison.name) or {}
@@ -60,6 +79,8 @@ def of_rows(comparison: Comparison, rows: Iterable[ResultRow]) -> Differences:
     for row in rows:
         logs = dict(comparison.training_logs.get(row.key, ()))
         for record in row.finished or row.records:
-            run = recorded_settings(record, logs.get(record.seed, ()), rates.get((record.id, record.row)))
+            run = recorded_settings(
+                record, logs.get(record.seed, ()), rates.get((record.id, record.row))
+            )
             by_row.setdefault((row.label, row.base_model), []).append(run)
     return find_differences(by_row)

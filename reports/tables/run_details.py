@@ -25,7 +25,9 @@ _TUNING = (
 
 
 def tuning_table(comparison: Comparison) -> Table | None:
-    """One line for each row that `harness compare --tune` considered, searched or not; None without a search."""
+    """One line for each row that `harness compare --tune` considered, searched or not; None without
+    a search.
+    """
     tuned = (read_comparison_file(comparison.workdir, comparison.name) or {}).get("tuned")
     if not tuned:
         return None
@@ -36,15 +38,28 @@ def tuning_table(comparison: Comparison) -> Table | None:
         f"{'seed' if len(tuned['seeds']) == 1 else 'seeds'} {seeds}, none of which is in any other table; the best "
         'score on the dev set chose the configuration of the row called "tuned".'
     )
-    legend = ("A configuration that was proposed twice was trained once. Search: training and dev evaluation.",)
-    return Table("tuning", "Tuning", caption, _TUNING, tuple(_tuned_row(row, links) for row in tuned["rows"]), legend)
+    legend = (
+        "A configuration that was proposed twice was trained once. Search: training and dev evaluation.",
+    )
+    return Table(
+        "tuning",
+        "Tuning",
+        caption,
+        _TUNING,
+        tuple(_tuned_row(row, links) for row in tuned["rows"]),
+        legend,
+    )
 
 
 def _tuned_row(row: dict[str, Any], links: dict[str, str]) -> TableRow:
     head = Cell(row["row"], link=links.get(row["label"], ""))
     if not row["study"]:
-        return TableRow((head, *[Cell("", state="empty")] * 3, Cell(row["reason"]), Cell("", state="empty")))
-    values = ", ".join(f"{k} {v:.3g}" if isinstance(v, float) else f"{k} {v}" for k, v in row["values"].items())
+        return TableRow(
+            (head, *[Cell("", state="empty")] * 3, Cell(row["reason"]), Cell("", state="empty"))
+        )
+    values = ", ".join(
+        f"{k} {v:.3g}" if isinstance(v, float) else f"{k} {v}" for k, v in row["values"].items()
+    )
     return TableRow(
         (
             head,
@@ -98,15 +113,27 @@ def _card(row: ResultRow) -> Facts:
         *_method_card(first.method),
         ("base model", row.base_model),
         ("supervision", row.supervision),
-        ("seeds", ", ".join(f"{r.seed} ({r.status})" if r.status != "finished" else str(r.seed) for r in row.records)),
+        (
+            "seeds",
+            ", ".join(
+                f"{r.seed} ({r.status})" if r.status != "finished" else str(r.seed)
+                for r in row.records
+            ),
+        ),
     ]
-    items += [(f"seed {r.seed} {r.status}", r.reason or "no reason recorded") for r in row.unfinished]
+    items += [
+        (f"seed {r.seed} {r.status}", r.reason or "no reason recorded") for r in row.unfinished
+    ]
     if first.corpus:
         items.append(("corpus", ", ".join(f"{k} {typed(v)}" for k, v in first.corpus.items())))
     items += [(f"input: {name}", fingerprint) for name, fingerprint in first.inputs.items()]
     if first.dev:
         items.append(("selected on", ", ".join(f"{k} {typed(v)}" for k, v in first.dev.items())))
-    items += [(f"config: {k}", " / ".join(v)) for k, v in _shared(list(row.records), "config").items() if k != "seed"]
+    items += [
+        (f"config: {k}", " / ".join(v))
+        for k, v in _shared(list(row.records), "config").items()
+        if k != "seed"
+    ]
     for key, values in _shared(list(row.records), "training").items():
         items.append((f"training: {key}", " / ".join(values)))
     items += [(f"record id, seed {r.seed}", r.id) for r in row.records]
@@ -117,29 +144,46 @@ def _card(row: ResultRow) -> Facts:
 
 def how_it_was_run(comparison: Comparison) -> list[Block]:
     """Row cards, machines, protocols."""
-    machine = tuple((k, " / ".join(v)) for k, v in _shared(comparison.records, "environment").items())
+    machine = tuple(
+        (k, " / ".join(v)) for k, v in _shared(comparison.records, "environment").items()
+    )
     about = Facts("run-environment", "Hardware and versions", machine)
     return [Text((_RERUN,)), *map(_card, comparison.rows), about, *protocol_table(comparison)]
 
 
 def protocol_table(comparison: Comparison) -> list[Table]:
-    """What each number in the tables is, by protocol id (without the pooling, which belongs to the method)."""
+    """What each number in the tables is, by protocol id (without the pooling, which belongs to the
+    method).
+    """
     met: dict[str, Score] = {}
     described: dict[str, dict[str, Any]] = {}
     for record in comparison.records:
         for s in record.scores:
             met.setdefault(s.comparable, s)
-            if (what := record.protocols.get(s.comparable) or record.protocols.get(s.protocol)) is not None:
+            if (
+                what := record.protocols.get(s.comparable) or record.protocols.get(s.protocol)
+            ) is not None:
                 described.setdefault(s.comparable, what)
     rows = []
     for one, s in met.items():
-        what = {k: v for k, v in described.get(one, {}).items() if k not in _OTHER_COLUMNS and v != ""}
+        what = {
+            k: v for k, v in described.get(one, {}).items() if k not in _OTHER_COLUMNS and v != ""
+        }
         if "data" in what:
             what["data"] = str(what["data"])[:12]
         texts = [s.task, s.source, s.split, ", ".join(filter(None, (s.metric, s.aggregation)))]
-        texts.append("; ".join(f"{k} {typed(v)}" for k, v in what.items()) or "not described in the record")
+        texts.append(
+            "; ".join(f"{k} {typed(v)}" for k, v in what.items()) or "not described in the record"
+        )
         rows.append(TableRow((Cell(one, code=True), *map(Cell, texts)), block=s.source))
-    heads = {"id": "Id", "task": "Task", "source": "Source", "split": "Split", "metric": "Metric", "what": "Definition"}
+    heads = {
+        "id": "Id",
+        "task": "Task",
+        "source": "Source",
+        "split": "Split",
+        "metric": "Metric",
+        "what": "Definition",
+    }
     columns = tuple(Column(key, title, numeric=False) for key, title in heads.items())
     caption = "Numbers with the same id have the same data, preparation, metric and version, and may be compared."
     return [Table("protocols", "Protocols", caption, columns, tuple(rows))] if rows else []
@@ -149,4 +193,8 @@ def typed(value: Any) -> str:
     """A value as it would be typed; no quotes around words, and no more digits than mean something."""
     if isinstance(value, float):
         return f"{value:.6g}"
-    return value if isinstance(value, str) else json.dumps(value, sort_keys=True, ensure_ascii=False, default=str)
+    return (
+        value
+        if isinstance(value, str)
+        else json.dumps(value, sort_keys=True, ensure_ascii=False, default=str)
+    )

@@ -1,4 +1,6 @@
-"""What the tables of scores are made of: heads of rows, cells of means and averages, marks of unlike protocols."""
+"""What the tables of scores are made of: heads of rows, cells of means and averages, marks of
+unlike protocols.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,10 @@ def block_of(row: ResultRow) -> str:
 
 def anchor(row: ResultRow) -> str:
     """Id of the row's card on the page: readable, unique, and unbreakable by odd labels."""
-    text = "".join(c if c.isascii() and c.isalnum() else "-" for c in f"{base_name(row.base_model)}-{row.label}")
+    text = "".join(
+        c if c.isascii() and c.isalnum() else "-"
+        for c in f"{base_name(row.base_model)}-{row.label}"
+    )
     digest = hashlib.sha256("\n".join(row.key).encode("utf-8", "surrogatepass")).hexdigest()[:6]
     return f"run-{text.lower()[:50]}-{digest}"
 
@@ -49,15 +54,22 @@ def head_cells(row: ResultRow) -> tuple[Cell, Cell, Cell]:
     if row.unavailable:
         notes = [f"not run: {row.unavailable}"]
     done, total = len(row.finished), len(row.records)
-    count = Cell(str(done) if done == total else f"{done} of {total}", value=done, notes=tuple(notes))
+    count = Cell(
+        str(done) if done == total else f"{done} of {total}", value=done, notes=tuple(notes)
+    )
     about = [ADDED] if row.added else []
-    about += [f"made elsewhere ({row.elsewhere}) under the same conditions"] if row.elsewhere else []
+    about += (
+        [f"made elsewhere ({row.elsewhere}) under the same conditions"] if row.elsewhere else []
+    )
     never, known_runs = never_beat_the_start(row)
     if never:
         some = "" if never == known_runs else f" in {never} of {known_runs} runs"
         about.append(f"no gain on dev{some}: the best dev score is that of the untrained model")
     about += [said] if (said := prompted(row)) else []
-    known = Cell(row.supervision, notes=(SUPERVISED[row.supervision],) if row.supervision in SUPERVISED else ())
+    known = Cell(
+        row.supervision,
+        notes=(SUPERVISED[row.supervision],) if row.supervision in SUPERVISED else (),
+    )
     return name_cell(row).noted(*about), known, count
 
 
@@ -75,7 +87,9 @@ def absent_cell(row: ResultRow, *tasks: str) -> Cell:
         reasons = (reason for task in tasks for reason in row.reasons(task, named=len(tasks) > 1))
         return replace(absent("missing", *reasons), records=runs)
     if row.unavailable:
-        return replace(absent("missing"), records=runs)  # the reason stands at the number of seeds, once
+        return replace(
+            absent("missing"), records=runs
+        )  # the reason stands at the number of seeds, once
     state: State = "failed"
     for known in ("collapsed", "diverged"):
         if row.status == known:
@@ -83,7 +97,9 @@ def absent_cell(row: ResultRow, *tasks: str) -> Cell:
     return replace(absent(state), records=runs)
 
 
-def mean_cell(row: ResultRow, scored: Sequence[tuple[Record, Score]], task: str, *, scale: float, digits: int) -> Cell:
+def mean_cell(
+    row: ResultRow, scored: Sequence[tuple[Record, Score]], task: str, *, scale: float, digits: int
+) -> Cell:
     """Mean and deviation over the finished seeds whose score of `task` was found."""
     if not scored:
         return absent_cell(row, task)
@@ -92,26 +108,44 @@ def mean_cell(row: ResultRow, scored: Sequence[tuple[Record, Score]], task: str,
     if len(scored) < len(row.finished):
         cell = cell.noted(f"mean of {len(scored)} seeds: the others lack this score")
     begins = (f"{task}: ", f"{task} ")  # some have the subset between name and colon
-    return cell.noted(*(note for r, _ in scored for note in r.training.get("notes", ()) if note.startswith(begins)))
+    return cell.noted(
+        *(
+            note
+            for r, _ in scored
+            for note in r.training.get("notes", ())
+            if note.startswith(begins)
+        )
+    )
 
 
 def average_cell(row: ResultRow, averages: Mapping[str, Average]) -> Cell:
-    """Average over tasks of each seed (record id -> average), then over seeds; only of seeds that have every task."""
+    """Average over tasks of each seed (record id -> average), then over seeds; only of seeds that
+    have every task.
+    """
     whole = {run: average.value for run, average in averages.items() if average.value is not None}
     if whole:
         mean, sd = mean_sd(list(whole.values()))
         cell = number(mean, sd=sd, n=len(whole), records=whole)
-        return cell if len(whole) == len(row.finished) else cell.noted(f"mean of {len(whole)} seeds with all tasks")
+        return (
+            cell
+            if len(whole) == len(row.finished)
+            else cell.noted(f"mean of {len(whole)} seeds with all tasks")
+        )
     if not row.finished or not averages:
         return absent_cell(row)
     by_seed = [average.missing for average in averages.values()]
-    if all(len(missing) == average.of for missing, average in zip(by_seed, averages.values(), strict=True)):
+    if all(
+        len(missing) == average.of
+        for missing, average in zip(by_seed, averages.values(), strict=True)
+    ):
         return absent_cell(row)
     lacking = [task for task in by_seed[0] if all(task in missing for missing in by_seed)]
     if not lacking:
         return absent_cell(row).noted("incomplete: no seed has all tasks")
     more = f" and {len(lacking) - _NAMED} more" if len(lacking) > _NAMED else ""
-    return absent_cell(row).noted(f"incomplete, no average: without {', '.join(lacking[:_NAMED])}{more}")
+    return absent_cell(row).noted(
+        f"incomplete, no average: without {', '.join(lacking[:_NAMED])}{more}"
+    )
 
 
 def mark_others(ids: Sequence[set[str]], cells: list[list[Cell]], column: int) -> None:
@@ -134,13 +168,17 @@ def mark_others(ids: Sequence[set[str]], cells: list[list[Cell]], column: int) -
             )
 
 
-def size_text(rows: Sequence[ResultRow], task: str, source: str, metric: str, aggregation: str, noun: str) -> str:
+def size_text(
+    rows: Sequence[ResultRow], task: str, source: str, metric: str, aggregation: str, noun: str
+) -> str:
     sizes = sorted({s.n for row in rows for _, s in row.scores(task, source, metric, aggregation)})
     return f"{' / '.join(f'{n:,}' for n in sizes)} {noun}" if sizes else ""
 
 
 def never_beat_the_start(row: ResultRow) -> tuple[int, int]:
-    """Of how many finished runs no dev score was above the untrained one, and of how many both scores are known."""
+    """Of how many finished runs no dev score was above the untrained one, and of how many both
+    scores are known.
+    """
     known = [
         (best, initial)
         for record in row.finished

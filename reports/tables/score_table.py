@@ -1,4 +1,6 @@
-"""The one shape of all tables of scores: a line for each row, a column for each task, and which rows are worse."""
+"""The one shape of all tables of scores: a line for each row, a column for each task, and which
+rows are worse.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,15 @@ from reports.stats.significance import Significance
 from reports.stats.simultaneous import FEWEST_SEEDS
 from reports.stats.targets import Measure, Target, alone
 from reports.stats.verdicts import Block, describe_detectable
-from reports.tables.score_cells import HEAD, average_cell, block_of, head_cells, mark_others, mean_cell, size_text
+from reports.tables.score_cells import (
+    HEAD,
+    average_cell,
+    block_of,
+    head_cells,
+    mark_others,
+    mean_cell,
+    size_text,
+)
 
 WITHOUT_A_MODEL = "without a model"
 _GUESSING = {
@@ -35,7 +45,9 @@ class ScoreTable:
         self.comparison, self.significance = comparison, significance
         self.columns = list(HEAD)
         self.cells = [list(head_cells(row)) for row in comparison.rows]
-        self.targets: dict[int, Target] = {}  # of columns of which it is known what they are the mean of
+        self.targets: dict[
+            int, Target
+        ] = {}  # of columns of which it is known what they are the mean of
         self.deciding: list[int] = []  # columns in which rows are compared
 
     def add_task(
@@ -54,31 +66,58 @@ class ScoreTable:
             size = size_text(self.comparison.rows, task, source, metric, how, noun)
             column = replace(column, sub=" · ".join(filter(None, (column.sub, size))))
         scored = [row.scores(task, source, metric, how) for row in self.comparison.rows]
-        self.add_scores(column, task, scored, alone(measure) if decides else None, scale=scale, digits=digits)
+        self.add_scores(
+            column, task, scored, alone(measure) if decides else None, scale=scale, digits=digits
+        )
 
     def add_scores(
-        self, column: Column, task: str, scored: Sequence[Sequence[tuple[Record, Score]]], target: Target | None = None,
-        *, scale: float = 100, digits: int = 2,
-    ) -> None:  # fmt: skip
-        """A column for the given scores of every row; those under other protocols than the most have a footnote."""
+        self,
+        column: Column,
+        task: str,
+        scored: Sequence[Sequence[tuple[Record, Score]]],
+        target: Target | None = None,
+        *,
+        scale: float = 100,
+        digits: int = 2,
+    ) -> None:
+        """A column for the given scores of every row; those under other protocols than the most
+        have a footnote.
+        """
         cells = [
             mean_cell(row, runs, task, scale=scale, digits=digits)
             for row, runs in zip(self.comparison.rows, scored, strict=True)
         ]
         self.add_cells(column, cells, target)
-        mark_others([{s.comparable for _, s in runs} for runs in scored], self.cells, len(self.columns) - 1)
+        mark_others(
+            [{s.comparable for _, s in runs} for runs in scored], self.cells, len(self.columns) - 1
+        )
 
     def add_average(
-        self, column: Column, averages: Sequence[Mapping[str, Average]], target: Target | None, *, decides: bool = True
+        self,
+        column: Column,
+        averages: Sequence[Mapping[str, Average]],
+        target: Target | None,
+        *,
+        decides: bool = True,
     ) -> None:
-        """A column of averages, of each row by run id. Rows are compared in it, and not in the tasks before it."""
-        cells = [average_cell(row, by_run) for row, by_run in zip(self.comparison.rows, averages, strict=True)]
+        """A column of averages, of each row by run id. Rows are compared in it, and not in the
+        tasks before it.
+        """
+        cells = [
+            average_cell(row, by_run)
+            for row, by_run in zip(self.comparison.rows, averages, strict=True)
+        ]
         if decides and target is not None:
             self.deciding = []
         self.add_cells(column, cells, target, decides=decides)
 
     def add_cells(
-        self, column: Column, cells: Sequence[Cell], target: Target | None = None, *, decides: bool = True
+        self,
+        column: Column,
+        cells: Sequence[Cell],
+        target: Target | None = None,
+        *,
+        decides: bool = True,
     ) -> None:
         """A column of any cells; with a target rows are compared in it."""
         if target is not None:
@@ -90,40 +129,56 @@ class ScoreTable:
             line.append(cell)
 
     def table(self, key: str, title: str, caption: str, *legend: str) -> Table:
-        """The table, judged: best and second of each block, rows that are significantly worse, and guessing."""
+        """The table, judged: best and second of each block, rows that are significantly worse, and
+        guessing.
+        """
         digits = self._set_decimals()
         said = self._judge(self.significance) if self.significance is not None else []
-        rows = [TableRow(tuple(c), block_of(row)) for row, c in zip(self.comparison.rows, self.cells, strict=True)]
+        rows = [
+            TableRow(tuple(c), block_of(row))
+            for row, c in zip(self.comparison.rows, self.cells, strict=True)
+        ]
         body = ranked(self.columns, rows)
         if self.significance is not None:
             body += self._guessing(digits)
         return Table(key, title, caption, tuple(self.columns), body, (*legend, *said))
 
     def _set_decimals(self) -> dict[int, int]:
-        """As many decimals as the noise allows: two where the median standard error of the rows is below 0.05 points or
-        unknown, else one."""
+        """As many decimals as the noise allows: two where the median standard error of the rows is
+        below 0.05 points or unknown, else one.
+        """
         if self.significance is None:
             return {}
         digits = {}
         for j, target in self.targets.items():
             rows = [] if self.significance.unknown(target) else self.comparison.rows
-            errors = [error for row in rows if (error := self.significance.standard_error(row, target)) is not None]
+            errors = [
+                error
+                for row in rows
+                if (error := self.significance.standard_error(row, target)) is not None
+            ]
             digits[j] = 2 if not errors or 100 * median(errors) < _FINE else 1
             for line in self.cells:
                 line[j] = with_decimals(line[j], digits[j])
         return digits
 
     def _judge(self, significance: Significance) -> list[str]:
-        """Mark the cells of rows that are significantly worse than another; a sentence on what that rests on."""
+        """Mark the cells of rows that are significantly worse than another; a sentence on what that
+        rests on.
+        """
         known = []
         for j in self.deciding:
             if why := significance.unknown(self.targets[j]):
-                self.columns[j] = replace(self.columns[j], notes=(*self.columns[j].notes, f"not tested: {why}"))
+                self.columns[j] = replace(
+                    self.columns[j], notes=(*self.columns[j].notes, f"not tested: {why}")
+                )
             else:
                 known.append(j)
         if not known:
             return []
-        line_of = {row.key: line for row, line in zip(self.comparison.rows, self.cells, strict=True)}
+        line_of = {
+            row.key: line for row, line in zip(self.comparison.rows, self.cells, strict=True)
+        }
         least: list[float] = []
         for j in known:
             for rows in self.comparison.blocks.values():
@@ -131,7 +186,9 @@ class ScoreTable:
                 for row in block.judged:
                     line = line_of[row.key]
                     line[j] = replace(line[j], worse=block.not_the_best(row))
-                least += [block.detectable] if len(known) == 1 and block.detectable is not None else []
+                least += (
+                    [block.detectable] if len(known) == 1 and block.detectable is not None else []
+                )
         for row in self.comparison.rows:
             if 0 < len(row.finished) < FEWEST_SEEDS and seeded(row):
                 note = "fewer than three seeds, too few to estimate their spread: not tested"
@@ -141,16 +198,23 @@ class ScoreTable:
         return [f"{said}; {describe_detectable(max(least))}." if least else f"{said}."]
 
     def _guessing(self, digits: Mapping[int, int]) -> tuple[TableRow, ...]:
-        """Rows that no run is behind: what guessing scores; of an average only where it is known of every task."""
+        """Rows that no run is behind: what guessing scores; of an average only where it is known of
+        every task.
+        """
         rows = []
         for kind, (title, words) in _GUESSING.items():
             cells = [Cell(title, notes=(words,)), *(EMPTY for _ in self.columns[1:])]
             for j, target in self.targets.items():
-                values = [_guessed(self.comparison.facts.get(one.task), kind, one.metric) for one in target.measures]
+                values = [
+                    _guessed(self.comparison.facts.get(one.task), kind, one.metric)
+                    for one in target.measures
+                ]
                 known = [value for value in values if value is not None]
                 if known and len(known) == len(values):
                     cells[j] = number(100 * sum(known) / len(known), digits=digits.get(j, 2))
-            if any(cell.value for cell in cells):  # that guessing correlates with nothing need not be said
+            if any(
+                cell.value for cell in cells
+            ):  # that guessing correlates with nothing need not be said
                 rows.append(TableRow(tuple(cells), WITHOUT_A_MODEL, ranked=False))
         return tuple(rows)
 

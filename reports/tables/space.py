@@ -30,11 +30,16 @@ def geometry_tables(comparison: Comparison) -> list[Table]:
     for task, source in comparison.columns("geometry"):
         data, made = task.removeprefix("geometry:"), ScoreTable(comparison, None)
         found = [m for m in GEOMETRY if any(row.scores(task, source, m) for row in comparison.rows)]
-        for metric in found or ["alignment", "uniformity"]:  # of data that could not be had, with the reason
+        for metric in found or [
+            "alignment",
+            "uniformity",
+        ]:  # of data that could not be had, with the reason
             title, digits = GEOMETRY[metric]
             noun = "near pairs" if metric == "alignment" else "sentences"
             measure = Measure(task, source, metric, "")
-            made.add_task(Column(metric, title), measure, scale=1, digits=digits, noun=noun, decides=False)
+            made.add_task(
+                Column(metric, title), measure, scale=1, digits=digits, noun=noun, decides=False
+            )
         title = f"Geometry of the space · {data}"
         caption = f"{data} ({SOURCES.get(source, source)}), L2-normalised embeddings."
         legend = (
@@ -45,11 +50,14 @@ def geometry_tables(comparison: Comparison) -> list[Table]:
     return tables
 
 
-def extremes(comparison: Comparison, pairs: str, source: str) -> list[tuple[ResultRow, list[tuple[str, Cell]]]]:
-    """The best and the worst of all layers and poolings of each model, as (what it is, its score x 100).
+def extremes(
+    comparison: Comparison, pairs: str, source: str
+) -> list[tuple[ResultRow, list[tuple[str, Cell]]]]:
+    """The best and the worst of all layers and poolings of each model, as (what it is, its score x
+    100).
 
-    [CLS] before the first layer is left out: it is the same vector for every sentence. Scores of another source of
-    the pairs replace it only where there are none of `source`, with a note.
+    [CLS] before the first layer is left out: it is the same vector for every sentence. Scores of
+    another source of the pairs replace it only where there are none of `source`, with a note.
     """
     ends_of_rows = []
     known = [grid for grid in grids(comparison) if grid.pairs == pairs]
@@ -61,12 +69,19 @@ def extremes(comparison: Comparison, pairs: str, source: str) -> list[tuple[Resu
             scores = {place: s for place, s in means.items() if s is not None and not math.isnan(s)}
             if len(scores) < 2:
                 continue
-            ends = (("best", max(scores, key=scores.__getitem__)), ("worst", min(scores, key=scores.__getitem__)))
+            ends = (
+                ("best", max(scores, key=scores.__getitem__)),
+                ("worst", min(scores, key=scores.__getitem__)),
+            )
             lines = []
             for end, (layer, pooling) in ends:
-                cell = mean_cell(row, grid.scores(row, layer, pooling), grid.pairs, scale=100, digits=2)
+                cell = mean_cell(
+                    row, grid.scores(row, layer, pooling), grid.pairs, scale=100, digits=2
+                )
                 if grid.source != source:
-                    cell = cell.noted(f"other protocol than the paper's: source {grid.source}, not {source}")
+                    cell = cell.noted(
+                        f"other protocol than the paper's: source {grid.source}, not {source}"
+                    )
                 what = "[CLS]" if pooling == "cls" else pooling
                 lines.append((f"{end} of {len(scores)}: {what} of layer {layer}", cell))
             ends_of_rows.append((row, lines))

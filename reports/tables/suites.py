@@ -1,4 +1,6 @@
-"""The tables of scores, one a suite: STS, embedded pairs, classification, other languages, and suites of others."""
+"""The tables of scores, one a suite: STS, embedded pairs, classification, other languages, and
+suites of others.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +18,17 @@ from reports.tables.score_table import ScoreTable
 
 MEAN = "mean ± standard deviation over seeds."
 LANGUAGES = {
-    "de": "German", "en": "English", "es": "Spanish", "fr": "French", "it": "Italian", "nl": "Dutch", "pl": "Polish",
-    "pt": "Portuguese", "ru": "Russian", "zh": "Chinese",
-}  # fmt: skip
+    "de": "German",
+    "en": "English",
+    "es": "Spanish",
+    "fr": "French",
+    "it": "Italian",
+    "nl": "Dutch",
+    "pl": "Polish",
+    "pt": "Portuguese",
+    "ru": "Russian",
+    "zh": "Chinese",
+}
 
 _CLASSIFIED = "A small classifier on the frozen vectors, as in SentEval."
 
@@ -26,7 +36,8 @@ _CLASSIFIED = "A small classifier on the frozen vectors, as in SentEval."
 class _Known(NamedTuple):
     """How the table of a suite is headed.
 
-    `prefix` is left out of the names of tasks; `grouped`: what is before the dash in a name is over several columns.
+    `prefix` is left out of the names of tasks; `grouped`: what is before the dash in a name is over
+    several columns.
     """
 
     title: str
@@ -38,26 +49,38 @@ class _Known(NamedTuple):
 
 _KNOWN = {
     "transfer": _Known("Transfer tasks", _CLASSIFIED),
-    "transfer-prototyping": _Known("Transfer tasks, prototyping configuration", _CLASSIFIED, "prototyping:"),
+    "transfer-prototyping": _Known(
+        "Transfer tasks, prototyping configuration", _CLASSIFIED, "prototyping:"
+    ),
     "downstream": _Known("Other downstream tasks", _CLASSIFIED),
     "probing": _Known("Probing tasks", _CLASSIFIED),
     "embedded-transfer": _Known(
-        "Embedded transfer tasks", f"{_CLASSIFIED} Natural and contrast parts are never averaged.", "Embedded-",
+        "Embedded transfer tasks",
+        f"{_CLASSIFIED} Natural and contrast parts are never averaged.",
+        "Embedded-",
         grouped=True,
     ),
     "multilingual": _Known(
         "Semantic textual similarity in other languages",
         "The test pairs of the STS benchmark, machine-translated (STSb Multi MT): the same in every language.",
-        "STS-B-", "pairs",
+        "STS-B-",
+        "pairs",
     ),
     "embedded-mteb": _Known(
         "Embedded retrieval and clustering",
         "Scored by the mteb library. Queries of the natural part share words with their passage, those of the contrast "
         "part almost none; clustering is by topic. Never averaged.",
-        "Embedded-", "texts", grouped=True,
+        "Embedded-",
+        "texts",
+        grouped=True,
     ),
-}  # fmt: skip
-NOT_SCORED = ("geometry", "layers", "compression", "efficiency")  # suites that describe a model rather than score it
+}
+NOT_SCORED = (
+    "geometry",
+    "layers",
+    "compression",
+    "efficiency",
+)  # suites that describe a model rather than score it
 RETRIEVAL = ("embedded-mteb",)  # in the section of MTEB
 
 
@@ -65,29 +88,41 @@ def sts_tables(comparison: Comparison, significance: Significance | None = None)
     """One table for each source of the STS tasks, one for the embedded pairs."""
     groups: dict[str, list[Target]] = {}
     for target in targets(comparison):
-        groups.setdefault("embedded" if target.key.startswith("embedded-") else target.key, []).append(target)
+        groups.setdefault(
+            "embedded" if target.key.startswith("embedded-") else target.key, []
+        ).append(target)
     for key, members in groups.items():
         yield _sts_table(comparison, significance, key, members)
 
 
-def _sts_table(comparison: Comparison, significance: Significance | None, key: str, members: list[Target]) -> Table:
+def _sts_table(
+    comparison: Comparison, significance: Significance | None, key: str, members: list[Target]
+) -> Table:
     made = ScoreTable(comparison, significance)
     for measure in (measure for target in members for measure in target.measures):
         made.add_task(Column(measure.task, measure.task, better="higher"), measure, noun="pairs")
     for measure in (measure for target in members for measure in target.others):
         few = ("most rows were not scored on it: it is in no average",)
         made.add_task(
-            Column(measure.task, measure.task, better="higher", notes=few), measure, noun="pairs", decides=False
+            Column(measure.task, measure.task, better="higher", notes=few),
+            measure,
+            noun="pairs",
+            decides=False,
         )
     average = members[0]
     if len(average.measures) > 1:
         column = Column("average", "Avg.", f"{len(average.measures)} tasks", better="higher")
-        made.add_average(column, [_means(row, average.measures) for row in comparison.rows], average)
+        made.add_average(
+            column, [_means(row, average.measures) for row in comparison.rows], average
+        )
     if key == "embedded":
-        title, caption = "Embedded suite", (
-            "Pairs of sentences that ship with the harness: natural pairs, where word overlap helps, and contrast "
-            "pairs, where it does not. There is no average of the two."
-        )  # fmt: skip
+        title, caption = (
+            "Embedded suite",
+            (
+                "Pairs of sentences that ship with the harness: natural pairs, where word overlap helps, and contrast "
+                "pairs, where it does not. There is no average of the two."
+            ),
+        )
     else:
         source = average.measures[0].source
         title = f"Semantic textual similarity · {SOURCES.get(source, source)}"
@@ -95,17 +130,30 @@ def _sts_table(comparison: Comparison, significance: Significance | None, key: s
     return made.table(f"scores-{key}", title, caption, f"Spearman ×100, {MEAN}")
 
 
-def _means(row: ResultRow, measures: Sequence[Measure], decimals: int | None = None) -> dict[str, Average]:
+def _means(
+    row: ResultRow, measures: Sequence[Measure], decimals: int | None = None
+) -> dict[str, Average]:
     """Run id -> the mean over some tasks, of numbers with so many decimals."""
-    values = {r.id: {m.task: 100 * v for m in measures if (v := m.value(r)) is not None} for r in row.finished}
+    values = {
+        r.id: {m.task: 100 * v for m in measures if (v := m.value(r)) is not None}
+        for r in row.finished
+    }
     tasks = [measure.task for measure in measures]
-    return {run: mean_of(by_task, tasks, decimals=decimals) for run, by_task in values.items() if by_task}
+    return {
+        run: mean_of(by_task, tasks, decimals=decimals)
+        for run, by_task in values.items()
+        if by_task
+    }
 
 
 def suite_tables(
-    comparison: Comparison, significance: Significance | None = None, suites: Collection[str] = tuple(_KNOWN)
+    comparison: Comparison,
+    significance: Significance | None = None,
+    suites: Collection[str] = tuple(_KNOWN),
 ) -> Iterator[Table]:
-    """One table for each of these suites that has scores; an average only where a paper or the suite takes one."""
+    """One table for each of these suites that has scores; an average only where a paper or the
+    suite takes one.
+    """
     for suite in suites:
         if comparison.columns(suite):
             yield _suite_table(comparison, significance, suite)
@@ -114,7 +162,9 @@ def suite_tables(
 def other_tables(
     comparison: Comparison, significance: Significance | None = None, *, shown: Collection[str]
 ) -> Iterator[Table]:
-    """One table for each suite with scores that is not among those `shown` elsewhere, in the order met."""
+    """One table for each suite with scores that is not among those `shown` elsewhere, in the order
+    met.
+    """
     met = dict.fromkeys(s.suite for r in comparison.records for s in r.scores if s.split != "dev")
     return suite_tables(comparison, significance, [suite for suite in met if suite not in shown])
 
@@ -122,12 +172,22 @@ def other_tables(
 def _suite_table(comparison: Comparison, significance: Significance | None, suite: str) -> Table:
     own, about = suite in _KNOWN, registered(suite)
     caption = (
-        f"{about.about[0].upper()}{about.about[1:].rstrip('.')}." if about else "Scores that no other table shows."
+        f"{about.about[0].upper()}{about.about[1:].rstrip('.')}."
+        if about
+        else "Scores that no other table shows."
     )
     known = _KNOWN.get(suite) or _Known(f"Suite {suite}", caption)
-    better: Literal["higher", "lower", ""] = "" if about is None else "higher" if about.higher_is_better else "lower"
+    better: Literal["higher", "lower", ""] = (
+        "" if about is None else "higher" if about.higher_is_better else "lower"
+    )
     measures = {key: main_measure(comparison, suite, *key) for key in comparison.columns(suite)}
-    values = [v for m in measures.values() if m for r in comparison.records if (v := m.value(r)) is not None]
+    values = [
+        v
+        for m in measures.values()
+        if m
+        for r in comparison.records
+        if (v := m.value(r)) is not None
+    ]
     percent = about.percent if about is not None else all(abs(value) <= 1 for value in values)
     scale, digits = (100, 2) if percent else (1, 4)
     made = ScoreTable(comparison, significance if better == "higher" else None)
@@ -140,17 +200,25 @@ def _suite_table(comparison: Comparison, significance: Significance | None, suit
         group, dash, part = name.partition("-") if known.grouped else ("", "", name)
         title = LANGUAGES.get(name, name) if suite == "multilingual" else part or name
         key = task if [one for one, _ in measures].count(task) == 1 else f"{task} {source}"
-        column = Column(key, title, " · ".join(filter(None, sub)), group=group if dash else "", better=better)
+        column = Column(
+            key, title, " · ".join(filter(None, sub)), group=group if dash else "", better=better
+        )
         decides = found is not None and percent
         made.add_task(column, measure, scale=scale, digits=digits, noun=known.noun, decides=decides)
-    if suite in TRANSFER_SUITES and {task.removeprefix(known.prefix) for task, _ in measures} == set(TRANSFER):
+    if suite in TRANSFER_SUITES and {
+        task.removeprefix(known.prefix) for task, _ in measures
+    } == set(TRANSFER):
         seven = [found or Measure(*key, "accuracy", "") for key, found in measures.items()]
         averages = [_means(row, seven, decimals=2) for row in comparison.rows]
         column = Column("average", "Avg.", f"{len(TRANSFER)} tasks", better="higher")
         made.add_average(column, averages, transfer_average(comparison, suite))
     for average in about.averages if about is not None and not own else ():
         column = Column(f"average {average.title}", average.title, better=better)
-        made.add_average(column, [{r.id: average.of(r.scores) for r in row.finished} for row in comparison.rows], None)
+        made.add_average(
+            column,
+            [{r.id: average.of(r.scores) for r in row.finished} for row in comparison.rows],
+            None,
+        )
     legend = f"×100, {MEAN}" if percent else MEAN.capitalize()
     if about is None:
         legend += " Nothing installed here says which way is better, so no number is marked."

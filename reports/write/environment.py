@@ -15,7 +15,8 @@ TEMPLATES = Path(__file__).parent / "templates"
 
 
 def environment(escape: Callable[[str], str], **options: Any) -> Environment:
-    """Templates in which `escape` is applied to every text, but for what is marked as markup already.
+    """Templates in which `escape` is applied to every text, but for what is marked as markup
+    already.
 
     Args:
         options: of jinja2's `Environment`.

@@ -1,4 +1,6 @@
-"""A document as one self-contained HTML page: style, script, figures and data inside, nothing from elsewhere."""
+"""A document as one self-contained HTML page: style, script, figures and data inside, nothing from
+elsewhere.
+"""
 
 from __future__ import annotations
 
@@ -27,16 +29,23 @@ def _footnotes(table: Table) -> dict[str, dict[str, str]]:
 
 
 def _slots(table: Table) -> list[dict[str, int]]:
-    """Room that every cell of a column keeps for a spread and a mark, so that its numbers are aligned."""
+    """Room that every cell of a column keeps for a spread and a mark, so that its numbers are
+    aligned.
+    """
     columns = [[row.cells[j] for row in table.rows] for j in range(len(table.columns))]
     return [
-        {"worse": int(any(c.worse for c in cells)), "spread": max((len(c.spread) for c in cells), default=0)}
+        {
+            "worse": int(any(c.worse for c in cells)),
+            "spread": max((len(c.spread) for c in cells), default=0),
+        }
         for cells in columns
     ]
 
 
 def page(document: Document, data: dict[str, Any]) -> str:
-    """Render the page. Every text is escaped by the template engine; only our own style, script and SVG are not."""
+    """Render the page. Every text is escaped by the template engine; only our own style, script and
+    SVG are not.
+    """
     from markupsafe import Markup, escape
 
     templates = environment(visible, autoescape=True)
@@ -57,8 +66,11 @@ def page(document: Document, data: dict[str, Any]) -> str:
     )
     script = "\n".join((TEMPLATES / name).read_text(encoding="utf-8") for name in SCRIPTS)
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    # "<" cannot end the script element when it is written as an escape, which JSON reads as the same character.
-    embedded = json.dumps(data, ensure_ascii=False, sort_keys=True, separators=(",", ":")).replace("<", "\\u003c")
+    # "<" cannot end the script element when it is written as an escape, which JSON reads as the
+    # same character.
+    embedded = json.dumps(data, ensure_ascii=False, sort_keys=True, separators=(",", ":")).replace(
+        "<", "\\u003c"
+    )
     embedded = ACTING.sub(lambda match: f"\\u{ord(match[0]):04x}", embedded)
     return templates.get_template("page.html.j2").render(
         document=document,

@@ -28,33 +28,67 @@ if TYPE_CHECKING:
 
 _NAMED = {  # characters by the end of their command's name: \textbackslash{}, \ensuremath{\pm}
     "text": {
-        "\\": "backslash", "^": "asciicircum", "~": "asciitilde", "<": "less", ">": "greater", "|": "bar",
-        '"': "quotedbl", "'": "quotesingle", "`": "asciigrave", "·": "periodcentered", "†": "dagger", "–": "endash",
+        "\\": "backslash",
+        "^": "asciicircum",
+        "~": "asciitilde",
+        "<": "less",
+        ">": "greater",
+        "|": "bar",
+        '"': "quotedbl",
+        "'": "quotesingle",
+        "`": "asciigrave",
+        "·": "periodcentered",
+        "†": "dagger",
+        "–": "endash",
         "—": "emdash",
     },
     "math": {
-        "\u2212": "-", "±": r"\pm", "×": r"\times", "≥": r"\geq", "≤": r"\leq", "→": r"\to", "Δ": r"\Delta",
-        "α": r"\alpha", "λ": r"\lambda", "τ": r"\tau", "♣": r"\clubsuit", "♦": r"\diamondsuit", "♥": r"\heartsuit",
+        "\u2212": "-",
+        "±": r"\pm",
+        "×": r"\times",
+        "≥": r"\geq",
+        "≤": r"\leq",
+        "→": r"\to",
+        "Δ": r"\Delta",
+        "α": r"\alpha",
+        "λ": r"\lambda",
+        "τ": r"\tau",
+        "♣": r"\clubsuit",
+        "♦": r"\diamondsuit",
+        "♥": r"\heartsuit",
         "♠": r"\spadesuit",
     },
-}  # fmt: skip
+}
 _BREAK = r"\allowbreak{}"
 _LATEX = {
     **{c: rf"\{c}" for c in "{}$&#%"},
     **{c: rf"\text{name}{{}}" for c, name in _NAMED["text"].items()},
     **{c: rf"\ensuremath{{{name}}}" for c, name in _NAMED["math"].items()},
-    **{c: f"{{{c}}}" for c in "[*-"},  # "[" and "*" would begin an argument after a line's end, "--" be a dash
-    "_": rf"\_{_BREAK}", "/": f"/{_BREAK}", "…": r"\dots{}", "\u00a0": "~", "\ue000": _BREAK,
-}  # fmt: skip
+    **{
+        c: f"{{{c}}}" for c in "[*-"
+    },  # "[" and "*" would begin an argument after a line's end, "--" be a dash
+    "_": rf"\_{_BREAK}",
+    "/": f"/{_BREAK}",
+    "…": r"\dots{}",
+    "\u00a0": "~",
+    "\ue000": _BREAK,
+}
 # Latin letters that the T1 encoding lacks, and signs among them.
 _NO_T1 = "\u0132\u0133\u0138\u013f\u0140\u0149\u017f\u0126\u0127\u0166\u0167\u00d7\u00f7"
 
 
 def latex_text(text: str) -> str:
-    """Text for pdflatex, lualatex or xelatex alike. Letters that no standard font carries become their code point."""
+    """Text for pdflatex, lualatex or xelatex alike. Letters that no standard font carries become
+    their code point.
+    """
     out = []
-    # A fingerprint has no place to break at: give it some. The mark is a private character, dropped from the text.
-    text = re.sub(r"[0-9A-Za-z]{24,}", lambda m: re.sub(r"(.{8})(?=.)", "\\1\ue000", m[0]), text.replace("\ue000", ""))
+    # A fingerprint has no place to break at: give it some. The mark is a private character, dropped
+    # from the text.
+    text = re.sub(
+        r"[0-9A-Za-z]{24,}",
+        lambda m: re.sub(r"(.{8})(?=.)", "\\1\ue000", m[0]),
+        text.replace("\ue000", ""),
+    )
     for c in unicodedata.normalize("NFC", " ".join(text.split())):
         plain = (c.isascii() and c.isprintable()) or ("\u00c0" <= c <= "\u017f" and c not in _NO_T1)
         out.append(_LATEX.get(c) or (c if plain else rf"\texttt{{\small U+{ord(c):04X}}}"))
@@ -67,7 +101,8 @@ def _marks(of: Sequence[str], notes: dict[str, str]) -> str:
 
 
 def _cell(cell: Cell, column: Column, notes: dict[str, str], widest: str, *, worse: bool) -> str:
-    """The text of a cell; of a number with the room its column keeps after it, so that the points are aligned.
+    """The text of a cell; of a number with the room its column keeps after it, so that the points
+    are aligned.
 
     Args:
         widest: the longest spread of the column.
@@ -75,8 +110,11 @@ def _cell(cell: Cell, column: Column, notes: dict[str, str], widest: str, *, wor
     """
     text, marks = latex_text(cell.text), _marks(cell.notes, notes)
     looks = {
-        "texttt": cell.code, "textbf": cell.rank == 1, "underline": cell.rank == 2, "textit": cell.state in ABSENT,
-    }  # fmt: skip
+        "texttt": cell.code,
+        "textbf": cell.rank == 1,
+        "underline": cell.rank == 2,
+        "textit": cell.state in ABSENT,
+    }
     for command in (command for command, used in looks.items() if used):
         text = rf"\{command}{{{text}}}"
     if not column.numeric:
@@ -86,7 +124,9 @@ def _cell(cell: Cell, column: Column, notes: dict[str, str], widest: str, *, wor
     if worse:
         text += r"\textdagger{}" if cell.worse else r"\hphantom{\textdagger}"
     if not cell.spread:
-        return text + marks + (rf"\hphantom{{\,\scriptsize {latex_text(widest)}}}" if widest else "")
+        return (
+            text + marks + (rf"\hphantom{{\,\scriptsize {latex_text(widest)}}}" if widest else "")
+        )
     missing = len(widest) - len(cell.spread)
     room = rf"\hphantom{{\scriptsize {'0' * missing}}}" if missing else ""
     return rf"{text}\,{{\scriptsize {latex_text(cell.spread)}}}{marks}{room}"
@@ -99,22 +139,33 @@ PACKAGES = ("array", "booktabs", "caption", "float", "graphicx")  # of a table
 
 
 def table_file(table: Table) -> str:
-    """A table in a file of its own, to be read by `\\input`: a float with a label, over both columns if it is wide."""
-    wide = len(table.columns) > _NARROW or any(len(c.text) > _PROSE for row in table.rows for c in row.cells)
-    title = re.sub(rf"^{_OF_A_PAPER.pattern}\d* · ", "", table.title)  # a paper that reads it counts its own tables
+    """A table in a file of its own, to be read by `\\input`: a float with a label, over both
+    columns if it is wide.
+    """
+    wide = len(table.columns) > _NARROW or any(
+        len(c.text) > _PROSE for row in table.rows for c in row.cells
+    )
+    title = re.sub(
+        rf"^{_OF_A_PAPER.pattern}\d* · ", "", table.title
+    )  # a paper that reads it counts its own tables
     text = latex_table(replace(table, title=title), float_as="table*" if wide else "table")
     return f"% needs \\usepackage{{{','.join(PACKAGES)}}}\n{text}"
 
 
 def latex_table(table: Table, *, float_as: str = "") -> str:
-    """A booktabs table, shrunk to the width of the line only when it is wider; one too long for a page goes on in more.
+    """A booktabs table, shrunk to the width of the line only when it is wider; one too long for a
+    page goes on in more.
 
     Its label is "tab:" and its key. Needs the `PACKAGES`.
 
     Args:
-        float_as: environment of a table that floats, which LaTeX counts; empty: it stays where it is, without a number.
+        float_as: environment of a table that floats, which LaTeX counts; empty: it stays where it
+            is, without a number.
     """
-    notes, columns = table.footnotes(), [[row.cells[j] for row in table.rows] for j in range(len(table.columns))]
+    notes, columns = (
+        table.footnotes(),
+        [[row.cells[j] for row in table.rows] for j in range(len(table.columns))],
+    )
     prose = rf">{{\raggedright\arraybackslash}}p{{{0.42 if len(columns) < 6 else 0.28}\linewidth}}"
     longest = [max((len(cell.text) for cell in cells), default=0) for cells in columns]
     kinds = [
@@ -126,13 +177,20 @@ def latex_table(table: Table, *, float_as: str = "") -> str:
 
     def cells(row: TableRow) -> str:
         every = zip(row.cells, table.columns, widest, worse, strict=True)
-        return " & ".join(_cell(cell, column, notes, room, worse=mark) for cell, column, room, mark in every)
+        return " & ".join(
+            _cell(cell, column, notes, room, worse=mark) for cell, column, room, mark in every
+        )
 
     made = _environment({"cells": cells, "marks": _marks, "raw": str}).get_template("table.tex.j2")
     return made.render(
-        t=table, pages=_pages(table), notes=notes, floats=bool(float_as), float=float_as or "table",
-        kinds="".join(kinds), key=slug(table.key),
-    )  # fmt: skip
+        t=table,
+        pages=_pages(table),
+        notes=notes,
+        floats=bool(float_as),
+        float=float_as or "table",
+        kinds="".join(kinds),
+        key=slug(table.key),
+    )
 
 
 _OF_A_PAPER = re.compile(r"(Table|Data of Figure) S?\d")
@@ -146,8 +204,14 @@ def _pages(table: Table) -> list[list[tuple[str, list[TableRow]]]]:
         room -= 1
         pages[-1].append((name, []))
         for row in rows:
-            words = [cell for cell, column in zip(row.cells, table.columns, strict=True) if not column.numeric]
-            height = max([1, *(-(-len(cell.text) // 36) for cell in words if len(cell.text) > _PROSE)])
+            words = [
+                cell
+                for cell, column in zip(row.cells, table.columns, strict=True)
+                if not column.numeric
+            ]
+            height = max(
+                [1, *(-(-len(cell.text) // 36) for cell in words if len(cell.text) > _PROSE)]
+            )
             if height > room and pages[-1][-1][1]:
                 pages.append([(name, [])])
                 room = _LINES
@@ -158,7 +222,11 @@ def _pages(table: Table) -> list[list[tuple[str, list[TableRow]]]]:
 
 def latex(document: Document) -> str:
     """A whole article that compiles next to its `figures` folder."""
-    return _environment({"table": latex_table, "file": slug}).get_template("report.tex.j2").render(document=document)
+    return (
+        _environment({"table": latex_table, "file": slug})
+        .get_template("report.tex.j2")
+        .render(document=document)
+    )
 
 
 def _environment(filters: Mapping[str, Callable[..., str]]) -> Environment:
@@ -166,18 +234,28 @@ def _environment(filters: Mapping[str, Callable[..., str]]) -> Environment:
     from markupsafe import Markup
 
     made = environment(
-        latex_text, block_start_string="<%", block_end_string="%>", variable_start_string="<<",
-        variable_end_string=">>", comment_start_string="<#", comment_end_string="#>", keep_trailing_newline=True,
-    )  # fmt: skip
-    made.filters.update({name: lambda *args, to=to: Markup(to(*args)) for name, to in filters.items()})  # noqa: S704
+        latex_text,
+        block_start_string="<%",
+        block_end_string="%>",
+        variable_start_string="<<",
+        variable_end_string=">>",
+        comment_start_string="<#",
+        comment_end_string="#>",
+        keep_trailing_newline=True,
+    )
+    for name, to in filters.items():
+        made.filters[name] = lambda *args, to=to: Markup(to(*args))  # noqa: S704
     return made
 
 
-_FILE = Path(__file__).with_name("references.bib")  # the key "keywords" names methods; "all" is for every report
+_FILE = Path(__file__).with_name(
+    "references.bib"
+)  # the key "keywords" names methods; "all" is for every report
 
 
 def bibliography(methods: Iterable[str]) -> str:
-    """The entries of methods by name, in the order of the file; a comment for a method that has none.
+    """The entries of methods by name, in the order of the file; a comment for a method that has
+    none.
 
     >>> bibliography(["scd"]).splitlines()[0]
     '@inproceedings{klein-nabi-2022-scd,'
@@ -189,7 +267,10 @@ def bibliography(methods: Iterable[str]) -> str:
         if names & {*wanted, "all"}:
             found.append(entry.replace(keywords[0], "") if keywords else entry)
             cited |= names
-    return "\n\n".join([*found, *(f"% {name}: {_paper(name)}" for name in sorted(wanted - cited))]) + "\n"
+    return (
+        "\n\n".join([*found, *(f"% {name}: {_paper(name)}" for name in sorted(wanted - cited))])
+        + "\n"
+    )
 
 
 def _paper(method: str) -> str:
@@ -200,8 +281,15 @@ def _paper(method: str) -> str:
 
 
 _SECONDS = 300
-_COMMAND = ("pdflatex", "-interaction=nonstopmode", "-halt-on-error", "-no-shell-escape", "report.tex")
-# Dates from nowhere, and (kpathsea) no reading or writing outside of the folder, whatever the text says.
+_COMMAND = (
+    "pdflatex",
+    "-interaction=nonstopmode",
+    "-halt-on-error",
+    "-no-shell-escape",
+    "report.tex",
+)
+# Dates from nowhere, and (kpathsea) no reading or writing outside of the folder, whatever the text
+# says.
 _FIXED = {"SOURCE_DATE_EPOCH": "0", "FORCE_SOURCE_DATE": "1", "openin_any": "p", "openout_any": "p"}
 
 
@@ -217,13 +305,19 @@ def pdf(tex: str, folder: Path) -> bytes:
         RunError: the document does not compile.
     """
     if not shutil.which("pdflatex"):
-        raise InputError("--format pdf: pdflatex is not installed; install TeX, as Debian's texlive-latex-recommended "
-                         "with lmodern; the other formats are written")  # fmt: skip
+        raise InputError(
+            "--format pdf: pdflatex is not installed; install TeX, as Debian's texlive-latex-recommended "
+            "with lmodern; the other formats are written"
+        )
     with tempfile.TemporaryDirectory(prefix="report-") as place:
         work = Path(place)
         (work / "report.tex").write_text(tex, encoding="utf-8")
         if (folder / "figures").is_dir():
-            shutil.copytree(folder / "figures", work / "figures", ignore=shutil.ignore_patterns("*.svg", "*.png", ".*"))
+            shutil.copytree(
+                folder / "figures",
+                work / "figures",
+                ignore=shutil.ignore_patterns("*.svg", "*.png", ".*"),
+            )
         if "Rerun to get" in _compile(work):
             _compile(work)
         return (work / "report.pdf").read_bytes()
@@ -234,11 +328,20 @@ def _compile(work: Path) -> str:
     streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
     try:
         done = subprocess.run(
-            _COMMAND, cwd=work, env=environment, **streams, text=True, errors="replace", timeout=_SECONDS, check=False
+            _COMMAND,
+            cwd=work,
+            env=environment,
+            **streams,
+            text=True,
+            errors="replace",
+            timeout=_SECONDS,
+            check=False,
         )  # type: ignore[call-overload]
     except subprocess.TimeoutExpired:
         raise RunError(f"pdflatex: not done after {_SECONDS} s; report.tex is written") from None
     if done.returncode or not (work / "report.pdf").is_file():
         fault = re.search(r"^! *(.+)$", done.stdout, re.MULTILINE)
-        raise RunError(f"pdflatex: report.tex does not compile ({one_line(fault[1]) if fault else 'no message'})")
+        raise RunError(
+            f"pdflatex: report.tex does not compile ({one_line(fault[1]) if fault else 'no message'})"
+        )
     return str(done.stdout)

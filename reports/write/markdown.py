@@ -27,7 +27,9 @@ def _cell(cell: Cell, notes: dict[str, str]) -> str:
         cell.rank, ("*", "*") if cell.state in ABSENT else ("", "")
     )
     text = f"{before}{text}{after}{WORSE if cell.worse else ''}"
-    return text + (f" {markdown_text(cell.spread)}" if cell.spread else "") + _marks(cell.notes, notes)
+    return (
+        text + (f" {markdown_text(cell.spread)}" if cell.spread else "") + _marks(cell.notes, notes)
+    )
 
 
 def _marks(of: Iterable[str], notes: dict[str, str]) -> str:
@@ -39,10 +41,11 @@ def markdown_table(table: Table) -> str:
     """A GitHub table; blocks as rows of their own, footnotes below."""
     notes = table.footnotes()
     heads = [
-        markdown_text(column.full_title) + _marks(column.notes, notes)
+        markdown_text(column.full_title)
+        + _marks(column.notes, notes)
         + (f"<br>{markdown_text(column.sub)}" if column.sub else "")
         for column in table.columns
-    ]  # fmt: skip
+    ]
     body = [heads, ["---:" if column.numeric else ":---" for column in table.columns]]
     blocks = table.blocks()
     for block, rows in blocks:
@@ -64,12 +67,20 @@ def markdown(document: Document) -> str:
     made = environment(markdown_text)
     filters = {"table": markdown_table, "html": _html, "code": _indented, "file": slug}
     # What a filter returns is Markdown already.
-    made.filters.update({name: lambda value, to=to: Markup(to(value)) for name, to in filters.items()})  # noqa: S704
-    return re.sub(r"\n{3,}", "\n\n", made.get_template("report.md.j2").render(document=document)).rstrip() + "\n"
+    for name, to in filters.items():
+        made.filters[name] = lambda value, to=to: Markup(to(value))  # noqa: S704
+    return (
+        re.sub(
+            r"\n{3,}", "\n\n", made.get_template("report.md.j2").render(document=document)
+        ).rstrip()
+        + "\n"
+    )
 
 
 def _html(text: str) -> str:
-    """Text inside of an HTML element of Markdown, whether or not the reader looks for Markdown in it."""
+    """Text inside of an HTML element of Markdown, whether or not the reader looks for Markdown in
+    it.
+    """
     return re.sub(r"[\\`*_\[\]]", lambda match: f"&#{ord(match[0])};", html.escape(one_line(text)))
 
 
@@ -93,7 +104,9 @@ def csv_lines(head: Sequence[str], lines: Iterable[Sequence[Any]]) -> str:
 
 
 def csv_table(table: Table) -> str:
-    """Rows of a table for a spreadsheet: full numbers, sd and n in columns of their own, why a number is absent."""
+    """Rows of a table for a spreadsheet: full numbers, sd and n in columns of their own, why a
+    number is absent.
+    """
     rows = [row for _, some in table.blocks() for row in some]
     columns: list[tuple[str, list[Any]]] = [("block", [row.block for row in rows])]
     for j, column in enumerate(table.columns):
@@ -101,12 +114,26 @@ def csv_table(table: Table) -> str:
         parts: dict[str, list[Any]] = {
             " sd": [c.sd for c in cells],
             " n": [c.n for c in cells],
-            " interval": [c.spread.replace(MINUS, "-") if c.spread.startswith("[") else None for c in cells],
+            " interval": [
+                c.spread.replace(MINUS, "-") if c.spread.startswith("[") else None for c in cells
+            ],
         }
-        shown = [c.value if c.state == "value" else c.state if c.state in ABSENT else c.text for c in cells]
+        shown = [
+            c.value if c.state == "value" else c.state if c.state in ABSENT else c.text
+            for c in cells
+        ]
         columns.append((column.full_title, shown))
         columns += [
-            (column.full_title + part, some) for part, some in parts.items() if any(v is not None for v in some)
+            (column.full_title + part, some)
+            for part, some in parts.items()
+            if any(v is not None for v in some)
         ]
-    columns.append(("notes", ["; ".join(dict.fromkeys(note for c in row.cells for note in c.notes)) for row in rows]))
-    return csv_lines([name for name, _ in columns], zip(*(some for _, some in columns), strict=True))
+    columns.append(
+        (
+            "notes",
+            ["; ".join(dict.fromkeys(note for c in row.cells for note in c.notes)) for row in rows],
+        )
+    )
+    return csv_lines(
+        [name for name, _ in columns], zip(*(some for _, some in columns), strict=True)
+    )

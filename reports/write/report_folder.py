@@ -1,4 +1,6 @@
-"""The folder of a report: its files in the requested formats, and none of an earlier build that it no longer has."""
+"""The folder of a report: its files in the requested formats, and none of an earlier build that it
+no longer has.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +19,21 @@ from reports.write.html import page
 
 FORMATS = ("html", "md", "latex", "csv")  # those that are written unless others are asked for
 _PLACES = {
-    "html": "index.html", "md": "report.md", "latex": "report.tex", "csv": "tables", "pdf": "report.pdf",
-    "json": "data.json", "ro-crate": "ro-crate-metadata.json", "every-eval-ever": "data",
-}  # fmt: skip
+    "html": "index.html",
+    "md": "report.md",
+    "latex": "report.tex",
+    "csv": "tables",
+    "pdf": "report.pdf",
+    "json": "data.json",
+    "ro-crate": "ro-crate-metadata.json",
+    "every-eval-ever": "data",
+}
 ALL_FORMATS = (*FORMATS, "pdf", "ro-crate", "every-eval-ever")
-_OWNED = ("tables", "figures", "data")  # folders of a report in which a build removes what it no longer writes
+_OWNED = (
+    "tables",
+    "figures",
+    "data",
+)  # folders of a report in which a build removes what it no longer writes
 
 
 def check_formats(formats: Sequence[str]) -> None:
@@ -31,7 +43,9 @@ def check_formats(formats: Sequence[str]) -> None:
     for one in [formats] if isinstance(formats, str) else formats:
         if one not in ALL_FORMATS:
             known = list(ALL_FORMATS)
-            raise InputError(f'unknown report format "{one}"{nearest(one, known)}; known: {", ".join(known)}')
+            raise InputError(
+                f'unknown report format "{one}"{nearest(one, known)}; known: {", ".join(known)}'
+            )
 
 
 def write(
@@ -45,7 +59,8 @@ def write(
     """Write a document into a folder.
 
     Args:
-        extra: further files of the report by their path ("tables/joined.csv"), which replace those of tables.
+        extra: further files of the report by their path ("tables/joined.csv"), which replace those
+            of tables.
         data: further keys of data.json and of the data in the page.
 
     Raises:
@@ -84,22 +99,30 @@ def write(
     if "ro-crate" in formats:
         pages = ["report.pdf"] if "pdf" in formats else []
         files["ro-crate-metadata.json"] = ro_crate(document, [*files, *pages, "data.json"])
-    # Last of the text, since it lists what is there: the next build removes what it no longer writes, and nothing else.
+    # Last of the text, since it lists what is there: the next build removes what it no longer
+    # writes, and nothing else.
     listed = data | {"files": sorted(files)}
     try:
         _remove_stale(folder, set(files))
         for name, content in files.items():
             _put(folder / name, content)
-        _put(folder / "data.json", json.dumps(listed, indent=1, sort_keys=True, ensure_ascii=False) + "\n")
+        _put(
+            folder / "data.json",
+            json.dumps(listed, indent=1, sort_keys=True, ensure_ascii=False) + "\n",
+        )
         if "pdf" in formats:
             _put(folder / "report.pdf", latex.pdf(tex, folder))
     except OSError as error:
-        raise RunError(f"{folder}: cannot write the report ({error.strerror}); the runs are untouched") from None
+        raise RunError(
+            f"{folder}: cannot write the report ({error.strerror}); the runs are untouched"
+        ) from None
     return {kind: folder / _PLACES[kind] for kind in (*formats, "json")}
 
 
 def _put(path: Path, content: str | bytes) -> None:
-    """Replace a file in one step. No fsync and the usual permissions: a report can be rebuilt and is to be shared."""
+    """Replace a file in one step. No fsync and the usual permissions: a report can be rebuilt and
+    is to be shared.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.part")
     temporary.write_bytes(content if isinstance(content, bytes) else content.encode())
@@ -107,7 +130,9 @@ def _put(path: Path, content: str | bytes) -> None:
 
 
 def _remove_stale(folder: Path, wanted: set[str]) -> None:
-    """Delete what a killed build left, and what an earlier one listed as its own and this one does not write."""
+    """Delete what a killed build left, and what an earlier one listed as its own and this one does
+    not write.
+    """
     for place in (folder, *(folder / name for name in _OWNED)):
         for left in place.glob(".*.part"):
             left.unlink(missing_ok=True)

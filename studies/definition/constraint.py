@@ -1,7 +1,8 @@
-"""The key `where` of a study: comparisons that every configuration of the space has to meet, read without eval.
+"""The key `where` of a study: comparisons that every configuration of the space has to meet, read
+without eval.
 
-They are chains such as `0 < dropout_a < dropout_b`, joined by `and`. An operand is a key of the method's config or a
-number.
+They are chains such as `0 < dropout_a < dropout_b`, joined by `and`. An operand is a key of the
+method's config or a number.
 """
 
 from __future__ import annotations
@@ -16,13 +17,20 @@ from harness.config import nearest
 from harness.errors import InputError
 
 _COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
-    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq, "!=": operator.ne,
-}  # fmt: skip
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "==": operator.eq,
+    "!=": operator.ne,
+}
 
 
 @dataclass(frozen=True)
 class Constraint:
-    """Comparisons that must all hold: (left, comparison, right), each side a key of the config or a number."""
+    """Comparisons that must all hold: (left, comparison, right), each side a key of the config or a
+    number.
+    """
 
     comparisons: tuple[tuple[str | float, Callable[[Any, Any], bool], str | float], ...]
 
@@ -32,11 +40,18 @@ class Constraint:
         Raises:
             TypeError: a text or nothing is to be smaller or larger than something.
         """
-        sides = [[values[x] if isinstance(x, str) else x for x in (left, right)] for left, _, right in self.comparisons]
-        return all(compare(*side) for (_, compare, _), side in zip(self.comparisons, sides, strict=True))
+        sides = [
+            [values[x] if isinstance(x, str) else x for x in (left, right)]
+            for left, _, right in self.comparisons
+        ]
+        return all(
+            compare(*side) for (_, compare, _), side in zip(self.comparisons, sides, strict=True)
+        )
 
 
-def read_constraint(text: str, keys: Mapping[str, Any], searched: list[str], place: str) -> Constraint:
+def read_constraint(
+    text: str, keys: Mapping[str, Any], searched: list[str], place: str
+) -> Constraint:
     """The constraint that a file states.
 
     Args:
@@ -44,7 +59,8 @@ def read_constraint(text: str, keys: Mapping[str, Any], searched: list[str], pla
         searched: those that the space changes; each chain of comparisons names at least one.
 
     Raises:
-        InputError: no comparisons, an unknown key, a comparison that is the same for all configurations.
+        InputError: no comparisons, an unknown key, a comparison that is the same for all
+            configurations.
     """
     comparisons: list[tuple[str | float, Callable[[Any, Any], bool], str | float]] = []
     for chain in re.split(r"\s+and\s+", text.strip()):
@@ -53,8 +69,12 @@ def read_constraint(text: str, keys: Mapping[str, Any], searched: list[str], pla
             raise InputError(f'{place}: "{chain}" is no comparison, as in "dropout_a < dropout_b"')
         operands = [_operand(part, keys, place) for part in parts[::2]]
         if not any(operand in searched for operand in operands):
-            raise InputError(f'{place}: "{chain}" names no parameter of the space: {", ".join(searched)}')
-        comparisons += zip(operands, [_COMPARISONS[part] for part in parts[1::2]], operands[1:], strict=False)
+            raise InputError(
+                f'{place}: "{chain}" names no parameter of the space: {", ".join(searched)}'
+            )
+        comparisons += zip(
+            operands, [_COMPARISONS[part] for part in parts[1::2]], operands[1:], strict=False
+        )
     return Constraint(tuple(comparisons))
 
 
@@ -64,4 +84,6 @@ def _operand(text: str, keys: Mapping[str, Any], place: str) -> str | float:
     except ValueError:
         if text in keys:
             return text
-        raise InputError(f'{place}: no number and no key "{text}"{nearest(text, sorted(keys))}') from None
+        raise InputError(
+            f'{place}: no number and no key "{text}"{nearest(text, sorted(keys))}'
+        ) from None

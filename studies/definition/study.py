@@ -14,7 +14,15 @@ from harness.config import nearest, option, setting
 from harness.errors import InputError
 from harness.executors.executor import ExecutorSettings
 from harness.files.printable import name_fault
-from harness.runs.experiment import Conditions, DevSettings, Entry, Experiment, Kept, read_keys, set_value
+from harness.runs.experiment import (
+    Conditions,
+    DevSettings,
+    Entry,
+    Experiment,
+    Kept,
+    read_keys,
+    set_value,
+)
 
 PRESETS = Path(__file__).parents[1] / "presets"
 EXTENDS = "extends"  # key of a file: the preset whose keys it has where it does not say otherwise
@@ -27,33 +35,59 @@ Pruner = Literal["none", "median", "percentile", "hyperband"]
 class Study(Conditions):
     """A search: one method, a space, and the same conditions and budget for every trial."""
 
-    dev: DevSettings = option(DevSettings(), "the set that selects checkpoints, and the objective dev")
+    dev: DevSettings = option(
+        DevSettings(), "the set that selects checkpoints, and the objective dev"
+    )
     method: str = Field(description="an installed method (harness list methods)")
     preset: str | None = option(None, "a preset of the method")
     config: dict[str, Any] = option({}, "values of the method's config that every trial shares")
     base_model: str = option("embedded:mini-bert", "hub id, folder or embedded:NAME")
-    suites: list[str] = option([], "suites or tasks that every trial is evaluated on; none: the dev set alone")
-    steps: int | None = option(None, "upper bound on the training steps of every trial: its budget", ge=1)
-    objective: str = option(DEV, "what is maximised: dev, or TASK, TASK:METRIC, TASK:METRIC:AGGREGATION of the suites")
+    suites: list[str] = option(
+        [], "suites or tasks that every trial is evaluated on; none: the dev set alone"
+    )
+    steps: int | None = option(
+        None, "upper bound on the training steps of every trial: its budget", ge=1
+    )
+    objective: str = option(
+        DEV, "what is maximised: dev, or TASK, TASK:METRIC, TASK:METRIC:AGGREGATION of the suites"
+    )
     seeds: list[int] = option([101], "seeds of a trial: a run for each")
-    held_out_seeds: list[int] = option([1, 2, 3], "seeds that confirm the best configuration; none of them searches")
+    held_out_seeds: list[int] = option(
+        [1, 2, 3], "seeds that confirm the best configuration; none of them searches"
+    )
     sampler: str = option("tpe", "how configurations are proposed: grid, brute_force or a sampler")
     sampler_seed: int = option(0, "seed of the sampler")
-    defaults_first: bool = option(False, "the first trial is the configuration that method, preset and config give")
+    defaults_first: bool = option(
+        False, "the first trial is the configuration that method, preset and config give"
+    )
     pruner: Pruner = option("none", "which trials are stopped early, by their dev scores")
-    trials: int | None = option(None, "finished trials (with `by`: for each of its values); grids need none", ge=1)
-    by: str | None = option(None, "parameter whose values get equal numbers of trials, and a line each in the table")
-    keep: list[Kept] = option([], "what stays of a finished run: its weights, the vectors of scored sentences")
-    space: dict[str, Any] = option({}, "parameter -> values, range or the word declared; empty: all declared ones")
-    executor: ExecutorSettings = option(ExecutorSettings(), "where its runs are executed; no part of any result")
-    where: str = option("", 'what every cell of a grid has to meet, as "dropout_a < dropout_b"; empty: nothing')
+    trials: int | None = option(
+        None, "finished trials (with `by`: for each of its values); grids need none", ge=1
+    )
+    by: str | None = option(
+        None, "parameter whose values get equal numbers of trials, and a line each in the table"
+    )
+    keep: list[Kept] = option(
+        [], "what stays of a finished run: its weights, the vectors of scored sentences"
+    )
+    space: dict[str, Any] = option(
+        {}, "parameter -> values, range or the word declared; empty: all declared ones"
+    )
+    executor: ExecutorSettings = option(
+        ExecutorSettings(), "where its runs are executed; no part of any result"
+    )
+    where: str = option(
+        "", 'what every cell of a grid has to meet, as "dropout_a < dropout_b"; empty: nothing'
+    )
 
     @field_validator("sampler")
     @classmethod
     def _known_sampler(cls, value: str) -> str:
         known = [*ENUMERATED, *registry.names(registry.SAMPLERS)]
         if value not in known:
-            raise ValueError(f'unknown sampler "{value}"{nearest(value, known)}; known: {", ".join(known)}')
+            raise ValueError(
+                f'unknown sampler "{value}"{nearest(value, known)}; known: {", ".join(known)}'
+            )
         return value
 
     @field_validator("seeds")
@@ -69,11 +103,17 @@ class Study(Conditions):
         if both:
             raise ValueError(f"held_out_seeds: seed {both[0]} searches too (seeds); choose others")
         if self.pruner != "none" and self.objective != DEV:
-            raise ValueError(f'pruner: {self.pruner} judges dev scores; it goes with objective = "dev" alone')
+            raise ValueError(
+                f'pruner: {self.pruner} judges dev scores; it goes with objective = "dev" alone'
+            )
         if self.defaults_first and self.sampler in ENUMERATED:
-            raise ValueError(f"defaults_first: {self.sampler} goes through the whole space in its own order")
+            raise ValueError(
+                f"defaults_first: {self.sampler} goes through the whole space in its own order"
+            )
         if self.objective != DEV and not self.suites:
-            raise ValueError(f'objective: "{self.objective}" is evaluated by no suite; name one in suites')
+            raise ValueError(
+                f'objective: "{self.objective}" is evaluated by no suite; name one in suites'
+            )
         return self
 
     @property
@@ -82,8 +122,12 @@ class Study(Conditions):
         return f"{self.dev.task} dev" if self.objective == DEV else self.objective
 
     def experiment(self, values: Mapping[str, Any], label: str) -> Experiment:
-        """The comparison of one row, named `label`, that a trial with these values is: its runs have the same ids."""
-        entry = Entry(method=self.method, name=label, preset=self.preset, config={**self.config, **values})
+        """The comparison of one row, named `label`, that a trial with these values is: its runs
+        have the same ids.
+        """
+        entry = Entry(
+            method=self.method, name=label, preset=self.preset, config={**self.config, **values}
+        )
         return Experiment(
             **self.conditions(),
             base_models=[self.base_model],
@@ -95,9 +139,22 @@ class Study(Conditions):
         )
 
     def identity(self) -> dict[str, Any]:
-        """What must be equal for two runs to be one study; more trials or another title go on with the same one."""
-        free = {"title", "description", "trials", "held_out_seeds", "keep", "name", "device", "executor"}
-        return {key: value for key, value in self.model_dump(mode="json").items() if key not in free}
+        """What must be equal for two runs to be one study; more trials or another title go on with
+        the same one.
+        """
+        free = {
+            "title",
+            "description",
+            "trials",
+            "held_out_seeds",
+            "keep",
+            "name",
+            "device",
+            "executor",
+        }
+        return {
+            key: value for key, value in self.model_dump(mode="json").items() if key not in free
+        }
 
 
 def presets() -> dict[str, Path]:
@@ -117,9 +174,12 @@ def read_study(
     `quick` puts its table [quick] above the rest.
 
     Raises:
-        InputError: no such file or preset, not TOML, no quick size, unknown key, value out of range.
+        InputError: no such file or preset, not TOML, no quick size, unknown key, value out of
+            range.
     """
-    path, tree = ("study", deepcopy(dict(source))) if isinstance(source, Mapping) else _read(str(source))
+    path, tree = (
+        ("study", deepcopy(dict(source))) if isinstance(source, Mapping) else _read(str(source))
+    )
     tree.setdefault("name", "study")
     smaller = tree.pop("quick", None)
     if quick:
@@ -138,12 +198,16 @@ def read_study(
 
 
 def _read(file: str) -> tuple[str, dict[str, Any]]:
-    """Path and keys of a file or preset; those that it does not have are those of the study that it `extends`."""
+    """Path and keys of a file or preset; those that it does not have are those of the study that it
+    `extends`.
+    """
     known = presets()
     path, tree = read_keys(file, known)
     base = tree.pop(EXTENDS, None)
     if base is None:
         return path, tree
     if base not in list(known):
-        raise InputError(f'{path}: key "{EXTENDS}": expected one of the presets {", ".join(known)}, not {base!r}')
+        raise InputError(
+            f'{path}: key "{EXTENDS}": expected one of the presets {", ".join(known)}, not {base!r}'
+        )
     return path, {**_read(base)[1], **tree}

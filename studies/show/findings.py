@@ -1,5 +1,6 @@
-"""The trials of a study that have a score, as a frame; the best of them as an experiment file, and confirmed by seeds
-that chose nothing."""
+"""The trials of a study that have a score, as a frame; the best of them as an experiment file, and
+confirmed by seeds that chose nothing.
+"""
 
 from __future__ import annotations
 
@@ -41,27 +42,42 @@ def top(trials: Sequence[FrozenTrial], share: float = 1.0) -> float:
 
 
 def trials_frame(study: Study, space: Space, trials: Sequence[FrozenTrial]) -> pd.DataFrame:
-    """Every trial: configuration, values (correlations, not times 100), state, seeds, seconds, ids of its runs."""
+    """Every trial: configuration, values (correlations, not times 100), state, seeds, seconds, ids
+    of its runs.
+    """
     import pandas as pd
 
-    columns = ["trial", *space.names, study.objective_name, "state", "status", "seeds", "reused",
-               "seconds", "last step", "runs", "reason"]  # fmt: skip
+    columns = [
+        "trial",
+        *space.names,
+        study.objective_name,
+        "state",
+        "status",
+        "seeds",
+        "reused",
+        "seconds",
+        "last step",
+        "runs",
+        "reason",
+    ]
     rows: list[tuple[Any, ...]] = []
     for t in trials:
         result = result_of(t)
-        rows.append((
-            t.number,
-            *(t.params.get(name) for name in space.names),
-            t.value if t.state.name == "COMPLETE" else None,
-            t.state.name.lower(),
-            result.status,
-            " ".join(map(str, result.seeds)),
-            "yes" if result.reused else "no",
-            round(result.seconds, 3),
-            t.last_step,
-            " ".join(result.runs),
-            result.reason,
-        ))  # fmt: skip
+        rows.append(
+            (
+                t.number,
+                *(t.params.get(name) for name in space.names),
+                t.value if t.state.name == "COMPLETE" else None,
+                t.state.name.lower(),
+                result.status,
+                " ".join(map(str, result.seeds)),
+                "yes" if result.reused else "no",
+                round(result.seconds, 3),
+                t.last_step,
+                " ".join(result.runs),
+                result.reason,
+            )
+        )
     return pd.DataFrame(rows, columns=columns)
 
 
@@ -78,8 +94,9 @@ def best_config(stored: optuna.Study, study: Study) -> dict[str, Any]:
 
 
 def experiment_file(stored: optuna.Study, study: Study, seeds: Sequence[int]) -> str:
-    """An experiment for `harness compare` with the best configuration; with the study's own seeds nothing is trained
-    again."""
+    """An experiment for `harness compare` with the best configuration; with the study's own seeds
+    nothing is trained again.
+    """
     config = best_config(stored, study)
     trial = best_trials(stored)[0].number
     experiment: dict[str, Any] = {
@@ -93,8 +110,14 @@ def experiment_file(stored: optuna.Study, study: Study, seeds: Sequence[int]) ->
         "dev": study.dev.model_dump(exclude_none=True),
     }
     corpora = {kind: corpus.model_dump(exclude_none=True) for kind, corpus in study.corpora.items()}
-    experiment |= {key: value for key, value in {"max_steps": study.steps, "corpora": corpora}.items() if value}
-    row: dict[str, Any] = {"method": study.method, "name": f"{study.method} (tuned)", "config": config}
+    experiment |= {
+        key: value for key, value in {"max_steps": study.steps, "corpora": corpora}.items() if value
+    }
+    row: dict[str, Any] = {
+        "method": study.method,
+        "name": f"{study.method} (tuned)",
+        "config": config,
+    }
     row |= {"preset": study.preset} if study.preset else {}
     about = f"The best configuration of study {study.name} (trial {trial}); seeds that chose it: {study.seeds}."
     return f"{toml_comment(about)}{toml_lines(experiment)}\n[[methods]]\n{toml_lines(row)}"
@@ -115,18 +138,25 @@ class Confirmation:
 
     @property
     def optimism(self) -> Interval | None:
-        """The chosen score minus the held-out mean, with an interval; None below two held-out seeds.
+        """The chosen score minus the held-out mean, with an interval; None below two held-out
+        seeds.
 
-        The best of k noisy scores is too high by the very choice (Jensen & Cohen, Machine Learning 38, 2000; Cawley &
-        Talbot, JMLR 11, 2010); scores that had no part in it are not.
+        The best of k noisy scores is too high by the very choice (Jensen & Cohen, Machine Learning
+        38, 2000; Cawley & Talbot, JMLR 11, 2010); scores that had no part in it are not.
         """
         values = [value for _, value in self.held_out]
-        return predict(self.chosen - mean_sd(values)[0], [values], runs=math.inf) if len(values) > 1 else None
+        return (
+            predict(self.chosen - mean_sd(values)[0], [values], runs=math.inf)
+            if len(values) > 1
+            else None
+        )
 
 
 def confirm(best: FrozenTrial, study: Study, workdir: Path) -> Confirmation | None:
-    """The runs of the best trial and those of the same configuration under other seeds, whichever comparison they were
-    made for; None where the records of the trial itself are not in the work directory."""
+    """The runs of the best trial and those of the same configuration under other seeds, whichever
+    comparison they were made for; None where the records of the trial itself are not in the work
+    directory.
+    """
     records = {r.id: r for r in read_records(workdir, damaged={})}
     own = [records[run] for run in result_of(best).runs if run in records]
     chosen = [(r, value) for r in own if (value := _value(r, study, workdir)) is not None]
@@ -136,9 +166,15 @@ def confirm(best: FrozenTrial, study: Study, workdir: Path) -> Confirmation | No
     others = [r for r in records.values() if r.seed not in study.seeds and r.status == "finished"]
     by_seed: dict[int, tuple[Record, float]] = {}
     for r in sorted(others, key=lambda r: (r.seed, r.id)):
-        if _same(r) == wanted and r.seed not in by_seed and (value := _value(r, study, workdir)) is not None:
+        if (
+            _same(r) == wanted
+            and r.seed not in by_seed
+            and (value := _value(r, study, workdir)) is not None
+        ):
             by_seed[r.seed] = r, value
-    return Confirmation(best.number, tuple(chosen), tuple(by_seed[seed] for seed in sorted(by_seed)))
+    return Confirmation(
+        best.number, tuple(chosen), tuple(by_seed[seed] for seed in sorted(by_seed))
+    )
 
 
 def _same(r: Record) -> dict[str, Any]:

@@ -1,7 +1,8 @@
 """The figures of a study. Each returns None when there is nothing to draw.
 
-They show pruned trials, the best so far in our units, and the maxima and quartiles that papers print. Dev scores during
-training, slices, contours and other views are those of optuna-dashboard, which opens the same storage.
+They show pruned trials, the best so far in our units, and the maxima and quartiles that papers
+print. Dev scores during training, slices, contours and other views are those of optuna-dashboard,
+which opens the same storage.
 """
 
 from __future__ import annotations
@@ -32,8 +33,11 @@ def history(study: Study, trials: Sequence[FrozenTrial]) -> Figure | None:
     done = [(i, 100 * t.values[0]) for i, t in enumerate(order, 1) if t.number in valued]
     if not done:
         return None
-    cut = [(i, 100 * t.intermediate_values[t.last_step]) for i, t in enumerate(order, 1)
-           if t.state.name == "PRUNED" and t.last_step is not None]  # fmt: skip
+    cut = [
+        (i, 100 * t.intermediate_values[t.last_step])
+        for i, t in enumerate(order, 1)
+        if t.state.name == "PRUNED" and t.last_step is not None
+    ]
     best = np.maximum.accumulate([value for _, value in done])
     with style():
         plot = new(7.2, 3.0)
@@ -41,13 +45,24 @@ def history(study: Study, trials: Sequence[FrozenTrial]) -> Figure | None:
         axes.step([i for i, _ in done], best, where="post", color=COLOURS[1], label="best so far")
         axes.plot(*zip(*done, strict=True), "o", color=COLOURS[0], markersize=4, label="trial")
         if cut:
-            axes.plot(*zip(*cut, strict=True), "x", color=MUTED, markersize=5, label="pruned, at its last score")
+            axes.plot(
+                *zip(*cut, strict=True),
+                "x",
+                color=MUTED,
+                markersize=5,
+                label="pruned, at its last score",
+            )
         axes.set_xlabel("trial")
         axes.set_ylabel(value_label(study))
         axes.locator_params(axis="x", integer=True)
         plot.legend(loc="outside upper left", ncols=3, fontsize=8)
-        return finish(plot, "history", "Optimisation history", "Trials in the order in which they were begun.",
-                      f"Values of {len(done)} trials; the best is {best[-1]:.2f}.")  # fmt: skip
+        return finish(
+            plot,
+            "history",
+            "Optimisation history",
+            "Trials in the order in which they were begun.",
+            f"Values of {len(done)} trials; the best is {best[-1]:.2f}.",
+        )
 
 
 def expected(study: Study, trials: Sequence[FrozenTrial]) -> Figure | None:
@@ -66,12 +81,19 @@ def expected(study: Study, trials: Sequence[FrozenTrial]) -> Figure | None:
         axes.set_ylabel(value_label(study))
         half = curve[max(1, len(values) // 2) - 1]
         said = f"One trial: {curve[0]:.2f}; half of them: {half:.2f}; best of all: {100 * max(values):.2f}."
-        return finish(plot, "expected", "Expected best score by budget",
-                      "Mean of the best of n of these trials, over sets of n (Dodge et al. 2019).", said)  # fmt: skip
+        return finish(
+            plot,
+            "expected",
+            "Expected best score by budget",
+            "Mean of the best of n of these trials, over sets of n (Dodge et al. 2019).",
+            said,
+        )
 
 
 def importance(search: optuna.Study) -> Figure | None:
-    """Bars of the parameters' importances by Optuna's default method (PED-ANOVA), where it can be computed."""
+    """Bars of the parameters' importances by Optuna's default method (PED-ANOVA), where it can be
+    computed.
+    """
     import warnings
 
     import optuna
@@ -80,7 +102,10 @@ def importance(search: optuna.Study) -> Figure | None:
         warnings.simplefilter("ignore")
         try:
             values = optuna.importance.get_param_importances(search)
-        except (ValueError, RuntimeError):  # too few trials, or a space whose conditions leave nothing in common
+        except (
+            ValueError,
+            RuntimeError,
+        ):  # too few trials, or a space whose conditions leave nothing in common
             return None
     if not values:
         return None
@@ -92,16 +117,24 @@ def importance(search: optuna.Study) -> Figure | None:
         axes.grid(axis="y", visible=False)
         axes.set_xlabel("importance (PED-ANOVA, sums to 1)")
         said = ", ".join(f"{n} {values[n]:.2f}" for n in reversed(names))
-        return finish(plot, "importance", "Importance of the parameters",
-                      "How well each parameter alone tells the better trials from the rest.", f"{said}.")  # fmt: skip
+        return finish(
+            plot,
+            "importance",
+            "Importance of the parameters",
+            "How well each parameter alone tells the better trials from the rest.",
+            f"{said}.",
+        )
 
 
-def by_parameter(study: Study, space: Space, trials: Sequence[FrozenTrial], parameter: Parameter) -> Figure | None:
+def by_parameter(
+    study: Study, space: Space, trials: Sequence[FrozenTrial], parameter: Parameter
+) -> Figure | None:
     """The best trial and the upper quartile by one number, a colour for each value of `by`."""
     name, by = parameter.name, study.by
     have = [t for t in scored(trials) if name in t.params]
     values = [float(t.params[name]) for t in have]
-    # A logarithmic scale where it was searched so, or where positive values are over a factor of ten apart.
+    # A logarithmic scale where it was searched so, or where positive values are over a factor of
+    # ten apart.
     log = bool(values) and min(values) > 0 and (parameter.log or max(values) > 10 * min(values))
     intervals = bins(values, log=log, listed=parameter.finite) if values else []
     if len(intervals) < 2:
@@ -109,7 +142,9 @@ def by_parameter(study: Study, space: Space, trials: Sequence[FrozenTrial], para
     groups: dict[str, list[tuple[float, float]]] = {}
     for value in space[by].values() if by else [None]:
         some = [t for t in have if value is None or t.params.get(by or "") == value]
-        groups[f"{by} = {value}" if by else "trials"] = [(float(t.params[name]), 100 * t.values[0]) for t in some]
+        groups[f"{by} = {value}" if by else "trials"] = [
+            (float(t.params[name]), 100 * t.values[0]) for t in some
+        ]
     with style():
         plot = new(7.2, 3.2)
         axes = plot.add_subplot()
@@ -118,11 +153,19 @@ def by_parameter(study: Study, space: Space, trials: Sequence[FrozenTrial], para
         axes.set_ylabel(value_label(study))
         draw_legend(plot)
         said = "; ".join(
-            f"{group}: " + ", ".join(f"{x:.3g}: {best:.2f} and {upper:.2f} of {n}" for x, best, upper, n in points)
+            f"{group}: "
+            + ", ".join(
+                f"{x:.3g}: {best:.2f} and {upper:.2f} of {n}" for x, best, upper, n in points
+            )
             for group, points in lines.items()
         )
-        return finish(plot, f"binned-{name}", f"Scores by {name}", "Best and upper quartile of the trials of each bin.",
-                      f"Best and upper quartile by {name}. {said}.")  # fmt: skip
+        return finish(
+            plot,
+            f"binned-{name}",
+            f"Scores by {name}",
+            "Best and upper quartile of the trials of each bin.",
+            f"Best and upper quartile by {name}. {said}.",
+        )
 
 
 def all_figures(

@@ -1,4 +1,6 @@
-"""A study as a report: what was searched and found, and what seeds that chose nothing say about its best."""
+"""A study as a report: what was searched and found, and what seeds that chose nothing say about its
+best.
+"""
 
 from __future__ import annotations
 
@@ -33,8 +35,8 @@ if TYPE_CHECKING:
 
 
 def document(workdir: Path, name: str) -> tuple[Document, dict[str, str]] | None:
-    """The study of that name in a work directory's own storage as a document, and the experiment files of its best
-    configuration by their path; None where there is no such study.
+    """The study of that name in a work directory's own storage as a document, and the experiment
+    files of its best configuration by their path; None where there is no such study.
 
     Raises:
         InputError: the journal is damaged, or the study was not made by `harness study`.
@@ -51,14 +53,17 @@ def document(workdir: Path, name: str) -> tuple[Document, dict[str, str]] | None
 
 
 def trials_on_dev(workdir: Path) -> Iterator[tuple[str, float, list[str]]]:
-    """Study, value and ids of the runs of every scored trial of the studies that choose by a dev score.
+    """Study, value and ids of the runs of every scored trial of the studies that choose by a dev
+    score.
 
     Raises:
         InputError: the storage is damaged.
     """
     for name, stored in studies_in(workdir).items():
         if definition_of(stored).objective == DEV:
-            yield from ((name, t.values[0], result_of(t).runs) for t in scored(finished_trials(stored)))
+            yield from (
+                (name, t.values[0], result_of(t).runs) for t in scored(finished_trials(stored))
+            )
 
 
 def describe(
@@ -70,19 +75,31 @@ def describe(
     of_search, of_parameters = study_figures.all_figures(stored, study, space, trials)
     planned = len(planned_trials(study, space))
     blocks: list[tuple[str, str, list[Block | None]]] = [
-        ("searched", "What was searched", [space_table(study, space), _definition(study, planned, trials)]),
-        ("best", "What was found", [best_table(study, space, leading), summary_table(study, space, trials)]),
+        (
+            "searched",
+            "What was searched",
+            [space_table(study, space), _definition(study, planned, trials)],
+        ),
+        (
+            "best",
+            "What was found",
+            [best_table(study, space, leading), summary_table(study, space, trials)],
+        ),
         ("held-out", "Held-out seeds", [*held_out_scores(study, confirmed)]),
         ("search", "The search", [*of_search]),
         ("parameters", "What the parameters do", [*of_parameters]),
         ("trials", "All trials", [trials_table(study, space, trials)]),
         ("limits", "Limits", [_limits(study, trials, confirmed)]),
     ]
-    sections = [Section(key, title, [b for b in part if b is not None]) for key, title, part in blocks]
+    sections = [
+        Section(key, title, [b for b in part if b is not None]) for key, title, part in blocks
+    ]
     ids = [run for t in trials for run in result_of(t).runs]
     ids += [r.id for r, _ in confirmed.held_out] if confirmed else []
     found = (RunFolder(workdir, run).read_if_sound() for run in dict.fromkeys(ids))
-    records = [record for record in found if record is not None]  # some are with a worker on another machine
+    records = [
+        record for record in found if record is not None
+    ]  # some are with a worker on another machine
     return Document(
         study.title or f"Study {study.name}",
         _headline(study, leading, trials, confirmed),
@@ -94,18 +111,29 @@ def describe(
 
 
 def _facts(study: Study, trials: Sequence[FrozenTrial], planned: int) -> list[tuple[str, str]]:
-    count = {state: sum(t.state.name == state for t in trials) for state in ("COMPLETE", "PRUNED", "FAIL")}
+    count = {
+        state: sum(t.state.name == state for t in trials)
+        for state in ("COMPLETE", "PRUNED", "FAIL")
+    }
     facts = [(str(count["COMPLETE"]), f"scored of {planned} planned trials")]
     facts += [(str(count["PRUNED"]), "pruned")] if count["PRUNED"] else []
     facts += [(str(count["FAIL"]), "failed")] if count["FAIL"] else []
     facts += [(str(study.steps), "training steps a trial")] if study.steps else []
-    facts += [(str(len(study.seeds)), "seed a trial" if len(study.seeds) == 1 else "seeds a trial at most")]
+    facts += [
+        (
+            str(len(study.seeds)),
+            "seed a trial" if len(study.seeds) == 1 else "seeds a trial at most",
+        )
+    ]
     last = max((t.datetime_complete for t in trials if t.datetime_complete), default=None)
     return facts + ([(last.date().isoformat(), "last trial")] if last else [])
 
 
 def _headline(
-    study: Study, leading: Sequence[FrozenTrial], trials: Sequence[FrozenTrial], confirmed: Confirmation | None
+    study: Study,
+    leading: Sequence[FrozenTrial],
+    trials: Sequence[FrozenTrial],
+    confirmed: Confirmation | None,
 ) -> str:
     if not leading:
         return "No trial has a value yet."
@@ -136,7 +164,10 @@ def _definition(study: Study, planned: int, trials: Sequence[FrozenTrial]) -> Fa
         ("corpus", corpus.uri + (f", {corpus.limit:,} items" if corpus.limit else "")),
         ("selected on", f"{study.dev.task} ({study.dev.where}), dev"),
         ("objective", study.objective_name),
-        ("budget", f"{planned} trials of {f'{study.steps} training steps' if study.steps else 'whole runs'}"),
+        (
+            "budget",
+            f"{planned} trials of {f'{study.steps} training steps' if study.steps else 'whole runs'}",
+        ),
         ("sampler", f"{study.sampler}, seed {study.sampler_seed}"),
         ("pruner", study.pruner),
         ("seeds that choose", listed(study.seeds)),
@@ -156,7 +187,9 @@ def _limits(study: Study, trials: Sequence[FrozenTrial], confirmed: Confirmation
             "only over many."
         )
     if confirmed is None or not confirmed.held_out:
-        said.append("The best score chose its own configuration: it is no estimate of what that configuration gives.")
+        said.append(
+            "The best score chose its own configuration: it is no estimate of what that configuration gives."
+        )
     if study.sampler not in ("grid", "brute_force", "random", "qmc"):
         said.append(
             f"The sampler ({study.sampler}) looks where earlier trials were good: importance, bins and the expected "
@@ -164,5 +197,7 @@ def _limits(study: Study, trials: Sequence[FrozenTrial], confirmed: Confirmation
         )
     if any(t.state.name == "PRUNED" for t in trials):
         said.append("Pruned trials have no score and enter no maximum, quartile or map.")
-    said.append("Importance (PED-ANOVA) tells which parameters separate the better trials, not in which direction.")
+    said.append(
+        "Importance (PED-ANOVA) tells which parameters separate the better trials, not in which direction."
+    )
     return Text(tuple(said), bullets=True)

@@ -22,7 +22,9 @@ TOP = 10
 
 
 def held_out_file(workdir: object, name: str) -> str:
-    """The path of the experiment file, in a study's report, that trains its best configuration with other seeds."""
+    """The path of the experiment file, in a study's report, that trains its best configuration with
+    other seeds.
+    """
     return f"{workdir}/reports/{slug(name)}/experiments/held-out.toml"
 
 
@@ -41,14 +43,20 @@ def space_table(study: Study, space: Space) -> Table:
         Column("condition", "Searched when", numeric=False, aside=True),
     )
     rows = [
-        TableRow((
-            Cell(p.name, code=True),
-            Cell(p.describe()),
-            Cell(" and ".join(f"{key} = {value}" for key, value in p.when.items()) or "always"),
-        ))
+        TableRow(
+            (
+                Cell(p.name, code=True),
+                Cell(p.describe()),
+                Cell(" and ".join(f"{key} = {value}" for key, value in p.when.items()) or "always"),
+            )
+        )
         for p in space.parameters
-    ]  # fmt: skip
-    caption = f"Every value of {study.by} gets as many trials as any other." if study.by is not None else ""
+    ]
+    caption = (
+        f"Every value of {study.by} gets as many trials as any other."
+        if study.by is not None
+        else ""
+    )
     return Table("space", "Search space", caption, columns, tuple(rows))
 
 
@@ -68,11 +76,20 @@ def trials_table(study: Study, space: Space, trials: Sequence[FrozenTrial]) -> T
 
 
 def _trials_table(
-    study: Study, space: Space, trials: Sequence[FrozenTrial], key: str, title: str, caption: str, *legend: str
+    study: Study,
+    space: Space,
+    trials: Sequence[FrozenTrial],
+    key: str,
+    title: str,
+    caption: str,
+    *legend: str,
 ) -> Table:
     columns = [
         Column("trial", "Trial", numeric=False),
-        *(Column(f"p:{p.name}", p.name, numeric=p.numeric, group="Parameters") for p in space.parameters),
+        *(
+            Column(f"p:{p.name}", p.name, numeric=p.numeric, group="Parameters")
+            for p in space.parameters
+        ),
         Column("objective", study.objective_name, "×100"),
         Column("seeds", "Seeds", numeric=False, aside=True),
         Column("state", "Ended", numeric=False, aside=True),
@@ -119,48 +136,82 @@ def summary_table(study: Study, space: Space, trials: Sequence[FrozenTrial]) -> 
     groups = [("all", list(trials))]
     if study.by is not None:
         values = space[study.by].values()
-        groups = [(f"{study.by} = {v}", [t for t in trials if t.params.get(study.by) == v]) for v in values] + groups
+        groups = [
+            (f"{study.by} = {v}", [t for t in trials if t.params.get(study.by) == v])
+            for v in values
+        ] + groups
     counts = ("Scored trials", "Pruned", "Failed", "Different configurations")
-    columns = [Column("category", "Category", numeric=False), *(Column(n.lower(), n) for n in ("Max", "q75", "q50"))]
+    columns = [
+        Column("category", "Category", numeric=False),
+        *(Column(n.lower(), n) for n in ("Max", "q75", "q50")),
+    ]
     rows = []
     for name, group in groups:
         done = scored(group)
-        cells = [number(top(done, share)) if done else absent("missing") for share in (1.0, 0.75, 0.5)]
+        cells = [
+            number(top(done, share)) if done else absent("missing") for share in (1.0, 0.75, 0.5)
+        ]
         ended = [sum(t.state.name == state for t in group) for state in ("PRUNED", "FAIL")]
         distinct = len({tuple(result_of(t).runs) for t in group})
         cells += [Cell(str(count), value=count) for count in (len(done), *ended, distinct)]
         rows.append(TableRow((Cell(name), *cells)))
     columns += [Column(count.lower(), count) for count in counts]
-    caption = f"{study.objective_name} ×100 over trials, as in Table 1 of Farina & Pappadopulo (2024)."
-    return Table("summary", "Maximum and quartiles by category", caption, tuple(columns), tuple(rows))
+    caption = (
+        f"{study.objective_name} ×100 over trials, as in Table 1 of Farina & Pappadopulo (2024)."
+    )
+    return Table(
+        "summary", "Maximum and quartiles by category", caption, tuple(columns), tuple(rows)
+    )
 
 
 def held_out_scores(study: Study, confirmed: Confirmation | None) -> list[Block]:
     """Chosen against held-out scores of the best configuration, or how to get them."""
     if confirmed is None or not confirmed.held_out:
-        commands = (f"harness compare {shlex.quote(held_out_file('WORKDIR', study.name))} --workdir WORKDIR",)
+        commands = (
+            f"harness compare {shlex.quote(held_out_file('WORKDIR', study.name))} --workdir WORKDIR",
+        )
         seeds = listed(study.held_out_seeds)
         return [
-            Text((f"No run of the best configuration with the held-out seeds ({seeds}) is in this work directory.",)),
+            Text(
+                (
+                    f"No run of the best configuration with the held-out seeds ({seeds}) is in this work directory.",
+                )
+            ),
             Facts("confirm", "How to confirm it", (), commands),
         ]
     from reports.stats.estimate import mean_sd
 
     columns = (Column("seed", "Seed", numeric=False), Column("score", study.objective_name, "×100"))
     rows = []
-    for part, what in ((confirmed.chosen_by, "seeds that chose"), (confirmed.held_out, "held-out seeds")):
+    for part, what in (
+        (confirmed.chosen_by, "seeds that chose"),
+        (confirmed.held_out, "held-out seeds"),
+    ):
         for record, value in part:
-            rows.append(TableRow((Cell(f"seed {record.seed}"), number(value, records=[record.id])), what))
+            rows.append(
+                TableRow((Cell(f"seed {record.seed}"), number(value, records=[record.id])), what)
+            )
         mean, sd = mean_sd([value for _, value in part])
         if len(part) > 1:
             average = number(mean, sd=sd, n=len(part), records=[record.id for record, _ in part])
             rows.append(TableRow((Cell("mean"), average), what))
-    legend = ["Held-out seeds had no part in the choice: their mean is what the configuration can be expected to give."]
+    legend = [
+        "Held-out seeds had no part in the choice: their mean is what the configuration can be expected to give."
+    ]
     excess = confirmed.optimism
     if excess is not None:
         size = number_text(excess.value, 2, signed=True)
-        cell = Cell(size, f"[{two_digits(excess.low)}, {two_digits(excess.high)}]", excess.value, state="value")
+        cell = Cell(
+            size,
+            f"[{two_digits(excess.low)}, {two_digits(excess.high)}]",
+            excess.value,
+            state="value",
+        )
         rows.append(TableRow((Cell("chosen − held-out mean"), cell), "optimism of the choice"))
         legend.append("Interval: 95 %, Student's, over the held-out seeds.")
     caption = f"The best configuration (trial {confirmed.trial}) by the seeds that chose it and by others."
-    return [Table("held-out", "Chosen and held-out scores", caption, columns, tuple(rows), tuple(legend))]
+    return [
+        Table(
+            "held-out", "Chosen and held-out scores", caption, columns, tuple(rows), tuple(legend)
+        )
+    ]

@@ -21,7 +21,9 @@ def blocks(language: str) -> list[str]:
 @pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
 def test_scripts_are_shell() -> None:
     for script in blocks("sh"):
-        assert subprocess.run(["bash", "-n"], input=script, text=True, check=False).returncode == 0, script
+        assert (
+            subprocess.run(["bash", "-n"], input=script, text=True, check=False).returncode == 0
+        ), script
 
 
 def test_options_of_the_recipes_are_there(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,4 +1,6 @@
-"""The worked examples of CONTRIBUTING.md: one package, installed by pip, seen wherever ours are seen."""
+"""The worked examples of CONTRIBUTING.md: one package, installed by pip, seen wherever ours are
+seen.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,8 @@ from harness.results.store import read_records
 
 REPOSITORY = Path(__file__).parents[2]
 PACKAGE = REPOSITORY / "tests" / "third_party"
-# One process for all: importing torch takes longer than the rest. What a command prints goes to NAME.out.
+# One process for all: importing torch takes longer than the rest. What a command prints goes to
+# NAME.out.
 COMMANDS = """
 import contextlib, sys
 from pathlib import Path
@@ -53,18 +56,26 @@ pytestmark = pytest.mark.timeout(240)
 
 
 def blocks(page: str, section: str = "") -> list[str]:
-    """The blocks of Python and TOML of a page of the repository, or of what follows a heading of it."""
+    """The blocks of Python and TOML of a page of the repository, or of what follows a heading of
+    it.
+    """
     text = (REPOSITORY / page).read_text(encoding="utf-8")
     text = text.partition(section)[2] if section else text
     return re.findall(r"^```(?:python|toml)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
 
 
 def test_every_example_of_contributing_is_a_file_of_the_package() -> None:
-    files = {file.name: file.read_text(encoding="utf-8") for file in PACKAGE.iterdir() if file.is_file()}
+    files = {
+        file.name: file.read_text(encoding="utf-8") for file in PACKAGE.iterdir() if file.is_file()
+    }
     quoted = blocks("CONTRIBUTING.md")
     assert [block for block in quoted if block not in files.values()] == []
     page = (REPOSITORY / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    rest = [name for name, text in files.items() if text not in quoted and f"`tests/third_party/{name}`" not in page]
+    rest = [
+        name
+        for name, text in files.items()
+        if text not in quoted and f"`tests/third_party/{name}`" not in page
+    ]
     assert rest == ["align_uniform.py"], "the tutorial has this one"
 
 
@@ -73,15 +84,32 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where the commands ran, with the package installed into a folder of its own."""
     folder = tmp_path_factory.mktemp("third-party")
     source = shutil.copytree(PACKAGE, folder / "source")  # a build leaves files beside the sources
-    command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-index",
-               "--no-deps", "--no-build-isolation", "--target", str(folder / "site"), str(source)]  # fmt: skip
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+        "--no-index",
+        "--no-deps",
+        "--no-build-isolation",
+        "--target",
+        str(folder / "site"),
+        str(source),
+    ]
     subprocess.run(command, check=True, capture_output=True, text=True)
     for name in ("comparison.toml", "search.toml"):
         shutil.copy(PACKAGE / name, folder / name)
     path = os.pathsep.join([str(folder / "site"), str(REPOSITORY)])
     environment = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1", "COLUMNS": "200"}
     done = subprocess.run(
-        [sys.executable, "-c", COMMANDS], cwd=folder, env=environment, capture_output=True, text=True, check=False
+        [sys.executable, "-c", COMMANDS],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     return folder
@@ -100,7 +128,9 @@ def test_they_are_listed_with_their_package(folder: Path) -> None:
     ):
         assert re.search(f"^{line}", printed(folder, name), re.MULTILINE), line
     plugins = json.loads(printed(folder, "plugins")).values()
-    assert {(p["group"], p["name"], p["fault"]) for p in plugins if p["package"] == "sentence-extras"} == {
+    assert {
+        (p["group"], p["name"], p["fault"]) for p in plugins if p["package"] == "sentence-extras"
+    } == {
         ("harness.methods", "align_uniform", ""),
         ("harness.methods", "centred", ""),
         ("harness.tasks", "word-order", ""),
@@ -135,20 +165,43 @@ def test_the_comparison_has_their_rows_and_scores(folder: Path) -> None:
 
 def test_the_report_has_a_table_of_their_suite_and_their_table(folder: Path) -> None:
     runs = read_records(folder / "work", "comparison")
-    tables: dict[str, Any] = json.loads((folder / "work/reports/comparison/data.json").read_text())["tables"]
+    tables: dict[str, Any] = json.loads((folder / "work/reports/comparison/data.json").read_text())[
+        "tables"
+    ]
     suite = tables["suite-order"]
-    assert [row["name"] for row in suite["rows"]] == ["untrained (mean)", "align_uniform", "centred"]
+    assert [row["name"] for row in suite["rows"]] == [
+        "untrained (mean)",
+        "align_uniform",
+        "centred",
+    ]
     column = suite["columns"][-1]
-    assert (column["title"], column["sub"]) == ("word-order", "accuracy · chance 50.00 · 300 examples")
-    (centred,) = (score.value for run in runs if run.row == "centred" for score in run.scores if score.suite == "order")
+    assert (column["title"], column["sub"]) == (
+        "word-order",
+        "accuracy · chance 50.00 · 300 examples",
+    )
+    (centred,) = (
+        score.value
+        for run in runs
+        if run.row == "centred"
+        for score in run.scores
+        if score.suite == "order"
+    )
     assert suite["rows"][2]["cells"][column["key"]]["text"] == f"{100 * centred:.2f}"
     (line,) = tables["seed-range"]["rows"]  # the other row has one seed
-    first, second = (run.score("Embedded-STS-natural") for run in runs if run.row == "align_uniform")
+    first, second = (
+        run.score("Embedded-STS-natural") for run in runs if run.row == "align_uniform"
+    )
     assert line["cells"]["Embedded-STS-natural"]["text"] == f"{100 * abs(first - second):.2f}"
     pages = folder / "work" / "reports" / "comparison"
     page = (pages / "report.md").read_text(encoding="utf-8")
-    assert page.index("Suite order") < page.index("How sure the result is") < page.index("How far apart seeds lie")
-    assert {"suite-order.csv", "seed-range.csv"} <= {file.name for file in (pages / "tables").iterdir()}
+    assert (
+        page.index("Suite order")
+        < page.index("How sure the result is")
+        < page.index("How far apart seeds lie")
+    )
+    assert {"suite-order.csv", "seed-range.csv"} <= {
+        file.name for file in (pages / "tables").iterdir()
+    }
 
 
 def test_the_study_asked_their_sampler(folder: Path) -> None:
@@ -156,4 +209,7 @@ def test_the_study_asked_their_sampler(folder: Path) -> None:
 
     shares = [run.config["share"] for run in read_records(folder / "work", "search")]
     assert len(shares) == 3  # Optuna draws the first one itself, to learn the space
-    assert all(np.isclose(shares, point).any() for point in qmc.Halton(1, scramble=True, seed=0).random(2).ravel())
+    assert all(
+        np.isclose(shares, point).any()
+        for point in qmc.Halton(1, scramble=True, seed=0).random(2).ravel()
+    )

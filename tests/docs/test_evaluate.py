@@ -1,4 +1,6 @@
-"""The page on evaluation: its comparison of two models is valid, and its own task gives scores and outcomes."""
+"""The page on evaluation: its comparison of two models is valid, and its own task gives scores and
+outcomes.
+"""
 
 from __future__ import annotations
 
@@ -23,11 +25,17 @@ BLOCKS = dict(
 
 def test_the_comparison_of_two_models_is_valid() -> None:
     read = read_experiment({"name": "models", **tomllib.loads(BLOCKS["models.toml"])})
-    assert [(row.label, row.method) for row in read.methods] == [("E5", "pretrained"), ("MiniLM", "pretrained")]
+    assert [(row.label, row.method) for row in read.methods] == [
+        ("E5", "pretrained"),
+        ("MiniLM", "pretrained"),
+    ]
 
 
 def test_the_task_on_own_data_gives_a_score_and_outcomes(tmp_path: Path) -> None:
-    lines = [f"{'train' if i < 40 else 'test'},{'login' if i % 2 else 'billing'},ticket {i}" for i in range(60)]
+    lines = [
+        f"{'train' if i < 40 else 'test'},{'login' if i % 2 else 'billing'},ticket {i}"
+        for i in range(60)
+    ]
     (tmp_path / "tickets.csv").write_text("\n".join(["split,label,text", *lines]), encoding="utf-8")
     names: dict[str, Any] = {"__file__": str(tmp_path / "tickets.py"), "__name__": "tickets"}
     exec(BLOCKS["tickets.py"], names)
@@ -41,14 +49,20 @@ def test_the_task_on_own_data_gives_a_score_and_outcomes(tmp_path: Path) -> None
 
 
 def test_the_task_on_own_pairs_gives_a_correlation(tmp_path: Path) -> None:
-    (tmp_path / "pairs.csv").write_text("sentence1,sentence2,score\na,b,5\nc,d,3\ne,f,0\n", encoding="utf-8")
+    (tmp_path / "pairs.csv").write_text(
+        "sentence1,sentence2,score\na,b,5\nc,d,3\ne,f,0\n", encoding="utf-8"
+    )
     names: dict[str, Any] = {"__file__": str(tmp_path / "my_pairs.py"), "__name__": "my_pairs"}
     exec(BLOCKS["my_pairs.py"], names)
     vectors = dict(
         zip(
-            "abcdef", np.eye(2)[[0, 0, 0, 1, 0, 1]] + [[0, 0], [0, 0], [0, 0.5], [0, 0], [0, 0], [-0.5, 0]], strict=True
+            "abcdef",
+            np.eye(2)[[0, 0, 0, 1, 0, 1]] + [[0, 0], [0, 0], [0, 0.5], [0, 0], [0, 0], [-0.5, 0]],
+            strict=True,
         )
     )
-    result = names["MyPairs"]().evaluate(lambda texts: np.stack([vectors[text] for text in texts]), pooling="mean")
+    result = names["MyPairs"]().evaluate(
+        lambda texts: np.stack([vectors[text] for text in texts]), pooling="mean"
+    )
     (spearman,) = (s for s in result.scores if (s.metric, s.aggregation) == ("spearman", "all"))
     assert (round(spearman.value, 6), spearman.n) == (1.0, 3)

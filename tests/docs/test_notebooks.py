@@ -1,4 +1,6 @@
-"""The notebooks do what they say: their code is of today, their kept outputs are small, and they run."""
+"""The notebooks do what they say: their code is of today, their kept outputs are small, and they
+run.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,9 @@ def test_the_code_names_what_is_there(name: str) -> None:
                 if of == "h":
                     assert hasattr(harness, node.attr), node.attr
                 elif of in KINDS:
-                    assert hasattr(KINDS[of], node.attr) or node.attr in KINDS[of].__annotations__, (of, node.attr)
+                    assert (
+                        hasattr(KINDS[of], node.attr) or node.attr in KINDS[of].__annotations__
+                    ), (of, node.attr)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -50,7 +54,9 @@ def test_kept_outputs_are_results_and_small(name: str) -> None:
     file = NOTEBOOKS / f"{name}.ipynb"
     cells = json.loads(file.read_text(encoding="utf-8"))["cells"]
     assert file.stat().st_size < 200_000
-    assert all(cell["outputs"] == results(cell["outputs"]) for cell in cells if cell["cell_type"] == "code")
+    assert all(
+        cell["outputs"] == results(cell["outputs"]) for cell in cells if cell["cell_type"] == "code"
+    )
     assert all(cell["execution_count"] is None for cell in cells if cell["cell_type"] == "code")
     assert "/home/" not in file.read_text(encoding="utf-8")
 

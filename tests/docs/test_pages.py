@@ -1,4 +1,6 @@
-"""What the pages name is there: files, modules, links; and what they take from the code is as the code is now."""
+"""What the pages name is there: files, modules, links; and what they take from the code is as the
+code is now.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,11 @@ def test_every_path_that_the_code_names_is_there() -> None:
     for package in ("harness", "methods", "studies", "reports"):
         for file in (REPOSITORY / package).rglob("*.py"):
             quoted = " ".join(re.findall(r"`[^`\n]+`", file.read_text(encoding="utf-8")))
-            missing += [f"{file}: {path}" for path in paths(quoted) if not list(REPOSITORY.glob(path.rstrip("/")))]
+            missing += [
+                f"{file}: {path}"
+                for path in paths(quoted)
+                if not list(REPOSITORY.glob(path.rstrip("/")))
+            ]
     assert missing == []
 
 
@@ -63,7 +69,11 @@ def is_there(name: str) -> bool:
 
 @pages
 def test_every_module_is_there(page: Path) -> None:
-    others = {group.entry_points for group in registry.GROUPS} | {"studies.journal", "harness.folder", "harness.id"}
+    others = {group.entry_points for group in registry.GROUPS} | {
+        "studies.journal",
+        "harness.folder",
+        "harness.id",
+    }
     text = re.sub(r"--set \S+", "", page.read_text(encoding="utf-8"))  # keys of experiment files
     named = set(re.findall(rf"(?<![\w/.@-])(?:{TOP})(?:\.[A-Za-z_]\w*)+", text)) - others
     named = {name for name in named if not name.endswith((".NAME", ".md"))}
@@ -89,7 +99,9 @@ def test_every_link_leads_somewhere(page: Path) -> None:
 
 
 def test_what_is_not_there_is_seen() -> None:
-    assert paths("see `harness/no_such.py`, `reports/`, harness/embedded/README.md and methods/NAME.py") == {
+    assert paths(
+        "see `harness/no_such.py`, `reports/`, harness/embedded/README.md and methods/NAME.py"
+    ) == {
         "harness/no_such.py",
         "harness/embedded/README.md",
     }

@@ -33,22 +33,30 @@ def test_the_loss_and_the_calls_run(tmp_path: Path) -> None:
     loss, calls = blocks("python")
     options = 'suites="Embedded-STS-natural", formats=["csv"], tracked=False, workdir="work/mine")'
     code = (
-        loss.replace("max_steps=24", "max_steps=1").replace('workdir="work/mine")', options).replace("[1, 2, 3]", "[1]")
+        loss.replace("max_steps=24", "max_steps=1")
+        .replace('workdir="work/mine")', options)
+        .replace("[1, 2, 3]", "[1]")
     )
     few = "import pytest\nfrom tests.support import short_runs\nshort_runs.few_pairs(pytest.MonkeyPatch())\n"
     lines = ["", 'print(found.rows, found.verdict("align_uniform", "simcse").data["seeds"])', calls]
     (tmp_path / "mine.py").write_text(few + code + "\n".join(lines), encoding="utf-8")
     where = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
-    done = subprocess.run([sys.executable, "mine.py"], cwd=tmp_path, env=where, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "mine.py"], cwd=tmp_path, env=where, capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr
     assert "['align_uniform', 'simcse', 'untrained" in done.stdout
 
 
 def test_files_and_commands_are_valid(tmp_path: Path) -> None:
     (file,) = blocks("toml")
-    assert [row.method for row in read_experiment({"name": "mine", **tomllib.loads(file)}).methods] == ["simcse", "scd"]
+    assert [
+        row.method for row in read_experiment({"name": "mine", **tomllib.loads(file)}).methods
+    ] == ["simcse", "scd"]
     lines = "".join(blocks("sh") + blocks("text")).splitlines()
-    commands = [shlex.split(line, comments=True)[1:] for line in lines if line.startswith("harness ")]
+    commands = [
+        shlex.split(line, comments=True)[1:] for line in lines if line.startswith("harness ")
+    ]
     assert len(commands) > 9
     parser = build_parser()
     assert all(parser.parse_args(command).run for command in commands)

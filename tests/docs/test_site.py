@@ -13,7 +13,10 @@ from harness import registry
 
 def test_every_page_is_in_the_contents_and_every_method_has_one(tmp_path: Path) -> None:
     site.collect(tmp_path)
-    pages = {str(file.relative_to(tmp_path)): file.read_text(encoding="utf-8") for file in tmp_path.rglob("*.md")}
+    pages = {
+        str(file.relative_to(tmp_path)): file.read_text(encoding="utf-8")
+        for file in tmp_path.rglob("*.md")
+    }
     contents = "".join(re.findall(r"```{toctree}.*?```", "".join(pages.values()), re.DOTALL))
     listed = {Path(line).name for line in contents.splitlines()}
     assert {Path(page).stem for page in pages} - listed - {"index"} == set()

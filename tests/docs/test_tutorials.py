@@ -1,4 +1,6 @@
-"""The tutorials do what they say: their files are written, their commands run in order, on fewer updates and seeds."""
+"""The tutorials do what they say: their files are written, their commands run in order, on fewer
+updates and seeds.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,11 @@ from harness.runs.experiment import read_experiment
 from studies.definition.study import read_study
 
 TUTORIALS = REPOSITORY / "docs" / "tutorials"
-PAGES = ("first-comparison", "your-own-loss", "study")  # the others need a hub or a cluster: their blocks are sessions
+PAGES = (
+    "first-comparison",
+    "your-own-loss",
+    "study",
+)  # the others need a hub or a cluster: their blocks are sessions
 SHORTER = {
     "seeds = [1, 2, 3]": "seeds = [1, 2]",
     "max_steps = 24": "max_steps = 2",
@@ -52,7 +58,9 @@ for folder, commands in json.loads(sys.argv[1]).items():
 def blocks(page: str) -> list[tuple[str, str, str]]:
     """Language, title and text of each block of a page."""
     text = (TUTORIALS / f"{page}.md").read_text(encoding="utf-8")
-    return re.findall(r'^```(\w+)(?: title="([^"\n]+)")?\n(.*?)^```$', text, re.MULTILINE | re.DOTALL)
+    return re.findall(
+        r'^```(\w+)(?: title="([^"\n]+)")?\n(.*?)^```$', text, re.MULTILINE | re.DOTALL
+    )
 
 
 def commands(page: str) -> list[list[str]]:
@@ -68,19 +76,33 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     for page in PAGES:
         (top / page).mkdir()
         for _, title, text in blocks(page):
-            for long, short in SHORTER.items() if title.endswith(".toml") and title != "pyproject.toml" else ():
+            for long, short in (
+                SHORTER.items() if title.endswith(".toml") and title != "pyproject.toml" else ()
+            ):
                 text = text.replace(long, short)
             if title:
                 (top / page / title).write_text(text, encoding="utf-8")
     site = top / "site"
-    install = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-index", "--no-deps"]
+    install = [
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+        "--no-index",
+        "--no-deps",
+    ]
     target = ["--no-build-isolation", "--target", str(site), str(top / "your-own-loss")]
     subprocess.run([sys.executable, *install, *target], check=True, capture_output=True, text=True)
     plan = {str(top / page): commands(page) for page in PAGES}
     path = os.pathsep.join([str(site), str(REPOSITORY)])
     environment = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1", "COLUMNS": "200"}
     done = subprocess.run(
-        [sys.executable, "-c", RUN, json.dumps(plan)], env=environment, capture_output=True, text=True, check=False
+        [sys.executable, "-c", RUN, json.dumps(plan)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     return {page: top / page for page in PAGES}
@@ -124,8 +146,12 @@ def test_every_block_is_one_that_is_run_or_a_session() -> None:
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_files_and_commands_are_understood(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without running them: the keys of the files are known, and so are the options of the commands."""
+def test_files_and_commands_are_understood(
+    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without running them: the keys of the files are known, and so are the options of the
+    commands.
+    """
     monkeypatch.chdir(tmp_path)
     for _, title, text in blocks(page):
         if title == "temperature.toml":

@@ -1,4 +1,6 @@
-"""What users read is plain English: the words that CONTRIBUTING.md replaces are not in pages, help or messages."""
+"""What users read is plain English: the words that CONTRIBUTING.md replaces are not in pages, help
+or messages.
+"""
 
 from __future__ import annotations
 
@@ -45,8 +47,16 @@ def messages(source: str) -> list[str]:
     """The texts of a module that are no docstrings."""
     tree = ast.parse(source)
     documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-    docs = {ast.get_docstring(node, clean=False) for node in ast.walk(tree) if isinstance(node, documented)}
-    texts = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+    docs = {
+        ast.get_docstring(node, clean=False)
+        for node in ast.walk(tree)
+        if isinstance(node, documented)
+    }
+    texts = [
+        node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    ]
     return [text for text in texts if text not in docs and text not in NAMES]
 
 
@@ -56,5 +66,9 @@ def test_messages_and_help_have_the_words_of_the_field() -> None:
         for file in sorted((REPOSITORY / package).rglob("*.py")):
             name = str(file.relative_to(REPOSITORY))
             if name not in WORDS_OF_DATA:
-                found += [f"{name}: {m[0]}: {t}" for t in messages(file.read_text("utf-8")) for m in OLD.finditer(t)]
+                found += [
+                    f"{name}: {m[0]}: {t}"
+                    for t in messages(file.read_text("utf-8"))
+                    for m in OLD.finditer(t)
+                ]
     assert found == []

@@ -1,7 +1,8 @@
-"""Numbers that a change of the code must not change unnoticed: a few methods, trained for three steps and scored.
+"""Numbers that a change of the code must not change unnoticed: a few methods, trained for three
+steps and scored.
 
-`golden.json` holds the experiment and its scores in points. Its configurations are written out, so that a recipe can
-change without changing them.
+`golden.json` holds the experiment and its scores in points. Its configurations are written out, so
+that a recipe can change without changing them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What only a GPU shows: `make test-gpu`. Skipped with the reason where there is none.
 
-Compute in float32 on a GPU rounds otherwise than on a processor, so vectors and losses are held against it within a
-tolerance; what is made twice on one GPU is held bit by bit.
+Compute in float32 on a GPU rounds otherwise than on a processor, so vectors and losses are held
+against it within a tolerance; what is made twice on one GPU is held bit by bit.
 """
 
 from __future__ import annotations
@@ -68,7 +68,9 @@ def test_bf16_trains_and_weights_stay_in_float32(tmp_path: Path) -> None:
     half = fitted(tmp_path / "half", precision="bf16", log_every=1)
     fitted(tmp_path / "full", precision="fp32", log_every=1)
     assert half.fit_report.training["precision"] == "bf16"
-    assert {tensor.dtype for tensor in weights(half).values() if tensor.is_floating_point()} == {torch.float32}
+    assert {tensor.dtype for tensor in weights(half).values() if tensor.is_floating_point()} == {
+        torch.float32
+    }
     assert losses(tmp_path / "half") == pytest.approx(losses(tmp_path / "full"), rel=0.05)
     assert losses(tmp_path / "half") != losses(tmp_path / "full")
 
@@ -91,15 +93,21 @@ def test_a_batch_in_parts_has_the_gradients_of_the_whole() -> None:
         ids = encoder.tokenize(list(load_corpus("embedded:sentences", limit=5)))
         a, b = encoder.two_views(ids, ids, hidden_dropout=nothing, attention_dropout=nothing)
         (a @ b.T).logsumexp(1).mean().backward()
-        found[size] = {name: p.grad.cpu() for name, p in encoder.named_parameters() if p.grad is not None}
+        found[size] = {
+            name: p.grad.cpu() for name, p in encoder.named_parameters() if p.grad is not None
+        }
     largest = max(float(gradient.abs().max()) for gradient in found[None].values())
     for name, gradient in found[None].items():
         assert float((found[2][name] - gradient).abs().max()) <= 1e-4 * largest, name
 
 
 @pytest.mark.parametrize(("precision", "tolerance"), [("fp32", 1e-3), ("bf16", 0.1)])
-def test_a_batch_without_padding_has_the_gradients_of_a_padded_one(precision: str, tolerance: float) -> None:
-    """Attention by kernels for rows of unequal length: flash in half precision, memory-efficient in fp32."""
+def test_a_batch_without_padding_has_the_gradients_of_a_padded_one(
+    precision: str, tolerance: float
+) -> None:
+    """Attention by kernels for rows of unequal length: flash in half precision, memory-efficient in
+    fp32.
+    """
     nothing = (0.0, 0.0)
     encoder = Encoder.load("embedded:mini-bert").to(DEVICE).train()
     encoder.pack_batches()
@@ -111,7 +119,9 @@ def test_a_batch_without_padding_has_the_gradients_of_a_padded_one(precision: st
         with torch.autocast("cuda", dtype=torch.bfloat16, enabled=precision == "bf16"):
             a, b = encoder.two_views(ids, ids, hidden_dropout=nothing, attention_dropout=nothing)
         (a.float() @ b.float().T).logsumexp(1).mean().backward()
-        found[packed] = torch.cat([p.grad.flatten() for p in encoder.parameters() if p.grad is not None])
+        found[packed] = torch.cat(
+            [p.grad.flatten() for p in encoder.parameters() if p.grad is not None]
+        )
     assert float((found[True] - found[False]).norm() / found[False].norm()) < tolerance
 
 
@@ -130,17 +140,26 @@ def test_auto_takes_a_precision_that_the_device_has(tmp_path: Path) -> None:
 
 def test_workers_get_a_gpu_and_say_so(tmp_path: Path, gpus: int) -> None:
     experiment = {
-        "name": "placed", "seeds": [1, 2], "suites": ["Embedded-STS-natural"], "max_steps": 2, "device": DEVICE,
-        "corpus": {"uri": "embedded:sentences", "limit": 40}, "dev": {"task": "Embedded-STS-natural"},
+        "name": "placed",
+        "seeds": [1, 2],
+        "suites": ["Embedded-STS-natural"],
+        "max_steps": 2,
+        "device": DEVICE,
+        "corpus": {"uri": "embedded:sentences", "limit": 40},
+        "dev": {"task": "Embedded-STS-natural"},
         "methods": [{"method": "simcse", "preset": "mini", "config": {"batch_size": 8}}],
-    }  # fmt: skip
+    }
     share = 1.0 if gpus > 1 else 0.5
     placed = {"name": "processes", "workers": 2, "gpus_per_run": share}
     found = api.compare(experiment, workdir=tmp_path, executor=placed, tracked=False, formats=[])
     assert found.status == "finished"
     trained = [record for record in read_records(tmp_path, "placed") if record.method == "simcse"]
     assert [str(record.environment["device"])[:4] for record in trained] == ["cuda", "cuda"]
-    assert all(record.cost["train_gpu_seconds"] > 0 for record in trained if "train_gpu_seconds" in record.cost)
+    assert all(
+        record.cost["train_gpu_seconds"] > 0
+        for record in trained
+        if "train_gpu_seconds" in record.cost
+    )
 
 
 def test_a_saved_model_opens_on_the_processor(tmp_path: Path) -> None:

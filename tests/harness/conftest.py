@@ -29,7 +29,9 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Comparison:
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Few pairs and one thread, as for the small comparison, and nothing that an earlier test has loaded."""
+    """Few pairs and one thread, as for the small comparison, and nothing that an earlier test has
+    loaded.
+    """
     short_runs.few_pairs(monkeypatch)
     forget_loaded()
     threads = torch.get_num_threads()

@@ -33,10 +33,20 @@ SMALL: dict[str, Any] = {
     "dev": {"task": "Embedded-STS-natural"},
     "methods": [
         {"method": "pooling", "config": {"pooling": "cls"}},
-        {"name": "SimCSE", "method": "simcse", "preset": "mini",
-         "config": {"pooling": "cls", "learning_rate": 3e-4, "batch_size": 8, "eval_every": 2, "train_length": 12}},
+        {
+            "name": "SimCSE",
+            "method": "simcse",
+            "preset": "mini",
+            "config": {
+                "pooling": "cls",
+                "learning_rate": 3e-4,
+                "batch_size": 8,
+                "eval_every": 2,
+                "train_length": 12,
+            },
+        },
     ],
-}  # fmt: skip
+}
 AS_A_FILE = """
 seeds = [1]
 suites = ["Embedded-STS-natural"]
@@ -67,7 +77,10 @@ def test_the_command_reuses_the_runs_of_a_call(
     def never(*args: object, **kwargs: object) -> Record:
         raise AssertionError("a finished run was executed")
 
-    assert [(r.row, r.status) for r in compared.records] == [("pooling", "finished"), ("SimCSE", "finished")]
+    assert [(r.row, r.status) for r in compared.records] == [
+        ("pooling", "finished"),
+        ("SimCSE", "finished"),
+    ]
     assert (compared.status, compared.failed) == ("finished", [])
     file = tmp_path / "small.toml"
     file.write_text(AS_A_FILE)
@@ -79,9 +92,16 @@ def test_the_command_reuses_the_runs_of_a_call(
     assert again.records == compared.records
 
 
-def test_the_command_of_a_run_makes_it_again(compared: harness.Comparison, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_of_a_run_makes_it_again(
+    compared: harness.Comparison, monkeypatch: pytest.MonkeyPatch
+) -> None:
     called: list[tuple[Any, Any]] = []
-    monkeypatch.setattr(harness, "compare", lambda experiment, **more: called.append((experiment, more)), raising=False)
+    monkeypatch.setattr(
+        harness,
+        "compare",
+        lambda experiment, **more: called.append((experiment, more)),
+        raising=False,
+    )
     exec(compared.records[1].command, {"harness": harness})
     (experiment, more) = called[0]
     assert experiment == SMALL
@@ -93,7 +113,11 @@ def test_a_call_with_an_own_corpus_selects_on_embedded_pairs(tmp_path: Path) -> 
     from harness.api.experiments import notices, plan_comparison
 
     (tmp_path / "own.txt").write_text("A dog runs.\nIt rains.\nShe sells maps.\nHe sings.\n")
-    keys = {"methods": ["simcse"], "corpus": str(tmp_path / "own.txt"), "suites": ["Embedded-STS-contrast"]}
+    keys = {
+        "methods": ["simcse"],
+        "corpus": str(tmp_path / "own.txt"),
+        "suites": ["Embedded-STS-contrast"],
+    }
     plan = plan_comparison(keys).plan
     assert plan.dev is not None
     assert plan.dev.name.startswith("Embedded-STS")
@@ -138,7 +162,9 @@ def test_a_report_is_built_from_records(compared: harness.Comparison, tmp_path: 
         ({"methods": [{"method": "simcse", "config": {"temperature": -1}}]}, "temperature"),
     ],
 )
-def test_wrong_input_is_raised_and_writes_nothing(tmp_path: Path, change: dict[str, Any], message: str) -> None:
+def test_wrong_input_is_raised_and_writes_nothing(
+    tmp_path: Path, change: dict[str, Any], message: str
+) -> None:
     with pytest.raises(InputError, match=message):
         harness.compare(SMALL | change, workdir=tmp_path / "work", tracked=False)
     assert not (tmp_path / "work").exists()
@@ -179,12 +205,16 @@ def test_an_evaluation_gives_the_scores_that_a_comparison_gives(
         harness.evaluate("embedded:mini-bart", ["Embedded-STS-natural"])
 
 
-def test_a_method_is_trained_saved_and_loaded(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_method_is_trained_saved_and_loaded(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     config = {"batch_size": 8, "eval_every": 2, "epochs": 1}
     out = tmp_path / "model"
     method = harness.train("simcse", preset="mini", config=config, limit=24, out=out)
     texts = ["A dog runs.", "Two children play chess."]
-    np.testing.assert_allclose(harness.load_model(out).encode(texts), method.encode(texts), atol=1e-6)
+    np.testing.assert_allclose(
+        harness.load_model(out).encode(texts), method.encode(texts), atol=1e-6
+    )
     assert type(harness.load_model(out)) is type(method)
     assert capfd.readouterr() == ("", "")
     with pytest.raises(InputError, match="--out"):
@@ -206,7 +236,9 @@ def test_importing_the_package_is_free_and_its_names_hide_no_module() -> None:
     ask = "import os, sys, harness; print(sorted(m for m in sys.modules if m.startswith('harness') or m == 'pydantic'))"
     ask += "; print(os.environ['OMP_WAIT_POLICY'])"  # before torch: threads that wait leave the processor to others
     given = {name: value for name, value in os.environ.items() if name != "OMP_WAIT_POLICY"}
-    done = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True, env=given)
+    done = subprocess.run(
+        [sys.executable, "-c", ask], capture_output=True, text=True, check=True, env=given
+    )
     assert done.stdout.split("\n")[:2] == ["['harness']", "PASSIVE"]
     from harness import api
 
@@ -219,17 +251,30 @@ def test_importing_the_package_is_free_and_its_names_hide_no_module() -> None:
 def test_results_are_tidy_frames(compared: harness.Comparison) -> None:
     from harness.results import frames
 
-    scores, pairs, curves, costs = compared.scores(), compared.pairs(), compared.curves(), compared.costs()
+    scores, pairs, curves, costs = (
+        compared.scores(),
+        compared.pairs(),
+        compared.curves(),
+        compared.costs(),
+    )
     assert list(scores) == list(frames.SCORES)
     assert list(pairs) == list(frames.PAIRS)
     assert list(curves) == list(frames.CURVES)
     assert len(scores) == sum(len(record.scores) for record in compared.records)
     assert list(scores["row"].cat.categories) == compared.rows == ["pooling", "SimCSE"]
-    (kept,) = (s.value for s in compared.records[1].scores if (s.metric, s.aggregation) == ("spearman", "all"))
+    (kept,) = (
+        s.value
+        for s in compared.records[1].scores
+        if (s.metric, s.aggregation) == ("spearman", "all")
+    )
     ours = scores.query("row == 'SimCSE' and metric == 'spearman' and aggregation == 'all'")
     assert ours["value"].tolist() == [kept]
     test = pairs.query("split == 'test'")
-    by_row = test.groupby("row", observed=True)[["gold", "score"]].corr(method="spearman")["score"].xs("gold", level=1)
+    by_row = (
+        test.groupby("row", observed=True)[["gold", "score"]]
+        .corr(method="spearman")["score"]
+        .xs("gold", level=1)
+    )
     assert by_row["SimCSE"] == pytest.approx(kept, abs=1e-3)
     assert set(curves["row"]) == {"SimCSE"}
     assert {"loss"} <= set(curves["quantity"])
@@ -242,8 +287,15 @@ def test_results_are_tidy_frames(compared: harness.Comparison) -> None:
 
 def test_what_is_loaded_is_what_was_compared(compared: harness.Comparison, tmp_path: Path) -> None:
     again = harness.load(compared.workdir)
-    assert (again.name, again.records, again.experiment) == (compared.name, compared.records, compared.experiment)
-    assert again.verdict("SimCSE", "pooling").data == harness.verdict(compared, "SimCSE", "pooling").data
+    assert (again.name, again.records, again.experiment) == (
+        compared.name,
+        compared.records,
+        compared.experiment,
+    )
+    assert (
+        again.verdict("SimCSE", "pooling").data
+        == harness.verdict(compared, "SimCSE", "pooling").data
+    )
     with pytest.raises(InputError, match=r"no comparison .smal. .did you mean"):
         harness.load(compared.workdir, "smal")
     with pytest.raises(InputError, match=str(tmp_path)):
@@ -278,19 +330,27 @@ def test_figures_follow_the_callers_style(compared: harness.Comparison) -> None:
     import matplotlib as mpl
 
     (axes, *_) = compared.plot("losses").axes
-    own = {"font.size": 5.0, "axes.labelsize": 14.0, "axes.prop_cycle": mpl.cycler(color=["#123456", "#654321"]),
-           "figure.facecolor": "#eeeeee"}  # fmt: skip
+    own = {
+        "font.size": 5.0,
+        "axes.labelsize": 14.0,
+        "axes.prop_cycle": mpl.cycler(color=["#123456", "#654321"]),
+        "figure.facecolor": "#eeeeee",
+    }
     with mpl.rc_context(own):
         plot = compared.plot("losses")
         assert mpl.colors.to_hex(plot.get_facecolor()) == "#eeeeee"
         (changed, *_) = plot.axes
     assert axes.xaxis.label.get_size() != 14 == changed.xaxis.label.get_size()
     assert {mpl.colors.to_hex(line.get_color()) for line in changed.lines} <= {"#123456", "#654321"}
-    assert compared.plot("losses").axes[0] is axes  # and the next call, without it, gives the first one
+    assert (
+        compared.plot("losses").axes[0] is axes
+    )  # and the next call, without it, gives the first one
     assert mpl.colors.to_hex(compared.plot("losses").get_facecolor()) == "#ffffff"
 
 
-def test_a_verdict_is_what_the_command_prints(compared: harness.Comparison, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_verdict_is_what_the_command_prints(
+    compared: harness.Comparison, capsys: pytest.CaptureFixture[str]
+) -> None:
     answer = harness.verdict(compared, "SimCSE", "pooling")
     assert main(["verdict", "--workdir", str(compared.workdir), "SimCSE", "pooling"]) == 0
     assert capsys.readouterr().out.strip() == str(answer)
@@ -302,7 +362,9 @@ def test_a_verdict_is_what_the_command_prints(compared: harness.Comparison, caps
     assert harness.power(sd=0.8).frame()["least"].is_monotonic_decreasing
 
 
-def test_methods_are_names_classes_and_instances(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_methods_are_names_classes_and_instances(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     class Mine(Method):
         name = "mine_of_the_tests"
         card = MethodCard("Mean pooling", "none")
@@ -314,9 +376,17 @@ def test_methods_are_names_classes_and_instances(tmp_path: Path, capsys: pytest.
 
     rows = ["pooling", Mine, {"name": "cls", "method": Mine(MethodConfig(pooling="cls"))}]
     found = harness.compare(
-        rows, name="kinds", seeds=[1], suites="Embedded-STS-natural", corpus="embedded:sentences", max_steps=2,
-        workdir=tmp_path, tracked=False, formats=[], progress=harness.Reporter(),
-    )  # fmt: skip
+        rows,
+        name="kinds",
+        seeds=[1],
+        suites="Embedded-STS-natural",
+        corpus="embedded:sentences",
+        max_steps=2,
+        workdir=tmp_path,
+        tracked=False,
+        formats=[],
+        progress=harness.Reporter(),
+    )
     assert found.rows == ["pooling", "mine_of_the_tests", "cls"]
     assert (found.name, found.experiment.seeds, found.experiment.max_steps) == ("kinds", [1], 2)
     assert "note: checkpoints are selected on Embedded-STS-natural; dev=" in capsys.readouterr().err
@@ -335,7 +405,11 @@ def test_a_trained_method_without_a_card_learns_from_sentences() -> None:
         name = "bare"
 
     method = Bare  # abstract: it has no loss
-    assert (method.card.title, method.card.text, method.card.supervision) == ("bare", "sentences", "unsupervised")
+    assert (method.card.title, method.card.text, method.card.supervision) == (
+        "bare",
+        "sentences",
+        "unsupervised",
+    )
     assert (SimCSE().text, SimCSE().supervision) == ("sentences", "unsupervised")
 
 
@@ -343,7 +417,9 @@ def test_whatever_makes_vectors_is_evaluated(compared: harness.Comparison) -> No
     from sentence_transformers import SentenceTransformer
 
     saved = compared.workdir / "runs" / compared.records[1].id / "model"
-    expected = harness.evaluate(saved, "Embedded-STS-natural", cached=False).scores()["value"].tolist()
+    expected = (
+        harness.evaluate(saved, "Embedded-STS-natural", cached=False).scores()["value"].tolist()
+    )
     method = harness.load_model(saved)
     transformer = SentenceTransformer(str(saved), device="cpu")
     for model in (method, transformer, lambda texts: method.encode(texts)):
@@ -358,10 +434,16 @@ def test_whatever_makes_vectors_is_evaluated(compared: harness.Comparison) -> No
 
 def test_a_study_gives_frames_and_the_experiment_of_its_best(tmp_path: Path) -> None:
     keys = {
-        "name": "temperatures", "method": "simcse", "sampler": "grid", "steps": 2, "seeds": [7],
-        "config": {"batch_size": 8, "train_length": 12, "eval_every": 1}, "space": {"temperature": [0.05, 0.5]},
-        "corpus": {"uri": "embedded:sentences", "limit": 40}, "dev": {"task": "Embedded-STS-natural"},
-    }  # fmt: skip
+        "name": "temperatures",
+        "method": "simcse",
+        "sampler": "grid",
+        "steps": 2,
+        "seeds": [7],
+        "config": {"batch_size": 8, "train_length": 12, "eval_every": 1},
+        "space": {"temperature": [0.05, 0.5]},
+        "corpus": {"uri": "embedded:sentences", "limit": 40},
+        "dev": {"task": "Embedded-STS-natural"},
+    }
     found = harness.study(keys, tmp_path, tracked=False)
     assert harness.load(tmp_path).best == found.best
     assert sorted(found.trials()["temperature"]) == [0.05, 0.5]

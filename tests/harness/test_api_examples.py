@@ -1,4 +1,6 @@
-"""Every public name of the reference has an example in its docstring, and the examples say what is so."""
+"""Every public name of the reference has an example in its docstring, and the examples say what is
+so.
+"""
 
 from __future__ import annotations
 
@@ -27,26 +29,40 @@ SLOW = ("check_method", "assert_method")
 def public(module: str) -> dict[str, Any]:
     """The classes and functions that a page of the reference shows of a module, as it chooses them."""
     place = import_module(module)
-    own = [name for name, thing in vars(place).items() if getattr(thing, "__module__", "") == module]
+    own = [
+        name for name, thing in vars(place).items() if getattr(thing, "__module__", "") == module
+    ]
     names = getattr(place, "__all__", [name for name in own if not name.startswith("_")])
     things = {name: getattr(place, name) for name in names}
-    return {name: thing for name, thing in things.items() if inspect.isclass(thing) or inspect.isfunction(thing)}
+    return {
+        name: thing
+        for name, thing in things.items()
+        if inspect.isclass(thing) or inspect.isfunction(thing)
+    }
 
 
-PUBLIC = {f"{thing.__module__}.{name}": thing for module in DOCUMENTED for name, thing in public(module).items()}
+PUBLIC = {
+    f"{thing.__module__}.{name}": thing
+    for module in DOCUMENTED
+    for name, thing in public(module).items()
+}
 PUBLIC["harness.method.Method.fit"] = Method.fit
 
 
 def examples(name: str, **names: Any) -> list[doctest.DocTest]:
     thing = PUBLIC[name]
     own = vars(sys.modules[thing.__module__])
-    found = doctest.DocTestFinder(recurse=inspect.isclass(thing)).find(thing, name, globs={**own, **names})
+    found = doctest.DocTestFinder(recurse=inspect.isclass(thing)).find(
+        thing, name, globs={**own, **names}
+    )
     return [test for test in found if test.examples]
 
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What examples find: a work directory, which those of `compare` and `study` fill first; what these returned."""
+    """What examples find: a work directory, which those of `compare` and `study` fill first; what
+    these returned.
+    """
     return {"harness": harness, "work": tmp_path_factory.mktemp("examples") / "work"}
 
 

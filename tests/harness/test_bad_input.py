@@ -40,7 +40,9 @@ def file(tmp_path: Path) -> Path:
 
 
 def compare(capsys: pytest.CaptureFixture[str], file: Path, *words: str) -> str:
-    return told(capsys, "compare", str(file), "--dry-run", "--workdir", str(file.parent / "work"), *words)
+    return told(
+        capsys, "compare", str(file), "--dry-run", "--workdir", str(file.parent / "work"), *words
+    )
 
 
 def test_methods_that_are_no_list(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -57,17 +59,27 @@ def test_a_setting_that_would_be_ignored_is_refused(
     compare(capsys, file, "--set", override)
 
 
-def test_a_setting_of_a_row_that_is_no_table(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert "methods.1.pooling" in compare(capsys, file, "--set", "methods=[3]", "--set", "methods.1.pooling=1")
+def test_a_setting_of_a_row_that_is_no_table(
+    file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert "methods.1.pooling" in compare(
+        capsys, file, "--set", "methods=[3]", "--set", "methods.1.pooling=1"
+    )
 
 
-@pytest.mark.parametrize("line", ['device = "x"', 'base_models = ["\\U0001F642"]', 'dev = {task = "x/x"}'])
+@pytest.mark.parametrize(
+    "line", ['device = "x"', 'base_models = ["\\U0001F642"]', 'dev = {task = "x/x"}']
+)
 def test_a_value_that_only_the_plan_can_check_is_named_with_its_file(
     line: str, file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     key = line.partition(" =")[0]
     rows = '[[methods]]\nmethod = "simcse"\ncorpus = "embedded:sentences"\npreset = "mini"\n'
-    lines = {"base_models": 'base_models = ["embedded:mini-bert"]', "suites": 'suites = ["embedded"]', key: line}
+    lines = {
+        "base_models": 'base_models = ["embedded:mini-bert"]',
+        "suites": 'suites = ["embedded"]',
+        key: line,
+    }
     file.write_text("\n".join([*lines.values(), rows]))
     assert str(file) in compare(capsys, file)
 
@@ -83,7 +95,9 @@ def test_bytes_that_are_no_text_have_a_line(file: Path, capsys: pytest.CaptureFi
     assert f"{file}, line 3: not UTF-8" in compare(capsys, file)
 
 
-def test_keys_are_named_without_what_a_validator_tried(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_keys_are_named_without_what_a_validator_tried(
+    file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     file.write_text(GOOD.format("[dev]\nsource = 0\n"))
     assert 'key "dev.source": expected' in compare(capsys, file)
     file.write_text(GOOD.format("[corpora]\npairs = 3\n"))
@@ -102,7 +116,9 @@ def test_deep_nesting(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("key", ["corpus", "base_models"])
-def test_names_longer_than_any_file_can_have(key: str, file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_names_longer_than_any_file_can_have(
+    key: str, file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     long = "x" * 300
     value = f'["{long}/y/z"]' if key == "base_models" else f'"{long}"'
     compare(capsys, file, "--set", 'methods=[{method="simcse"}]', "--set", f"{key}={value}")
@@ -127,15 +143,26 @@ def test_a_path_that_may_not_be_used_anywhere_else(
         raise PermissionError(13, "Permission denied", "/some/where")
 
     monkeypatch.setattr("harness.commands.list._presets", refused)
-    monkeypatch.setitem(__import__("harness.commands.list", fromlist=["x"])._LISTS, "presets", refused)
+    monkeypatch.setitem(
+        __import__("harness.commands.list", fromlist=["x"])._LISTS, "presets", refused
+    )
     assert "/some/where" in told(capsys, "list", "presets")
 
 
 @pytest.mark.parametrize(
     "content",
-    [b"{", b"[]", b"null", b"\xff\xfe", b"{}", b'{"method": 3}', b'{"method": "random"}',
-     b'{"method": "random", "base_model": "", "config": {}}', b"[" * 5000],
-)  # fmt: skip
+    [
+        b"{",
+        b"[]",
+        b"null",
+        b"\xff\xfe",
+        b"{}",
+        b'{"method": 3}',
+        b'{"method": "random"}',
+        b'{"method": "random", "base_model": "", "config": {}}',
+        b"[" * 5000,
+    ],
+)
 def test_a_saved_method_whose_settings_are_damaged(
     content: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -144,7 +171,9 @@ def test_a_saved_method_whose_settings_are_damaged(
 
 
 @pytest.mark.parametrize("damage", ["missing", "empty"])
-def test_a_static_model_without_its_files(damage: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_static_model_without_its_files(
+    damage: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     vectors = tmp_path / "vectors.txt"
     vectors.write_text("a 0.1 0.2\nb 0.3 0.4\n")
     static = registry.load(registry.METHODS, "static")
@@ -195,7 +224,9 @@ def test_offline_the_key_that_needs_the_hub_is_named(
     monkeypatch.delenv("HARNESS_SENTEVAL", raising=False)
     simcse = ["--set", 'methods=[{method="simcse"}]']
     assert "--set dev.task=" in compare(capsys, file, *simcse)
-    line = compare(capsys, file, *simcse, "--set", 'corpus="wiki1m"', "--set", "dev.task=Embedded-STS-natural")
+    line = compare(
+        capsys, file, *simcse, "--set", 'corpus="wiki1m"', "--set", "dev.task=Embedded-STS-natural"
+    )
     assert '"wiki1m"' in line
     assert "--set corpus.uri=" in line
 
@@ -229,7 +260,9 @@ class Example(Config):
         ({"needed": None}, "needed"),
     ],
 )
-def test_a_value_that_cannot_be_used_is_named_with_its_key(values: dict[str, object], key: str) -> None:
+def test_a_value_that_cannot_be_used_is_named_with_its_key(
+    values: dict[str, object], key: str
+) -> None:
     with pytest.raises(InputError) as error:
         Example.parse({"needed": "x", **values}, "here")
     assert str(error.value).startswith(f'here: key "{key}": ')
@@ -258,15 +291,23 @@ def load_source(source: str, file: Path) -> Any:
 
 def test_an_error_in_the_code_of_a_method_names_its_line(tmp_path: Path) -> None:
     module = load_source(BUGGY, tmp_path / "buggy.py")
-    keys = {"methods": [{"method": module.Buggy}], "suites": ["Embedded-STS-natural"], "max_steps": 2}
-    with pytest.raises(InputError, match=r"AttributeError: .*no attribute 'nothing' \(.*buggy.py, line 11: "):
+    keys = {
+        "methods": [{"method": module.Buggy}],
+        "suites": ["Embedded-STS-natural"],
+        "max_steps": 2,
+    }
+    with pytest.raises(
+        InputError, match=r"AttributeError: .*no attribute 'nothing' \(.*buggy.py, line 11: "
+    ):
         harness.compare(keys, workdir=tmp_path / "work", tracked=False)
     assert not (tmp_path / "work").exists()
 
 
 def test_an_error_in_a_loss_is_one_line_when_it_is_trained(tmp_path: Path) -> None:
     module = load_source(WRONG_LOSS, tmp_path / "wrong_loss.py")
-    with pytest.raises(RunError, match=r"^ZeroDivisionError: .* \(.*wrong_loss.py, line 10: ") as error:
+    with pytest.raises(
+        RunError, match=r"^ZeroDivisionError: .* \(.*wrong_loss.py, line 10: "
+    ) as error:
         harness.train(module.Wrong, config={"max_steps": 2}, dev=None)
     assert isinstance(error.value.__cause__, ZeroDivisionError)
 

@@ -1,4 +1,6 @@
-"""The command line: fast help, exit codes, and one line for input that cannot be used, with nothing written."""
+"""The command line: fast help, exit codes, and one line for input that cannot be used, with nothing
+written.
+"""
 
 from __future__ import annotations
 
@@ -31,10 +33,19 @@ config = {{ {config} }}
 """
 
 
-def experiment(folder: Path, *, corpus: str = "embedded:sentences", method: str = "simcse", config: str = "",
-               top: str = "", columns: str = "") -> str:  # fmt: skip
+def experiment(
+    folder: Path,
+    *,
+    corpus: str = "embedded:sentences",
+    method: str = "simcse",
+    config: str = "",
+    top: str = "",
+    columns: str = "",
+) -> str:
     file = folder / "mine.toml"
-    file.write_text(BASE.format(corpus=corpus, method=method, config=config, top=top, columns=columns))
+    file.write_text(
+        BASE.format(corpus=corpus, method=method, config=config, top=top, columns=columns)
+    )
     return str(file)
 
 
@@ -48,7 +59,14 @@ def refused(capsys: pytest.CaptureFixture[str], *argv: str) -> str:
 
 def compare(tmp_path: Path, capsys: pytest.CaptureFixture[str], **parts: str) -> str:
     work = tmp_path / "work"
-    line = refused(capsys, "compare", experiment(tmp_path, **parts), "--workdir", str(work), "--tracking-uri=none")
+    line = refused(
+        capsys,
+        "compare",
+        experiment(tmp_path, **parts),
+        "--workdir",
+        str(work),
+        "--tracking-uri=none",
+    )
     assert not work.exists(), "nothing may be written"
     return line
 
@@ -63,23 +81,34 @@ def test_help_answers_quickly() -> None:
     assert "harness compare demo" in done.stdout
     slow = "{'torch', 'pandas', 'mlflow', 'scipy', 'transformers', 'matplotlib'}"
     ask = f"import sys, harness.cli as c; c.build_parser(); print({slow} & set(sys.modules))"
-    assert subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True).stdout.strip() == "set()"
-    assert min(seconds) < 2.0  # 0.3 s on an idle machine; workers beside it must not make the test fail
+    assert (
+        subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True).stdout.strip()
+        == "set()"
+    )
+    assert (
+        min(seconds) < 2.0
+    )  # 0.3 s on an idle machine; workers beside it must not make the test fail
 
 
 def test_methods_are_listed_without_the_models_of_transformers() -> None:
     ask = "import sys; from harness.cli import main; main(['list', 'methods']); print('transformers' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True).stdout.endswith("False\n")
+    assert subprocess.run(
+        [sys.executable, "-c", ask], capture_output=True, text=True
+    ).stdout.endswith("False\n")
 
 
-def test_a_value_out_of_range_names_key_and_bound(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_value_out_of_range_names_key_and_bound(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     line = compare(tmp_path, capsys, config="temperature = 0")
     assert 'methods[1] (simcse): key "temperature"' in line
     assert 'key "pooling"' in compare(tmp_path, capsys, config='pooling = "middle"')
 
 
 @pytest.mark.parametrize("content", [b"", b"only one\n"])
-def test_a_corpus_with_too_little_in_it(tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes) -> None:
+def test_a_corpus_with_too_little_in_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes
+) -> None:
     text = tmp_path / "text.txt"
     text.write_bytes(content)
     line = compare(tmp_path, capsys, corpus=str(text))
@@ -95,7 +124,9 @@ def test_a_csv_without_the_named_column(tmp_path: Path, capsys: pytest.CaptureFi
     assert "sentence" in line
 
 
-def test_a_file_that_is_not_utf8_names_the_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_that_is_not_utf8_names_the_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     text = tmp_path / "text.txt"
     text.write_bytes(b"fine\nalso fine\ncaf\xe9\n")
     line = compare(tmp_path, capsys, corpus=str(text))
@@ -103,12 +134,18 @@ def test_a_file_that_is_not_utf8_names_the_line(tmp_path: Path, capsys: pytest.C
     assert "UTF-8" in line
 
 
-def test_a_base_model_that_does_not_exist(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_base_model_that_does_not_exist(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert "no-such-model" in compare(tmp_path, capsys, top='base_models = ["./no-such-model"]')
-    assert "embedded:mini-bert" in compare(tmp_path, capsys, top='base_models = ["embedded:mini-bart"]')
+    assert "embedded:mini-bert" in compare(
+        tmp_path, capsys, top='base_models = ["embedded:mini-bart"]'
+    )
 
 
-def test_a_comparison_that_another_process_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_comparison_that_another_process_runs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     file = experiment(tmp_path, method="pooling")
     with comparison_lock(tmp_path / "work", read_experiment(file).name):
         before = sorted(p.name for p in (tmp_path / "work").rglob("*"))
@@ -126,8 +163,15 @@ def test_a_full_disk_is_one_line(
 
     monkeypatch.setattr("harness.runs.runner.execute", full)
     work = tmp_path / "work"
-    line = refused(capsys, "compare", experiment(tmp_path, method="pooling"), "--workdir", str(work),
-                   "--tracking-uri=none", "--quiet")  # fmt: skip
+    line = refused(
+        capsys,
+        "compare",
+        experiment(tmp_path, method="pooling"),
+        "--workdir",
+        str(work),
+        "--tracking-uri=none",
+        "--quiet",
+    )
     assert "record.json" in line
 
 

@@ -18,7 +18,9 @@ def folder(tmp_path: Path) -> Path:
 
 
 def python(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, *command], cwd=folder, capture_output=True, text=True, check=False)
+    return subprocess.run(
+        [sys.executable, *command], cwd=folder, capture_output=True, text=True, check=False
+    )
 
 
 def test_the_command_runs_in_such_a_folder(folder: Path) -> None:

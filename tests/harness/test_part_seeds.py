@@ -13,7 +13,16 @@ from torch import nn
 from harness import registry
 from harness.method import FitContext, Method
 from harness.recipes import preset_names
-from harness.seeds import STREAMS, PartSeed, Stream, derive, part_seed, seed_fields, seed_of, seed_text
+from harness.seeds import (
+    STREAMS,
+    PartSeed,
+    Stream,
+    derive,
+    part_seed,
+    seed_fields,
+    seed_of,
+    seed_text,
+)
 from harness.sources import Corpus, load_corpus
 from harness.training import TrainedMethod
 
@@ -58,7 +67,9 @@ def test_a_seed_is_shown_with_its_streams() -> None:
 
 
 def _trained() -> list[str]:
-    kinds = {name: registry.load(registry.METHODS, name) for name in registry.names(registry.METHODS)}
+    kinds = {
+        name: registry.load(registry.METHODS, name) for name in registry.names(registry.METHODS)
+    }
     own = {name: kind for name, kind in kinds.items() if kind.__module__.startswith("methods.")}
     return [name for name, kind in own.items() if issubclass(kind, TrainedMethod)]
 
@@ -66,9 +77,13 @@ def _trained() -> list[str]:
 def _small(name: str) -> tuple[Method, Corpus]:
     kind = registry.load(registry.METHODS, name)
     preset = "mini" if "mini" in preset_names(kind.presets) else None
-    config = kind.configure({"batch_size": 4}, preset=preset, base_model="embedded:mini-bert", where=name)
+    config = kind.configure(
+        {"batch_size": 4}, preset=preset, base_model="embedded:mini-bert", where=name
+    )
     text = kind(config).text
-    return kind(config, base_model="embedded:mini-bert"), load_corpus(f"embedded:{text}", kind=text, limit=48)
+    return kind(config, base_model="embedded:mini-bert"), load_corpus(
+        f"embedded:{text}", kind=text, limit=48
+    )
 
 
 def _items(method: TrainedMethod, corpus: Corpus, seed: int) -> tuple[list[str], object]:
@@ -91,13 +106,19 @@ class WatchedError(Exception):
     """Ends a fit where enough was seen."""
 
 
-def _beginning(name: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> tuple[list[torch.Tensor], torch.Tensor]:
-    """Weights of the heads, and the state of dropout's generator, as the first training step finds them."""
+def _beginning(
+    name: str, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> tuple[list[torch.Tensor], torch.Tensor]:
+    """Weights of the heads, and the state of dropout's generator, as the first training step finds
+    them.
+    """
     method, corpus = _small(name)
     seen: list[tuple[list[torch.Tensor], torch.Tensor]] = []
 
     def loss(encoder: nn.Module, heads: nn.Module, batch: object) -> None:
-        seen.append(([p.detach().clone() for p in heads.state_dict().values()], torch.get_rng_state()))
+        seen.append(
+            ([p.detach().clone() for p in heads.state_dict().values()], torch.get_rng_state())
+        )
         raise WatchedError
 
     monkeypatch.setattr(method, "loss", loss, raising=False)
@@ -107,7 +128,9 @@ def _beginning(name: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> tuple[l
 
 
 @pytest.mark.parametrize("name", ["simcse", "barlow_twins", "byol", "cert", "tsdae"])
-def test_heads_and_dropout_follow_their_own_streams(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_heads_and_dropout_follow_their_own_streams(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def same(a: Sequence[torch.Tensor], b: Sequence[torch.Tensor]) -> bool:
         return len(a) == len(b) and all(torch.equal(x, y) for x, y in zip(a, b, strict=True))
 
@@ -123,9 +146,13 @@ def test_heads_and_dropout_follow_their_own_streams(name: str, monkeypatch: pyte
     assert torch.equal(rest[1], other_masks)
 
 
-@pytest.mark.parametrize("name", ["simcse", "flow", pytest.param("declutr", marks=pytest.mark.campaign)])
+@pytest.mark.parametrize(
+    "name", ["simcse", "flow", pytest.param("declutr", marks=pytest.mark.campaign)]
+)
 def test_nothing_is_drawn_beside_the_streams(name: str) -> None:
-    """A seed of which no stream has the number trains the same weights as the seed that all streams have."""
+    """A seed of which no stream has the number trains the same weights as the seed that all streams
+    have.
+    """
     vectors = []
     for seed in (1, PartSeed(2, (), 1)):
         method, corpus = _small(name)

@@ -16,7 +16,10 @@ from tests.support.configurations import ROBERTA, folder_of
 
 PRESETS: Presets = {
     "paper": Recipes(
-        {"bert-base": Recipe({"rate": 3e-5}, "Table 1"), "roberta-base": Recipe({"rate": 1e-5, "batch": 512}, "§ 4")},
+        {
+            "bert-base": Recipe({"rate": 3e-5}, "Table 1"),
+            "roberta-base": Recipe({"rate": 1e-5, "batch": 512}, "§ 4"),
+        },
         shared={"batch": 64, "bucket": 1},
         aliases={"paper-roberta": "roberta-base"},
     ),
@@ -36,8 +39,12 @@ def refusal(name: str, family: str | None = None, base_model: str | None = None)
 
 
 def test_a_familys_own_values_beat_the_shared_ones() -> None:
-    assert recipe("paper", "bert-base") == Recipe({"rate": 3e-5, "batch": 64, "bucket": 1}, "Table 1")
-    assert recipe("paper", "roberta-base") == Recipe({"rate": 1e-5, "batch": 512, "bucket": 1}, "§ 4")
+    assert recipe("paper", "bert-base") == Recipe(
+        {"rate": 3e-5, "batch": 64, "bucket": 1}, "Table 1"
+    )
+    assert recipe("paper", "roberta-base") == Recipe(
+        {"rate": 1e-5, "batch": 512, "bucket": 1}, "§ 4"
+    )
 
 
 def test_the_base_models_configuration_decides_unless_a_family_is_named(tmp_path: Path) -> None:
@@ -48,7 +55,11 @@ def test_the_base_models_configuration_decides_unless_a_family_is_named(tmp_path
 
 def test_an_alias_means_its_family_and_no_other(tmp_path: Path) -> None:
     base = folder_of(tmp_path, ROBERTA)
-    assert recipe("paper-roberta") == recipe("paper-roberta", base_model=base) == recipe("paper", "roberta-base")
+    assert (
+        recipe("paper-roberta")
+        == recipe("paper-roberta", base_model=base)
+        == recipe("paper", "roberta-base")
+    )
     told = refusal("paper-roberta", base_model="embedded:mini-bert")
     assert "not for mini, the family of embedded:mini-bert" in told
     assert 'preset = "paper"' in told
@@ -57,9 +68,14 @@ def test_an_alias_means_its_family_and_no_other(tmp_path: Path) -> None:
 
 def test_a_preset_is_never_applied_to_another_family() -> None:
     told = refusal("paper", base_model="embedded:mini-bert")
-    assert "no values for mini, the family of embedded:mini-bert, but for bert-base, roberta-base" in told
+    assert (
+        "no values for mini, the family of embedded:mini-bert, but for bert-base, roberta-base"
+        in told
+    )
     assert 'preset = "default"' in told
-    assert 'family = "roberta-base"' in refusal("paper", "roberta-768x2"), "the nearest of the same type"
+    assert 'family = "roberta-base"' in refusal("paper", "roberta-768x2"), (
+        "the nearest of the same type"
+    )
     assert "depends on the base model" in refusal("paper")
 
 
@@ -84,8 +100,9 @@ def test_a_row_is_resolved_for_each_base_model(tmp_path: Path) -> None:
     base = folder_of(tmp_path, ROBERTA)
     rows = resolve_rows(experiment(base_models=["embedded:mini-bert", base]), "file")
     assert [(row.base_model, row.config.off_diagonal_weight) for row in rows] == [  # type: ignore[attr-defined]
-        ("embedded:mini-bert", 0.068), (base, 0.028),
-    ]  # fmt: skip
+        ("embedded:mini-bert", 0.068),
+        (base, 0.028),
+    ]
 
 
 def test_a_family_can_be_named_for_a_row_or_for_all() -> None:
@@ -150,7 +167,10 @@ def test_a_file_says_what_python_would_say(tmp_path: Path) -> None:
     }
     assert dict(recipe_file(tmp_path, FILE)) == {
         "paper": Recipes(paper, {"batch": 64, "steps": 10}, {"paper-roberta": "roberta-base"}),
-        "code": Recipes({"bert-base": bert, "mini": Recipe({"rate": 1e-4, "steps": None})}, {"batch": 32, "steps": 10}),
+        "code": Recipes(
+            {"bert-base": bert, "mini": Recipe({"rate": 1e-4, "steps": None})},
+            {"batch": 32, "steps": 10},
+        ),
         "plain": {"rate": 1.0},
     }
 
@@ -162,12 +182,20 @@ def test_a_file_says_what_python_would_say(tmp_path: Path) -> None:
         ("[paper]\nbert-base = 3", 'key "paper.bert-base": expected a table, not 3'),
         ("[paper]\naliases = 3", 'key "paper.aliases": expected a table, not 3'),
         ("[paper]\nsource = 3", 'key "paper.source": expected text, not 3'),
-        ("[paper]\nbert-base = { empty = 3 }", 'key "paper.bert-base.empty": expected a list, not 3'),
-        ('[paper]\nbert-base = { like = "mini" }', 'key "paper.bert-base.like": "mini" is no row above it'),
+        (
+            "[paper]\nbert-base = { empty = 3 }",
+            'key "paper.bert-base.empty": expected a list, not 3',
+        ),
+        (
+            '[paper]\nbert-base = { like = "mini" }',
+            'key "paper.bert-base.like": "mini" is no row above it',
+        ),
         ("[paper", "not a TOML file"),
     ],
 )
-def test_a_fault_in_a_file_is_one_line_with_file_and_key(tmp_path: Path, text: str, told: str) -> None:
+def test_a_fault_in_a_file_is_one_line_with_file_and_key(
+    tmp_path: Path, text: str, told: str
+) -> None:
     with pytest.raises(InputError) as error:
         list(recipe_file(tmp_path, text))
     assert "\n" not in str(error.value)

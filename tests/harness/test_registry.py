@@ -1,4 +1,6 @@
-"""The registry of plugins: lazy, and one clear line for a name that is unknown, taken twice, or of the wrong kind."""
+"""The registry of plugins: lazy, and one clear line for a name that is unknown, taken twice, or of
+the wrong kind.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ def forget() -> None:
 
 @pytest.fixture
 def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
-    """`install(package, source, "GROUP NAME = VALUE", ...)`: a package of one module, as pip would leave it."""
+    """`install(package, source, "GROUP NAME = VALUE", ...)`: a package of one module, as pip would
+    leave it.
+    """
     monkeypatch.syspath_prepend(tmp_path)
 
     def installed(package: str, source: str, *points: str) -> None:
@@ -54,7 +58,9 @@ def fault(group: registry.Group, name: str) -> str:
 
 
 def test_an_unknown_name_is_told_with_the_nearest() -> None:
-    assert fault(registry.METHODS, "simsce").startswith('unknown method "simsce" (did you mean "simcse"?); known: ')
+    assert fault(registry.METHODS, "simsce").startswith(
+        'unknown method "simsce" (did you mean "simcse"?); known: '
+    )
 
 
 def test_two_packages_with_one_name_are_both_named_when_it_is_used(install: Install) -> None:
@@ -87,8 +93,14 @@ def test_a_plugin_of_the_wrong_kind_is_told_with_package_and_entry_point(
 
 
 def test_whatever_a_module_raises_on_import_is_one_line(install: Install) -> None:
-    install("raises_reg", "raise RuntimeError('no licence\\nfound')\n", "harness.methods raising = raises_reg:X")
-    assert fault(registry.METHODS, "raising").endswith("cannot be imported: RuntimeError: no licence")
+    install(
+        "raises_reg",
+        "raise RuntimeError('no licence\\nfound')\n",
+        "harness.methods raising = raises_reg:X",
+    )
+    assert fault(registry.METHODS, "raising").endswith(
+        "cannot be imported: RuntimeError: no licence"
+    )
 
 
 TASK = """
@@ -107,23 +119,32 @@ def test_a_task_of_another_package_is_found_by_name_and_by_its_suite(install: In
         "harness.tasks mine_reg = tasks_reg:Mine",
         "harness.suites suite_reg = tasks_reg:SUITE",
     )
-    assert [task.name for task in catalogue.resolve_tasks(["suite_reg", "mine_reg"])] == ["mine_reg", "STS12"]
+    assert [task.name for task in catalogue.resolve_tasks(["suite_reg", "mine_reg"])] == [
+        "mine_reg",
+        "STS12",
+    ]
     assert catalogue.tasks_of("suite_reg") == ("mine_reg", "STS12")
-    with pytest.raises(InputError, match=r'^unknown suite or task "mine_rex" \(did you mean "mine_reg"\?\)'):
+    with pytest.raises(
+        InputError, match=r'^unknown suite or task "mine_rex" \(did you mean "mine_reg"\?\)'
+    ):
         catalogue.resolve_tasks(["mine_rex"])
 
 
 def test_a_task_under_a_name_of_ours_is_an_error_where_that_name_is_used(install: Install) -> None:
     install("clash_reg", TASK.replace("NAME", "'STS12'"), "harness.tasks STS12 = clash_reg:Mine")
     assert [task.name for task in catalogue.resolve_tasks(["STS13"])] == ["STS13"]
-    with pytest.raises(InputError, match=r'^task "STS12" comes from several packages: .*clash_reg 1.5'):
+    with pytest.raises(
+        InputError, match=r'^task "STS12" comes from several packages: .*clash_reg 1.5'
+    ):
         catalogue.resolve_tasks(["sts"])
     faults = {(plugin.package, plugin.name): plugin.fault for plugin in installed() if plugin.fault}
     assert set(faults) == {("clash_reg", "STS12"), ("sentence-harness", "sts")}
 
 
 def test_a_task_may_bear_the_name_of_a_family_which_is_no_task(install: Install) -> None:
-    install("family_reg", TASK.replace("NAME", "'layers'"), "harness.tasks layers = family_reg:Mine")
+    install(
+        "family_reg", TASK.replace("NAME", "'layers'"), "harness.tasks layers = family_reg:Mine"
+    )
     names = [task.name for task in catalogue.resolve_tasks(["layers:STS-B"])]
     assert names == ["layers:STS-B"]
     assert not [plugin.fault for plugin in installed() if plugin.fault]
@@ -136,7 +157,9 @@ def test_a_task_may_bear_the_name_of_a_family_which_is_no_task(install: Install)
         ("Mine = dict\n", "gives a dict without name, suite, source, texts, evaluate"),
     ],
 )
-def test_a_factory_that_gives_no_such_task_is_told(install: Install, source: str, message: str) -> None:
+def test_a_factory_that_gives_no_such_task_is_told(
+    install: Install, source: str, message: str
+) -> None:
     install("faulty_reg", source, "harness.tasks faulty_one = faulty_reg:Mine")
     sys.modules.pop("faulty_reg", None)
     with pytest.raises(InputError, match=message):

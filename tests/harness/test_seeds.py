@@ -31,7 +31,9 @@ def test_seeds_and_purposes_never_share_a_stream() -> None:
 
 
 def test_generators_of_a_purpose_repeat_and_differ_between_purposes() -> None:
-    assert numpy_generator(3, "views").integers(0, 2**62) == numpy_generator(3, "views").integers(0, 2**62)
+    assert numpy_generator(3, "views").integers(0, 2**62) == numpy_generator(3, "views").integers(
+        0, 2**62
+    )
     draws = {int(numpy_generator(3, purpose).integers(0, 2**62)) for purpose in PURPOSES}
     assert len(draws) == len(PURPOSES)
     one, two = (torch.rand(4, generator=torch_generator(3, "init")) for _ in range(2))

@@ -26,20 +26,33 @@ from harness.tracking import Tracker, default_uri, sync
 TRAIN_LINES = 1001
 
 
-def make_record(workdir: Path, seed: int = 0, config: dict[str, Any] | None = None, **changes: Any) -> Record:
+def make_record(
+    workdir: Path, seed: int = 0, config: dict[str, Any] | None = None, **changes: Any
+) -> Record:
     """A run as `harness compare` writes it."""
 
     def score(aggregation: str, value: float) -> Score:
         return Score(
-            task="STS12", suite="sts", source="senteval", split="test", metric="spearman", aggregation=aggregation,
-            value=value, n=3108, protocol="p1", comparable="c1",
-        )  # fmt: skip
+            task="STS12",
+            suite="sts",
+            source="senteval",
+            split="test",
+            metric="spearman",
+            aggregation=aggregation,
+            value=value,
+            n=3108,
+            protocol="p1",
+            comparable="c1",
+        )
 
     spec = RunSpec(
-        method="simcse", config=config or {"temperature": 0.05, "optimizer": {"lr": 3e-5}, "seed": seed}, seed=seed,
-        base_model="embedded:mini-bert", corpus={"uri": "embedded:sentences", "sha256": "ab"},
+        method="simcse",
+        config=config or {"temperature": 0.05, "optimizer": {"lr": 3e-5}, "seed": seed},
+        seed=seed,
+        base_model="embedded:mini-bert",
+        corpus={"uri": "embedded:sentences", "sha256": "ab"},
         dev={"task": "STS-B", "source": "senteval", "sha256": "cd"},
-    )  # fmt: skip
+    )
     values: dict[str, Any] = {
         "id": spec.id,
         "spec": spec,
@@ -58,8 +71,14 @@ def make_record(workdir: Path, seed: int = 0, config: dict[str, Any] | None = No
     record = Record(**(values | changes))
     folder = RunFolder(workdir, record.id)
     folder.write(record)
-    lines = [{"step": step, "kind": "train", "loss": 1 / (step + 1), "lr": 1e-5} for step in range(TRAIN_LINES)]
-    lines += [{"step": 400, "kind": "dev", "spearman": 0.6}, {"step": 10, "kind": "early", "spearman": 0.5}]
+    lines = [
+        {"step": step, "kind": "train", "loss": 1 / (step + 1), "lr": 1e-5}
+        for step in range(TRAIN_LINES)
+    ]
+    lines += [
+        {"step": 400, "kind": "dev", "spearman": 0.6},
+        {"step": 10, "kind": "early", "spearman": 0.5},
+    ]
     folder.curves_file.write_text("".join(json.dumps(line) + "\n" for line in lines))
     return record
 
@@ -79,12 +98,18 @@ class Store:
         return {int(run.data.params["seed"]): run for run in runs}
 
     def rows(self, experiment: str = "demo") -> dict[str, Run]:
-        return {run.data.params["row"]: run for run in self.runs(experiment) if "harness.parent" in run.data.tags}
+        return {
+            run.data.params["row"]: run
+            for run in self.runs(experiment)
+            if "harness.parent" in run.data.tags
+        }
 
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
-    """A comparison of two seeds, tracked while it ran. Creating a store is slow: once for all tests here."""
+    """A comparison of two seeds, tracked while it ran. Creating a store is slow: once for all tests
+    here.
+    """
     workdir = tmp_path_factory.mktemp("work")
     tracker = Tracker(workdir, "demo")
     for seed in (0, 1):
@@ -111,20 +136,32 @@ def test_a_seed_is_a_run_with_parameters_scores_curves_and_artifacts(store: Stor
     run = store.seeds()[1]
     assert (run.info.run_name, run.info.status) == ("SimCSE seed 1", "FINISHED")
     assert run.info.end_time - run.info.start_time == 60_000
-    wanted = {"row": "SimCSE", "method": "simcse", "base_model": "embedded:mini-bert", "seed": "1",
-              "config.temperature": "0.05", "config.optimizer.lr": "3e-05", "corpus.sha256": "ab"}  # fmt: skip
+    wanted = {
+        "row": "SimCSE",
+        "method": "simcse",
+        "base_model": "embedded:mini-bert",
+        "seed": "1",
+        "config.temperature": "0.05",
+        "config.optimizer.lr": "3e-05",
+        "corpus.sha256": "ab",
+    }
     assert wanted.items() <= run.data.params.items()
     numbers = {"sts/STS12": 0.6, "sts more/STS12.spearman.mean": 0.25, "usage/train_seconds": 3.5}
     assert numbers.items() <= run.data.metrics.items()
     assert run.data.tags["harness.status"] == "finished"
-    assert run.data.tags["harness.folder"] == str(RunFolder(store.workdir, run.data.tags["harness.id"]).path.resolve())
+    assert run.data.tags["harness.folder"] == str(
+        RunFolder(store.workdir, run.data.tags["harness.id"]).path.resolve()
+    )
     loss = store.client.get_metric_history(run.info.run_id, "train/loss")
     assert all(point.value == 1 / (point.step + 1) for point in loss)
     assert len(loss) == len({point.step for point in loss}) <= 100
     assert run.data.metrics["train/loss"] == 1 / TRAIN_LINES  # the last line is among them
     (dev,) = store.client.get_metric_history(run.info.run_id, "train dev/spearman")
     assert (dev.step, dev.value) == (400, 0.6)
-    assert {file.path for file in store.client.list_artifacts(run.info.run_id)} == {"record.json", "curves.jsonl"}
+    assert {file.path for file in store.client.list_artifacts(run.info.run_id)} == {
+        "record.json",
+        "curves.jsonl",
+    }
     text = Path(store.client.download_artifacts(run.info.run_id, "record.json")).read_text()
     assert Record.model_validate_json(text).seed == 1
     assert run.info.artifact_uri.startswith((store.workdir / "mlartifacts").resolve().as_uri())
@@ -133,12 +170,23 @@ def test_a_seed_is_a_run_with_parameters_scores_curves_and_artifacts(store: Stor
 def test_a_row_is_a_run_above_its_seeds_with_their_means(store: Store) -> None:
     (row,) = store.rows().values()
     assert (row.info.run_name, row.info.status) == ("SimCSE (mini-bert)", "FINISHED")
-    assert {run.data.tags["mlflow.parentRunId"] for run in store.seeds().values()} == {row.info.run_id}
+    assert {run.data.tags["mlflow.parentRunId"] for run in store.seeds().values()} == {
+        row.info.run_id
+    }
     assert "seed" not in row.data.params
     assert row.data.params["config.temperature"] == "0.05"
-    means = {"sts/STS12": 0.55, "sts sd/STS12": 0.1 / 2**0.5, "usage/train_seconds": 3.5, "seeds": 2}
+    means = {
+        "sts/STS12": 0.55,
+        "sts sd/STS12": 0.1 / 2**0.5,
+        "usage/train_seconds": 3.5,
+        "seeds": 2,
+    }
     assert {name: row.data.metrics[name] for name in means} == pytest.approx(means)
-    assert not [name for name in row.data.metrics if name.startswith(("train/", "train ", "usage sd", "training sd"))]
+    assert not [
+        name
+        for name in row.data.metrics
+        if name.startswith(("train/", "train ", "usage sd", "training sd"))
+    ]
 
 
 def test_the_means_of_a_row_have_the_seeds_of_earlier_calls(store: Store, tmp_path: Path) -> None:
@@ -167,7 +215,9 @@ def test_sync_sends_only_what_is_missing_and_replaces_what_changed(store: Store)
     assert after[2].info.status == store.rows()["other"].info.status == "FAILED"
     assert "out of memory" in after[2].data.tags["mlflow.note.content"]
     assert store.rows()["SimCSE"].info.run_id == row.info.run_id
-    assert store.rows()["SimCSE"].data.metrics["sts/STS12"] == pytest.approx(0.6)  # of the one seed that has it
+    assert store.rows()["SimCSE"].data.metrics["sts/STS12"] == pytest.approx(
+        0.6
+    )  # of the one seed that has it
     assert sync(store.workdir) == 0
 
 
@@ -181,12 +231,18 @@ def test_what_an_interrupted_process_left_is_sent_again_and_not_doubled(
         tracker.close()
     cut = Tracker(store.workdir, "cut")
     with monkeypatch.context() as patch:
-        patch.setattr(MlflowClient, "log_batch", lambda *_: (_ for _ in ()).throw(OSError("unplugged")))
-        cut.log(make_record(store.workdir, 4, comparison="cut", status="collapsed", reason="rank 1"))
+        patch.setattr(
+            MlflowClient, "log_batch", lambda *_: (_ for _ in ()).throw(OSError("unplugged"))
+        )
+        cut.log(
+            make_record(store.workdir, 4, comparison="cut", status="collapsed", reason="rank 1")
+        )
         cut.log(make_record(store.workdir, 5, comparison="cut"))
         cut.close()
     assert caplog.text.count("unplugged") == 2  # one warning of each tracker
-    assert {run.info.status for run in store.runs("cut") if "harness.parent" in run.data.tags} == {"RUNNING"}
+    assert {run.info.status for run in store.runs("cut") if "harness.parent" in run.data.tags} == {
+        "RUNNING"
+    }
     assert sync(store.workdir) == 2
     runs = store.seeds("cut")
     assert {name: run.data.tags["harness.status"] for name, run in runs.items()} == {
@@ -202,8 +258,14 @@ def test_what_an_interrupted_process_left_is_sent_again_and_not_doubled(
 
 
 def test_one_run_shows_in_every_comparison_that_lists_it(store: Store) -> None:
-    run = {"id": store.seeds()[1].data.tags["harness.id"], "row": "SimCSE, tuned", "base_model": "embedded:mini-bert"}
-    write_comparison_file(store.workdir, {"name": "second", "tasks": ["senteval:STS12"], "runs": [{**run, "seed": 1}]})
+    run = {
+        "id": store.seeds()[1].data.tags["harness.id"],
+        "row": "SimCSE, tuned",
+        "base_model": "embedded:mini-bert",
+    }
+    write_comparison_file(
+        store.workdir, {"name": "second", "tasks": ["senteval:STS12"], "runs": [{**run, "seed": 1}]}
+    )
     sync(store.workdir)
     assert store.seeds("second")[1].data.params["row"] == "SimCSE, tuned"
     assert store.seeds()[1].data.params["row"] == "SimCSE"
@@ -212,7 +274,16 @@ def test_one_run_shows_in_every_comparison_that_lists_it(store: Store) -> None:
 def test_numbers_that_are_not_finite_odd_names_and_many_parameters_are_sent(store: Store) -> None:
     config = {"λ·L_C (raw)": 1, **{f"option{number}": "x" * 7000 for number in range(150)}}
     record = make_record(store.workdir, 8, comparison="odd", config=config, status="diverged")
-    lines = [{"step": 1, "kind": "train", "loss": float("nan"), "λ·L_C (raw)": 1.0, "note": "text", "flag": None}]
+    lines = [
+        {
+            "step": 1,
+            "kind": "train",
+            "loss": float("nan"),
+            "λ·L_C (raw)": 1.0,
+            "note": "text",
+            "flag": None,
+        }
+    ]
     curves = RunFolder(store.workdir, record.id).curves_file
     curves.write_text("".join(json.dumps(line) + "\n" for line in lines))
     assert sync(store.workdir) == 1
@@ -248,13 +319,18 @@ def test_a_server_that_is_down_costs_one_warning(
 
 
 def test_a_server_that_does_not_answer_keeps_no_run_waiting(
-    tmp_path: Path, silent_port: int, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
+    silent_port: int,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_TIMEOUT", "1")
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
     tracker = Tracker(tmp_path, "demo", f"http://127.0.0.1:{silent_port}")
     tracker.log(make_record(tmp_path))
-    assert "tracking" in {thread.name for thread in threading.enumerate()}  # `log` has returned before the answer
+    assert "tracking" in {
+        thread.name for thread in threading.enumerate()
+    }  # `log` has returned before the answer
     tracker.close()
     assert len([entry for entry in caplog.records if entry.levelno >= logging.WARNING]) == 1
 

@@ -1,4 +1,6 @@
-"""Trackers by choice: trackio by its own client, and any class of another package by the scheme of its URI."""
+"""Trackers by choice: trackio by its own client, and any class of another package by the scheme of
+its URI.
+"""
 
 from __future__ import annotations
 

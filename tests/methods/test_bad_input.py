@@ -1,4 +1,6 @@
-"""What a method cannot work with is refused before anything is trained or written: one line, exit code 2."""
+"""What a method cannot work with is refused before anything is trained or written: one line, exit
+code 2.
+"""
 
 from __future__ import annotations
 
@@ -55,16 +57,29 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("method", "config", "corpora", "said"), CASES, ids=lambda value: str(value)[:40])
+@pytest.mark.parametrize(
+    ("method", "config", "corpora", "said"), CASES, ids=lambda value: str(value)[:40]
+)
 def test_one_line_and_nothing_written(
-    method: str, config: str, corpora: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    method: str,
+    config: str,
+    corpora: str,
+    said: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    (tmp_path / "pairs.csv").write_text("a,p\nA cat sleeps.,A cat is asleep.\nIt rains.,Rain falls.\n")
+    (tmp_path / "pairs.csv").write_text(
+        "a,p\nA cat sleeps.,A cat is asleep.\nIt rains.,Rain falls.\n"
+    )
     (tmp_path / "short.txt").write_text("Too short.\nThis one too.\n")
     file = tmp_path / "mine.toml"
-    file.write_text(BASE.format(method=method, config=config, corpora=corpora.format(folder=tmp_path)))
+    file.write_text(
+        BASE.format(method=method, config=config, corpora=corpora.format(folder=tmp_path))
+    )
     work = tmp_path / "work"
-    assert main(["compare", str(file), "--workdir", str(work), "--tracking-uri=none", "--quiet"]) == 2
+    assert (
+        main(["compare", str(file), "--workdir", str(work), "--tracking-uri=none", "--quiet"]) == 2
+    )
     lines = capsys.readouterr().err.strip().splitlines()
     assert len(lines) == 1, lines
     assert said in lines[0]

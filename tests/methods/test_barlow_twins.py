@@ -1,4 +1,6 @@
-"""Barlow Twins: its objective on degenerate batches, and each of its views from the corpus to the record."""
+"""Barlow Twins: its objective on degenerate batches, and each of its views from the corpus to the
+record.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,13 @@ from methods.barlow_twins import BarlowTwins
 from methods.vicreg import VICReg
 from tests.support import tiny_wordnet
 
-SMALL = {"batch_size": 8, "train_length": 12, "projector": (32, 32, 32), "learning_rate": 1e-4, "epochs": 1}
+SMALL = {
+    "batch_size": 8,
+    "train_length": 12,
+    "projector": (32, 32, 32),
+    "learning_rate": 1e-4,
+    "epochs": 1,
+}
 
 
 def make(**values: Any) -> BarlowTwins:
@@ -80,7 +88,9 @@ def test_objective_and_gradient_equal_the_formula(name: str, unbiased: bool) -> 
             up, down = a.copy(), a.copy()
             up[i, j] += step
             down[i, j] -= step
-            slope = (formula(up, b, 0.3, int(unbiased)) - formula(down, b, 0.3, int(unbiased))) / (2 * step)
+            slope = (formula(up, b, 0.3, int(unbiased)) - formula(down, b, 0.3, int(unbiased))) / (
+                2 * step
+            )
             assert float(z.grad[i, j]) == pytest.approx(slope, rel=1e-4, abs=1e-5)
 
 
@@ -104,7 +114,9 @@ def test_constant_projections_cost_one_a_feature() -> None:
         ({"pairs_are_labelled": True}, "sentences", "unsupervised"),
     ],
 )
-def test_text_and_supervision_follow_the_view(values: dict[str, Any], text: str, supervision: str) -> None:
+def test_text_and_supervision_follow_the_view(
+    values: dict[str, Any], text: str, supervision: str
+) -> None:
     for method in (BarlowTwins, VICReg):
         config = method.configure(values)
         assert method(config).text == text
@@ -116,7 +128,9 @@ def encoder() -> Encoder:
     return Encoder.from_pretrained("embedded:mini-bert", pooling="cls")
 
 
-@pytest.mark.parametrize("view", ["deletion", "repetition", ["crop", "shuffle"], "deletion+dropout"])
+@pytest.mark.parametrize(
+    "view", ["deletion", "repetition", ["crop", "shuffle"], "deletion+dropout"]
+)
 def test_a_step_depends_on_its_generators_alone(encoder: Encoder, view: Any) -> None:
     method = make(**SMALL, view=view, crop=0.3, deletion=0.3)
     torch.manual_seed(0)
@@ -126,7 +140,11 @@ def test_a_step_depends_on_its_generators_alone(encoder: Encoder, view: Any) -> 
 
     def loss(seed: int) -> float:
         torch.manual_seed(1)
-        return float(method.loss(encoder, heads, Batch(items, np.random.default_rng(seed), 0))["loss"].detach())
+        return float(
+            method.loss(encoder, heads, Batch(items, np.random.default_rng(seed), 0))[
+                "loss"
+            ].detach()
+        )
 
     assert math.isfinite(loss(2))
     assert loss(2) == loss(2)
@@ -143,12 +161,16 @@ def test_pairs_train_and_sentences_are_refused() -> None:
         make(**SMALL, view="paraphrase").fit(load_corpus("embedded:sentences", limit=8))
 
 
-def test_eda_names_its_wordnet_and_fails_early_without_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_eda_names_its_wordnet_and_fails_early_without_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     nltk_data = pytest.importorskip("nltk.data", reason="nltk is not installed")
     monkeypatch.setattr(nltk_data, "path", [str(tiny_wordnet.write(tmp_path))])
     method = make(**SMALL, view="eda", eda=0.3)
     assert len(BarlowTwins(method.config).inputs["wordnet"]) == 64
-    method.fit(load_corpus("embedded:sentences", limit=8), FitContext(precision="fp32", max_steps=1))
+    method.fit(
+        load_corpus("embedded:sentences", limit=8), FitContext(precision="fp32", max_steps=1)
+    )
     assert np.isfinite(np.asarray(method.encode(["rain"]))).all()
     monkeypatch.setattr(nltk_data, "path", [])
     with pytest.raises(InputError, match=r"nltk\.downloader wordnet"):

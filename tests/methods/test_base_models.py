@@ -1,7 +1,8 @@
-"""Every method that trains on sentences makes two updates on every type of encoder, and is read back as it was.
+"""Every method that trains on sentences makes two updates on every type of encoder, and is read
+back as it was.
 
-The encoders have the configurations of their types, a width of 32 and random weights. ModernBERT's and Qwen3's
-checkpoints drop nothing by themselves.
+The encoders have the configurations of their types, a width of 32 and random weights. ModernBERT's
+and Qwen3's checkpoints drop nothing by themselves.
 """
 
 from __future__ import annotations
@@ -18,7 +19,21 @@ from harness.method import FitContext, Method
 from harness.sources import Corpus, load_corpus
 from tests.support.encoder_models import NO_DROPOUT, base_model
 
-WORDS = ["cat", "dog", "sat", "on", "big", "red", "mat", "ran", "fast", "slow", "small", "tree", "bird"]
+WORDS = [
+    "cat",
+    "dog",
+    "sat",
+    "on",
+    "big",
+    "red",
+    "mat",
+    "ran",
+    "fast",
+    "slow",
+    "small",
+    "tree",
+    "bird",
+]
 TYPES = ("roberta", "xlm-roberta", *NO_DROPOUT)
 SMALL = {"batch_size": 8, "train_length": 16, "log_every": 1}
 NARROW = {"projector": (16, 16)}
@@ -41,10 +56,29 @@ METHODS: dict[str, dict[str, Any]] = {
     "is_bert": {"filters": 8},
     "tsdae": {},
 }
-NEEDS_TWO_VIEWS = ("simcse", "scd", "barlow_twins", "vicreg", "mixcse", "esimcse", "byol", "infonce", "w_mse",
-                   "lejepa", "corinfomax", "gradient_paradigm")  # fmt: skip
-SHORT = [("simcse", "qwen3"), ("scd", "modernbert"), ("barlow_twins", "xlm-roberta"), ("self_guided", "modernbert"),
-         ("is_bert", "roberta"), ("tsdae", "xlm-roberta"), ("contrastive_tension", "qwen3")]  # fmt: skip
+NEEDS_TWO_VIEWS = (
+    "simcse",
+    "scd",
+    "barlow_twins",
+    "vicreg",
+    "mixcse",
+    "esimcse",
+    "byol",
+    "infonce",
+    "w_mse",
+    "lejepa",
+    "corinfomax",
+    "gradient_paradigm",
+)
+SHORT = [
+    ("simcse", "qwen3"),
+    ("scd", "modernbert"),
+    ("barlow_twins", "xlm-roberta"),
+    ("self_guided", "modernbert"),
+    ("is_bert", "roberta"),
+    ("tsdae", "xlm-roberta"),
+    ("contrastive_tension", "qwen3"),
+]
 ALL = [(name, kind) for name in METHODS for kind in TYPES]
 
 
@@ -63,14 +97,21 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
 
 
 def settings(name: str, kind: str) -> dict[str, Any]:
-    """With rates where the checkpoint has none: of attention alone where the type drops no hidden states."""
+    """With rates where the checkpoint has none: of attention alone where the type drops no hidden
+    states.
+    """
     values = {**SMALL, **METHODS[name], "pooling": "mean"}
     if name not in NEEDS_TWO_VIEWS or kind not in NO_DROPOUT:
         return values
     if kind == "modernbert":
         return values | ({} if name == "scd" else {"dropout": 0.1})
     if name == "scd":
-        return values | {"dropout_a": None, "dropout_b": None, "attention_rate_a": 0.1, "attention_rate_b": 0.2}
+        return values | {
+            "dropout_a": None,
+            "dropout_b": None,
+            "attention_rate_a": 0.1,
+            "attention_rate_b": 0.2,
+        }
     return values | {"dropout": None, "attention_rate": 0.1}
 
 
@@ -108,43 +149,65 @@ def test_two_updates_of_every_method_on_every_type(
 
 
 @pytest.mark.parametrize("kind", NO_DROPOUT)
-def test_equal_views_are_refused_with_the_option_that_helps(kind: str, bases: dict[str, str], corpus: Corpus) -> None:
+def test_equal_views_are_refused_with_the_option_that_helps(
+    kind: str, bases: dict[str, str], corpus: Corpus
+) -> None:
     """SimCSE leaves the rates to the checkpoint, which has none: both views are the same vector."""
     method = registry.load(registry.METHODS, "simcse")
-    with pytest.raises(InputError, match=f'views of every sentence .* "{kind}".*set dropout') as error:
+    with pytest.raises(
+        InputError, match=f'views of every sentence .* "{kind}".*set dropout'
+    ) as error:
         method(method.configure(SMALL | {"pooling": "mean"}), base_model=bases[kind]).fit(
             corpus, FitContext(max_steps=2)
         )
     assert "\n" not in str(error.value)
-    same = method.configure(SMALL | {"pooling": "mean", "same_mask": True})  # the ablation asks for equal views
+    same = method.configure(
+        SMALL | {"pooling": "mean", "same_mask": True}
+    )  # the ablation asks for equal views
     method(same, base_model=bases[kind]).fit(corpus, FitContext(precision="fp32", max_steps=1))
 
 
 @pytest.mark.parametrize("name", ["scd", "barlow_twins", "w_mse", "byol", "infonce"])
-def test_every_objective_of_two_views_refuses_equal_ones(name: str, bases: dict[str, str], corpus: Corpus) -> None:
+def test_every_objective_of_two_views_refuses_equal_ones(
+    name: str, bases: dict[str, str], corpus: Corpus
+) -> None:
     none = {"dropout_a": 0.0, "dropout_b": 0.0} if name == "scd" else {"dropout": 0.0}
     method = registry.load(registry.METHODS, name)
     config = method.configure({**SMALL, **METHODS[name], **none})
     with pytest.raises(InputError, match="views of every sentence"):
-        method(config, base_model=bases["roberta"]).fit(corpus, FitContext(precision="fp32", max_steps=1))
+        method(config, base_model=bases["roberta"]).fit(
+            corpus, FitContext(precision="fp32", max_steps=1)
+        )
 
 
-@pytest.mark.parametrize("name", ["esimcse", "promptbert", "sncse", "self_guided", "is_bert", "contrastive_tension"])
+@pytest.mark.parametrize(
+    "name", ["esimcse", "promptbert", "sncse", "self_guided", "is_bert", "contrastive_tension"]
+)
 def test_a_base_model_without_dropout_is_one_line_where_views_differ_without_it(
     name: str, bases: dict[str, str], caplog: pytest.LogCaptureFixture
 ) -> None:
     template = {"pooling": "prompt:the [X] and the", "second": "a [X] and the"}
-    values = {"contrastive_tension": {"dropout": True}, "promptbert": template, "sncse": template}.get(name, {})
+    values = {
+        "contrastive_tension": {"dropout": True},
+        "promptbert": template,
+        "sncse": template,
+    }.get(name, {})
     kind = registry.load(registry.METHODS, name)
     for base, lines in (("modernbert", 1), ("roberta", 0)):
         caplog.clear()
         method = kind(kind.configure(values), base_model=bases[base])
         method.heads(method.load_base())
-        assert [f'type "{base}" has no dropout' in message for message in caplog.messages] == [True] * lines
+        assert [f'type "{base}" has no dropout' in message for message in caplog.messages] == [
+            True
+        ] * lines
 
 
 def test_a_type_without_hidden_dropout_says_so(bases: dict[str, str], corpus: Corpus) -> None:
     method = registry.load(registry.METHODS, "simcse")
     config = method.configure(SMALL | {"pooling": "mean", "dropout": 0.1})
-    with pytest.raises(InputError, match=r'"qwen3" has no hidden dropout .* set the attention rate alone'):
-        method(config, base_model=bases["qwen3"]).fit(corpus, FitContext(precision="fp32", max_steps=1))
+    with pytest.raises(
+        InputError, match=r'"qwen3" has no hidden dropout .* set the attention rate alone'
+    ):
+        method(config, base_model=bases["qwen3"]).fit(
+            corpus, FitContext(precision="fp32", max_steps=1)
+        )

@@ -1,4 +1,6 @@
-"""BYOL: its loss, the arithmetic of the following target, what has a gradient and what is in a checkpoint."""
+"""BYOL: its loss, the arithmetic of the following target, what has a gradient and what is in a
+checkpoint.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,13 @@ from methods.byol import BYOL, bootstrap
 from tests.support.kill_and_resume import weights_whole_and_resumed
 
 pytestmark = pytest.mark.timeout(300)
-SMALL = {"batch_size": 4, "train_length": 8, "learning_rate": 1e-3, "projector": (16, 8), "predictor": 12}
+SMALL = {
+    "batch_size": 4,
+    "train_length": 8,
+    "learning_rate": 1e-3,
+    "projector": (16, 8),
+    "predictor": 12,
+}
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +48,9 @@ def batch(corpus: Any, count: int = 4) -> Batch:
 
 
 def np_bootstrap(q_a, q_b, t_a, t_b):
-    """|q/|q| - t/|t||^2, both directions; the distance to a zero vector's place counts as that of cosine 0."""
+    """|q/|q| - t/|t||^2, both directions; the distance to a zero vector's place counts as that of
+    cosine 0.
+    """
     total = 0.0
     for q, t in ((q_a, t_b), (q_b, t_a)):
         for x, y in zip(q, t, strict=True):
@@ -62,21 +72,27 @@ CASES = {
 
 @pytest.mark.parametrize("case", CASES)
 def test_equals_numpy(case: str) -> None:
-    assert float(bootstrap(*map(torch.from_numpy, CASES[case]))) == pytest.approx(np_bootstrap(*CASES[case]))
+    assert float(bootstrap(*map(torch.from_numpy, CASES[case]))) == pytest.approx(
+        np_bootstrap(*CASES[case])
+    )
 
 
 def test_by_hand_and_for_unit_vectors_it_is_the_squared_distance() -> None:
     e = torch.eye(2, dtype=torch.float64)
     assert float(bootstrap(e, e, e, e)) == pytest.approx(0.0)
     assert float(bootstrap(e, e, -e, -3 * e)) == pytest.approx(8.0)  # opposite: 4 and 4
-    assert float(bootstrap(e, e, e.flip(0), e)) == pytest.approx(2.0)  # one direction at right angles
+    assert float(bootstrap(e, e, e.flip(0), e)) == pytest.approx(
+        2.0
+    )  # one direction at right angles
     q, t = (x / x.norm(dim=1, keepdim=True) for x in map(torch.from_numpy, CASES["random"][:2]))
     assert float(bootstrap(q, q, t, t)) == pytest.approx(2 * float((q - t).square().sum(1).mean()))
 
 
 def test_gradient_reaches_the_predictions_only() -> None:
     q_a, q_b, t_a, t_b = (torch.from_numpy(x).requires_grad_() for x in CASES["random"])
-    assert torch.autograd.gradcheck(lambda a, b: bootstrap(a, b, t_a.detach(), t_b.detach()), (q_a, q_b))
+    assert torch.autograd.gradcheck(
+        lambda a, b: bootstrap(a, b, t_a.detach(), t_b.detach()), (q_a, q_b)
+    )
     bootstrap(q_a, q_b, t_a, t_b).backward()
     assert q_a.grad is not None
     assert t_a.grad is None
@@ -85,7 +101,9 @@ def test_gradient_reaches_the_predictions_only() -> None:
 
 def test_target_starts_as_a_frozen_copy_and_nothing_of_it_is_trained(corpus: Corpus) -> None:
     method, encoder, heads = started()
-    for (name, own), slow in zip(encoder.named_parameters(), heads.target_encoder.parameters(), strict=True):
+    for (name, own), slow in zip(
+        encoder.named_parameters(), heads.target_encoder.parameters(), strict=True
+    ):
         assert torch.equal(own, slow), name
         assert own.data_ptr() != slow.data_ptr()
     method.loss(encoder, heads, batch(corpus))["loss"].backward()
@@ -118,8 +136,12 @@ def test_target_is_the_exponential_moving_average_of_the_online_weights(momentum
         np.testing.assert_allclose(slow.detach().numpy(), xi, rtol=1e-5, atol=1e-6)
 
 
-def test_the_loss_is_the_objective_of_what_both_networks_give(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing dropped, so that both networks can be asked again; BatchNorm with the batch's own statistics."""
+def test_the_loss_is_the_objective_of_what_both_networks_give(
+    corpus: Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing dropped, so that both networks can be asked again; BatchNorm with the batch's own
+    statistics.
+    """
     method, encoder, heads = started(dropout=0.0)
     whole = Network.two_views
 
@@ -140,7 +162,9 @@ def test_target_drops_units_unless_told_not_to(corpus: Corpus) -> None:
     for dropped in (True, False):
         method, encoder, heads = started(target_dropout=dropped, dropout=0.2)
         seen: list[torch.Tensor] = []
-        heads.target_projector.register_forward_pre_hook(lambda _, given, seen=seen: seen.append(given[0]))
+        heads.target_projector.register_forward_pre_hook(
+            lambda _, given, seen=seen: seen.append(given[0])
+        )
         method.loss(encoder, heads, batch(corpus))
         a, b = seen  # the two views of equal text
         assert torch.equal(a, b) is not dropped
@@ -168,8 +192,12 @@ def test_other_views_reach_both_networks(corpus: Corpus, monkeypatch: pytest.Mon
 def test_a_batch_of_two_and_what_is_kept(corpus: Corpus) -> None:
     method, encoder, heads = started()
     assert bool(method.loss(encoder, heads, batch(corpus, 2))["loss"].isfinite())
-    fitted = BYOL(BYOL.configure({**SMALL, "max_steps": 1})).fit(corpus, FitContext(precision="fp32"))
-    assert fitted.num_parameters() == sum(p.numel() for p in encoder.parameters()), "neither heads nor target are kept"
+    fitted = BYOL(BYOL.configure({**SMALL, "max_steps": 1})).fit(
+        corpus, FitContext(precision="fp32")
+    )
+    assert fitted.num_parameters() == sum(p.numel() for p in encoder.parameters()), (
+        "neither heads nor target are kept"
+    )
 
 
 def test_training_resumes_bit_for_bit_target_included(corpus: Corpus, tmp_path: Path) -> None:
@@ -177,7 +205,9 @@ def test_training_resumes_bit_for_bit_target_included(corpus: Corpus, tmp_path: 
     assert all(torch.equal(tensor, resumed[name]) for name, tensor in whole.items())
 
 
-@pytest.mark.parametrize("values", [{"momentum": 1.1}, {"projector": ()}, {"predictor": 0}, {"dropout": 1.0}])
+@pytest.mark.parametrize(
+    "values", [{"momentum": 1.1}, {"projector": ()}, {"predictor": 0}, {"dropout": 1.0}]
+)
 def test_bad_settings_are_refused_in_one_line(values: dict[str, Any]) -> None:
     with pytest.raises(InputError) as error:
         BYOL.configure(values)

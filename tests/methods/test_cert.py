@@ -1,4 +1,6 @@
-"""CERT: InfoNCE against its formula, the queue against a deque, and the momentum encoder's arithmetic."""
+"""CERT: InfoNCE against its formula, the queue against a deque, and the momentum encoder's
+arithmetic.
+"""
 
 from __future__ import annotations
 
@@ -73,11 +75,18 @@ def test_loss_equals_the_formula(n: int, size: int) -> None:
 
 def test_loss_by_hand() -> None:
     e = torch.eye(3, dtype=torch.float64)
-    # key equal to the query, one orthogonal negative: -log(e / (e + 1)); with two, and half the temperature: e^2 + 2
-    assert float(info_nce(5 * e[:1], e[:1], e[1:2], temperature=1.0)) == pytest.approx(math.log(1 + math.exp(-1)))
-    assert float(info_nce(e[:1], e[:1], e[1:], temperature=0.5)) == pytest.approx(math.log(1 + 2 * math.exp(-2)))
+    # key equal to the query, one orthogonal negative: -log(e / (e + 1)); with two, and half the
+    # temperature: e^2 + 2
+    assert float(info_nce(5 * e[:1], e[:1], e[1:2], temperature=1.0)) == pytest.approx(
+        math.log(1 + math.exp(-1))
+    )
+    assert float(info_nce(e[:1], e[:1], e[1:], temperature=0.5)) == pytest.approx(
+        math.log(1 + 2 * math.exp(-2))
+    )
     # a queue that is full of the key itself: one of four equal terms
-    assert float(info_nce(e[:1], e[:1], e[[0, 0, 0]], temperature=0.01)) == pytest.approx(math.log(4))
+    assert float(info_nce(e[:1], e[:1], e[[0, 0, 0]], temperature=0.01)) == pytest.approx(
+        math.log(4)
+    )
 
 
 def test_gradients() -> None:
@@ -85,7 +94,10 @@ def test_gradients() -> None:
     q, k = (torch.randn(3, 4, dtype=torch.float64, requires_grad=True) for _ in range(2))
     queue = torch.nn.functional.normalize(torch.randn(5, 4, dtype=torch.float64), dim=-1)
     assert torch.autograd.gradcheck(lambda q, k: info_nce(q, k, queue, temperature=0.3), (q, k))
-    assert info_nce(q.bfloat16(), k.bfloat16(), queue.bfloat16(), temperature=0.07).dtype == torch.float32
+    assert (
+        info_nce(q.bfloat16(), k.bfloat16(), queue.bfloat16(), temperature=0.07).dtype
+        == torch.float32
+    )
 
 
 # ---------------------------------------------------------------- queue and momentum
@@ -150,13 +162,20 @@ def project(vectors: Any, head: Any) -> np.ndarray:
 
 
 def test_one_update_of_the_whole(pairs: Corpus) -> None:
-    """Keys are the paraphrases' vectors before the update; they enter the queue after it, and the key model follows."""
+    """Keys are the paraphrases' vectors before the update; they enter the queue after it, and the
+    key model follows.
+    """
     method = make()
     torch.manual_seed(0)
     encoder = method.load_base().eval()
     heads = moco(method, encoder).eval()
-    assert all(torch.equal(a, b) for a, b in zip(heads.key.parameters(), encoder.parameters(), strict=True))
-    assert all(torch.equal(a, b) for a, b in zip(heads.key_head.parameters(), heads.head.parameters(), strict=True))
+    assert all(
+        torch.equal(a, b) for a, b in zip(heads.key.parameters(), encoder.parameters(), strict=True)
+    )
+    assert all(
+        torch.equal(a, b)
+        for a, b in zip(heads.key_head.parameters(), heads.head.parameters(), strict=True)
+    )
     items = list(pairs[:4])
     before = heads.queue.keys.clone()
     terms = method.loss(encoder, heads, Batch(items, np.random.default_rng(0), 0))
@@ -184,20 +203,27 @@ def test_one_update_of_the_whole(pairs: Corpus) -> None:
 
 
 def test_dropout_lies_between_the_vector_and_both_heads(pairs: Corpus) -> None:
-    """head(drop(pooled)), as in BertForSequenceClassification: the query's units are drawn first, then the key's."""
+    """head(drop(pooled)), as in BertForSequenceClassification: the query's units are drawn first,
+    then the key's.
+    """
     method = make(head_dropout=0.4)
     torch.manual_seed(0)
     encoder = method.load_base().eval()
     heads = moco(method, encoder).eval()
     items = list(pairs[:4])
     torch.manual_seed(7)
-    loss = float(method.loss(encoder, heads, Batch(items, np.random.default_rng(0), 0))["loss"].detach())
+    loss = float(
+        method.loss(encoder, heads, Batch(items, np.random.default_rng(0), 0))["loss"].detach()
+    )
 
     torch.manual_seed(7)
     kept = [torch.nn.Dropout(0.4)(torch.ones(4, encoder.dimension)).numpy() for _ in range(2)]
     assert np.mean([part == 0 for part in kept]) == pytest.approx(0.4, abs=0.05)
     encoder.max_length = heads.key.max_length = SMALL["train_length"]
-    sides = [(encoder, heads.head, [p.anchor for p in items]), (heads.key, heads.key_head, [p.positive for p in items])]
+    sides = [
+        (encoder, heads.head, [p.anchor for p in items]),
+        (heads.key, heads.key_head, [p.positive for p in items]),
+    ]
     q, k = (
         project(np.asarray(model.encode(texts)) * units, head)
         for (model, head, texts), units in zip(sides, kept, strict=True)
@@ -218,7 +244,10 @@ def test_the_encoder_that_is_kept_without_a_dev_set(pairs: Corpus) -> None:
     moved = make(momentum=1.0, keep="query").fit(pairs, context).encoder.state_dict()
     assert not all(torch.equal(moved[name], start[name]) for name in start)
     # one that keeps nothing is the query encoder
-    both = [make(momentum=0.0, keep=keep).fit(pairs, context).encoder.state_dict() for keep in ("key", "query")]
+    both = [
+        make(momentum=0.0, keep=keep).fit(pairs, context).encoder.state_dict()
+        for keep in ("key", "query")
+    ]
     assert all(torch.equal(both[0][name], both[1][name]) for name in start)
 
 
@@ -260,11 +289,17 @@ def test_schedule_is_half_a_cosine() -> None:
 
 
 def test_optimiser_is_the_script_s() -> None:
-    group = CERT().optimizer([{"params": [torch.nn.Parameter(torch.zeros(1))], "weight_decay": 1e-5}]).param_groups[0]
+    group = (
+        CERT()
+        .optimizer([{"params": [torch.nn.Parameter(torch.zeros(1))], "weight_decay": 1e-5}])
+        .param_groups[0]
+    )
     assert (group["lr"], group["momentum"], group["weight_decay"]) == (4e-5, 0.9, 1e-5)
 
 
-@pytest.mark.parametrize("values", [{"temperature": 0}, {"momentum": 1.5}, {"queue_size": 0}, {"batch_size": 1}])
+@pytest.mark.parametrize(
+    "values", [{"temperature": 0}, {"momentum": 1.5}, {"queue_size": 0}, {"batch_size": 1}]
+)
 def test_bad_settings_are_one_line(values: dict[str, Any]) -> None:
     with pytest.raises(InputError, match=f'key "{next(iter(values))}"') as caught:
         make(**values)
@@ -272,7 +307,9 @@ def test_bad_settings_are_one_line(values: dict[str, Any]) -> None:
 
 
 def test_sentences_are_refused() -> None:
-    with pytest.raises(InputError, match="learns from pairs, but embedded:sentences holds sentences"):
+    with pytest.raises(
+        InputError, match="learns from pairs, but embedded:sentences holds sentences"
+    ):
         make().fit(load_corpus("embedded:sentences", limit=4))
 
 

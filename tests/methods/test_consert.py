@@ -1,4 +1,6 @@
-"""ConSERT: what each view does to the embeddings, on which half of the batch, and the loss against its formula."""
+"""ConSERT: what each view does to the embeddings, on which half of the batch, and the loss against
+its formula.
+"""
 
 from __future__ import annotations
 
@@ -65,18 +67,24 @@ def test_dropout_scales_nothing_up() -> None:
     assert float((changed == 0).float().mean()) == pytest.approx(0.2, abs=0.01)
 
 
-def test_the_adversarial_step_has_its_length_for_every_token_and_raises_the_loss(corpus: Corpus) -> None:
+def test_the_adversarial_step_has_its_length_for_every_token_and_raises_the_loss(
+    corpus: Corpus,
+) -> None:
     g = torch.randn(3, 4, 5)
     assert bool(torch.isclose(against(g, 0.5).norm(dim=-1), torch.tensor(0.5)).all())
     assert bool((against(torch.zeros(1, 1, 5), 1.0) == 0).all())
     losses = {}
     for view in ("none", "adversarial"):
-        made = ConSERT(ConSERT.configure({"view_a": "token_cutoff", "view_b": view, "train_length": 12}))
+        made = ConSERT(
+            ConSERT.configure({"view_a": "token_cutoff", "view_b": view, "train_length": 12})
+        )
         torch.manual_seed(3)
         encoder = made.load_base().train()
         torch.manual_seed(4)
         losses[view] = float(made.loss(encoder, torch.nn.Module(), batch(corpus))["loss"].detach())
-        assert all(p.grad is None for p in encoder.parameters()), "the first gradient leaves nothing behind"
+        assert all(p.grad is None for p in encoder.parameters()), (
+            "the first gradient leaves nothing behind"
+        )
     assert losses["adversarial"] > losses["none"]
 
 
@@ -94,11 +102,15 @@ def test_each_half_of_the_rows_gets_its_own_change(corpus: Corpus) -> None:
         h_a, h_b = encoder.two_views(ids, ids)
     torch.testing.assert_close(h_a, plain)
     assert not torch.allclose(h_b, plain, atol=1e-3)
-    torch.testing.assert_close(encoder(encoder.collate(ids)), plain, msg="the change ends with its block")
+    torch.testing.assert_close(
+        encoder(encoder.collate(ids)), plain, msg="the change ends with its block"
+    )
 
 
 def test_the_loss_is_the_formula_of_both_views_vectors(corpus: Corpus) -> None:
-    """Numpy on the vectors of a sentence and of its tokens in another order, which is all that "shuffle" does."""
+    """Numpy on the vectors of a sentence and of its tokens in another order, which is all that
+    "shuffle" does.
+    """
     values = {"view_a": "none", "view_b": "shuffle", "train_length": 16, "contrastive_weight": 0.3}
     made = ConSERT(ConSERT.configure(values))
     encoder = made.load_base().train()
@@ -132,13 +144,24 @@ def test_cls_stays_first_where_the_pooling_reads_it(corpus: Corpus) -> None:
 def test_it_trains_a_base_model_without_dropout(corpus: Corpus, tmp_path: Path) -> None:
     """It switches the checkpoint's dropout off, which is no rate that a model could lack."""
     base = base_model(tmp_path, "modernbert")
-    made = ConSERT(ConSERT.configure({"batch_size": 8, "max_steps": 1, "train_length": 12}), base_model=str(base))
+    made = ConSERT(
+        ConSERT.configure({"batch_size": 8, "max_steps": 1, "train_length": 12}),
+        base_model=str(base),
+    )
     assert made.fit(corpus, FitContext()).fit_report.training["steps"] == 1
 
 
 @pytest.mark.parametrize("views", [("dropout", "token_cutoff"), ("shuffle", "adversarial")])
-def test_training_resumes_bit_for_bit(views: tuple[str, str], corpus: Corpus, tmp_path: Path) -> None:
-    values = {"view_a": views[0], "view_b": views[1], "batch_size": 4, "train_length": 8, "learning_rate": 1e-4}
+def test_training_resumes_bit_for_bit(
+    views: tuple[str, str], corpus: Corpus, tmp_path: Path
+) -> None:
+    values = {
+        "view_a": views[0],
+        "view_b": views[1],
+        "batch_size": 4,
+        "train_length": 8,
+        "learning_rate": 1e-4,
+    }
     whole, resumed = weights_whole_and_resumed(ConSERT, values, corpus, tmp_path)
     assert all(torch.equal(tensor, resumed[name]) for name, tensor in whole.items())
 

@@ -1,4 +1,6 @@
-"""Contrastive Tension: both losses, which sentences meet, TensorFlow's RMSprop, and which copy is kept."""
+"""Contrastive Tension: both losses, which sentences meet, TensorFlow's RMSprop, and which copy is
+kept.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,13 @@ from harness.recipes import declared
 from harness.sources import Corpus, load_corpus
 from harness.training import Batch
 from methods import contrastive_tension
-from methods.contrastive_tension import ContrastiveTension, Twin, pairs_of, tension, tension_in_batch
+from methods.contrastive_tension import (
+    ContrastiveTension,
+    Twin,
+    pairs_of,
+    tension,
+    tension_in_batch,
+)
 
 SMALL = {"batch_size": 6, "negatives": 2, "train_length": 12, "learning_rate": 1e-4}
 TEXTS = [f"sentence number {i}" for i in range(40)]
@@ -66,10 +74,16 @@ def test_losses_equal_the_formulas(n: int) -> None:
         tu, tv, ty = (torch.from_numpy(x) for x in (u, v, y))
         for reduction in ("mean", "sum"):
             expected = np_tension(u, v, y, reduction)
-            assert float(tension(tu, tv, ty, reduction=reduction)) == pytest.approx(expected, rel=1e-9)
+            assert float(tension(tu, tv, ty, reduction=reduction)) == pytest.approx(
+                expected, rel=1e-9
+            )
         for similarity in ("cosine", "dot"):
-            ours = tension_in_batch(tu, tv, torch.tensor(0.7, dtype=torch.float64), similarity=similarity)
-            assert float(ours) == pytest.approx(np_in_batch(u, v, 0.7, similarity), rel=1e-9, abs=1e-12)
+            ours = tension_in_batch(
+                tu, tv, torch.tensor(0.7, dtype=torch.float64), similarity=similarity
+            )
+            assert float(ours) == pytest.approx(
+                np_in_batch(u, v, 0.7, similarity), rel=1e-9, abs=1e-12
+            )
 
 
 def test_losses_by_hand() -> None:
@@ -81,7 +95,9 @@ def test_losses_by_hand() -> None:
     assert float(tension(u, v, same)) == pytest.approx((one + math.log(2)) / 2)
     assert float(tension(u, v, same, reduction="sum")) == pytest.approx(one + math.log(2))
     # S = 2 I: log(e^2 + 1) - 2 in every row and column
-    in_batch = tension_in_batch(e, e, torch.tensor(math.log(2), dtype=torch.float64), similarity="dot")
+    in_batch = tension_in_batch(
+        e, e, torch.tensor(math.log(2), dtype=torch.float64), similarity="dot"
+    )
     assert float(in_batch) == pytest.approx(math.log(math.exp(2) + 1) - 2)
     # a dot product of 10^4 neither overflows nor loses its gradient
     big = (100 * e).float().requires_grad_()
@@ -116,7 +132,9 @@ def test_pairs(count: int, negatives: int, alike: int, different: int) -> None:
     same = [a == b for a, b in zip(left, right, strict=True)]
     assert (same.count(True), same.count(False)) == (alike, different)
     used = left + [b for a, b in zip(left, right, strict=True) if a != b]
-    assert len(set(used)) == len(used), "every sentence once, and a positive's sentence in no negative"
+    assert len(set(used)) == len(used), (
+        "every sentence once, and a positive's sentence in no negative"
+    )
 
 
 def test_positives_are_drawn_from_the_whole_batch() -> None:
@@ -127,7 +145,9 @@ def test_positives_are_drawn_from_the_whole_batch() -> None:
 
 def labels(texts: list[str], monkeypatch: pytest.MonkeyPatch, **values: Any) -> list[float]:
     seen: list[torch.Tensor] = []
-    monkeypatch.setattr(contrastive_tension, "tension", lambda u, v, same, reduction: seen.append(same) or u.sum())
+    monkeypatch.setattr(
+        contrastive_tension, "tension", lambda u, v, same, reduction: seen.append(same) or u.sum()
+    )
     method = make(**values)
     encoder = method.load_base()
     method.loss(encoder, method.heads(encoder), Batch(texts, np.random.default_rng(1), 0))
@@ -138,11 +158,15 @@ def test_labels(monkeypatch: pytest.MonkeyPatch) -> None:
     assert labels(TEXTS[:10], monkeypatch) == [1, 1, 0, 0, 0, 0]
     assert labels(["the same text"] * 10, monkeypatch) == [1] * 6, "equal texts are no negatives"
     assert labels([*TEXTS[:5], *"abcdef"], monkeypatch, min_characters=10) == [1, 0, 0]
-    assert labels(["a", "b", "c"], monkeypatch, min_characters=10) == [1, 0], "a batch of short ones only is kept whole"
+    assert labels(["a", "b", "c"], monkeypatch, min_characters=10) == [1, 0], (
+        "a batch of short ones only is kept whole"
+    )
 
 
 def test_loss_of_identical_sentences_at_the_start() -> None:
-    """Both copies are equal and nothing is dropped, so u = v: softplus(-|u|^2), which is 0 for vectors this long."""
+    """Both copies are equal and nothing is dropped, so u = v: softplus(-|u|^2), which is 0 for
+    vectors this long.
+    """
     method = make()
     encoder = method.load_base()
     heads = method.heads(encoder).train()
@@ -183,11 +207,15 @@ def test_rmsprop_is_tensorflow_s() -> None:
 
 def test_schedule_falls_where_the_official_one_does() -> None:
     method = make()
-    rates = [1e-5 * method.schedule(step, 5000) for step in (0, 500, 501, 1000, 1001, 1500, 1501, 2000, 2001, 4999)]
+    rates = [
+        1e-5 * method.schedule(step, 5000)
+        for step in (0, 500, 501, 1000, 1001, 1500, 1501, 2000, 2001, 4999)
+    ]
     assert rates == pytest.approx([1e-5, 1e-5, 8e-6, 8e-6, 6e-6, 6e-6, 4e-6, 4e-6, 2e-6, 2e-6])
     assert {make(decay="constant").schedule(step, 10) for step in range(10)} == {1.0}
     assert make(decay="linear", warmup=0.5).schedule(5, 10) == 1.0
-    # WarmupLinear of sentence-transformers, with no warm-up as its example has it: from the peak to 0
+    # WarmupLinear of sentence-transformers, with no warm-up as its example has it: from the peak to
+    # 0
     assert [make(decay="linear").schedule(step, 4) for step in range(4)] == [1, 0.75, 0.5, 0.25]
     assert [make(warmup_steps=2).schedule(step, 40) for step in range(3)] == [0, 0.5, 1]
 
@@ -201,7 +229,11 @@ class Judge:
     def evaluate(self, encode: Any) -> dict[str, float]:
         self.calls += 1
         good = (self.calls - 1) % 2 == self.favourite
-        return {"spearman": (0.5 if good else 0.1) + self.calls / 1000, "std": 1.0, "effective_rank": 9.0}
+        return {
+            "spearman": (0.5 if good else 0.1) + self.calls / 1000,
+            "std": 1.0,
+            "effective_rank": 9.0,
+        }
 
 
 def test_the_better_copy_is_kept(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -216,11 +248,15 @@ def test_the_better_copy_is_kept(corpus: Corpus, monkeypatch: pytest.MonkeyPatch
     kept = []
     for favourite in (0, 1):
         judge: Any = Judge(favourite)
-        method = make(eval_every=2).fit(corpus, FitContext(precision="fp32", max_steps=2, dev=judge))
+        method = make(eval_every=2).fit(
+            corpus, FitContext(precision="fp32", max_steps=2, dev=judge)
+        )
         kept.append(method.encoder.state_dict())
     first = copies[1].first.state_dict()
     assert all(torch.equal(kept[1][name], first[name]) for name in first)
-    assert not all(torch.equal(kept[0][name], first[name]) for name in first), "the copies have parted"
+    assert not all(torch.equal(kept[0][name], first[name]) for name in first), (
+        "the copies have parted"
+    )
     start = make().load_base().state_dict()
     assert not all(torch.equal(kept[0][name], start[name]) for name in start)
     assert not all(torch.equal(first[name], start[name]) for name in start)
@@ -236,7 +272,9 @@ def test_the_in_batch_factor_is_learned(corpus: Corpus, monkeypatch: pytest.Monk
     heads: Any = method.heads(encoder)
     method.loss(encoder, heads, Batch(TEXTS[:6], np.random.default_rng(1), 0))["loss"].backward()
     assert float(heads.log_scale.grad.abs()) > 0
-    assert all(any(p.grad is not None for p in copy.parameters()) for copy in (encoder, heads.first))
+    assert all(
+        any(p.grad is not None for p in copy.parameters()) for copy in (encoder, heads.first)
+    )
     assert not make().heads(encoder).log_scale.requires_grad
 
 
@@ -271,7 +309,8 @@ def test_a_killed_run_ends_with_the_weights_of_a_whole_one(
 
 
 @pytest.mark.parametrize(
-    "values", [{"batch_size": 2}, {"negatives": 0}, {"scale": 0}, {"similarity": "cos"}, {"keep": "first"}]
+    "values",
+    [{"batch_size": 2}, {"negatives": 0}, {"scale": 0}, {"similarity": "cos"}, {"keep": "first"}],
 )
 def test_bad_settings_are_one_line(values: dict[str, Any]) -> None:
     with pytest.raises(InputError, match=f'key "{next(iter(values))}"') as caught:

@@ -1,4 +1,6 @@
-"""CorInfoMax by loops, its running moments in checkpoints, and the target of all methods without negatives."""
+"""CorInfoMax by loops, its running moments in checkpoints, and the target of all methods without
+negatives.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +56,9 @@ def test_two_steps_by_loops() -> None:
 
 
 def test_gradient_by_finite_differences() -> None:
-    method, _, heads = started(CorInfoMax, target="none", projector=(8, 3), eps=0.1, invariance_weight=1.0)
+    method, _, heads = started(
+        CorInfoMax, target="none", projector=(8, 3), eps=0.1, invariance_weight=1.0
+    )
     before = [buffer.clone() for buffer in (heads.means, heads.covariances)]
 
     def loss(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
@@ -63,11 +67,16 @@ def test_gradient_by_finite_differences() -> None:
         value: torch.Tensor = method.terms(a, b, heads, None)["loss"]
         return value
 
-    inputs = tuple(torch.from_numpy(np.random.default_rng(k).normal(size=(5, 3))).requires_grad_() for k in (1, 2))
+    inputs = tuple(
+        torch.from_numpy(np.random.default_rng(k).normal(size=(5, 3))).requires_grad_()
+        for k in (1, 2)
+    )
     assert torch.autograd.gradcheck(loss, inputs)
 
 
-def test_training_resumes_bit_for_bit_moments_and_target_included(corpus: Corpus, tmp_path: Path) -> None:
+def test_training_resumes_bit_for_bit_moments_and_target_included(
+    corpus: Corpus, tmp_path: Path
+) -> None:
     values = {**SMALL, "learning_rate": 1e-3, "momentum": 0.5, "memory": 0.5}
     whole, resumed = weights_whole_and_resumed(CorInfoMax, values, corpus, tmp_path)
     assert all(torch.equal(tensor, resumed[name]) for name, tensor in whole.items())
@@ -75,8 +84,12 @@ def test_training_resumes_bit_for_bit_moments_and_target_included(corpus: Corpus
 
 @pytest.mark.parametrize("kind", [BarlowTwins, VICReg])
 @pytest.mark.parametrize("projected", [False, True])
-def test_with_a_target_each_view_is_compared_with_the_others_target(kind: Any, projected: bool, corpus: Corpus) -> None:
-    method, encoder, heads = started(kind, target="ema", target_projector=projected, view="crop", crop=0.5)
+def test_with_a_target_each_view_is_compared_with_the_others_target(
+    kind: Any, projected: bool, corpus: Corpus
+) -> None:
+    method, encoder, heads = started(
+        kind, target="ema", target_projector=projected, view="crop", crop=0.5
+    )
     seen: list[torch.Tensor] = []
     terms = method.terms
     method.__dict__["terms"] = lambda a, b, *more: seen.extend((a, b)) or terms(a, b, *more)
@@ -89,7 +102,10 @@ def test_with_a_target_each_view_is_compared_with_the_others_target(kind: Any, p
     if projected:  # nothing is dropped and the target begins as the encoder: the same projections
         torch.testing.assert_close(t_a, q_a.detach(), atol=1e-4, rtol=1e-4)
     loss.backward()
-    frozen = [*heads.target_encoder.parameters(), *(heads.target_projector.parameters() if projected else ())]
+    frozen = [
+        *heads.target_encoder.parameters(),
+        *(heads.target_projector.parameters() if projected else ()),
+    ]
     assert all(p.grad is None for p in frozen)
     with torch.no_grad():
         for p in encoder.parameters():
@@ -125,4 +141,8 @@ def test_the_blocks_of_unsee() -> None:
     _, _, heads = started(VICReg, target="ema", projector_blocks=2)
     block = ["Linear", "BatchNorm1d", "ReLU", "Linear", "ReLU", "Linear"]
     assert [type(layer).__name__ for layer in heads.projector] == 2 * block
-    assert [m.out_features for m in heads.projector if hasattr(m, "out_features")] == 2 * [2560, 2560, 256]
+    assert [m.out_features for m in heads.projector if hasattr(m, "out_features")] == 2 * [
+        2560,
+        2560,
+        256,
+    ]

@@ -1,4 +1,6 @@
-"""DCLR: both forms of its loss and of its noise against their equations, and the complementary model's part."""
+"""DCLR: both forms of its loss and of its noise against their equations, and the complementary
+model's part.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ def cos(x: np.ndarray, y: np.ndarray) -> float:
     return float(x @ y / np.linalg.norm(x) / np.linalg.norm(y))
 
 
-def plain_loss(a: np.ndarray, p: np.ndarray, noise: np.ndarray, kept: np.ndarray, t: float, form: str) -> float:
+def plain_loss(
+    a: np.ndarray, p: np.ndarray, noise: np.ndarray, kept: np.ndarray, t: float, form: str
+) -> float:
     """Both equations, written out one pair at a time."""
     total, n, m = 0.0, len(a), len(noise)
     for i in range(n):
@@ -53,14 +57,18 @@ def test_the_loss_is_its_equation(n: int, m: int, form: Any) -> None:
     a, p, noise = (rng.normal(size=(k, 6)) for k in (n, n, m))
     kept = rng.integers(0, 2, size=(n, n))
     kept[0] = 1  # one anchor at least has others
-    found = debiased_contrast(*map(torch.from_numpy, (a, p, noise, kept)), temperature=0.5, form=form)
+    found = debiased_contrast(
+        *map(torch.from_numpy, (a, p, noise, kept)), temperature=0.5, form=form
+    )
     assert float(found) == pytest.approx(plain_loss(a, p, noise, kept, 0.5, form), abs=1e-12)
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_an_anchor_without_negatives_gives_no_loss_and_a_finite_gradient(form: Any) -> None:
     x = torch.randn(3, 4, generator=torch.Generator().manual_seed(0)).requires_grad_()
-    loss = debiased_contrast(x, x.flip(1), x[:0].detach(), torch.zeros(3, 3), temperature=0.05, form=form)
+    loss = debiased_contrast(
+        x, x.flip(1), x[:0].detach(), torch.zeros(3, 3), temperature=0.05, form=form
+    )
     loss.backward()
     assert torch.isfinite(loss)
     assert torch.isfinite(x.grad).all()
@@ -79,7 +87,10 @@ def test_noise_climbs_the_non_uniformity_loss(form: Any) -> None:
         total = 0.0
         for i in range(len(a)):
             batch = [cos(a[i], x) / t for x in p] if form == "released" else []
-            total += math.log(sum(map(math.exp, [*batch, *(cos(a[i], x) / t for x in h)]))) - cos(a[i], p[i]) / t
+            total += (
+                math.log(sum(map(math.exp, [*batch, *(cos(a[i], x) / t for x in h)])))
+                - cos(a[i], p[i]) / t
+            )
         return total / len(a)
 
     slope = np.zeros_like(noise)
@@ -102,7 +113,12 @@ def set_up(corpus: Corpus, **values: Any) -> tuple[DCLR, Any, Any, Batch]:
     torch.manual_seed(0)
     method = DCLR(DCLR.configure({"train_length": 12, **values}))
     encoder = method.load_base().eval()
-    return method, encoder, method.heads(encoder).eval(), Batch(list(corpus[:5]), np.random.default_rng(0), 0)
+    return (
+        method,
+        encoder,
+        method.heads(encoder).eval(),
+        Batch(list(corpus[:5]), np.random.default_rng(0), 0),
+    )
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -121,18 +137,30 @@ def test_the_loss_of_a_batch(form: str, corpus: Corpus) -> None:
     assert value == pytest.approx(plain_loss(*sides, kept, 0.05, form), rel=1e-3)
 
 
-def test_without_noise_and_with_nothing_left_out_the_released_form_has_simcses_chances(corpus: Corpus) -> None:
+def test_without_noise_and_with_nothing_left_out_the_released_form_has_simcses_chances(
+    corpus: Corpus,
+) -> None:
     method, encoder, heads, batch = set_up(corpus, form="released", noise_share=0, threshold=1.1)
-    z = heads.mlp(encoder(encoder.collate(encoder.tokenize(batch.texts, max_length=12)))).detach().double()
+    z = (
+        heads.mlp(encoder(encoder.collate(encoder.tokenize(batch.texts, max_length=12))))
+        .detach()
+        .double()
+    )
     z = z / z.norm(dim=1, keepdim=True)
     chance = (z @ z.T / 0.05).softmax(1)
     own = torch.eye(5, dtype=torch.bool)
     expected = -(chance[own].log().sum() + (1 - chance[~own]).log().sum()) / 25
-    assert float(method.loss(encoder, heads, batch)["loss"].detach()) == pytest.approx(float(expected), rel=1e-4)
+    assert float(method.loss(encoder, heads, batch)["loss"].detach()) == pytest.approx(
+        float(expected), rel=1e-4
+    )
 
 
 def test_a_row_knew_what_its_complement_knew() -> None:
-    for known, row in (("supervised", "supervised"), ("untrained", "unsupervised"), ("unsupervised", "unsupervised")):
+    for known, row in (
+        ("supervised", "supervised"),
+        ("untrained", "unsupervised"),
+        ("unsupervised", "unsupervised"),
+    ):
         assert DCLR(DCLR.configure({"complement_supervision": known})).supervision == row
     assert set(DCLR(DCLR.configure({})).inputs) == {"complement"}
 
@@ -149,7 +177,13 @@ def test_training_resumes_bit_for_bit(corpus: Corpus, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "values", [{"form": "both"}, {"noise_share": -1}, {"complement_pooling": "middle"}, {"similarity": "dot"}]
+    "values",
+    [
+        {"form": "both"},
+        {"noise_share": -1},
+        {"complement_pooling": "middle"},
+        {"similarity": "dot"},
+    ],
 )
 def test_bad_settings_are_refused_in_one_line(values: dict[str, Any]) -> None:
     with pytest.raises(InputError) as error:

@@ -1,4 +1,6 @@
-"""DeCLUTR: schedules, optimiser, what is fed to the loss, and its terms. Its memory is tested in `parts/`."""
+"""DeCLUTR: schedules, optimiser, what is fed to the loss, and its terms. Its memory is tested in
+`parts/`.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,8 @@ def batch_of(corpus: Corpus, count: int = 3, seed: int = 0) -> Batch:
     return Batch([corpus[i] for i in range(count)], np.random.default_rng(seed), 0)
 
 
-# ------------------------------------------------------------------------------------- schedule and optimiser
+# ------------------------------------------------------------------------------------- schedule and
+# optimiser
 
 
 def test_the_intended_schedule_rises_for_a_tenth_and_ends_at_a_32nd() -> None:
@@ -59,7 +62,9 @@ def test_the_intended_schedule_rises_for_a_tenth_and_ends_at_a_32nd() -> None:
 
 
 def test_the_printed_schedule_only_climbs_to_064() -> None:
-    """16 documents an update: one epoch of 495,243 documents is 30,953 updates of a schedule of 495,243."""
+    """16 documents an update: one epoch of 495,243 documents is 30,953 updates of a schedule of
+    495,243.
+    """
     method = make(lr_schedule="instances", batch_size=16)
     last = method.schedule(30_952, 30_953)
     assert last == pytest.approx((1 + 31 * 30_953 / 49_524) / 32, rel=1e-4)
@@ -68,7 +73,9 @@ def test_the_printed_schedule_only_climbs_to_064() -> None:
 
 
 def test_the_released_schedule_stays_at_its_floor_for_the_first_epoch() -> None:
-    """5e-5 / 32 = 1.56e-6, whatever the length; a second epoch follows the triangle, as its length is known by then."""
+    """5e-5 / 32 = 1.56e-6, whatever the length; a second epoch follows the triangle, as its length
+    is known by then.
+    """
     once, twice = make(lr_schedule="released"), make(lr_schedule="released", epochs=2)
     assert {5e-5 * once.schedule(step, 100) for step in range(100)} == {5e-5 / 32}
     assert {twice.schedule(step, 200) for step in range(100)} == {1 / 32}
@@ -82,7 +89,9 @@ def test_short_schedules_are_defined() -> None:
             assert all(1 / 32 <= rate <= 1 for rate in rates)
 
 
-def np_adamw(p: np.ndarray, grads: list[np.ndarray], lr: float, decay: float, eps: float, correct: bool) -> np.ndarray:
+def np_adamw(
+    p: np.ndarray, grads: list[np.ndarray], lr: float, decay: float, eps: float, correct: bool
+) -> np.ndarray:
     m, v = np.zeros_like(p), np.zeros_like(p)
     for t, g in enumerate(grads, 1):
         m, v = 0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g * g
@@ -105,13 +114,18 @@ def test_adamw_with_and_without_bias_correction(correct: bool) -> None:
             optimizer.load_state_dict(state)
         p.grad = torch.tensor(grad)
         optimizer.step()
-    np.testing.assert_allclose(p.detach().numpy(), np_adamw(start, grads, 0.01, 0.1, 1e-6, correct), rtol=1e-9)
+    np.testing.assert_allclose(
+        p.detach().numpy(), np_adamw(start, grads, 0.01, 0.1, 1e-6, correct), rtol=1e-9
+    )
 
 
-# ------------------------------------------------------------------------------------------- spans of documents
+# ------------------------------------------------------------------------------------------- spans
+# of documents
 
 
-def test_a_span_is_cut_from_the_text_and_tokenises_to_its_tokens(encoder: Encoder, corpus: Corpus) -> None:
+def test_a_span_is_cut_from_the_text_and_tokenises_to_its_tokens(
+    encoder: Encoder, corpus: Corpus
+) -> None:
     tokens = DocumentTokens(encoder.tokenizer)
     text = corpus[0]
     (starts,) = tokens.starts([text])
@@ -126,7 +140,9 @@ def test_a_span_is_cut_from_the_text_and_tokenises_to_its_tokens(encoder: Encode
 
 
 def test_bytes_of_one_character_are_not_an_empty_span() -> None:
-    starts = np.array([0, 2, 2, 2, 4, 5], dtype=np.uint32)  # "a", an emoji of three byte tokens, "b"
+    starts = np.array(
+        [0, 2, 2, 2, 4, 5], dtype=np.uint32
+    )  # "a", an emoji of three byte tokens, "b"
     assert cut("a 🙂 b", starts, 1, 2) == cut("a 🙂 b", starts, 1, 4) == "🙂"
     assert cut("a 🙂 b", starts, 0, 5) == "a 🙂 b"
 
@@ -153,9 +169,15 @@ def test_every_anchor_meets_its_own_positives(corpus: Corpus, encoder: Encoder) 
     method.heads(encoder)
     anchors, positives = method._spans(encoder, batch_of(corpus))
     assert (len(anchors), len(positives)) == (3 * 2, 3 * 2 * 3)
-    texts = [encoder.tokenizer.decode(row, skip_special_tokens=True).replace(" ", "") for row in anchors]
+    texts = [
+        encoder.tokenizer.decode(row, skip_special_tokens=True).replace(" ", "") for row in anchors
+    ]
     for place, row in enumerate(positives):
-        inside = encoder.tokenizer.decode(row, skip_special_tokens=True).replace(" ", "").removeprefix("##")
+        inside = (
+            encoder.tokenizer.decode(row, skip_special_tokens=True)
+            .replace(" ", "")
+            .removeprefix("##")
+        )
         assert inside in texts[place // 3]
 
 
@@ -171,9 +193,13 @@ def test_documents_too_short_are_left_out_and_counted(tmp_path: Path) -> None:
     file.write_text("".join(json.dumps({"text": line}) + "\n" for line in lines))
     method = make(objective="contrastive", batch_size=2)  # 2 * 2 anchors * 10 = 40 tokens
     method.fit(load_corpus(str(file), kind="documents"), FitContext(precision="fp32", max_steps=1))
-    assert method.fit_report.training["documents"] == 3  # the third has 8 words, but 7 tokens a word
+    assert (
+        method.fit_report.training["documents"] == 3
+    )  # the third has 8 words, but 7 tokens a word
     assert method.fit_report.training["documents_too_short"] == 1
-    with pytest.raises(InputError, match=r"0 of 4 documents have the 1000 tokens .* lower l_max or anchors"):
+    with pytest.raises(
+        InputError, match=r"0 of 4 documents have the 1000 tokens .* lower l_max or anchors"
+    ):
         make(l_max=50, anchors=10).fit(load_corpus(str(file), kind="documents"), FitContext())
 
 
@@ -183,7 +209,9 @@ def test_documents_too_short_are_left_out_and_counted(tmp_path: Path) -> None:
 def test_a_check_before_training_reads_no_weights(
     corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Paper files have a hundred rows to check; the limit is the encoder's own, RoBERTa's positions from 2 included."""
+    """Paper files have a hundred rows to check; the limit is the encoder's own, RoBERTa's positions
+    from 2 included.
+    """
     bases = {kind: base_model(tmp_path / kind, kind) for kind in ("bert", "roberta")}
     limits = {kind: Encoder.from_pretrained(base).max_length for kind, base in bases.items()}
     monkeypatch.setattr(Encoder, "from_pretrained", None)
@@ -198,7 +226,9 @@ def terms_of(corpus: Corpus, **values: Any) -> dict[str, float]:
     method = make(**values)
     encoder = method.load_base().eval()
     heads = method.heads(encoder)
-    return {name: term.item() for name, term in method.loss(encoder, heads, batch_of(corpus)).items()}
+    return {
+        name: term.item() for name, term in method.loss(encoder, heads, batch_of(corpus)).items()
+    }
 
 
 def test_loss_is_the_contrast_of_anchors_with_the_mean_of_their_positives(corpus: Corpus) -> None:
@@ -209,7 +239,13 @@ def test_loss_is_the_contrast_of_anchors_with_the_mean_of_their_positives(corpus
     anchors, positives = method._spans(encoder, batch_of(corpus))
     with torch.no_grad():
         one = encoder(encoder.collate(anchors)).double().numpy()
-        two = encoder(encoder.collate(positives)).double().numpy().reshape(len(anchors), 2, -1).mean(1)
+        two = (
+            encoder(encoder.collate(positives))
+            .double()
+            .numpy()
+            .reshape(len(anchors), 2, -1)
+            .mean(1)
+        )
     rows = np.concatenate([one, two])
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
     cosines = rows @ rows.T / 0.2
@@ -228,14 +264,20 @@ def test_terms_weights_and_reductions(corpus: Corpus) -> None:
     assert terms_of(corpus, objective="mlm")["mlm"] == pytest.approx(both["mlm"], rel=1e-5)
     clean = terms_of(corpus, masked_anchors=False)
     alone = terms_of(corpus, objective="contrastive")
-    assert clean["contrastive"] == pytest.approx(alone["contrastive"], rel=1e-5) != both["contrastive"]
+    assert (
+        clean["contrastive"] == pytest.approx(alone["contrastive"], rel=1e-5) != both["contrastive"]
+    )
     # 2 A N = 12 terms
-    assert terms_of(corpus, reduction="sum")["contrastive"] == pytest.approx(12 * both["contrastive"], rel=1e-5)
+    assert terms_of(corpus, reduction="sum")["contrastive"] == pytest.approx(
+        12 * both["contrastive"], rel=1e-5
+    )
     quarter = terms_of(corpus, contrastive_weight=0.25)
     assert quarter["contrastive"] == pytest.approx(both["contrastive"] / 4, rel=1e-5)
 
 
-def test_masked_language_modelling_is_the_cross_entropy_of_the_masked_tokens(corpus: Corpus) -> None:
+def test_masked_language_modelling_is_the_cross_entropy_of_the_masked_tokens(
+    corpus: Corpus,
+) -> None:
     from harness.encoder.masked_lm import mask_tokens
 
     method = make(objective="mlm")
@@ -248,8 +290,14 @@ def test_masked_language_modelling_is_the_cross_entropy_of_the_masked_tokens(cor
     losses = []
     for row, wanted in zip(masked, labels, strict=True):  # one anchor at a time: no padding
         with torch.no_grad():
-            logits = heads.masked_lm(encoder.token_states(encoder.collate([row])))[0].double().numpy()
-        losses += [logsumexp(logits[k]) - logits[k][label] for k, label in enumerate(wanted) if label != -100]
+            logits = (
+                heads.masked_lm(encoder.token_states(encoder.collate([row])))[0].double().numpy()
+            )
+        losses += [
+            logsumexp(logits[k]) - logits[k][label]
+            for k, label in enumerate(wanted)
+            if label != -100
+        ]
     assert len(losses) > 1
     assert value == pytest.approx(float(np.mean(losses)), rel=1e-5)
 
@@ -258,23 +306,37 @@ def test_masked_language_modelling_is_the_cross_entropy_of_the_masked_tokens(cor
     ("values", "linears", "activation", "bias"),
     [
         ({"projection": 8}, [(256, 8), (8, 8)], "ReLU", True),
-        ({"projection": 8, "projection_activation": "linear", "projection_bias": False}, [(256, 8), (8, 8)],
-         "Identity", False),
+        (
+            {"projection": 8, "projection_activation": "linear", "projection_bias": False},
+            [(256, 8), (8, 8)],
+            "Identity",
+            False,
+        ),
     ],
-)  # fmt: skip
-def test_projection_head(encoder: Encoder, values: Any, linears: Any, activation: str, bias: bool) -> None:
+)
+def test_projection_head(
+    encoder: Encoder, values: Any, linears: Any, activation: str, bias: bool
+) -> None:
     head: Any = make(**values).heads(encoder).projection
-    assert [(m.in_features, m.out_features) for m in head if isinstance(m, torch.nn.Linear)] == linears
+    assert [
+        (m.in_features, m.out_features) for m in head if isinstance(m, torch.nn.Linear)
+    ] == linears
     assert type(head[1]).__name__ == activation
     assert all((m.bias is not None) == bias for m in head if isinstance(m, torch.nn.Linear))
 
 
 @pytest.mark.parametrize(
     "values",
-    [{}, {"memory": 12, "projection": 8, "objective": "contrastive"}, {"anchor_grid": False, "strategy": "adjacent"}],
+    [
+        {},
+        {"memory": 12, "projection": 8, "objective": "contrastive"},
+        {"anchor_grid": False, "strategy": "adjacent"},
+    ],
 )
 def test_fits_resumes_and_repeats(corpus: Corpus, tmp_path: Path, values: dict[str, Any]) -> None:
-    """Three updates at once, and stopped after two by a full disk: the same weights, bit for bit; no head is left."""
+    """Three updates at once, and stopped after two by a full disk: the same weights, bit for bit;
+    no head is left.
+    """
     probe = ["A dog runs.", "Rain fell on the town."]
     whole = make(epochs=2, **values).fit(corpus, FitContext(precision="fp32", max_steps=3))
     context = FitContext(precision="fp32", max_steps=3, folder=tmp_path, checkpoint_seconds=0.0)
@@ -296,7 +358,9 @@ def test_fits_resumes_and_repeats(corpus: Corpus, tmp_path: Path, values: dict[s
     base = make().load_base()
     assert float(np.abs(whole.encode(probe) - base.encode(probe)).max()) > 1e-4
     whole.save(tmp_path / "model")
-    np.testing.assert_allclose(DeCLUTR.load(tmp_path / "model").encode(probe), whole.encode(probe), atol=1e-6)
+    np.testing.assert_allclose(
+        DeCLUTR.load(tmp_path / "model").encode(probe), whole.encode(probe), atol=1e-6
+    )
 
 
 def test_a_step_lowers_the_loss_and_bf16_agrees(corpus: Corpus) -> None:
@@ -318,7 +382,10 @@ def test_a_step_lowers_the_loss_and_bf16_agrees(corpus: Corpus) -> None:
 
 def test_spans_that_the_encoder_cannot_hold_are_refused(corpus: Corpus) -> None:
     method = DeCLUTR(DeCLUTR.configure({}, preset="paper-small"))
-    with pytest.raises(InputError, match=r"l_max = 512 .* the 64 that embedded:mini-bert .* set l_max to 62 or less"):
+    with pytest.raises(
+        InputError,
+        match=r"l_max = 512 .* the 64 that embedded:mini-bert .* set l_max to 62 or less",
+    ):
         method.fit(corpus, FitContext())
     make(l_max=66).heads(make().load_base())  # what 512 is to 510
 

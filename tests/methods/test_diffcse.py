@@ -1,4 +1,6 @@
-"""DiffCSE: the detection loss against its formula, what the generator writes, what the discriminator is told."""
+"""DiffCSE: the detection loss against its formula, what the generator writes, what the
+discriminator is told.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,11 @@ def corpus() -> Corpus:
 
 def test_detection_equals_the_formula_on_real_tokens() -> None:
     rng = np.random.default_rng(0)
-    logits, ids, original = rng.normal(size=(2, 3, 2)), rng.integers(0, 3, (2, 3)), rng.integers(0, 3, (2, 3))
+    logits, ids, original = (
+        rng.normal(size=(2, 3, 2)),
+        rng.integers(0, 3, (2, 3)),
+        rng.integers(0, 3, (2, 3)),
+    )
     mask = np.array([[1, 1, 0], [1, 1, 1]])
     terms = []
     for i in range(2):
@@ -45,7 +51,12 @@ def set_up(corpus: Corpus, **values: Any) -> tuple[DiffCSE, Any, Any, Batch]:
     torch.manual_seed(0)
     method = DiffCSE(DiffCSE.configure({"train_length": 16, **values}))
     encoder = method.load_base()
-    return method, encoder, method.heads(encoder), Batch(list(corpus[:4]), np.random.default_rng(0), 0)
+    return (
+        method,
+        encoder,
+        method.heads(encoder),
+        Batch(list(corpus[:4]), np.random.default_rng(0), 0),
+    )
 
 
 def test_the_generator_writes_the_likeliest_tokens_and_keeps_the_frame(corpus: Corpus) -> None:
@@ -58,7 +69,9 @@ def test_the_generator_writes_the_likeliest_tokens_and_keeps_the_frame(corpus: C
 
     from harness.sources import resolve_model
 
-    model = AutoModelForMaskedLM.from_pretrained(resolve_model("embedded:mini-bert"), dtype=torch.float32).eval()
+    model = AutoModelForMaskedLM.from_pretrained(
+        resolve_model("embedded:mini-bert"), dtype=torch.float32
+    ).eval()
     for row, hidden, new in zip(ids, masked, written, strict=True):
         assert (new[0], new[-1]) == (row[0], row[-1])
         best = model(input_ids=torch.tensor([hidden])).logits[0].argmax(-1).tolist()
@@ -75,7 +88,9 @@ def test_the_discriminator_reads_the_vector_in_the_place_of_the_first_token(corp
     one, two = model(features, told[0], told[1]), model(features, told[0], told[2])
     torch.testing.assert_close(one[:2], two[:2])
     assert not torch.allclose(one[2:], two[2:], atol=1e-3), "view b is told its own vectors"
-    inside = model.transformer.embeddings(input_ids=features["input_ids"], token_type_ids=features["token_type_ids"])
+    inside = model.transformer.embeddings(
+        input_ids=features["input_ids"], token_type_ids=features["token_type_ids"]
+    )
     replaced = torch.cat([torch.cat(told[:2]).unsqueeze(1), inside[:, 1:]], dim=1)
     states = model.transformer.encoder(replaced, attention_mask=spread(features["attention_mask"]))
     torch.testing.assert_close(one, model.head(states.last_hidden_state), atol=1e-5, rtol=1e-4)
@@ -86,7 +101,9 @@ def spread(mask: torch.Tensor) -> torch.Tensor:
     return (1.0 - mask[:, None, None, :].float()) * torch.finfo(torch.float32).min
 
 
-def test_the_loss_is_simcse_plus_the_weighted_detection_which_reaches_the_encoder(corpus: Corpus) -> None:
+def test_the_loss_is_simcse_plus_the_weighted_detection_which_reaches_the_encoder(
+    corpus: Corpus,
+) -> None:
     method, encoder, heads, batch = set_up(corpus, rtd_weight=0.5)
     encoder.train()
     heads.train()
@@ -95,20 +112,26 @@ def test_the_loss_is_simcse_plus_the_weighted_detection_which_reaches_the_encode
     assert float(terms["loss"].detach()) == pytest.approx(total, rel=1e-6)
     encoder.zero_grad()
     terms["detection"].backward()
-    assert any(p.grad is not None and bool(p.grad.any()) for p in encoder.parameters()), "by the vector it is told"
+    assert any(p.grad is not None and bool(p.grad.any()) for p in encoder.parameters()), (
+        "by the vector it is told"
+    )
     encoder.eval()
     heads.eval()
     ids = encoder.tokenize(batch.texts, max_length=16)
     z = heads.mlp(encoder(encoder.collate(ids)))
     plain = method.loss(encoder, heads, Batch(batch.items, np.random.default_rng(0), 0))
-    torch.testing.assert_close(plain["contrast"], nt_xent(z, z, temperature=0.05), atol=1e-5, rtol=1e-4)
+    torch.testing.assert_close(
+        plain["contrast"], nt_xent(z, z, temperature=0.05), atol=1e-5, rtol=1e-4
+    )
 
 
 def test_the_projector_is_the_released_one(corpus: Corpus) -> None:
     _, encoder, heads, _ = set_up(corpus)
     shapes = [tuple(p.shape) for p in heads.mlp.parameters()]
     d = encoder.dimension
-    assert shapes == [(2 * d, d), (2 * d,), (2 * d,), (d, 2 * d)], "no biases, and a last BatchNorm without weights"
+    assert shapes == [(2 * d, d), (2 * d,), (2 * d,), (d, 2 * d)], (
+        "no biases, and a last BatchNorm without weights"
+    )
 
 
 def test_training_resumes_bit_for_bit(corpus: Corpus, tmp_path: Path) -> None:
@@ -117,7 +140,9 @@ def test_training_resumes_bit_for_bit(corpus: Corpus, tmp_path: Path) -> None:
     assert all(torch.equal(tensor, resumed[name]) for name, tensor in whole.items())
 
 
-def test_a_generator_of_another_vocabulary_or_without_a_head_is_refused(corpus: Corpus, tmp_path: Path) -> None:
+def test_a_generator_of_another_vocabulary_or_without_a_head_is_refused(
+    corpus: Corpus, tmp_path: Path
+) -> None:
     other = base_model(tmp_path / "other", "roberta")
     with pytest.raises(InputError, match=r'key "generator": .* another vocabulary') as error:
         set_up(corpus, generator=other)
@@ -128,7 +153,9 @@ def test_a_generator_of_another_vocabulary_or_without_a_head_is_refused(corpus: 
     assert "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize("values", [{"mask": 1.0}, {"rtd_weight": -1}, {"head": "mlp"}, {"micro_batch": 4}])
+@pytest.mark.parametrize(
+    "values", [{"mask": 1.0}, {"rtd_weight": -1}, {"head": "mlp"}, {"micro_batch": 4}]
+)
 def test_bad_settings_are_refused_in_one_line(values: dict[str, Any]) -> None:
     with pytest.raises(InputError) as error:
         DiffCSE.configure(values)

@@ -1,4 +1,6 @@
-"""ESimCSE: the loss with a queue against its formula, what enters the queue and when, and the slow encoder."""
+"""ESimCSE: the loss with a queue against its formula, what enters the queue and when, and the slow
+encoder.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ def by_hand(a: np.ndarray, p: np.ndarray, queue: np.ndarray, t: float) -> float:
     """Loops over the formula."""
     total = 0.0
     for i in range(len(a)):
-        others = [np.dot(a[i], x) / np.linalg.norm(a[i]) / np.linalg.norm(x) / t for x in (*p, *queue)]
+        others = [
+            np.dot(a[i], x) / np.linalg.norm(a[i]) / np.linalg.norm(x) / t for x in (*p, *queue)
+        ]
         total += math.log(sum(math.exp(s) for s in others)) - others[i]
     return total / len(a)
 
@@ -46,7 +50,9 @@ def test_equals_the_formula(n: int, m: int) -> None:
 def test_without_a_queue_it_is_simcse_and_the_queue_learns_nothing() -> None:
     a, p, queue = (torch.randn(4, 3, dtype=torch.float64, requires_grad=True) for _ in range(3))
     nothing = torch.empty(0, 3)
-    torch.testing.assert_close(nt_xent_queue(a, p, nothing, temperature=0.1), nt_xent(a, p, temperature=0.1))
+    torch.testing.assert_close(
+        nt_xent_queue(a, p, nothing, temperature=0.1), nt_xent(a, p, temperature=0.1)
+    )
     nt_xent_queue(a, p, queue, temperature=0.1).backward()
     assert queue.grad is None
     assert a.grad is not None
@@ -55,7 +61,12 @@ def test_without_a_queue_it_is_simcse_and_the_queue_learns_nothing() -> None:
 def set_up(corpus: Corpus, **values: Any) -> tuple[ESimCSE, Any, Any, Batch]:
     method = ESimCSE(ESimCSE.configure({"train_length": 12, "queue_size": 6, **values}))
     encoder = method.load_base()
-    return method, encoder, method.heads(encoder), Batch(list(corpus[:4]), np.random.default_rng(0), 0)
+    return (
+        method,
+        encoder,
+        method.heads(encoder),
+        Batch(list(corpus[:4]), np.random.default_rng(0), 0),
+    )
 
 
 def test_the_queue_takes_a_batch_after_its_update_and_keeps_the_newest(corpus: Corpus) -> None:
@@ -66,8 +77,12 @@ def test_the_queue_takes_a_batch_after_its_update_and_keeps_the_newest(corpus: C
     assert len(heads.queue.held()) == 0, "a batch is no negative of its own"
     method.after_update(encoder, heads)
     with torch.no_grad():
-        slow = heads.mlp(heads.slow.eval()(encoder.collate(encoder.tokenize(batch.texts, max_length=12))))
-    torch.testing.assert_close(heads.queue.held(), slow.flip(0), msg="slow vectors of the plain text, without dropout")
+        slow = heads.mlp(
+            heads.slow.eval()(encoder.collate(encoder.tokenize(batch.texts, max_length=12)))
+        )
+    torch.testing.assert_close(
+        heads.queue.held(), slow.flip(0), msg="slow vectors of the plain text, without dropout"
+    )
     method.loss(encoder, heads, Batch(list(corpus[4:8]), np.random.default_rng(0), 1))
     method.after_update(encoder, heads)
     torch.testing.assert_close(heads.queue.held()[4:], slow.flip(0)[:2])
@@ -120,7 +135,9 @@ def test_training_resumes_bit_for_bit(corpus: Corpus, tmp_path: Path) -> None:
     assert all(torch.equal(tensor, resumed[name]) for name, tensor in whole.items())
 
 
-@pytest.mark.parametrize("values", [{"momentum": 1.1}, {"queue_size": -1}, {"repetition": 2}, {"similarity": "dot"}])
+@pytest.mark.parametrize(
+    "values", [{"momentum": 1.1}, {"queue_size": -1}, {"repetition": 2}, {"similarity": "dot"}]
+)
 def test_bad_settings_are_refused_in_one_line(values: dict[str, Any]) -> None:
     with pytest.raises(InputError) as error:
         ESimCSE.configure(values)

@@ -1,4 +1,6 @@
-"""BERT-flow: an exact invertible map, its likelihood against the equations in numpy, and a run that can resume."""
+"""BERT-flow: an exact invertible map, its likelihood against the equations in numpy, and a run that
+can resume.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ KINDS = [(c, m) for c in ("additive", "affine") for m in ("reversal", "learned")
 TEXTS = ["A dog runs across the field.", "Two children play chess.", "", "rain"]
 
 
-def random_flow(dimension: int, coupling: Any, mixing: Any, *, levels: int = 3, seed: int = 0) -> Glow:
+def random_flow(
+    dimension: int, coupling: Any, mixing: Any, *, levels: int = 3, seed: int = 0
+) -> Glow:
     """A flow in float64 whose every weight has moved."""
     torch.manual_seed(seed)
     flow = Glow(dimension, levels=levels, steps=2, width=5, coupling=coupling, mixing=mixing)
@@ -43,11 +47,15 @@ def test_log_determinant_is_that_of_the_jacobian(coupling: str, mixing: str) -> 
     _, log_det = flow(x)
     for row, claimed in zip(x, log_det, strict=True):
         jacobian = torch.autograd.functional.jacobian(lambda v: flow(v[None])[0][0], row)
-        assert float(torch.linalg.slogdet(jacobian)[1]) == pytest.approx(float(claimed.detach()), abs=1e-9)
+        assert float(torch.linalg.slogdet(jacobian)[1]) == pytest.approx(
+            float(claimed.detach()), abs=1e-9
+        )
 
 
 def numpy_bits(flow: Glow, x: NDArray[np.float64], *, affine: bool) -> NDArray[np.float64]:
-    """-log2 p(x) / D as in Kingma & Dhariwal (2018) with the constants of BERT-flow, written out once more."""
+    """-log2 p(x) / D as in Kingma & Dhariwal (2018) with the constants of BERT-flow, written out
+    once more.
+    """
     w = {name: tensor.detach().numpy() for name, tensor in flow.state_dict().items()}
     n, d = x.shape
     log_p = np.zeros(n)
@@ -96,11 +104,14 @@ def test_bits_per_dimension_equal_the_equations(coupling: str) -> None:
 
 
 def test_bits_of_the_identity_by_hand() -> None:
-    # nothing has been learnt: z is x in another order, so one row of zeros has log2(2 pi) / 2 = 1.3257 bits a dimension
+    # nothing has been learnt: z is x in another order, so one row of zeros has log2(2 pi) / 2 =
+    # 1.3257 bits a dimension
     flow = Glow(8, levels=2).eval()
     assert flow.bits_per_dimension(torch.zeros(1, 8)).tolist() == pytest.approx([1.325748])
     # |x|^2 = 8: 1 / (2 ln 2) = 0.7213 bits a dimension more
-    assert flow.bits_per_dimension(torch.ones(1, 8)).tolist() == pytest.approx([1.325748 + 0.721348])
+    assert flow.bits_per_dimension(torch.ones(1, 8)).tolist() == pytest.approx(
+        [1.325748 + 0.721348]
+    )
 
 
 def test_learned_mixing_starts_as_a_rotation() -> None:
@@ -117,7 +128,9 @@ def test_actnorm_takes_mean_and_variance_of_the_first_batch_only() -> None:
     y, log_det = norm(x)
     assert y.mean(0).abs().max() < 1e-4
     assert y.square().mean(0).tolist() == pytest.approx([1, 1, 1], rel=1e-3)
-    assert float(log_det.detach()) == pytest.approx(float(-x.std(0, unbiased=False).log().sum()), abs=1e-3)
+    assert float(log_det.detach()) == pytest.approx(
+        float(-x.std(0, unbiased=False).log().sum()), abs=1e-3
+    )
     before = norm.shift.clone()
     norm(x + 100)
     assert torch.equal(norm.shift, before)
@@ -129,16 +142,23 @@ def test_the_output_begins_with_what_left_the_flow_first() -> None:
     # 8 channels, nothing learnt, one reversal a level: the second half of each level leaves
     flow = Glow(8, levels=3, steps=1).eval()
     z = flow(torch.arange(8.0)[None])[0][0]
-    # level 1: 7..0, out 3 2 1 0; level 2 turns 7 6 5 4 into 4 5 6 7, out 6 7; level 3 turns 4 5 into 5 4
+    # level 1: 7..0, out 3 2 1 0; level 2 turns 7 6 5 4 into 4 5 6 7, out 6 7; level 3 turns 4 5
+    # into 5 4
     assert z.tolist() == [3, 2, 1, 0, 6, 7, 5, 4]
 
 
-@pytest.mark.parametrize(("dimension", "levels", "fine"), [(12, 2, True), (12, 3, False), (15, 1, False)])
-def test_dimensions_that_cannot_be_halved_are_refused(dimension: int, levels: int, fine: bool) -> None:
+@pytest.mark.parametrize(
+    ("dimension", "levels", "fine"), [(12, 2, True), (12, 3, False), (15, 1, False)]
+)
+def test_dimensions_that_cannot_be_halved_are_refused(
+    dimension: int, levels: int, fine: bool
+) -> None:
     if fine:
         Glow(dimension, levels=levels)
     else:
-        with pytest.raises(InputError, match=f"{dimension} dimensions cannot be halved {levels} times"):
+        with pytest.raises(
+            InputError, match=f"{dimension} dimensions cannot be halved {levels} times"
+        ):
             Glow(dimension, levels=levels)
 
 
@@ -161,11 +181,17 @@ def test_fit_encode_save_load(tmp_path: Path) -> None:
     assert (vectors.shape, vectors.dtype) == ((4, 256), np.float32)
     assert np.allclose(method.encode(TEXTS[0]), vectors[0], atol=1e-5)
     assert np.asarray(method.encode([])).shape == (0, 256)
-    assert np.linalg.norm(np.asarray(method.encode(TEXTS, normalize_embeddings=True)), axis=1) == pytest.approx(1)
+    assert np.linalg.norm(
+        np.asarray(method.encode(TEXTS, normalize_embeddings=True)), axis=1
+    ) == pytest.approx(1)
     assert torch.is_tensor(method.encode(TEXTS, convert_to_tensor=True))
-    base = np.asarray(PoolingMethod(PoolingMethod.configure({"pooling": "first_last_avg"})).fit().encode(TEXTS))
+    base = np.asarray(
+        PoolingMethod(PoolingMethod.configure({"pooling": "first_last_avg"})).fit().encode(TEXTS)
+    )
     assert method._flow is not None
-    assert method._flow(torch.from_numpy(base))[0].detach().numpy() == pytest.approx(vectors, abs=1e-3)
+    assert method._flow(torch.from_numpy(base))[0].detach().numpy() == pytest.approx(
+        vectors, abs=1e-3
+    )
 
     method.save(tmp_path / "model")
     assert is_whole_method(tmp_path / "model"), "nobody may take the encoder alone for the method"
@@ -176,10 +202,17 @@ def test_fit_encode_save_load(tmp_path: Path) -> None:
         PoolingMethod.load(tmp_path / "model")
 
 
-def test_training_lowers_the_bits_and_a_killed_run_ends_with_the_same_weights(tmp_path: Path) -> None:
+def test_training_lowers_the_bits_and_a_killed_run_ends_with_the_same_weights(
+    tmp_path: Path,
+) -> None:
     corpus = load_corpus("embedded:sentences", limit=40)
-    whole = flow(epochs=6, learning_rate=3e-3).fit(corpus, FitContext(seed=1, folder=tmp_path / "whole"))
-    curve = [float(line.split('"bits": ')[1].split(",")[0]) for line in (tmp_path / "whole/curves.jsonl").open()]
+    whole = flow(epochs=6, learning_rate=3e-3).fit(
+        corpus, FitContext(seed=1, folder=tmp_path / "whole")
+    )
+    curve = [
+        float(line.split('"bits": ')[1].split(",")[0])
+        for line in (tmp_path / "whole/curves.jsonl").open()
+    ]
     assert curve[-1] < curve[0]
     assert whole.fit_report.training["steps"] == 18
 
@@ -196,7 +229,9 @@ def test_training_lowers_the_bits_and_a_killed_run_ends_with_the_same_weights(tm
     again = flow(epochs=6, learning_rate=3e-3).fit(corpus, context)
     assert np.array_equal(np.asarray(again.encode(TEXTS)), np.asarray(whole.encode(TEXTS)))
     assert not np.array_equal(
-        np.asarray(flow(epochs=6, learning_rate=3e-3).fit(corpus, FitContext(seed=2)).encode(TEXTS)),
+        np.asarray(
+            flow(epochs=6, learning_rate=3e-3).fit(corpus, FitContext(seed=2)).encode(TEXTS)
+        ),
         np.asarray(whole.encode(TEXTS)),
     )
 

@@ -1,4 +1,6 @@
-"""InferSent: one pass of the LSTM against a transcription in numpy, its learning rate, and what is saved."""
+"""InferSent: one pass of the LSTM against a transcription in numpy, its learning rate, and what is
+saved.
+"""
 
 from __future__ import annotations
 
@@ -15,14 +17,26 @@ from harness.training import Batch
 from methods.infersent import InferSent
 from tests.support.labelled_pairs import labelled
 
-WORDS = "a dog runs an animal moves the sleeps is old two men eat people nobody eats they are friends ."
-SMALL = {"hidden": 3, "classifier": 4, "batch_size": 4, "held_out": 0.25, "epochs": 8, "learning_rate": 0.5}
+WORDS = (
+    "a dog runs an animal moves the sleeps is old two men eat people nobody eats they are friends ."
+)
+SMALL = {
+    "hidden": 3,
+    "classifier": 4,
+    "batch_size": 4,
+    "held_out": 0.25,
+    "epochs": 8,
+    "learning_rate": 0.5,
+}
 
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     draw = np.random.default_rng(0)
-    lines = [f"{word} " + " ".join(f"{x:.4f}" for x in draw.normal(size=5)) for word in ["<s>", *WORDS.split()]]
+    lines = [
+        f"{word} " + " ".join(f"{x:.4f}" for x in draw.normal(size=5))
+        for word in ["<s>", *WORDS.split()]
+    ]
     path = tmp_path / "vectors.txt"
     path.write_text("\n".join(lines) + "\n")
     return path
@@ -51,42 +65,65 @@ def states(x: np.ndarray, layer: dict[str, np.ndarray], ending: str) -> np.ndarr
 
 
 def transcribed(sentence: str, file: Path, method: InferSent, pooling: str = "max") -> np.ndarray:
-    """The words that have a vector between <s>, which has one, and </s>, which has none; both directions, pooled."""
+    """The words that have a vector between <s>, which has one, and </s>, which has none; both
+    directions, pooled.
+    """
     rows = [line.split() for line in file.read_text().splitlines()]
     table = {word: np.array(numbers, dtype=float) for word, *numbers in rows}
     x = np.array([table["<s>"], *(table[w] for w in sentence.split() if w in table), np.zeros(5)])
-    weights = {name: tensor.double().numpy() for name, tensor in method.encoder.layer.state_dict().items()}
+    weights = {
+        name: tensor.double().numpy() for name, tensor in method.encoder.layer.state_dict().items()
+    }
     both = np.hstack([states(x, weights, ""), states(x[::-1], weights, "_reverse")[::-1]])
     return both.max(0) if pooling == "max" else both.mean(0)
 
 
 @pytest.mark.parametrize("pooling", ["max", "mean"])
 def test_vectors_equal_the_transcription(pooling: str, file: Path, tmp_path: Path) -> None:
-    method = infersent(file, pooling=pooling).fit(labelled(tmp_path, times=4), FitContext(max_steps=3))
+    method = infersent(file, pooling=pooling).fit(
+        labelled(tmp_path, times=4), FitContext(max_steps=3)
+    )
     for sentence in ("a dog runs", "two unheard men eat people .", "", "unheard"):
         expected = transcribed(sentence, file, method, pooling)
         assert np.asarray(method.encode(sentence)) == pytest.approx(expected, abs=1e-6)
-    together = np.asarray(method.encode(["a dog runs", "two men eat people and nobody is old", "unheard"]))
+    together = np.asarray(
+        method.encode(["a dog runs", "two men eat people and nobody is old", "unheard"])
+    )
     assert together[0] == pytest.approx(transcribed("a dog runs", file, method, pooling), abs=1e-6)
-    assert np.asarray(method.encode("the dog.")) == pytest.approx(np.asarray(method.encode("the dog .")), abs=1e-6)
+    assert np.asarray(method.encode("the dog.")) == pytest.approx(
+        np.asarray(method.encode("the dog .")), abs=1e-6
+    )
 
 
-def test_the_loss_is_that_of_u_v_their_difference_and_their_product(file: Path, tmp_path: Path) -> None:
+def test_the_loss_is_that_of_u_v_their_difference_and_their_product(
+    file: Path, tmp_path: Path
+) -> None:
     method = infersent(file)
     pairs = list(method.examples(labelled(tmp_path)))
     encoder = method.load_base()
     heads = method.heads(encoder)
     loss = method.loss(encoder, heads, Batch(pairs, np.random.default_rng(0), 0))["loss"].item()
-    u, v = (encoder.encode([getattr(p, side) for p in pairs]).astype(float) for side in ("anchor", "positive"))
+    u, v = (
+        encoder.encode([getattr(p, side) for p in pairs]).astype(float)
+        for side in ("anchor", "positive")
+    )
     x = np.hstack([u, v, np.abs(u - v), u * v])
-    for layer in (heads.classifier[0], heads.classifier[2], heads.classifier[4]):  # nothing between them
+    for layer in (
+        heads.classifier[0],
+        heads.classifier[2],
+        heads.classifier[4],
+    ):  # nothing between them
         x = x @ layer.weight.detach().double().numpy().T + layer.bias.detach().double().numpy()
     log_p = x - np.log(np.exp(x).sum(1, keepdims=True))
     order = ("entailment", "contradiction", "neutral")
-    assert loss == pytest.approx(-np.mean([row[order.index(p.label)] for row, p in zip(log_p, pairs, strict=True)]))
+    assert loss == pytest.approx(
+        -np.mean([row[order.index(p.label)] for row, p in zip(log_p, pairs, strict=True)])
+    )
 
 
-def test_the_rate_falls_after_each_epoch_and_faster_after_one_without_progress(file: Path, tmp_path: Path) -> None:
+def test_the_rate_falls_after_each_epoch_and_faster_after_one_without_progress(
+    file: Path, tmp_path: Path
+) -> None:
     method = infersent(file)
     stream = method.stream(labelled(tmp_path, times=4), 0)  # 24 pairs, of which 6 are held out
     assert stream.steps_per_epoch == 5
@@ -121,7 +158,9 @@ def test_a_killed_run_goes_on_with_the_rate_that_it_had(file: Path, tmp_path: Pa
     assert float(cut._heads.shrunk) < 1, "the case has no epoch without progress"  # type: ignore[union-attr]
     again = infersent(file).fit(corpus, context)
     state = again.encoder.state_dict()
-    assert all(torch.equal(tensor, state[name]) for name, tensor in whole.encoder.state_dict().items())
+    assert all(
+        torch.equal(tensor, state[name]) for name, tensor in whole.encoder.state_dict().items()
+    )
     assert not any("vectors" in name for name in state), "checkpoints do not hold the word vectors"
 
 
@@ -129,7 +168,9 @@ def test_pairs_held_out_are_not_trained_on(file: Path, tmp_path: Path) -> None:
     method = infersent(file)
     corpus = labelled(tmp_path, [(f"a dog {i}", "the dog", "neutral") for i in range(20)])
     stream = method.stream(corpus, 0)
-    trained = {pair.anchor for step in range(stream.steps_per_epoch) for pair in stream.batch(step).items}
+    trained = {
+        pair.anchor for step in range(stream.steps_per_epoch) for pair in stream.batch(step).items
+    }
     held = {pair.anchor for pair in method._kept_apart}
     assert len(held) == 5
     assert len(trained) == 15
@@ -141,14 +182,22 @@ def test_pairs_held_out_are_not_trained_on(file: Path, tmp_path: Path) -> None:
 def test_sentence_transformers_reads_the_same_vectors(file: Path, tmp_path: Path) -> None:
     from sentence_transformers import SentenceTransformer
 
-    method = infersent(file, max_length=4, lower_case=True).fit(labelled(tmp_path), FitContext(max_steps=1))
+    method = infersent(file, max_length=4, lower_case=True).fit(
+        labelled(tmp_path), FitContext(max_steps=1)
+    )
     method.save(tmp_path / "model")
     texts = ["A dog runs", "", "the dog is old and moves. </s>", "unheard"]
-    theirs = SentenceTransformer(str(tmp_path / "model"), device="cpu", trust_remote_code=True).encode(texts)
+    theirs = SentenceTransformer(
+        str(tmp_path / "model"), device="cpu", trust_remote_code=True
+    ).encode(texts)
     assert theirs == pytest.approx(np.asarray(method.encode(texts)), abs=1e-6)
     again = InferSent.load(tmp_path / "model")
     assert np.array_equal(np.asarray(again.encode(texts)), np.asarray(method.encode(texts)))
-    assert again.num_parameters() == method.num_parameters() == 2 * 4 * 3 * (5 + 3 + 2) + (len(WORDS.split()) + 2) * 5
+    assert (
+        again.num_parameters()
+        == method.num_parameters()
+        == 2 * 4 * 3 * (5 + 3 + 2) + (len(WORDS.split()) + 2) * 5
+    )
     (tmp_path / "model" / "1_LSTM" / "model.safetensors").write_bytes(b"damaged")
     with pytest.raises(InputError, match="save the method again"):
         InferSent.load(tmp_path / "model")

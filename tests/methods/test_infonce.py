@@ -37,7 +37,9 @@ def test_with_dropout_it_is_simcse(head: str) -> None:
     texts = list(load_corpus("embedded:sentences", limit=8))
     shared = {"pooling": "cls", "head": head, "dropout": 0.1}
     losses = [
-        loss_of(method(method.configure(shared)), Batch(texts, np.random.default_rng(0), 0), train=True)
+        loss_of(
+            method(method.configure(shared)), Batch(texts, np.random.default_rng(0), 0), train=True
+        )
         for method in (InfoNCE, SimCSE)
     ]
     assert losses[0] == losses[1]
@@ -49,14 +51,25 @@ def test_the_loss_of_paraphrases_by_its_formula(directions: int) -> None:
     pairs = list(load_corpus("embedded:pairs", kind="pairs", limit=6))
     method = InfoNCE(InfoNCE.configure({"view": "paraphrase", "directions": directions}))
     encoder = method.load_base().eval()
-    a, b = (np.asarray(encoder.encode([getattr(p, side) for p in pairs]), float) for side in ("anchor", "positive"))
+    a, b = (
+        np.asarray(encoder.encode([getattr(p, side) for p in pairs]), float)
+        for side in ("anchor", "positive")
+    )
     cosines = (a @ b.T) / np.outer(np.linalg.norm(a, axis=1), np.linalg.norm(b, axis=1))
 
     def one_way(s: np.ndarray) -> float:
-        return sum(math.log(sum(math.exp(20 * (s[i, j] - s[i, i])) for j in range(6))) for i in range(6)) / 6
+        return (
+            sum(
+                math.log(sum(math.exp(20 * (s[i, j] - s[i, i])) for j in range(6)))
+                for i in range(6)
+            )
+            / 6
+        )
 
     expected = one_way(cosines) if directions == 1 else (one_way(cosines) + one_way(cosines.T)) / 2
-    assert loss_of(method, Batch(pairs, np.random.default_rng(0), 0)) == pytest.approx(expected, rel=1e-4)
+    assert loss_of(method, Batch(pairs, np.random.default_rng(0), 0)) == pytest.approx(
+        expected, rel=1e-4
+    )
 
 
 @pytest.mark.parametrize("kind", [InfoNCE, BarlowTwins, WMSE])
@@ -67,7 +80,9 @@ def test_two_view_methods_crop_documents_and_leave_out_those_without_two_crops(k
     assert method.text == "documents"
     report = method.fit([*whole, "Short. Too short."], FitContext(precision="fp32")).fit_report
     assert {"documents": 8, "documents_too_short": 1}.items() <= report.training.items()
-    with pytest.raises(InputError, match="1 of 2 documents have two crops of 2 sentences of 100 to 250 characters"):
+    with pytest.raises(
+        InputError, match="1 of 2 documents have two crops of 2 sentences of 100 to 250 characters"
+    ):
         kind(kind.configure(values)).fit([whole[0], "Short."])
 
 

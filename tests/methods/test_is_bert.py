@@ -1,4 +1,6 @@
-"""IS-BERT: the Jensen-Shannon objective against a transcription in numpy, and what the method makes of it."""
+"""IS-BERT: the Jensen-Shannon objective against a transcription in numpy, and what the method makes
+of it.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ from methods.is_bert import ISBert, jensen_shannon_information
 
 
 def reference(local: np.ndarray, mask: np.ndarray, vectors: np.ndarray) -> tuple[float, float]:
-    """Token by token, as the paper writes it: T(x) = f . g, JSD estimator with softplus, in float64."""
+    """Token by token, as the paper writes it: T(x) = f . g, JSD estimator with softplus, in
+    float64.
+    """
 
     def softplus(x: float) -> float:
         return max(x, 0.0) + math.log1p(math.exp(-abs(x)))
@@ -36,7 +40,9 @@ def reference(local: np.ndarray, mask: np.ndarray, vectors: np.ndarray) -> tuple
     return own, others
 
 
-def case(n: int, length: int = 5, d: int = 4, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def case(
+    n: int, length: int = 5, d: int = 4, seed: int = 0
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     mask = (np.arange(length) < rng.integers(1, length + 1, (n, 1))).astype(np.int64)
     return rng.normal(size=(n, length, d)), mask, rng.normal(size=(n, d))
@@ -54,7 +60,11 @@ def test_both_halves_equal_the_transcription(n: int) -> None:
 
 def test_by_hand() -> None:
     # one token a sentence, f = g = (1) and (0): s = [[1, 0], [0, 0]]
-    local, mask, vectors = np.array([[[1.0]], [[0.0]]]), np.ones((2, 1), dtype=np.int64), np.array([[1.0], [0.0]])
+    local, mask, vectors = (
+        np.array([[[1.0]], [[0.0]]]),
+        np.ones((2, 1), dtype=np.int64),
+        np.array([[1.0], [0.0]]),
+    )
     own, others = computed(local, mask, vectors)
     assert own == pytest.approx((math.log1p(math.exp(-1)) - math.log(2)) / 2)
     assert others == pytest.approx(0.0)  # softplus(0) - ln 2
@@ -62,11 +72,15 @@ def test_by_hand() -> None:
 
 def test_degenerate_batches() -> None:
     local, mask, vectors = case(4)
-    assert computed(local, mask, vectors * 0) == pytest.approx((0, 0), abs=1e-15)  # no information: both halves are 0
+    assert computed(local, mask, vectors * 0) == pytest.approx(
+        (0, 0), abs=1e-15
+    )  # no information: both halves are 0
     assert computed(*case(1))[1] == 0.0  # a single sentence has no others
     same_local, same = np.repeat(local[:1], 4, 0), np.repeat(vectors[:1], 4, 0)
     full = np.ones_like(mask)
-    assert computed(same_local, full, same) == pytest.approx(reference(same_local, full, same), rel=1e-12)
+    assert computed(same_local, full, same) == pytest.approx(
+        reference(same_local, full, same), rel=1e-12
+    )
     huge = computed(local * 1e3, mask, vectors * 1e3)  # softplus must not overflow
     assert np.isfinite(huge).all()
     assert computed(local, mask * 0, vectors) == (0.0, 0.0)
@@ -78,14 +92,18 @@ def test_masked_entries_do_not_enter_at_all() -> None:
     assert computed(wild, mask, vectors) == computed(local, mask, vectors)
     wide = np.concatenate([local, np.full((5, 3, 4), 1e9)], axis=1)
     wider_mask = np.concatenate([mask, np.zeros((5, 3), dtype=np.int64)], axis=1)
-    assert computed(wide, wider_mask, vectors) == pytest.approx(computed(local, mask, vectors), rel=1e-14)
+    assert computed(wide, wider_mask, vectors) == pytest.approx(
+        computed(local, mask, vectors), rel=1e-14
+    )
 
 
 @pytest.mark.parametrize("n", [1, 2, 4])
 def test_gradients(n: int) -> None:
     local, mask, vectors = case(n, length=3, d=3)
     f, g = (torch.from_numpy(x).requires_grad_() for x in (local, vectors))
-    assert torch.autograd.gradcheck(lambda f, g: sum(jensen_shannon_information(f, torch.from_numpy(mask), g)), (f, g))
+    assert torch.autograd.gradcheck(
+        lambda f, g: sum(jensen_shannon_information(f, torch.from_numpy(mask), g)), (f, g)
+    )
 
 
 def test_half_precision_inputs_are_lifted_and_wrong_shapes_named() -> None:
@@ -93,7 +111,9 @@ def test_half_precision_inputs_are_lifted_and_wrong_shapes_named() -> None:
     with torch.autocast("cpu", dtype=torch.bfloat16):
         own, others = jensen_shannon_information(local.bfloat16(), mask, vectors.bfloat16())
     assert own.dtype == others.dtype == torch.float32
-    exact = reference(local.bfloat16().double().numpy(), mask.numpy(), vectors.bfloat16().double().numpy())
+    exact = reference(
+        local.bfloat16().double().numpy(), mask.numpy(), vectors.bfloat16().double().numpy()
+    )
     assert (own.item(), others.item()) == pytest.approx(exact, rel=1e-5)
     with pytest.raises(ValueError, match="expected"):
         jensen_shannon_information(local, mask[:, :-1], vectors)
@@ -123,7 +143,9 @@ def test_the_vector_is_the_mean_of_local_features_and_enters_the_loss() -> None:
 
 
 def test_the_optimiser_has_no_bias_correction_unless_asked() -> None:
-    """First update of a gradient g: lr * 0.1 g / (sqrt(0.001) |g| + eps), or lr with the correction."""
+    """First update of a gradient g: lr * 0.1 g / (sqrt(0.001) |g| + eps), or lr with the
+    correction.
+    """
     for corrected, length in ((False, 0.1 / math.sqrt(0.001)), (True, 1.0)):
         p = torch.nn.Parameter(torch.tensor([1.0]))
         optimizer = method(learning_rate=1e-3, bias_correction=corrected).optimizer(

@@ -1,4 +1,6 @@
-"""Batches in parts and gradient checkpointing: the gradient of each method's whole batch, and who refuses parts."""
+"""Batches in parts and gradient checkpointing: the gradient of each method's whole batch, and who
+refuses parts.
+"""
 
 from __future__ import annotations
 
@@ -27,8 +29,18 @@ IN_PARTS: dict[str, dict[str, Any]] = {
     "esimcse": {"dropout": 0.0},
     "rankcse": {"dropout": 0.0},
     "promptbert": {"dropout": 0.0, "pooling": "prompt:the [X] and", "second": "a red [X] and"},
-    "cot_bert": {"dropout": 0.0, "pooling": "prompt:the [X] and", "second": "a [X] and", "negative": "slow [X] and"},
-    "sncse": {"dropout": 0.0, "pooling": "prompt:the [X] and", "second": "a red [X] and", "margin_weight": 1.0},
+    "cot_bert": {
+        "dropout": 0.0,
+        "pooling": "prompt:the [X] and",
+        "second": "a [X] and",
+        "negative": "slow [X] and",
+    },
+    "sncse": {
+        "dropout": 0.0,
+        "pooling": "prompt:the [X] and",
+        "second": "a red [X] and",
+        "margin_weight": 1.0,
+    },
     "dclr": {"dropout": 0.0},
     "simcse_supervised": {},
     "scd": {"dropout_a": 0.0, "dropout_b": 0.0, **NARROW},
@@ -71,7 +83,9 @@ def gradients(made: TrainedMethod, *, dropout: bool) -> dict[str, Tensor]:
     for module in () if dropout else both.modules():
         if isinstance(module, nn.Dropout):
             module.p = 0.0
-    encoder._views_differ = True  # without dropout they do not: the gradient is compared all the same
+    encoder._views_differ = (
+        True  # without dropout they do not: the gradient is compared all the same
+    )
     torch.manual_seed(2)
     batch = Batch(items(made.text), np.random.default_rng(3), 0)
     loss = made.loss(encoder, both["heads"], batch)["loss"]
@@ -80,12 +94,15 @@ def gradients(made: TrainedMethod, *, dropout: bool) -> dict[str, Tensor]:
     return {**found, **dict(both.named_buffers()), "loss": loss.detach()}
 
 
-def expect_equal(found: dict[str, Tensor], expected: dict[str, Tensor], tolerance: float = 1e-6) -> None:
+def expect_equal(
+    found: dict[str, Tensor], expected: dict[str, Tensor], tolerance: float = 1e-6
+) -> None:
     """Every tensor relative to its own largest entry."""
     assert found.keys() == expected.keys()
     largest = max(float(tensor.abs().max()) for tensor in expected.values())
     for name, tensor in expected.items():
-        # What is zero but for rounding, as the gradient of a bias before a BatchNorm, has no scale of its own.
+        # What is zero but for rounding, as the gradient of a bias before a BatchNorm, has no scale
+        # of its own.
         scale = max(float(tensor.abs().max()), 1e-6 * largest)
         assert float((found[name] - tensor).abs().max()) <= tolerance * scale, name
 
@@ -106,7 +123,9 @@ def test_with_dropout_it_is_that_of_one_backward_pass_through_the_same_parts(
     values = {key: value for key, value in IN_PARTS[name].items() if not key.startswith("dropout")}
     parts = gradients(method(name, base, **values, micro_batch=3), dropout=True)
     whole = gradients(method(name, base, **values), dropout=True)
-    assert not torch.allclose(parts["loss"], whole["loss"], rtol=1e-6)  # masks are drawn part by part
+    assert not torch.allclose(
+        parts["loss"], whole["loss"], rtol=1e-6
+    )  # masks are drawn part by part
     monkeypatch.setattr(network, "checkpoint", lambda encode, features, **_: encode(features))
     expect_equal(parts, gradients(method(name, base, **values, micro_batch=3), dropout=True))
 
@@ -116,11 +135,21 @@ def test_with_dropout_it_is_that_of_one_backward_pass_through_the_same_parts(
 def test_gradient_checkpointing_changes_no_gradient(name: str, base: str) -> None:
     values = {"dropout": True} if name == "contrastive_tension" else NARROW
     expected = gradients(method(name, base, **values), dropout=True)
-    expect_equal(gradients(method(name, base, **values, gradient_checkpointing=True), dropout=True), expected, 1e-12)
+    expect_equal(
+        gradients(method(name, base, **values, gradient_checkpointing=True), dropout=True),
+        expected,
+        1e-12,
+    )
 
 
 def test_training_in_parts_resumes_bit_for_bit(tmp_path: Path) -> None:
-    values = {"batch_size": 5, "train_length": 8, "micro_batch": 3, "gradient_checkpointing": True, **NARROW}
+    values = {
+        "batch_size": 5,
+        "train_length": 8,
+        "micro_batch": 3,
+        "gradient_checkpointing": True,
+        **NARROW,
+    }
     cls = registry.load(registry.METHODS, "scd")
     corpus = load_corpus("embedded:sentences", limit=20)
     whole, resumed = weights_whole_and_resumed(cls, values, corpus, tmp_path)
@@ -135,12 +164,16 @@ def test_methods_whose_loss_is_no_function_of_the_vectors_alone_refuse_parts() -
     }
     assert {name for name, cls in trained.items() if cls.Config.in_parts} == set(IN_PARTS)  # type: ignore[attr-defined]
     for name in trained.keys() - IN_PARTS.keys():
-        with pytest.raises(InputError, match=rf'method "{name}": key "micro_batch": must be empty') as error:
+        with pytest.raises(
+            InputError, match=rf'method "{name}": key "micro_batch": must be empty'
+        ) as error:
             method(name, micro_batch=32)
         assert "\n" not in str(error.value)
 
 
 def test_masked_language_modelling_refuses_parts() -> None:
-    with pytest.raises(InputError, match='method "simcse": keys "mlm_weight" and "micro_batch": ') as error:
+    with pytest.raises(
+        InputError, match='method "simcse": keys "mlm_weight" and "micro_batch": '
+    ) as error:
         method("simcse", micro_batch=32, mlm_weight=0.1)
     assert "\n" not in str(error.value)

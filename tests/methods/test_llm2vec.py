@@ -1,4 +1,6 @@
-"""LLM2Vec: attention both ways, masked next-token prediction against its formula, adapters, and saved models."""
+"""LLM2Vec: attention both ways, masked next-token prediction against its formula, adapters, and
+saved models.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> str:
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
     draw = np.random.default_rng(0)
     file = tmp_path_factory.mktemp("text") / "made.txt"
-    file.write_text("\n".join(" ".join(draw.choice(WORDS, size=draw.integers(4, 9))) for _ in range(24)))
+    file.write_text(
+        "\n".join(" ".join(draw.choice(WORDS, size=draw.integers(4, 9))) for _ in range(24))
+    )
     return load_corpus(str(file))
 
 
@@ -39,15 +43,20 @@ def made(base: str, **values: Any) -> LLM2Vec:
     return LLM2Vec(LLM2Vec.configure({**SMALL, **values}), base_model=base)
 
 
-def test_every_token_attends_to_those_behind_it_and_a_saved_model_keeps_that(base: str, tmp_path: Path) -> None:
+def test_every_token_attends_to_those_behind_it_and_a_saved_model_keeps_that(
+    base: str, tmp_path: Path
+) -> None:
     for both_ways in (True, False):
         encoder = made(base, bidirectional=both_ways, pooling="cls").load_base().eval()
         one, other = encoder.encode(["cat sat on mat", "cat sat on tree"])
         assert (np.abs(one - other).max() > 1e-3) == both_ways, "the first token knows the last"
         encoder.save(tmp_path / str(both_ways))
         theirs = SentenceTransformer(str(tmp_path / str(both_ways)), device="cpu")
-        np.testing.assert_allclose(theirs.encode(["cat sat on mat", "cat"]), encoder.encode(["cat sat on mat", "cat"]),
-                                   atol=1e-5)  # fmt: skip
+        np.testing.assert_allclose(
+            theirs.encode(["cat sat on mat", "cat"]),
+            encoder.encode(["cat sat on mat", "cat"]),
+            atol=1e-5,
+        )
 
 
 def test_masked_tokens_are_read_from_the_state_before_them() -> None:
@@ -69,7 +78,10 @@ def test_the_families_mask_as_their_released_configurations() -> None:
         for family in ("llama-4096x32", "mistral-4096x32")
         for config in [LLM2Vec.configure({}, preset="full", family=family)]
     }
-    assert masks == {"llama-4096x32": ("bert", 0.2, "last"), "mistral-4096x32": ("all", 0.8, "last")}
+    assert masks == {
+        "llama-4096x32": ("bert", 0.2, "last"),
+        "mistral-4096x32": ("all", 0.8, "last"),
+    }
 
 
 def test_the_phases_follow_each_other_at_constant_rates(base: str, corpus: Corpus) -> None:
@@ -88,7 +100,9 @@ def test_the_phases_follow_each_other_at_constant_rates(base: str, corpus: Corpu
     assert second < first
 
 
-def test_training_resumes_bit_for_bit_across_the_phases(base: str, corpus: Corpus, tmp_path: Path) -> None:
+def test_training_resumes_bit_for_bit_across_the_phases(
+    base: str, corpus: Corpus, tmp_path: Path
+) -> None:
     class OnBase(LLM2Vec):
         def __init__(self, config: Any = None, *, base_model: str = "") -> None:
             super().__init__(config, base_model=base)
@@ -112,7 +126,9 @@ def test_adapters_alone_are_trained_and_merged(base: str, corpus: Corpus, tmp_pa
     np.testing.assert_allclose(theirs, np.asarray(method.encode(corpus[:3])), atol=1e-5)
 
 
-def test_without_peft_adapters_are_refused_in_one_line(base: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_peft_adapters_are_refused_in_one_line(
+    base: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(__import__("sys").modules, "peft", None)
     method = made(base, lora=2)
     with pytest.raises(InputError, match='key "lora" needs peft') as error:
@@ -120,7 +136,9 @@ def test_without_peft_adapters_are_refused_in_one_line(base: str, monkeypatch: p
     assert "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize("values", [{"mask": 0}, {"mntp_steps": -1}, {"lora": 0}, {"attention_rate": 0.0}])
+@pytest.mark.parametrize(
+    "values", [{"mask": 0}, {"mntp_steps": -1}, {"lora": 0}, {"attention_rate": 0.0}]
+)
 def test_bad_settings_are_refused_in_one_line(values: dict[str, Any]) -> None:
     with pytest.raises(InputError) as error:
         LLM2Vec.configure(values)

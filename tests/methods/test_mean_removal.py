@@ -50,7 +50,9 @@ def test_a_hundredth_of_the_dimensions_is_removed_by_default() -> None:
     method = fitted(form="abtt", unit=False)
     x = np.asarray(method.encode(CORPUS), dtype=np.float64)
     spread = np.linalg.svd(x - x.mean(0), compute_uv=False)
-    assert (spread < 1e-3 * spread[0]).sum() == 1 + 3, "60 centred vectors span 59 directions, less 3"
+    assert (spread < 1e-3 * spread[0]).sum() == 1 + 3, (
+        "60 centred vectors span 59 directions, less 3"
+    )
     with pytest.raises(InputError, match="leaves nothing"):
         fitted(form="abtt", k=256)
 
@@ -67,10 +69,16 @@ def test_the_report_has_the_length_of_the_mean() -> None:
 def test_a_map_of_a_task_replaces_the_former_and_is_saved(unit: bool, tmp_path: Path) -> None:
     method = MeanRemoval(MeanRemoval.configure({"unit": unit}, preset="target")).fit()
     assert method.supervision == "transductive"
-    assert np.asarray(method.encode(TEXTS)) == pytest.approx(plain(TEXTS), abs=1e-5), "no map before a task is known"
+    assert np.asarray(method.encode(TEXTS)) == pytest.approx(plain(TEXTS), abs=1e-5), (
+        "no map before a task is known"
+    )
     first = method.for_task(CORPUS[:30])
     first.save(tmp_path / "model")
     again = MeanRemoval.load(tmp_path / "model")
-    assert np.asarray(again.encode(TEXTS)) == pytest.approx(np.asarray(first.encode(TEXTS)), abs=1e-5)
+    assert np.asarray(again.encode(TEXTS)) == pytest.approx(
+        np.asarray(first.encode(TEXTS)), abs=1e-5
+    )
     second = method.for_task(CORPUS[30:]).encode(TEXTS)
-    assert np.asarray(again.for_task(CORPUS[30:]).encode(TEXTS)) == pytest.approx(np.asarray(second), abs=1e-5)
+    assert np.asarray(again.for_task(CORPUS[30:]).encode(TEXTS)) == pytest.approx(
+        np.asarray(second), abs=1e-5
+    )

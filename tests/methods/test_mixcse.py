@@ -1,4 +1,6 @@
-"""MixCSE: the mixed negative against its formula, its stopped gradient, and the partner that is drawn for it."""
+"""MixCSE: the mixed negative against its formula, its stopped gradient, and the partner that is
+drawn for it.
+"""
 
 from __future__ import annotations
 
@@ -26,8 +28,12 @@ def length_one(x: np.ndarray) -> np.ndarray:
     return x / norm if norm else x
 
 
-def np_mixed(a: np.ndarray, p: np.ndarray, *, shift: int, mix: float, t: float, fixed: Any = None) -> float:
-    """Loops over the formula; `fixed` holds the positives of which the mixtures are made (default: p)."""
+def np_mixed(
+    a: np.ndarray, p: np.ndarray, *, shift: int, mix: float, t: float, fixed: Any = None
+) -> float:
+    """Loops over the formula; `fixed` holds the positives of which the mixtures are made (default:
+    p).
+    """
     n, total = len(a), 0.0
     source = p if fixed is None else fixed
     for i in range(n):
@@ -58,19 +64,28 @@ def test_equals_numpy(case: str, mix: float) -> None:
     a, p = inputs()[case]
     for shift in range(1, len(a)) if len(a) > 1 else [0]:
         for t in (0.05, 1.0):
-            value = mixed_negatives(torch.from_numpy(a), torch.from_numpy(p), shift=shift, mix=mix, temperature=t)
-            assert float(value) == pytest.approx(np_mixed(a, p, shift=shift, mix=mix, t=t), rel=1e-8, abs=1e-9)
+            value = mixed_negatives(
+                torch.from_numpy(a), torch.from_numpy(p), shift=shift, mix=mix, temperature=t
+            )
+            assert float(value) == pytest.approx(
+                np_mixed(a, p, shift=shift, mix=mix, t=t), rel=1e-8, abs=1e-9
+            )
 
 
 def test_by_hand() -> None:
-    # e1, e2 twice, t = 1, half and half: m = (1, 1)/sqrt 2 for both, cosine 1/sqrt 2: log(1 + e^-1 + e^(1/sqrt2 - 1))
+    # e1, e2 twice, t = 1, half and half: m = (1, 1)/sqrt 2 for both, cosine 1/sqrt 2: log(1 + e^-1
+    # + e^(1/sqrt2 - 1))
     e = torch.eye(2, dtype=torch.float64)
     expected = math.log(1 + math.exp(-1) + math.exp(1 / math.sqrt(2) - 1))
-    assert float(mixed_negatives(e, e, shift=1, mix=0.5, temperature=1.0)) == pytest.approx(expected)
+    assert float(mixed_negatives(e, e, shift=1, mix=0.5, temperature=1.0)) == pytest.approx(
+        expected
+    )
 
 
 def test_no_gradient_flows_through_the_mixture() -> None:
-    """The gradient is that of the formula with the mixtures held fixed: numpy's differences with them fixed say so."""
+    """The gradient is that of the formula with the mixtures held fixed: numpy's differences with
+    them fixed say so.
+    """
     a, p = inputs()["random"]
     tensors = [torch.from_numpy(x.copy()).requires_grad_() for x in (a, p)]
     mixed_negatives(*tensors, shift=2, mix=0.3, temperature=0.5).backward()
@@ -89,7 +104,9 @@ def test_no_gradient_flows_through_the_mixture() -> None:
 
 def test_it_is_larger_than_simcse_by_the_added_negative() -> None:
     a, p = (torch.from_numpy(x) for x in inputs()["random"])
-    assert float(mixed_negatives(a, p, shift=1, mix=0.2, temperature=0.05)) > float(nt_xent(a, p, temperature=0.05))
+    assert float(mixed_negatives(a, p, shift=1, mix=0.2, temperature=0.05)) > float(
+        nt_xent(a, p, temperature=0.05)
+    )
 
 
 def test_partner_is_never_the_sentence_itself_and_comes_from_the_batch_generator() -> None:
@@ -104,7 +121,9 @@ def test_partner_is_never_the_sentence_itself_and_comes_from_the_batch_generator
 
     assert loss(0, 6) == loss(0, 6)
     assert len({round(loss(seed, 6), 9) for seed in range(12)}) > 1
-    assert len({loss(seed, 2) for seed in range(4)}) == 1, "of two sentences only the other can be mixed in"
+    assert len({loss(seed, 2) for seed in range(4)}) == 1, (
+        "of two sentences only the other can be mixed in"
+    )
     a = torch.eye(3)
     for shift in (0, 3):
         with pytest.raises(ValueError, match=r"shift must be in 1 .. 2"):
@@ -118,7 +137,9 @@ def test_training_resumes_bit_for_bit(tmp_path: Path) -> None:
     assert all(torch.equal(tensor, resumed[name]) for name, tensor in whole.items())
 
 
-@pytest.mark.parametrize("values", [{"mix": 1.0}, {"mix": -0.1}, {"similarity": "dot"}, {"temperature": 0}])
+@pytest.mark.parametrize(
+    "values", [{"mix": 1.0}, {"mix": -0.1}, {"similarity": "dot"}, {"temperature": 0}]
+)
 def test_bad_settings_are_refused_in_one_line(values: dict[str, Any]) -> None:
     with pytest.raises(InputError) as error:
         MixCSE.configure(values)

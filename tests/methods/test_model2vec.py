@@ -1,4 +1,6 @@
-"""Model2Vec: PCA and weights against scikit-learn and the formula, vectors by hand, and the saved StaticEmbedding."""
+"""Model2Vec: PCA and weights against scikit-learn and the formula, vectors by hand, and the saved
+StaticEmbedding.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,14 @@ from harness.encoder import Encoder
 from harness.errors import InputError
 from harness.method import FitContext
 from harness.sources import load_corpus
-from methods.model2vec import Model2Vec, encode_tokens, ordinary_tokens, principal_components, sif_weights, zipf
+from methods.model2vec import (
+    Model2Vec,
+    encode_tokens,
+    ordinary_tokens,
+    principal_components,
+    sif_weights,
+    zipf,
+)
 
 TEXTS = ["A man plays a guitar.", "Rain", "", "unknown \U0001f9ff word"]
 
@@ -42,17 +51,23 @@ def test_a_sentence_is_the_mean_of_its_pieces(distilled: Model2Vec) -> None:
     encoder = Encoder.from_pretrained("embedded:mini-bert", pooling="mean").eval()
     ids = encoder.tokenizer("rain falls", add_special_tokens=False)["input_ids"]
     words = encoder.tokenizer.convert_ids_to_tokens(ids)
-    assert words == ["rain", "falls"], "each a piece, so that its row is the row's vector of the word as a sentence"
+    assert words == ["rain", "falls"], (
+        "each a piece, so that its row is the row's vector of the word as a sentence"
+    )
     np.testing.assert_allclose(encode_tokens(encoder, ids), encoder.encode(words), atol=1e-5)
     ordinary = ordinary_tokens(encoder)
     vectors = principal_components(encode_tokens(encoder, ordinary), 32)
     vectors *= sif_weights(zipf(len(ordinary)), 1e-4)[:, None]
     expected = vectors[[ordinary.index(i) for i in ids]].mean(0)
-    np.testing.assert_allclose(np.asarray(distilled.encode("rain falls")), expected, rtol=1e-3, atol=1e-5)
+    np.testing.assert_allclose(
+        np.asarray(distilled.encode("rain falls")), expected, rtol=1e-3, atol=1e-5
+    )
 
 
 def test_special_and_unused_tokens_have_no_part() -> None:
-    """As in the library. Of BERT's vocabulary 994 tokens are [unusedN]; they would move the rank of every other one."""
+    """As in the library. Of BERT's vocabulary 994 tokens are [unusedN]; they would move the rank of
+    every other one.
+    """
     encoder = Encoder.from_pretrained("embedded:mini-bert", pooling="mean")
     encoder.tokenizer.add_tokens(["[unused3]"])
     names = {index: name for name, index in encoder.tokenizer.get_vocab().items()}
@@ -60,11 +75,15 @@ def test_special_and_unused_tokens_have_no_part() -> None:
     assert left_out == {"[UNK]", "[CLS]", "[PAD]", "[SEP]", "[MASK]", "[unused3]"}
 
 
-def test_saved_models_agree_with_sentence_transformers(distilled: Model2Vec, tmp_path: Path) -> None:
+def test_saved_models_agree_with_sentence_transformers(
+    distilled: Model2Vec, tmp_path: Path
+) -> None:
     vectors = np.asarray(distilled.encode(TEXTS))
     assert np.isfinite(vectors).all()
     distilled.save(tmp_path / "saved")
-    np.testing.assert_array_equal(np.asarray(Model2Vec.load(tmp_path / "saved").encode(TEXTS)), vectors)
+    np.testing.assert_array_equal(
+        np.asarray(Model2Vec.load(tmp_path / "saved").encode(TEXTS)), vectors
+    )
     theirs = SentenceTransformer(str(tmp_path / "saved"), device="cpu")
     assert type(theirs[0]).__name__ == "StaticEmbedding"
     np.testing.assert_allclose(theirs.encode(TEXTS), vectors, atol=1e-6)
@@ -81,7 +100,10 @@ def test_frequencies_of_the_corpus_make_common_pieces_light() -> None:
 
 def test_a_row_that_is_no_encoder_of_pieces_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     whitening = {"method": "whitening", "config": {"fit_on": "task"}}
-    for of, why in (({"method": "random"}, "not a single encoder"), (whitening, "each task's text")):
+    for of, why in (
+        ({"method": "random"}, "not a single encoder"),
+        (whitening, "each task's text"),
+    ):
         made = Model2Vec(Model2Vec.configure({"of": of}))
         with pytest.raises(InputError, match=why) as error:
             made.fit(load_corpus("embedded:sentences", limit=20), FitContext())

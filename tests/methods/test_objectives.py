@@ -1,5 +1,6 @@
-"""Every objective against an independent float64 numpy implementation (loops over the printed formulas), against cases
-worked by hand, and its gradients against finite differences."""
+"""Every objective against an independent float64 numpy implementation (loops over the printed
+formulas), against cases worked by hand, and its gradients against finite differences.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ from scipy.stats import pearsonr
 
 from methods import objectives
 
-# ---------------------------------------------------------------- independent implementations, one loop per sum sign
+# ---------------------------------------------------------------- independent implementations, one
+# loop per sum sign
 
 
 def cos(u: np.ndarray, v: np.ndarray) -> float:
@@ -39,7 +41,10 @@ def np_nt_xent_symmetric(a, b, t):
     n, total = len(a), 0.0
     for m, x in enumerate(rows):
         partner = m + n if m < n else m - n
-        total += logsumexp([cos(x, y) / t for k, y in enumerate(rows) if k != m]) - cos(x, rows[partner]) / t
+        total += (
+            logsumexp([cos(x, y) / t for k, y in enumerate(rows) if k != m])
+            - cos(x, rows[partner]) / t
+        )
     return total / (2 * n)
 
 
@@ -59,7 +64,8 @@ def np_identity_penalty(c, w, sign=1.0):
 def np_barlow(a, b, w, eps=1e-5, ddof=0):
     d = a.shape[1]
     return np_identity_penalty(
-        [[np_moments_correlation(a[:, j], b[:, k], eps, ddof) for k in range(d)] for j in range(d)], w
+        [[np_moments_correlation(a[:, j], b[:, k], eps, ddof) for k in range(d)] for j in range(d)],
+        w,
     )
 
 
@@ -118,10 +124,16 @@ def np_self_guided(c, h, t, variant):  # h: (n, L, d)
 
 # name -> (how many (n, d) inputs, torch form, numpy form)
 CASES: dict[str, tuple[int, Callable[..., Any], Callable[..., Any]]] = {
-    "nt_xent": (2, lambda a, p: objectives.nt_xent(a, p, temperature=0.05), lambda a, p: np_nt_xent(a, p, 0.05)),
+    "nt_xent": (
+        2,
+        lambda a, p: objectives.nt_xent(a, p, temperature=0.05),
+        lambda a, p: np_nt_xent(a, p, 0.05),
+    ),
     "nt_xent hard": (
         3,
-        lambda a, p, h: objectives.nt_xent(a, p, temperature=0.1, hard_negatives=h, hard_negative_weight=0.7),
+        lambda a, p, h: objectives.nt_xent(
+            a, p, temperature=0.1, hard_negatives=h, hard_negative_weight=0.7
+        ),
         lambda a, p, h: np_nt_xent(a, p, 0.1, h, 0.7),
     ),
     "nt_xent_symmetric": (
@@ -136,12 +148,16 @@ CASES: dict[str, tuple[int, Callable[..., Any], Callable[..., Any]]] = {
     ),
     "barlow_twins unbiased": (
         2,
-        lambda a, b: objectives.barlow_twins_terms(a, b, off_diagonal_weight=0.3, unbiased=True)["loss"],
+        lambda a, b: objectives.barlow_twins_terms(a, b, off_diagonal_weight=0.3, unbiased=True)[
+            "loss"
+        ],
         lambda a, b: np_barlow(a, b, 0.3, ddof=1),
     ),
     "vicreg": (
         2,
-        lambda a, b: objectives.vicreg_terms(a, b, invariance=1.0, variance=25.0, covariance=0.1, gamma=1.5)["loss"],
+        lambda a, b: objectives.vicreg_terms(
+            a, b, invariance=1.0, variance=25.0, covariance=0.1, gamma=1.5
+        )["loss"],
         lambda a, b: np_vicreg(a, b, 1.0, 25.0, 0.1, gamma=1.5),
     ),
     "self_contrast": (2, objectives.self_contrast, np_self_contrast),
@@ -157,7 +173,9 @@ CASES: dict[str, tuple[int, Callable[..., Any], Callable[..., Any]]] = {
     ),
     "decorrelation no_center": (
         2,
-        lambda a, b: objectives.decorrelation(a, b, off_diagonal_weight=0.012, normalisation="no_center"),
+        lambda a, b: objectives.decorrelation(
+            a, b, off_diagonal_weight=0.012, normalisation="no_center"
+        ),
         lambda a, b: np_no_center(a, b, 0.012),
     ),
     "decorrelation literal": (
@@ -177,7 +195,9 @@ CASES: dict[str, tuple[int, Callable[..., Any], Callable[..., Any]]] = {
     },
     "self_guided opt3, 3 layers": (
         4,
-        lambda c, *h: objectives.self_guided(c, torch.stack(h, 1), temperature=0.07, variant="opt3"),
+        lambda c, *h: objectives.self_guided(
+            c, torch.stack(h, 1), temperature=0.07, variant="opt3"
+        ),
         lambda c, *h: np_self_guided(c, np.stack(h, 1), 0.07, "opt3"),
     ),
 }
@@ -214,7 +234,9 @@ def test_float32_is_close_and_inputs_are_not_modified(name: str) -> None:
     assert value.dtype == torch.float32
     assert float(value.detach()) == pytest.approx(reference(*inputs), rel=2e-5)
     assert all(torch.equal(t.detach(), b) for t, b in zip(tensors, before, strict=True))
-    assert all(t.grad is not None and t.grad.abs().sum() > 0 for t in tensors), "the gradient reaches every input"
+    assert all(t.grad is not None and t.grad.abs().sum() > 0 for t in tensors), (
+        "the gradient reaches every input"
+    )
 
 
 @EACH
@@ -240,7 +262,9 @@ def test_barlow_gradient_by_our_own_central_difference_of_the_numpy_form() -> No
     """Independent of autograd on both sides: the numpy implementation differentiated numerically."""
     a, b = draw(2, 5, 4, 4)
     tensor = torch.from_numpy(a).requires_grad_()
-    objectives.barlow_twins_terms(tensor, torch.from_numpy(b), off_diagonal_weight=0.1)["loss"].backward()
+    objectives.barlow_twins_terms(tensor, torch.from_numpy(b), off_diagonal_weight=0.1)[
+        "loss"
+    ].backward()
     assert tensor.grad is not None
     step = 1e-5
     for i in range(5):
@@ -261,7 +285,9 @@ def test_nt_xent_by_hand() -> None:
     # cos = [[1, 0], [0, 1]], t = 1: each row -log(e / (e + 1)) = log(1 + 1/e) = 0.3132616875
     assert float(objectives.nt_xent(E, 3 * E, temperature=1.0)) == pytest.approx(0.3132616875182228)
     # positives swapped: each row -log(1 / (1 + e)) = log(1 + e) = 1.3132616875
-    assert float(objectives.nt_xent(E, E.flip(0), temperature=1.0)) == pytest.approx(1.3132616875182228)
+    assert float(objectives.nt_xent(E, E.flip(0), temperature=1.0)) == pytest.approx(
+        1.3132616875182228
+    )
 
 
 def test_nt_xent_hard_negatives_by_hand() -> None:
@@ -270,14 +296,19 @@ def test_nt_xent_hard_negatives_by_hand() -> None:
     assert float(objectives.nt_xent(E, E, temperature=1.0, hard_negatives=-E)) == pytest.approx(
         math.log((e + 2 + 1 / e) / e)
     )
-    # weight 2 turns the own negative's logit -1 into +1, that of the other anchors' negatives stays 0
-    weighted = objectives.nt_xent(E, E, temperature=1.0, hard_negatives=-E, hard_negative_weight=2.0)
+    # weight 2 turns the own negative's logit -1 into +1, that of the other anchors' negatives stays
+    # 0
+    weighted = objectives.nt_xent(
+        E, E, temperature=1.0, hard_negatives=-E, hard_negative_weight=2.0
+    )
     assert float(weighted) == pytest.approx(math.log((2 * e + 2) / e))
 
 
 def test_nt_xent_symmetric_by_hand() -> None:
     # 4 rows e1 e2 e1 e2: a row sees its partner (cos 1) and two others (cos 0): log((e + 2) / e)
-    assert float(objectives.nt_xent_symmetric(E, E, temperature=1.0)) == pytest.approx(math.log((math.e + 2) / math.e))
+    assert float(objectives.nt_xent_symmetric(E, E, temperature=1.0)) == pytest.approx(
+        math.log((math.e + 2) / math.e)
+    )
 
 
 def test_one_sentence_has_nothing_to_contrast_with() -> None:
@@ -309,11 +340,15 @@ def test_correlation_objectives_by_hand() -> None:
     # unbiased std, divisor n: the diagonal is (n-1)/n = 3/4 each, 3 * (1/4)^2 = 0.1875
     assert float(barlow_twins(x, x, unbiased=True, **exact)) == pytest.approx(0.1875)
     # with the sign as printed: -12
-    assert float(objectives.decorrelation(x, -x, literal_sign=True, **exact)) == pytest.approx(-12.0)
+    assert float(objectives.decorrelation(x, -x, literal_sign=True, **exact)) == pytest.approx(
+        -12.0
+    )
     # Eq. 3 as printed: entries of the diagonal are 4 / sqrt(4) = 2 = sqrt(n), so 3 * (1 - 2)^2 = 3
-    assert float(objectives.decorrelation(x, x, normalisation="literal", **exact)) == pytest.approx(3.0)
-    # without centring a shift counts: column 1 + 1 = (2, 2, 0, 0) has cosine 4 / sqrt(8 * 4) = 1/sqrt(2) with itself
-    # unshifted, and 0 with the other two: (1 - 1/sqrt 2)^2
+    assert float(objectives.decorrelation(x, x, normalisation="literal", **exact)) == pytest.approx(
+        3.0
+    )
+    # without centring a shift counts: column 1 + 1 = (2, 2, 0, 0) has cosine 4 / sqrt(8 * 4) =
+    # 1/sqrt(2) with itself unshifted, and 0 with the other two: (1 - 1/sqrt 2)^2
     shifted = x + torch.tensor([1.0, 0.0, 0.0], dtype=torch.float64)
     no_center = objectives.decorrelation(shifted, x, normalisation="no_center", **exact)
     assert float(no_center) == pytest.approx((1 - 1 / math.sqrt(2)) ** 2)
@@ -325,15 +360,21 @@ def test_vicreg_by_hand() -> None:
     b = a + torch.tensor([0.0, 1.0], dtype=torch.float64)
 
     def value(i: float, v: float, c: float, eps: float = 0.0) -> float:
-        return float(objectives.vicreg_terms(a, b, invariance=i, variance=v, covariance=c, eps=eps)["loss"])
+        return float(
+            objectives.vicreg_terms(a, b, invariance=i, variance=v, covariance=c, eps=eps)["loss"]
+        )
 
     assert value(1, 0, 0) == pytest.approx(1.0)  # (1 + 1) / 2: a sum over d, a mean over n
-    assert value(0, 1, 0) == pytest.approx(1.0)  # hinge 0 and 1 in each branch, / d = 1/2, two branches
+    assert value(0, 1, 0) == pytest.approx(
+        1.0
+    )  # hinge 0 and 1 in each branch, / d = 1/2, two branches
     assert value(0, 1, 0, eps=0.25) == pytest.approx(0.5)  # hinge 1 - sqrt(0.25) = 0.5
     assert value(0, 0, 1) == pytest.approx(0.0)
     # perfectly correlated columns (1, 1), (-1, -1): Cov_12 = 2; (1/2) (4 + 4) a branch = 8
     c = torch.tensor([[1.0, 1.0], [-1.0, -1.0]], dtype=torch.float64)
-    assert float(objectives.vicreg_terms(c, c, invariance=1, variance=0, covariance=1)["loss"]) == pytest.approx(8.0)
+    assert float(
+        objectives.vicreg_terms(c, c, invariance=1, variance=0, covariance=1)["loss"]
+    ) == pytest.approx(8.0)
 
 
 def test_self_contrast_by_hand() -> None:
@@ -341,7 +382,9 @@ def test_self_contrast_by_hand() -> None:
     b = torch.tensor([[1.0, 1.0], [0.0, -1.0]], dtype=torch.float64)
     # cosines 1/sqrt(2) and -1
     assert float(objectives.self_contrast(a, b)) == pytest.approx((1 / math.sqrt(2) - 1) / 2)
-    assert float(objectives.self_contrast(a, b, temperature=0.05)) == pytest.approx(10 * (1 / math.sqrt(2) - 1))
+    assert float(objectives.self_contrast(a, b, temperature=0.05)) == pytest.approx(
+        10 * (1 / math.sqrt(2) - 1)
+    )
 
 
 def test_self_guided_by_hand() -> None:
@@ -351,13 +394,17 @@ def test_self_guided_by_hand() -> None:
     # i=1: others are e2, e2 (cos 0): denominators own + 2; own = e (k=1), 1 (k=2)
     # i=2: others are e1 (cos 0), e2 (cos 1): denominators own + 1 + e; own = e (both)
     expected = (math.log((e + 2) / e) + math.log(3) + 2 * math.log((2 * e + 1) / e)) / 4
-    assert float(objectives.self_guided(E, h, temperature=1.0, variant="opt3")) == pytest.approx(expected)
+    assert float(objectives.self_guided(E, h, temperature=1.0, variant="opt3")) == pytest.approx(
+        expected
+    )
     # one layer each, h = c: opt2 denominators e + 1; opt1 adds the other c: e + 2, as does base
-    assert float(objectives.self_guided(E, E, temperature=1.0, variant="opt2")) == pytest.approx(math.log((e + 1) / e))
+    assert float(objectives.self_guided(E, E, temperature=1.0, variant="opt2")) == pytest.approx(
+        math.log((e + 1) / e)
+    )
     for variant in ("opt1", "base"):
-        assert float(objectives.self_guided(E, E, temperature=1.0, variant=variant)) == pytest.approx(
-            math.log((e + 2) / e)
-        )
+        assert float(
+            objectives.self_guided(E, E, temperature=1.0, variant=variant)
+        ) == pytest.approx(math.log((e + 2) / e))
 
 
 # ---------------------------------------------------------------- facts others rely on
@@ -367,9 +414,9 @@ def test_correlation_without_eps_is_scipys_pearson() -> None:
     a, b = draw(2, 9, 2, 5)
     r = [[pearsonr(a[:, j], b[:, k]).statistic for k in range(2)] for j in range(2)]
     expected = np_identity_penalty(r, 0.25)
-    ours = objectives.barlow_twins_terms(torch.from_numpy(a), torch.from_numpy(b), off_diagonal_weight=0.25, eps=0.0)[
-        "loss"
-    ]
+    ours = objectives.barlow_twins_terms(
+        torch.from_numpy(a), torch.from_numpy(b), off_diagonal_weight=0.25, eps=0.0
+    )["loss"]
     assert float(ours) == pytest.approx(expected, rel=1e-10)
 
 
@@ -380,9 +427,9 @@ def test_barlow_equals_an_affine_free_batchnorm() -> None:
     expected = sum((1 - c[j, j]) ** 2 for j in range(4)) + 0.3 * sum(
         c[j, k] ** 2 for j in range(4) for k in range(4) if j != k
     )
-    assert float(objectives.barlow_twins_terms(a, b, off_diagonal_weight=0.3)["loss"]) == pytest.approx(
-        float(expected), rel=1e-10
-    )
+    assert float(
+        objectives.barlow_twins_terms(a, b, off_diagonal_weight=0.3)["loss"]
+    ) == pytest.approx(float(expected), rel=1e-10)
 
 
 @pytest.mark.parametrize("temperature", [0.0, -1.0, float("nan")])

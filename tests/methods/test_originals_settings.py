@@ -9,8 +9,15 @@ import pytest
 from harness import registry
 from harness.method import Method
 
-ORIGINALS: list[tuple[str, str, str, dict[str, Any]]] = [  # method, preset, family, settings read in the released code
-    ("contrastive_tension", "port", "bert-base", {"decay": "linear", "warmup": 0.0, "drop_last": True}),
+ORIGINALS: list[
+    tuple[str, str, str, dict[str, Any]]
+] = [  # method, preset, family, settings read in the released code
+    (
+        "contrastive_tension",
+        "port",
+        "bert-base",
+        {"decay": "linear", "warmup": 0.0, "drop_last": True},
+    ),
     (
         "contrastive_tension",
         "in-batch",
@@ -21,7 +28,12 @@ ORIGINALS: list[tuple[str, str, str, dict[str, Any]]] = [  # method, preset, fam
     ("cert", "paper", "bert-large", {"head_dropout": 0.1}),
     ("declutr", "code", "roberta-base", {"drop_last": True}),
     ("tsdae", "code", "bert-base", {"decay": False, "warmup": 0.0, "drop_last": True}),
-    ("tsdae", "code-stsb", "bert-base", {"decay": True, "warmup_steps": 100, "train_length": 75, "drop_last": True}),
+    (
+        "tsdae",
+        "code-stsb",
+        "bert-base",
+        {"decay": True, "warmup_steps": 100, "train_length": 75, "drop_last": True},
+    ),
     ("mixcse", "code", "bert-base", {"mix": 0.2}),
     ("barlow_twins", "code", "bert-base", {"off_diagonal_weight": 0.0051}),
     ("self_guided", "code", "bert-base", {"warmup": 0.1, "patience": 10, "drop_last": False}),
@@ -31,7 +43,9 @@ ORIGINALS: list[tuple[str, str, str, dict[str, Any]]] = [  # method, preset, fam
 
 
 @pytest.mark.parametrize(("name", "preset", "family", "settings"), ORIGINALS)
-def test_a_preset_is_what_the_script_has(name: str, preset: str, family: str, settings: dict[str, Any]) -> None:
+def test_a_preset_is_what_the_script_has(
+    name: str, preset: str, family: str, settings: dict[str, Any]
+) -> None:
     method: type[Method] = registry.load(registry.METHODS, name)
     config = method.configure({}, preset=preset, family=family).model_dump()
     assert {key: config[key] for key in settings} == settings

@@ -19,8 +19,8 @@ from tests.support.kill_and_resume import weights_whole_and_resumed
 pytestmark = pytest.mark.timeout(300)
 __all__ = ["base"]
 
-# What is more than vectors of two views: changed embeddings and a first gradient, token states, a decoder that reads
-# them, a guide's hidden states.
+# What is more than vectors of two views: changed embeddings and a first gradient, token states, a
+# decoder that reads them, a guide's hidden states.
 MORE: dict[str, dict[str, Any]] = {
     "consert": {"view_a": "token_cutoff", "view_b": "adversarial"},
     "is_bert": {},
@@ -64,9 +64,14 @@ def test_changed_embeddings_are_those_of_the_padded_batch(base: str) -> None:
         torch.manual_seed(1)
         encoder = method("consert", base, packed=packed).load_base().double().train()
         ids = encoder.tokenize(["the cat sat on the mat", "tree", "a dog ran"])
-        changes = (lambda h, mask: token_cutoff(h, mask, rate=0.4), lambda h, mask: feature_cutoff(h, mask, rate=0.4))
+        changes = (
+            lambda h, mask: token_cutoff(h, mask, rate=0.4),
+            lambda h, mask: feature_cutoff(h, mask, rate=0.4),
+        )
         with embeddings_changed(encoder.transformer, *changes):
-            vectors = encoder.two_views(ids, ids, hidden_dropout=(0.0, 0.0), attention_dropout=(0.0, 0.0))
+            vectors = encoder.two_views(
+                ids, ids, hidden_dropout=(0.0, 0.0), attention_dropout=(0.0, 0.0)
+            )
         return torch.stack(vectors)
 
     torch.testing.assert_close(views(True), views(False), rtol=1e-9, atol=1e-9)
@@ -76,10 +81,15 @@ def test_changed_embeddings_are_those_of_the_padded_batch(base: str) -> None:
     ("name", "values"),
     [
         ("simcse", {"batch_size": 5, "train_length": 12, "bucket": 1}),
-        ("scd", {"batch_size": 5, "train_length": 12, "micro_batch": 3, "gradient_checkpointing": True}),
+        (
+            "scd",
+            {"batch_size": 5, "train_length": 12, "micro_batch": 3, "gradient_checkpointing": True},
+        ),
     ],
 )
-def test_training_resumes_bit_for_bit_and_is_repeatable(name: str, values: dict[str, Any], tmp_path: Path) -> None:
+def test_training_resumes_bit_for_bit_and_is_repeatable(
+    name: str, values: dict[str, Any], tmp_path: Path
+) -> None:
     cls = registry.load(registry.METHODS, name)
     values = {**values, **({"projector": [24, 24]} if name == "scd" else {}), "packed": True}
     corpus = load_corpus("embedded:sentences", limit=20)

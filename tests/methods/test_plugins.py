@@ -1,4 +1,6 @@
-"""The method plugins on the embedded model: the interface's promises, and what each method feeds its objective."""
+"""The method plugins on the embedded model: the interface's promises, and what each method feeds
+its objective.
+"""
 
 from __future__ import annotations
 
@@ -25,12 +27,22 @@ from methods.scd import SCD
 from methods.simcse import SimCSE
 from methods.whitening import Moments, Whitening, whitening_matrix
 
-TEXTS = ["A dog runs across the field.", "Two children play chess.", "", "The bank raised its rates 🙂 again.", "rain"]
+TEXTS = [
+    "A dog runs across the field.",
+    "Two children play chess.",
+    "",
+    "The bank raised its rates 🙂 again.",
+    "rain",
+]
 SMALL = {"batch_size": 12, "train_length": 16, "learning_rate": 1e-4}
 PROJECTOR = {"projector": (32, 32, 32)}
 CONFIGS: dict[str, tuple[type[Method], dict[str, Any]]] = {
     # the embedded model has no pooler of its own, so cls_pooler is none of them
-    **{f"pooling {name}": (PoolingMethod, v) for name, v in PoolingMethod.presets.items() if name != "cls_pooler"},
+    **{
+        f"pooling {name}": (PoolingMethod, v)
+        for name, v in PoolingMethod.presets.items()
+        if name != "cls_pooler"
+    },
     "random": (RandomVectors, {"dimension": 32}),
     "whitening": (Whitening, {"k": 16}),
     "simcse": (SimCSE, SMALL),
@@ -38,7 +50,10 @@ CONFIGS: dict[str, tuple[type[Method], dict[str, Any]]] = {
     "scd L_S": (SCD, {**SMALL, "terms": "self_contrast"}),
     "scd L_C": (SCD, {**SMALL, **PROJECTOR, "terms": "decorrelation"}),
     "barlow_twins": (BarlowTwins, {**SMALL, **PROJECTOR, "epochs": 1}),
-    "barlow_twins shuffle": (BarlowTwins, {**SMALL, **PROJECTOR, "epochs": 1, "view": "shuffle", "shuffle": 0.5}),
+    "barlow_twins shuffle": (
+        BarlowTwins,
+        {**SMALL, **PROJECTOR, "epochs": 1, "view": "shuffle", "shuffle": 0.5},
+    ),
 }
 TRAINED = [name for name, (method, _) in CONFIGS.items() if method in (SimCSE, SCD, BarlowTwins)]
 
@@ -63,7 +78,9 @@ def test_every_plugin_is_reached_by_its_own_name() -> None:
         assert registry.load(registry.METHODS, name).name == name
 
 
-@pytest.mark.parametrize("method", [PoolingMethod, RandomVectors, Whitening, SimCSE, SCD, BarlowTwins])
+@pytest.mark.parametrize(
+    "method", [PoolingMethod, RandomVectors, Whitening, SimCSE, SCD, BarlowTwins]
+)
 def test_presets_and_sweeps_are_valid_settings(method: type[Method]) -> None:
     for preset, family in declared(method.presets):
         config = method.configure({}, preset=preset, family=family)
@@ -102,7 +119,9 @@ def test_interface(name: str, corpus: Corpus, tmp_path: Path) -> None:
         assert (tmp_path / "model" / "README.md").is_file()
         ours = names_our_modules(tmp_path / "model")
         assert ours == method.config.pooling.startswith("echo"), "stock modules, where they suffice"
-        theirs = SentenceTransformer(str(tmp_path / "model"), device="cpu", trust_remote_code=ours).encode(TEXTS)
+        theirs = SentenceTransformer(
+            str(tmp_path / "model"), device="cpu", trust_remote_code=ours
+        ).encode(TEXTS)
         assert np.allclose(theirs, vectors, atol=1e-5)
 
 
@@ -151,7 +170,9 @@ def test_one_optimisation_step_lowers_the_loss_on_a_fixed_batch(name: str, corpu
     assert float(after["loss"].detach()) < float(before["loss"].detach())
     others = [float(value.detach()) for key, value in before.items() if key != "loss"]
     if others:
-        assert sum(others) == pytest.approx(float(before["loss"].detach()), rel=1e-5), "logged terms add up to the loss"
+        assert sum(others) == pytest.approx(float(before["loss"].detach()), rel=1e-5), (
+            "logged terms add up to the loss"
+        )
 
 
 # ---------------------------------------------------------------- what reaches the encoder
@@ -196,14 +217,24 @@ def asked(name: str, corpus: Corpus, **more: Any) -> tuple[Any, Any, dict[str, A
 
 def test_dropout_rates_of_the_views(corpus: Corpus) -> None:
     assert asked("simcse", corpus)[2] == {"hidden_dropout": None, "attention_dropout": None}
-    assert asked("simcse", corpus, dropout=0.2)[2] == {"hidden_dropout": (0.2, 0.2), "attention_dropout": (0.2, 0.2)}
-    # SCD: the views' two rates reach the attention probabilities as well, unless they are left to the checkpoint
+    assert asked("simcse", corpus, dropout=0.2)[2] == {
+        "hidden_dropout": (0.2, 0.2),
+        "attention_dropout": (0.2, 0.2),
+    }
+    # SCD: the views' two rates reach the attention probabilities as well, unless they are left to
+    # the checkpoint
     both = {"hidden_dropout": (0.05, 0.155), "attention_dropout": (0.05, 0.155)}
     assert asked("scd", corpus)[2] == both
-    assert asked("scd", corpus, attention_dropout="checkpoint")[2] == {**both, "attention_dropout": None}
+    assert asked("scd", corpus, attention_dropout="checkpoint")[2] == {
+        **both,
+        "attention_dropout": None,
+    }
     same = {"hidden_dropout": (0.1, 0.1), "attention_dropout": (0.1, 0.1)}
     assert asked("barlow_twins", corpus)[2] == same
-    assert asked("barlow_twins", corpus, attention_dropout="checkpoint")[2] == {**same, "attention_dropout": None}
+    assert asked("barlow_twins", corpus, attention_dropout="checkpoint")[2] == {
+        **same,
+        "attention_dropout": None,
+    }
     # augmentations are not combined: shuffled views drop nothing by default
     none = {"hidden_dropout": (0.0, 0.0), "attention_dropout": (0.0, 0.0)}
     assert asked("barlow_twins shuffle", corpus)[2] == none
@@ -233,14 +264,18 @@ def test_scd_terms_carry_their_weights(corpus: Corpus) -> None:
     def terms(**more: Any) -> dict[str, float]:
         spy, method = Spy(), make("scd", **more)
         torch.manual_seed(0)
-        losses = method.loss(spy, method.heads(spy), Batch(list(corpus[:12]), np.random.default_rng(2), 0))
+        losses = method.loss(
+            spy, method.heads(spy), Batch(list(corpus[:12]), np.random.default_rng(2), 0)
+        )
         return {key: float(value.detach()) for key, value in losses.items()}
 
     one = terms(temperature=1.0, decorrelation_weight=0.01)
     scaled = terms(temperature=0.05, decorrelation_weight=0.03)
     assert scaled["self_contrast"] == pytest.approx(20 * one["self_contrast"])
     assert scaled["decorrelation"] == pytest.approx(3 * one["decorrelation"], rel=1e-5)
-    assert terms(reduction="sum", temperature=1.0)["self_contrast"] == pytest.approx(12 * one["self_contrast"])
+    assert terms(reduction="sum", temperature=1.0)["self_contrast"] == pytest.approx(
+        12 * one["self_contrast"]
+    )
     assert set(terms(terms="self_contrast")) == {"loss", "self_contrast"}
     assert set(terms(terms="decorrelation")) == {"loss", "decorrelation"}
 
@@ -255,7 +290,9 @@ def test_terms_of_an_ablation_without_projector_have_no_head_parameters() -> Non
 
 
 def test_moments_equal_numpy_in_chunks_and_far_from_the_origin() -> None:
-    rows = np.random.default_rng(0).normal(0, [1e-3, 1.0, 30.0], (500, 3)) + np.array([1e4, -1e4, 0.0])
+    rows = np.random.default_rng(0).normal(0, [1e-3, 1.0, 30.0], (500, 3)) + np.array(
+        [1e4, -1e4, 0.0]
+    )
     moments = Moments()
     for chunk in (rows[:7], rows[7:8], rows[8:]):
         moments.add(chunk)
@@ -267,9 +304,13 @@ def test_whitening_matrix_by_hand() -> None:
     # covariance diag(4, 1/4): stretch by 1/2 and 2, larger variance first; signs are free
     w = whitening_matrix(np.diag([0.25, 4.0]), k=None)
     assert np.abs(w) == pytest.approx(np.array([[0.0, 2.0], [0.5, 0.0]]))
-    assert np.abs(whitening_matrix(np.diag([0.25, 4.0]), k=1)) == pytest.approx(np.array([[0.0], [0.5]]))
+    assert np.abs(whitening_matrix(np.diag([0.25, 4.0]), k=1)) == pytest.approx(
+        np.array([[0.0], [0.5]])
+    )
     # shrinkage: 1 / sqrt(4 + 5) = 1/3
-    assert np.abs(whitening_matrix(np.diag([0.25, 4.0]), k=1, epsilon=5.0)) == pytest.approx(np.array([[0.0], [1 / 3]]))
+    assert np.abs(whitening_matrix(np.diag([0.25, 4.0]), k=1, epsilon=5.0)) == pytest.approx(
+        np.array([[0.0], [1 / 3]])
+    )
 
 
 def test_whitening_leaves_out_directions_without_variance() -> None:
@@ -291,7 +332,8 @@ def test_whitened_corpus_has_mean_0_and_identity_covariance() -> None:
     y = np.asarray(method.encode(list(corpus)), dtype=np.float64)
     assert np.abs(y.mean(0)).max() < 1e-3
     assert np.abs(np.cov(y, rowvar=False) - np.eye(y.shape[1])).max() < 5e-3
-    # distances are Mahalanobis distances of the vectors before the map, whatever the signs of the directions
+    # distances are Mahalanobis distances of the vectors before the map, whatever the signs of the
+    # directions
     base = PoolingMethod(PoolingMethod.configure({"pooling": "first_last_avg"})).fit()
     x = np.asarray(base.encode(list(corpus)), dtype=np.float64)
     inverse = np.linalg.inv(np.cov(x, rowvar=False))
@@ -316,7 +358,9 @@ def test_random_vectors_depend_on_the_sentence_and_the_seed_only() -> None:
     vectors = np.asarray(method.encode(texts))
     assert np.array_equal(np.asarray(method.encode(texts[::-1]))[::-1], vectors)
     assert np.array_equal(method.encode(texts[7]), vectors[7])
-    assert np.linalg.norm(np.asarray(method.encode(texts, normalize_embeddings=True)), axis=1) == pytest.approx(1)
+    assert np.linalg.norm(
+        np.asarray(method.encode(texts, normalize_embeddings=True)), axis=1
+    ) == pytest.approx(1)
     assert torch.is_tensor(method.encode(texts[:2], convert_to_tensor=True))
     assert np.asarray(method.encode([])).shape == (0, 256)
     # cosines of independent vectors: mean 0, sd 1/sqrt(256) = 0.0625

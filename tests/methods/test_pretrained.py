@@ -1,4 +1,6 @@
-"""Finished models as rows, `harness evaluate`'s way to open them, and those that only sentence-transformers knows."""
+"""Finished models as rows, `harness evaluate`'s way to open them, and those that only
+sentence-transformers knows.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,11 @@ def prompted(cls_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("pretrained") / "prompted"
     shutil.copytree(cls_model, path)
     file = path / "config_sentence_transformers.json"
-    settings = {**json.loads(file.read_text()), "prompts": {"query": "query: "}, "default_prompt_name": "query"}
+    settings = {
+        **json.loads(file.read_text()),
+        "prompts": {"query": "query: "},
+        "default_prompt_name": "query",
+    }
     file.write_text(json.dumps(settings))
     return path
 
@@ -63,7 +69,9 @@ def test_pooling_as_the_model_says_unless_told_otherwise(cls_model: Path) -> Non
     assert method.encoder.max_length == 20
     assert pretrained(cls_model, max_length=10).fit().encoder.max_length == 10
     mean = pretrained(cls_model, pooling="mean", max_length=20).fit()
-    assert np.allclose(mean.encode(TEXTS), pooled(pooling="mean", max_length=20).encode(TEXTS), atol=1e-6)
+    assert np.allclose(
+        mean.encode(TEXTS), pooled(pooling="mean", max_length=20).encode(TEXTS), atol=1e-6
+    )
     with pytest.raises(InputError, match=r'key "pooling": .*must be one of'):
         Pretrained.configure({"pooling": "median"})
 
@@ -86,10 +94,16 @@ def test_save_and_load(cls_model: Path, prompted: Path, tmp_path: Path) -> None:
         again = Pretrained.load(tmp_path / f"{number}")
         assert again.config == method.config
         assert np.allclose(again.encode(TEXTS), vectors, atol=1e-5)
-    assert Pretrained.load(tmp_path / "0").num_parameters() == pretrained(cls_model).fit().num_parameters() > 1_000_000
+    assert (
+        Pretrained.load(tmp_path / "0").num_parameters()
+        == pretrained(cls_model).fit().num_parameters()
+        > 1_000_000
+    )
 
 
-def test_a_prompt_is_put_before_the_text_by_sentence_transformers(cls_model: Path, prompted: Path) -> None:
+def test_a_prompt_is_put_before_the_text_by_sentence_transformers(
+    cls_model: Path, prompted: Path
+) -> None:
     method = pretrained(prompted).fit()
     vectors = np.asarray(method.encode(TEXTS[:2]))
     expected = pretrained(cls_model).fit().encode(["query: " + text for text in TEXTS[:2]])
@@ -105,7 +119,9 @@ def test_a_prompt_is_put_before_the_text_by_sentence_transformers(cls_model: Pat
 
 
 def test_damaged_models_do_not_fall_back(cls_model: Path, tmp_path: Path) -> None:
-    """sentence-transformers would draw missing weights at random; only what is sound and unknown is left to it."""
+    """sentence-transformers would draw missing weights at random; only what is sound and unknown is
+    left to it.
+    """
     import shutil
 
     from safetensors.torch import load_file, save_file
@@ -127,7 +143,9 @@ def test_unknown_to_both_is_one_line(cls_model: Path, tmp_path: Path) -> None:
     shutil.copytree(cls_model, tmp_path / "exotic")
     file = tmp_path / "exotic" / "modules.json"
     modules = json.loads(file.read_text())
-    modules.append({"idx": 2, "name": "2", "path": "2_Secret", "type": "secret_package.SecretModule"})
+    modules.append(
+        {"idx": 2, "name": "2", "path": "2_Secret", "type": "secret_package.SecretModule"}
+    )
     file.write_text(json.dumps(modules))
     with pytest.raises(InputError, match="sentence-transformers cannot load it either") as error:
         open_model(str(tmp_path / "exotic"))
@@ -156,13 +174,18 @@ def test_a_module_of_a_hub_model_is_never_unpickled(
     from huggingface_hub.utils import filter_repo_objects
 
     (module,) = with_dense.glob("*_Dense")
-    torch.save({"linear.weight": torch.zeros(8, 256), "linear.bias": torch.zeros(8)}, module / "pytorch_model.bin")
+    torch.save(
+        {"linear.weight": torch.zeros(8, 256), "linear.bias": torch.zeros(8)},
+        module / "pytorch_model.bin",
+    )
     if pickled:
         (module / "model.safetensors").unlink()
 
     def downloaded(name: str, ignore_patterns: list[str], **_: Any) -> str:
         assert name == "org/dense"
-        files = [str(file.relative_to(with_dense)) for file in with_dense.rglob("*") if file.is_file()]
+        files = [
+            str(file.relative_to(with_dense)) for file in with_dense.rglob("*") if file.is_file()
+        ]
         for file in filter_repo_objects(files, ignore_patterns=ignore_patterns):
             (tmp_path / "hub" / file).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(with_dense / file, tmp_path / "hub" / file)
@@ -174,7 +197,10 @@ def test_a_module_of_a_hub_model_is_never_unpickled(
     monkeypatch.setattr(huggingface_hub, "snapshot_download", downloaded)
     monkeypatch.setattr(torch, "load", never)
     if not pickled:
-        assert np.asarray(run_by_sentence_transformers("org/dense", "why").encode(TEXTS)).shape == (4, 8)
+        assert np.asarray(run_by_sentence_transformers("org/dense", "why").encode(TEXTS)).shape == (
+            4,
+            8,
+        )
         return
     with pytest.raises(InputError, match=r"pytorch_model\.bin") as error:
         run_by_sentence_transformers("org/dense", "why")
@@ -183,7 +209,9 @@ def test_a_module_of_a_hub_model_is_never_unpickled(
         run_by_sentence_transformers(str(with_dense), "why")
 
 
-def test_evaluate_opens_whatever_can_encode(cls_model: Path, prompted: Path, tmp_path: Path) -> None:
+def test_evaluate_opens_whatever_can_encode(
+    cls_model: Path, prompted: Path, tmp_path: Path
+) -> None:
     opened = open_for_evaluation(str(cls_model), max_length=12)
     assert isinstance(opened.model, Encoder)
     assert (opened.pooling, opened.model.max_length, opened.remark) == ("cls", 12, "")
@@ -216,5 +244,7 @@ def test_evaluate_runs_a_model_that_only_sentence_transformers_knows(
 
 def test_a_row_of_the_base_model_itself_has_no_untrained_start() -> None:
     row = {"method": "pretrained", "config": {"model": "embedded:mini-bert", "pooling": "mean"}}
-    experiment = read_experiment({"name": "one", "suites": ["Embedded-STS-natural"], "methods": [row]})
+    experiment = read_experiment(
+        {"name": "one", "suites": ["Embedded-STS-natural"], "methods": [row]}
+    )
     assert [row.label for row in make_plan(experiment, "one").rows] == ["pretrained"]

@@ -28,7 +28,12 @@ def set_up(corpus: Corpus, **values: Any) -> tuple[PromptBERT, Any, Any, Batch]:
     torch.manual_seed(0)
     method = PromptBERT(PromptBERT.configure({"train_length": 12, **values}))
     encoder = method.load_base().eval()
-    return method, encoder, method.heads(encoder).eval(), Batch(list(corpus[:4]), np.random.default_rng(0), 0)
+    return (
+        method,
+        encoder,
+        method.heads(encoder).eval(),
+        Batch(list(corpus[:4]), np.random.default_rng(0), 0),
+    )
 
 
 def test_the_views_are_the_two_templates_around_the_cut_sentence(corpus: Corpus) -> None:
@@ -50,7 +55,9 @@ def test_the_bare_template_stands_where_it_stood_around_the_sentence(corpus: Cor
     for row, vector in zip(ids_a, bare, strict=True):
         places = [*range(len(before)), *range(len(row) - len(after), len(row))]
         template = torch.tensor([[*before, *after]])
-        out = encoder.transformer(input_ids=template, position_ids=torch.tensor([places])).last_hidden_state
+        out = encoder.transformer(
+            input_ids=template, position_ids=torch.tensor([places])
+        ).last_hidden_state
         at = [*before, *after].index(encoder.tokenizer.mask_token_id)
         torch.testing.assert_close(vector, out[0, at], atol=1e-5, rtol=1e-4)
 
@@ -63,7 +70,9 @@ def test_the_loss_is_simcse_of_what_is_left(denoise: bool, corpus: Corpus) -> No
         h = encoder(encoder.collate(ids))
         sides.append(heads.mlp(h - method._bare(encoder, ids, which) if denoise else h))
     value = method.loss(encoder, heads, batch)["loss"]
-    torch.testing.assert_close(value, nt_xent(sides[0], sides[1], temperature=0.05), atol=1e-5, rtol=1e-4)
+    torch.testing.assert_close(
+        value, nt_xent(sides[0], sides[1], temperature=0.05), atol=1e-5, rtol=1e-4
+    )
 
 
 def test_it_encodes_with_the_first_template_and_takes_nothing_away(corpus: Corpus) -> None:
@@ -83,7 +92,13 @@ def test_training_resumes_bit_for_bit(corpus: Corpus, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "values", [{"pooling": "cls"}, {"second": "no sentence"}, {"second": "[X] means in one word:"}, {"temperature": 0}]
+    "values",
+    [
+        {"pooling": "cls"},
+        {"second": "no sentence"},
+        {"second": "[X] means in one word:"},
+        {"temperature": 0},
+    ],
 )
 def test_bad_settings_are_refused_in_one_line(values: dict[str, Any]) -> None:
     with pytest.raises(InputError) as error:

@@ -1,4 +1,6 @@
-"""Quick Thoughts: its loss against a float64 numpy transcription, sentence splitting, and batches of neighbours."""
+"""Quick Thoughts: its loss against a float64 numpy transcription, sentence splitting, and batches
+of neighbours.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,13 @@ from harness.method import FitContext
 from harness.recipes import declared
 from harness.sources import Corpus, load_corpus
 from harness.training import Batch
-from methods.quick_thoughts import ConsecutiveSentences, QuickThoughts, neighbour_loss, neighbours, split_sentences
+from methods.quick_thoughts import (
+    ConsecutiveSentences,
+    QuickThoughts,
+    neighbour_loss,
+    neighbours,
+    split_sentences,
+)
 
 SMALL = {"batch_size": 8, "train_length": 16, "learning_rate": 1e-4}
 
@@ -36,7 +44,13 @@ def make(**values: Any) -> QuickThoughts:
 
 
 def np_loss(
-    f: np.ndarray, g: np.ndarray, documents: list[int], context: int, t: float, cosine: bool, own: str
+    f: np.ndarray,
+    g: np.ndarray,
+    documents: list[int],
+    context: int,
+    t: float,
+    cosine: bool,
+    own: str,
 ) -> float:
     """The printed sums, one loop each: over sentences, over their neighbours, over the candidates."""
     n, losses = len(f), []
@@ -45,11 +59,17 @@ def np_loss(
         return float(u @ v / math.sqrt((u @ u) * (v @ v)) if cosine else u @ v) / t
 
     for i in range(n):
-        near = [j for j in range(n) if j != i and abs(i - j) <= context and documents[i] == documents[j]]
+        near = [
+            j for j in range(n) if j != i and abs(i - j) <= context and documents[i] == documents[j]
+        ]
         if not near:
             continue
-        total = sum(math.exp(similarity(f[i], g[k])) for k in range(n) if k != i) + (1.0 if own == "zero" else 0.0)
-        losses.append(-sum(math.log(math.exp(similarity(f[i], g[j])) / total) for j in near) / len(near))
+        total = sum(math.exp(similarity(f[i], g[k])) for k in range(n) if k != i) + (
+            1.0 if own == "zero" else 0.0
+        )
+        losses.append(
+            -sum(math.log(math.exp(similarity(f[i], g[j])) / total) for j in near) / len(near)
+        )
     return float(np.mean(losses)) if losses else 0.0
 
 
@@ -81,34 +101,52 @@ def test_loss_equals_numpy(
 
 
 def test_three_sentences_by_hand() -> None:
-    """f . g = 1 between the first two, 0 otherwise, tau 1. First: -log(e / (e + 1)). Second: neighbours on both sides,
-    -(log(e / (e + 1)) + log(1 / (e + 1))) / 2. Third: -log(1 / 2)."""
+    """f . g = 1 between the first two, 0 otherwise, tau 1. First: -log(e / (e + 1)). Second:
+    neighbours on both sides, -(log(e / (e + 1)) + log(1 / (e + 1))) / 2. Third: -log(1 / 2).
+    """
     f = torch.tensor([[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]])
     g = torch.tensor([[0.0, 1.0], [1.0, 0.0], [0.0, 0.0]])
     targets = torch.tensor([[0, 1, 0], [1, 0, 1], [0, 1, 0]])
     e = math.e
     first, second, third = math.log(1 + 1 / e), math.log(e + 1) - 0.5, math.log(2)
     assert float(neighbour_loss(f, g, targets)) == pytest.approx((first + second + third) / 3)
-    code = (math.log(e + 2) - 1 + math.log(e + 2) - 0.5 + math.log(3)) / 3  # a score of 0 more in every sum
+    code = (
+        math.log(e + 2) - 1 + math.log(e + 2) - 0.5 + math.log(3)
+    ) / 3  # a score of 0 more in every sum
     assert float(neighbour_loss(f, g, targets, own="zero")) == pytest.approx(code)
 
 
 def test_neighbours_stay_within_their_document() -> None:
     near = neighbours(np.array([0, 0, 0, 1, 1]), 1).astype(int)
-    assert near.tolist() == [[0, 1, 0, 0, 0], [1, 0, 1, 0, 0], [0, 1, 0, 0, 0], [0, 0, 0, 0, 1], [0, 0, 0, 1, 0]]
+    assert near.tolist() == [
+        [0, 1, 0, 0, 0],
+        [1, 0, 1, 0, 0],
+        [0, 1, 0, 0, 0],
+        [0, 0, 0, 0, 1],
+        [0, 0, 0, 1, 0],
+    ]
     assert neighbours(np.zeros(4), 2).sum() == 10
 
 
 @pytest.mark.parametrize("own", ["left_out", "zero"])
 def test_gradients_by_finite_differences(own: Any) -> None:
     generator = torch.Generator().manual_seed(0)
-    f, g = (torch.randn(4, 3, dtype=torch.float64, generator=generator, requires_grad=True) for _ in range(2))
-    targets = torch.from_numpy(neighbours(np.array([0, 0, 1, 2]), 1))  # the last two have no neighbour
-    assert torch.autograd.gradcheck(lambda x, y: neighbour_loss(x, y, targets, temperature=0.7, own=own), (f, g))
+    f, g = (
+        torch.randn(4, 3, dtype=torch.float64, generator=generator, requires_grad=True)
+        for _ in range(2)
+    )
+    targets = torch.from_numpy(
+        neighbours(np.array([0, 0, 1, 2]), 1)
+    )  # the last two have no neighbour
+    assert torch.autograd.gradcheck(
+        lambda x, y: neighbour_loss(x, y, targets, temperature=0.7, own=own), (f, g)
+    )
 
 
 def test_degenerate_batches_stay_finite() -> None:
-    """One sentence, two that belong to different documents, two that can only be each other's, equal rows."""
+    """One sentence, two that belong to different documents, two that can only be each other's,
+    equal rows.
+    """
     for documents, expected in (([0], 0.0), ([0, 1], 0.0), ([0, 0], 0.0), ([0, 0, 0], math.log(2))):
         f = torch.ones(len(documents), 3, requires_grad=True)
         value = neighbour_loss(f, f, torch.from_numpy(neighbours(np.array(documents), 1)))
@@ -120,7 +158,8 @@ def test_degenerate_batches_stay_finite() -> None:
         neighbour_loss(f, f, torch.ones(3, 3), temperature=0.0)
 
 
-# ---------------------------------------------------------------------------------------- sentences and batches
+# ---------------------------------------------------------------------------------------- sentences
+# and batches
 
 
 @pytest.mark.parametrize(
@@ -129,7 +168,10 @@ def test_degenerate_batches_stay_finite() -> None:
         ("It rained. We stayed in! Did you?", ["It rained.", "We stayed in!", "Did you?"]),
         ('He said "Go." Then he left.', ['He said "Go."', "Then he left."]),
         ('It ended. "Why?" she asked.', ["It ended.", '"Why?" she asked.']),
-        ("About 3.5 m, i.e. little, was left. 40 remained.", ["About 3.5 m, i.e. little, was left.", "40 remained."]),
+        (
+            "About 3.5 m, i.e. little, was left. 40 remained.",
+            ["About 3.5 m, i.e. little, was left.", "40 remained."],
+        ),
         ("J. S. Bach wrote it. Élan followed.", ["J. S. Bach wrote it.", "Élan followed."]),
         ("A heading\n\nA paragraph\n...\nthe end", ["A heading", "A paragraph", "the end"]),
         ("雨が降った。家にいた！", ["雨が降った。", "家にいた！"]),
@@ -194,7 +236,11 @@ def test_two_encoders_start_equal_and_are_trained_apart(corpus: Corpus) -> None:
     scores -= scores.max()  # the transcription takes exponentials without a shift
     np.fill_diagonal(scores, -np.inf)
     near = neighbours(np.array(documents), 1)
-    rows = [(np.log(np.exp(s).sum()) - s[m]).mean() for s, m in zip(scores, near, strict=True) if m.any()]
+    rows = [
+        (np.log(np.exp(s).sum()) - s[m]).mean()
+        for s, m in zip(scores, near, strict=True)
+        if m.any()
+    ]
     assert loss.item() == pytest.approx(float(np.mean(rows)), rel=1e-4)
     loss.backward()
     assert all(p.grad is not None for p in heads.parameters())
@@ -205,12 +251,16 @@ def test_two_encoders_start_equal_and_are_trained_apart(corpus: Corpus) -> None:
 def test_plain_strings_are_sentences_of_one_document(corpus: Corpus) -> None:
     method = make(shared=True)
     encoder = method.load_base()
-    loss = method.loss(encoder, method.heads(encoder), Batch(["a", "b", "c"], np.random.default_rng(0), 0))["loss"]
+    loss = method.loss(
+        encoder, method.heads(encoder), Batch(["a", "b", "c"], np.random.default_rng(0), 0)
+    )["loss"]
     assert math.isfinite(loss.item())
     assert loss.item() > 0
 
 
-@pytest.mark.parametrize("values", [{}, {"shared": True, "similarity": "cosine", "temperature": 0.05}])
+@pytest.mark.parametrize(
+    "values", [{}, {"shared": True, "similarity": "cosine", "temperature": 0.05}]
+)
 def test_fits_resumes_and_repeats(corpus: Corpus, tmp_path: Path, values: dict[str, Any]) -> None:
     probe = ["A dog runs.", "Rain fell on the town."]
     whole = make(**values).fit(corpus, FitContext(precision="fp32", max_steps=3))
@@ -225,15 +275,23 @@ def test_fits_resumes_and_repeats(corpus: Corpus, tmp_path: Path, values: dict[s
     broken.after_update = stop  # type: ignore[method-assign]
     with pytest.raises(OSError, match="disk full"):
         broken.fit(corpus, context)
-    np.testing.assert_array_equal(make(**values).fit(corpus, context).encode(probe), whole.encode(probe))
+    np.testing.assert_array_equal(
+        make(**values).fit(corpus, context).encode(probe), whole.encode(probe)
+    )
     assert float(np.abs(whole.encode(probe) - make().load_base().encode(probe)).max()) > 1e-4
     whole.save(tmp_path / "model")
-    np.testing.assert_allclose(QuickThoughts.load(tmp_path / "model").encode(probe), whole.encode(probe), atol=1e-6)
+    np.testing.assert_allclose(
+        QuickThoughts.load(tmp_path / "model").encode(probe), whole.encode(probe), atol=1e-6
+    )
 
 
 def test_which_encoders_compete(corpus: Corpus) -> None:
     encoder = make().load_base()
-    for values, count in (({}, 1), ({"test": "better"}, 2), ({"test": "better", "shared": True}, 1)):
+    for values, count in (
+        ({}, 1),
+        ({"test": "better"}, 2),
+        ({"test": "better", "shared": True}, 1),
+    ):
         method = make(**values)
         heads = method.heads(encoder)
         encoders = method.candidates(encoder, heads)
@@ -257,7 +315,9 @@ def test_a_step_lowers_the_loss(corpus: Corpus) -> None:
 def test_presets_and_bad_settings() -> None:
     for preset, family in declared(QuickThoughts.presets):
         config = QuickThoughts.configure({}, preset=preset, family=family)
-        assert QuickThoughts.Config.parse(json.loads(config.model_dump_json()), "round trip") == config
+        assert (
+            QuickThoughts.Config.parse(json.loads(config.model_dump_json()), "round trip") == config
+        )
     for values in ({"temperature": 0}, {"context": 0}, {"test": "g"}, {"batch_size": 1}):
         with pytest.raises(InputError):
             make(**values)

@@ -1,4 +1,6 @@
-"""RankCSE: its three terms against their formulas, the teachers' part, and what a row is told to have known."""
+"""RankCSE: its three terms against their formulas, the teachers' part, and what a row is told to
+have known.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ def softmax(x: np.ndarray) -> np.ndarray:
 def test_consistency_is_scipys_divergence_of_rows_and_columns(n: int) -> None:
     scores = 3 * np.random.default_rng(n).normal(size=(n, n))
     rows = [jensenshannon(softmax(scores[i]), softmax(scores[:, i])) ** 2 for i in range(n)]
-    assert float(ranking_consistency(torch.from_numpy(scores))) == pytest.approx(np.mean(rows), abs=1e-12)
+    assert float(ranking_consistency(torch.from_numpy(scores))) == pytest.approx(
+        np.mean(rows), abs=1e-12
+    )
     symmetric = torch.from_numpy(scores + scores.T)
     assert float(ranking_consistency(symmetric)) == pytest.approx(0, abs=1e-12)
 
@@ -61,7 +65,10 @@ def test_list_mle_is_the_likelihood_of_the_teachers_order() -> None:
             total -= math.log(math.exp(s[i, order[r]]) / sum(math.exp(s[i, k]) for k in order[r:]))
     assert float(list_mle(torch.from_numpy(s), torch.from_numpy(t))) == pytest.approx(total / 3)
     # Of all orders of one row, the likelihoods sum to one.
-    orders = [torch.tensor([[-o.index(j) for j in range(3)]]).double() for o in itertools.permutations(range(3))]
+    orders = [
+        torch.tensor([[-o.index(j) for j in range(3)]]).double()
+        for o in itertools.permutations(range(3))
+    ]
     chance = sum(math.exp(-float(list_mle(torch.from_numpy(s[:1]), order))) for order in orders)
     assert chance == pytest.approx(1)
 
@@ -70,7 +77,12 @@ def set_up(corpus: Corpus, **values: Any) -> tuple[RankCSE, Any, Any, Batch]:
     torch.manual_seed(0)
     method = RankCSE(RankCSE.configure({"train_length": 12, **values}))
     encoder = method.load_base().eval()
-    return method, encoder, method.heads(encoder).eval(), Batch(list(corpus[:5]), np.random.default_rng(0), 0)
+    return (
+        method,
+        encoder,
+        method.heads(encoder).eval(),
+        Batch(list(corpus[:5]), np.random.default_rng(0), 0),
+    )
 
 
 def test_two_teachers_are_weighted(corpus: Corpus) -> None:
@@ -99,20 +111,34 @@ def test_the_loss_is_the_weighted_sum_of_its_terms(distillation: str, corpus: Co
     weights = {"consistency_weight": 2.0, "ranking_weight": 0.5}
     method, encoder, heads, batch = set_up(corpus, distillation=distillation, **weights)
     terms = method.loss(encoder, heads, batch)
-    z = heads.mlp(encoder(encoder.collate(encoder.tokenize(batch.texts, max_length=12)))).detach().double()
+    z = (
+        heads.mlp(encoder(encoder.collate(encoder.tokenize(batch.texts, max_length=12))))
+        .detach()
+        .double()
+    )
     z = z / z.norm(dim=1, keepdim=True)
     t = torch.from_numpy(method._teachers[0].encode(batch.texts)).double()
     t = t / t.norm(dim=1, keepdim=True)
     scores, teacher = z @ z.T / 0.05, t @ t.T
-    ranking = list_mle(scores, teacher) if distillation == "listmle" else list_net(scores, teacher / 0.025)
+    ranking = (
+        list_mle(scores, teacher)
+        if distillation == "listmle"
+        else list_net(scores, teacher / 0.025)
+    )
     assert float(terms["ranking"].detach()) == pytest.approx(0.5 * float(ranking), rel=1e-3)
-    assert float(terms["consistency"].detach()) == pytest.approx(2 * float(ranking_consistency(scores)), abs=1e-4)
+    assert float(terms["consistency"].detach()) == pytest.approx(
+        2 * float(ranking_consistency(scores)), abs=1e-4
+    )
     parts = sum(float(terms[name].detach()) for name in ("contrast", "consistency", "ranking"))
     assert float(terms["loss"].detach()) == pytest.approx(parts, rel=1e-6)
 
 
 def test_a_row_knew_what_its_teachers_knew() -> None:
-    for known, row in (("supervised", "supervised"), ("untrained", "unsupervised"), ("unsupervised", "unsupervised")):
+    for known, row in (
+        ("supervised", "supervised"),
+        ("untrained", "unsupervised"),
+        ("unsupervised", "unsupervised"),
+    ):
         assert RankCSE(RankCSE.configure({"teacher_supervision": known})).supervision == row
     assert set(RankCSE(RankCSE.configure({})).inputs) == {"teacher 1"}
 
@@ -125,7 +151,12 @@ def test_training_resumes_bit_for_bit(corpus: Corpus, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "values",
-    [{"teachers": []}, {"teachers": ["a", "b", "c"]}, {"teacher_pooling": "middle"}, {"distillation": "pairs"}],
+    [
+        {"teachers": []},
+        {"teachers": ["a", "b", "c"]},
+        {"teacher_pooling": "middle"},
+        {"distillation": "pairs"},
+    ],
 )
 def test_bad_settings_are_refused_in_one_line(values: dict[str, Any]) -> None:
     with pytest.raises(InputError) as error:

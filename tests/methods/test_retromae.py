@@ -1,4 +1,6 @@
-"""RetroMAE: whole words, what each place of the decoder sees, the decoder beside one in loops, and its two losses."""
+"""RetroMAE: whole words, what each place of the decoder sees, the decoder beside one in loops, and
+its two losses.
+"""
 
 from __future__ import annotations
 
@@ -32,13 +34,29 @@ def test_words_of_three_kinds_of_tokenizers() -> None:
     framed = [True, False, False, False, False, True]
     bert = ["[CLS]", "un", "##happy", "dogs", ".", "[SEP]"]
     assert word_numbers(bert, framed).tolist() == [-1, 0, 0, 1, 2, -1]
-    assert word_numbers(["<s>", "un", "happy", "Ġdogs", "Ġrun", "</s>"], framed).tolist() == [-1, 0, 0, 1, 2, -1]
-    assert word_numbers(["<s>", "▁un", "happy", "▁dogs", "▁run", "</s>"], framed).tolist() == [-1, 0, 0, 1, 2, -1]
+    assert word_numbers(["<s>", "un", "happy", "Ġdogs", "Ġrun", "</s>"], framed).tolist() == [
+        -1,
+        0,
+        0,
+        1,
+        2,
+        -1,
+    ]
+    assert word_numbers(["<s>", "▁un", "happy", "▁dogs", "▁run", "</s>"], framed).tolist() == [
+        -1,
+        0,
+        0,
+        1,
+        2,
+        -1,
+    ]
 
 
 @pytest.mark.parametrize("share", [0.3, 0.5])
 def test_whole_words_are_drawn_at_random_as_long_as_they_fit(share: float) -> None:
-    """Against the rule in words, on the same orders: of transformers' collator, which the authors use."""
+    """Against the rule in words, on the same orders: of transformers' collator, which the authors
+    use.
+    """
     rng = np.random.default_rng(0)
     drawn = draw_words(WORDS, share, 200, rng)
     orders = np.random.default_rng(0).random((200, 5)).argsort(axis=1)
@@ -88,7 +106,9 @@ def test_the_decoder_is_a_layer_of_bert_with_queries_of_their_own() -> None:
 
     three = np.split(weights["attention.in_proj_weight"], 3)
     shifts = np.split(weights["attention.in_proj_bias"], 3)
-    queries, keys, values = (x[0].numpy() @ w.T + b for x, w, b in zip((q, m, m), three, shifts, strict=True))
+    queries, keys, values = (
+        x[0].numpy() @ w.T + b for x, w, b in zip((q, m, m), three, shifts, strict=True)
+    )
     size = d // heads
     for i in range(3):
         seen = []
@@ -97,7 +117,9 @@ def test_the_decoder_is_a_layer_of_bert_with_queries_of_their_own() -> None:
             scores = [queries[i, part] @ keys[j, part] / math.sqrt(size) for j in range(3)]
             shares = [0.0 if hidden[0, i, j] else math.exp(scores[j]) for j in range(3)]
             seen.append(sum(shares[j] * values[j, part] for j in range(3)) / sum(shares))
-        attended = linear(np.concatenate(seen), "attention.out_proj.weight", "attention.out_proj.bias")
+        attended = linear(
+            np.concatenate(seen), "attention.out_proj.weight", "attention.out_proj.bias"
+        )
         state = norm(q[0, i].numpy() + attended, "attended")
         wide = linear(state, "wide.weight", "wide.bias")
         wide = np.array([x * (1 + math.erf(x / math.sqrt(2))) / 2 for x in wide])
@@ -151,14 +173,18 @@ def test_training_resumes_bit_for_bit(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("family", ["modernbert", "qwen3"])
-def test_a_model_without_position_embeddings_is_refused_in_one_line(family: str, tmp_path: Path) -> None:
+def test_a_model_without_position_embeddings_is_refused_in_one_line(
+    family: str, tmp_path: Path
+) -> None:
     method = RetroMAE(base_model=base_model(tmp_path, family))
     with pytest.raises(InputError, match=f'"{family}" does not add position embeddings') as error:
         method.heads(method.load_base())
     assert "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize("values", [{"encoder_mask": 0.0}, {"decoder_mask": 1.0}, {"pooling": "first_last_avg"}])
+@pytest.mark.parametrize(
+    "values", [{"encoder_mask": 0.0}, {"decoder_mask": 1.0}, {"pooling": "first_last_avg"}]
+)
 def test_bad_settings_are_refused_in_one_line(values: dict[str, Any]) -> None:
     with pytest.raises(InputError, match=next(iter(values))):
         RetroMAE.configure(values)

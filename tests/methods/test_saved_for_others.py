@@ -1,4 +1,6 @@
-"""Every saved method opens in sentence-transformers with equal vectors: of stock modules where they suffice."""
+"""Every saved method opens in sentence-transformers with equal vectors: of stock modules where they
+suffice.
+"""
 
 from __future__ import annotations
 
@@ -89,7 +91,10 @@ def test_others_open_with_this_package(name: str, tmp_path: Path) -> None:
     said = ModelCard.load(tmp_path / "model" / "README.md")
     assert "harness.modules" in said.text
     assert said.data.library_name == "sentence-transformers"
-    for opened in (load_model(tmp_path / "model"), open_for_evaluation(str(tmp_path / "model")).model):
+    for opened in (
+        load_model(tmp_path / "model"),
+        open_for_evaluation(str(tmp_path / "model")).model,
+    ):
         assert np.abs(np.asarray(opened.encode(TEXTS)) - vectors).max() < 1e-5
     with pytest.raises(InputError, match=r"harness\.load"):
         Encoder.load(tmp_path / "model")

@@ -1,4 +1,6 @@
-"""SBERT: the softmax over joined vectors against a transcription in numpy, labels, and what stands on its encoder."""
+"""SBERT: the softmax over joined vectors against a transcription in numpy, labels, and what stands
+on its encoder.
+"""
 
 from __future__ import annotations
 
@@ -27,8 +29,12 @@ def sbert(**values: Any) -> SBERT:
     return SBERT(SBERT.configure({**SMALL, **values}))
 
 
-def softmax_loss(u: np.ndarray, v: np.ndarray, w: np.ndarray, b: np.ndarray, classes: list[int]) -> float:
-    """Pair by pair: o = softmax(W (u, v, |u - v|)), the mean of -log o of the label (section 3 of the paper)."""
+def softmax_loss(
+    u: np.ndarray, v: np.ndarray, w: np.ndarray, b: np.ndarray, classes: list[int]
+) -> float:
+    """Pair by pair: o = softmax(W (u, v, |u - v|)), the mean of -log o of the label (section 3 of
+    the paper).
+    """
     losses = []
     for a, c, label in zip(u, v, classes, strict=True):
         scores = w @ np.concatenate([a, c, np.abs(a - c)]) + b
@@ -42,7 +48,10 @@ def test_the_loss_of_a_batch_equals_the_transcription(tmp_path: Path) -> None:
     encoder = method.load_base().eval()
     heads = method.heads(encoder)
     terms = method.loss(encoder, heads, Batch(pairs, np.random.default_rng(0), 0))
-    u, v = (encoder.encode([getattr(p, side) for p in pairs]).astype(float) for side in ("anchor", "positive"))
+    u, v = (
+        encoder.encode([getattr(p, side) for p in pairs]).astype(float)
+        for side in ("anchor", "positive")
+    )
     weights = (p.detach().double().numpy() for p in heads.classifier.parameters())
     classes = [LABELS.index(label) for _, _, label in ROWS]
     assert terms["loss"].item() == pytest.approx(softmax_loss(u, v, *weights, classes), rel=1e-5)
@@ -103,9 +112,13 @@ def test_flow_and_whitening_stand_on_a_saved_sbert(tmp_path: Path) -> None:
     trained = sbert().fit(labelled(tmp_path), FitContext(precision="fp32", max_steps=2))
     trained.save(base)
     corpus = load_corpus("embedded:sentences", limit=24)
-    whitened = Whitening(Whitening.configure({"pooling": "mean", "k": 8}), base_model=str(base)).fit(corpus)
+    whitened = Whitening(
+        Whitening.configure({"pooling": "mean", "k": 8}), base_model=str(base)
+    ).fit(corpus)
     rows = np.asarray(trained.encode(list(corpus)), dtype=np.float64)
-    seen = np.asarray(whitened.encode(TEXTS), dtype=np.float64) @ np.asarray(whitened.encode(TEXTS)).T
+    seen = (
+        np.asarray(whitened.encode(TEXTS), dtype=np.float64) @ np.asarray(whitened.encode(TEXTS)).T
+    )
     x = np.asarray(trained.encode(TEXTS), dtype=np.float64) - rows.mean(0)
     values, vectors = np.linalg.eigh(np.cov(rows, rowvar=False))
     by_hand = x @ (vectors[:, -8:] / np.sqrt(values[-8:]))

@@ -1,4 +1,6 @@
-"""SCD's options, one by one: the loss that the method builds against the equations in float64, for every variant."""
+"""SCD's options, one by one: the loss that the method builds against the equations in float64, for
+every variant.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,9 @@ def np_correlation(a: np.ndarray, b: np.ndarray, form: str, eps: float = 1e-5) -
                 continue
             if form == "center":
                 x, y = x - x.mean(), y - y.mean()
-            c[j, k] = np.mean(x * y) / (math.sqrt(np.mean(x**2) + eps) * math.sqrt(np.mean(y**2) + eps))
+            c[j, k] = np.mean(x * y) / (
+                math.sqrt(np.mean(x**2) + eps) * math.sqrt(np.mean(y**2) + eps)
+            )
     return c
 
 
@@ -69,10 +73,14 @@ def inputs() -> dict[str, tuple[np.ndarray, np.ndarray]]:
 @pytest.mark.parametrize("case", inputs())
 @pytest.mark.parametrize("form", ["center", "no_center", "literal"])
 @pytest.mark.parametrize("literal_sign", [False, True])
-def test_every_form_of_the_decorrelation_equals_numpy(case: str, form: Any, literal_sign: bool) -> None:
+def test_every_form_of_the_decorrelation_equals_numpy(
+    case: str, form: Any, literal_sign: bool
+) -> None:
     a, b = inputs()[case]
     tensors = [torch.from_numpy(x).requires_grad_() for x in (a, b)]
-    value = decorrelation(*tensors, off_diagonal_weight=0.3, normalisation=form, literal_sign=literal_sign)
+    value = decorrelation(
+        *tensors, off_diagonal_weight=0.3, normalisation=form, literal_sign=literal_sign
+    )
     expected = np_decorrelation(a, b, 0.3, form, -1.0 if literal_sign else 1.0)
     assert float(value.detach()) == pytest.approx(expected, rel=1e-6, abs=1e-9)
     value.backward()
@@ -83,7 +91,8 @@ def test_every_form_of_the_decorrelation_equals_numpy(case: str, form: Any, lite
 def test_gradients_of_every_form(form: Any) -> None:
     a, b = (torch.from_numpy(x).requires_grad_() for x in inputs()["random"])
     assert torch.autograd.gradcheck(
-        lambda x, y: decorrelation(x, y, off_diagonal_weight=0.3, normalisation=form, eps=1e-3), (a, b)
+        lambda x, y: decorrelation(x, y, off_diagonal_weight=0.3, normalisation=form, eps=1e-3),
+        (a, b),
     )
     assert torch.autograd.gradcheck(lambda x, y: self_contrast(x, y, temperature=0.5), (a, b))
 
@@ -92,8 +101,12 @@ def test_centred_form_is_pearson_correlation() -> None:
     a, b = inputs()["random"]
     c = np_correlation(a, b, "center", eps=0.0)
     assert c[1, 2] == pytest.approx(pearsonr(a[:, 1], b[:, 2]).statistic)
-    value = decorrelation(torch.from_numpy(a), torch.from_numpy(b), off_diagonal_weight=0.0, eps=0.0)
-    assert float(value) == pytest.approx(sum((1 - pearsonr(a[:, j], b[:, j]).statistic) ** 2 for j in range(4)))
+    value = decorrelation(
+        torch.from_numpy(a), torch.from_numpy(b), off_diagonal_weight=0.0, eps=0.0
+    )
+    assert float(value) == pytest.approx(
+        sum((1 - pearsonr(a[:, j], b[:, j]).statistic) ** 2 for j in range(4))
+    )
 
 
 def test_one_sentence_has_a_self_contrast_but_no_correlation() -> None:
@@ -144,7 +157,10 @@ def test_loss_of_the_method_equals_numpy_through_its_projector(values: dict[str,
     encoder: Any = FixedViews(a, b)
     torch.manual_seed(4)
     heads = method.heads(encoder)
-    terms = {k: float(v.detach()) for k, v in method.loss(encoder, heads, Batch(["x"] * 6, None, 0)).items()}  # type: ignore[arg-type]
+    terms = {
+        k: float(v.detach())
+        for k, v in method.loss(encoder, heads, Batch(["x"] * 6, None, 0)).items()
+    }  # type: ignore[arg-type]
     config, expected = method.config, {}
     if config.terms != "decorrelation":
         count = 6 if config.reduction == "sum" else 1
@@ -169,8 +185,16 @@ def np_projector(h: np.ndarray, state: dict[str, np.ndarray]) -> np.ndarray:
 
 
 def test_biases_of_the_projector() -> None:
-    for bias, which in (("first", [True, False, False]), ("all", [True] * 3), ("none", [False] * 3)):
-        layers = [m for m in projector(5, (4, 4, 4), bias=bias, init="normal") if isinstance(m, torch.nn.Linear)]  # type: ignore[arg-type]
+    for bias, which in (
+        ("first", [True, False, False]),
+        ("all", [True] * 3),
+        ("none", [False] * 3),
+    ):
+        layers = [
+            m
+            for m in projector(5, (4, 4, 4), bias=bias, init="normal")
+            if isinstance(m, torch.nn.Linear)
+        ]  # type: ignore[arg-type]
         assert [layer.bias is not None for layer in layers] == which
 
 
@@ -180,28 +204,61 @@ def test_presets_are_the_table_of_paper_code_and_released_weights() -> None:
 
     paper, code, released = (preset(p) for p in ("paper", "code", "released-weights"))
     roberta = preset("paper", "roberta-base")
-    assert (paper.decorrelation_weight, paper.off_diagonal_weight, paper.temperature) == (0.005, 0.013, 1.0)
+    assert (paper.decorrelation_weight, paper.off_diagonal_weight, paper.temperature) == (
+        0.005,
+        0.013,
+        1.0,
+    )
     assert (paper.dropout_a, paper.dropout_b) == (0.05, 0.15)
-    assert (code.decorrelation_weight, code.off_diagonal_weight, code.temperature) == (0.005225, 0.012, 0.05)
-    assert (code.dropout_a, code.dropout_b, code.batch_size, code.eval_every) == (0.05, 0.155, 192, 250)
+    assert (code.decorrelation_weight, code.off_diagonal_weight, code.temperature) == (
+        0.005225,
+        0.012,
+        0.05,
+    )
+    assert (code.dropout_a, code.dropout_b, code.batch_size, code.eval_every) == (
+        0.05,
+        0.155,
+        192,
+        250,
+    )
     assert (released.reduction, released.decorrelation_weight) == ("sum", 1.05)
     assert (roberta.decorrelation_weight, roberta.off_diagonal_weight) == (0.0033, 0.028)
-    assert (roberta.dropout_a, roberta.dropout_b, roberta.temperature) == (0.065, 0.24, paper.temperature)
+    assert (roberta.dropout_a, roberta.dropout_b, roberta.temperature) == (
+        0.065,
+        0.24,
+        paper.temperature,
+    )
     assert SCD.configure({}, preset="paper-roberta") == roberta, "its earlier name"
-    # divided by the batch of 192, the released weights have the ratio of the two terms that the mean form has
+    # divided by the batch of 192, the released weights have the ratio of the two terms that the
+    # mean form has
     assert released.decorrelation_weight / 192 == pytest.approx(0.00547, abs=5e-6)
 
 
 def test_first_last_pooling_takes_the_embedding_layer_where_asked() -> None:
     corpus: Corpus = load_corpus("embedded:sentences", limit=4)
-    values = {"pooling": "first_last_avg", "first_layer": 0, "projector": (8, 8), "batch_size": 4, "max_steps": 1}
+    values = {
+        "pooling": "first_last_avg",
+        "first_layer": 0,
+        "projector": (8, 8),
+        "batch_size": 4,
+        "max_steps": 1,
+    }
     fitted = SCD(SCD.configure(values)).fit(corpus, FitContext(precision="fp32"))
-    assert (fitted.encoder.pooling.name, fitted.encoder.pooling.first_layer) == ("first_last_avg", 0)
+    assert (fitted.encoder.pooling.name, fitted.encoder.pooling.first_layer) == (
+        "first_last_avg",
+        0,
+    )
 
 
 @pytest.mark.parametrize(
     "values",
-    [{"temperature": 0.0}, {"dropout_a": 1.0}, {"dropout_b": -0.1}, {"projector": ()}, {"projector": (4, 0)}],
+    [
+        {"temperature": 0.0},
+        {"dropout_a": 1.0},
+        {"dropout_b": -0.1},
+        {"projector": ()},
+        {"projector": (4, 0)},
+    ],
 )
 def test_bad_settings_are_refused_in_one_line(values: dict[str, Any]) -> None:
     with pytest.raises(InputError) as error:

@@ -42,7 +42,8 @@ def guide_of(method: SelfGuided, encoder: Encoder) -> Guide:
     return heads
 
 
-# ---------------------------------------------------------------- independent float64 transcriptions
+# ---------------------------------------------------------------- independent float64
+# transcriptions
 
 
 def cos(u: np.ndarray, v: np.ndarray) -> float:
@@ -73,7 +74,9 @@ def np_opt(c: np.ndarray, h: np.ndarray, t: float, *, with_c: bool) -> float:  #
 
 
 def np_opt2_as_coded(c: np.ndarray, h: np.ndarray, t: float) -> float:
-    """The code: a (2b, 2b) matrix without diagonal and partners, rows of c, columns from b on (2b - 2 are there)."""
+    """The code: a (2b, 2b) matrix without diagonal and partners, rows of c, columns from b on (2b -
+    2 are there).
+    """
     b = len(c)
     x = np.concatenate([c, h])
     total = 0.0
@@ -101,7 +104,9 @@ def np_layers(encoder: Encoder, texts: list[str], mode: str) -> np.ndarray:
     """(b, L + 1, d): each sentence alone, so that there is no padding to mask."""
     rows = []
     for ids in encoder.tokenize(texts, max_length=SMALL["train_length"]):
-        states = encoder.transformer(input_ids=torch.tensor([ids]), output_hidden_states=True).hidden_states
+        states = encoder.transformer(
+            input_ids=torch.tensor([ids]), output_hidden_states=True
+        ).hidden_states
         pool = np.max if mode == "max" else np.mean
         rows.append([pool(s[0].detach().numpy(), axis=0) for s in states])
     return np.array(rows)
@@ -156,7 +161,13 @@ def test_regulariser_by_hand() -> None:
         {"objective": "opt2"},
         {"objective": "opt2", "opt2_negatives": "code"},
         {"objective": "opt3"},
-        {"objective": "opt3", "layer_pooling": "mean", "guide_first": 1, "guide_last": 3, "final_gelu": False},
+        {
+            "objective": "opt3",
+            "layer_pooling": "mean",
+            "guide_first": 1,
+            "guide_last": 3,
+            "final_gelu": False,
+        },
         {"objective": "opt3", "head": "none", "temperature": 0.1},
         {"objective": "back_translation", "base_reduction": "sum/b"},
         {"objective": "back_translation+opt3"},
@@ -164,7 +175,9 @@ def test_regulariser_by_hand() -> None:
     ids=str,
 )
 @pytest.mark.parametrize("n", [2, 5])
-def test_loss_equals_the_formulas_in_float64(values: dict[str, Any], n: int, sentences: Corpus, pairs: Corpus) -> None:
+def test_loss_equals_the_formulas_in_float64(
+    values: dict[str, Any], n: int, sentences: Corpus, pairs: Corpus
+) -> None:
     """From the hidden states on, everything is recomputed: pooling, head, contrast, regulariser."""
     method = make(**{"temperature": 0.05, "regularisation": 0.3, **values})
     config = method.config
@@ -176,8 +189,12 @@ def test_loss_equals_the_formulas_in_float64(values: dict[str, Any], n: int, sen
         weight += 0.01  # the tuned model has moved away from its copy
     items = list((pairs if config.objective.startswith("back") else sentences)[:n])
     batch = Batch(items, np.random.default_rng(3), 0)
-    drawn = np.random.default_rng(3).integers(encoder.transformer.config.num_hidden_layers + 1, size=n)
-    terms = {name: float(value.detach()) for name, value in method.loss(encoder, heads, batch).items()}
+    drawn = np.random.default_rng(3).integers(
+        encoder.transformer.config.num_hidden_layers + 1, size=n
+    )
+    terms = {
+        name: float(value.detach()) for name, value in method.loss(encoder, heads, batch).items()
+    }
 
     def f(x: np.ndarray) -> np.ndarray:
         return np_head(x, heads, config.final_gelu)
@@ -206,7 +223,9 @@ def test_loss_equals_the_formulas_in_float64(values: dict[str, Any], n: int, sen
 
 def np_cls(encoder: Encoder, texts: list[str]) -> np.ndarray:
     rows = encoder.tokenize(texts, max_length=SMALL["train_length"])
-    states = [encoder.transformer(input_ids=torch.tensor([ids])).last_hidden_state[0, 0] for ids in rows]
+    states = [
+        encoder.transformer(input_ids=torch.tensor([ids])).last_hidden_state[0, 0] for ids in rows
+    ]
     return np.array([s.detach().numpy() for s in states])
 
 
@@ -241,13 +260,19 @@ def test_layers_that_the_guide_shows(values: dict[str, Any], layers: set[int]) -
     assert one.shape == (200, 1, 1)
     assert set(one.flatten().tolist()) == layers, "padding does not count, every layer comes up"
     assert guide.training is False
-    every = make(objective="opt3", guide_dropout=True, **values)._guide(guide, features, np.random.default_rng(0))
+    every = make(objective="opt3", guide_dropout=True, **values)._guide(
+        guide, features, np.random.default_rng(0)
+    )
     first = values.get("guide_first", 0)
-    assert every[0].flatten().tolist() == [float(k) for k in range(first, values.get("guide_last", 3) + 1)]
+    assert every[0].flatten().tolist() == [
+        float(k) for k in range(first, values.get("guide_last", 3) + 1)
+    ]
     assert guide.training is True
 
 
-def test_guide_and_embeddings_stay_where_they_were(sentences: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_guide_and_embeddings_stay_where_they_were(
+    sentences: Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
     seen: list[Guide] = []
     build = SelfGuided.heads
 
@@ -257,15 +282,21 @@ def test_guide_and_embeddings_stay_where_they_were(sentences: Corpus, monkeypatc
 
     monkeypatch.setattr(SelfGuided, "heads", remember)
     for freeze in (True, False):
-        method = make(freeze_embeddings=freeze).fit(sentences, FitContext(precision="fp32", max_steps=2))
+        method = make(freeze_embeddings=freeze).fit(
+            sentences, FitContext(precision="fp32", max_steps=2)
+        )
         start = dict(method.load_base().named_parameters())
         frozen = dict(seen[-1].frozen.named_parameters())
         assert all(torch.equal(frozen[name], p) for name, p in start.items())
-        moved = {name for name, p in method.encoder.named_parameters() if not torch.equal(p, start[name])}
+        moved = {
+            name for name, p in method.encoder.named_parameters() if not torch.equal(p, start[name])
+        }
         assert any("layer.0" in name for name in moved)
         assert any("embeddings" in name for name in moved) is not freeze
         learned = method.fit_report.cost["trained_parameters"]
-        whole = sum(p.numel() for p in start.values()) + sum(p.numel() for p in seen[-1].head.parameters())
+        whole = sum(p.numel() for p in start.values()) + sum(
+            p.numel() for p in seen[-1].head.parameters()
+        )
         assert (learned < whole) is freeze
 
 
@@ -328,18 +359,24 @@ def test_text_and_supervision_follow_the_objective(sentences: Corpus) -> None:
     ):
         config = make(objective=objective).config
         assert (SelfGuided(config).text, SelfGuided(config).supervision) == (text, supervision)
-    with pytest.raises(InputError, match="learns from pairs, but embedded:sentences holds sentences"):
+    with pytest.raises(
+        InputError, match="learns from pairs, but embedded:sentences holds sentences"
+    ):
         make(objective="back_translation").fit(sentences)
 
 
 def test_schedule_is_the_code_s() -> None:
-    """17,256 sentences in batches of 16 are 1,079 updates, of which ceil(17256 / 16 * 0.1) = 108 are warm-up."""
+    """17,256 sentences in batches of 16 are 1,079 updates, of which ceil(17256 / 16 * 0.1) = 108
+    are warm-up.
+    """
     rates = [make().schedule(step, 1079) for step in (0, 1, 54, 108, 1078)]
     assert rates == pytest.approx([0, 1 / 108, 0.5, 1, 1 / 971])
 
 
 def test_optimiser_is_the_code_s() -> None:
-    optimizer = make().optimizer([{"params": [torch.nn.Parameter(torch.zeros(2, 2))], "weight_decay": 0.01}])
+    optimizer = make().optimizer(
+        [{"params": [torch.nn.Parameter(torch.zeros(2, 2))], "weight_decay": 0.01}]
+    )
     assert optimizer.param_groups[0]["betas"] == (0.9, 0.9)
     assert make().config.weight_decay == 0.01
 
@@ -360,7 +397,9 @@ def test_bad_settings_are_one_line(values: dict[str, Any], message: str) -> None
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("values", [{"guide_last": 40}, {"guide_first": 40}, {"guide_first": 3, "shift_layers": False}])
+@pytest.mark.parametrize(
+    "values", [{"guide_last": 40}, {"guide_first": 40}, {"guide_first": 3, "shift_layers": False}]
+)
 def test_layers_that_the_model_does_not_have(values: dict[str, Any]) -> None:
     method = make(**values)
     with pytest.raises(InputError, match="set guide_first and guide_last"):
@@ -370,7 +409,10 @@ def test_layers_that_the_model_does_not_have(values: dict[str, Any]) -> None:
 def test_presets_are_valid_and_say_what_they_say() -> None:
     for preset, family in declared(SelfGuided.presets):
         SelfGuided.configure({}, preset=preset, family=family)
-    assert SelfGuided.configure({"bucket": 32}, preset="paper", family="bert-base") == SelfGuided.Config()
+    assert (
+        SelfGuided.configure({"bucket": 32}, preset="paper", family="bert-base")
+        == SelfGuided.Config()
+    )
     for field, sweep in SelfGuided.Config.sweeps().items():
         for value in sweep.get("choices") or (sweep["low"], sweep["high"]):
             SelfGuided.configure({field: value})

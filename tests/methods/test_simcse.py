@@ -1,4 +1,6 @@
-"""SimCSE's variants: similarity, head, dropout masks and masked-language modelling, each against its definition."""
+"""SimCSE's variants: similarity, head, dropout masks and masked-language modelling, each against
+its definition.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +65,8 @@ def np_simcse(a, p, h, *, t, w, kind):
         terms = [np_similarity(a[i], p[j], kind) / t for j in range(len(p))]
         if h is not None:
             for j in range(len(h)):
-                # the paper's alpha multiplies exp(...) of the own negative; the weight is its logarithm
+                # the paper's alpha multiplies exp(...) of the own negative; the weight is its
+                # logarithm
                 alpha = math.exp(w) if i == j else 1.0
                 terms.append(math.log(alpha) + np_similarity(a[i], h[j], kind) / t)
         total += float(logsumexp(terms)) - own
@@ -103,10 +106,15 @@ def test_every_variant_equals_numpy(case: str, kind: Any, negatives: bool, t: fl
 
 @pytest.mark.parametrize("kind", ["cosine", "dot"])
 def test_gradients_with_hard_negatives(kind: Any) -> None:
-    inputs = [torch.from_numpy(x).requires_grad_() for x in np.random.default_rng(1).normal(size=(3, 4, 3))]
+    inputs = [
+        torch.from_numpy(x).requires_grad_()
+        for x in np.random.default_rng(1).normal(size=(3, 4, 3))
+    ]
 
     def loss(a: torch.Tensor, p: torch.Tensor, h: torch.Tensor) -> torch.Tensor:
-        return nt_xent(a, p, temperature=0.5, hard_negatives=h, hard_negative_weight=0.7, similarity=kind)
+        return nt_xent(
+            a, p, temperature=0.5, hard_negatives=h, hard_negative_weight=0.7, similarity=kind
+        )
 
     assert torch.autograd.gradcheck(loss, inputs)
 
@@ -115,9 +123,9 @@ def test_dot_product_by_hand() -> None:
     # dots: row 1 sees 2 and 0, row 2 sees 0 and 3: (log(1 + e^-2) + log(1 + e^-3)) / 2
     a = torch.diag(torch.tensor([2.0, 3.0], dtype=torch.float64))
     expected = (math.log1p(math.exp(-2)) + math.log1p(math.exp(-3))) / 2
-    assert float(nt_xent(a, torch.eye(2, dtype=torch.float64), temperature=1.0, similarity="dot")) == pytest.approx(
-        expected
-    )
+    assert float(
+        nt_xent(a, torch.eye(2, dtype=torch.float64), temperature=1.0, similarity="dot")
+    ) == pytest.approx(expected)
     with pytest.raises(ValueError, match='must be "cosine" or "dot"'):
         nt_xent(a, a, temperature=1.0, similarity="euclid")  # type: ignore[arg-type]
 
@@ -125,7 +133,9 @@ def test_dot_product_by_hand() -> None:
 # ---------------------------------------------------------------- what the method feeds it
 
 
-def test_the_loss_is_the_objective_of_the_two_views(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_loss_is_the_objective_of_the_two_views(
+    corpus: Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Through similarity, temperature and head; the same mask twice makes both views the first one."""
     for values in (
         {},
@@ -135,9 +145,15 @@ def test_the_loss_is_the_objective_of_the_two_views(corpus: Corpus, monkeypatch:
     ):
         method = make(**values)
         encoder, heads = started(method)
-        views = [torch.randn(6, encoder.dimension, generator=torch.Generator().manual_seed(s)) for s in (1, 2)]
+        views = [
+            torch.randn(6, encoder.dimension, generator=torch.Generator().manual_seed(s))
+            for s in (1, 2)
+        ]
         monkeypatch.setattr(encoder, "two_views", lambda *_, given=views, **__: tuple(given))
-        a, b = (view.double().numpy() for view in (views[0], views[0] if values.get("same_mask") else views[1]))
+        a, b = (
+            view.double().numpy()
+            for view in (views[0], views[0] if values.get("same_mask") else views[1])
+        )
         if values.get("head") != "none":
             weight, bias = (p.detach().double().numpy() for p in heads.mlp[0].parameters())
             a, b = (np.tanh(x @ weight.T + bias) for x in (a, b))
@@ -146,16 +162,21 @@ def test_the_loss_is_the_objective_of_the_two_views(corpus: Corpus, monkeypatch:
         assert loss == pytest.approx(np_simcse(a, b, None, t=t, w=0.0, kind=kind), rel=1e-4), values
 
 
-def test_the_tanh_layer_kept_at_test_is_saved_and_read_by_sentence_transformers(corpus: Corpus, tmp_path: Path) -> None:
+def test_the_tanh_layer_kept_at_test_is_saved_and_read_by_sentence_transformers(
+    corpus: Corpus, tmp_path: Path
+) -> None:
     from sentence_transformers import SentenceTransformer
 
     texts = ["A dog runs across the field.", "Two children play chess.", ""]
-    method = make(head="mlp", max_steps=1, learning_rate=1e-3).fit(corpus, FitContext(precision="fp32"))
+    method = make(head="mlp", max_steps=1, learning_rate=1e-3).fit(
+        corpus, FitContext(precision="fp32")
+    )
     linear, tanh = method.encoder.head
     vectors = np.asarray(method.encode(texts))
     assert isinstance(tanh, torch.nn.Tanh)
     assert np.abs(vectors).max() < 1.0
-    # the layer was trained (it starts with bias 0), and a vector is tanh(W h + b) of the pooled state
+    # the layer was trained (it starts with bias 0), and a vector is tanh(W h + b) of the pooled
+    # state
     assert linear.bias.abs().max() > 0
     method.encoder.head = torch.nn.Sequential()
     pooled = np.asarray(method.encode(texts), dtype=np.float64)
@@ -208,7 +229,10 @@ def test_mlm_term_is_the_weighted_mean_cross_entropy_of_the_masked_tokens(corpus
     method = make(mlm_weight=0.1, mlm_probability=0.3)
     encoder, heads = started(method)
     encoder.eval()
-    terms = {name: float(term.detach()) for name, term in method.loss(encoder, heads, batch(corpus)).items()}
+    terms = {
+        name: float(term.detach())
+        for name, term in method.loss(encoder, heads, batch(corpus)).items()
+    }
     assert terms["loss"] == pytest.approx(terms["contrast"] + terms["mlm"], rel=1e-6)
     assert set(make().loss(encoder, started(make())[1], batch(corpus))) == {"loss"}
 
@@ -218,9 +242,17 @@ def test_mlm_term_is_the_weighted_mean_cross_entropy_of_the_masked_tokens(corpus
     masked, labels = mask_tokens([*ids, *ids], encoder.tokenizer, items.rng, probability=0.3)
     losses = []
     with torch.no_grad():
-        for row, truth in zip(masked, labels, strict=True):  # one sentence at a time: no padding here
-            logits = heads.mlm(encoder.hidden_states(encoder.collate([row]))[-1])[0].double().numpy()
-            losses += [logsumexp(logits[k]) - logits[k][token] for k, token in enumerate(truth) if token != IGNORED]
+        for row, truth in zip(
+            masked, labels, strict=True
+        ):  # one sentence at a time: no padding here
+            logits = (
+                heads.mlm(encoder.hidden_states(encoder.collate([row]))[-1])[0].double().numpy()
+            )
+            losses += [
+                logsumexp(logits[k]) - logits[k][token]
+                for k, token in enumerate(truth)
+                if token != IGNORED
+            ]
     assert len(losses) > 10
     assert terms["mlm"] == pytest.approx(0.1 * sum(losses) / len(losses), rel=1e-4)
 
@@ -238,17 +270,28 @@ def test_mlm_heads_own_no_copy_of_the_embeddings() -> None:
     encoder, heads = started(make(mlm_weight=0.1))
     own = {id(p) for p in heads.parameters()}
     assert not own & {id(p) for p in encoder.parameters()}
-    assert sum(p.numel() for p in heads.mlm.parameters()) < encoder.transformer.get_input_embeddings().weight.numel()
+    assert (
+        sum(p.numel() for p in heads.mlm.parameters())
+        < encoder.transformer.get_input_embeddings().weight.numel()
+    )
 
 
 def test_training_with_mlm_resumes_bit_for_bit(corpus: Corpus, tmp_path: Path) -> None:
-    whole, resumed = weights_whole_and_resumed(SimCSE, {**SMALL, "mlm_weight": 0.1}, corpus, tmp_path)
+    whole, resumed = weights_whole_and_resumed(
+        SimCSE, {**SMALL, "mlm_weight": 0.1}, corpus, tmp_path
+    )
     assert all(torch.equal(tensor, resumed[name]) for name, tensor in whole.items())
 
 
 @pytest.mark.parametrize(
     "values",
-    [{"temperature": 0.0}, {"dropout": 1.0}, {"mlm_weight": -1.0}, {"mlm_probability": 1.0}, {"head": "all"}],
+    [
+        {"temperature": 0.0},
+        {"dropout": 1.0},
+        {"mlm_weight": -1.0},
+        {"mlm_probability": 1.0},
+        {"head": "all"},
+    ],
 )
 def test_bad_settings_are_refused_in_one_line(values: dict[str, Any]) -> None:
     with pytest.raises(InputError) as error:

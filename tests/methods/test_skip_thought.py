@@ -1,4 +1,6 @@
-"""Skip-Thought: encoder and decoders against a transcription in numpy, and which sentences are neighbours."""
+"""Skip-Thought: encoder and decoders against a transcription in numpy, and which sentences are
+neighbours.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ def sigmoid(x: np.ndarray) -> np.ndarray:
 
 
 def gru(x: np.ndarray, layer: Any, start: np.ndarray, ending: str = "") -> np.ndarray:
-    """States word by word, as the released code has them: u h + (1 - u) tanh(W x + r (U h)), biases being 0 there."""
+    """States word by word, as the released code has them: u h + (1 - u) tanh(W x + r (U h)), biases
+    being 0 there.
+    """
     weights = {name: tensor.double().numpy() for name, tensor in layer.state_dict().items()}
     w, u = weights[f"weight_ih_l0{ending}"], weights[f"weight_hh_l0{ending}"]
     b, c = weights[f"bias_ih_l0{ending}"], weights[f"bias_hh_l0{ending}"]
@@ -59,15 +63,21 @@ def test_loss_and_vectors_equal_the_transcription(direction: str) -> None:
     out, bias = (p.detach().double().numpy() for p in heads.vocabulary.parameters())
     wanted = {"after": 0.0, "before": 0.0}
     for triple in triples:
-        ids, *said = [encoder.tokenize([text])[0] for text in (triple.anchor, triple.after, triple.before)]
+        ids, *said = [
+            encoder.tokenize([text])[0] for text in (triple.anchor, triple.after, triple.before)
+        ]
         if direction == "uni":
             h = gru(table[ids], encoder.layer, np.zeros(6))[-1]
         else:
             forwards = gru(table[ids], encoder.layer, np.zeros(3))[-1]
-            h = np.concatenate([forwards, gru(table[ids[::-1]], encoder.layer, np.zeros(3), "_reverse")[-1]])
+            h = np.concatenate(
+                [forwards, gru(table[ids[::-1]], encoder.layer, np.zeros(3), "_reverse")[-1]]
+            )
         assert np.asarray(encoder.encode(triple.anchor)) == pytest.approx(h, abs=1e-6)
         for name, words in zip(wanted, said, strict=True):
-            for state, word in zip(gru(table[words[:-1]], getattr(heads, name), h), words[1:], strict=True):
+            for state, word in zip(
+                gru(table[words[:-1]], getattr(heads, name), h), words[1:], strict=True
+            ):
                 scores = out @ state + bias
                 wanted[name] -= scores[word] - np.log(np.exp(scores).sum())
     assert {name: terms[name].item() for name in wanted} == pytest.approx(wanted, rel=1e-5)
@@ -75,7 +85,9 @@ def test_loss_and_vectors_equal_the_transcription(direction: str) -> None:
 
 
 def test_triples_are_the_inner_sentences_of_each_document(tmp_path: Path) -> None:
-    corpus = documents(tmp_path, "One. Two. Three. Four.", "Only one.", "Five. Six.", "Seven. Eight. Nine.")
+    corpus = documents(
+        tmp_path, "One. Two. Three. Four.", "Only one.", "Five. Six.", "Seven. Eight. Nine."
+    )
     assert list(Triples(corpus)) == [
         ("One.", "Two.", "Three."),
         ("Two.", "Three.", "Four."),

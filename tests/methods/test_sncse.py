@@ -1,4 +1,6 @@
-"""SNCSE: the bidirectional margin, the three rows of a sentence, the loss from them, and where negations come from."""
+"""SNCSE: the bidirectional margin, the three rows of a sentence, the loss from them, and where
+negations come from.
+"""
 
 from __future__ import annotations
 
@@ -43,19 +45,28 @@ def test_the_margin_is_the_printed_equation(alpha: float, beta: float) -> None:
     assert float(found) == pytest.approx(plain_margin(a, p, n, alpha, beta), abs=1e-12)
 
 
-@pytest.mark.parametrize(("gap", "loss"), [(0.0, 0.1), (-0.05, 0.05), (-0.1, 0), (-0.2, 0), (-0.3, 0), (-0.5, 0.2)])
+@pytest.mark.parametrize(
+    ("gap", "loss"), [(0.0, 0.1), (-0.05, 0.05), (-0.1, 0), (-0.2, 0), (-0.3, 0), (-0.5, 0.2)]
+)
 def test_nothing_is_asked_of_a_cosine_between_the_margins(gap: float, loss: float) -> None:
     anchor = torch.tensor([[1.0, 0.0]], dtype=torch.float64)
     angle = np.arccos(1 + gap)
     negative = torch.tensor([[np.cos(angle), np.sin(angle)]])
-    assert float(bidirectional_margin(anchor, anchor, negative, lower=0.1, upper=0.3)) == pytest.approx(loss, abs=1e-9)
+    assert float(
+        bidirectional_margin(anchor, anchor, negative, lower=0.1, upper=0.3)
+    ) == pytest.approx(loss, abs=1e-9)
 
 
 def set_up(items: Any, **values: Any) -> tuple[SNCSE, Any, Any, Batch]:
     torch.manual_seed(0)
     method = SNCSE(SNCSE.configure({"train_length": 24, **values}))
     encoder = method.load_base().eval()
-    return method, encoder, method.heads(encoder).eval(), Batch(list(items), np.random.default_rng(0), 0)
+    return (
+        method,
+        encoder,
+        method.heads(encoder).eval(),
+        Batch(list(items), np.random.default_rng(0), 0),
+    )
 
 
 def test_a_row_and_its_template_are_within_train_length(corpus: Corpus) -> None:
@@ -73,7 +84,9 @@ def test_a_row_and_its_template_are_within_train_length(corpus: Corpus) -> None:
 
 @pytest.mark.parametrize("n", [2, 5])
 @pytest.mark.parametrize("margin_weight", [0.5, 0.0])
-def test_the_loss_is_infonce_and_the_weighted_margin(n: int, margin_weight: float, corpus: Corpus) -> None:
+def test_the_loss_is_infonce_and_the_weighted_margin(
+    n: int, margin_weight: float, corpus: Corpus
+) -> None:
     """Against each row encoded by itself from the text of the template, without dropout."""
     method, encoder, heads, batch = set_up(corpus[:n], margin_weight=margin_weight, train_length=60)
     plain = method._plain()
@@ -81,14 +94,18 @@ def test_the_loss_is_infonce_and_the_weighted_margin(n: int, margin_weight: floa
     for head, texts in ((":", batch.texts), ("of", batch.texts), ("of", map(negated, batch.texts))):
         vectors = []
         for text in texts:
-            ids = plain(f'This sentence {head} " {text} " means [MASK] .', return_tensors="pt")["input_ids"]
+            ids = plain(f'This sentence {head} " {text} " means [MASK] .', return_tensors="pt")[
+                "input_ids"
+            ]
             at = int((ids[0] == plain.mask_token_id).nonzero()[0])
             vectors.append(encoder.transformer(ids).last_hidden_state[0, at])
         sides.append(heads.mlp(torch.stack(vectors)).detach())
     contrast = float(nt_xent(sides[0], sides[1], temperature=0.05))
     margin = plain_margin(*(side.double().numpy() for side in sides), 0.1, 0.3)
     terms = method.loss(encoder, heads, batch)
-    assert float(terms["loss"].detach()) == pytest.approx(contrast + margin_weight * margin, rel=1e-4)
+    assert float(terms["loss"].detach()) == pytest.approx(
+        contrast + margin_weight * margin, rel=1e-4
+    )
     if margin_weight:
         assert margin > 0
         assert float(terms["margin"].detach()) == pytest.approx(margin_weight * margin, rel=1e-3)
@@ -96,7 +113,10 @@ def test_the_loss_is_infonce_and_the_weighted_margin(n: int, margin_weight: floa
 
 
 def test_given_negatives_are_those_of_the_pairs() -> None:
-    pairs = [Pair("It rains.", "It pours.", "It is dry."), Pair("A dog runs.", "A dog does not run.")]
+    pairs = [
+        Pair("It rains.", "It pours.", "It is dry."),
+        Pair("A dog runs.", "A dog does not run."),
+    ]
     method, encoder, heads, batch = set_up(pairs, negatives="given")
     words = [encoder.tokenizer.decode(row[5:-5]) for row in method._negations(encoder, batch)]
     assert words == ["it is dry.", "a dog does not run."]
@@ -126,7 +146,8 @@ def test_training_resumes_bit_for_bit(corpus: Corpus, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "values", [{"margin_lower": 0.5}, {"margin_weight": -1}, {"denoise": True}, {"negatives": "parser"}]
+    "values",
+    [{"margin_lower": 0.5}, {"margin_weight": -1}, {"denoise": True}, {"negatives": "parser"}],
 )
 def test_bad_settings_are_refused_in_one_line(values: dict[str, Any]) -> None:
     with pytest.raises(InputError) as error:

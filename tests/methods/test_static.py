@@ -1,4 +1,6 @@
-"""Averaged word vectors: which words count, how files are read, and that what is saved is the same for others."""
+"""Averaged word vectors: which words count, how files are read, and that what is saved is the same
+for others.
+"""
 
 from __future__ import annotations
 
@@ -33,9 +35,13 @@ def static(file: Path, **values: Any) -> Static:
 def test_mean_over_the_words_that_have_a_vector(file: Path) -> None:
     method = static(file)
     assert method.encode("the cat").tolist() == [0.5, 1, 0]
-    assert method.encode("the unheard cat  cat").tolist() == pytest.approx([1 / 3, 4 / 3, 0]), "unknown words: no part"
+    assert method.encode("the unheard cat  cat").tolist() == pytest.approx([1 / 3, 4 / 3, 0]), (
+        "unknown words: no part"
+    )
     assert method.encode("unheard of").tolist() == [0, 0, 0], "nothing known: the zero vector"
-    assert method.encode("aa cata .. thecat").tolist() == [0, 0, 0], "a word is taken whole or not at all"
+    assert method.encode("aa cata .. thecat").tolist() == [0, 0, 0], (
+        "a word is taken whole or not at all"
+    )
     assert method.encode("the Cat").tolist() == [0.5, 0, 4], "case as stored"
     assert method.encode("café\tthe\n").tolist() == [1, 0.5, 0.5], "any white space separates"
 
@@ -47,7 +53,9 @@ def test_an_empty_sentence_counts_as_a_full_stop(file: Path, empty: str) -> None
 
 def test_options_of_tokenisation(file: Path) -> None:
     assert static(file, lower_case=True).encode("THE Cat").tolist() == [0.5, 1, 0]
-    assert static(file).encode("the cat.").tolist() == [1, 0, 0], "with blanks only, 'cat.' is one word"
+    assert static(file).encode("the cat.").tolist() == [1, 0, 0], (
+        "with blanks only, 'cat.' is one word"
+    )
     split = static(file, tokens="punctuation").encode("the cat.")
     assert split.tolist() == pytest.approx([5 / 3, 2, 4 / 3])
     assert static(file, words=2).encode("the cat sat").tolist() == [0.5, 1, 0]
@@ -85,7 +93,9 @@ def test_odd_lines(tmp_path: Path) -> None:
     path.write_bytes(b"\xef\xbb\xbfone 1 2\ntwo words 3 4\none 5 6\nbad\xff 7 8\nlast 9e-1 -1E2\n")
     vectors = read_word_vectors(str(path))
     assert set(vectors.row) == {"one", "bad�", "last"}, "a word with a blank in it can never be met"
-    assert vectors.matrix[vectors.row["one"]].tolist() == [1, 2], "of a word that stands twice the first counts"
+    assert vectors.matrix[vectors.row["one"]].tolist() == [1, 2], (
+        "of a word that stands twice the first counts"
+    )
     assert vectors.matrix[vectors.row["last"]].tolist() == pytest.approx([0.9, -100])
 
 
@@ -101,7 +111,9 @@ def test_odd_lines(tmp_path: Path) -> None:
         ("3 2\nthe 1 2\n", "ends after 1 words; its first line announces '3'"),
     ],
 )
-def test_damaged_files_are_named_with_their_line(tmp_path: Path, content: str, message: str) -> None:
+def test_damaged_files_are_named_with_their_line(
+    tmp_path: Path, content: str, message: str
+) -> None:
     path = tmp_path / "damaged.txt"
     path.write_text(content)
     with pytest.raises(InputError, match=message) as error:
@@ -122,7 +134,9 @@ def test_sources_that_are_not_there(uri: str, message: str) -> None:
 
 
 @pytest.mark.parametrize("safe", [True, False])
-def test_a_model_of_sentence_transformers_gives_its_words_and_vectors(file: Path, tmp_path: Path, safe: bool) -> None:
+def test_a_model_of_sentence_transformers_gives_its_words_and_vectors(
+    file: Path, tmp_path: Path, safe: bool
+) -> None:
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer.modules import Pooling, WordEmbeddings
 
@@ -143,20 +157,43 @@ def test_a_model_of_sentence_transformers_gives_its_words_and_vectors(file: Path
 def test_weights_that_are_no_tensors_are_refused(file: Path, tmp_path: Path) -> None:
     folder = tmp_path / "0_WordEmbeddings"
     folder.mkdir()
-    modules = [{"idx": 0, "name": "0", "path": folder.name, "type": "sentence_transformers.models.WordEmbeddings"}]
+    modules = [
+        {
+            "idx": 0,
+            "name": "0",
+            "path": folder.name,
+            "type": "sentence_transformers.models.WordEmbeddings",
+        }
+    ]
     (tmp_path / "modules.json").write_text(json.dumps(modules))
     (folder / "whitespacetokenizer_config.json").write_text('{"vocab": ["the"]}')
-    torch.save({"emb_layer.weight": file}, folder / "pytorch_model.bin")  # unpickling it would run code of pathlib
+    torch.save(
+        {"emb_layer.weight": file}, folder / "pytorch_model.bin"
+    )  # unpickling it would run code of pathlib
     with pytest.raises(InputError) as error:
         read_word_vectors(str(tmp_path))
     assert str(folder) in str(error.value)
 
 
-@pytest.mark.parametrize("values", [{}, {"lower_case": True, "tokens": "punctuation"}, {"max_length": 2}])
-def test_sentence_transformers_reads_the_same_vectors(file: Path, tmp_path: Path, values: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    "values", [{}, {"lower_case": True, "tokens": "punctuation"}, {"max_length": 2}]
+)
+def test_sentence_transformers_reads_the_same_vectors(
+    file: Path, tmp_path: Path, values: dict[str, Any]
+) -> None:
     from sentence_transformers import SentenceTransformer
 
-    texts = ["the cat sat .", "", "  ", "unheard", "The CAT.", "aa b", "café", "x" * 500, "the \ue000cat"]
+    texts = [
+        "the cat sat .",
+        "",
+        "  ",
+        "unheard",
+        "The CAT.",
+        "aa b",
+        "café",
+        "x" * 500,
+        "the \ue000cat",
+    ]
     method = static(file, **values)
     method.save(tmp_path / "model")
     method.save(tmp_path / "model")
@@ -183,7 +220,9 @@ def test_glove_of_the_hub() -> None:
         method = Static(Static.configure({}, preset="glove-6b")).fit()
     except InputError as error:  # a mirror need not have every model
         pytest.skip(str(error))
-    king, queen, car, banana = np.asarray(method.encode(["king", "Queen", "car", "banana"], normalize_embeddings=True))
+    king, queen, car, banana = np.asarray(
+        method.encode(["king", "Queen", "car", "banana"], normalize_embeddings=True)
+    )
     assert king @ queen > 0.6 > car @ banana
     assert method.num_parameters() == 400_000 * 300
 

@@ -1,4 +1,6 @@
-"""Supervised SimCSE: which columns the loss has, whose weight is where, and what it says to gaps in the negatives."""
+"""Supervised SimCSE: which columns the loss has, whose weight is where, and what it says to gaps in
+the negatives.
+"""
 
 from __future__ import annotations
 
@@ -33,10 +35,17 @@ def make(**values: Any) -> SupervisedSimCSE:
 
 def numpy_loss(method: Any, encoder: Any, pairs: list[Pair], *, columns: int) -> float:
     """Eq. 5 in float64, from vectors that the encoder gives in evaluation mode."""
-    texts = [[p.anchor for p in pairs], [p.positive for p in pairs], [p.negative or "" for p in pairs]][:columns]
+    texts = [
+        [p.anchor for p in pairs],
+        [p.positive for p in pairs],
+        [p.negative or "" for p in pairs],
+    ][:columns]
     a, *others = [
         x / np.linalg.norm(x, axis=1, keepdims=True)
-        for x in (encoder(encoder.collate(encoder.tokenize(t, max_length=12))).detach().double().numpy() for t in texts)
+        for x in (
+            encoder(encoder.collate(encoder.tokenize(t, max_length=12))).detach().double().numpy()
+            for t in texts
+        )
     ]
     t, w, n, total = method.config.temperature, method.config.hard_negative_weight, len(pairs), 0.0
     for i in range(n):
@@ -78,12 +87,19 @@ def test_tanh_layer_is_kept_and_sentence_transformers_gives_the_same_vectors(
     vectors = np.asarray(method.encode(texts))
     assert [type(module).__name__ for module in method.encoder.head] == ["Linear", "Tanh"]
     method.save(tmp_path / "model")
-    assert np.allclose(SentenceTransformer(str(tmp_path / "model"), device="cpu").encode(texts), vectors, atol=1e-5)
+    assert np.allclose(
+        SentenceTransformer(str(tmp_path / "model"), device="cpu").encode(texts), vectors, atol=1e-5
+    )
     assert np.allclose(SupervisedSimCSE.load(tmp_path / "model").encode(texts), vectors, atol=1e-5)
 
 
-def test_a_gap_in_the_negatives_is_told_before_training_and_names_the_remedy(tmp_path: Path) -> None:
-    rows = [{"anchor": f"a {i}", "positive": f"p {i}", "negative": f"n {i}" if i != 2 else ""} for i in range(4)]
+def test_a_gap_in_the_negatives_is_told_before_training_and_names_the_remedy(
+    tmp_path: Path,
+) -> None:
+    rows = [
+        {"anchor": f"a {i}", "positive": f"p {i}", "negative": f"n {i}" if i != 2 else ""}
+        for i in range(4)
+    ]
     file = tmp_path / "gap.jsonl"
     file.write_text("".join(json.dumps(row) + "\n" for row in rows))
     gap = load_corpus(str(file), kind="pairs")
@@ -98,12 +114,18 @@ def test_a_gap_in_the_negatives_is_told_before_training_and_names_the_remedy(tmp
 
 def test_required_negatives_that_are_missing(tmp_path: Path) -> None:
     file = tmp_path / "plain.jsonl"
-    file.write_text("".join(json.dumps({"anchor": f"a {i}", "positive": f"p {i}"}) + "\n" for i in range(4)))
+    file.write_text(
+        "".join(json.dumps({"anchor": f"a {i}", "positive": f"p {i}"}) + "\n" for i in range(4))
+    )
     plain = load_corpus(str(file), kind="pairs")
-    with pytest.raises(InputError, match='pair 1 has no negative, which hard_negatives = "required" asks for'):
+    with pytest.raises(
+        InputError, match='pair 1 has no negative, which hard_negatives = "required" asks for'
+    ):
         make(hard_negatives="required").fit(plain, FitContext(precision="fp32"))
     assert make().stream(plain, 0).steps_per_epoch == 1
-    with pytest.raises(InputError, match="learns from pairs, but embedded:sentences holds sentences"):
+    with pytest.raises(
+        InputError, match="learns from pairs, but embedded:sentences holds sentences"
+    ):
         make().fit(load_corpus("embedded:sentences", limit=4))
 
 
@@ -121,7 +143,12 @@ def test_presets_are_settings_and_the_card_says_what_it_learns_from() -> None:
     for preset, family in declared(SupervisedSimCSE.presets):
         config = SupervisedSimCSE.configure({}, preset=preset, family=family)
         assert (config.train_length, config.head) == (32, "mlp")
-        assert family == "mini" or config.temperature == 0.05  # that of the family mini was searched
+        assert (
+            family == "mini" or config.temperature == 0.05
+        )  # that of the family mini was searched
     assert SupervisedSimCSE.configure({}, preset="code", family="bert-base").batch_size == 512
     assert SupervisedSimCSE.configure({}, preset="code-large").learning_rate == 1e-5
-    assert (SupervisedSimCSE.card.text, SupervisedSimCSE.card.supervision) == ("pairs", "supervised")
+    assert (SupervisedSimCSE.card.text, SupervisedSimCSE.card.supervision) == (
+        "pairs",
+        "supervised",
+    )

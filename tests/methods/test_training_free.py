@@ -34,26 +34,36 @@ def base(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 
 def fitted(kind: type[Method], base: str, **values: Any) -> Any:
-    return kind(kind.configure(values), base_model=base).fit(context=FitContext(seed=1, device="cpu"))
+    return kind(kind.configure(values), base_model=base).fit(
+        context=FitContext(seed=1, device="cpu")
+    )
 
 
 def test_metaeol_is_the_mean_of_its_prompts(base: str, tmp_path: Path) -> None:
     templates = ['the "[X]" and', 'a big "[X]" the dog']
     method = fitted(MetaEOL, base, templates=templates)
-    each = [fitted(PoolingMethod, base, pooling=f"prompt:{template}").encode(TEXTS) for template in templates]
+    each = [
+        fitted(PoolingMethod, base, pooling=f"prompt:{template}").encode(TEXTS)
+        for template in templates
+    ]
     np.testing.assert_allclose(method.encode(TEXTS), np.mean(each, axis=0), atol=1e-5)
     states = fitted(MetaEOL, base, templates=templates[:1], layer=2)
     ids = states.encoder.tokenize(TEXTS[:1])
     read = states.encoder.hidden_states(states.encoder.collate(ids))[2][0, -1]
     np.testing.assert_allclose(states.encode(TEXTS[0]), read.detach(), atol=1e-5)
     method.save(tmp_path / "model")
-    np.testing.assert_array_equal(MetaEOL.load(tmp_path / "model").encode(TEXTS), method.encode(TEXTS))
+    np.testing.assert_array_equal(
+        MetaEOL.load(tmp_path / "model").encode(TEXTS), method.encode(TEXTS)
+    )
 
 
 def test_eight_prompts_fit_into_the_embedded_model() -> None:
     assert len(EIGHT) == 8
     method = fitted(MetaEOL, "embedded:mini-bert")
-    assert all('" a dog ran. "' in e.tokenizer.decode(e.tokenize(["A dog ran."])[0]) for e in method.encoders[1:])
+    assert all(
+        '" a dog ran. "' in e.tokenizer.decode(e.tokenize(["A dog ran."])[0])
+        for e in method.encoders[1:]
+    )
     with pytest.raises(InputError, match="no room for a sentence in 12 tokens"):
         fitted(MetaEOL, "embedded:mini-bert", max_length=12)
     with pytest.raises(InputError, match="layer 9"):
@@ -61,11 +71,17 @@ def test_eight_prompts_fit_into_the_embedded_model() -> None:
 
 
 @torch.inference_mode()
-def by_hand(base: str, text: str, embedding: torch.Tensor, start: int, exit: int, layer: int) -> torch.Tensor:
+def by_hand(
+    base: str, text: str, embedding: torch.Tensor, start: int, exit: int, layer: int
+) -> torch.Tensor:
     """One row through the layers of the base model, with the rule written out."""
     model, tokenizer = AutoModel.from_pretrained(base).eval(), AutoTokenizer.from_pretrained(base)
-    before, after = (tokenizer(part, add_special_tokens=False)["input_ids"] for part in ("the sentence ", ' "'))
-    rest = tokenizer(text if text.endswith(".") else text + ".", add_special_tokens=False)["input_ids"]
+    before, after = (
+        tokenizer(part, add_special_tokens=False)["input_ids"] for part in ("the sentence ", ' "')
+    )
+    rest = tokenizer(text if text.endswith(".") else text + ".", add_special_tokens=False)[
+        "input_ids"
+    ]
     end = tokenizer('" and the', add_special_tokens=False)["input_ids"]
     known = model.embed_tokens(torch.tensor([[*before, 0, *after, *rest, *end]]))
     place = len(before)
@@ -83,8 +99,12 @@ def by_hand(base: str, text: str, embedding: torch.Tensor, start: int, exit: int
     return states[layer][0, -1]
 
 
-@pytest.mark.parametrize(("start", "exit", "layer"), [(1, 3, -1), (1, 2, 2), (0, 1, -2), (2, None, 3)])
-def test_token_prepending_follows_its_rule(base: str, start: int, exit: int | None, layer: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("start", "exit", "layer"), [(1, 3, -1), (1, 2, 2), (0, 1, -2), (2, None, 3)]
+)
+def test_token_prepending_follows_its_rule(
+    base: str, start: int, exit: int | None, layer: int, tmp_path: Path
+) -> None:
     values = {"templates": [TEMPLATE], "start": start, "exit": exit, "layer": layer}
     method = fitted(TokenPrepending, base, **values)
     token = method.encoder.tokenizer.convert_tokens_to_ids("<PST>")
@@ -100,7 +120,11 @@ def test_token_prepending_follows_its_rule(base: str, start: int, exit: int | No
 
 
 def test_what_the_model_or_the_template_lacks_is_refused(base: str) -> None:
-    for wrong, line in (({"exit": 9}, "exit 9"), ({"start": 3}, "start 3"), ({"start": 2, "exit": 2}, "exit 2")):
+    for wrong, line in (
+        ({"exit": 9}, "exit 9"),
+        ({"start": 3}, "start 3"),
+        ({"start": 2, "exit": 2}, "exit 2"),
+    ):
         with pytest.raises(InputError, match=line):
             TokenPrepending(TokenPrepending.configure(wrong), base_model=base).check(None)
     with pytest.raises(InputError, match="<PST> once before"):

@@ -1,4 +1,6 @@
-"""TSDAE: the noise, the decoder that sees one vector only, and the loss beside sentence-transformers' own."""
+"""TSDAE: the noise, the decoder that sees one vector only, and the loss beside
+sentence-transformers' own.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,12 @@ from harness.sources import load_corpus
 from harness.training import Batch
 from methods.tsdae import TSDAE, delete_words, load_decoder, reconstruction
 
-TEXTS = ["A dog runs across the field.", "Two children play chess, and nobody else is there.", "rain", ""]
+TEXTS = [
+    "A dog runs across the field.",
+    "Two children play chess, and nobody else is there.",
+    "rain",
+    "",
+]
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +67,9 @@ def test_by_hand() -> None:
 
 def logits(decoder: Any, ids: torch.Tensor, vectors: torch.Tensor) -> torch.Tensor:
     with torch.no_grad():
-        return decoder(input_ids=ids, encoder_hidden_states=vectors[:, None], use_cache=False).logits
+        return decoder(
+            input_ids=ids, encoder_hidden_states=vectors[:, None], use_cache=False
+        ).logits
 
 
 def test_a_tied_decoder_owns_its_cross_attention_only(base: Encoder) -> None:
@@ -68,9 +77,12 @@ def test_a_tied_decoder_owns_its_cross_attention_only(base: Encoder) -> None:
     tied, copied = (load_decoder("embedded:mini-bert", base, tied=t) for t in (True, False))
     own = [name for name, _ in tied.named_parameters()]
     assert all("crossattention" in name or "predictions" in name for name in own)
-    assert not {id(p) for p in base.parameters()} & {id(p) for p in tied.parameters()}, "an optimiser sees them once"
+    assert not {id(p) for p in base.parameters()} & {id(p) for p in tied.parameters()}, (
+        "an optimiser sees them once"
+    )
     assert sum(p.numel() for p in copied.parameters()) > sum(p.numel() for p in base.parameters())
-    # a change of the encoder reaches the tied decoder, embeddings and output layer included, and not the copy
+    # a change of the encoder reaches the tied decoder, embeddings and output layer included, and
+    # not the copy
     ids, vectors = torch.tensor([[2, 70, 80, 3]]), torch.randn(1, 256)
     before = [logits(d.eval(), ids, vectors) for d in (tied, copied)]
     changed = Encoder.from_pretrained("embedded:mini-bert", pooling="cls")
@@ -101,13 +113,17 @@ def test_a_small_decoder_and_one_that_cannot_be(base: Encoder) -> None:
         load_decoder("embedded:mini-bert", base, tied=True, layers=9)
 
 
-def test_a_family_without_such_a_decoder_is_refused_in_one_line(base: Encoder, tmp_path: Any) -> None:
+def test_a_family_without_such_a_decoder_is_refused_in_one_line(
+    base: Encoder, tmp_path: Any
+) -> None:
     from transformers import DistilBertConfig, DistilBertModel
 
-    DistilBertModel(DistilBertConfig(vocab_size=30, dim=8, n_layers=1, n_heads=2, hidden_dim=8)).save_pretrained(
-        tmp_path
-    )
-    with pytest.raises(InputError, match='of type "distilbert" has no decoder with cross-attention') as error:
+    DistilBertModel(
+        DistilBertConfig(vocab_size=30, dim=8, n_layers=1, n_heads=2, hidden_dim=8)
+    ).save_pretrained(tmp_path)
+    with pytest.raises(
+        InputError, match='of type "distilbert" has no decoder with cross-attention'
+    ) as error:
         load_decoder(str(tmp_path), base, tied=True)
     assert "\n" not in str(error.value)
 
@@ -135,7 +151,12 @@ def test_loss_equals_the_transcription_and_padding_does_not_enter(base: Encoder)
     expected = cross_entropy(logits(decoder, features["input_ids"], vectors).numpy(), ids)
     assert loss.item() == pytest.approx(expected, rel=1e-5)
     parts = [
-        reconstruction(decoder, vectors[i : i + 1], torch.tensor([row]), torch.ones(1, len(row), dtype=torch.long))
+        reconstruction(
+            decoder,
+            vectors[i : i + 1],
+            torch.tensor([row]),
+            torch.ones(1, len(row), dtype=torch.long),
+        )
         for i, row in enumerate(ids)
     ]
     weights = [len(row) - 1 for row in ids]
@@ -153,7 +174,9 @@ def test_the_loss_of_sentence_transformers_is_the_same(base: Encoder) -> None:
     torch.manual_seed(0)
     decoder = load_decoder("embedded:mini-bert", base, tied=True).eval()
     path = str(EMBEDDED_MODELS["mini-bert"])
-    theirs = SentenceTransformer(modules=[Transformer(path), Pooling(256, "cls")], device="cpu").eval()
+    theirs = SentenceTransformer(
+        modules=[Transformer(path), Pooling(256, "cls")], device="cpu"
+    ).eval()
     objective = (
         DenoisingAutoEncoderLoss(theirs, path, tie_encoder_decoder=True).float().eval()
     )  # the file is in float16
@@ -182,11 +205,16 @@ def test_gradients_reach_the_encoder_and_the_noise_comes_from_the_batch(tied: bo
     encoder = m.load_base().eval()
     heads = m.heads(encoder).eval()
     texts = list(load_corpus("embedded:sentences", limit=4))
-    losses = [m.loss(encoder, heads, Batch(texts, np.random.default_rng(seed), 0))["loss"] for seed in (1, 1, 2)]
+    losses = [
+        m.loss(encoder, heads, Batch(texts, np.random.default_rng(seed), 0))["loss"]
+        for seed in (1, 1, 2)
+    ]
     assert losses[0].item() == losses[1].item() != losses[2].item()
     losses[0].backward()  # type: ignore[no-untyped-call]
     assert all(p.grad is not None for p in encoder.transformer.encoder.parameters())
-    clean = m.loss(encoder, heads, Batch([""] * 2, np.random.default_rng(0), 0))["loss"]  # nothing to delete
+    clean = m.loss(encoder, heads, Batch([""] * 2, np.random.default_rng(0), 0))[
+        "loss"
+    ]  # nothing to delete
     assert math.isfinite(clean.item())
 
 
@@ -195,4 +223,10 @@ def test_the_learning_rate_is_constant_unless_it_decays() -> None:
     assert [method(decay=True).schedule(step, 4) for step in range(4)] == [1.0, 0.75, 0.5, 0.25]
     # the example on Wikipedia: 100 updates up, then down to 0
     example = method(decay=True, warmup_steps=100)
-    assert [example.schedule(step, 1100) for step in (0, 50, 100, 600, 1099)] == [0.0, 0.5, 1.0, 0.5, 0.001]
+    assert [example.schedule(step, 1100) for step in (0, 50, 100, 600, 1099)] == [
+        0.0,
+        0.5,
+        1.0,
+        0.5,
+        0.001,
+    ]

@@ -1,4 +1,6 @@
-"""VICReg: both scalings against a float64 transcription of the formulas, loops and all; what the method promises."""
+"""VICReg: both scalings against a float64 transcription of the formulas, loops and all; what the
+method promises.
+"""
 
 from __future__ import annotations
 
@@ -29,19 +31,25 @@ def covariance(z: np.ndarray, j: int, k: int) -> float:
     return sum((z[i, j] - mean_j) * (z[i, k] - mean_k) for i in range(n)) / (n - 1)
 
 
-def paper(a: np.ndarray, b: np.ndarray, li: float, lv: float, lc: float, eps: float = 1e-4) -> float:
+def paper(
+    a: np.ndarray, b: np.ndarray, li: float, lv: float, lc: float, eps: float = 1e-4
+) -> float:
     """Farina & Pappadopulo, Eq. 3."""
     n, d = a.shape
     total = li / n * sum((a[i, j] - b[i, j]) ** 2 for i in range(n) for j in range(d))
     for z in (a, b):
         total += lv / d * sum(max(0.0, 1 - math.sqrt(covariance(z, j, j) + eps)) for j in range(d))
-        total += lc / d * sum(covariance(z, j, k) ** 2 for j in range(d) for k in range(d) if j != k)
+        total += (
+            lc / d * sum(covariance(z, j, k) ** 2 for j in range(d) for k in range(d) if j != k)
+        )
     return total
 
 
 def code(a: np.ndarray, b: np.ndarray, li: float, lv: float, lc: float, eps: float = 1e-4) -> float:
     """The vision code: mean squared error over rows and features, each branch's mean hinge halved."""
-    total = li * float(np.mean([(a[i, j] - b[i, j]) ** 2 for i in range(len(a)) for j in range(a.shape[1])]))
+    total = li * float(
+        np.mean([(a[i, j] - b[i, j]) ** 2 for i in range(len(a)) for j in range(a.shape[1])])
+    )
     for z in (a, b):
         cov = np.cov(z, rowvar=False)
         hinge = np.maximum(0.0, 1 - np.sqrt(z.var(0, ddof=1) + eps))
@@ -85,7 +93,9 @@ def test_objective_equals_the_formula(name: str, scaling: str, reference: Any) -
 
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize(("scaling", "reference"), [("paper", paper), ("code", code)])
-def test_gradient_equals_finite_differences_of_the_formula(name: str, scaling: str, reference: Any) -> None:
+def test_gradient_equals_finite_differences_of_the_formula(
+    name: str, scaling: str, reference: Any
+) -> None:
     a, b = CASES[name]
     method = make(scaling=scaling, **WEIGHTS)
     z = torch.from_numpy(a).clone().requires_grad_()
@@ -97,12 +107,15 @@ def test_gradient_equals_finite_differences_of_the_formula(name: str, scaling: s
             up, down = a.copy(), a.copy()
             up[i, j] += step
             down[i, j] -= step
-            slope = (reference(up, b, 0.7, 3.0, 0.2) - reference(down, b, 0.7, 3.0, 0.2)) / (2 * step)
+            slope = (reference(up, b, 0.7, 3.0, 0.2) - reference(down, b, 0.7, 3.0, 0.2)) / (
+                2 * step
+            )
             assert float(z.grad[i, j]) == pytest.approx(slope, rel=1e-4, abs=1e-6)
 
 
 def test_by_hand() -> None:
-    # Cov of A = (1, 0), (-1, 0): diag(2, 0). Hinges 0 and 1 - sqrt(eps) = 0.99. B = A + (0, 1): the same.
+    # Cov of A = (1, 0), (-1, 0): diag(2, 0). Hinges 0 and 1 - sqrt(eps) = 0.99. B = A + (0, 1): the
+    # same.
     a = torch.tensor([[1.0, 0.0], [-1.0, 0.0]], dtype=torch.float64)
     b = a + torch.tensor([0.0, 1.0], dtype=torch.float64)
 
@@ -133,17 +146,30 @@ def test_presets_and_sweeps_are_valid_settings() -> None:
     for field, sweep in sweeps.items():
         for value in sweep.get("choices") or (sweep["low"], sweep["high"]):
             VICReg.configure({field: value})
-    # Table 3 of the paper: log10 lambda_V in [1, 4], log10 lambda_C in [-3, -1], lambda_I = 1, three learning rates
+    # Table 3 of the paper: log10 lambda_V in [1, 4], log10 lambda_C in [-3, -1], lambda_I = 1,
+    # three learning rates
     assert sweeps["variance_weight"] == {"low": 10.0, "high": 1e4, "log": True}
     assert sweeps["covariance_weight"] == {"low": 1e-3, "high": 1e-1, "log": True}
     assert sweeps["learning_rate"] == {"choices": [1e-5, 2e-5, 5e-5]}
     assert VICReg.configure({}).invariance_weight == 1
     code = VICReg.configure({}, preset="code", family="bert-base")
-    assert (code.scaling, code.invariance_weight, code.variance_weight, code.covariance_weight) == ("code", 25, 25, 1)
+    assert (code.scaling, code.invariance_weight, code.variance_weight, code.covariance_weight) == (
+        "code",
+        25,
+        25,
+        1,
+    )
 
 
 @pytest.mark.parametrize(
-    "values", [{"eps": 0.0}, {"variance_weight": -1.0}, {"scaling": "vision"}, {"dropout": 1.0}, {"batch_size": 1}]
+    "values",
+    [
+        {"eps": 0.0},
+        {"variance_weight": -1.0},
+        {"scaling": "vision"},
+        {"dropout": 1.0},
+        {"batch_size": 1},
+    ],
 )
 def test_wrong_settings_are_one_line(values: dict[str, Any]) -> None:
     with pytest.raises(InputError, match=f'key "{next(iter(values))}"') as caught:
@@ -153,7 +179,9 @@ def test_wrong_settings_are_one_line(values: dict[str, Any]) -> None:
 
 def test_it_trains_and_drops_its_projector() -> None:
     corpus = load_corpus("embedded:sentences", limit=24)
-    method = make(view="shuffle", batch_size=8, train_length=12, projector=(32, 32, 32), learning_rate=1e-4)
+    method = make(
+        view="shuffle", batch_size=8, train_length=12, projector=(32, 32, 32), learning_rate=1e-4
+    )
     before = sum(p.numel() for p in method.load_base().parameters())
     method.fit(corpus, FitContext(precision="fp32", max_steps=2))
     assert method.num_parameters() == before

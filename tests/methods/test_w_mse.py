@@ -1,4 +1,6 @@
-"""W-MSE: whitening against its definition, the loss against numpy, slices of a batch, batches that are too short."""
+"""W-MSE: whitening against its definition, the loss against numpy, slices of a batch, batches that
+are too short.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,13 @@ from methods.w_mse import WMSE, cholesky_whiten, slices, whitened_mse
 from tests.support.kill_and_resume import weights_whole_and_resumed
 
 pytestmark = pytest.mark.timeout(300)
-SMALL = {"batch_size": 6, "slice": 6, "train_length": 8, "learning_rate": 1e-3, "projector": (16, 3)}
+SMALL = {
+    "batch_size": 6,
+    "slice": 6,
+    "train_length": 8,
+    "learning_rate": 1e-3,
+    "projector": (16, 3),
+}
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +43,9 @@ def np_whiten(x: np.ndarray, shrinkage: float) -> np.ndarray:
     return np.array([solve(cholesky(covariance, lower=True), row - x.mean(0)) for row in x])
 
 
-def np_w_mse(a: np.ndarray, b: np.ndarray, *, shrinkage: float, statistics: str, normalise: bool) -> float:
+def np_w_mse(
+    a: np.ndarray, b: np.ndarray, *, shrinkage: float, statistics: str, normalise: bool
+) -> float:
     if statistics == "both":
         both = np_whiten(np.concatenate([a, b]), shrinkage)
         w_a, w_b = both[: len(a)], both[len(a) :]
@@ -59,7 +69,11 @@ def views(n: int, d: int, seed: int = 0) -> list[np.ndarray]:
 @pytest.mark.parametrize("normalise", [True, False])
 @pytest.mark.parametrize("shrinkage", [0.0, 0.01, 0.5])
 def test_every_variant_equals_numpy(statistics: Any, normalise: bool, shrinkage: float) -> None:
-    options: dict[str, Any] = {"shrinkage": shrinkage, "statistics": statistics, "normalise": normalise}
+    options: dict[str, Any] = {
+        "shrinkage": shrinkage,
+        "statistics": statistics,
+        "normalise": normalise,
+    }
     for n, d in ((8, 3), (5, 1), (4, 3)):
         a, b = views(n, d, n)
         value = whitened_mse(torch.from_numpy(a), torch.from_numpy(b), **options)
@@ -76,7 +90,9 @@ def test_degenerate_inputs_with_shrinkage_equal_numpy(statistics: Any) -> None:
         options: dict[str, Any] = {"shrinkage": 0.1, "statistics": statistics, "normalise": True}
         tensors = [torch.from_numpy(x.copy()).requires_grad_() for x in (left, right)]
         value = whitened_mse(*tensors, **options)
-        assert float(value.detach()) == pytest.approx(np_w_mse(left, right, **options), rel=1e-6, abs=1e-9)
+        assert float(value.detach()) == pytest.approx(
+            np_w_mse(left, right, **options), rel=1e-6, abs=1e-9
+        )
         value.backward()
         assert all(t.grad is not None and bool(t.grad.isfinite().all()) for t in tensors)
 
@@ -86,7 +102,8 @@ def test_degenerate_inputs_with_shrinkage_equal_numpy(statistics: Any) -> None:
 def test_gradients(statistics: Any, normalise: bool) -> None:
     a, b = (torch.from_numpy(x).requires_grad_() for x in views(6, 3, 2))
     assert torch.autograd.gradcheck(
-        lambda x, y: whitened_mse(x, y, shrinkage=0.05, statistics=statistics, normalise=normalise), (a, b)
+        lambda x, y: whitened_mse(x, y, shrinkage=0.05, statistics=statistics, normalise=normalise),
+        (a, b),
     )
     assert torch.autograd.gradcheck(lambda x: cholesky_whiten(x), (a,))
 
@@ -104,15 +121,21 @@ def test_by_hand() -> None:
     # one feature, rows 1 and 3: mean 2, variance 2: -1/sqrt 2 and 1/sqrt 2
     x = torch.tensor([[1.0], [3.0]], dtype=torch.float64)
     assert cholesky_whiten(x).flatten().tolist() == pytest.approx([-(0.5**0.5), 0.5**0.5])
-    assert float(whitened_mse(x, 10 * x + 4)) == pytest.approx(0.0), "shift and scale of a view are whitened away"
+    assert float(whitened_mse(x, 10 * x + 4)) == pytest.approx(0.0), (
+        "shift and scale of a view are whitened away"
+    )
     assert float(whitened_mse(x, x.flip(0))) == pytest.approx(4.0), "unit vectors that point apart"
     assert float(whitened_mse(x, x.flip(0), normalise=False)) == pytest.approx(2.0)  # (2/sqrt 2)^2
 
 
 def test_whitened_vectors_cannot_collapse() -> None:
-    """However small the spread of the projections, the loss is the same: there is nothing to gain by collapsing."""
+    """However small the spread of the projections, the loss is the same: there is nothing to gain
+    by collapsing.
+    """
     a, b = (torch.from_numpy(x) for x in views(8, 3))
-    assert float(whitened_mse(1e-3 * a, 1e-3 * b)) == pytest.approx(float(whitened_mse(a, b)), rel=1e-6)
+    assert float(whitened_mse(1e-3 * a, 1e-3 * b)) == pytest.approx(
+        float(whitened_mse(a, b)), rel=1e-6
+    )
 
 
 def test_too_few_rows_or_no_variance() -> None:
@@ -130,7 +153,9 @@ def test_too_few_rows_or_no_variance() -> None:
 
 @settings(max_examples=40)
 @given(count=st.integers(2, 70), size=st.integers(2, 30), seed=st.integers(0, 100))
-def test_slices_are_a_partition_into_parts_that_are_long_enough(count: int, size: int, seed: int) -> None:
+def test_slices_are_a_partition_into_parts_that_are_long_enough(
+    count: int, size: int, seed: int
+) -> None:
     parts = slices(count, size, np.random.default_rng(seed))
     assert sorted(np.concatenate(parts).tolist()) == list(range(count))
     assert min(map(len, parts)) >= min(size, count)
@@ -146,17 +171,24 @@ def test_loss_is_the_mean_over_slices_and_slicings(corpus: Corpus) -> None:
     encoder = method.load_base().eval()
     heads = method.heads(encoder).train()
     items = list(corpus[:9])
-    loss = float(method.loss(encoder, heads, Batch(items, np.random.default_rng(3), 0))["loss"].detach())
+    loss = float(
+        method.loss(encoder, heads, Batch(items, np.random.default_rng(3), 0))["loss"].detach()
+    )
     with torch.no_grad():
         h = encoder(encoder.collate(encoder.tokenize(items, max_length=8)))
-    # shuffling the rows of a view is all that differs from one slice; both views are equal here, so that
-    # the distance is zero whatever the slices are
+    # shuffling the rows of a view is all that differs from one slice; both views are equal here, so
+    # that the distance is zero whatever the slices are
     assert loss == pytest.approx(0.0, abs=1e-6)
 
     # different views: a fixed pair, so that numpy can follow
-    a, b = (h + s * torch.randn(h.shape, generator=torch.Generator().manual_seed(1)) for s in (0.1, -0.2))
+    a, b = (
+        h + s * torch.randn(h.shape, generator=torch.Generator().manual_seed(1))
+        for s in (0.1, -0.2)
+    )
     encoder.two_views = lambda *_, **__: (a, b)
-    loss = float(method.loss(encoder, heads, Batch(items, np.random.default_rng(3), 0))["loss"].detach())
+    loss = float(
+        method.loss(encoder, heads, Batch(items, np.random.default_rng(3), 0))["loss"].detach()
+    )
     rng, total = np.random.default_rng(3), 0.0
     with torch.no_grad():
         z_a, z_b = (heads(x).double().numpy() for x in (a, b))
@@ -187,9 +219,15 @@ def test_the_head_sees_a_view_or_both(corpus: Corpus, joint: bool) -> None:
     heads = method.heads(encoder).train()
     a, b = (torch.from_numpy(view).float() for view in views(9, encoder.dimension))
     encoder.two_views = lambda *_, **__: (a, b)
-    loss = float(method.loss(encoder, heads, Batch(list(corpus[:9]), np.random.default_rng(3), 0))["loss"].detach())
+    loss = float(
+        method.loss(encoder, heads, Batch(list(corpus[:9]), np.random.default_rng(3), 0))[
+            "loss"
+        ].detach()
+    )
     parts = [np.concatenate([a, b])] if joint else [a.numpy(), b.numpy()]
-    z_a, z_b = np.split(np.concatenate([np_head(heads, part.astype(np.float64)) for part in parts]), 2)
+    z_a, z_b = np.split(
+        np.concatenate([np_head(heads, part.astype(np.float64)) for part in parts]), 2
+    )
     expected = np_w_mse(z_a, z_b, shrinkage=0.01, statistics="view", normalise=True)
     assert loss == pytest.approx(expected, rel=1e-4)
 
@@ -206,8 +244,9 @@ def test_a_corpus_too_small_for_its_projector_is_refused(corpus: Corpus) -> None
     method = WMSE(WMSE.configure({}, preset="paper", family="bert-base"))
     with pytest.raises(InputError) as error:
         method.fit(corpus, FitContext(precision="fp32"))
-    assert "its 26 sentences make batches of 26, whose slices of 26 rows cannot whiten a projector 64 wide" in str(
-        error.value
+    assert (
+        "its 26 sentences make batches of 26, whose slices of 26 rows cannot whiten a projector 64 wide"
+        in str(error.value)
     )
 
 
@@ -218,17 +257,23 @@ def test_both_views_together_are_twice_the_rows(corpus: Corpus) -> None:
     WMSE(WMSE.configure({**narrow, "statistics": "both"})).stream(corpus, 1)
 
 
-def test_without_shrinkage_short_batches_are_left_out_and_the_rest_keeps_its_order(corpus: Corpus) -> None:
+def test_without_shrinkage_short_batches_are_left_out_and_the_rest_keeps_its_order(
+    corpus: Corpus,
+) -> None:
     whole = WMSE(WMSE.configure({**SMALL, "bucket": 2, "shrinkage": 0.0})).stream(corpus, 1)
     plain = BatchStream(corpus, batch_size=6, bucket=2, seed=1, length_cap=48)
     assert (whole.steps_per_epoch, plain.steps_per_epoch) == (4, 5)  # 26 = 4 * 6 + 2
     for epoch in range(3):
         seen = [plain.batch(epoch * 5 + step).texts for step in range(5)]
-        assert [whole.batch(epoch * 4 + step).texts for step in range(4)] == [t for t in seen if len(t) == 6]
+        assert [whole.batch(epoch * 4 + step).texts for step in range(4)] == [
+            t for t in seen if len(t) == 6
+        ]
     assert WMSE(WMSE.configure(SMALL)).stream(corpus, 0).steps_per_epoch == 5
 
 
-def test_two_sentences_are_enough_with_shrinkage_and_collapse_is_an_outcome_without(corpus: Corpus) -> None:
+def test_two_sentences_are_enough_with_shrinkage_and_collapse_is_an_outcome_without(
+    corpus: Corpus,
+) -> None:
     method = WMSE(WMSE.configure({**SMALL, "projector": (16, 8), "batch_size": 12}))
     encoder = method.load_base().train()
     heads = method.heads(encoder)

@@ -1,4 +1,6 @@
-"""BERT-whitening fitted to pairs or to each task's own text, and what happens with too little of it."""
+"""BERT-whitening fitted to pairs or to each task's own text, and what happens with too little of
+it.
+"""
 
 from __future__ import annotations
 
@@ -73,10 +75,14 @@ def test_fitted_to_a_task() -> None:
     assert np.abs(y.mean(0)).max() < 1e-3
     assert np.cov(y, rowvar=False) == pytest.approx(np.eye(8), abs=5e-3)
     assert not np.allclose(a.encode(TEXTS), b.encode(TEXTS), atol=0.1)
-    assert np.array_equal(np.asarray(a.encode(first), dtype=np.float64), y), "a second task leaves the first alone"
+    assert np.array_equal(np.asarray(a.encode(first), dtype=np.float64), y), (
+        "a second task leaves the first alone"
+    )
     assert np.array_equal(np.asarray(method.encode(TEXTS)), plain)
     again = np.asarray(a.for_task(second[20:]).encode(TEXTS))
-    assert np.allclose(again, b.encode(TEXTS), atol=1e-5), "a map replaces the former map, it does not follow it"
+    assert np.allclose(again, b.encode(TEXTS), atol=1e-5), (
+        "a map replaces the former map, it does not follow it"
+    )
 
 
 def test_a_task_with_fewer_sentences_than_dimensions_is_refused() -> None:
@@ -96,9 +102,13 @@ def test_a_task_fitted_map_is_saved_with_its_encoder(tmp_path: Path) -> None:
     method = whitening(fit_on="task").fit()
     adapted = method.for_task(texts)
     adapted.save(tmp_path / "model")
-    assert np.allclose(Whitening.load(tmp_path / "model").encode(TEXTS), adapted.encode(TEXTS), atol=1e-5)
+    assert np.allclose(
+        Whitening.load(tmp_path / "model").encode(TEXTS), adapted.encode(TEXTS), atol=1e-5
+    )
     method.save(tmp_path / "waiting")
     modules = (tmp_path / "waiting" / "modules.json").read_text(encoding="utf-8")
-    assert "harness.modules.SavedMethod" in modules, "nobody may take the encoder alone for the method"
+    assert "harness.modules.SavedMethod" in modules, (
+        "nobody may take the encoder alone for the method"
+    )
     again = Whitening.load(tmp_path / "waiting").for_task(texts)
     assert np.allclose(again.encode(TEXTS), adapted.encode(TEXTS), atol=1e-4)

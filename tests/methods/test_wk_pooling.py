@@ -1,4 +1,6 @@
-"""WK pooling against a slow transcription of its definition: one token at a time, numpy's QR, float64."""
+"""WK pooling against a slow transcription of its definition: one token at a time, numpy's QR,
+float64.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,12 @@ from harness.encoder.layout import is_whole_method
 from harness.errors import InputError
 from methods.wk_pooling import WKPooling, WKPoolingConfig, layer_weights, neighbours, wk_vectors
 
-TEXTS = ["A dog ran over the street.", "Rain", "", "The old house by the river was sold to a family from the north."]
+TEXTS = [
+    "A dog ran over the street.",
+    "Rain",
+    "",
+    "The old house by the river was sold to a family from the north.",
+]
 
 
 def token_vector(v: np.ndarray, window: int, left: str) -> np.ndarray:
@@ -36,7 +43,9 @@ def token_vector(v: np.ndarray, window: int, left: str) -> np.ndarray:
     return (weights / weights.sum()) @ v
 
 
-def sentence_vector(states: np.ndarray, window: int = 2, left: str = "code", ddof: int = 0) -> np.ndarray:
+def sentence_vector(
+    states: np.ndarray, window: int = 2, left: str = "code", ddof: int = 0
+) -> np.ndarray:
     """states (K, tokens, d) of one sentence without padding; the last token is left out."""
     kept = states[:, :-1] if states.shape[1] > 1 else states
     weights = []
@@ -48,7 +57,9 @@ def sentence_vector(states: np.ndarray, window: int = 2, left: str = "code", ddo
     return sum(share * token_vector(kept[:, t], window, left) for t, share in enumerate(shares))
 
 
-def batch(layers: int, lengths: list[int], d: int, seed: int = 0) -> tuple[list[torch.Tensor], torch.Tensor]:
+def batch(
+    layers: int, lengths: list[int], d: int, seed: int = 0
+) -> tuple[list[torch.Tensor], torch.Tensor]:
     """Layers that drift, as a transformer's do; padding holds values too."""
     generator = torch.Generator().manual_seed(seed)
     state = torch.randn(len(lengths), max(lengths), d, generator=generator)
@@ -72,13 +83,18 @@ def test_the_definition(layers, window, left):
         expected = sentence_vector(alone, window, left)
         np.testing.assert_allclose(vectors[row].numpy(), expected, atol=1e-5)
         # the port's unbiased variance is the same after scaling
-        np.testing.assert_allclose(sentence_vector(alone, window, left, ddof=1), expected, atol=1e-12)
+        np.testing.assert_allclose(
+            sentence_vector(alone, window, left, ddof=1), expected, atol=1e-12
+        )
 
 
 def test_neighbours_as_the_code_slices_them():
     numbers = list(range(9))
     for k in numbers:
-        sliced = [*numbers[k - 2 : k], *numbers[k + 1 : k + 3]]  # with k = 1 the start is -1, and nothing comes out
+        sliced = [
+            *numbers[k - 2 : k],
+            *numbers[k + 1 : k + 3],
+        ]  # with k = 1 the start is -1, and nothing comes out
         assert neighbours(k, 9, 2, "code") == sliced
     assert neighbours(1, 9, 2, "available") == [0, 2, 3]
 
@@ -86,8 +102,9 @@ def test_neighbours_as_the_code_slices_them():
 def test_weights_of_a_token_by_hand():
     """Three layers: v0 = e0, v1 = e0 + e1, v2 = e1, window 1, left as available.
 
-    k=0: neighbour v1; cos(v1, P v0) = 1, so a = 1/4; novelty |e0 - (e0+e1)/2| = 1/sqrt 2. The same for k=2.
-    k=1: neighbours v0, v2 span it: novelty 0, and both cosines are 1/sqrt 2, so a = sqrt 2 / 6.
+    k=0: neighbour v1; cos(v1, P v0) = 1, so a = 1/4; novelty |e0 - (e0+e1)/2| = 1/sqrt 2. The same
+    for k=2. k=1: neighbours v0, v2 span it: novelty 0, and both cosines are 1/sqrt 2, so a = sqrt 2
+    / 6.
     """
     v = torch.tensor([[1.0, 0.0], [1.0, 1.0], [0.0, 1.0]], dtype=torch.float64)
     weights = layer_weights((v @ v.T).unsqueeze(0), window=1, left="available")[0].numpy()
@@ -100,7 +117,9 @@ def test_weights_of_a_token_by_hand():
 def test_degenerate_tokens_give_finite_vectors():
     d = 8
     same = [torch.ones(1, 3, d)] * 5
-    np.testing.assert_allclose(wk_vectors(same, torch.ones(1, 3)).numpy(), np.ones((1, d)), atol=1e-6)
+    np.testing.assert_allclose(
+        wk_vectors(same, torch.ones(1, 3)).numpy(), np.ones((1, d)), atol=1e-6
+    )
     zero = [torch.zeros(1, 3, d)] * 5
     assert not wk_vectors(zero, torch.ones(1, 3)).any()
     axes = [torch.eye(5, d)[k].expand(1, 2, d) for k in range(5)]  # at right angles
@@ -121,7 +140,9 @@ def test_the_method_on_the_embedded_model():
 
 
 def test_saved_and_loaded(tmp_path):
-    method = WKPooling(WKPooling.configure({"left": "available", "max_length": 20}, preset="mini")).fit()
+    method = WKPooling(
+        WKPooling.configure({"left": "available", "max_length": 20}, preset="mini")
+    ).fit()
     method.save(tmp_path / "wk", card="# Mine")
     method.save(tmp_path / "wk", card="# Mine")
     assert is_whole_method(tmp_path / "wk")
@@ -132,7 +153,9 @@ def test_saved_and_loaded(tmp_path):
 
 
 def test_too_few_layers():
-    with pytest.raises(InputError, match=r"leaves 1 of the layers 0 to 4, and window 2 needs 3; lower") as error:
+    with pytest.raises(
+        InputError, match=r"leaves 1 of the layers 0 to 4, and window 2 needs 3; lower"
+    ) as error:
         WKPooling().fit()
     assert "\n" not in str(error.value)
     with pytest.raises(InputError, match="window 4 needs 5"):

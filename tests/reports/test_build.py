@@ -1,4 +1,6 @@
-"""Reports built from invented records: their numbers, that they hold together, and that they rebuild to the byte."""
+"""Reports built from invented records: their numbers, that they hold together, and that they
+rebuild to the byte.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
 
 
 def files(folder: Path) -> dict[str, bytes]:
-    return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
+    return {
+        str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()
+    }
 
 
 def cells(written: dict[str, Path], table: str) -> Cells:
@@ -49,7 +53,11 @@ def test_everything_is_written_and_rebuilt_to_the_byte(built: Built, tmp_path: P
     for name in ("overview", "development", "losses", "geometry-embedded-Embedded-STS-natural"):
         assert {f"figures/{name}.{kind}" for kind in ("svg", "png", "pdf")} <= set(contents)
         assert b"<text" in contents[f"figures/{name}.svg"]  # text is text, not outlines
-    assert {"tables/scores-sts-senteval.csv", "tables/scores-embedded.csv", "tables/against-base.csv"} <= set(contents)
+    assert {
+        "tables/scores-sts-senteval.csv",
+        "tables/scores-embedded.csv",
+        "tables/against-base.csv",
+    } <= set(contents)
     build_report("invented", workdir, out=tmp_path / "again")
     assert files(tmp_path / "again") == contents
 
@@ -72,7 +80,12 @@ def test_means_marks_and_ends(built: Built) -> None:
     assert best == ["all-MiniLM-L6-v2"]  # made by others, and compared like all rows
     assert rows["random"]["average"]["worse"]
     natural_and_contrast = {"Embedded-STS-natural", "Embedded-STS-contrast"}  # never averaged
-    assert set(cells(written, "scores-embedded")["SimCSE"]) == {"row", "supervision", "seeds", *natural_and_contrast}
+    assert set(cells(written, "scores-embedded")["SimCSE"]) == {
+        "row",
+        "supervision",
+        "seeds",
+        *natural_and_contrast,
+    }
 
 
 def test_base_is_the_untrained_row_with_the_same_pooling(built: Built) -> None:
@@ -107,7 +120,9 @@ def test_page_is_self_contained_and_sane(built: Built) -> None:
     for tag, named in page.tags:
         assert tag != "svg" or "aria-hidden" in named or named["aria-labelledby"] in ids
         assert tag != "th" or named.get("scope")
-    assert sum(tag == "table" for tag, _ in page.tags) == sum(tag == "caption" for tag, _ in page.tags)
+    assert sum(tag == "table" for tag, _ in page.tags) == sum(
+        tag == "caption" for tag, _ in page.tags
+    )
     assert len(text) < 3e6
     data = re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL)
     assert data
@@ -116,8 +131,14 @@ def test_page_is_self_contained_and_sane(built: Built) -> None:
 
 def test_nothing_finished(tmp_path: Path) -> None:
     synthetic.Invented(tmp_path).add("a", status="failed", reason="out of memory")
-    assert "out of memory" in build_comparison(tmp_path, "invented", formats=["md"])["md"].read_text()
-    assert summary_table(tmp_path, "invented") == (["Method", "Seeds", "Status"], [["a", "0 of 1", "failed"]], [])
+    assert (
+        "out of memory" in build_comparison(tmp_path, "invented", formats=["md"])["md"].read_text()
+    )
+    assert summary_table(tmp_path, "invented") == (
+        ["Method", "Seeds", "Status"],
+        [["a", "0 of 1", "failed"]],
+        [],
+    )
 
 
 def test_unlike_protocols_are_marked_and_not_compared(tmp_path: Path) -> None:
@@ -133,7 +154,9 @@ def test_unlike_protocols_are_marked_and_not_compared(tmp_path: Path) -> None:
 
 def test_an_older_configuration_is_in_no_table(tmp_path: Path) -> None:
     made = synthetic.Invented(tmp_path, scale=0.03)
-    old = made.add("a", 2, tasks=SMALL, config={"temperature": 1.0}, finished="2025-01-01T00:00:00Z")
+    old = made.add(
+        "a", 2, tasks=SMALL, config={"temperature": 1.0}, finished="2025-01-01T00:00:00Z"
+    )
     made.add("a", 1, tasks=SMALL, config={"temperature": 0.05}, finished="2025-01-02T00:00:00Z")
     written = build_comparison(tmp_path, "invented", formats=["md"])
     assert cells(written, "scores-embedded")["a"]["seeds"]["text"] == "1"
@@ -141,7 +164,9 @@ def test_an_older_configuration_is_in_no_table(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("damaged", ['{"step": 1, "ki', "null\n", '[1]\n{"a": 1}\n'])
-def test_damaged_curves_and_missing_examples_do_not_stop_the_report(tmp_path: Path, damaged: str) -> None:
+def test_damaged_curves_and_missing_examples_do_not_stop_the_report(
+    tmp_path: Path, damaged: str
+) -> None:
     made = synthetic.Invented(tmp_path, scale=0.03)
     first, second = (made.add("a", seed, tasks=SMALL) for seed in (1, 2))
     RunFolder(tmp_path, first.id).curves_file.write_text(damaged)
@@ -175,7 +200,9 @@ def test_stale_files_go_and_foreign_files_stay(tmp_path: Path) -> None:
     (out / "tables").mkdir(parents=True)
     (out / "tables" / "mine.csv").write_text("1")
     build_report("invented", tmp_path, out=out, formats=["csv", "md"])
-    half = [out / name for name in (".report.md.part", "tables/.cost.csv.part")]  # a build was killed while writing
+    half = [
+        out / name for name in (".report.md.part", "tables/.cost.csv.part")
+    ]  # a build was killed while writing
     for file in half:
         file.write_text("")
     build_report("invented", tmp_path, out=out, formats=["html"])
@@ -184,7 +211,9 @@ def test_stale_files_go_and_foreign_files_stay(tmp_path: Path) -> None:
     assert not (out / "tables" / "cost.csv").exists()
 
 
-@pytest.mark.parametrize(("name", "formats", "meant"), [("inventd", "html", "invented"), ("invented", "htm", "html")])
+@pytest.mark.parametrize(
+    ("name", "formats", "meant"), [("inventd", "html", "invented"), ("invented", "htm", "html")]
+)
 def test_wrong_input(tmp_path: Path, name: str, formats: str, meant: str) -> None:
     synthetic.Invented(tmp_path, scale=0.03).add("a", tasks=SMALL)
     with pytest.raises(InputError, match=f'"{meant}"'):
@@ -195,17 +224,39 @@ def test_wrong_input(tmp_path: Path, name: str, formats: str, meant: str) -> Non
 def test_command(built: Built, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     workdir = str(built[0])
     out = tmp_path / "o"
-    assert main(["report", "build", "invented", "--workdir", workdir, "--format", "md", "--out", str(out)]) == 0
+    assert (
+        main(
+            [
+                "report",
+                "build",
+                "invented",
+                "--workdir",
+                workdir,
+                "--format",
+                "md",
+                "--out",
+                str(out),
+            ]
+        )
+        == 0
+    )
     assert str(out / "report.md") in capsys.readouterr().out
     assert main(["report", "build", "invented", "--workdir", str(tmp_path / "none")]) == 2
 
 
 @pytest.mark.skipif(
-    shutil.which("pdflatex") is None, reason="needs pdflatex (Debian: texlive-latex-recommended, lmodern)"
+    shutil.which("pdflatex") is None,
+    reason="needs pdflatex (Debian: texlive-latex-recommended, lmodern)",
 )
 def test_latex_compiles_as_it_is(built: Built, tmp_path: Path) -> None:
     latex = built[1]["latex"]
-    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", f"-output-directory={tmp_path}", latex.name]
+    command = [
+        "pdflatex",
+        "-interaction=nonstopmode",
+        "-halt-on-error",
+        f"-output-directory={tmp_path}",
+        latex.name,
+    ]
     done = subprocess.run(command, cwd=latex.parent, capture_output=True, check=False, timeout=120)
     assert done.returncode == 0, done.stdout[-2000:]
 

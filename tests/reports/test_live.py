@@ -1,4 +1,6 @@
-"""The page of a running comparison: complete without a network, no text is markup, every phase and state is drawn."""
+"""The page of a running comparison: complete without a network, no text is markup, every phase and
+state is drawn.
+"""
 
 from __future__ import annotations
 
@@ -15,13 +17,32 @@ NOW = 1_700_000_000.0
 
 
 def run(number: int, state: str = "running", **more: Any) -> dict[str, Any]:
-    about = {"id": f"{number:016x}", "label": f"row {number % 9} · seed {number}", "row": f"row {number % 9}"}
-    rest = {"base_model": "mini-bert", "seed": number, "state": state, "text": "", "step": 0, "steps": 0}
+    about = {
+        "id": f"{number:016x}",
+        "label": f"row {number % 9} · seed {number}",
+        "row": f"row {number % 9}",
+    }
+    rest = {
+        "base_model": "mini-bert",
+        "seed": number,
+        "state": state,
+        "text": "",
+        "step": 0,
+        "steps": 0,
+    }
     return {**about, **rest, "seconds": 0.0, "began": 0.0, "dev": [], **more}
 
 
 def progress(runs: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
-    about = {"name": "c", "title": "", "kind": "comparison", "phase": "running", "reason": "", "pid": 7, "host": "h"}
+    about = {
+        "name": "c",
+        "title": "",
+        "kind": "comparison",
+        "phase": "running",
+        "reason": "",
+        "pid": 7,
+        "host": "h",
+    }
     times = {"started": NOW - 600, "updated": NOW - 1, "remaining_seconds": None}
     return {**about, **times, "executor": "serial", "workers": 1, "runs": runs, **more}
 
@@ -54,15 +75,22 @@ def test_no_text_is_markup_and_nothing_is_loaded_from_elsewhere(phase: str) -> N
     seen = Tags(html)
     assert "script" not in seen.tags
     assert seen.tags.count("style") == 1
-    assert not [name for name, _ in seen.attributes if name.startswith("on") or name in ("src", "href")]
+    assert not [
+        name for name, _ in seen.attributes if name.startswith("on") or name in ("src", "href")
+    ]
     assert "\x1b" not in html
     assert "\u202e" not in html
     assert (("http-equiv", "refresh") in seen.attributes) == (phase == "running")
 
 
 def test_the_page_says_how_far_the_comparison_is() -> None:
-    runs = [run(1, "finished"), run(2, "reused"), run(3, "failed", text="out of memory"), run(4, "waiting"),
-            run(5, step=5, steps=10, text="training", began=NOW - 240)]  # fmt: skip
+    runs = [
+        run(1, "finished"),
+        run(2, "reused"),
+        run(3, "failed", text="out of memory"),
+        run(4, "waiting"),
+        run(5, step=5, steps=10, text="training", began=NOW - 240),
+    ]
     text = Tags(page(progress(runs, remaining_seconds=1800), NOW)).text
     assert "3 of 5 runs" in text
     assert "30 min" in text
@@ -81,6 +109,9 @@ def test_a_running_run_has_its_dev_curve() -> None:
 
 
 def test_the_page_of_ten_thousand_runs_stays_small() -> None:
-    runs = [run(i, "running" if i < 1000 else "waiting", dev=[[0, 0.1], [9, 0.2]]) for i in range(10_000)]
+    runs = [
+        run(i, "running" if i < 1000 else "waiting", dev=[[0, 0.1], [9, 0.2]])
+        for i in range(10_000)
+    ]
     html = page(progress(runs), NOW)
     assert len(html) < 1_500_000

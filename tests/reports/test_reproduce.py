@@ -43,7 +43,19 @@ def tiny(few_pairs: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("tiny")
     (folder / "tiny.toml").write_text(EXPERIMENT)
     work = folder / "work"
-    assert main(["compare", str(folder / "tiny.toml"), "--workdir", str(work), "--tracking-uri=none", "--quiet"]) == 0
+    assert (
+        main(
+            [
+                "compare",
+                str(folder / "tiny.toml"),
+                "--workdir",
+                str(work),
+                "--tracking-uri=none",
+                "--quiet",
+            ]
+        )
+        == 0
+    )
     shutil.move(work / "reports" / "tiny", folder / "report")
     shutil.rmtree(work)
     return folder / "report"
@@ -52,14 +64,19 @@ def tiny(few_pairs: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
 NAME = "scores-embedded:SimCSE <b>:Embedded-STS-natural"
 
 
-def test_lists_cells_and_prints_the_runs_and_commands_of_one(tiny: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_lists_cells_and_prints_the_runs_and_commands_of_one(
+    tiny: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["reproduce", str(tiny)]) == 0
     assert NAME in capsys.readouterr().out
     records = find_cells(read_report(tiny))[NAME]["records"]
     for report in (tiny, tiny / "data.json", tiny / "index.html"):
         assert main(["reproduce", f"{report}#{NAME}"]) == 0
         printed = capsys.readouterr().out
-        assert all(part in printed for part in (*records, "--set 'seeds=[1]'", "--set 'seeds=[2]'", "tiny.toml"))
+        assert all(
+            part in printed
+            for part in (*records, "--set 'seeds=[1]'", "--set 'seeds=[2]'", "tiny.toml")
+        )
 
 
 def test_the_commands_give_the_same_runs_and_the_same_number(
@@ -69,7 +86,9 @@ def test_the_commands_give_the_same_runs_and_the_same_number(
     assert capsys.readouterr().out.splitlines()[-1].endswith("equal")
     data = read_report(tiny)
     assert {r.id for r in read_records(tmp_path / "new")} <= set(data["runs"])
-    row = next(row for row in data["tables"]["scores-embedded"]["rows"] if row["name"] == "SimCSE <b>")
+    row = next(
+        row for row in data["tables"]["scores-embedded"]["rows"] if row["name"] == "SimCSE <b>"
+    )
     cell = row["cells"]["Embedded-STS-natural"]
     cell["value"], cell["text"] = cell["value"] - 0.5, "0.00"
     (tmp_path / "data.json").write_text(json.dumps(data))
@@ -85,14 +104,21 @@ def test_the_commands_give_the_same_runs_and_the_same_number(
 
 def test_only_commands_of_the_harness_are_run(tiny: Path, tmp_path: Path) -> None:
     data = read_report(tiny)
-    for command in ("touch made", "harness track sync", "", "harness.compare({}, workdir='NEW_FOLDER')"):
+    for command in (
+        "touch made",
+        "harness track sync",
+        "",
+        "harness.compare({}, workdir='NEW_FOLDER')",
+    ):
         changed = {run: entry | {"command": command} for run, entry in data["runs"].items()}
         (tmp_path / "data.json").write_text(json.dumps(data | {"runs": changed}))
         assert main(["reproduce", f"{tmp_path}#{NAME}", "--run", str(tmp_path / "new")]) == 2
         assert not (tmp_path / "new").exists()
 
 
-def test_wrong_input_is_one_line(tiny: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_wrong_input_is_one_line(
+    tiny: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "data.json").write_text('{"tables": 3}')
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "mine.txt").write_text("")

@@ -1,4 +1,6 @@
-"""Study files and stored studies: a study has the conditions of a comparison, under the keys that its users know."""
+"""Study files and stored studies: a study has the conditions of a comparison, under the keys that
+its users know.
+"""
 
 from __future__ import annotations
 
@@ -57,17 +59,25 @@ def test_an_error_names_the_key_of_the_study_file(file: str, override: str, key:
 
 def test_a_file_that_extends_a_preset_says_only_what_differs(tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
-    file.write_text('extends = "scd-fine"\nbase_model = "FacebookAI/roberta-base"\nspace = { dropout_a = [0.1] }\n')
+    file.write_text(
+        'extends = "scd-fine"\nbase_model = "FacebookAI/roberta-base"\nspace = { dropout_a = [0.1] }\n'
+    )
     mine, whole = read_study(str(file)), read_study("scd-fine")
     assert mine.name == "mine"
     assert (mine.base_model, mine.space) == ("FacebookAI/roberta-base", {"dropout_a": [0.1]})
     assert {**mine.model_dump(), "name": 0, "base_model": 0, "space": 0} == {
-        **whole.model_dump(), "name": 0, "base_model": 0, "space": 0
-    }  # fmt: skip
+        **whole.model_dump(),
+        "name": 0,
+        "base_model": 0,
+        "space": 0,
+    }
     assert read_study(str(file), quick=True).base_model == "embedded:mini-bert"
     for given, shown in (('"scd-fin"', "'scd-fin'"), ("[1]", r"\[1\]")):
         file.write_text(f"extends = {given}\n")
-        with pytest.raises(InputError, match=rf'key "extends": expected one of the presets .*scd-fine.*, not {shown}'):
+        with pytest.raises(
+            InputError,
+            match=rf'key "extends": expected one of the presets .*scd-fine.*, not {shown}',
+        ):
             read_study(str(file))
 
 
@@ -96,6 +106,12 @@ config = {json.dumps({"batch_size": 8, "learning_rate": 1e-5}).replace(":", " ="
 def test_a_study_that_selects_on_a_test_part_warns() -> None:
     from studies.study_api import warn_of_test_parts
 
-    keys: dict[str, Any] = {"name": "s", "method": "whitening", "suites": ["STS-B"], "sampler": "random", "trials": 2}
+    keys: dict[str, Any] = {
+        "name": "s",
+        "method": "whitening",
+        "suites": ["STS-B"],
+        "sampler": "random",
+        "trials": 2,
+    }
     assert warn_of_test_parts(Study(**keys)) == ""
     assert "test scores (STS-B)" in warn_of_test_parts(Study(**keys, objective="STS-B"))

@@ -22,7 +22,9 @@ def test_a_damaged_line_of_a_journal_is_named(tmp_path: Path, bad: bytes) -> Non
         open_storage(tmp_path)
     journal.write_bytes(b"".join(lines))
     assert len(optuna.load_study(storage=open_storage(tmp_path), study_name="some").trials) == 2
-    journal.write_bytes(b"".join([*lines, bad]))  # at the end, where Optuna notices it with the next line alone
+    journal.write_bytes(
+        b"".join([*lines, bad])
+    )  # at the end, where Optuna notices it with the next line alone
     with pytest.raises(InputError, match=f"line {len(lines) + 1} "):
         open_storage(tmp_path)
 

@@ -1,4 +1,6 @@
-"""One experiment file a paper: their rows and runs are those of the papers' tables, from public models and text."""
+"""One experiment file a paper: their rows and runs are those of the papers' tables, from public
+models and text.
+"""
 
 from __future__ import annotations
 
@@ -20,23 +22,38 @@ from studies.definition.study import presets, read_study
 from tests.support.configurations import know_base_models
 
 FILES = ("scd", "noncontrastive", "declutr", "self-guided", "cropping")
-# Runs of each part, counted by hand from the papers' tables: rows x base models x seeds, one for what has no seed.
+# Runs of each part, counted by hand from the papers' tables: rows x base models x seeds, one for
+# what has no seed.
 RUNS = {
     "scd": {"table-1": 35, "table-2": 19, "table-3": 10, "figure-2-data": 17},
     "noncontrastive": {"table-1": 2 * (3 + 2 + 5) * 2, "table-2": 14, "table-4": 7, "pairs": 8},
     "declutr": {
-        "table-1": 10, "table-s1": 8, "table-s3": 8, "table-s4": 8, "table-s5": 8, "table-s6": 4,
-        "figure-2": 2 * 2 * 3 * 2 * 2 + 2 * 3 * 2,  # A x P x strategy x temperature x base model, and P = 4 on one
+        "table-1": 10,
+        "table-s1": 8,
+        "table-s3": 8,
+        "table-s4": 8,
+        "table-s5": 8,
+        "table-s6": 4,
+        "figure-2": 2 * 2 * 3 * 2 * 2
+        + 2 * 3 * 2,  # A x P x strategy x temperature x base model, and P = 4 on one
         "figure-3": 3 * 4 * 2,
         "figure-s1": 4 * 2 + 4 * 4,
     },
     "cropping": {"mteb": 2 + 6 * 3},
     "self-guided": {
-        "sts": 6 * 3 + 5 * 6 * 8, "ablation": 8 * 8, "efficiency": 2 + 2 * 8, "transfer": 3 + 2 * 8, "layers": 3,
-        "multilingual": 2 + 8, "domain": 4 * 8,
+        "sts": 6 * 3 + 5 * 6 * 8,
+        "ablation": 8 * 8,
+        "efficiency": 2 + 2 * 8,
+        "transfer": 3 + 2 * 8,
+        "layers": 3,
+        "multilingual": 2 + 8,
+        "domain": 4 * 8,
     },
-}  # fmt: skip
-UNMEASURED = {"noncontrastive": {"table-3"}, "cropping": {"knn", "rates", "course"}}  # tables for which no run is made
+}
+UNMEASURED = {
+    "noncontrastive": {"table-3"},
+    "cropping": {"knn", "rates", "course"},
+}  # tables for which no run is made
 
 
 @pytest.fixture(autouse=True)
@@ -64,7 +81,9 @@ def test_a_paper_s_parts_have_the_runs_of_its_tables(file: str) -> None:
     assert {part: len(runs) for part, runs in runs_by_part(file).items()} == RUNS[file]
     experiment = read_experiment(file)
     assert experiment.reports == [file]
-    assert experiment.name == f"paper-{file}"  # beside the page of the paper's report, which is called as the file
+    assert (
+        experiment.name == f"paper-{file}"
+    )  # beside the page of the paper's report, which is called as the file
     tables = {table.key for table in definition.load(file).tables}
     assert tables - set(experiment.blocks) == UNMEASURED.get(file, set())
 
@@ -83,18 +102,32 @@ def test_a_paper_s_file_names_public_models_and_text_only(file: str) -> None:
     from harness.sources.corpus.catalogue import CATALOGUE
 
     experiment = read_experiment(file)
-    yours = {"stsb-back-translations.tsv", "iclr24v2.parquet"}  # nobody published one; of its authors' repository
+    yours = {
+        "stsb-back-translations.tsv",
+        "iclr24v2.parquet",
+    }  # nobody published one; of its authors' repository
     texts = {row.corpus.uri for row in rows_of(file) if row.corpus is not None} - yours
     assert {text.partition("?")[0] for text in texts} <= set(CATALOGUE)
-    public = ("google-bert/", "FacebookAI/", "distilbert/", "albert/", "microsoft/", "sentence-transformers/")
+    public = (
+        "google-bert/",
+        "FacebookAI/",
+        "distilbert/",
+        "albert/",
+        "microsoft/",
+        "sentence-transformers/",
+    )
     assert all(row.base_model.startswith(public) for row in rows_of(file))
     assert "mini" not in str(experiment.base_models)
-    assert all(word not in (PAPERS / f"{file}.toml").read_text() for word in ("local/", "http", "/work"))
+    assert all(
+        word not in (PAPERS / f"{file}.toml").read_text() for word in ("local/", "http", "/work")
+    )
 
 
 @pytest.mark.parametrize("file", FILES)
 def test_rows_name_presets_and_no_alias_of_one_family(file: str) -> None:
-    """A rehearsal resolves the same rows from the embedded model, for which "paper-roberta" would be refused."""
+    """A rehearsal resolves the same rows from the embedded model, for which "paper-roberta" would
+    be refused.
+    """
     for entry in read_experiment(file).methods:
         method: Any = registry.load(registry.METHODS, entry.method)
         assert entry.preset is None or entry.preset in method.presets
@@ -112,7 +145,12 @@ def test_scd_s_ablation_differs_in_its_terms_alone() -> None:
 def test_roberta_has_the_recipe_that_the_paper_states_for_it() -> None:
     scd = {row.base_model: row.config.model_dump() for row in rows_of("scd") if row.label == "SCD"}
     stated = ("decorrelation_weight", "off_diagonal_weight", "dropout_a", "dropout_b")
-    assert [scd["google-bert/bert-base-uncased"][key] for key in stated] == [0.005, 0.013, 0.05, 0.15]
+    assert [scd["google-bert/bert-base-uncased"][key] for key in stated] == [
+        0.005,
+        0.013,
+        0.05,
+        0.15,
+    ]
     assert [scd["FacebookAI/roberta-base"][key] for key in stated] == [0.0033, 0.028, 0.065, 0.24]
 
 
@@ -125,20 +163,28 @@ def test_every_augmentation_of_table_1_is_a_row_from_both_base_models() -> None:
             found.add((row.method.name, row.base_model, config.view, getattr(config, config.view)))
     bases = read_experiment("noncontrastive").base_models
     assert found == {
-        (m, base, view, rate) for m in (BarlowTwins.name, "vicreg") for base in bases for view in rates
+        (m, base, view, rate)
+        for m in (BarlowTwins.name, "vicreg")
+        for base in bases
+        for view in rates
         for rate in rates[view]
-    }  # fmt: skip
+    }
 
 
 @pytest.mark.parametrize(
-    ("base", "ending"), [("google-bert/bert-base-uncased", ""), ("FacebookAI/roberta-base", "-roberta")]
+    ("base", "ending"),
+    [("google-bert/bert-base-uncased", ""), ("FacebookAI/roberta-base", "-roberta")],
 )
-def test_the_non_contrastive_searches_have_210_and_450_runs_a_base_model(base: str, ending: str) -> None:
+def test_the_non_contrastive_searches_have_210_and_450_runs_a_base_model(
+    base: str, ending: str
+) -> None:
     counts = {}
     for method in ("barlow-twins", "vicreg"):
         studies = [read_study(f"{method}-{view}{ending}") for view in ("dropout", "shuffle", "eda")]
         assert {study.base_model for study in studies} == {base}
-        counts[method] = sum(len(planned_trials(study, make_space(study, study.name))) for study in studies)
+        counts[method] = sum(
+            len(planned_trials(study, make_space(study, study.name))) for study in studies
+        )
     assert counts == {"barlow-twins": 210, "vicreg": 450}
 
 
@@ -152,7 +198,9 @@ def test_scd_s_searches_drop_less_in_the_first_view(name: str) -> None:
 
 def test_the_rates_of_a_study_preset_are_of_the_file_s_base_model() -> None:
     """The search from RoBERTa-base goes on from RoBERTa's recipe, not from BERT's."""
-    fixed = {name: make_space(read_study(name), name).fixed for name in ("scd-fine", "scd-fine-roberta")}
+    fixed = {
+        name: make_space(read_study(name), name).fixed for name in ("scd-fine", "scd-fine-roberta")
+    }
     assert fixed["scd-fine"]["dropout_b"] == 0.15
     assert fixed["scd-fine-roberta"]["dropout_b"] == 0.24
 
@@ -173,7 +221,9 @@ def test_the_page_on_papers_says_how_many_rows_and_runs_there_are(file: str) -> 
         seeds = list(row.seeds)[:1] if row.method.card.deterministic else list(row.seeds)
         text = row.corpus and row.corpus.model_dump_json()
         start = row.start_model
-        different |= {(row.method.name, start, row.config.model_dump_json(), text, seed) for seed in seeds}
+        different |= {
+            (row.method.name, start, row.config.model_dump_json(), text, seed) for seed in seeds
+        }
     rows = len(read_experiment(file).methods)
     assert f"| `harness compare {file}` |" in page
     assert f"| {rows} rows, {len(different)} runs: " in page

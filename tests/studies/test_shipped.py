@@ -1,4 +1,6 @@
-"""The records that ship with the package: what they are, and that the documentation's table is theirs."""
+"""The records that ship with the package: what they are, and that the documentation's table is
+theirs.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +60,9 @@ def test_the_page_has_numbers_of_the_table() -> None:
         if len(cells := line.split("|")) > 5
     }
     rows = re.findall(
-        r"^\| (.+?)(?: \(untrained\))? \|( \d.*? )\|(.*?)\|$", PAGE.read_text(encoding="utf-8"), re.MULTILINE
+        r"^\| (.+?)(?: \(untrained\))? \|( \d.*? )\|(.*?)\|$",
+        PAGE.read_text(encoding="utf-8"),
+        re.MULTILINE,
     )
     assert len(rows) == 7
     assert all(of_table[name] == [score, deviation] for name, score, deviation in rows)

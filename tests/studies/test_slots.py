@@ -1,4 +1,6 @@
-"""Every planned trial has exactly one result, whenever the process ends; with Optuna's storage in memory."""
+"""Every planned trial has exactly one result, whenever the process ends; with Optuna's storage in
+memory.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ PLAN: list[dict[str, Any]] = [{"x": 0.1}, {"x": 0.2}, {"x": 0.3}]
 @pytest.fixture
 def stored() -> optuna.Study:
     optuna.logging.set_verbosity(optuna.logging.ERROR)
-    return optuna.create_study(storage=STORAGE, direction="maximize", sampler=optuna.samplers.RandomSampler(seed=0))
+    return optuna.create_study(
+        storage=STORAGE, direction="maximize", sampler=optuna.samplers.RandomSampler(seed=0)
+    )
 
 
 def finish(stored: optuna.Study, trial: optuna.Trial | None) -> float | None:
@@ -49,7 +53,9 @@ def test_all_slots_are_run_once_and_then_nothing_is_left(stored: optuna.Study) -
     assert len(stored.trials) == 3
 
 
-def test_trials_that_a_killed_process_left_running_resume_with_number_and_values(stored: optuna.Study) -> None:
+def test_trials_that_a_killed_process_left_running_resume_with_number_and_values(
+    stored: optuna.Study,
+) -> None:
     open_plan: list[dict[str, Any]] = [{}, {}, {}]  # values come from the sampler
     queue_slots(STORAGE, stored, open_plan)
     _, second = next_trial(stored, 3), next_trial(stored, 3)
@@ -90,7 +96,9 @@ def test_a_failed_trial_is_tried_again_with_its_values(stored: optuna.Study, fin
     assert values(stored) == [x]
 
 
-def test_more_trials_continue_the_study_and_fewer_leave_the_rest_for_later(stored: optuna.Study) -> None:
+def test_more_trials_continue_the_study_and_fewer_leave_the_rest_for_later(
+    stored: optuna.Study,
+) -> None:
     queue_slots(STORAGE, stored, PLAN)
     assert queue_slots(STORAGE, stored, PLAN[:1]) == ([], 1)
     finish(stored, next_trial(stored, 1))

@@ -40,7 +40,9 @@ def test_the_file_narrows_fixes_and_replaces() -> None:
     assert set(made.names) == {"learning_rate", "off_diagonal_weight"}
     assert made["learning_rate"].log
     assert not made["learning_rate"].finite
-    stepped = make_space(study("scd", space={"dropout_b": {"low": 0.13, "high": 0.17, "step": 0.01}}), "x")
+    stepped = make_space(
+        study("scd", space={"dropout_b": {"low": 0.13, "high": 0.17, "step": 0.01}}), "x"
+    )
     assert [p["dropout_b"] for p in stepped.points()] == [0.13, 0.14, 0.15, 0.16, 0.17]
 
 
@@ -58,7 +60,10 @@ def test_the_file_narrows_fixes_and_replaces() -> None:
         ({"temperature": 0.1}, "expected a list"),
         ({"pooling": "declared"}, "the method declares no range"),
         ({"batch_size": ["many"]}, "a valid integer"),
-        ({"temperature": {"low": 0.1, "high": 0.5, "step": 0}}, "step 0: expected a number above 0"),
+        (
+            {"temperature": {"low": 0.1, "high": 0.5, "step": 0}},
+            "step 0: expected a number above 0",
+        ),
         (
             {"temperature": {"low": 0.1, "high": 0.5, "step": 3}},
             "step 3: expected a number above 0 that",
@@ -122,15 +127,35 @@ def test_where_is_read_without_running_it(where: str, said: str) -> None:
     ("more", "said"),
     [
         (
-            {"sampler": "tpe", "trials": 3, "where": "temperature < 1", "space": {"temperature": [0.1, 1.0]}},
+            {
+                "sampler": "tpe",
+                "trials": 3,
+                "where": "temperature < 1",
+                "space": {"temperature": [0.1, 1.0]},
+            },
             "grid, brute",
         ),
-        ({"where": "temperature > 1", "space": {"temperature": [0.1, 1.0]}}, 'no configuration .* "temperature > 1"'),
-        ({"sampler": "grid", "space": {"temperature": {"low": 0.1, "high": 1.0}}}, 'grid" needs values to list'),
+        (
+            {"where": "temperature > 1", "space": {"temperature": [0.1, 1.0]}},
+            'no configuration .* "temperature > 1"',
+        ),
+        (
+            {"sampler": "grid", "space": {"temperature": {"low": 0.1, "high": 1.0}}},
+            'grid" needs values to list',
+        ),
         ({"sampler": "tpe", "space": {"temperature": [0.1, 1.0]}}, '"trials": is missing'),
-        ({"sampler": "cmaes", "trials": 5, "space": {"temperature": [0.1, 1.0]}}, "needs two or more ranges"),
-        ({"sampler": "qmc", "trials": 5, "space": {"temperature": [0.1, 1.0]}}, "needs a range of numbers"),
-        ({"sampler": "grid", "trials": 5, "space": {"temperature": [0.1, 1.0]}}, "leave trials out"),
+        (
+            {"sampler": "cmaes", "trials": 5, "space": {"temperature": [0.1, 1.0]}},
+            "needs two or more ranges",
+        ),
+        (
+            {"sampler": "qmc", "trials": 5, "space": {"temperature": [0.1, 1.0]}},
+            "needs a range of numbers",
+        ),
+        (
+            {"sampler": "grid", "trials": 5, "space": {"temperature": [0.1, 1.0]}},
+            "leave trials out",
+        ),
     ],
 )
 def test_a_sampler_that_does_not_fit_the_space_is_refused(more: dict[str, Any], said: str) -> None:
@@ -161,22 +186,38 @@ def test_a_study_that_contradicts_itself_is_refused(more: dict[str, Any], said: 
 
 
 def test_the_first_trial_may_be_what_the_method_itself_declares() -> None:
-    more: dict[str, Any] = {"sampler": "random", "trials": 2, "defaults_first": True, "preset": "mini"}
+    more: dict[str, Any] = {
+        "sampler": "random",
+        "trials": 2,
+        "defaults_first": True,
+        "preset": "mini",
+    }
     whole = make_space(study(**more), "x")
     assert set(whole.names) == {"learning_rate", "off_diagonal_weight", "dropout"}
     own = {name: whole.fixed[name] for name in whole.names}
     narrowed = study(space={"learning_rate": [7e-7], "dropout": {"low": 0.01, "high": 0.9}}, **more)
     assert planned_trials(narrowed, make_space(narrowed, "x")) == [{"dropout": own["dropout"]}, {}]
-    shared = study(space={"dropout": [0.3, 0.4], "learning_rate": {"low": 1e-9, "high": 0.9}}, by="dropout", **more)
+    shared = study(
+        space={"dropout": [0.3, 0.4], "learning_rate": {"low": 1e-9, "high": 0.9}},
+        by="dropout",
+        **more,
+    )
     rate = own["learning_rate"]
     assert planned_trials(shared, make_space(shared, "x")) == [
-        {"dropout": 0.3, "learning_rate": rate}, {"dropout": 0.4}, {"dropout": 0.3}, {"dropout": 0.4}
-    ]  # fmt: skip
+        {"dropout": 0.3, "learning_rate": rate},
+        {"dropout": 0.4},
+        {"dropout": 0.3},
+        {"dropout": 0.4},
+    ]
 
 
 def test_an_objective_names_a_task_its_metric_and_aggregation() -> None:
     tasks = ["STS12", "geometry:STS-B"]
     assert split_objective("STS12", tasks) == ("STS12", "spearman", "all")
     assert split_objective("STS12:pearson:mean", tasks) == ("STS12", "pearson", "mean")
-    assert split_objective("geometry:STS-B:uniformity:", tasks) == ("geometry:STS-B", "uniformity", "")
+    assert split_objective("geometry:STS-B:uniformity:", tasks) == (
+        "geometry:STS-B",
+        "uniformity",
+        "",
+    )
     assert split_objective("STS1", tasks) is None

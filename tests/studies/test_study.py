@@ -36,15 +36,24 @@ def test_a_grid_runs_every_cell_and_the_same_call_runs_none_again(tmp_path: Path
     assert {r.comparison for r in read_records(tmp_path)} == {"cheap"}
     again = search(tmp_path)
     assert (written(tmp_path), outcomes(again)) == (first, outcomes(found))
-    assert found.best["dimension"] == max(outcomes(found), key=lambda trial: trial[3])[2]["dimension"]
+    assert (
+        found.best["dimension"] == max(outcomes(found), key=lambda trial: trial[3])[2]["dimension"]
+    )
     assert len(found.scores()["run"].unique()) == len(found.costs()) == 3
 
 
-def test_a_study_draws_figures_and_writes_its_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_study_draws_figures_and_writes_its_report(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     found = search(tmp_path)
     figures = {file.name for file in (found.files / "figures").iterdir()}
-    assert {f"{key}.{kind}" for key in ("history", "binned-dimension") for kind in ("svg", "png")} <= figures
-    assert {file.name for file in (found.files / "experiments").iterdir()} == {"best.toml", "held-out.toml"}
+    assert {
+        f"{key}.{kind}" for key in ("history", "binned-dimension") for kind in ("svg", "png")
+    } <= figures
+    assert {file.name for file in (found.files / "experiments").iterdir()} == {
+        "best.toml",
+        "held-out.toml",
+    }
     values = found.trials().set_index("dimension")[NATURAL]
     with (found.files / "tables" / "summary.csv").open(newline="") as file:
         summary = list(csv.DictReader(file))[-1]
@@ -65,7 +74,11 @@ def test_a_configuration_proposed_twice_is_run_once(tmp_path: Path) -> None:
 
 
 def test_trials_that_share_a_run_train_it_once_also_with_workers_at_a_time(tmp_path: Path) -> None:
-    keys: dict[str, Any] = {"sampler": "random", "trials": 5, "space": {"dimension": {"low": 2, "high": 3}}}
+    keys: dict[str, Any] = {
+        "sampler": "random",
+        "trials": 5,
+        "space": {"dimension": {"low": 2, "high": 3}},
+    }
     serial = search(tmp_path / "serial", **keys)
     both = search(tmp_path / "workers", arguments={"executor": {"workers": 2}}, **keys)
     assert outcomes(both) == outcomes(serial)  # random proposals do not depend on the workers
@@ -84,8 +97,14 @@ def test_every_trial_has_all_seeds_and_held_out_seeds_confirm(tmp_path: Path) ->
     whole = found.trials().set_index("dimension")[NATURAL]
     experiment = found.experiment(held_out=True, default=True)
     assert experiment["seeds"] == [1, 2, 3]
-    assert [row["config"].get("dimension") for row in experiment["methods"]] == [whole.idxmax(), None]
-    assert tomllib.loads((found.files / "experiments" / "best.toml").read_text())["seeds"] == [101, 102]
+    assert [row["config"].get("dimension") for row in experiment["methods"]] == [
+        whole.idxmax(),
+        None,
+    ]
+    assert tomllib.loads((found.files / "experiments" / "best.toml").read_text())["seeds"] == [
+        101,
+        102,
+    ]
 
 
 def test_a_study_that_another_process_runs_is_refused(tmp_path: Path) -> None:
@@ -137,7 +156,9 @@ def test_another_space_under_the_same_name_is_refused(tmp_path: Path) -> None:
         ({"method": "randm"}, {}, '"random"'),
     ],
 )
-def test_wrong_input_names_the_key(keys: dict[str, Any], arguments: dict[str, Any], named: str, tmp_path: Path) -> None:
+def test_wrong_input_names_the_key(
+    keys: dict[str, Any], arguments: dict[str, Any], named: str, tmp_path: Path
+) -> None:
     with pytest.raises(InputError, match=named) as error:
         search(tmp_path, arguments=arguments, **keys)
     assert "\n" not in str(error.value)
@@ -190,7 +211,12 @@ def test_a_tracked_study_is_an_experiment_of_trials_above_their_seeds(tmp_path: 
 
 @pytest.mark.parametrize("sampler", ["random", "qmc", "tpe", "gp", "nsgaii"])
 def test_every_sampler_has_exactly_the_planned_trials(sampler: str, tmp_path: Path) -> None:
-    keys: dict[str, Any] = {**CHEAP, "sampler": sampler, "trials": 5, "space": {"dimension": {"low": 2, "high": 9}}}
+    keys: dict[str, Any] = {
+        **CHEAP,
+        "sampler": sampler,
+        "trials": 5,
+        "space": {"dimension": {"low": 2, "high": 9}},
+    }
     found = search(tmp_path, keys)
     first = outcomes(found)
     assert [(number, state) for number, state, *_ in first] == [(k, "COMPLETE") for k in range(5)]

@@ -51,7 +51,10 @@ def test_tables_hold_what_the_records_say(tmp_path: Path) -> None:
     work = search(tmp_path, **FOUR).workdir
     made = describe(work)
     assert made.title == "Dimensions"
-    scores = {r.config["dimension"]: 100 * (r.score("Embedded-STS-natural") or 0) for r in read_records(work)}
+    scores = {
+        r.config["dimension"]: 100 * (r.score("Embedded-STS-natural") or 0)
+        for r in read_records(work)
+    }
     ids = {r.config["dimension"]: r.id for r in read_records(work)}
     best = table(made, "best")
     order = sorted(scores, key=lambda d: -scores[d])
@@ -72,8 +75,14 @@ def test_held_out_seeds_show_the_optimism_of_the_choice(tmp_path: Path) -> None:
     work = found.workdir
     api.compare(found.experiment(held_out=True), workdir=work, tracked=False, formats=[])
     made = describe(work)
-    held = [100 * (r.score("Embedded-STS-natural") or 0) for r in read_records(work) if r.seed in (1, 2, 3)]
-    chosen = max(100 * (r.score("Embedded-STS-natural") or 0) for r in read_records(work) if r.seed == 101)
+    held = [
+        100 * (r.score("Embedded-STS-natural") or 0)
+        for r in read_records(work)
+        if r.seed in (1, 2, 3)
+    ]
+    chosen = max(
+        100 * (r.score("Embedded-STS-natural") or 0) for r in read_records(work) if r.seed == 101
+    )
     rows = table(made, "held-out").rows
     names = ["seed 101", "seed 1", "seed 2", "seed 3", "mean", "chosen − held-out mean"]
     assert [row.cells[0].text for row in rows] == names
@@ -81,7 +90,9 @@ def test_held_out_seeds_show_the_optimism_of_the_choice(tmp_path: Path) -> None:
     assert rows[-1].cells[1].value == pytest.approx(chosen - np.mean(held))
     interval = stats.ttest_1samp(held, chosen).confidence_interval(0.95)
     shown = rows[-1].cells[1].spread.replace("\u2212", "-").strip("[]").split(", ")
-    assert [float(x) for x in shown] == pytest.approx([chosen - interval.high, chosen - interval.low], abs=0.006)
+    assert [float(x) for x in shown] == pytest.approx(
+        [chosen - interval.high, chosen - interval.low], abs=0.006
+    )
     assert "Held-out seeds 1, 2, 3 reach" in made.headline
     assert set(made.origin["runs"]) == {r.id for r in read_records(work)}
 
@@ -106,7 +117,9 @@ def test_failed_trials_have_their_place(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(RandomVectors, "fit", broken)
     search(tmp_path, space={"dimension": [2, 3, 4]})
     made = describe(tmp_path)
-    notes = [note for row in table(made, "trials").rows for cell in row.cells for note in cell.notes]
+    notes = [
+        note for row in table(made, "trials").rows for cell in row.cells for note in cell.notes
+    ]
     assert any("out of <memory>" in note for note in notes)
     assert ("1", "failed") in made.facts
 
@@ -119,7 +132,11 @@ def test_report_build_draws_and_writes_a_study(tmp_path: Path) -> None:
         api.report("cheap", work, formats=["html"], out=out)
         built.append({p.relative_to(out): p.read_bytes() for p in out.rglob("*") if p.is_file()})
     assert built[0] == built[1]  # to the byte
-    assert {p.stem for p in (out / "figures").glob("*.svg")} >= {"history", "expected", "binned-dimension"}
+    assert {p.stem for p in (out / "figures").glob("*.svg")} >= {
+        "history",
+        "expected",
+        "binned-dimension",
+    }
     data = json.loads((out / "data.json").read_text())
     assert set(data["tables"]) >= {"space", "best", "summary", "trials"}
     assert "Dimensions" in (out / "index.html").read_text()

@@ -1,4 +1,6 @@
-"""Studies that train: pruned runs have a curve, killed studies have the same trials, the best run needs no training."""
+"""Studies that train: pruned runs have a curve, killed studies have the same trials, the best run
+needs no training.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,11 @@ def best_run(found: Any) -> str:
 
 def test_the_value_of_a_trial_is_the_best_dev_score_of_its_run(done: Any) -> None:
     for run, value in done.trials()[["runs", f"{NATURAL} dev"]].to_numpy():
-        scores = [line["spearman"] for line in RunFolder(done.workdir, run).curves() if line["kind"] == "dev"]
+        scores = [
+            line["spearman"]
+            for line in RunFolder(done.workdir, run).curves()
+            if line["kind"] == "dev"
+        ]
         assert len(scores) == 4
         assert value == max(scores[1:])  # the first is that of the untrained model
 
@@ -60,12 +66,16 @@ def test_the_best_run_enters_a_comparison_without_training(done: Any) -> None:
     best = best_run(done)
     model = RunFolder(done.workdir, best).model
     weights = {file: file.stat().st_mtime_ns for file in model.rglob("*.safetensors")}
-    found = api.compare({**done.experiment(), "suites": [NATURAL]}, workdir=done.workdir, tracked=False, formats=[])
+    found = api.compare(
+        {**done.experiment(), "suites": [NATURAL]}, workdir=done.workdir, tracked=False, formats=[]
+    )
     assert best in {record.id for record in found.records}
     assert record_of(done.workdir, best).score(NATURAL) is not None
     assert {file: file.stat().st_mtime_ns for file in weights} == weights
     before = written(done.workdir)
-    assert [t[3] for t in outcomes(search(done.workdir, TRAINED, name="again"))] == [t[3] for t in outcomes(done)]
+    assert [t[3] for t in outcomes(search(done.workdir, TRAINED, name="again"))] == [
+        t[3] for t in outcomes(done)
+    ]
     assert written(done.workdir) == before
 
 
@@ -74,9 +84,17 @@ def test_a_pruned_run_has_a_curve_and_a_study_without_a_pruner_trains_it_to_its_
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, executor: Any
 ) -> None:
     monkeypatch.setattr(optuna.pruners.MedianPruner, "prune", lambda *_: True)
-    steps = 9 if executor == "serial" else 20_000  # workers are stopped through a file, a second or two later
+    steps = (
+        9 if executor == "serial" else 20_000
+    )  # workers are stopped through a file, a second or two later
     config = {**TRAINED["config"], "epochs": 10_000}
-    keys = {**TRAINED, "config": config, "steps": steps, "pruner": "median", "space": {"temperature": [0.05]}}
+    keys = {
+        **TRAINED,
+        "config": config,
+        "steps": steps,
+        "pruner": "median",
+        "space": {"temperature": [0.05]},
+    }
     found = search(tmp_path, keys, arguments={"executor": executor})
     ((_, state, _, _, scores),) = outcomes(found)
     (run,) = written(tmp_path)
@@ -136,13 +154,19 @@ def test_a_study_that_was_killed_has_the_same_trials_and_values(
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
     killed = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert killed.returncode == -signal.SIGKILL, killed.stderr
-    first = {run: when for run, when in written(work).items() if record_of(work, run).status == "finished"}
+    first = {
+        run: when
+        for run, when in written(work).items()
+        if record_of(work, run).status == "finished"
+    }
     assert len(first) < 3
     resumed = search(work, TRAINED, arguments={"executor": executor})
     assert outcomes(resumed) == outcomes(done)
     after = written(work)
     assert len(after) == 3
-    assert {run: after[run] for run in first} == first  # what was finished before the kill is reused
+    assert {
+        run: after[run] for run in first
+    } == first  # what was finished before the kill is reused
 
 
 @pytest.mark.campaign
@@ -151,6 +175,8 @@ def test_executors_of_clusters_have_the_trials_of_one_process(
     done: Any, tmp_path: Path, executor: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip({"ray": "ray", "slurm": "submitit"}[executor])
-    monkeypatch.setattr("harness.executors.slurm.Slurm.cluster", "local")  # submitit's engine for one machine
+    monkeypatch.setattr(
+        "harness.executors.slurm.Slurm.cluster", "local"
+    )  # submitit's engine for one machine
     settings = {"name": executor, "workers": 2, "cpus_per_run": 1}
     assert outcomes(search(tmp_path, TRAINED, arguments={"executor": settings})) == outcomes(done)

@@ -1,4 +1,6 @@
-"""`harness compare --tune`: one budget for every row, seeds that are not reported, tuned rows after their defaults."""
+"""`harness compare --tune`: one budget for every row, seeds that are not reported, tuned rows after
+their defaults.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,11 @@ EXPERIMENT: dict[str, Any] = {
     "dev": {"task": "Embedded-STS-contrast"},
     "methods": [
         {"method": "pooling"},
-        {"name": "SimCSE", "method": "simcse", "config": {"pooling": "mean", "dropout": 0.1, "learning_rate": 3e-4}},
+        {
+            "name": "SimCSE",
+            "method": "simcse",
+            "config": {"pooling": "mean", "dropout": 0.1, "learning_rate": 3e-4},
+        },
         {
             "name": "SCD",
             "method": "scd",
@@ -47,7 +53,9 @@ EXPERIMENT: dict[str, Any] = {
 
 
 def compare(workdir: Path, tune: Budget | None = Budget(trials=2), **more: Any) -> Any:  # noqa: B008 - frozen
-    return api.compare({**EXPERIMENT, **more}, workdir=workdir, tracked=False, formats=[], tune=tune)
+    return api.compare(
+        {**EXPERIMENT, **more}, workdir=workdir, tracked=False, formats=[], tune=tune
+    )
 
 
 def tuned(workdir: Path) -> dict[str, dict[str, Any]]:
@@ -89,17 +97,29 @@ def test_tuned_rows_follow_their_defaults_with_the_seeds_of_the_comparison(done:
 
 
 @pytest.mark.parametrize("row", ["SimCSE", "SCD"])
-def test_every_row_has_the_same_number_of_trials_on_seeds_of_their_own(done: Path, row: str) -> None:
+def test_every_row_has_the_same_number_of_trials_on_seeds_of_their_own(
+    done: Path, row: str
+) -> None:
     trials = open_study(f"small--{row}", done).ended
     assert [t.state.name for t in trials] == ["COMPLETE"] * 2
-    runs = [record for t in trials for run in result_of(t).runs if (record := RunFolder(done, run).read()) is not None]
+    runs = [
+        record
+        for t in trials
+        for run in result_of(t).runs
+        if (record := RunFolder(done, run).read()) is not None
+    ]
     assert [(r.seed, r.training["steps"]) for r in runs] == [(101, 2)] * 2
     (own,) = (r.config for r in read_records(done, "small") if r.row == row)
-    assert {**runs[0].config, "seed": None} == {**own, "seed": None}  # the search begins with the row itself
+    assert {**runs[0].config, "seed": None} == {
+        **own,
+        "seed": None,
+    }  # the search begins with the row itself
     best = max(trials, key=lambda t: t.value or 0.0)
     answer = tuned(done)[row]
     assert (answer["values"], answer["trials"], answer["runs"]) == (best.params, 2, 2)
-    assert answer["seconds"] == pytest.approx(sum(r.cost["train_seconds"] + r.cost["dev_seconds"] for r in runs))
+    assert answer["seconds"] == pytest.approx(
+        sum(r.cost["train_seconds"] + r.cost["dev_seconds"] for r in runs)
+    )
     winner = next(r for r in read_records(done, "small") if r.row == f"{row} · tuned")
     assert best.params.items() <= winner.config.items()
     assert winner.config["batch_size"] == 8  # what the comparison fixes is not searched
@@ -122,12 +142,18 @@ def test_a_tuned_run_has_a_command_that_repeats_it_alone(done: Path) -> None:
     record = next(r for r in read_records(done, "small") if r.row == "SCD · tuned")
     call = ast.parse(record.command, mode="eval").body
     assert isinstance(call, ast.Call)
-    settings = next(ast.literal_eval(argument.value) for argument in call.keywords if argument.arg == "overrides")
+    settings = next(
+        ast.literal_eval(argument.value)
+        for argument in call.keywords
+        if argument.arg == "overrides"
+    )
     plan = make_plan(read_experiment(EXPERIMENT, settings), "small")
     assert record.id in {job.id for job in plan.jobs}
 
 
-def test_a_study_of_that_name_with_another_definition_is_refused_before_anything_runs(done: Path) -> None:
+def test_a_study_of_that_name_with_another_definition_is_refused_before_anything_runs(
+    done: Path,
+) -> None:
     before = written(done)
     with pytest.raises(InputError, match=r"config\.batch_size"):
         compare(done, shared={**EXPERIMENT["shared"], "batch_size": 16})
@@ -155,6 +181,8 @@ def test_wrong_input_is_refused_before_anything_runs(
 
 def test_a_row_of_which_only_parts_are_trained_is_not_searched(tmp_path: Path) -> None:
     row = {"name": "distilled", "method": "model2vec", "preset": "mini"}
-    experiment = read_experiment({**EXPERIMENT, "base_models": [DEFAULT_BASE_MODEL], "shared": {}, "methods": [row]})
+    experiment = read_experiment(
+        {**EXPERIMENT, "base_models": [DEFAULT_BASE_MODEL], "shared": {}, "methods": [row]}
+    )
     (reason,) = plan_searches(experiment, Budget(2, 2), tmp_path)
     assert isinstance(reason, str)

@@ -1,4 +1,6 @@
-"""Base models of the papers' sizes without their weights: configurations, and families of the hub's names."""
+"""Base models of the papers' sizes without their weights: configurations, and families of the hub's
+names.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,12 @@ import pytest
 
 from harness.encoder import loading
 
-BERT: dict[str, Any] = {"model_type": "bert", "vocab_size": 30522, "hidden_size": 768, "num_hidden_layers": 12}
+BERT: dict[str, Any] = {
+    "model_type": "bert",
+    "vocab_size": 30522,
+    "hidden_size": 768,
+    "num_hidden_layers": 12,
+}
 ROBERTA: dict[str, Any] = {**BERT, "model_type": "roberta", "vocab_size": 50265}
 
 

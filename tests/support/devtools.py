@@ -1,4 +1,6 @@
-"""A headless Chromium driven over the DevTools protocol through a pipe: no server, no port, no further package."""
+"""A headless Chromium driven over the DevTools protocol through a pipe: no server, no port, no
+further package.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +16,17 @@ from typing import Any
 
 # No sandbox: containers forbid the kernel's, and the pages are our own.
 FLAGS = (
-    "--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-dev-shm-usage", "--hide-scrollbars",
-    "--disable-background-networking", "--disable-component-update", "--disable-extensions", "--mute-audio",
-)  # fmt: skip
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--no-first-run",
+    "--disable-dev-shm-usage",
+    "--hide-scrollbars",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-extensions",
+    "--mute-audio",
+)
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 PROGRAM = next((path for name in NAMES if (path := shutil.which(name))), None)
 
@@ -28,7 +38,8 @@ class Browser:
         self.seconds, self.count, self.buffer = seconds, 0, b""
         self.errors: list[str] = []
         self.events: list[str] = []
-        # Chromium reads commands from descriptor 3 and writes to 4, each message ended by a zero byte.
+        # Chromium reads commands from descriptor 3 and writes to 4, each message ended by a zero
+        # byte.
         to_read, self.out = os.pipe()
         self.inp, to_write = os.pipe()
         theirs = [fcntl.fcntl(fd, fcntl.F_DUPFD, 20) for fd in (to_read, to_write)]
@@ -38,14 +49,25 @@ class Browser:
             os.dup2(theirs[1], 4)
 
         self.process = subprocess.Popen(
-            [program, *FLAGS, "--remote-debugging-pipe", f"--user-data-dir={profile}", "about:blank"],
-            preexec_fn=descriptors, close_fds=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
+            [
+                program,
+                *FLAGS,
+                "--remote-debugging-pipe",
+                f"--user-data-dir={profile}",
+                "about:blank",
+            ],
+            preexec_fn=descriptors,
+            close_fds=False,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
         for fd in (to_read, to_write, *theirs):
             os.close(fd)
         self.session = ""
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
-        self.session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        self.session = self.call("Target.attachToTarget", targetId=target, flatten=True)[
+            "sessionId"
+        ]
         for domain in ("Page", "Runtime", "Log"):
             self.call(f"{domain}.enable")
 
@@ -79,8 +101,16 @@ class Browser:
         assert "error" not in answer, answer
         return answer["result"]
 
-    def open(self, address: str, *, width: int = 1180, height: int = 900, dark: bool = False) -> None:
-        self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
+    def open(
+        self, address: str, *, width: int = 1180, height: int = 900, dark: bool = False
+    ) -> None:
+        self.call(
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=height,
+            deviceScaleFactor=1,
+            mobile=False,
+        )
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.call("Emulation.setEmulatedMedia", features=[scheme])
         self.events.clear()
@@ -94,12 +124,21 @@ class Browser:
 
     def js(self, expression: str) -> Any:
         """The JSON value of an expression (or of the promise that it is)."""
-        done = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
+        done = self.call(
+            "Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True
+        )
         assert "exceptionDetails" not in done, done
         return done["result"].get("value")
 
     def key(self, name: str) -> None:
-        codes = {"Enter": 13, "Tab": 9, "ArrowRight": 39, "ArrowDown": 40, "ArrowLeft": 37, "ArrowUp": 38}
+        codes = {
+            "Enter": 13,
+            "Tab": 9,
+            "ArrowRight": 39,
+            "ArrowDown": 40,
+            "ArrowLeft": 37,
+            "ArrowUp": 38,
+        }
         text = {"text": "\r"} if name == "Enter" else {}
         known = {"key": name, "code": name, "windowsVirtualKeyCode": codes[name]}
         self.call("Input.dispatchKeyEvent", type="keyDown", **known, **text)

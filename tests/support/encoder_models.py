@@ -5,7 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import torch
-from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+from tokenizers import (
+    Tokenizer,
+    decoders,
+    models,
+    normalizers,
+    pre_tokenizers,
+    processors,
+    trainers,
+)
 from transformers import (
     AutoModel,
     BertConfig,
@@ -55,7 +63,14 @@ SHAPE = {
     "max_position_embeddings": 26,
     "pad_token_id": 1,
 }
-DISTIL = {"dim": 32, "n_layers": 3, "n_heads": 4, "hidden_dim": 48, "max_position_embeddings": 26, "pad_token_id": 1}
+DISTIL = {
+    "dim": 32,
+    "n_layers": 3,
+    "n_heads": 4,
+    "hidden_dim": 48,
+    "max_position_embeddings": 26,
+    "pad_token_id": 1,
+}
 FAMILIES: dict[str, PreTrainedConfig] = {
     "bert": BertConfig(**SHAPE),
     "roberta": RobertaConfig(**SHAPE),
@@ -64,7 +79,8 @@ FAMILIES: dict[str, PreTrainedConfig] = {
     "xlm-roberta": XLMRobertaConfig(**SHAPE),
 }
 
-# Types whose checkpoints drop nothing by themselves. Qwen3 has no place for dropout of hidden states either.
+# Types whose checkpoints drop nothing by themselves. Qwen3 has no place for dropout of hidden
+# states either.
 NO_DROPOUT: dict[str, PreTrainedConfig] = {
     "modernbert": ModernBertConfig(**SHAPE, global_attn_every_n_layers=2, local_attention=8),
     "qwen3": Qwen3Config(**SHAPE, num_key_value_heads=2, head_dim=8),
@@ -77,13 +93,19 @@ def tokenizer(lower: bool = True) -> PreTrainedTokenizerFast:
     if lower:
         backend.normalizer = normalizers.Lowercase()
     backend.pre_tokenizer = pre_tokenizers.Whitespace()
-    backend.post_processor = processors.TemplateProcessing("<s> $A </s>", special_tokens=[("<s>", 0), ("</s>", 2)])
+    backend.post_processor = processors.TemplateProcessing(
+        "<s> $A </s>", special_tokens=[("<s>", 0), ("</s>", 2)]
+    )
     names = {"bos_token": "<s>", "cls_token": "<s>", "eos_token": "</s>", "sep_token": "</s>"}
-    return PreTrainedTokenizerFast(tokenizer_object=backend, pad_token="<pad>", unk_token="<unk>", **names)
+    return PreTrainedTokenizerFast(
+        tokenizer_object=backend, pad_token="<pad>", unk_token="<unk>", **names
+    )
 
 
 def base_model(folder: Path, family: str = "bert", *, lower: bool = True) -> str:
-    """Save a random model of `family`, weights large enough that layers and tokens matter, and return its folder."""
+    """Save a random model of `family`, weights large enough that layers and tokens matter, and
+    return its folder.
+    """
     torch.manual_seed(7)
     model = AutoModel.from_config({**FAMILIES, **NO_DROPOUT}[family])
     with torch.no_grad():
@@ -95,7 +117,9 @@ def base_model(folder: Path, family: str = "bert", *, lower: bool = True) -> str
 
 
 def causal_model(folder: Path) -> str:
-    """Save a random Qwen3 with a byte-level tokenizer, without padding token or frame, and return its folder."""
+    """Save a random Qwen3 with a byte-level tokenizer, without padding token or frame, and return
+    its folder.
+    """
     backend = Tokenizer(models.BPE())
     backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     backend.decoder = decoders.ByteLevel()
@@ -107,7 +131,12 @@ def causal_model(folder: Path) -> str:
     )
     backend.train_from_iterator([f"the sentence {text}" for text in TEXTS] * 4, trainer)
     torch.manual_seed(7)
-    shape = {**SHAPE, "vocab_size": backend.get_vocab_size(), "max_position_embeddings": 128, "pad_token_id": None}
+    shape = {
+        **SHAPE,
+        "vocab_size": backend.get_vocab_size(),
+        "max_position_embeddings": 128,
+        "pad_token_id": None,
+    }
     model = AutoModel.from_config(Qwen3Config(**shape, num_key_value_heads=2, head_dim=8))
     with torch.no_grad():
         for parameter in model.parameters():

@@ -18,10 +18,18 @@ EXAMPLES = 300
 
 
 def add_transfer(
-    made: synthetic.Invented, label: str, seed: int, right: float, *, tasks: Sequence[str] = TRANSFER,
-    outcomes: bool = True, facts: Mapping[str, tuple[float, float]] | None = None, supervision: str = "unsupervised",
-) -> Record:  # fmt: skip
-    """A run that is right on about that share of the examples of every task; what all runs find hard is the same.
+    made: synthetic.Invented,
+    label: str,
+    seed: int,
+    right: float,
+    *,
+    tasks: Sequence[str] = TRANSFER,
+    outcomes: bool = True,
+    facts: Mapping[str, tuple[float, float]] | None = None,
+    supervision: str = "unsupervised",
+) -> Record:
+    """A run that is right on about that share of the examples of every task; what all runs find
+    hard is the same.
 
     `facts`: chance and majority of tasks. Every third text is there twice.
     """
@@ -33,10 +41,19 @@ def add_transfer(
         hard = np.random.default_rng(place).uniform(size=EXAMPLES)
         own = np.random.default_rng([seed, place, len(label), int(1000 * right)])
         correct = (0.7 * hard + 0.3 * own.uniform(size=EXAMPLES) < right).astype(float)
-        scores.append(synthetic.score(task, "transfer", "senteval", "accuracy", correct.mean(), n=EXAMPLES))
+        scores.append(
+            synthetic.score(task, "transfer", "senteval", "accuracy", correct.mean(), n=EXAMPLES)
+        )
         unit = text_ids([f"{task} {number - (number % 3 == 2)}" for number in range(EXAMPLES)])
         frames.append(
-            outcomes_frame(task=task, source="senteval", split="test", metric="accuracy", outcome=correct, unit=unit)
+            outcomes_frame(
+                task=task,
+                source="senteval",
+                split="test",
+                metric="accuracy",
+                outcome=correct,
+                unit=unit,
+            )
         )
     record = made.extend(record, scores)
     folder = RunFolder(made.workdir, record.id)
@@ -45,6 +62,9 @@ def add_transfer(
         assert examples is not None
         folder.write_examples(examples)
     if facts:
-        kept = {t: {KEY: {"unit": "", "metric": "accuracy", "chance": a, "majority": b}} for t, (a, b) in facts.items()}
+        kept = {
+            t: {KEY: {"unit": "", "metric": "accuracy", "chance": a, "majority": b}}
+            for t, (a, b) in facts.items()
+        }
         folder.write_details({"figures": kept})
     return record

@@ -1,4 +1,6 @@
-"""Invented records of single runs, made field by field: what a test of libraries and verdicts needs, and no more."""
+"""Invented records of single runs, made field by field: what a test of libraries and verdicts
+needs, and no more.
+"""
 
 from __future__ import annotations
 
@@ -17,14 +19,29 @@ STS = ("STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R")
 
 
 def score(
-    task: str, percent: float, metric: str = "spearman", aggregation: str = "all", *, source: str = "senteval",
-    suite: str = "sts", split: str = "test", scale: float = 100,
-) -> Score:  # fmt: skip
+    task: str,
+    percent: float,
+    metric: str = "spearman",
+    aggregation: str = "all",
+    *,
+    source: str = "senteval",
+    suite: str = "sts",
+    split: str = "test",
+    scale: float = 100,
+) -> Score:
     name = f"{task}{metric}{aggregation}{source}{split}"
     return Score(
-        task=task, suite=suite, source=source, split=split, metric=metric, aggregation=aggregation,
-        value=percent / scale, n=10, protocol=f"p{name}", comparable=f"c{name}",
-    )  # fmt: skip
+        task=task,
+        suite=suite,
+        source=source,
+        split=split,
+        metric=metric,
+        aggregation=aggregation,
+        value=percent / scale,
+        n=10,
+        protocol=f"p{name}",
+        comparable=f"c{name}",
+    )
 
 
 def sts(percent: float, **rest: Any) -> list[Score]:
@@ -32,19 +49,37 @@ def sts(percent: float, **rest: Any) -> list[Score]:
     return [score(task, percent, **rest) for task in STS]
 
 
-def recipe(method: str, preset: str = "paper", family: str = "bert-base", **values: Any) -> dict[str, Any]:
-    """Every option of a method as a preset has it for a family of base models, with some of them otherwise."""
+def recipe(
+    method: str, preset: str = "paper", family: str = "bert-base", **values: Any
+) -> dict[str, Any]:
+    """Every option of a method as a preset has it for a family of base models, with some of them
+    otherwise.
+    """
     plugin = registry.load(registry.METHODS, method)
-    return {**plugin.configure({}, preset=preset, family=family, where=method).model_dump(mode="json"), **values}
+    return {
+        **plugin.configure({}, preset=preset, family=family, where=method).model_dump(mode="json"),
+        **values,
+    }
 
 
 def run(
-    workdir: Path, method: str, config: dict[str, Any] | None = None, seed: int = 1, *,
-    scores: list[Score] | None = None, base: str = "google-bert/bert-base-uncased", row: str = "",
-    corpus: dict[str, Any] | None = None, status: str = "finished", finished: str = "2025-01-01T11:00:00Z",
-    supervision: str = "unsupervised", comparison: str = "invented", **more: Any,
-) -> Record:  # fmt: skip
-    """Write one record; scores carry SentEval's preparation and cosine similarity. Options not given are defaults.
+    workdir: Path,
+    method: str,
+    config: dict[str, Any] | None = None,
+    seed: int = 1,
+    *,
+    scores: list[Score] | None = None,
+    base: str = "google-bert/bert-base-uncased",
+    row: str = "",
+    corpus: dict[str, Any] | None = None,
+    status: str = "finished",
+    finished: str = "2025-01-01T11:00:00Z",
+    supervision: str = "unsupervised",
+    comparison: str = "invented",
+    **more: Any,
+) -> Record:
+    """Write one record; scores carry SentEval's preparation and cosine similarity. Options not
+    given are defaults.
 
     Args:
         more: further fields of the record, or of its specification.
@@ -53,27 +88,48 @@ def run(
     count = len(list(folder.glob("*"))) if folder.exists() else 0
     given = scores or []
     about = {"similarity": "cosine", "preparation": "Moses-tokenised and lower-cased"}
-    of_spec = {key: more.pop(key) for key in list(more) if key in RunSpec.model_fields and key != "missing"}
+    of_spec = {
+        key: more.pop(key) for key in list(more) if key in RunSpec.model_fields and key != "missing"
+    }
     if dev := of_spec.get("dev"):
         of_spec["dev"] = {"sha256": "cd" * 32, **dev}
     known = method in registry.names(registry.METHODS)
     options = {**(recipe(method, "default", "") if known else {}), **(config or {}), "seed": seed}
-    spec = RunSpec(**{
-        "method": method, "version": f"{comparison} {count + 1}", "config": options,
-        "base_model": base, "model": base, "seed": seed, "corpus": corpus, **of_spec,
-    })  # fmt: skip
+    spec = RunSpec(
+        **{
+            "method": method,
+            "version": f"{comparison} {count + 1}",
+            "config": options,
+            "base_model": base,
+            "model": base,
+            "seed": seed,
+            "corpus": corpus,
+            **of_spec,
+        }
+    )
     record = Record(
-        id=spec.id, spec=spec, comparison=comparison, status=status, row=row or method,
-        reason="" if status == "finished" else "invented", supervision=supervision,
-        scores=given if status == "finished" else [], protocols={s.comparable: about for s in given},
-        started="2025-01-01T10:00:00Z", finished=finished, command=f"harness train {method}", **more,
-    )  # fmt: skip
+        id=spec.id,
+        spec=spec,
+        comparison=comparison,
+        status=status,
+        row=row or method,
+        reason="" if status == "finished" else "invented",
+        supervision=supervision,
+        scores=given if status == "finished" else [],
+        protocols={s.comparable: about for s in given},
+        started="2025-01-01T10:00:00Z",
+        finished=finished,
+        command=f"harness train {method}",
+        **more,
+    )
     RunFolder(workdir, record.id).write(record)
     return record
 
 
 def store_study(workdir: Path, name: str, trials: Iterable[tuple[float, str, str]]) -> None:
-    """A study on the dev set in the work directory's storage; of each trial its value, its state and its run."""
+    """A study on the dev set in the work directory's storage; of each trial its value, its state
+    and its run.
+    """
     import json
 
     import optuna
@@ -81,7 +137,9 @@ def store_study(workdir: Path, name: str, trials: Iterable[tuple[float, str, str
     from studies.storage import DEFINITION, open_storage
     from studies.trials import SLOT
 
-    stored = optuna.create_study(storage=open_storage(workdir), study_name=name, direction="maximize")
+    stored = optuna.create_study(
+        storage=open_storage(workdir), study_name=name, direction="maximize"
+    )
     stored.set_user_attr(DEFINITION, json.dumps({"name": name, "method": "simcse"}))
     for slot, (value, state, run_id) in enumerate(trials):
         about = {SLOT: slot, "about": {"runs": [run_id], "seeds": [1], "status": "finished"}}

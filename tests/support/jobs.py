@@ -85,9 +85,11 @@ def checkpoint_every_step() -> None:
     execute.FitContext = partial(execute.FitContext, checkpoint_seconds=0.0)  # type: ignore[misc, assignment]
 
 
-def observed(log: str, at: int, number: int, checkpoints: bool, function: Callable[[Any], Any], job: Any) -> Any:
-    """The function, in whose process each training step adds a line to a file; after the step that makes `at` lines the
-    process sends itself signal `number`.
+def observed(
+    log: str, at: int, number: int, checkpoints: bool, function: Callable[[Any], Any], job: Any
+) -> Any:
+    """The function, in whose process each training step adds a line to a file; after the step that
+    makes `at` lines the process sends itself signal `number`.
 
     Args:
         checkpoints: one after each step; otherwise only where one is requested.
@@ -126,12 +128,20 @@ def steps(log: str | Path) -> list[str]:
 
 
 def observing(
-    kind: type[Executor], log: Path, at: int = 0, number: int = signal.SIGKILL, checkpoints: bool = True
+    kind: type[Executor],
+    log: Path,
+    at: int = 0,
+    number: int = signal.SIGKILL,
+    checkpoints: bool = True,
 ) -> type[Executor]:
     """The executor, whose jobs are `observed`."""
 
     class Observing(kind):  # type: ignore[valid-type, misc]
-        def run(self, function: Callable[[Any], Any], queue: deque[Any], tick: Callable[[], None]) -> Iterator[Answer]:
-            yield from super().run(partial(_observed, str(log), at, number, checkpoints, function), queue, tick)
+        def run(
+            self, function: Callable[[Any], Any], queue: deque[Any], tick: Callable[[], None]
+        ) -> Iterator[Answer]:
+            yield from super().run(
+                partial(_observed, str(log), at, number, checkpoints, function), queue, tick
+            )
 
     return Observing

@@ -1,4 +1,6 @@
-"""Training that is killed and taken up again, for the tests of methods with state or randomness of their own."""
+"""Training that is killed and taken up again, for the tests of methods with state or randomness of
+their own.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ class Kill(Exception):  # noqa: N818 - what it does, not what went wrong
 def weights_whole_and_resumed(
     method: type[Method], values: dict[str, Any], corpus: Corpus, folder: Path
 ) -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor]]:
-    """The encoder's weights after 4 updates in one go, and after 4 with a kill during the third (checkpoint: 2)."""
+    """The encoder's weights after 4 updates in one go, and after 4 with a kill during the third
+    (checkpoint: 2).
+    """
 
     def fitted(**context: Any) -> Any:
         made = method(method.configure({**values, "log_every": 1, "max_steps": 4}))

@@ -19,9 +19,13 @@ ROWS = [
 ]
 
 
-def labelled(folder: Path, rows: Sequence[tuple[str, str, str]] = ROWS, *, times: int = 1) -> Corpus:
+def labelled(
+    folder: Path, rows: Sequence[tuple[str, str, str]] = ROWS, *, times: int = 1
+) -> Corpus:
     """A corpus of pairs with labels; `times` repeats the rows."""
     file = folder / "labelled.jsonl"
     keys = ("premise", "hypothesis", "label")
-    file.write_text("".join(json.dumps(dict(zip(keys, row, strict=True))) + "\n" for row in rows) * times)
+    file.write_text(
+        "".join(json.dumps(dict(zip(keys, row, strict=True))) + "\n" for row in rows) * times
+    )
     return load_corpus(str(file), kind="pairs", columns=COLUMNS)

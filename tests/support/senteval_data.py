@@ -1,4 +1,6 @@
-"""Small folders in SentEval's format whose labels can be read off the words, and encoders that can and cannot."""
+"""Small folders in SentEval's format whose labels can be read off the words, and encoders that can
+and cannot.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ TREC = ("ABBR", "DESC", "ENTY", "HUM", "LOC", "NUM")
 
 
 def words(texts: list[str]) -> Array:
-    """Counts of hashed words, (n, 97), fillers with little weight: enough to read every label of these files."""
+    """Counts of hashed words, (n, 97), fillers with little weight: enough to read every label of
+    these files.
+    """
     counts = np.zeros((len(texts), 97), dtype=np.float32)
     for row, text in enumerate(texts):
         for word in text.split():
@@ -23,9 +27,9 @@ def words(texts: list[str]) -> Array:
 
 def noise(texts: list[str]) -> Array:
     """A random vector a text: knows nothing about it."""
-    return np.stack([np.random.default_rng(zlib.crc32(t.encode())).standard_normal(16) for t in texts]).astype(
-        np.float32
-    )
+    return np.stack(
+        [np.random.default_rng(zlib.crc32(t.encode())).standard_normal(16) for t in texts]
+    ).astype(np.float32)
 
 
 def sentence(rng: np.random.Generator, *marks: str, length: int = 0) -> str:
@@ -44,8 +48,12 @@ def downstream(root: Path, n: int = 60) -> Path:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes("".join(line + "\n" for line in lines).encode(encoding))
 
-    pairs = {"MR/rt-polarity": ("pos", "neg"), "CR/custrev": ("pos", "neg"), "MPQA/mpqa": ("pos", "neg"),
-             "SUBJ/subj": ("objective", "subjective")}  # fmt: skip
+    pairs = {
+        "MR/rt-polarity": ("pos", "neg"),
+        "CR/custrev": ("pos", "neg"),
+        "MPQA/mpqa": ("pos", "neg"),
+        "SUBJ/subj": ("objective", "subjective"),
+    }
     for stem, (one, zero) in pairs.items():
         write(f"{stem}.{one}", [sentence(rng, "good") for _ in range(n)])
         write(f"{stem}.{zero}", [sentence(rng, "bad") for _ in range(n)])
@@ -65,7 +73,10 @@ def downstream(root: Path, n: int = 60) -> Path:
 
     for part in ("train", "test"):
         rows = [f"{y}\t1\t2\t" + "\t".join(same(int(y))) for y in rng.integers(0, 2, n)]
-        write(f"MRPC/msr_paraphrase_{part}.txt", ["\ufeffQuality\t#1 ID\t#2 ID\t#1 String\t#2 String", *rows])
+        write(
+            f"MRPC/msr_paraphrase_{part}.txt",
+            ["\ufeffQuality\t#1 ID\t#2 ID\t#1 String\t#2 String", *rows],
+        )
     header = "pair_ID\tsentence_A\tsentence_B\trelatedness_score\tentailment_judgment"
     judgments = ("CONTRADICTION", "NEUTRAL", "ENTAILMENT")
     for file in ("SICK_train", "SICK_trial", "SICK_test_annotated"):

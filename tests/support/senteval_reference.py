@@ -1,7 +1,9 @@
-"""SentEval's classifier and validation schemes once more, fit by fit in float64 numpy, from their description alone.
+"""SentEval's classifier and validation schemes once more, fit by fit in float64 numpy, from their
+description alone.
 
-Nothing of the harness is used, so that agreement says something. Only the folds (scikit-learn's, by definition of the
-protocol), the generators and the first weights (torch's under the seed) are those of the libraries SentEval names.
+Nothing of the harness is used, so that agreement says something. Only the folds (scikit-learn's, by
+definition of the protocol), the generators and the first weights (torch's under the seed) are those
+of the libraries SentEval names.
 """
 
 from __future__ import annotations
@@ -24,7 +26,9 @@ def first_weights(d: int, classes: int, seed: int) -> Array:
     torch.manual_seed(seed)
     layer = torch.nn.Linear(d, classes)
     torch.set_rng_state(state)
-    return np.concatenate([layer.weight.detach().numpy(), layer.bias.detach().numpy()[:, None]], axis=1).astype(float)
+    return np.concatenate(
+        [layer.weight.detach().numpy(), layer.bias.detach().numpy()[:, None]], axis=1
+    ).astype(float)
 
 
 def classify(w: Array, x: Array) -> Array:
@@ -32,10 +36,20 @@ def classify(w: Array, x: Array) -> Array:
 
 
 def fit(
-    train: tuple[Array, Array], dev: tuple[Array, Array], l2: float, w: Array, shuffle: np.random.RandomState,
-    *, batch: int = 64, tenacity: int = 5, epoch_size: int = 4, max_epoch: int = 200,
-) -> tuple[float, Array]:  # fmt: skip
-    """Adam with weight decay on the mean cross-entropy, stopped by the dev accuracy: that accuracy and the weights."""
+    train: tuple[Array, Array],
+    dev: tuple[Array, Array],
+    l2: float,
+    w: Array,
+    shuffle: np.random.RandomState,
+    *,
+    batch: int = 64,
+    tenacity: int = 5,
+    epoch_size: int = 4,
+    max_epoch: int = 200,
+) -> tuple[float, Array]:
+    """Adam with weight decay on the mean cross-entropy, stopped by the dev accuracy: that accuracy
+    and the weights.
+    """
     x, y = np.concatenate([train[0], np.ones((len(train[0]), 1))], axis=1).astype(float), train[1]
     target = np.eye(len(w))[y]
     mean, square, t = np.zeros_like(w), np.zeros_like(w), 0
@@ -64,8 +78,12 @@ def fit(
     return best, kept
 
 
-def fit_with_own_slice(x: Array, y: Array, l2: float, w: Array, seed: int, **settings: int) -> Array:
-    """A twentieth of the rows is the dev set, drawn by the generator that goes on to shuffle the rest."""
+def fit_with_own_slice(
+    x: Array, y: Array, l2: float, w: Array, seed: int, **settings: int
+) -> Array:
+    """A twentieth of the rows is the dev set, drawn by the generator that goes on to shuffle the
+    rest.
+    """
     generator = np.random.RandomState(seed)
     order, cut = generator.permutation(len(y)), int(0.05 * len(y))
     rest, held = order[cut:], order[:cut]
@@ -78,8 +96,12 @@ def folds(y: Array, k: int, state: int) -> Iterator[tuple[Array, Array]]:
     yield from StratifiedKFold(k, shuffle=True, random_state=state).split(np.zeros(len(y)), y)
 
 
-def search(x: Array, y: Array, w: Array, *, k: int, state: int, seed: int, **settings: int) -> tuple[float, float]:
-    """The L2 value with the best mean accuracy over k folds, in percent of two decimals, and that percentage."""
+def search(
+    x: Array, y: Array, w: Array, *, k: int, state: int, seed: int, **settings: int
+) -> tuple[float, float]:
+    """The L2 value with the best mean accuracy over k folds, in percent of two decimals, and that
+    percentage.
+    """
     scores = []
     for l2 in GRID:
         accuracies = [
@@ -90,7 +112,9 @@ def search(x: Array, y: Array, w: Array, *, k: int, state: int, seed: int, **set
     return GRID[int(np.argmax(scores))], max(scores)
 
 
-def nested(x: Array, y: Array, *, k: int = 10, seed: int = 1111, **settings: int) -> tuple[float, float]:
+def nested(
+    x: Array, y: Array, *, k: int = 10, seed: int = 1111, **settings: int
+) -> tuple[float, float]:
     """Dev and test accuracy in percent; both levels of folds have the state 1111 whatever the seed."""
     w = first_weights(x.shape[1], int(y.max()) + 1, seed)
     dev, test = [], []
@@ -103,7 +127,14 @@ def nested(x: Array, y: Array, *, k: int = 10, seed: int = 1111, **settings: int
 
 
 def kfold_on_train(
-    x: Array, y: Array, test_x: Array, test_y: Array, *, k: int = 10, seed: int = 1111, **settings: int
+    x: Array,
+    y: Array,
+    test_x: Array,
+    test_y: Array,
+    *,
+    k: int = 10,
+    seed: int = 1111,
+    **settings: int,
 ) -> tuple[float, float]:
     """Dev and test accuracy in percent; here the folds' state is the seed."""
     w = first_weights(x.shape[1], int(y.max()) + 1, seed)
@@ -120,15 +151,21 @@ def train_dev_test(
     scores, weights = [], []
     for l2 in GRID:
         generator = np.random.RandomState(seed)
-        score, fitted = fit((x["train"], y["train"]), (x["dev"], y["dev"]), l2, w, generator, **settings)
+        score, fitted = fit(
+            (x["train"], y["train"]), (x["dev"], y["dev"]), l2, w, generator, **settings
+        )
         scores.append(round(100 * score, 2))
         weights.append(fitted)
     best = int(np.argmax(scores))
-    return scores[best], round(100 * float((classify(weights[best], x["test"]) == y["test"]).mean()), 2)
+    return scores[best], round(
+        100 * float((classify(weights[best], x["test"]) == y["test"]).mean()), 2
+    )
 
 
 def grade_distribution(scores: Array) -> Array:
-    """(n, 5): mass of the two whole grades around each score; grade 0 does not exist, so its mass is lost."""
+    """(n, 5): mass of the two whole grades around each score; grade 0 does not exist, so its mass
+    is lost.
+    """
     target = np.zeros((len(scores), 5))
     for i, score in enumerate(scores):
         low = int(np.floor(score))
@@ -141,8 +178,13 @@ def grade_distribution(scores: Array) -> Array:
 def regress(
     x: dict[str, Array], scores: dict[str, Array], *, seed: int = 1111, max_passes: int = 1000
 ) -> tuple[float, Array]:
-    """SentEval's regressor of pair scores: Pearson on dev at the weights that were kept, and the scores of test."""
-    x = {part: np.concatenate([v, np.ones((len(v), 1))], axis=1).astype(float) for part, v in x.items()}
+    """SentEval's regressor of pair scores: Pearson on dev at the weights that were kept, and the
+    scores of test.
+    """
+    x = {
+        part: np.concatenate([v, np.ones((len(v), 1))], axis=1).astype(float)
+        for part, v in x.items()
+    }
     w, target = first_weights(x["train"].shape[1] - 1, 5, seed), grade_distribution(scores["train"])
     shuffle = np.random.RandomState(seed)
     mean, square, t = np.zeros_like(w), np.zeros_like(w), 0

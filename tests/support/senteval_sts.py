@@ -1,7 +1,8 @@
-"""SentEval's STS scores once more, pair by pair, from what its senteval/sts.py and senteval/utils.py compute.
+"""SentEval's STS scores once more, pair by pair, from what its senteval/sts.py and
+senteval/utils.py compute.
 
-Nothing of the harness is used. The cosine of a pair is taken in the vectors' own dtype; Spearman's rho is scipy's; the
-mean of a year is plain, or weighted by the subsets' numbers of pairs.
+Nothing of the harness is used. The cosine of a pair is taken in the vectors' own dtype; Spearman's
+rho is scipy's; the mean of a year is plain, or weighted by the subsets' numbers of pairs.
 """
 
 from __future__ import annotations
@@ -28,11 +29,16 @@ def rho(similarities: Array, gold: Array) -> float:
 def means(subsets: list[tuple[Array, Array]]) -> tuple[float, float]:
     """`mean` and `wmean` in points of subsets of (similarities, gold)."""
     values = [rho(similarities, gold) for similarities, gold in subsets]
-    return float(np.average(values)), float(np.average(values, weights=[len(gold) for _, gold in subsets]))
+    return float(np.average(values)), float(
+        np.average(values, weights=[len(gold) for _, gold in subsets])
+    )
 
 
-def respelled(u: Array, v: Array, rng: np.random.Generator, times: int) -> list[tuple[Array, Array]]:
-    """The same pairs so many times, their dimensions in another order and both sides scaled by one factor.
+def respelled(
+    u: Array, v: Array, rng: np.random.Generator, times: int
+) -> list[tuple[Array, Array]]:
+    """The same pairs so many times, their dimensions in another order and both sides scaled by one
+    factor.
 
     No cosine changes by that; what a score changes by it is the rounding of its arithmetic.
     """

@@ -1,4 +1,6 @@
-"""Real comparisons and studies made short: pairs cut to a few, no report drawn where no test reads it."""
+"""Real comparisons and studies made short: pairs cut to a few, no report drawn where no test reads
+it.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,9 @@ import pytest
 
 
 def few_pairs(patch: pytest.MonkeyPatch, count: int = 20) -> None:
-    """Cut every set of scored pairs to about `count`, the first ones of each subset: encoding all takes longest."""
+    """Cut every set of scored pairs to about `count`, the first ones of each subset: encoding all
+    takes longest.
+    """
     from harness.sources import pair_sets
 
     read = pair_sets.load_sts
@@ -18,7 +22,8 @@ def few_pairs(patch: pytest.MonkeyPatch, count: int = 20) -> None:
         pairs = read(*args, **more)
         n = max(3, count // len(pairs.subsets))
         cut = [
-            replace(s, sentences1=s.sentences1[:n], sentences2=s.sentences2[:n], gold=s.gold[:n]) for s in pairs.subsets
+            replace(s, sentences1=s.sentences1[:n], sentences2=s.sentences2[:n], gold=s.gold[:n])
+            for s in pairs.subsets
         ]
         return replace(pairs, subsets=tuple(cut))
 

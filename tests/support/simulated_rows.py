@@ -20,7 +20,8 @@ from reports.stats.simultaneous import (
     others_against,
 )
 
-# Standard deviations of seeds, in points: from BERT-base's 0.84 to one row that varies fifteen times as much as others.
+# Standard deviations of seeds, in points: from BERT-base's 0.84 to one row that varies fifteen
+# times as much as others.
 SPREADS: dict[str, Callable[[int], np.ndarray]] = {
     "equal": lambda rows: np.full(rows, 0.84),
     "one 1.7 of 0.2": lambda rows: np.where(np.arange(rows) == rows - 1, 1.7, 0.2),
@@ -31,9 +32,14 @@ SPREADS: dict[str, Callable[[int], np.ndarray]] = {
 
 
 def drawn(
-    spreads: np.ndarray, seeds: np.ndarray, *, examples: float, means: np.ndarray | float = 0.0, trials: int = 1000,
+    spreads: np.ndarray,
+    seeds: np.ndarray,
+    *,
+    examples: float,
+    means: np.ndarray | float = 0.0,
+    trials: int = 1000,
     seed: int = 0,
-) -> Iterator[Rows]:  # fmt: skip
+) -> Iterator[Rows]:
     """The rows of `trials` comparisons.
 
     Args:

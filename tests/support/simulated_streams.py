@@ -1,4 +1,6 @@
-"""Runs drawn from a model of training with four streams of random numbers, and how often intervals hold the truth."""
+"""Runs drawn from a model of training with four streams of random numbers, and how often intervals
+hold the truth.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +12,13 @@ from reports.stats.spread_sources import Source, share_of
 def coverage(
     alone: float, others: float, together: float, runs: int, *, trials: int = 2000, seed: int = 0
 ) -> tuple[float, float]:
-    """Shares of trials in which the intervals of a stream's standard deviation and of its share hold the truth.
+    """Shares of trials in which the intervals of a stream's standard deviation and of its share
+    hold the truth.
 
-    A score is a + b + c: a of the stream's seed, b of the other streams' seed, c of both together (drawn anew with any
-    change). The stream alone varies by alone^2 + together^2, all streams by others^2 more. As in a comparison, runs of
-    the stream have the other streams at the first seed, runs of all streams have the same seeds of the stream, and the
-    first run stands in both.
+    A score is a + b + c: a of the stream's seed, b of the other streams' seed, c of both together
+    (drawn anew with any change). The stream alone varies by alone^2 + together^2, all streams by
+    others^2 more. As in a comparison, runs of the stream have the other streams at the first seed,
+    runs of all streams have the same seeds of the stream, and the first run stands in both.
     """
     generator = np.random.default_rng(seed)
     a = generator.normal(size=(trials, runs)) * alone
@@ -29,7 +32,9 @@ def coverage(
     held = np.zeros(2)
     seeds = tuple(range(runs))
     for drawn in zip(part, whole, strict=True):
-        one, every = (Source("", (), tuple(x), float(x.var(ddof=1)), runs - 1.0, (), seeds) for x in drawn)
+        one, every = (
+            Source("", (), tuple(x), float(x.var(ddof=1)), runs - 1.0, (), seeds) for x in drawn
+        )
         low, high = one.interval
         held[0] += low**2 <= truth <= high**2
         found = share_of(one, every)

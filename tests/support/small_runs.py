@@ -19,9 +19,17 @@ NATURAL, CONTRAST = "Embedded-STS-natural", "Embedded-STS-contrast"
 BASE = narrow_bert()
 STEPS = 4
 SIMCSE = {
-    "name": "SimCSE", "method": "simcse", "preset": "default",
-    "config": {"pooling": "cls", "learning_rate": 3e-4, "batch_size": 8, "eval_every": 2, "train_length": 12},
-}  # fmt: skip
+    "name": "SimCSE",
+    "method": "simcse",
+    "preset": "default",
+    "config": {
+        "pooling": "cls",
+        "learning_rate": 3e-4,
+        "batch_size": 8,
+        "eval_every": 2,
+        "train_length": 12,
+    },
+}
 CLS = {"name": "cls", "method": "pooling", "config": {"pooling": "cls"}}
 EXPERIMENT: dict[str, Any] = {
     "name": "small",
@@ -37,11 +45,19 @@ EXPERIMENT: dict[str, Any] = {
 
 
 def compare(workdir: Path, **more: Any) -> Comparison:
-    """The comparison, with other keys of the experiment or arguments of `harness.compare`; no report is written."""
-    keys = {key: more.pop(key) for key in list(more) if key in EXPERIMENT or key in ("keep", "budget", "blocks")}
+    """The comparison, with other keys of the experiment or arguments of `harness.compare`; no
+    report is written.
+    """
+    keys = {
+        key: more.pop(key)
+        for key in list(more)
+        if key in EXPERIMENT or key in ("keep", "budget", "blocks")
+    }
     with pytest.MonkeyPatch.context() as patch:
         short_runs.no_report(patch)
-        return api.compare({**EXPERIMENT, **keys}, workdir=workdir, **{"tracked": False, "formats": [], **more})
+        return api.compare(
+            {**EXPERIMENT, **keys}, workdir=workdir, **{"tracked": False, "formats": [], **more}
+        )
 
 
 def plan_of(**more: Any) -> Plan:
@@ -56,12 +72,22 @@ def job_of(row: str = "SimCSE", **more: Any) -> Job:
 
 def weights(records: list[Record]) -> dict[str, dict[str, str]]:
     """Id of a trained run -> hashes of its weights and training curve."""
-    assert {r.status for r in records} == {"finished"}, [(r.row, r.seed, r.status, r.reason) for r in records]
+    assert {r.status for r in records} == {"finished"}, [
+        (r.row, r.seed, r.status, r.reason) for r in records
+    ]
     parts = ("model/", "curves")
-    return {r.id: {n: d for n, d in r.files.items() if n.startswith(parts)} for r in records if r.spec.trained}
+    return {
+        r.id: {n: d for n, d in r.files.items() if n.startswith(parts)}
+        for r in records
+        if r.spec.trained
+    }
 
 
 def numbers(records: list[Record]) -> dict[tuple[str, int], Any]:
-    """What must be the same wherever and however often interrupted a run was made: scores, and hashes of its files."""
-    assert {r.status for r in records} == {"finished"}, [(r.row, r.seed, r.status, r.reason) for r in records]
+    """What must be the same wherever and however often interrupted a run was made: scores, and
+    hashes of its files.
+    """
+    assert {r.status for r in records} == {"finished"}, [
+        (r.row, r.seed, r.status, r.reason) for r in records
+    ]
     return {(r.row, r.seed): ([s.model_dump() for s in r.scores], r.files) for r in records}

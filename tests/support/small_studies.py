@@ -1,4 +1,6 @@
-"""Two small studies, which many tests run, kill or read: one trains nothing, the other nine steps a trial."""
+"""Two small studies, which many tests run, kill or read: one trains nothing, the other nine steps a
+trial.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,10 @@ TRAINED: dict[str, Any] = {
     "base_model": narrow_bert(),
     "config": {"learning_rate": 3e-4, "batch_size": 8, "eval_every": 3, "train_length": 12},
     "corpus": {"uri": "embedded:sentences", "limit": 80},
-    "dev": {"task": NATURAL, "pairs": 20},  # in workers too, which a patch of this process would not reach
+    "dev": {
+        "task": NATURAL,
+        "pairs": 20,
+    },  # in workers too, which a patch of this process would not reach
     "steps": 9,
     "precision": "fp32",
     "sampler": "grid",
@@ -34,7 +39,13 @@ TRAINED: dict[str, Any] = {
 }
 
 
-def search(workdir: Path, keys: dict[str, Any] = CHEAP, *, arguments: dict[str, Any] | None = None, **more: Any) -> Any:
+def search(
+    workdir: Path,
+    keys: dict[str, Any] = CHEAP,
+    *,
+    arguments: dict[str, Any] | None = None,
+    **more: Any,
+) -> Any:
     """Run a study with other keys, or with arguments of `harness.study`; MLflow is left out."""
     return api.study({**keys, **more}, workdir, **{"tracked": False, **(arguments or {})})
 
@@ -47,7 +58,10 @@ def outcomes(result: StudyResult) -> list[tuple[Any, ...]]:
 
 def written(workdir: Path) -> dict[str, int]:
     """Run -> when its record was written."""
-    return {file.parent.name: file.stat().st_mtime_ns for file in (workdir / "runs").glob("*/record.json")}
+    return {
+        file.parent.name: file.stat().st_mtime_ns
+        for file in (workdir / "runs").glob("*/record.json")
+    }
 
 
 def dev_steps(workdir: Path, run: str) -> list[int]:

@@ -1,5 +1,7 @@
 # ruff: noqa: E501 - literals of invented records read best one field a line
-"""Invented records, pairs and curves of a comparison, for tests and for looking at reports. Nothing in them is real."""
+"""Invented records, pairs and curves of a comparison, for tests and for looking at reports. Nothing
+in them is real.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,15 @@ from harness.results.record import Missing, Record, Score
 from harness.results.spec import RunSpec
 from harness.results.store import RunFolder, join_examples, write_comparison_file
 
-STS = {"STS12": 3108, "STS13": 1500, "STS14": 3750, "STS15": 3000, "STS16": 1186, "STS-B": 1379, "SICK-R": 4927}
+STS = {
+    "STS12": 3108,
+    "STS13": 1500,
+    "STS14": 3750,
+    "STS15": 3000,
+    "STS16": 1186,
+    "STS-B": 1379,
+    "SICK-R": 4927,
+}
 EMBEDDED = {"Embedded-STS-natural": 240, "Embedded-STS-contrast": 300}
 
 
@@ -60,13 +70,18 @@ class Invented:
         import pandas as pd
 
         self.count += 1
-        generator = np.random.default_rng([seed if supervision == "unsupervised" else 0, len(row), int(noise * 1000)])
+        generator = np.random.default_rng(
+            [seed if supervision == "unsupervised" else 0, len(row), int(noise * 1000)]
+        )
         scores, frames, protocols = [], [], {}
         for task in tasks if status == "finished" else ():
             gold = self.gold[task]
-            # Seed noise in two parts: a shared shift of quality and the model's own view of each pair.
+            # Seed noise in two parts: a shared shift of quality and the model's own view of each
+            # pair.
             level = noise * (1 + 0.03 * generator.normal())
-            cosine = gold / 5 + level * (0.35 * self.common[task] + 0.25 * generator.normal(size=len(gold)))
+            cosine = gold / 5 + level * (
+                0.35 * self.common[task] + 0.25 * generator.normal(size=len(gold))
+            )
             suite, where = ("sts", source) if task in STS else ("embedded", "embedded")
             comparable = f"{data}{task}"[:12]
             protocols[comparable] = {
@@ -81,9 +96,19 @@ class Invented:
                 ("pearson", float(np.corrcoef(gold, cosine)[0, 1])),
             ):
                 scores.append(
-                    Score(task=task, suite=suite, source=where, split="test", metric=metric, aggregation="all", value=value,
-                          n=len(gold), protocol=f"p{task}", comparable=comparable)
-                )  # fmt: skip
+                    Score(
+                        task=task,
+                        suite=suite,
+                        source=where,
+                        split="test",
+                        metric=metric,
+                        aggregation="all",
+                        value=value,
+                        n=len(gold),
+                        protocol=f"p{task}",
+                        comparable=comparable,
+                    )
+                )
             frames.append(
                 pd.DataFrame(
                     {
@@ -109,31 +134,91 @@ class Invented:
                     ("std", 1 - noise / 8),
                 ):
                     scores.append(
-                        Score(task=task, suite="geometry", source=where, split="all", metric=metric, aggregation="",
-                              value=value + 0.01 * generator.normal(), n=90 if metric == "alignment" else 480, protocol="g", comparable=f"g{metric}")
-                    )  # fmt: skip
+                        Score(
+                            task=task,
+                            suite="geometry",
+                            source=where,
+                            split="all",
+                            metric=metric,
+                            aggregation="",
+                            value=value + 0.01 * generator.normal(),
+                            n=90 if metric == "alignment" else 480,
+                            protocol="g",
+                            comparable=f"g{metric}",
+                        )
+                    )
         trained = supervision == "unsupervised"
         spec = RunSpec(
-            method=row.split()[0].lower(), version=f"{self.comparison} {self.count}",  # so that no two runs are one
-            config={**({"pooling": pooling} if pooling else {}), "learning_rate": 3e-5, "seed": seed, **(config or {})},
-            base_model=base, model=base, seed=seed, deterministic=not trained,
-            corpus={"uri": "embedded:sentences", "kind": "sentences", "count": 2100, "sha256": "ab" * 32} if trained else None,
-            dev={"task": "Embedded-STS-natural", "source": "embedded", "split": "dev", "sha256": "cd" * 32} if trained else None,
+            method=row.split()[0].lower(),
+            version=f"{self.comparison} {self.count}",  # so that no two runs are one
+            config={
+                **({"pooling": pooling} if pooling else {}),
+                "learning_rate": 3e-5,
+                "seed": seed,
+                **(config or {}),
+            },
+            base_model=base,
+            model=base,
+            seed=seed,
+            deterministic=not trained,
+            corpus={
+                "uri": "embedded:sentences",
+                "kind": "sentences",
+                "count": 2100,
+                "sha256": "ab" * 32,
+            }
+            if trained
+            else None,
+            dev={
+                "task": "Embedded-STS-natural",
+                "source": "embedded",
+                "split": "dev",
+                "sha256": "cd" * 32,
+            }
+            if trained
+            else None,
             **(spec or {}),
-        )  # fmt: skip
+        )
         record = Record(
-            id=spec.id, spec=spec, comparison=self.comparison, status=status, reason=reason, row=row, supervision=supervision,
-            scores=scores, protocols=protocols,
-            training={"steps": 250, "best_step": 200, "best_dev": 0.61, "initial_dev": 0.52} if trained else {},
-            cost={"train_seconds": 40.0 + seed, "encode_seconds": 3.2, "evaluate_seconds": 0.5, "sentences_per_second": 1500.0 + 11 * seed,
-                  "peak_memory_bytes": 9e8, "parameters": 4.4e6, "corpus_sentences_seen": 2100.0 if trained else 0.0},
-            environment={"python": "3.11.9", "platform": "Linux", "device": "cpu", "precision": "fp32", "versions": {"torch": "2.6.0", "numpy": "2.1"}},
+            id=spec.id,
+            spec=spec,
+            comparison=self.comparison,
+            status=status,
+            reason=reason,
+            row=row,
+            supervision=supervision,
+            scores=scores,
+            protocols=protocols,
+            training={"steps": 250, "best_step": 200, "best_dev": 0.61, "initial_dev": 0.52}
+            if trained
+            else {},
+            cost={
+                "train_seconds": 40.0 + seed,
+                "encode_seconds": 3.2,
+                "evaluate_seconds": 0.5,
+                "sentences_per_second": 1500.0 + 11 * seed,
+                "peak_memory_bytes": 9e8,
+                "parameters": 4.4e6,
+                "corpus_sentences_seen": 2100.0 if trained else 0.0,
+            },
+            environment={
+                "python": "3.11.9",
+                "platform": "Linux",
+                "device": "cpu",
+                "precision": "fp32",
+                "versions": {"torch": "2.6.0", "numpy": "2.1"},
+            },
             command=f"harness train {row.split()[0].lower()} --seed {seed} --base-model {base} --set learning_rate=3e-5",
-            started="2025-01-01T10:00:00Z", finished=finished or f"2025-01-01T11:{self.count % 60:02d}:00Z",
-        )  # fmt: skip
+            started="2025-01-01T10:00:00Z",
+            finished=finished or f"2025-01-01T11:{self.count % 60:02d}:00Z",
+        )
         folder = RunFolder(self.workdir, record.id)
         folder.write(record)
-        if (examples := join_examples(pd.concat(frames, ignore_index=True) if frames else None, None)) is not None:
+        if (
+            examples := join_examples(
+                pd.concat(frames, ignore_index=True) if frames else None, None
+            )
+        ) is not None:
             folder.write_examples(examples)
         if trained and curves:
             lines: list[dict[str, Any]] = []
@@ -154,7 +239,10 @@ class Invented:
                         {
                             "step": step,
                             "kind": "dev",
-                            "spearman": 0.65 - 0.13 * fall - 0.05 * noise + 0.01 * generator.normal(),
+                            "spearman": 0.65
+                            - 0.13 * fall
+                            - 0.05 * noise
+                            + 0.01 * generator.normal(),
                             "std": 0.9,
                             "effective_rank": 60 - 20 * fall,
                         }
@@ -176,7 +264,8 @@ class Invented:
         more = record.model_copy(
             update={
                 "scores": [*record.scores, *scores],
-                "missing": record.missing | {task: Missing("data", why) for task, why in (missing or {}).items()},
+                "missing": record.missing
+                | {task: Missing("data", why) for task, why in (missing or {}).items()},
                 "protocols": {**record.protocols, **(protocols or {})},
                 "cost": {**record.cost, **(cost or {})},
             }
@@ -189,19 +278,40 @@ class Invented:
 
 
 def score(
-    task: str, suite: str, source: str, metric: str, value: float, *, aggregation: str = "", n: int = 100,
-    split: str = "test", comparable: str = "",
-) -> Score:  # fmt: skip
+    task: str,
+    suite: str,
+    source: str,
+    metric: str,
+    value: float,
+    *,
+    aggregation: str = "",
+    n: int = 100,
+    split: str = "test",
+    comparable: str = "",
+) -> Score:
     """A score; one protocol for each task and metric where none is given."""
     comparable = comparable or f"{task}/{metric}"
-    return Score(task=task, suite=suite, source=source, split=split, metric=metric, aggregation=aggregation,
-                 value=value, n=n, protocol=comparable, comparable=comparable)  # fmt: skip
+    return Score(
+        task=task,
+        suite=suite,
+        source=source,
+        split=split,
+        metric=metric,
+        aggregation=aggregation,
+        value=value,
+        n=n,
+        protocol=comparable,
+        comparable=comparable,
+    )
 
 
 def write_comparison(
-    workdir: Path, records: Iterable[Record], runs: dict[str, dict[str, Any]] | None = None, name: str = "invented",
+    workdir: Path,
+    records: Iterable[Record],
+    runs: dict[str, dict[str, Any]] | None = None,
+    name: str = "invented",
     **more: Any,
-) -> None:  # fmt: skip
+) -> None:
     """Write the file of a comparison of these records.
 
     Args:
@@ -209,9 +319,17 @@ def write_comparison(
         more: further keys of the file.
     """
     records = list(records)
-    keys = {s.task_key for r in records for s in r.scores} | {f"senteval:{task}" for r in records for task in r.missing}
+    keys = {s.task_key for r in records for s in r.scores} | {
+        f"senteval:{task}" for r in records for task in r.missing
+    }
     own = [
-        {"id": r.id, "row": r.row, "base_model": r.base_model, "seed": r.seed, **(runs or {}).get(r.row, {})}
+        {
+            "id": r.id,
+            "row": r.row,
+            "base_model": r.base_model,
+            "seed": r.seed,
+            **(runs or {}).get(r.row, {}),
+        }
         for r in records
     ]
     write_comparison_file(workdir, {"name": name, "tasks": sorted(keys), "runs": own, **more})
@@ -246,6 +364,17 @@ def full(workdir: Path, scale: float = 1.0, seeds: tuple[int, ...] = (1, 2, 3)) 
             status="collapsed",
             reason="std of the embeddings 0.0003 below 0.01 at step 50",
         )
-        made.add("SCD, L_S only", seed, noise=1.6, tasks=("STS12", "STS13", "STS-B", "Embedded-STS-natural"))
-    made.add("all-MiniLM-L6-v2", 0, noise=0.5, supervision="supervised", base="sentence-transformers/all-MiniLM-L6-v2")
+        made.add(
+            "SCD, L_S only",
+            seed,
+            noise=1.6,
+            tasks=("STS12", "STS13", "STS-B", "Embedded-STS-natural"),
+        )
+    made.add(
+        "all-MiniLM-L6-v2",
+        0,
+        noise=0.5,
+        supervision="supervised",
+        base="sentence-transformers/all-MiniLM-L6-v2",
+    )
     return made

@@ -1,4 +1,6 @@
-"""A WordNet of a few words of our own, written in WordNet's file format (wndb(5WN)), for nltk's reader."""
+"""A WordNet of a few words of our own, written in WordNet's file format (wndb(5WN)), for nltk's
+reader.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,12 @@ from pathlib import Path
 
 # part of speech -> senses; a sense is the set of its names
 SENSES: dict[str, list[tuple[str, ...]]] = {
-    "noun": [("boat", "ship", "sailing_vessel"), ("ship", "parcel"), ("pier", "well-kept_quay", "quay2"), ("lamp",)],
+    "noun": [
+        ("boat", "ship", "sailing_vessel"),
+        ("ship", "parcel"),
+        ("pier", "well-kept_quay", "quay2"),
+        ("lamp",),
+    ],
     "verb": [("row", "paddle"), ("ship", "send_off")],
     "adj": [("quick", "fast")],
     "adv": [("fast", "quickly")],
@@ -20,7 +27,9 @@ def write(folder: Path) -> Path:
     root = folder / "corpora" / "wordnet"
     root.mkdir(parents=True)
     lexnames = ["adj.all", "adv.all", "noun.all", "verb.all"]
-    (root / "lexnames").write_text("".join(f"{i:02d}\t{name}\t1\n" for i, name in enumerate(lexnames)))
+    (root / "lexnames").write_text(
+        "".join(f"{i:02d}\t{name}\t1\n" for i, name in enumerate(lexnames))
+    )
     for pos, senses in SENSES.items():
         letter, where = _LETTER[pos], dict[str, list[int]]()
         data = "  1 Written for a test.\n"

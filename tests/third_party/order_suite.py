@@ -2,4 +2,9 @@
 
 from harness.tasks.suite import Suite
 
-SUITE = Suite(("word-order",), "sentences and their words shuffled, distinguished", metric="accuracy", chance=0.5)
+SUITE = Suite(
+    ("word-order",),
+    "sentences and their words shuffled, distinguished",
+    metric="accuracy",
+    chance=0.5,
+)

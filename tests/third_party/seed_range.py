@@ -20,7 +20,11 @@ def seed_range(comparison, significance):
             runs = row.scores(task, source, "spearman", "all")
             values = [100 * score.value for _, score in runs]
             ids = [record.id for record, _ in runs]
-            cells.append(number(max(values) - min(values), records=ids) if values else Cell("–", state="empty"))
+            cells.append(
+                number(max(values) - min(values), records=ids)
+                if values
+                else Cell("–", state="empty")
+            )
         lines.append(TableRow((name, seeds, *cells), block_of(row)))
     caption = "The best seed minus the worst, in points of Spearman ×100."
     return Table("seed-range", "How far apart seeds lie", caption, tuple(columns), tuple(lines))

@@ -1,4 +1,6 @@
-"""Does a vector know the order of its words? A classifier tells sentences from their own words shuffled."""
+"""Does a vector know the order of its words? A classifier tells sentences from their own words
+shuffled.
+"""
 
 import hashlib
 import random
@@ -12,7 +14,9 @@ from harness.tasks.protocol import Description, add_score
 
 
 class WordOrder:
-    """Accuracy of a logistic regression on vectors; both forms of a sentence are on one side of the split."""
+    """Accuracy of a logistic regression on vectors; both forms of a sentence are on one side of the
+    split.
+    """
 
     name = "word-order"
     suite = "order"
@@ -34,7 +38,9 @@ class WordOrder:
         return [text for pair in self.pairs for text in pair]
 
     def evaluate(self, vectors, *, pooling):
-        from sklearn.linear_model import LogisticRegression  # slow: not imported by whoever lists tasks
+        from sklearn.linear_model import (
+            LogisticRegression,
+        )  # slow: not imported by whoever lists tasks
 
         x, _ = finite(vectors(self.texts()))
         y = np.tile([0, 1], len(self.pairs))
@@ -42,7 +48,9 @@ class WordOrder:
         classifier = LogisticRegression(max_iter=1000).fit(x[:half], y[:half])
         value = float(classifier.score(x[half:], y[half:]))
         particular = {"classifier": "logistic regression, C = 1"}
-        protocol = Description(self.name, self.source, "test", "accuracy", self.sha256, particular=particular)
+        protocol = Description(
+            self.name, self.source, "test", "accuracy", self.sha256, particular=particular
+        )
         result = TaskResult()
         add_score(result, protocol, suite=self.suite, pooling=pooling, value=value, n=len(y) - half)
         return result

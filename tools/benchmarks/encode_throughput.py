@@ -1,10 +1,12 @@
-"""Shows sentences per second of `Encoder.encode` and of `SentenceTransformer.encode` for the same model and sentences.
+"""Shows sentences per second of `Encoder.encode` and of `SentenceTransformer.encode` for the same
+model and sentences.
 
-    python -m tools.benchmarks.encode_throughput [--model embedded:mini-bert] [--count 10000] [--rounds 3]
+    python -m tools.benchmarks.encode_throughput [--model embedded:mini-bert] [--count 10000]
+    [--rounds 3]
 
-The sentences are distinct and of mixed length (a word to a paragraph), drawn from the embedded suite with a fixed seed.
-The two alternate, the best round of each counts, and the vectors are compared. On a CPU that other processes use too,
-the processor time is fairer than the wall time.
+The sentences are distinct and of mixed length (a word to a paragraph), drawn from the embedded
+suite with a fixed seed. The two alternate, the best round of each counts, and the vectors are
+compared. On a CPU that other processes use too, the processor time is fairer than the wall time.
 """
 
 from __future__ import annotations
@@ -40,7 +42,9 @@ def mixed_sentences(count: int, seed: int = 0) -> list[str]:
     return list(texts)
 
 
-def timed(encode: Callable[[list[str]], np.ndarray], texts: list[str]) -> tuple[np.ndarray, np.ndarray]:
+def timed(
+    encode: Callable[[list[str]], np.ndarray], texts: list[str]
+) -> tuple[np.ndarray, np.ndarray]:
     """(wall seconds, processor seconds) and the vectors."""
     start = np.array([time.perf_counter(), time.process_time()])
     vectors = encode(texts)
@@ -53,9 +57,14 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=10_000)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument(
-        "--batch-size", type=int, default=64, help="given to both (sentence-transformers' default is 32)"
+        "--batch-size",
+        type=int,
+        default=64,
+        help="given to both (sentence-transformers' default is 32)",
     )
-    parser.add_argument("--pooling", help="base model with this pooling; default: as the model was saved, else mean")
+    parser.add_argument(
+        "--pooling", help="base model with this pooling; default: as the model was saved, else mean"
+    )
     parser.add_argument("--device", default="cpu")
     arguments = parser.parse_args()
 
@@ -66,14 +75,20 @@ def main() -> None:
 
     texts = mixed_sentences(arguments.count)
     pooling = arguments.pooling
-    encoder = Encoder.from_pretrained(arguments.model, pooling=pooling) if pooling else Encoder.load(arguments.model)
+    encoder = (
+        Encoder.from_pretrained(arguments.model, pooling=pooling)
+        if pooling
+        else Encoder.load(arguments.model)
+    )
     with tempfile.TemporaryDirectory() as folder:
         encoder.save(f"{folder}/model")
         other = SentenceTransformer(f"{folder}/model", device=arguments.device)
     size = arguments.batch_size
     contenders: dict[str, Callable[[list[str]], np.ndarray]] = {
         "Encoder": lambda batch: encoder.encode(batch, batch_size=size, device=arguments.device),
-        "SentenceTransformer": lambda batch: other.encode(batch, batch_size=size, show_progress_bar=False),
+        "SentenceTransformer": lambda batch: other.encode(
+            batch, batch_size=size, show_progress_bar=False
+        ),
     }
     best = {name: np.full(2, np.inf) for name in contenders}
     vectors: dict[str, np.ndarray] = {}
@@ -84,10 +99,16 @@ def main() -> None:
             seconds, vectors[name] = timed(encode, texts)
             best[name] = np.minimum(best[name], seconds)
     lengths = [len(ids) for ids in encoder.tokenize(texts)]
-    print(f"{arguments.model}, {encoder.pooling.name}, {arguments.device}, {torch.get_num_threads()} threads")
-    print(f"{len(texts)} distinct texts, {np.mean(lengths):.1f} tokens on average ({min(lengths)} to {max(lengths)})")
+    print(
+        f"{arguments.model}, {encoder.pooling.name}, {arguments.device}, {torch.get_num_threads()} threads"
+    )
+    print(
+        f"{len(texts)} distinct texts, {np.mean(lengths):.1f} tokens on average ({min(lengths)} to {max(lengths)})"
+    )
     for name, (wall, processor) in best.items():
-        print(f"{name:20s} {len(texts) / wall:8.0f} sentences/s, {len(texts) / processor:8.0f} a processor second")
+        print(
+            f"{name:20s} {len(texts) / wall:8.0f} sentences/s, {len(texts) / processor:8.0f} a processor second"
+        )
     ours, theirs = vectors.values()
     wall, processor = best["SentenceTransformer"] / best["Encoder"]
     print(f"ratio {wall:.2f} in wall time, {processor:.2f} in processor time")

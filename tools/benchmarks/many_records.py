@@ -1,9 +1,10 @@
-"""Shows processor seconds and peak memory of the commands that read a work directory with 2,000 records.
+"""Shows processor seconds and peak memory of the commands that read a work directory with 2,000
+records.
 
     python -m tools.benchmarks.many_records [--records 2000] [--command "report build"]
 
-Four rows are run with one seed; the records of the other seeds are copies under the ids that the plan gives them, with
-other scores. Each command is measured in a process of its own.
+Four rows are run with one seed; the records of the other seeds are copies under the ids that the
+plan gives them, with other scores. Each command is measured in a process of its own.
 """
 
 from __future__ import annotations
@@ -46,12 +47,28 @@ def make(folder: Path, records: int) -> None:
     from harness.runs.experiment import read_experiment
     from harness.runs.plan import make_plan
 
-    rows = "".join(ENTRY.format(number=n, temperature=round(0.05 * n, 2)) for n in range(1, ROWS + 1))
+    rows = "".join(
+        ENTRY.format(number=n, temperature=round(0.05 * n, 2)) for n in range(1, ROWS + 1)
+    )
     file, work = folder / "many.toml", folder / "w"
     file.write_text(EXPERIMENT.format(seeds=[1]) + rows)
-    subprocess.run([sys.executable, "-m", "harness", "compare", str(file), "--workdir", str(work),
-                    "--tracking-uri=none", "--format", "md", "--quiet"], check=True,
-                   stdout=subprocess.DEVNULL)  # fmt: skip
+    subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "harness",
+            "compare",
+            str(file),
+            "--workdir",
+            str(work),
+            "--tracking-uri=none",
+            "--format",
+            "md",
+            "--quiet",
+        ],
+        check=True,
+        stdout=subprocess.DEVNULL,
+    )
     file.write_text(EXPERIMENT.format(seeds=list(range(1, records // ROWS + 1))) + rows)
     plan = make_plan(read_experiment(str(file), []), str(file))
     first = {job.row: job.id for job in plan.jobs if job.spec.seed == 1}
@@ -59,8 +76,11 @@ def make(folder: Path, records: int) -> None:
     tree = json.loads(listed.read_text())
     starts = [run for run in tree["runs"] if run.get("added")]
     tree["experiment"]["seeds"] = list(range(1, records // ROWS + 1))
-    tree["runs"] = [{"id": job.id, "row": job.row, "base_model": job.spec.base_model, "seed": job.spec.seed}
-                    for job in plan.jobs if job.row in first and not plan.row_of(job).added] + starts  # fmt: skip
+    tree["runs"] = [
+        {"id": job.id, "row": job.row, "base_model": job.spec.base_model, "seed": job.spec.seed}
+        for job in plan.jobs
+        if job.row in first and not plan.row_of(job).added
+    ] + starts
     listed.write_text(json.dumps(tree))
     rng = random.Random(0)
     for job in plan.jobs:
@@ -70,8 +90,12 @@ def make(folder: Path, records: int) -> None:
         target.mkdir()
         record = json.loads((source / "record.json").read_text())
         record |= {"digest": "", "id": job.id, "spec": job.spec.model_dump(mode="json")}
-        weights = {name: digest for name, digest in record["files"].items() if name.startswith("model/")}
-        record["files"] = {name: digest for name, digest in record["files"].items() if name not in weights}
+        weights = {
+            name: digest for name, digest in record["files"].items() if name.startswith("model/")
+        }
+        record["files"] = {
+            name: digest for name, digest in record["files"].items() if name not in weights
+        }
         record["removed"] = weights  # they are not copied
         for score in record["scores"]:
             score["value"] += rng.gauss(0, 0.01)
@@ -82,7 +106,9 @@ def make(folder: Path, records: int) -> None:
 
 def measured(command: list[str]) -> tuple[int, float, float]:
     """Exit code, processor seconds and peak MiB of a command."""
-    process = subprocess.Popen([sys.executable, "-m", "harness", *command], stdout=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "harness", *command], stdout=subprocess.DEVNULL
+    )
     _, status, used = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     return process.returncode, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024
@@ -90,7 +116,9 @@ def measured(command: list[str]) -> tuple[int, float, float]:
 
 def main() -> int:
     """Exit code 1 where a command failed."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--records", type=int, default=2000)
     parser.add_argument("--command", default="", help="those with this in them")
     args = parser.parse_args()
@@ -101,7 +129,17 @@ def main() -> int:
         work, file = str(folder / "w"), str(folder / "many.toml")
         commands = {
             "compare --dry-run": ["compare", file, "--workdir", work, "--dry-run"],
-            "report build": ["report", "build", "many", "--workdir", work, "--format", "md", "--format", "csv"],
+            "report build": [
+                "report",
+                "build",
+                "many",
+                "--workdir",
+                work,
+                "--format",
+                "md",
+                "--format",
+                "csv",
+            ],
             "compare, all reused": [
                 "compare",
                 file,

@@ -1,11 +1,13 @@
-"""Shows that memory stays bounded at a million sentences: reading a corpus of each file format, and encoding.
+"""Shows that memory stays bounded at a million sentences: reading a corpus of each file format, and
+encoding.
 
-    python -m tools.benchmarks.memory [corpus|encode] [--counts 2000 40000 1000000] [--model embedded:mini-bert]
+    python -m tools.benchmarks.memory [corpus|encode] [--counts 2000 40000 1000000] [--model
+    embedded:mini-bert]
 
-Every line is measured in a fresh process (Linux). `corpus` reads all sentences of a file in random order; the target is
-a peak under 2 GB, pages of the memory map included (in brackets without them). `encode` runs `Encoder.encode` with
-one thread, by default on a random network of two layers, 64 wide; its peak is the memory beyond what the process held
-before and beyond the vectors.
+Every line is measured in a fresh process (Linux). `corpus` reads all sentences of a file in random
+order; the target is a peak under 2 GB, pages of the memory map included (in brackets without them).
+`encode` runs `Encoder.encode` with one thread, by default on a random network of two layers, 64
+wide; its peak is the memory beyond what the process held before and beyond the vectors.
 """
 
 from __future__ import annotations
@@ -32,10 +34,19 @@ def status(field: str) -> int:
 
 
 def write_corpus(path: Path, count: int) -> None:
-    """Write `count` sentences of 5 to 60 words (about 140 bytes, as in Wikipedia) in the format of the file's name."""
+    """Write `count` sentences of 5 to 60 words (about 140 bytes, as in Wikipedia) in the format of
+    the file's name.
+    """
     rng = random.Random(1)
-    words = ["".join(rng.choices("abcdefghijklmnopqrstuvwxyzé", k=rng.randint(2, 10))) for _ in range(20_000)]
-    with gzip.open(path, "wt", 1, "utf-8") if path.suffix == ".gz" else path.open("w", encoding="utf-8") as file:
+    words = [
+        "".join(rng.choices("abcdefghijklmnopqrstuvwxyzé", k=rng.randint(2, 10)))
+        for _ in range(20_000)
+    ]
+    with (
+        gzip.open(path, "wt", 1, "utf-8")
+        if path.suffix == ".gz"
+        else path.open("w", encoding="utf-8") as file
+    ):
         table = csv.writer(file)
         if ".csv" in path.suffixes:
             table.writerow(["text"])
@@ -44,7 +55,9 @@ def write_corpus(path: Path, count: int) -> None:
             if ".csv" in path.suffixes:
                 table.writerow([text])
             else:
-                file.write((json.dumps({"text": text}) if ".jsonl" in path.suffixes else text) + "\n")
+                file.write(
+                    (json.dumps({"text": text}) if ".jsonl" in path.suffixes else text) + "\n"
+                )
 
 
 def read_corpus(path: Path, results: multiprocessing.Queue[str]) -> None:
@@ -57,7 +70,9 @@ def read_corpus(path: Path, results: multiprocessing.Queue[str]) -> None:
     opened = time.process_time()
     assert sum(len(corpus[i]) for i in np.random.default_rng(0).permutation(len(corpus)).tolist())
     peak = f"{status('VmHWM') / 1e6:.0f} ({status('RssAnon') / 1e6:.0f})"
-    results.put(f"{len(corpus):>9,} {opened - began:7.2f} {time.process_time() - opened:7.2f} {peak:>14}")
+    results.put(
+        f"{len(corpus):>9,} {opened - began:7.2f} {time.process_time() - opened:7.2f} {peak:>14}"
+    )
 
 
 def small_encoder() -> Any:
@@ -68,7 +83,12 @@ def small_encoder() -> Any:
     from harness.encoder.pooling import Pooling
 
     tokenizer = Encoder.from_pretrained("embedded:mini-bert").tokenizer
-    shape = {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 1, "intermediate_size": 64}
+    shape = {
+        "hidden_size": 64,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 1,
+        "intermediate_size": 64,
+    }
     model = BertModel(BertConfig(vocab_size=len(tokenizer), **shape), add_pooling_layer=False)
     return Encoder(model, tokenizer, pooling=Pooling.parse("mean", 1), max_length=64)
 
@@ -76,7 +96,21 @@ def small_encoder() -> Any:
 def texts(count: int) -> Iterator[str]:
     """Short sentences, of which one in ten repeats an earlier one."""
     draw = random.Random(1)
-    words = ["a", "the", "dog", "cat", "child", "runs", "sleeps", "under", "river", "house", "old", "red", "never"]
+    words = [
+        "a",
+        "the",
+        "dog",
+        "cat",
+        "child",
+        "runs",
+        "sleeps",
+        "under",
+        "river",
+        "house",
+        "old",
+        "red",
+        "never",
+    ]
     for number in range(count):
         source = number if number % 10 else draw.randrange(number + 1)
         yield f"{source} {' '.join(random.Random(source).choices(words, k=2 + source % 10))}"
@@ -109,9 +143,13 @@ def measure(work: Callable[..., None], *arguments: Any) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("part", nargs="?", choices=["corpus", "encode"], help="default: both")
-    parser.add_argument("--counts", type=int, nargs="+", default=[2_000, 40_000, 1_000_000], help="of sentences")
+    parser.add_argument(
+        "--counts", type=int, nargs="+", default=[2_000, 40_000, 1_000_000], help="of sentences"
+    )
     parser.add_argument("--model", help="that encodes; default: two random layers")
     args = parser.parse_args()
     if args.part != "encode":

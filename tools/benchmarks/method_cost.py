@@ -1,10 +1,12 @@
 """Shows what training with each method costs per text, as a ratio to SimCSE on the same machine.
 
-    python -m tools.benchmarks.method_cost [--texts 512] [--rounds 3] [--methods scd simcse:mlm_weight=0.1 ...]
+    python -m tools.benchmarks.method_cost [--texts 512] [--rounds 3] [--methods scd
+    simcse:mlm_weight=0.1 ...]
 
-Each method trains for one epoch from the embedded mini-bert with its preset "mini" on the first texts of the embedded
-corpus of its kind. SimCSE is run again next to each method, and the ratio is that of the best rounds. A text is a
-sentence, a pair, or for DeCLUTR a whole document, from which it takes several spans.
+Each method trains for one epoch from the embedded mini-bert with its preset "mini" on the first
+texts of the embedded corpus of its kind. SimCSE is run again next to each method, and the ratio is
+that of the best rounds. A text is a sentence, a pair, or for DeCLUTR a whole document, from which
+it takes several spans.
 """
 
 from __future__ import annotations
@@ -21,25 +23,35 @@ from harness.training import TrainedMethod
 
 def seconds(method: type[Method], config: Any, corpus: Corpus) -> float:
     """Training seconds per text seen in one epoch, from a fresh start."""
-    report = method(config, base_model="embedded:mini-bert").fit(corpus, FitContext(seed=1)).fit_report
+    report = (
+        method(config, base_model="embedded:mini-bert").fit(corpus, FitContext(seed=1)).fit_report
+    )
     return float(report.cost["train_seconds"]) / float(report.cost["corpus_sentences_seen"])
 
 
 def main() -> None:
     """Print a line for each method."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--texts", type=int, default=512)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--methods", nargs="*", help="NAME or NAME:KEY=VALUE (default: all that train)")
+    parser.add_argument(
+        "--methods", nargs="*", help="NAME or NAME:KEY=VALUE (default: all that train)"
+    )
     args = parser.parse_args()
-    known = {name: registry.load("harness.methods", name) for name in registry.names("harness.methods")}
+    known = {
+        name: registry.load("harness.methods", name) for name in registry.names("harness.methods")
+    }
     trained = [name for name, method in known.items() if issubclass(method, TrainedMethod)]
     reference = known["simcse"]
     sentences = load_corpus("embedded:sentences", limit=args.texts)
     for asked in args.methods or [*trained, "simcse:mlm_weight=0.1"]:
         name, _, changed = asked.partition(":")
         method = known[name]
-        config = method.configure({"epochs": 1, **dict([setting(changed)] if changed else [])}, preset="mini")
+        config = method.configure(
+            {"epochs": 1, **dict([setting(changed)] if changed else [])}, preset="mini"
+        )
         kind = method(config).text
         corpus = load_corpus(f"embedded:{kind}", kind=kind, limit=args.texts)
         usual = reference.configure({"epochs": 1}, preset="mini")
@@ -48,7 +60,8 @@ def main() -> None:
             beside.append(seconds(reference, usual, sentences))
             own.append(seconds(method, config, corpus))
         print(
-            f"{asked:24} {kind:10} {1000 * min(own):7.2f} ms a text, {min(own) / min(beside):5.2f} x SimCSE", flush=True
+            f"{asked:24} {kind:10} {1000 * min(own):7.2f} ms a text, {min(own) / min(beside):5.2f} x SimCSE",
+            flush=True,
         )
 
 

@@ -1,9 +1,11 @@
-"""Shows the cost of the harness as ratios to the libraries it is compared with (`make bench`, docs/speed.md).
+"""Shows the cost of the harness as ratios to the libraries it is compared with (`make bench`,
+docs/speed.md).
 
     python -m tools.benchmarks.ratios [--only encode,trainer] [--repeats 3] [--out FILE]
 
-Every line is a ratio of processor times within one run: the two sides alternate, and the ratio is given with its
-minimum and maximum over the repeats. Wall time is not used, since it depends on what else the machine does.
+Every line is a ratio of processor times within one run: the two sides alternate, and the ratio is
+given with its minimum and maximum over the repeats. Wall time is not used, since it depends on what
+else the machine does.
 """
 
 from __future__ import annotations
@@ -40,9 +42,15 @@ class Line:
     def cells(self) -> tuple[str, str, str, str]:
         digits = 1 if self.unit else 2
         middle, *ends = (
-            f"{v:.{digits}f}" for v in (statistics.median(self.values), min(self.values), max(self.values))
+            f"{v:.{digits}f}"
+            for v in (statistics.median(self.values), min(self.values), max(self.values))
         )
-        return self.what, f"{middle}{' ' if self.unit else ''}{self.unit}", " to ".join(ends), self.about
+        return (
+            self.what,
+            f"{middle}{' ' if self.unit else ''}{self.unit}",
+            " to ".join(ends),
+            self.about,
+        )
 
 
 def timed(work: Callable[[], object]) -> float:
@@ -90,7 +98,9 @@ def encode(repeats: int) -> Iterator[Line]:
         peak = peak_of_matmul(torch.float32)
         peaks.append(peak)
         shares.append(100 * done / timed(ours) / peak)
-    about = f"{statistics.median(peaks) / 1e9:.0f} GFLOP a processor second, by products of 1024 x 1024"
+    about = (
+        f"{statistics.median(peaks) / 1e9:.0f} GFLOP a processor second, by products of 1024 x 1024"
+    )
     yield Line("Encoder.encode: share of the peak", shares, about, "%")
 
 
@@ -106,7 +116,9 @@ def peak_of_matmul(dtype: object) -> float:
 
 
 def trainer(repeats: int) -> Iterator[Line]:
-    """SimCSE by sentence-transformers' trainer and by our loop: same texts, batch, length and steps, fp32."""
+    """SimCSE by sentence-transformers' trainer and by our loop: same texts, batch, length and
+    steps, fp32.
+    """
     from datasets import Dataset
     from sentence_transformers import (
         SentenceTransformer,
@@ -128,16 +140,32 @@ def trainer(repeats: int) -> Iterator[Line]:
         model = SentenceTransformer(f"{folder}/model", device="cpu")
         model.max_seq_length = 32
         arguments = SentenceTransformerTrainingArguments(
-            f"{folder}/out", per_device_train_batch_size=_BATCH, max_steps=_STEPS, learning_rate=3e-4, use_cpu=True,
-            save_strategy="no", report_to="none", disable_tqdm=True, logging_strategy="no",
-        )  # fmt: skip
+            f"{folder}/out",
+            per_device_train_batch_size=_BATCH,
+            max_steps=_STEPS,
+            learning_rate=3e-4,
+            use_cpu=True,
+            save_strategy="no",
+            report_to="none",
+            disable_tqdm=True,
+            logging_strategy="no",
+        )
         loss = MultipleNegativesRankingLoss(model, scale=20)
-        loop = SentenceTransformerTrainer(model=model, args=arguments, train_dataset=pairs, loss=loss)
+        loop = SentenceTransformerTrainer(
+            model=model, args=arguments, train_dataset=pairs, loss=loss
+        )
         return timed(loop.train)
 
     def ours(**batches: object) -> float:
-        # No preset: its dropout rate would be another than the trainer's, which is the base model's.
-        keys = {"batch_size": _BATCH, "train_length": 32, "pooling": "mean", "learning_rate": 3e-4, **batches}
+        # No preset: its dropout rate would be another than the trainer's, which is the base
+        # model's.
+        keys = {
+            "batch_size": _BATCH,
+            "train_length": 32,
+            "pooling": "mean",
+            "learning_rate": 3e-4,
+            **batches,
+        }
         config = SimCSE.configure({"max_steps": _STEPS, **keys})
         report = SimCSE(config).fit(corpus, FitContext(seed=1, precision="fp32")).fit_report
         return report.cost["train_cpu_seconds"]
@@ -150,14 +178,21 @@ def trainer(repeats: int) -> Iterator[Line]:
             "batches of like length": {"bucket": 32, "packed": False},
             "batches of like length, packed": {"bucket": 32, "packed": True},
         }.items():
-            values, seconds = turns(lambda: theirs(folder), lambda batches=batches: ours(**batches), repeats)
-            yield Line(f"sentence-transformers' trainer / training, {name}", values,
-                       f"SimCSE, {_STEPS} steps of {_BATCH} sentences, mini-bert, fp32: {seconds}")  # fmt: skip
+            values, seconds = turns(
+                lambda: theirs(folder), lambda batches=batches: ours(**batches), repeats
+            )
+            yield Line(
+                f"sentence-transformers' trainer / training, {name}",
+                values,
+                f"SimCSE, {_STEPS} steps of {_BATCH} sentences, mini-bert, fp32: {seconds}",
+            )
 
 
 def packed(repeats: int) -> Iterator[Line]:
-    """Gradients of SimCSE's loss on layers of BERT-base's size, of random batches that are padded and that are packed;
-    lengths are spread about as those of Wikipedia's sentences: log-normal, 29 tokens in the middle."""
+    """Gradients of SimCSE's loss on layers of BERT-base's size, of random batches that are padded
+    and that are packed; lengths are spread about as those of Wikipedia's sentences: log-normal, 29
+    tokens in the middle.
+    """
     import torch
     from transformers import BertConfig, BertModel
 
@@ -181,10 +216,13 @@ def packed(repeats: int) -> Iterator[Line]:
             nt_xent(*encoder.two_views(ids, ids), temperature=0.05).backward()
 
         update(True)
-        values, seconds = turns(lambda: timed(lambda: update(False)), lambda: timed(lambda: update(True)), repeats)
+        values, seconds = turns(
+            lambda: timed(lambda: update(False)), lambda: timed(lambda: update(True)), repeats
+        )
         padding = rows * max(lengths) / sum(lengths)
         about = (
-            f"{rows} sentences, {layers} layers of BERT-base's size, fp32, {padding:.2f} positions a token: {seconds}"
+            f"{rows} sentences, {layers} layers of BERT-base's size, fp32, "
+            f"{padding:.2f} positions a token: {seconds}"
         )
         yield Line(f"padded / packed, random batches cut to {cap}", values, about)
 
@@ -197,12 +235,21 @@ def start(repeats: int) -> Iterator[Line]:
             before = os.times()
             subprocess.run([sys.executable, *words], check=True, capture_output=True)
             after = os.times()
-            return after.children_user + after.children_system - before.children_user - before.children_system
+            return (
+                after.children_user
+                + after.children_system
+                - before.children_user
+                - before.children_system
+            )
 
         return run
 
     theirs = process("-c", "import sentence_transformers")
-    commands = {"--help": ["--help"], "list methods": ["list", "methods"], "list suites": ["list", "suites"]}
+    commands = {
+        "--help": ["--help"],
+        "list methods": ["list", "methods"],
+        "list suites": ["list", "suites"],
+    }
     for name, words in commands.items():
         ours = process("-m", "harness", *words)
         theirs(), ours()
@@ -223,7 +270,11 @@ def dev(repeats: int) -> Iterator[Line]:
     config = SimCSE.configure({"max_steps": _STEPS}, preset="mini")
     shares = []
     for _ in range(repeats):
-        cost = SimCSE(config).fit(corpus, FitContext(seed=1, precision="fp32", dev=chosen)).fit_report.cost
+        cost = (
+            SimCSE(config)
+            .fit(corpus, FitContext(seed=1, precision="fp32", dev=chosen))
+            .fit_report.cost
+        )
         shares.append(100 * cost["dev_seconds"] / (cost["dev_seconds"] + cost["train_seconds"]))
     about = f"SimCSE's preset for mini-bert, {_STEPS} training steps, {len(chosen.texts())} sentences (wall time)"
     yield Line("dev evaluation: share of a training", shares, about, "%")
@@ -231,20 +282,31 @@ def dev(repeats: int) -> Iterator[Line]:
     texts = chosen.texts()
     encoder.encode(texts)
     tokens = [
-        100 * timed(lambda: encoder.tokenize(texts)) / timed(lambda: encoder.encode(texts)) for _ in range(repeats)
+        100 * timed(lambda: encoder.tokenize(texts)) / timed(lambda: encoder.encode(texts))
+        for _ in range(repeats)
     ]
-    yield Line("tokenisation: share of a dev evaluation", tokens, "what caching the ids would save", "%")
+    yield Line(
+        "tokenisation: share of a dev evaluation", tokens, "what caching the ids would save", "%"
+    )
 
 
 PARTS: dict[str, Callable[[int], Iterator[Line]]] = {
-    "encode": encode, "trainer": trainer, "packed": packed, "start": start, "dev": dev,
-}  # fmt: skip
+    "encode": encode,
+    "trainer": trainer,
+    "packed": packed,
+    "start": start,
+    "dev": dev,
+}
 
 
 def main() -> None:
     """Print the table as its lines are there, then the machine."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", default=",".join(PARTS), help="parts, with commas (default: %(default)s)")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--only", default=",".join(PARTS), help="parts, with commas (default: %(default)s)"
+    )
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--out", type=Path, help="a file to add the lines to")
     args = parser.parse_args()

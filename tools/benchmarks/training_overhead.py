@@ -1,9 +1,10 @@
-"""Shows the overhead of training over a bare torch loop with the same model, batches, optimiser and precision.
+"""Shows the overhead of training over a bare torch loop with the same model, batches, optimiser and
+precision.
 
     python -m tools.benchmarks.training_overhead [--steps 60] [--precision bf16]
 
-The bare loop tokenises the same texts and does forward, loss, backward, clipping and AdamW: nothing else. Both loops
-alternate, three times; the ratio is that of the best times.
+The bare loop tokenises the same texts and does forward, loss, backward, clipping and AdamW: nothing
+else. Both loops alternate, three times; the ratio is that of the best times.
 """
 
 from __future__ import annotations
@@ -34,7 +35,9 @@ def bare(texts: list[list[str]], precision: str) -> float:
     model.train()
     started = time.perf_counter()
     for step, batch in enumerate(texts):
-        features = tokenizer([*batch, *batch], truncation=True, max_length=32, padding=True, return_tensors="pt")
+        features = tokenizer(
+            [*batch, *batch], truncation=True, max_length=32, padding=True, return_tensors="pt"
+        )
         with autocast(precision, "cpu"):
             h = head(model(**features).last_hidden_state[:, 0])
             loss = nt_xent(h[: len(batch)], h[len(batch) :], temperature=0.05)
@@ -62,8 +65,12 @@ def main() -> None:
     for _ in range(3):
         plain.append(bare(texts, args.precision))
         ours.append(SimCSE(config).fit(corpus, context).fit_report.cost["train_seconds"])
-    print(f"{args.steps} updates of 64 sentences, mini-bert, {args.precision}, {torch.get_num_threads()} threads")
-    print(f"bare loop {min(plain):.2f} s, harness {min(ours):.2f} s, ratio {min(ours) / min(plain):.3f}")
+    print(
+        f"{args.steps} updates of 64 sentences, mini-bert, {args.precision}, {torch.get_num_threads()} threads"
+    )
+    print(
+        f"bare loop {min(plain):.2f} s, harness {min(ours):.2f} s, ratio {min(ours) / min(plain):.3f}"
+    )
 
 
 if __name__ == "__main__":

@@ -1,15 +1,18 @@
-"""Shows accuracy and time of the seven transfer tasks with our classifiers and with scikit-learn's LogisticRegression.
+"""Shows accuracy and time of the seven transfer tasks with our classifiers and with scikit-learn's
+LogisticRegression.
 
-    python -m tools.benchmarks.transfer_speed [--model embedded:mini-bert] [--classifier adam|transcription]
-        [--tasks MR,CR] [--seeds 1111,1,2] [--limit 2000] [--grid senteval|matched] [--keep FOLDER] [--without-sklearn]
+    python -m tools.benchmarks.transfer_speed [--model embedded:mini-bert] [--classifier
+        adam|transcription] [--tasks MR,CR] [--seeds 1111,1,2] [--limit 2000] [--grid
+        senteval|matched] [--keep FOLDER] [--without-sklearn]
 
-`--classifier adam` is SentEval's full configuration, `transcription` the same, fit by fit in the float64 numpy of the
-tests, which separates effects of the protocol from errors of our code.
+`--classifier adam` is SentEval's full configuration, `transcription` the same, fit by fit in the
+float64 numpy of the tests, which separates effects of the protocol from errors of our code.
 
-The vectors are computed once and do not count. Every solver gets the same vectors and, where the protocol has folds,
-the same folds. scikit-learn searches SentEval's own grid for it (six or seven values of C) or, with `--grid matched`,
-the four values that correspond to ours: C = 1 / (l2 n). `--limit` takes a part of each training set; `--keep` stores
-the vectors for the next run. Processor time is printed in brackets after wall time.
+The vectors are computed once and do not count. Every solver gets the same vectors and, where the
+protocol has folds, the same folds. scikit-learn searches SentEval's own grid for it (six or seven
+values of C) or, with `--grid matched`, the four values that correspond to ours: C = 1 / (l2 n).
+`--limit` takes a part of each training set; `--keep` stores the vectors for the next run. Processor
+time is printed in brackets after wall time.
 """
 
 from __future__ import annotations
@@ -80,22 +83,40 @@ def scikit_learn(data: Data, k: int, grid: str) -> float:
         cs = values(len(y), first, last)
         for c in cs:
             inner = folds.split(x, y)
-            scores.append(round(100 * float(np.mean([fit(x[a], y[a], c).score(x[b], y[b]) for a, b in inner])), 2))
+            scores.append(
+                round(
+                    100 * float(np.mean([fit(x[a], y[a], c).score(x[b], y[b]) for a, b in inner])),
+                    2,
+                )
+            )
         return fit(x, y, cs[int(np.argmax(scores))])
 
     folds = StratifiedKFold(k, shuffle=True, random_state=1111)
-    with threadpool_limits(1):  # its products are so small that a second thread made it ten times slower
+    with threadpool_limits(
+        1
+    ):  # its products are so small that a second thread made it ten times slower
         if "all" in data:
             x, y = data["all"]
-            return float(np.mean([100 * searched(x[a], y[a], -2, 4).score(x[b], y[b]) for a, b in folds.split(x, y)]))
+            return float(
+                np.mean(
+                    [
+                        100 * searched(x[a], y[a], -2, 4).score(x[b], y[b])
+                        for a, b in folds.split(x, y)
+                    ]
+                )
+            )
         if "dev" not in data:
             return float(100 * searched(*data["train"], -1, 6).score(*data["test"]))
         models = [fit(*data["train"], c) for c in values(len(data["train"][1]), -2, 4)]
-        return float(100 * max(models, key=lambda m: round(m.score(*data["dev"]), 4)).score(*data["test"]))
+        return float(
+            100 * max(models, key=lambda m: round(m.score(*data["dev"]), 4)).score(*data["test"])
+        )
 
 
 def transcription(data: Data, k: int, seed: int) -> float:
-    """The test accuracy in percent of SentEval's protocol as the tests' float64 numpy reads it: minutes a task."""
+    """The test accuracy in percent of SentEval's protocol as the tests' float64 numpy reads it:
+    minutes a task.
+    """
     from tests.support import senteval_reference as reference
 
     if "all" in data:
@@ -122,7 +143,11 @@ def timed(run: Callable[[], float]) -> Run:
 
 
 def row(first: str, ours: list[str], rest: list[str]) -> str:
-    return f"{first:6} " + "".join(f"{cell:>9}" for cell in ours) + "".join(f"{cell:>14}" for cell in rest)
+    return (
+        f"{first:6} "
+        + "".join(f"{cell:>9}" for cell in ours)
+        + "".join(f"{cell:>14}" for cell in rest)
+    )
 
 
 def main() -> None:
@@ -131,7 +156,9 @@ def main() -> None:
     from harness.tasks.senteval.classifier import FULL
     from harness.tasks.senteval.transfer import TRANSFER, transfer_task
 
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--model", default="embedded:mini-bert")
     parser.add_argument("--classifier", choices=["adam", "transcription"], default="adam")
     parser.add_argument("--tasks", default=",".join(TRANSFER))
@@ -146,8 +173,16 @@ def main() -> None:
 
     torch.ones(8, 8) @ torch.ones(8, 8)  # threads and libraries are up before the clock runs
     seeds = [int(s) for s in args.seeds.split(",")]
-    print(f"{args.model}, {args.classifier}, {torch.get_num_threads()} threads; s: wall (processor), ours a seed")
-    print(row("task", [f"seed {s}" for s in seeds], ["sklearn", "mean - theirs", "s ours", "s sklearn", "theirs/ours"]))
+    print(
+        f"{args.model}, {args.classifier}, {torch.get_num_threads()} threads; s: wall (processor), ours a seed"
+    )
+    print(
+        row(
+            "task",
+            [f"seed {s}" for s in seeds],
+            ["sklearn", "mean - theirs", "s ours", "s sklearn", "theirs/ours"],
+        )
+    )
     all_ours: list[list[Run]] = []
     all_theirs: list[Run] = []
     for name in args.tasks.split(","):
@@ -164,7 +199,11 @@ def main() -> None:
             return float(task.outcome(table)[0].test)
 
         runs = [timed(partial(ours, seed)) for seed in seeds]
-        theirs = Run(nan, nan, nan) if args.without_sklearn else timed(partial(scikit_learn, data, 10, args.grid))
+        theirs = (
+            Run(nan, nan, nan)
+            if args.without_sklearn
+            else timed(partial(scikit_learn, data, 10, args.grid))
+        )
         all_ours.append(runs)
         all_theirs.append(theirs)
         print(line(name, runs, theirs), flush=True)
@@ -173,8 +212,16 @@ def main() -> None:
         Run(m, sum(runs[i].wall for runs in all_ours), sum(runs[i].processor for runs in all_ours))
         for i, m in enumerate(means)
     ]
-    print(line("all", total, Run(mean_of(all_theirs, "accuracy"), *(sum(getattr(r, k) for r in all_theirs)
-                                                                   for k in ("wall", "processor")))))  # fmt: skip
+    print(
+        line(
+            "all",
+            total,
+            Run(
+                mean_of(all_theirs, "accuracy"),
+                *(sum(getattr(r, k) for r in all_theirs) for k in ("wall", "processor")),
+            ),
+        )
+    )
 
 
 def mean_of(runs: list[Run], what: str) -> float:

@@ -1,11 +1,13 @@
-"""Shows that files of a work directory that were swapped, flipped, cut or deleted are noticed, and never a wrong score.
+"""Shows that files of a work directory that were swapped, flipped, cut or deleted are noticed, and
+never a wrong score.
 
     python -m tools.campaigns.damaged_files [--digits 12] [--seed 0] [--only PART_OF_A_NAME]
 
-A small comparison is copied and damaged for each case. A case passes if `harness doctor`, a report or the same
-comparison says so, if no report shows another score without a word on damage, and if the comparison then repairs it:
-the scores of before, and nothing for the doctor to find but what only a training would bring back. A saved model that
-was damaged must be refused in one line, or give the scores of before.
+A small comparison is copied and damaged for each case. A case passes if `harness doctor`, a report
+or the same comparison says so, if no report shows another score without a word on damage, and if
+the comparison then repairs it: the scores of before, and nothing for the doctor to find but what
+only a training would bring back. A saved model that was damaged must be refused in one line, or
+give the scores of before.
 """
 
 from __future__ import annotations
@@ -92,13 +94,28 @@ def swap(one: Path, other: Path) -> None:
 
 def cases(digits: int, rng: random.Random) -> Iterator[tuple[str, Change]]:
     """What is damaged -> how, in a copy of the work directory."""
-    whole: dict[str, Change] = {"flipped": flip, "cut": cut, "deleted": Path.unlink, "a folder": folder_instead,
-                                "a link to itself": link_to_itself, "empty": empty}  # fmt: skip
+    whole: dict[str, Change] = {
+        "flipped": flip,
+        "cut": cut,
+        "deleted": Path.unlink,
+        "a folder": folder_instead,
+        "a link to itself": link_to_itself,
+        "empty": empty,
+    }
     for number in range(digits):
         yield f"record: digit {number}", lambda w: digit(trained(w)[0] / "record.json", rng)
         if number % 3 == 0:
-            yield f"comparison: digit {number}", lambda w: digit(w / "comparisons" / "campaign.json", rng)
-    for name in ("record.json", "examples.parquet", "details.json", "curves.jsonl", "model/model.safetensors"):
+            yield (
+                f"comparison: digit {number}",
+                lambda w: digit(w / "comparisons" / "campaign.json", rng),
+            )
+    for name in (
+        "record.json",
+        "examples.parquet",
+        "details.json",
+        "curves.jsonl",
+        "model/model.safetensors",
+    ):
         for how, change in whole.items():
             yield f"{name}: {how}", lambda w, name=name, change=change: change(trained(w)[0] / name)
         yield f"{name}: swapped", lambda w, name=name: swap(*(run / name for run in trained(w)))
@@ -107,13 +124,22 @@ def cases(digits: int, rng: random.Random) -> Iterator[tuple[str, Change]]:
     yield "model: swapped", lambda w: swap(*(run / "model" for run in trained(w)))
     yield "run folders of two seeds: swapped", lambda w: swap(*trained(w))
     yield "run folders of two rows: swapped", lambda w: swap(trained(w)[0], untrained(w)[0])
-    yield "records of two rows: swapped", lambda w: swap(*(f[0] / "record.json" for f in (trained(w), untrained(w))))
+    yield (
+        "records of two rows: swapped",
+        lambda w: swap(*(f[0] / "record.json" for f in (trained(w), untrained(w)))),
+    )
     for how, change in whole.items():
-        yield f"comparison: {how}", lambda w, change=change: change(w / "comparisons" / "campaign.json")
+        yield (
+            f"comparison: {how}",
+            lambda w, change=change: change(w / "comparisons" / "campaign.json"),
+        )
         yield f"measurements: {how}", lambda w, change=change: change(w / "measurements.json")
         yield f"vectors: {how}", lambda w, change=change: change(unscored(w)[0])
     yield "vectors of two models: swapped", lambda w: swap(*unscored(w)[:2])
-    yield "vectors of all models: swapped", lambda w: swap(*(file.parent for file in unscored(w)[:2]))
+    yield (
+        "vectors of all models: swapped",
+        lambda w: swap(*(file.parent for file in unscored(w)[:2])),
+    )
 
 
 def trained(work: Path) -> list[Path]:
@@ -133,7 +159,11 @@ def unscored(work: Path) -> list[Path]:
 
 def rows(text: str) -> list[str]:
     """The lines of tables with scores, without times."""
-    return [line for line in text.splitlines() if re.search(r"\d\d\.\d\d", line) and not re.search(r"\d s\b|MB", line)]
+    return [
+        line
+        for line in text.splitlines()
+        if re.search(r"\d\d\.\d\d", line) and not re.search(r"\d s\b|MB", line)
+    ]
 
 
 def fault_of(change: Change, work: Path, compare: list[str], truth: tuple[str, str]) -> str:
@@ -147,7 +177,9 @@ def fault_of(change: Change, work: Path, compare: list[str], truth: tuple[str, s
     again = forked.run([*compare, *place])
     after = forked.run(["doctor", *place])
     for ended in (doctor, report, again, after):
-        if fault := ended.fault() or ("" if ended.code == 0 or ended.err.count("\n") <= 1 else "several lines"):
+        if fault := ended.fault() or (
+            "" if ended.code == 0 or ended.err.count("\n") <= 1 else "several lines"
+        ):
             return f"{fault}: {ended.err}"
     said = [bool(re.search(SAID, text)) for text in (doctor.out, shown + report.err, again.err)]
     if shown and rows(shown) != rows(truth[1]) and not said[1]:
@@ -156,14 +188,23 @@ def fault_of(change: Change, work: Path, compare: list[str], truth: tuple[str, s
         return f"the comparison shows another score: {again.out}"
     if not any(said):
         return "not noticed"
-    lasting = re.search("what is left of the training curve|trains it again", after.out)  # only a training would help
-    return f"not repaired: {after.out}{again.err}" if again.code or (after.code and not lasting) else ""
+    lasting = re.search(
+        "what is left of the training curve|trains it again", after.out
+    )  # only a training would help
+    return (
+        f"not repaired: {after.out}{again.err}"
+        if again.code or (after.code and not lasting)
+        else ""
+    )
 
 
 def models(work: Path, rng: random.Random) -> Iterator[tuple[str, Change]]:
     """What is damaged in a saved model -> how."""
     yield "weights flipped", lambda m: flip(m / "model.safetensors")
-    yield "weights of another", lambda m: shutil.copy(trained(work)[1] / "model" / "model.safetensors", m) and None
+    yield (
+        "weights of another",
+        lambda m: shutil.copy(trained(work)[1] / "model" / "model.safetensors", m) and None,
+    )
     yield "weights cut", lambda m: cut(m / "model.safetensors")
     yield "weights deleted", lambda m: (m / "model.safetensors").unlink()
     for name in ("config.json", "tokenizer.json", "harness_method.json", "1_Pooling/config.json"):
@@ -174,7 +215,9 @@ def models(work: Path, rng: random.Random) -> Iterator[tuple[str, Change]]:
 
 def main() -> int:
     """Prints the failures and the counts; exit code 1 where a case failed."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--digits", type=int, default=12)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", default="", help="cases with this in their name")
@@ -182,7 +225,9 @@ def main() -> int:
     rng, started, tried, failed = random.Random(args.seed), time.monotonic(), 0, 0
     with tempfile.TemporaryDirectory() as name, forked.nothing_drawn():
         folder = Path(name).resolve()
-        file, sound, work, model = (folder / part for part in ("campaign.toml", "sound", "work", "model"))
+        file, sound, work, model = (
+            folder / part for part in ("campaign.toml", "sound", "work", "model")
+        )
         file.write_text(EXPERIMENT)
         compare = ["compare", str(file), "--tracking-uri", "none", "--quiet", "--format", "md"]
         evaluate = ["evaluate", str(model), "--suite", "Embedded-STS-contrast", "--device", "cpu"]
@@ -206,14 +251,19 @@ def main() -> int:
             shutil.copytree(sound, work)
             return fault_of(change, work, compare, truth)
 
-        for kind, check, every in (("", noticed, cases(args.digits, rng)), ("model: ", refused, models(sound, rng))):
+        for kind, check, every in (
+            ("", noticed, cases(args.digits, rng)),
+            ("model: ", refused, models(sound, rng)),
+        ):
             for what, change in every:
                 if args.only in kind + what:
                     tried += 1
                     if fault := check(change):
                         failed += 1
                         print(f"FELL {kind}{what}: {fault.strip()[:600]}", flush=True)
-    print(f"tried {tried}, passed {tried - failed}, failed {failed}, {time.monotonic() - started:.0f} s")
+    print(
+        f"tried {tried}, passed {tried - failed}, failed {failed}, {time.monotonic() - started:.0f} s"
+    )
     return 1 if failed else 0
 
 

@@ -2,8 +2,9 @@
 
     python -m tools.campaigns.error_rates [--trials 1000] [--rows 2 10]
 
-Rows of a comparison are drawn from normal distributions of known means and spreads (`tests/support/simulated_rows.py`),
-for several numbers of rows and seeds, small test sets (2.6 points a row) and large ones (0.42).
+Rows of a comparison are drawn from normal distributions of known means and spreads
+(`tests/support/simulated_rows.py`), for several numbers of rows and seeds, small test sets (2.6
+points a row) and large ones (0.42).
 """
 
 from __future__ import annotations
@@ -16,20 +17,30 @@ from reports.stats.power import smallest_difference
 from reports.stats.simultaneous import mean_over_seeds
 from tests.support.simulated_rows import SPREADS, drawn, wrong
 
-EXAMPLES = {"small": 2.6, "large": 0.42}  # standard deviation of a row in points: 240 and 18,850 pairs
+EXAMPLES = {
+    "small": 2.6,
+    "large": 0.42,
+}  # standard deviation of a row in points: 240 and 18,850 pairs
 
 
 def errors(trials: int, counts: list[int]) -> None:
-    """Per cent of comparisons of equal rows in which something is found: equal spreads, and the worst of all."""
-    print("| rows | seeds | test set | pairs: equal, worst | planned: equal, worst | best set: equal, worst |")
+    """Per cent of comparisons of equal rows in which something is found: equal spreads, and the
+    worst of all.
+    """
+    print(
+        "| rows | seeds | test set | pairs: equal, worst | planned: equal, worst | best set: equal, worst |"
+    )
     print("|---|---|---|---|---|---|")
     for rows in counts:
         for seeds in (3, 5, 10):
             for name, examples in EXAMPLES.items():
                 found = []
                 for spread in SPREADS.values():
-                    # The widest row is the first one, which the planned family and the best set are about.
-                    made = drawn(spread(rows)[::-1], np.full(rows, seeds), examples=examples, trials=trials)
+                    # The widest row is the first one, which the planned family and the best set are
+                    # about.
+                    made = drawn(
+                        spread(rows)[::-1], np.full(rows, seeds), examples=examples, trials=trials
+                    )
                     found.append(wrong(made))
                 texts = []
                 for part in ("pairs", "planned", "best"):
@@ -40,7 +51,9 @@ def errors(trials: int, counts: list[int]) -> None:
 
 def power() -> None:
     """The smallest difference that is found in 80 % of comparisons, seeds 0.84 points apart."""
-    print("\n| rows | seeds | any two rows: small / large test set | planned: small / large |\n|---|---|---|---|")
+    print(
+        "\n| rows | seeds | any two rows: small / large test set | planned: small / large |\n|---|---|---|---|"
+    )
     for rows in (2, 10, 40):
         for seeds in (3, 5, 10):
             texts = [

@@ -1,4 +1,6 @@
-"""Runs commands of `harness` in processes forked from one that has imported everything, so that they start at once."""
+"""Runs commands of `harness` in processes forked from one that has imported everything, so that
+they start at once.
+"""
 
 from __future__ import annotations
 
@@ -16,13 +18,18 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-os.environ |= {"OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}  # a process with threads cannot be forked
+os.environ |= {
+    "OMP_NUM_THREADS": "1",
+    "TOKENIZERS_PARALLELISM": "false",
+}  # a process with threads cannot be forked
 
 TRACEBACK, TIMEOUT = 99, 124  # exit codes of what must not happen
 
 
 class Ended(NamedTuple):
-    """How a command ended: its exit code (negative: the signal that killed it), and what it printed."""
+    """How a command ended: its exit code (negative: the signal that killed it), and what it
+    printed.
+    """
 
     code: int
     out: str
@@ -97,13 +104,17 @@ def _run(argv: Sequence[str]) -> int:
     return code
 
 
-def run(argv: Sequence[str], *, seconds: float = 600.0, before: Callable[[], None] | None = None) -> Ended:
+def run(
+    argv: Sequence[str], *, seconds: float = 600.0, before: Callable[[], None] | None = None
+) -> Ended:
     """Run a command to its end."""
     return Started(argv, before=before).wait(seconds)
 
 
 def import_what_is_used_by(*commands: Sequence[str]) -> list[Ended]:
-    """Run commands, each in a process of its own, and import here what they imported: later ones start at once."""
+    """Run commands, each in a process of its own, and import here what they imported: later ones
+    start at once.
+    """
     endings = []
     for argv in commands:
         with tempfile.NamedTemporaryFile("w+") as names:

@@ -1,8 +1,10 @@
-"""`python tools/campaigns/gate.py`: what a loop keeps that tries 1,000 changes of which 50 are real, by several rules.
+"""`python tools/campaigns/gate.py`: what a loop keeps that tries 1,000 changes of which 50 are
+real, by several rules.
 
-Scores are normal, with 0.84 points over seeds (SimCSE on BERT-base) and 0.7 points of a difference over test pairs (two
-methods) or 0.2 (near variants of one). Of the others, the real changes apart, each changes nothing or costs a point. A
-kept candidate becomes the next baseline, so that the tests depend on one another as they do in use.
+Scores are normal, with 0.84 points over seeds (SimCSE on BERT-base) and 0.7 points of a difference
+over test pairs (two methods) or 0.2 (near variants of one). Of the others, the real changes apart,
+each changes nothing or costs a point. A kept candidate becomes the next baseline, so that the tests
+depend on one another as they do in use.
 """
 
 from __future__ import annotations
@@ -29,12 +31,23 @@ def by_gate(most: int, pairs_sd: float) -> Rule:
         proposal, runs = Proposal(next_level(history)), draw(most)
         for seeds in (n for n in (3, 5, 7, 10, 15, 20) if n <= most):
             counts = np.array([seeds, len(baseline)])
-            spread, freedom = moderate(np.array([runs[:seeds].var(ddof=1), baseline.var(ddof=1)]), counts)
+            spread, freedom = moderate(
+                np.array([runs[:seeds].var(ddof=1), baseline.var(ddof=1)]), counts
+            )
             of_pairs = Chance(*2 * [np.eye(2) * pairs_sd**2 / 2], np.zeros(2))
-            rows = Rows(np.array([runs[:seeds].mean(), baseline.mean()]), spread / counts, freedom, of_pairs)
+            rows = Rows(
+                np.array([runs[:seeds].mean(), baseline.mean()]), spread / counts, freedom, of_pairs
+            )
             gain = judge_pairs(rows, np.array([[0, 1]]))[0]
             p = gain.p / 2 if gain.value > 0 else 1 - gain.p / 2
-            look(proposal, seeds, most, p, gain.value, (float(rows.seeds[0]), float(rows.seeds[1]) + pairs_sd**2))
+            look(
+                proposal,
+                seeds,
+                most,
+                p,
+                gain.value,
+                (float(rows.seeds[0]), float(rows.seeds[1]) + pairs_sd**2),
+            )
             if proposal.decision != UNDECIDED:
                 break
         history.append(proposal)
@@ -45,7 +58,9 @@ def by_gate(most: int, pairs_sd: float) -> Rule:
 
 def by_test(draw: Draw, baseline: np.ndarray, history: list[Proposal]) -> tuple[bool, int]:
     """Five seeds, kept when Welch's one-sided test says p < 0.05."""
-    return bool(stats.ttest_ind(draw(5), baseline[:5], equal_var=False, alternative="greater").pvalue < 0.05), 5
+    return bool(
+        stats.ttest_ind(draw(5), baseline[:5], equal_var=False, alternative="greater").pvalue < 0.05
+    ), 5
 
 
 def by_mean(draw: Draw, baseline: np.ndarray, history: list[Proposal]) -> tuple[bool, int]:
@@ -80,13 +95,19 @@ def main() -> None:
     cases = ((2.0, 0.0, 0.2), (3.0, 0.0, 0.2), (3.0, 0.0, 0.7), (5.0, 0.0, 0.7), (3.0, -1.0, 0.7))
     for effect, rest, pairs_sd in cases:
         rules = {f"gate, at most {most} seeds": by_gate(most, pairs_sd) for most in (10, 20)}
-        for name, rule in (rules | {"5 seeds, p < 0.05": by_test, "3 seeds, higher mean": by_mean}).items():
+        for name, rule in (
+            rules | {"5 seeds, p < 0.05": by_test, "3 seeds, higher mean": by_mean}
+        ).items():
             generator = np.random.default_rng(0)
             found = [loop(rule, effect, rest, pairs_sd, generator) for _ in range(REPEATS)]
             wrong = np.mean([false / max(1, true + false) for true, false, _ in found])
-            share, runs = np.mean([true / REAL for true, *_ in found]), np.mean([r for *_, r in found])
+            share, runs = (
+                np.mean([true / REAL for true, *_ in found]),
+                np.mean([r for *_, r in found]),
+            )
             line = (
-                f"{name:24} {effect:+.0f}   {rest:+.0f}  {pairs_sd:8.1f}  {wrong:12.1%}  {share:10.0%}  {runs:10,.0f}"
+                f"{name:24} {effect:+.0f}   {rest:+.0f}  {pairs_sd:8.1f}  "
+                f"{wrong:12.1%}  {share:10.0%}  {runs:10,.0f}"
             )
             print(line, flush=True)
 

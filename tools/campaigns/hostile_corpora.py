@@ -1,10 +1,11 @@
-"""Shows that a damaged or hostile training text is refused in one line, and that an unusual one is read correctly.
+"""Shows that a damaged or hostile training text is refused in one line, and that an unusual one is
+read correctly.
 
     python -m tools.campaigns.hostile_corpora [--only PART_OF_A_NAME]
 
-Each case lists what is expected: words of the refusal, or the texts. `harness train` must either end with exit code 2
-and one line that contains those words and names the file, within bounded memory; or train, and `load_corpus` must
-return the texts.
+Each case lists what is expected: words of the refusal, or the texts. `harness train` must either
+end with exit code 2 and one line that contains those words and names the file, within bounded
+memory; or train, and `load_corpus` must return the texts.
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ METHODS = {"sentences": "simcse", "pairs": "simcse_supervised", "documents": "de
 
 
 class Case(NamedTuple):
-    """A corpus under `name`: its bytes or what makes it; `expected`: words of a refusal, or the texts."""
+    """A corpus under `name`: its bytes or what makes it; `expected`: words of a refusal, or the
+    texts.
+    """
 
     name: str
     content: bytes | Callable[[Path], Any] | None
@@ -68,7 +71,11 @@ CASES = [
     Case("overlong.txt", b"\xc0\xaf\nx\n", "line 1: not UTF-8"),
     Case("cut-in-a-character.txt", PLAIN + "é".encode()[:1], "line 3: not UTF-8"),
     Case("scripts.txt", "日本語の文。\nדוגמה\n🙂🙂\n".encode(), ["日本語の文。", "דוגמה", "🙂🙂"]),
-    Case("separators.txt", "a\u2028b\nc\u0085d\ne\x0cf\n".encode(), ["a\u2028b", "c\u0085d", "e\x0cf"]),
+    Case(
+        "separators.txt",
+        "a\u2028b\nc\u0085d\ne\x0cf\n".encode(),
+        ["a\u2028b", "c\u0085d", "e\x0cf"],
+    ),
     # bytes that are no text
     Case("nul.txt", b"A first sentence.\nAnd \0 a second.\n", "line 2: .*NUL"),
     Case("zeros.txt", bytes(5000), "line 1: .*NUL"),
@@ -95,9 +102,17 @@ CASES = [
     # gzip
     Case("whole.txt.gz", gzip.compress(PLAIN), ONE),
     Case("two-members.txt.gz", gzip.compress(PLAIN[:18]) + gzip.compress(PLAIN[18:]), ONE),
-    Case("cut.txt.gz", gzip.compress(os.urandom(9000).hex().encode())[:4000], "damaged or truncated gzip"),
+    Case(
+        "cut.txt.gz",
+        gzip.compress(os.urandom(9000).hex().encode())[:4000],
+        "damaged or truncated gzip",
+    ),
     Case("cut-head.txt.gz", gzip.compress(PLAIN)[:6], "damaged or truncated gzip"),
-    Case("flipped.txt.gz", gzip.compress(PLAIN)[:-6] + bytes(2) + gzip.compress(PLAIN)[-4:], "damaged or truncated"),
+    Case(
+        "flipped.txt.gz",
+        gzip.compress(PLAIN)[:-6] + bytes(2) + gzip.compress(PLAIN)[-4:],
+        "damaged or truncated",
+    ),
     Case("garbage-after.txt.gz", gzip.compress(PLAIN) + b"garbage", "damaged or truncated gzip"),
     Case("plain-text-called.txt.gz", PLAIN, "damaged or truncated gzip"),
     Case("empty-file.txt.gz", b"", "is empty|damaged or truncated gzip"),
@@ -105,7 +120,11 @@ CASES = [
     Case("bomb.csv.gz", bomb, "line 1: longer than 16 MiB"),
     # tables
     Case("open-quote.csv", b'text\na\n"b\nc\nd\n', "line 3: not readable as CSV"),
-    Case("quoted.csv", b'text,n\n"A, first ""quote""\nof two lines",1\nb,2\n', ['A, first "quote"\nof two lines', "b"]),
+    Case(
+        "quoted.csv",
+        b'text,n\n"A, first ""quote""\nof two lines",1\nb,2\n',
+        ['A, first "quote"\nof two lines', "b"],
+    ),
     Case("ragged.csv", b"text,n\na,1\nb,2,3\n", "line 3: 3 values"),
     Case("no-column.csv", b"sentence\na\nb\n", 'no column "text"'),
     Case("twice.csv", b"text,text\na,b\nc,d\n", "is there 2 times"),
@@ -121,10 +140,16 @@ CASES = [
     Case("null.jsonl", jsonl(FIRST, '{"text": null}', '{"text": "b"}'), [ONE[0], "b"]),
     Case("no-key.jsonl", jsonl(FIRST, "{}"), 'line 2: no column "text"'),
     Case("cut.jsonl", jsonl(FIRST, '{"text": "b'), "line 2: not JSON"),
-    Case("whole-file-is-a-list.jsonl", b'[\n{"text": "a"},\n{"text": "b"}\n]\n', "line 1: not JSON"),
+    Case(
+        "whole-file-is-a-list.jsonl", b'[\n{"text": "a"},\n{"text": "b"}\n]\n', "line 1: not JSON"
+    ),
     Case("deep.jsonl", jsonl(FIRST, "[" * 200_000), "line 2: not JSON"),
     Case("half-a-pair.jsonl", jsonl(FIRST, '{"text": "\\ud800"}'), "line 2: .*surrogate"),
-    Case("huge-number.jsonl", jsonl(FIRST, '{"text": "b", "n": ' + "9" * 9000 + "}"), "line 2: not JSON"),
+    Case(
+        "huge-number.jsonl",
+        jsonl(FIRST, '{"text": "b", "n": ' + "9" * 9000 + "}"),
+        "line 2: not JSON",
+    ),
     Case("nan.jsonl", jsonl(FIRST, '{"text": NaN}'), 'line 2: column "text" is not a text'),
     # what is no file of texts
     Case("folder.txt", Path.mkdir, "is a folder"),
@@ -151,12 +176,13 @@ CASES = [
     Case("hf with an empty part", None, "expected hf://", uri="hf://datasets//b/c.txt"),
     Case("of the web", None, "no such file", uri="https://user:SECRET@example.org/corpus.txt"),
     Case("file scheme", None, "no such file", uri="file:///etc/hostname.txt"),
-]  # fmt: skip
+]
 
 
 def bounded() -> None:
     """In the process of a case: no more memory than `ROOM` beyond what it has."""
-    has = next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmData"))  # noqa: SIM115
+    status = Path("/proc/self/status").read_text()
+    has = next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmData"))
     resource.setrlimit(resource.RLIMIT_DATA, (1024 * has + ROOM,) * 2)
 
 
@@ -166,10 +192,28 @@ def fault_of(case: Case, folder: Path) -> str:
     if case.content is not None:
         case.content(file) if callable(case.content) else file.write_bytes(case.content)
     uri = case.uri.format(folder=folder) if case.content is None else str(file)
-    command = ["train", METHODS[case.kind], "--out", str(folder / "model"), "--corpus", uri, "--dev", "none",
-               "--device", "cpu", "--precision", "fp32", "--quiet",
-               "--set", "batch_size=2", "--set", "max_steps=1"]  # fmt: skip
-    ended = forked.run(command, seconds=300, before=bounded if isinstance(case.expected, str) else None)
+    command = [
+        "train",
+        METHODS[case.kind],
+        "--out",
+        str(folder / "model"),
+        "--corpus",
+        uri,
+        "--dev",
+        "none",
+        "--device",
+        "cpu",
+        "--precision",
+        "fp32",
+        "--quiet",
+        "--set",
+        "batch_size=2",
+        "--set",
+        "max_steps=1",
+    ]
+    ended = forked.run(
+        command, seconds=300, before=bounded if isinstance(case.expected, str) else None
+    )
     if fault := ended.fault((0, 2)):
         return fault
     if any(c in ended.err + ended.out for c in "\x1b\0") or "SECRET" in ended.err + ended.out:
@@ -202,7 +246,9 @@ def _other_texts(uri: str, case: Case) -> str:
 
 def main() -> int:
     """Exit code 1 when something failed."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--only", default="", help="cases with this in their name")
     args = parser.parse_args()
     os.environ |= {"HF_HUB_OFFLINE": "1"}
@@ -215,15 +261,29 @@ def main() -> int:
             folder.mkdir()
             if number == 0:
                 (folder / "first.txt").write_bytes(PLAIN)
-                train = ["train", "simcse", "--out", str(folder / "m"), "--corpus", str(folder / "first.txt"), "--dev",
-                         "none", "--device", "cpu", "--set", "batch_size=2"]  # fmt: skip
+                train = [
+                    "train",
+                    "simcse",
+                    "--out",
+                    str(folder / "m"),
+                    "--corpus",
+                    str(folder / "first.txt"),
+                    "--dev",
+                    "none",
+                    "--device",
+                    "cpu",
+                    "--set",
+                    "batch_size=2",
+                ]
                 assert forked.import_what_is_used_by(train)[0].code == 0
             elif fault := fault_of(case, folder):
                 failed[case.name] = fault
                 print(f"{case.name}: {fault}", file=sys.stderr, flush=True)
     refused = sum(isinstance(case.expected, str) for case in cases)
-    print(f"tried {len(cases)} ({refused} to be refused, {len(cases) - refused} to be read), "
-          f"passed {len(cases) - len(failed)}, failed {len(failed)}, {time.monotonic() - started:.0f} s")  # fmt: skip
+    print(
+        f"tried {len(cases)} ({refused} to be refused, {len(cases) - refused} to be read), "
+        f"passed {len(cases) - len(failed)}, failed {len(failed)}, {time.monotonic() - started:.0f} s"
+    )
     print(*(f"{name}: {fault}" for name, fault in failed.items()), sep="\n")
     return 1 if failed else 0
 

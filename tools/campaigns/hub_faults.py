@@ -1,12 +1,15 @@
-"""Shows that a hub with truncated, garbled, late or wrong answers gives one clear line and leaves nothing broken.
+"""Shows that a hub with truncated, garbled, late or wrong answers gives one clear line and leaves
+nothing broken.
 
-    python -m tools.campaigns.hub_faults [--base-model google-bert/bert-base-uncased] [--only PART_OF_A_NAME]
+    python -m tools.campaigns.hub_faults [--base-model google-bert/bert-base-uncased] [--only
+    PART_OF_A_NAME]
 
-A proxy on 127.0.0.1 in front of the hub that HF_ENDPOINT names (or of the public one) injects a fault while a corpus, a
-base model, SentEval's archive of STS sets, and a set of MTEB's are downloaded. A case passes if the command ends with
-exit code 1 or 2 and one line (or succeeds, if the fault is only slow), within bounded time, and the same command with
-a working hub then prints what it prints undisturbed. A garbled file must be named, and is removed before that. Exit
-code 1 if a case failed.
+A proxy on 127.0.0.1 in front of the hub that HF_ENDPOINT names (or of the public one) injects a
+fault while a corpus, a base model, SentEval's archive of STS sets, and a set of MTEB's are
+downloaded. A case passes if the command ends with exit code 1 or 2 and one line (or succeeds, if
+the fault is only slow), within bounded time, and the same command with a working hub then prints
+what it prints undisturbed. A garbled file must be named, and is removed before that. Exit code 1 if
+a case failed.
 """
 
 from __future__ import annotations
@@ -52,7 +55,9 @@ class Proxy(BaseHTTPRequestHandler):
         url = urlsplit(self.upstream)
         kind = http.client.HTTPSConnection if url.scheme == "https" else http.client.HTTPConnection
         connection = kind(url.netloc, timeout=60)
-        passed = {k: v for k, v in self.headers.items() if k.lower() not in ("host", "accept-encoding")}
+        passed = {
+            k: v for k, v in self.headers.items() if k.lower() not in ("host", "accept-encoding")
+        }
         connection.request(self.command, self.path, body=asked, headers=passed)
         got = connection.getresponse()
         dropped = ("transfer-encoding", "connection", "content-encoding")
@@ -60,7 +65,12 @@ class Proxy(BaseHTTPRequestHandler):
         answer = Answer(got.status, headers, got.read())
         fault, where = json.loads(Path(self.control).read_text())
         is_file = "/resolve/" in self.path
-        hit = {"all": True, "api": not is_file, "file": is_file, "body": is_file and self.command == "GET"}
+        hit = {
+            "all": True,
+            "api": not is_file,
+            "file": is_file,
+            "body": is_file and self.command == "GET",
+        }
         if fault and hit[where]:
             FAULTS[fault](self, answer)
         else:
@@ -82,7 +92,10 @@ class Proxy(BaseHTTPRequestHandler):
     def part(self, answer: Answer, share: float) -> None:
         """Headers and the first part of the body."""
         size = len(answer.body)
-        self.answer(Answer(answer.status, answer.headers, answer.body[: int(share * size)]), content_length=str(size))
+        self.answer(
+            Answer(answer.status, answer.headers, answer.body[: int(share * size)]),
+            content_length=str(size),
+        )
         self.wfile.flush()
 
     def refuse(self, status: int, body: bytes = b"", **headers: str) -> None:
@@ -102,7 +115,9 @@ class Proxy(BaseHTTPRequestHandler):
 def _garbled(proxy: Proxy, answer: Answer) -> None:
     """Every thousandth byte another one; the length is right."""
     body = bytearray(answer.body)
-    body[:: min(1000, max(1, len(body) // 2))] = b"\xff" * len(body[:: min(1000, max(1, len(body) // 2))])
+    body[:: min(1000, max(1, len(body) // 2))] = b"\xff" * len(
+        body[:: min(1000, max(1, len(body) // 2))]
+    )
     proxy.answer(Answer(answer.status, answer.headers, bytes(body)))
 
 
@@ -127,14 +142,22 @@ def _stall() -> None:
 FAULTS: dict[str, Callable[[Proxy, Answer], None]] = {
     "refused": lambda p, a: p.cut(reset=True),
     "closed before an answer": lambda p, a: p.cut(),
-    "cut in the headers": lambda p, a: _then(lambda: p.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Le") and None, p.cut),
+    "cut in the headers": lambda p, a: _then(
+        lambda: p.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Le") and None, p.cut
+    ),
     "cut after the headers": lambda p, a: _then(lambda: p.part(a, 0), p.cut),
     "cut in the body": lambda p, a: _then(lambda: p.part(a, 0.6), p.cut),
     "reset in the body": lambda p, a: _then(lambda: p.part(a, 0.6), lambda: p.cut(reset=True)),
-    "no protocol": lambda p, a: _then(lambda: p.wfile.write(b"no protocol at all\r\n\r\n") and None, p.cut),
+    "no protocol": lambda p, a: _then(
+        lambda: p.wfile.write(b"no protocol at all\r\n\r\n") and None, p.cut
+    ),
     "garbled": _garbled,
-    "length too long": lambda p, a: _then(lambda: p.answer(a, content_length=str(len(a.body) + 999)), p.cut),
-    "length too short": lambda p, a: _then(lambda: p.answer(a, content_length=str(len(a.body) // 2)), p.cut),
+    "length too long": lambda p, a: _then(
+        lambda: p.answer(a, content_length=str(len(a.body) + 999)), p.cut
+    ),
+    "length too short": lambda p, a: _then(
+        lambda: p.answer(a, content_length=str(len(a.body) // 2)), p.cut
+    ),
     "length no number": lambda p, a: _then(lambda: p.answer(a, content_length="many"), p.cut),
     "stalls at once": lambda p, a: _stall(),
     "stalls in the body": lambda p, a: _then(lambda: p.part(a, 0.5), _stall),
@@ -146,41 +169,88 @@ FAULTS: dict[str, Callable[[Proxy, Answer], None]] = {
     "429": lambda p, a: p.refuse(429, retry_after="2"),
     "redirect loop": lambda p, a: p.refuse(302, location=p.path),
     "redirect to nowhere": lambda p, a: p.refuse(302, location="http://127.0.0.1:9/gone"),
-    "truncated JSON": lambda p, a: p.answer(Answer(200, {**a.headers, "Content-Length": "9"}, b'{"sha": "')),
-    "JSON of another shape": lambda p, a: p.answer(Answer(200, {**a.headers, "Content-Length": "4"}, b"null")),
-    "a page of a portal": lambda p, a: p.refuse(200, b"<html>Please log in.</html>", content_type="text/html"),
+    "truncated JSON": lambda p, a: p.answer(
+        Answer(200, {**a.headers, "Content-Length": "9"}, b'{"sha": "')
+    ),
+    "JSON of another shape": lambda p, a: p.answer(
+        Answer(200, {**a.headers, "Content-Length": "4"}, b"null")
+    ),
+    "a page of a portal": lambda p, a: p.refuse(
+        200, b"<html>Please log in.</html>", content_type="text/html"
+    ),
     "empty": lambda p, a: p.refuse(200),
 }
 
 # fault, which requests it falls on, what is downloaded; the four jobs stand in `commands`
 CASES = [
-    ("refused", "all", "corpus"), ("refused", "body", "archive"), ("closed before an answer", "all", "model"),
-    ("cut in the headers", "file", "corpus"), ("cut after the headers", "body", "model"),
-    ("cut in the body", "body", "archive"), ("cut in the body", "body", "model"), ("cut in the body", "all", "set"),
-    ("reset in the body", "body", "corpus"), ("no protocol", "all", "set"), ("garbled", "body", "corpus"),
-    ("garbled", "body", "archive"), ("garbled", "body", "set"), ("garbled", "body", "model"),
-    ("length too long", "body", "corpus"), ("length too short", "body", "archive"),
-    ("length no number", "file", "set"), ("stalls at once", "all", "corpus"),
-    ("stalls in the body", "body", "archive"), ("stalls in the body", "body", "set"),
-    ("slow drip", "body", "corpus"), ("500", "all", "model"), ("500", "body", "set"), ("503", "file", "corpus"),
-    ("404", "all", "set"), ("404", "file", "archive"), ("403", "all", "model"), ("429", "file", "corpus"),
-    ("redirect loop", "file", "corpus"), ("redirect to nowhere", "body", "archive"), ("truncated JSON", "api", "set"),
-    ("JSON of another shape", "api", "set"), ("a page of a portal", "all", "corpus"),
-    ("a page of a portal", "all", "set"), ("a page of a portal", "all", "model"), ("empty", "body", "archive"),
-]  # fmt: skip
+    ("refused", "all", "corpus"),
+    ("refused", "body", "archive"),
+    ("closed before an answer", "all", "model"),
+    ("cut in the headers", "file", "corpus"),
+    ("cut after the headers", "body", "model"),
+    ("cut in the body", "body", "archive"),
+    ("cut in the body", "body", "model"),
+    ("cut in the body", "all", "set"),
+    ("reset in the body", "body", "corpus"),
+    ("no protocol", "all", "set"),
+    ("garbled", "body", "corpus"),
+    ("garbled", "body", "archive"),
+    ("garbled", "body", "set"),
+    ("garbled", "body", "model"),
+    ("length too long", "body", "corpus"),
+    ("length too short", "body", "archive"),
+    ("length no number", "file", "set"),
+    ("stalls at once", "all", "corpus"),
+    ("stalls in the body", "body", "archive"),
+    ("stalls in the body", "body", "set"),
+    ("slow drip", "body", "corpus"),
+    ("500", "all", "model"),
+    ("500", "body", "set"),
+    ("503", "file", "corpus"),
+    ("404", "all", "set"),
+    ("404", "file", "archive"),
+    ("403", "all", "model"),
+    ("429", "file", "corpus"),
+    ("redirect loop", "file", "corpus"),
+    ("redirect to nowhere", "body", "archive"),
+    ("truncated JSON", "api", "set"),
+    ("JSON of another shape", "api", "set"),
+    ("a page of a portal", "all", "corpus"),
+    ("a page of a portal", "all", "set"),
+    ("a page of a portal", "all", "model"),
+    ("empty", "body", "archive"),
+]
 
 
 def commands(base_model: str, folder: Path) -> dict[str, list[str]]:
     """Job -> the command that downloads it."""
     embedded = ["evaluate", "embedded:mini-bert", "--device", "cpu"]
     return {
-        "corpus": ["train", "simcse_supervised", "--out", str(folder / "model"), "--corpus", "nli", "--limit", "8",
-                   "--dev", "none", "--device", "cpu", "--precision", "fp32", "--quiet", "--set", "batch_size=4",
-                   "--set", "max_steps=1"],
+        "corpus": [
+            "train",
+            "simcse_supervised",
+            "--out",
+            str(folder / "model"),
+            "--corpus",
+            "nli",
+            "--limit",
+            "8",
+            "--dev",
+            "none",
+            "--device",
+            "cpu",
+            "--precision",
+            "fp32",
+            "--quiet",
+            "--set",
+            "batch_size=4",
+            "--set",
+            "max_steps=1",
+        ],
         "model": ["evaluate", base_model, "--device", "cpu", "--suite", "Embedded-STS-contrast"],
         "archive": [*embedded, "--suite", "STS16"],
         "set": [*embedded, "--suite", "mteb:BIOSSES"],
-    }  # fmt: skip
+    }
 
 
 @contextmanager
@@ -223,10 +293,14 @@ def campaign(base_model: str, only: str) -> int:
         folder = Path(name).resolve()
         caches = folder / "caches"
         os.environ |= {
-            "HF_ENDPOINT": address, "HF_HOME": str(caches / "hf"), "HARNESS_CACHE": str(caches / "harness"),
-            "HF_HUB_ETAG_TIMEOUT": str(PATIENCE), "HF_HUB_DOWNLOAD_TIMEOUT": "1",  # is waited for five times
-            "HF_HUB_DISABLE_XET": "1", "HF_HUB_DISABLE_PROGRESS_BARS": "1",
-        }  # fmt: skip
+            "HF_ENDPOINT": address,
+            "HF_HOME": str(caches / "hf"),
+            "HARNESS_CACHE": str(caches / "harness"),
+            "HF_HUB_ETAG_TIMEOUT": str(PATIENCE),
+            "HF_HUB_DOWNLOAD_TIMEOUT": "1",  # is waited for five times
+            "HF_HUB_DISABLE_XET": "1",
+            "HF_HUB_DISABLE_PROGRESS_BARS": "1",
+        }
         os.environ.pop("HF_HUB_OFFLINE", None)
         from tools.campaigns import forked
 
@@ -255,8 +329,11 @@ def campaign(base_model: str, only: str) -> int:
                 why = again.fault((0,)) and f"afterwards: {again.fault((0,))}"
                 if not why and _scores(again.out) != _scores(undisturbed[job].out):
                     why = f"afterwards another answer: {again.out[-300:]}"
-            print(f"{fault:<24} {where:<5} {job:<8} {ended.code:>4} {took:>7.1f}  {lines[-1][:150] if lines else ''}"
-                  + (f"\n  FELL: {why}" if why else ""), flush=True)  # fmt: skip
+            print(
+                f"{fault:<24} {where:<5} {job:<8} {ended.code:>4} {took:>7.1f}  {lines[-1][:150] if lines else ''}"
+                + (f"\n  FELL: {why}" if why else ""),
+                flush=True,
+            )
             if why:
                 failed.append(f"{fault} of {where}, {job}: {why}")
     counts = f"tried {len(cases)}, passed {len(cases) - len(failed)}, failed {len(failed)}"
@@ -283,12 +360,20 @@ def _remove_named(message: str, caches: Path) -> None:
 
 def main() -> int:
     """See `campaign`; `--serve` is the proxy."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--base-model", default="google-bert/bert-base-uncased", help="a model of the hub")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--base-model", default="google-bert/bert-base-uncased", help="a model of the hub"
+    )
     parser.add_argument("--only", default="", help="cases with this in fault, requests and job")
     parser.add_argument("--serve", nargs=2, metavar=("UPSTREAM", "FOLDER"), help=argparse.SUPPRESS)
     args = parser.parse_args()
-    return serve(args.serve[0], Path(args.serve[1])) if args.serve else campaign(args.base_model, args.only)
+    return (
+        serve(args.serve[0], Path(args.serve[1]))
+        if args.serve
+        else campaign(args.base_model, args.only)
+    )
 
 
 if __name__ == "__main__":

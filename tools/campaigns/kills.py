@@ -1,12 +1,13 @@
-"""Shows that `kill -9` at random moments loses nothing: the same command gives the scores of an uninterrupted call.
+"""Shows that `kill -9` at random moments loses nothing: the same command gives the scores of an
+uninterrupted call.
 
     python -m tools.campaigns.kills [--kills 20] [--what compare|study] [--workers 1] [--seed 0]
 
-A small comparison (two trained methods, two seeds) or study (a grid of six trials; other samplers draw other values
-after an interruption) is run once without interruption. Then it is killed at random moments, by SIGKILL to its whole
-process group, as often as requested; each time it ends, a new work directory begins. Scores, dev scores and trial
-values must be equal to the last digit, and no finished run may be executed again. The exit code is 1
-where one of this does not hold.
+A small comparison (two trained methods, two seeds) or study (a grid of six trials; other samplers
+draw other values after an interruption) is run once without interruption. Then it is killed at
+random moments, by SIGKILL to its whole process group, as often as requested; each time it ends, a
+new work directory begins. Scores, dev scores and trial values must be equal to the last digit, and
+no finished run may be executed again. The exit code is 1 where one of this does not hold.
 """
 
 from __future__ import annotations
@@ -60,9 +61,15 @@ temperature = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5]
 
 
 def run(command: list[str], after: float | None = None) -> int:
-    """Run a command, or kill its process group after some seconds; its exit code, negative where it was killed."""
+    """Run a command, or kill its process group after some seconds; its exit code, negative where it
+    was killed.
+    """
     process = subprocess.Popen(
-        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True
+        command,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
     )
     try:
         _, errors = process.communicate(timeout=after)
@@ -88,7 +95,9 @@ def results(workdir: Path) -> dict[str, Any]:
 
 def main() -> int:
     """Kill as often as requested; the exit code."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--what", choices=("compare", "study"), default="compare")
     parser.add_argument("--workers", type=int, default=1)
@@ -104,8 +113,14 @@ def main() -> int:
 
         def command(workdir: Path) -> list[str]:
             own = [sys.executable, "-m", "harness", *words, str(file), "--workdir", str(workdir)]
-            own += ["--tracking-uri=none", "--quiet"] + (["--format", "md"] if args.what == "compare" else [])
-            return own + (["--executor", "processes", "--workers", str(args.workers)] if args.workers > 1 else [])
+            own += ["--tracking-uri=none", "--quiet"] + (
+                ["--format", "md"] if args.what == "compare" else []
+            )
+            return own + (
+                ["--executor", "processes", "--workers", str(args.workers)]
+                if args.workers > 1
+                else []
+            )
 
         start = time.monotonic()
         assert run(command(folder / "whole")) == 0
@@ -125,10 +140,14 @@ def main() -> int:
                 known = now
                 if code != -9:
                     break
-            same = {run: value[:2] for run, value in now.items()} == {run: v[:2] for run, v in expected.items()}
+            same = {run: value[:2] for run, value in now.items()} == {
+                run: v[:2] for run, v in expected.items()
+            }
             faults += not same or code != 0
-            print(f"work directory {round_}: {kills} kills so far, {'equal' if same and code == 0 else 'NOT EQUAL'}",
-                  flush=True)  # fmt: skip
+            print(
+                f"work directory {round_}: {kills} kills so far, {'equal' if same and code == 0 else 'NOT EQUAL'}",
+                flush=True,
+            )
     print(f"{args.what}, {args.workers} workers: {kills} kills, {faults} faults")
     return 1 if faults else 0
 

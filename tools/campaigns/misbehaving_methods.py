@@ -1,10 +1,13 @@
-"""Shows that a method that misbehaves changes no other row, hides no failure and does not hang the comparison.
+"""Shows that a method that misbehaves changes no other row, hides no failure and does not hang the
+comparison.
 
-    python -m tools.campaigns.misbehaving_methods [--executor serial] [--executor processes] [--only PART_OF_A_NAME]
+    python -m tools.campaigns.misbehaving_methods [--executor serial] [--executor processes] [--only
+    PART_OF_A_NAME]
 
-Each case is a comparison of three rows: a method of a package made for this purpose, which does something to its
-process before it trains, and after it two rows that behave. It passes if the command ends within three minutes with
-exit code 0 or 1, every run has a record, and the two rows have the scores that they have without the first one.
+Each case is a comparison of three rows: a method of a package made for this purpose, which does
+something to its process before it trains, and after it two rows that behave. It passes if the
+command ends within three minutes with exit code 0 or 1, every run has a record, and the two rows
+have the scores that they have without the first one.
 """
 
 from __future__ import annotations
@@ -58,7 +61,7 @@ DEEDS = {
     "replaces functions of torch": "torch.nn.functional.normalize = torch.cosine_similarity = lambda x, *_, **__: x",
     "replaces functions of numpy": "np.argsort = np.mean = np.corrcoef = lambda x, *_, **__: x",
     "files for its owner alone": "os.umask(0o777)",
-}  # fmt: skip
+}
 MODULE = """\
 import gc, io, locale, logging, os, random, signal, subprocess, sys, tempfile, threading, time, warnings
 import numpy as np
@@ -93,7 +96,9 @@ FIRST = '{ method = "misbehaving", preset = "mini" },'
 
 
 def fault_of(folder: Path, executor: str, truth: dict[tuple[str, int], float]) -> str:
-    """Run the comparison with the misbehaving method; what is wrong with its end, or the empty string."""
+    """Run the comparison with the misbehaving method; what is wrong with its end, or the empty
+    string.
+    """
     from harness.results.store import read_comparison_file, read_records
     from tools.campaigns import forked
 
@@ -120,30 +125,56 @@ def fault_of(folder: Path, executor: str, truth: dict[tuple[str, int], float]) -
 
 def command(file: Path, work: Path, executor: str) -> list[str]:
     more = ["--executor", executor, "--workers", "1"] if executor == "processes" else []
-    return ["compare", str(file), "--workdir", str(work), "--tracking-uri", "none", "--quiet", "--format", "csv", *more]
+    return [
+        "compare",
+        str(file),
+        "--workdir",
+        str(work),
+        "--tracking-uri",
+        "none",
+        "--quiet",
+        "--format",
+        "csv",
+        *more,
+    ]
 
 
 def scores(work: Path) -> dict[tuple[str, int], float]:
     """Row and seed -> score, of the rows that behave."""
     from harness.results.store import read_records
 
-    found = {(r.row, r.seed): r.score("Embedded-STS-contrast") for r in read_records(work) if r.status == "finished"}
-    return {key: value for key, value in found.items() if key[0] != "misbehaving" and value is not None}
+    found = {
+        (r.row, r.seed): r.score("Embedded-STS-contrast")
+        for r in read_records(work)
+        if r.status == "finished"
+    }
+    return {
+        key: value for key, value in found.items() if key[0] != "misbehaving" and value is not None
+    }
 
 
 def main() -> int:
     """Prints the failures and the counts."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--executor", action="append", choices=("serial", "processes"))
     parser.add_argument("--only", default="", help="cases with this in their name")
     args = parser.parse_args()
-    executors, started, failed, tried = args.executor or ["serial", "processes"], time.monotonic(), 0, 0
+    executors, started, failed, tried = (
+        args.executor or ["serial", "processes"],
+        time.monotonic(),
+        0,
+        0,
+    )
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:
         folder = Path(name).resolve()
         about = folder / "plugins" / "misbehaving-1.0.dist-info"
         about.mkdir(parents=True)
         (about / "METADATA").write_text("Metadata-Version: 2.1\nName: misbehaving\nVersion: 1.0\n")
-        (about / "entry_points.txt").write_text("[harness.methods]\nmisbehaving = misbehaving:Misbehaving\n")
+        (about / "entry_points.txt").write_text(
+            "[harness.methods]\nmisbehaving = misbehaving:Misbehaving\n"
+        )
         paths = [str(about.parent), str(Path.cwd()), *filter(None, [os.environ.get("PYTHONPATH")])]
         os.environ["PYTHONPATH"] = os.pathsep.join(paths)
         sys.path.insert(0, str(about.parent))
@@ -166,7 +197,9 @@ def main() -> int:
                         if fault := fault_of(place, executor, truth):
                             failed += 1
                             print(f"FELL {executor}, {what}: {fault[:500]}", flush=True)
-    print(f"tried {tried}, passed {tried - failed}, failed {failed}, {time.monotonic() - started:.0f} s")
+    print(
+        f"tried {tried}, passed {tried - failed}, failed {failed}, {time.monotonic() - started:.0f} s"
+    )
     return 1 if failed else 0
 
 

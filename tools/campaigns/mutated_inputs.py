@@ -1,10 +1,13 @@
-"""Shows that a mutated experiment, study or report definition either works or is refused in one line with file and key.
+"""Shows that a mutated experiment, study or report definition either works or is refused in one
+line with file and key.
 
-    python -m tools.campaigns.mutated_inputs [--experiments 500] [--studies 200] [--definitions 100] [--seed 0]
+    python -m tools.campaigns.mutated_inputs [--experiments 500] [--studies 200] [--definitions 100]
+    [--seed 0]
 
-Every command only reads and plans (`--dry-run`; a report of an empty work directory), without a hub. The mutated files
-are written for this purpose with every key that exists, those of the papers, and the report definitions. Failures are
-printed with the number of their mutation, so that the same seed reproduces them; the exit code is then 1.
+Every command only reads and plans (`--dry-run`; a report of an empty work directory), without a
+hub. The mutated files are written for this purpose with every key that exists, those of the papers,
+and the report definitions. Failures are printed with the number of their mutation, so that the same
+seed reproduces them; the exit code is then 1.
 """
 
 from __future__ import annotations
@@ -140,19 +143,69 @@ STUDIES = [STUDY, GRID]
 DEFINITIONS = texts(FOLDER)
 
 VALUES = [
-    "3", "-1", "0", "1e400", "nan", "inf", "2.5", "true", '""', '" "', '"abc"', "[]", "[[]]", "[1, [2, [3]]]", "{}",
-    "{ a = { b = 1 } }", '"../../evil"', '"/tmp/evil"', '"x\\u0000y"', '"\\u001b[2J"', '"a\\nharness: forged"',
-    '"\\u202etxt"', f'"{"x" * 400}"', f'"{"x/" * 200}"', "1979-05-27", "9" * 30, '["a", "a"]', "[1, 1]", '[""]',
-    '"embedded:none"', '"hf://datasets/a/b/c.txt"', '"http://TOKEN@host"', '"🙂"', "[" * 600 + "]" * 600,
-    '"a < b"', '"dropout_a < "', '"dropout_a + 1 < dropout_b and x"', '"{x} {temperature"', '["first", "second"]',
-    '{ temperature = [] }', '{ temperature = 3 }', '{ "corpus.limit" = [1, "x"] }',
+    "3",
+    "-1",
+    "0",
+    "1e400",
+    "nan",
+    "inf",
+    "2.5",
+    "true",
+    '""',
+    '" "',
+    '"abc"',
+    "[]",
+    "[[]]",
+    "[1, [2, [3]]]",
+    "{}",
+    "{ a = { b = 1 } }",
+    '"../../evil"',
+    '"/tmp/evil"',
+    '"x\\u0000y"',
+    '"\\u001b[2J"',
+    '"a\\nharness: forged"',
+    '"\\u202etxt"',
+    f'"{"x" * 400}"',
+    f'"{"x/" * 200}"',
+    "1979-05-27",
+    "9" * 30,
+    '["a", "a"]',
+    "[1, 1]",
+    '[""]',
+    '"embedded:none"',
+    '"hf://datasets/a/b/c.txt"',
+    '"http://TOKEN@host"',
+    '"🙂"',
+    "[" * 600 + "]" * 600,
+    '"a < b"',
+    '"dropout_a < "',
+    '"dropout_a + 1 < dropout_b and x"',
+    '"{x} {temperature"',
+    '["first", "second"]',
+    "{ temperature = [] }",
+    "{ temperature = 3 }",
+    '{ "corpus.limit" = [1, "x"] }',
     '{ preset = ["none"], family = [3] }',
-]  # fmt: skip
+]
 INSERTED = (
-    "[dev]", "[[methods]]", "[space]", "x", "= 1", "methods = 3", "[a.b.c]", "[rehearsal]", "[blocks.third]",
-    "[blocks]", "[blocks.'../evil']", "blocks = 3", "[families]", "[statements]", "[[tables]]",
-    'cannot = "so"', "tolerance = 2",
-)  # fmt: skip
+    "[dev]",
+    "[[methods]]",
+    "[space]",
+    "x",
+    "= 1",
+    "methods = 3",
+    "[a.b.c]",
+    "[rehearsal]",
+    "[blocks.third]",
+    "[blocks]",
+    "[blocks.'../evil']",
+    "blocks = 3",
+    "[families]",
+    "[statements]",
+    "[[tables]]",
+    'cannot = "so"',
+    "tolerance = 2",
+)
 
 
 def mutated(text: str, rng: random.Random) -> bytes:
@@ -210,7 +263,11 @@ def fault_of(command: list[str], file: Path, allowed: tuple[int, ...] = (0, 2)) 
 
 
 def campaign(
-    count: int, seeds: list[str], command: Callable[[Path], list[str]], folder: Path, rng: random.Random
+    count: int,
+    seeds: list[str],
+    command: Callable[[Path], list[str]],
+    folder: Path,
+    rng: random.Random,
 ) -> dict[int, str]:
     """Number of a mutation -> its fault, for those that failed."""
     failed = {}
@@ -218,7 +275,9 @@ def campaign(
     file.parent.mkdir()
     for text in dict.fromkeys(seeds):
         file.write_text(text)
-        assert not (said := fault_of(command(file), file, (0,) if text not in PAPERS else (0, 2))), said
+        assert not (
+            said := fault_of(command(file), file, (0,) if text not in PAPERS else (0, 2))
+        ), said
     for number in range(count):
         file.write_bytes(mutated(rng.choice(seeds), rng))
         said = fault_of(command(file), file)
@@ -233,11 +292,17 @@ def campaign(
 
 def run() -> int:
     """All three campaigns; prints the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     kinds: dict[str, tuple[int, list[str], Callable[[Path], list[str]]]] = {
         "experiments": (500, EXPERIMENTS, lambda f: ["compare", str(f), "--dry-run"]),
         "studies": (200, STUDIES, lambda f: ["study", "run", str(f), "--dry-run"]),
-        "definitions": (100, DEFINITIONS, lambda f: ["report", "build", str(f), "--workdir", str(f.parent)]),
+        "definitions": (
+            100,
+            DEFINITIONS,
+            lambda f: ["report", "build", str(f), "--workdir", str(f.parent)],
+        ),
     }
     for name, (count, _, _) in kinds.items():
         parser.add_argument(f"--{name}", type=int, default=count, metavar="N")
@@ -252,7 +317,10 @@ def run() -> int:
         failed = campaign(count, seeds, command, kept / name / "w", random.Random(args.seed))
         fallen += len(failed)
         seconds = time.perf_counter() - started
-        print(f"{name:12} {count:6} {count - len(failed):6} {len(failed):6} {seconds:8.0f}", flush=True)
+        print(
+            f"{name:12} {count:6} {count - len(failed):6} {len(failed):6} {seconds:8.0f}",
+            flush=True,
+        )
     print(f"what failed is kept in {kept}" if fallen else "nothing failed")
     return 1 if fallen else 0
 

@@ -1,4 +1,5 @@
-"""Shows the coverage of intervals for published numbers and for sources of spread: tables of docs/statistics.md.
+"""Shows the coverage of intervals for published numbers and for sources of spread: tables of
+docs/statistics.md.
 
 python -m tools.campaigns.prediction_and_spread [--trials 4000]
 """
@@ -58,7 +59,9 @@ def pairs(trials: int) -> None:
                 x, y = generator.normal(size=(2, n))
                 return x, rho * x + np.sqrt(1 - rho**2) * y
 
-            truth = np.var([influence("spearman", y, x)[0] for x, y in (draw() for _ in range(4000))])
+            truth = np.var(
+                [influence("spearman", y, x)[0] for x, y in (draw() for _ in range(4000))]
+            )
             hits, tries = 0, max(trials // 10, 100)
             for _ in range(tries):
                 x, y = draw()

@@ -1,12 +1,15 @@
-"""Shows how often intervals cover on the real STS sets when sentences have effects: a table of docs/statistics.md.
+"""Shows how often intervals cover on the real STS sets when sentences have effects: a table of
+docs/statistics.md.
 
     HF_ENDPOINT=... python -m tools.campaigns.repeated_texts [--source senteval] [--trials 1000]
 
-The sets are the hub's, with their sentences and pairs. Two rows of equal quality score every pair as its gold score
-plus noise: a part for each sentence, a part for each pair (equal for identical pairs of two tasks), with the given
-shares; "product": vectors with errors, so that the effect of a sentence depends on the other one. Each trial draws new
-gold scores from those of the set. Printed: the ratio of the standard error to the true one and the coverage of the
-interval, of the difference (its true value is 0) and of a row's mean.
+The sets are the hub's, with their sentences and pairs. Two rows of equal quality score every pair
+as its gold score
+plus noise: a part for each sentence, a part for each pair (equal for identical pairs of two tasks),
+with the given shares; "product": vectors with errors, so that the effect of a sentence depends on
+the other one. Each trial draws new gold scores from those of the set. Printed: the ratio of the
+standard error to the true one and the coverage of the interval, of the difference (its true value
+is 0) and of a row's mean.
 """
 
 from __future__ import annotations
@@ -33,31 +36,45 @@ class Sets:
         sets = [load_sts(task, source=source) for task in tasks]
         self.gold = [np.concatenate([part.gold for part in one.subsets]) for one in sets]
         self.ids = [
-            np.stack([text_ids([t for part in one.subsets for t in getattr(part, side)])
-                      for side in ("sentences1", "sentences2")], axis=1)
+            np.stack(
+                [
+                    text_ids([t for part in one.subsets for t in getattr(part, side)])
+                    for side in ("sentences1", "sentences2")
+                ],
+                axis=1,
+            )
             for one in sets
-        ]  # fmt: skip
+        ]
         self.ends = np.cumsum([len(g) for g in self.gold])[:-1]
         ids = np.vstack(self.ids)
         sentences, places = np.unique(ids, return_inverse=True)
         self.places = places.reshape(ids.shape)
         self.sentences = len(sentences)
-        _, first, pair = np.unique(np.sort(self.places, axis=1), axis=0, return_index=True, return_inverse=True)
+        _, first, pair = np.unique(
+            np.sort(self.places, axis=1), axis=0, return_index=True, return_inverse=True
+        )
         self.first, self.pair = first, pair.ravel()
         n = len(ids)
         edges = csr_matrix((np.ones(n), tuple(self.places.T)), shape=(self.sentences,) * 2)
         self.group = connected_components(edges)[1][self.places[:, 0]]
-        names = [f"{one.task} {part.name}" for one in sets for part in one.subsets for _ in part.gold]
+        names = [
+            f"{one.task} {part.name}" for one in sets for part in one.subsets for _ in part.gold
+        ]
         self.corpus = np.unique(names, return_inverse=True)[1]
 
     def drawn_gold(self, generator: np.random.Generator) -> np.ndarray:
         """Of every pair, from those of all: on ranks of the task, since scales differ."""
-        ranks = np.concatenate([np.argsort(np.argsort(g, kind="stable")) / len(g) for g in self.gold])
+        ranks = np.concatenate(
+            [np.argsort(np.argsort(g, kind="stable")) / len(g) for g in self.gold]
+        )
         return generator.permutation(ranks[self.first])[self.pair]
 
     def scored(self, gold: np.ndarray, score: np.ndarray) -> tuple[float, list[np.ndarray]]:
         """The mean over tasks, and the pairs' influences on it."""
-        parts = [of_spearman(*sides) for sides in zip(*(np.split(x, self.ends) for x in (gold, score)), strict=True)]
+        parts = [
+            of_spearman(*sides)
+            for sides in zip(*(np.split(x, self.ends) for x in (gold, score)), strict=True)
+        ]
         return float(np.mean([value for value, _ in parts])), [x / len(parts) for _, x in parts]
 
     def variances(self, influences: list[np.ndarray]) -> np.ndarray:
@@ -85,16 +102,25 @@ def main() -> None:
     args = parser.parse_args()
     sets = Sets(args.source, tuple(args.tasks))
     sizes = np.bincount(sets.group)
-    print(f"{len(sets.pair)} pairs, {len(sets.first)} unlike ones, {sets.sentences} sentences, {len(sizes)} groups,")
+    print(
+        f"{len(sets.pair)} pairs, {len(sets.first)} unlike ones, {sets.sentences} sentences, {len(sizes)} groups,"
+    )
     print(f"the largest of {sizes.max()} pairs; {sets.corpus.max() + 1} sub-corpora")
     print(f"\n| effects | of | {' | '.join(WAYS)} |\n|---|---|{'---|' * len(WAYS)}")
-    for name, share in (("pairs", 0.0), ("0.3 sentences", 0.3), ("0.6 sentences", 0.6), ("sentences", 1.0),
-                        ("product", None)):  # fmt: skip
+    for name, share in (
+        ("pairs", 0.0),
+        ("0.3 sentences", 0.3),
+        ("0.6 sentences", 0.6),
+        ("sentences", 1.0),
+        ("product", None),
+    ):
         generator = np.random.default_rng(1)
         values, errors = [], []
         for _ in range(args.trials):
             gold = sets.drawn_gold(generator)
-            rows = [sets.scored(gold, gold * 3 + 0.8 * noise(sets, share, generator)) for _ in range(2)]
+            rows = [
+                sets.scored(gold, gold * 3 + 0.8 * noise(sets, share, generator)) for _ in range(2)
+            ]
             apart = [a - b for a, b in zip(rows[0][1], rows[1][1], strict=True)]
             values.append((rows[0][0] - rows[1][0], rows[0][0]))
             errors.append([np.sqrt(sets.variances(x)) for x in (apart, rows[0][1])])

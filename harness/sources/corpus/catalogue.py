@@ -1,4 +1,6 @@
-"""Names and addresses of training text: the catalogue of corpora, and the files or the data set behind a URI."""
+"""Names and addresses of training text: the catalogue of corpora, and the files or the data set
+behind a URI.
+"""
 
 from __future__ import annotations
 
@@ -22,10 +24,14 @@ class NamedCorpus:
     """A corpus with a name that experiment files may use.
 
     Attributes:
-        uri: the text of that name. kind: the kind of its items. columns: role -> column, see `load_corpus`.
-        items: how many items it has, without empty ones; 0: not known. size: the size of the download.
-        paper: where the text comes from. purpose: which methods train on it, and what differs from their text.
-        parts: names in `?parts=` -> splits of the data set. Without `?parts=`: `default_parts`, or all of them.
+        uri: the text of that name. kind: the kind of its items. columns: role -> column, see
+            `load_corpus`.
+        items: how many items it has, without empty ones; 0: not known. size: the size of the
+            download.
+        paper: where the text comes from. purpose: which methods train on it, and what differs from
+            their text.
+        parts: names in `?parts=` -> splits of the data set. Without `?parts=`: `default_parts`, or
+            all of them.
         labels: names of whole-number labels, for data sets that do not name them.
         written_by: who wrote the text where people did not, such as "a language model".
         untried: tested only on a generated file of the same layout, not on the data set itself.
@@ -47,7 +53,8 @@ class NamedCorpus:
 
 
 CATALOGUE: dict[str, NamedCorpus] = {
-    name: NamedCorpus(**entry) for name, entry in read_toml(Path(__file__).with_suffix(".toml")).items()
+    name: NamedCorpus(**entry)
+    for name, entry in read_toml(Path(__file__).with_suffix(".toml")).items()
 }
 
 HUB = "hf://"
@@ -69,12 +76,15 @@ class Location:
 
     Attributes:
         files: the files in order; empty where `repository` has the text.
-        repository: a whole data set of the hub ("ORG/NAME"), with `config` ("": the only one), `split` ("train+test":
-            both) and `labels`, names of whole-number labels, for data sets that do not name them.
+        repository: a whole data set of the hub ("ORG/NAME"), with `config` ("": the only one),
+            `split` ("train+test": both) and `labels`, names of whole-number labels, for data sets
+            that do not name them.
         revision: as the URI names it; of a file of the hub the commit.
         kind: the kind of its items, where that is known.
-        columns: default columns that differ from the usual names. named: the columns that the URI names.
-        min_tokens: use only texts of at least so many tokens of the model `tokenizer`, special ones not counted.
+        columns: default columns that differ from the usual names. named: the columns that the URI
+            names.
+        min_tokens: use only texts of at least so many tokens of the model `tokenizer`, special ones
+            not counted.
         name: the catalogue's name of the text, or "". source: the URI of a name.
     """
 
@@ -109,7 +119,8 @@ def locate(uri: str) -> Location:
     """Find the text of `uri`; a file of the hub is downloaded unless it is cached.
 
     Raises:
-        InputError: unknown name (with the nearest one), malformed URI, missing file, hub out of reach.
+        InputError: unknown name (with the nearest one), malformed URI, missing file, hub out of
+            reach.
     """
     base, _, query = uri.partition("?")
     if base.startswith(EMBEDDED):
@@ -117,11 +128,17 @@ def locate(uri: str) -> Location:
         if name not in EMBEDDED_CORPORA:
             raise _unknown(uri, "", base, [EMBEDDED + known for known in EMBEDDED_CORPORA])
         found = _selected(uri, _options(uri, query, _SELECTION))
-        return replace(found, files=tuple(embedded_files(name)), kind=name, columns=EMBEDDED_CORPORA[name])
+        return replace(
+            found, files=tuple(embedded_files(name)), kind=name, columns=EMBEDDED_CORPORA[name]
+        )
     if base.startswith(HUB):
         whole = base.count("/") == HUB.count("/") + 2
         options = _options(uri, query, _SET_OPTIONS if whole else _FILE_OPTIONS)
-        names = [name for name, c in CATALOGUE.items() if c.uri == base.replace("@main/", "/") and not options]
+        names = [
+            name
+            for name, c in CATALOGUE.items()
+            if c.uri == base.replace("@main/", "/") and not options
+        ]
         return replace(_locate_on_hub(uri, base, options), name=names[0] if names else "")
     if base not in CATALOGUE:
         return Location((_local_file(uri),))
@@ -150,7 +167,9 @@ def _locate_on_hub(uri: str, base: str, options: Mapping[str, str]) -> Location:
         )
     columns = [pair.partition(":") for pair in options.get("columns", "").split(",") if pair]
     if not all(role and column for role, _, column in columns):
-        raise InputError(f'corpus "{uri}": columns: expected role:column, as in columns=anchor:source,positive:target')
+        raise InputError(
+            f'corpus "{uri}": columns: expected role:column, as in columns=anchor:source,positive:target'
+        )
     found = replace(_selected(uri, options), named={role: column for role, _, column in columns})
     name, _, after = parts[2].partition("@")
     repository, revision = f"{parts[1]}/{name}", options.get("revision") or unquote(after)
@@ -164,7 +183,9 @@ def _locate_on_hub(uri: str, base: str, options: Mapping[str, str]) -> Location:
 
 def _options(uri: str, query: str, known: tuple[str, ...]) -> dict[str, str]:
     """What follows "?": KEY=VALUE, joined by "&"."""
-    given = parse_qsl(query.replace("+", "%2B"), keep_blank_values=True)  # a plus sign joins columns and splits
+    given = parse_qsl(
+        query.replace("+", "%2B"), keep_blank_values=True
+    )  # a plus sign joins columns and splits
     options = dict(given)
     for key, value in given:
         if key not in known:
@@ -202,4 +223,6 @@ def _local_file(uri: str) -> Path:
 
 
 def _unknown(uri: str, what: str, given: str, known: list[str]) -> InputError:
-    return InputError(f'corpus "{uri}": unknown{what}{nearest(given, known)}; known: {", ".join(known)}')
+    return InputError(
+        f'corpus "{uri}": unknown{what}{nearest(given, known)}; known: {", ".join(known)}'
+    )

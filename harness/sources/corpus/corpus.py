@@ -1,4 +1,6 @@
-"""Training text: sentences, pairs (with optional hard negatives) or documents, with a hash of their content."""
+"""Training text: sentences, pairs (with optional hard negatives) or documents, with a hash of their
+content.
+"""
 
 from __future__ import annotations
 
@@ -31,27 +33,43 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 Kind = Literal["sentences", "pairs", "documents"]
-_ROLES = {"sentences": ("text",), "documents": ("text",), "pairs": ("anchor", "positive", "negative", "label")}
-_NEEDED = {"sentences": 1, "documents": 1, "pairs": 2}  # of these roles, the first must not be empty
+_ROLES = {
+    "sentences": ("text",),
+    "documents": ("text",),
+    "pairs": ("anchor", "positive", "negative", "label"),
+}
+_NEEDED = {
+    "sentences": 1,
+    "documents": 1,
+    "pairs": 2,
+}  # of these roles, the first must not be empty
 _EXPECTED = {
     "sentences": "texts (str)",
     "documents": "texts (str)",
     "pairs": "pairs of texts (anchor, positive), optionally with a negative as a third",
 }
-_TEXT = ("text", "sentence", "document")  # columns of a given data set that may hold its text, in this order
+_TEXT = (
+    "text",
+    "sentence",
+    "document",
+)  # columns of a given data set that may hold its text, in this order
 _SMALL = 16 * 2**20  # bytes of files that are read into memory without a copy in the cache
 AT_ONCE = 1000  # items of every Arrow batch but the last
 _EXAMINED = 256  # items that are tokenised together
 
 Item = TypeVar("Item", default=Any)
-Texts = Sequence[str]  # of one item: a text, or anchor, positive, negative ("" for none) and label where it is read
+Texts = Sequence[
+    str
+]  # of one item: a text, or anchor, positive, negative ("" for none) and label where it is read
 
 
 @dataclass(frozen=True)
 class Pair:
-    """Two texts that belong together and, where there is one, a text that resembles the anchor but does not.
+    """Two texts that belong together and, where there is one, a text that resembles the anchor but
+    does not.
 
-    With a `label`, such as "neutral", it says how the two texts relate, and `positive` is just the second of them.
+    With a `label`, such as "neutral", it says how the two texts relate, and `positive` is just the
+    second of them.
     """
 
     anchor: str
@@ -61,17 +79,23 @@ class Pair:
 
 
 class Corpus(Sequence[Item]):
-    """Texts (str) or pairs (Pair) with random access: an Arrow table in batches of `AT_ONCE` rows, memory-mapped where
-    the text is large.
+    """Texts (str) or pairs (Pair) with random access: an Arrow table in batches of `AT_ONCE` rows,
+    memory-mapped where the text is large.
 
     Attributes:
         uri: as it was requested. kind: "sentences", "pairs" or "documents".
         sha256: hash of the texts in their order; the file's format and name do not matter.
-        about: the catalogue's name of the text, its source, revision and selection, where there are such.
+        about: the catalogue's name of the text, its source, revision and selection, where there are
+            such.
     """
 
     def __init__(
-        self, uri: str, kind: Kind, table: pa.Table, sha256: str, about: Mapping[str, Any] = MappingProxyType({})
+        self,
+        uri: str,
+        kind: Kind,
+        table: pa.Table,
+        sha256: str,
+        about: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
         self.uri = uri
         self.kind = kind
@@ -105,12 +129,24 @@ class Corpus(Sequence[Item]):
         return f"Corpus({self.uri!r}, {len(self)} {self.kind}, sha256 {self.sha256[:12]})"
 
     def _item(self, texts: Sequence[str]) -> Any:
-        return Pair(texts[0], texts[1], *(text or None for text in texts[2:])) if self.kind == "pairs" else texts[0]
+        return (
+            Pair(texts[0], texts[1], *(text or None for text in texts[2:]))
+            if self.kind == "pairs"
+            else texts[0]
+        )
 
     def describe(self) -> dict[str, Any]:
-        """What a record says about it: uri, kind, count and sha256; name, source, written_by, revision (the
-        hub's commit), selection and left_out (the number of texts that the selection excludes) where there are such."""
-        return {"uri": self.uri, "kind": self.kind, "count": len(self), "sha256": self.sha256, **self.about}
+        """What a record says about it: uri, kind, count and sha256; name, source, written_by,
+        revision (the hub's commit), selection and left_out (the number of texts that the selection
+        excludes) where there are such.
+        """
+        return {
+            "uri": self.uri,
+            "kind": self.kind,
+            "count": len(self),
+            "sha256": self.sha256,
+            **self.about,
+        }
 
 
 class Table(Protocol):
@@ -122,39 +158,50 @@ class Table(Protocol):
     def __getitem__(self, key: Any, /) -> Any: ...
 
 
-TrainingText = Corpus | str | Path | Sequence[str] | Sequence[Pair] | Sequence[Sequence[str]] | Table
-"""What `Method.fit` learns from: a corpus; a path, a catalogue's name or any other URI of `load_corpus`; a list of
-texts (sentences or documents, as the method needs them); a list of pairs, each a `Pair`, a tuple (anchor, positive) or
-(anchor, positive, negative), or a dict of these; a `datasets.Dataset` with a column "text" ("sentence", "document"),
-or with "anchor" and "positive" (and "negative", "label")."""
+TrainingText = (
+    Corpus | str | Path | Sequence[str] | Sequence[Pair] | Sequence[Sequence[str]] | Table
+)
+"""What `Method.fit` learns from: a corpus; a path, a catalogue's name or any other URI of
+`load_corpus`; a list of texts (sentences or documents, as the method needs them); a list of pairs,
+each a `Pair`, a tuple (anchor, positive) or (anchor, positive, negative), or a dict of these; a
+`datasets.Dataset` with a column "text" ("sentence", "document"), or with "anchor" and "positive"
+(and "negative", "label").
+"""
 
 
 def load_corpus(
-    uri: str, *, kind: Kind = "sentences", columns: Mapping[str, str] | None = None, limit: int | None = None
+    uri: str,
+    *,
+    kind: Kind = "sentences",
+    columns: Mapping[str, str] | None = None,
+    limit: int | None = None,
 ) -> Corpus:
     """Open a corpus.
 
-    Small files are read into memory. The text of large files and of hub data sets is stored as an Arrow file in
-    HARNESS_CACHE/corpora when it is first read, and memory-mapped from there.
+    Small files are read into memory. The text of large files and of hub data sets is stored as an
+    Arrow file in HARNESS_CACHE/corpora when it is first read, and memory-mapped from there.
 
     Args:
         uri: one of
             a name of the catalogue (`harness list data`): "wiki1m", "stsb-sentences?parts=train";
-            "hf://datasets/ORG/NAME?config=...&split=...", a whole data set of the hub, which `datasets` streams;
-            "hf://datasets/ORG/NAME/FILE", a .txt (one text a line), .csv, .tsv or .jsonl file, or the .gz of one, or a
-            .parquet file;
+            "hf://datasets/ORG/NAME?config=...&split=...", a whole data set of the hub, which
+            `datasets` streams; "hf://datasets/ORG/NAME/FILE", a .txt (one text a line), .csv, .tsv
+            or .jsonl file, or the .gz of one, or a .parquet file;
             "embedded:sentences" (pairs, documents);
             a path to such a file.
-            After "?", joined by "&", all but paths take min_tokens=N with tokenizer=MODEL (only texts of so many
-            tokens), and those of the hub revision=... and columns=ROLE:COLUMN,ROLE:COLUMN.
+            After "?", joined by "&", all but paths take min_tokens=N with tokenizer=MODEL (only
+            texts of so many tokens), and those of the hub revision=... and
+            columns=ROLE:COLUMN,ROLE:COLUMN.
         kind: the kind of items to read from it.
-        columns: role -> name of the column. Roles: text (sentences, documents; "a+b": both columns, one text each);
-            anchor, positive, negative, label (pairs; the label is read only where it is named). Without it a column is
-            called like its role.
-        limit: use only the first `limit` items, empty ones not counted; the rest is neither read nor checked.
+        columns: role -> name of the column. Roles: text (sentences, documents; "a+b": both columns,
+            one text each); anchor, positive, negative, label (pairs; the label is read only where
+            it is named). Without it a column is called like its role.
+        limit: use only the first `limit` items, empty ones not counted; the rest is neither read
+            nor checked.
 
     Raises:
-        InputError: unknown or missing source, a file in another format (file and line), fewer than 2 texts.
+        InputError: unknown or missing source, a file in another format (file and line), fewer than
+            2 texts.
         RunError: the connection to the hub broke.
     """
     if kind not in _ROLES:
@@ -165,10 +212,16 @@ def load_corpus(
         raise InputError(f'corpus "{uri}": limit = {limit}; training needs at least 2 texts')
     location = locate(uri)
     if location.kind not in (None, kind) and columns is None:
-        raise InputError(f'corpus "{uri}": holds {location.kind}, not {kind}; name the columns to use with `columns`')
+        raise InputError(
+            f'corpus "{uri}": holds {location.kind}, not {kind}; name the columns to use with `columns`'
+        )
     table, facts = _read(location, _columns(uri, kind, location, columns), kind, limit)
     if len(table) < 2:
-        left_out = f" after {facts['left_out']:,} were left out ({location.selection})" if facts["left_out"] else ""
+        left_out = (
+            f" after {facts['left_out']:,} were left out ({location.selection})"
+            if facts["left_out"]
+            else ""
+        )
         held = f"holds only one of {kind}" if len(table) else "is empty"
         raise InputError(f'corpus "{uri}": {held}{left_out}; training needs at least 2 {kind}')
     about = {
@@ -179,7 +232,9 @@ def load_corpus(
         "selection": location.selection,
         "left_out": facts["left_out"],
     }
-    return Corpus(uri, kind, table, facts["sha256"], {key: value for key, value in about.items() if value})
+    return Corpus(
+        uri, kind, table, facts["sha256"], {key: value for key, value in about.items() if value}
+    )
 
 
 def corpus_of(given: TrainingText, kind: Kind, *, limit: int | None = None) -> Corpus:
@@ -189,8 +244,8 @@ def corpus_of(given: TrainingText, kind: Kind, *, limit: int | None = None) -> C
         limit: use only the first `limit` items.
 
     Raises:
-        InputError: `given` is no `TrainingText`, an item is no text or pair, there are fewer than two, or a file is
-            wrong.
+        InputError: `given` is no `TrainingText`, an item is no text or pair, there are fewer than
+            two, or a file is wrong.
     """
     if isinstance(given, Corpus):
         return given
@@ -202,13 +257,17 @@ def corpus_of(given: TrainingText, kind: Kind, *, limit: int | None = None) -> C
             f"training text: expected a list of {_EXPECTED[kind]}, a datasets.Dataset, a path or a Corpus, "
             f"not {type(given).__name__}"
         )
-    corpus = corpus_in_memory(items, kind, "given data set" if items is not given else f"given {kind}", limit)
+    corpus = corpus_in_memory(
+        items, kind, "given data set" if items is not given else f"given {kind}", limit
+    )
     if len(corpus) < 2:
         raise InputError(f"training text: needs at least 2 {kind}, not {len(corpus)}")
     return corpus
 
 
-def corpus_in_memory(items: Iterable[Any], kind: Kind, uri: str, limit: int | None = None) -> Corpus:
+def corpus_in_memory(
+    items: Iterable[Any], kind: Kind, uri: str, limit: int | None = None
+) -> Corpus:
     """A corpus of texts or pairs, in any form that `TrainingText` allows; empty ones are left out.
 
     Raises:
@@ -226,7 +285,9 @@ def corpus_in_memory(items: Iterable[Any], kind: Kind, uri: str, limit: int | No
 def _table_items(table: Table, kind: Kind) -> Iterable[Any]:
     names = table.column_names
     if isinstance(names, Mapping):
-        raise InputError(f"training text: a set of splits ({', '.join(map(str, names))}): give one of them")
+        raise InputError(
+            f"training text: a set of splits ({', '.join(map(str, names))}): give one of them"
+        )
     if kind == "pairs" and {"anchor", "positive"}.issubset(names):
         return cast(Iterable[Any], table)  # its rows are dicts
     column = next((name for name in _TEXT if name in names), None)
@@ -241,8 +302,13 @@ def _texts(item: Any, kind: Kind, number: int) -> Texts:
     values: Sequence[Any] = (item,)
     if kind == "pairs":
         if isinstance(item, Pair | Mapping):
-            values = [(item.get if isinstance(item, Mapping) else vars(item).get)(role) for role in _ROLES[kind]]
-        elif isinstance(item, Sequence) and not isinstance(item, str | bytes) and len(item) in (2, 3):
+            values = [
+                (item.get if isinstance(item, Mapping) else vars(item).get)(role)
+                for role in _ROLES[kind]
+            ]
+        elif (
+            isinstance(item, Sequence) and not isinstance(item, str | bytes) and len(item) in (2, 3)
+        ):
             values = [*item, None, None][:4]
         else:
             values = (0,)  # no text
@@ -280,15 +346,20 @@ def _columns(uri: str, kind: Kind, location: Location, given: Mapping[str, str] 
     if kind != "pairs":
         names = tuple(filter(None, (usual.get("text") or "text").split("+"))) or ("",)
         return _Columns(names, names, each=len(names) > 1)
-    # A label is read only where it is named: many files have a column of that name with another meaning.
+    # A label is read only where it is named: many files have a column of that name with another
+    # meaning.
     read = [role for role in roles if role != "label" or "label" in usual]
     column = {role: usual.get(role) or role for role in read}
     needed = [role for i, role in enumerate(read) if i < _NEEDED[kind] or role in named]
     return _Columns(tuple(column.values()), tuple(column[role] for role in needed))
 
 
-def _read(location: Location, columns: _Columns, kind: Kind, limit: int | None) -> tuple[pa.Table, dict[str, Any]]:
-    """The selected texts of a location; their sha256, how many the selection left out, and the hub's commit."""
+def _read(
+    location: Location, columns: _Columns, kind: Kind, limit: int | None
+) -> tuple[pa.Table, dict[str, Any]]:
+    """The selected texts of a location; their sha256, how many the selection left out, and the
+    hub's commit.
+    """
     files, commit = location.files, location.revision
 
     def write(sink: Any) -> dict[str, Any]:
@@ -307,7 +378,8 @@ def _read(location: Location, columns: _Columns, kind: Kind, limit: int | None) 
     request |= {"limit": limit, "kind": kind}
     if not files:
         request["set"] = {
-            key: getattr(location, key) for key in ("repository", "revision", "config", "split", "labels")
+            key: getattr(location, key)
+            for key in ("repository", "revision", "config", "split", "labels")
         }
         commit = hub_commit(location.repository, location.revision or None) or _newest(request)
         if not commit:
@@ -316,9 +388,13 @@ def _read(location: Location, columns: _Columns, kind: Kind, limit: int | None) 
     for file in files:
         require_ordinary(file)
     formats = [text_format(file) for file in files]
-    if sum(file.stat().st_size for file in files) <= _SMALL and not any(zipped for _, zipped in formats):
+    if sum(file.stat().st_size for file in files) <= _SMALL and not any(
+        zipped for _, zipped in formats
+    ):
         return _table_in_memory(write)
-    request["files"] = [[ending, sha256_of(file)] for file, ending in zip(files, formats, strict=True)]
+    request["files"] = [
+        [ending, sha256_of(file)] for file, ending in zip(files, formats, strict=True)
+    ]
     table, facts = _stored(request, "", write)
     return table, facts | {"revision": commit}
 
@@ -327,7 +403,8 @@ def _write(sink: Any, items: Iterable[Texts], width: int) -> str:
     """Write items of `width` texts to a file or buffer as an Arrow stream.
 
     Returns:
-        The sha256 of the texts: each after its length in bytes, so that it does not depend on how they are stored.
+        The sha256 of the texts: each after its length in bytes, so that it does not depend on how
+            they are stored.
     """
     import pyarrow as pa
 
@@ -337,7 +414,9 @@ def _write(sink: Any, items: Iterable[Texts], width: int) -> str:
     with pa.ipc.new_stream(sink, schema) as writer:
         while chunk := list(islice(items, AT_ONCE)):
             encoded = [[text.encode() for text in texts] for texts in chunk]
-            digest.update(b"".join(b"%d:%b" % (len(text), text) for texts in encoded for text in texts))
+            digest.update(
+                b"".join(b"%d:%b" % (len(text), text) for texts in encoded for text in texts)
+            )
             arrays = [pa.array(column, pa.string()) for column in zip(*encoded, strict=True)]
             writer.write_batch(pa.record_batch(arrays, schema=schema))
     return digest.hexdigest()
@@ -363,8 +442,15 @@ def _folder(request: dict[str, Any], commit: str) -> Path:
 
 def _newest(request: dict[str, Any]) -> str:
     """The commit of the text that was stored last for a request, "" where there is none."""
-    found = [file.parent for file in _folder(request, "*").parent.glob(f"{content_id(request)}-*/{_ABOUT}")]
-    return max(found, key=lambda folder: folder.stat().st_mtime).name.partition("-")[2] if found else ""
+    found = [
+        file.parent
+        for file in _folder(request, "*").parent.glob(f"{content_id(request)}-*/{_ABOUT}")
+    ]
+    return (
+        max(found, key=lambda folder: folder.stat().st_mtime).name.partition("-")[2]
+        if found
+        else ""
+    )
 
 
 def _stored(
@@ -383,7 +469,9 @@ def _stored(
         (part / _ABOUT).write_text(json.dumps({"request": request, **facts}), encoding="utf-8")
 
     folder = _folder(request, commit)
-    make_once(folder, "the texts of a corpus", make, is_sound=lambda folder: _opened(folder) is not None)
+    make_once(
+        folder, "the texts of a corpus", make, is_sound=lambda folder: _opened(folder) is not None
+    )
     found = _opened(folder)
     assert found is not None
     return found
@@ -394,7 +482,9 @@ def _opened(folder: Path) -> tuple[pa.Table, dict[str, Any]] | None:
     import pyarrow as pa
 
     try:
-        return pa.ipc.open_stream(pa.memory_map(str(folder / _ARROW))).read_all(), read_json(folder / _ABOUT)
+        return pa.ipc.open_stream(pa.memory_map(str(folder / _ARROW))).read_all(), read_json(
+            folder / _ABOUT
+        )
     except (OSError, ValueError, InputError):
         return None
 
@@ -402,9 +492,13 @@ def _opened(folder: Path) -> tuple[pa.Table, dict[str, Any]] | None:
 def _long_enough(
     items: Iterator[Texts], min_tokens: int, tokenizer: Tokenizer, counts: Counter[str]
 ) -> Iterator[Texts]:
-    """The items whose first text has so many tokens; counts["left_out"] is the number of the others."""
+    """The items whose first text has so many tokens; counts["left_out"] is the number of the
+    others.
+    """
     while chunk := list(islice(items, _EXAMINED)):
-        encoded = tokenizer.encode_batch_fast([texts[0] for texts in chunk], add_special_tokens=False)
+        encoded = tokenizer.encode_batch_fast(
+            [texts[0] for texts in chunk], add_special_tokens=False
+        )
         for texts, encoding in zip(chunk, encoded, strict=True):
             if len(encoding) >= min_tokens:
                 yield texts
@@ -422,7 +516,11 @@ def _tokenizer(model: str) -> Tokenizer:
     from tokenizers import Tokenizer
 
     folder = Path(resolve_model(model))
-    file = folder / "tokenizer.json" if folder.is_dir() else hub_file(model, "tokenizer.json", kind="model")
+    file = (
+        folder / "tokenizer.json"
+        if folder.is_dir()
+        else hub_file(model, "tokenizer.json", kind="model")
+    )
     try:
         tokenizer: Tokenizer = Tokenizer.from_file(str(file))
     except Exception as error:  # the library raises bare Exceptions

@@ -1,7 +1,9 @@
-"""Rows of text: lines, CSV, TSV, JSON lines (also gzipped), Parquet and data sets of the hub, one after another.
+"""Rows of text: lines, CSV, TSV, JSON lines (also gzipped), Parquet and data sets of the hub, one
+after another.
 
-CSV and JSON lines are read by the standard library. The readers of `datasets` guess types: a label "02" becomes 2, a
-text "2020-01-01" a date, and an unquoted comma in the only column drops the text before it.
+CSV and JSON lines are read by the standard library. The readers of `datasets` guess types: a label
+"02" becomes 2, a text "2020-01-01" a date, and an unquoted comma in the only column drops the text
+before it.
 """
 
 from __future__ import annotations
@@ -27,7 +29,9 @@ if TYPE_CHECKING:
     from datasets import IterableDataset
 
 FORMATS = (".txt", ".csv", ".tsv", ".jsonl", ".parquet")
-LONGEST = 16 * 2**20  # bytes of a line, or of one value of a table; more is no text but a fault or an attack
+LONGEST = (
+    16 * 2**20
+)  # bytes of a line, or of one value of a table; more is no text but a fault or an attack
 _AT_ONCE = 1000  # rows of a table that are read at once
 _SILENT_SECONDS = 20.0  # between two messages about a long download
 _BOM = b"\xef\xbb\xbf"
@@ -54,8 +58,8 @@ def text_format(path: Path) -> tuple[str, bool]:
 def file_rows(path: Path) -> Rows:
     """The rows of a file.
 
-    A .txt file has one column, "text". CSV uses double quotes for quoting. TSV has no quoting, as in GLUE's files, so
-    that a value cannot hold a tab or a newline.
+    A .txt file has one column, "text". CSV uses double quotes for quoting. TSV has no quoting, as
+    in GLUE's files, so that a value cannot hold a tab or a newline.
 
     Raises:
         InputError: not UTF-8, or a row of the wrong length.
@@ -65,17 +69,23 @@ def file_rows(path: Path) -> Rows:
         yield from _parquet_rows(path)
         return
     with opened(path, zipped) as stream:
-        lines = ((number, decoded(path, number, line)) for number, line in enumerate(byte_lines(path, stream), 1))
+        lines = (
+            (number, decoded(path, number, line))
+            for number, line in enumerate(byte_lines(path, stream), 1)
+        )
         if ending == ".jsonl":
             yield from _json_rows(path, lines)
         elif ending == ".txt":
-            yield from ((str(path), {"text": without_end(path, number, line)}) for number, line in lines)
+            yield from (
+                (str(path), {"text": without_end(path, number, line)}) for number, line in lines
+            )
         else:
             yield from _csv_rows(path, lines, tabs=ending == ".tsv")
 
 
 def hub_rows(source: Location, commit: str) -> Rows:
-    """The rows of a data set of the hub at a commit; it is streamed, and whole-number labels are given by name.
+    """The rows of a data set of the hub at a commit; it is streamed, and whole-number labels are
+    given by name.
 
     Raises:
         InputError: no such config or split.
@@ -85,7 +95,13 @@ def hub_rows(source: Location, commit: str) -> Rows:
 
     with dataset_errors(source.data_set, source.repository, source.revision or None):
         for split in source.split.split("+"):
-            data = load_dataset(source.repository, source.config or None, split=split, revision=commit, streaming=True)
+            data = load_dataset(
+                source.repository,
+                source.config or None,
+                split=split,
+                revision=commit,
+                streaming=True,
+            )
             yield from _set_rows(source.data_set, data, source.labels)
 
 
@@ -102,7 +118,9 @@ def values_of(rows: Rows, columns: Sequence[str], required: Sequence[str]) -> It
         yield [(value or "").strip() for value in values]
 
 
-def _check_row(where: str, row: Mapping[str, Any], columns: Sequence[str], required: Sequence[str]) -> None:
+def _check_row(
+    where: str, row: Mapping[str, Any], columns: Sequence[str], required: Sequence[str]
+) -> None:
     """Raise the error for a row that lacks a column, or has a value that is no text."""
     for column in columns:
         value = row.get(column)
@@ -112,7 +130,9 @@ def _check_row(where: str, row: Mapping[str, Any], columns: Sequence[str], requi
                 "with `columns`, or columns=ROLE:COLUMN in an hf:// address"
             )
         if value is not None and not isinstance(value, str):
-            raise InputError(f'{where}: column "{column}" holds no text but {type(value).__name__} {value!r:.40}')
+            raise InputError(
+                f'{where}: column "{column}" holds no text but {type(value).__name__} {value!r:.40}'
+            )
 
 
 @contextmanager
@@ -133,7 +153,8 @@ def opened(path: Path, zipped: bool) -> Iterator[IO[bytes]]:
 
 
 def byte_lines(path: Path, stream: IO[bytes]) -> Iterator[bytes]:
-    """The lines of a file with their ends, split at newlines only, without a byte-order mark at the start.
+    """The lines of a file with their ends, split at newlines only, without a byte-order mark at the
+    start.
 
     Raises:
         InputError: a line longer than LONGEST, which is not read to its end.
@@ -153,7 +174,9 @@ def decoded(path: Path, number: int, line: bytes, encoding: str = "utf-8") -> st
         InputError: not UTF-8, UTF-16, or a NUL byte; the message names file and line.
     """
     if b"\0" in line or (number == 1 and line.startswith(_UTF16)):
-        raise InputError(f"{path}, line {number}: UTF-16 or not a text (NUL bytes); save the file as UTF-8")
+        raise InputError(
+            f"{path}, line {number}: UTF-16 or not a text (NUL bytes); save the file as UTF-8"
+        )
     try:
         return line.decode(encoding)
     except UnicodeDecodeError as error:
@@ -180,20 +203,30 @@ def without_end(path: Path, number: int, line: str) -> str:
 
 def _csv_rows(path: Path, lines: Iterable[tuple[int, str]], *, tabs: bool) -> Rows:
     if tabs:
-        reader = csv.reader((without_end(path, n, line) for n, line in lines), delimiter="\t", quoting=csv.QUOTE_NONE)
+        reader = csv.reader(
+            (without_end(path, n, line) for n, line in lines),
+            delimiter="\t",
+            quoting=csv.QUOTE_NONE,
+        )
     else:  # strict: a quote that is never closed would otherwise swallow the rest of the file into one value
         reader = csv.reader((line for _, line in lines), strict=True)
     limit = csv.field_size_limit(LONGEST)  # documents exceed the default of 131,072 characters
     begins = 1  # the first line of the row that is being read
     try:
         header = [name.strip() for name in next(reader, ())]
-        header = [f"{name} ({i})" if header.count(name) > 1 else name for i, name in enumerate(header, 1)]
+        header = [
+            f"{name} ({i})" if header.count(name) > 1 else name for i, name in enumerate(header, 1)
+        ]
         begins = reader.line_num + 1
         for row in reader:
             if row and len(row) != len(header):
                 raise InputError(
                     f"{path}, line {reader.line_num}: {len(row)} values, but the header has {len(header)} columns"
-                    + ("" if tabs else '; put values that hold a comma or a newline in "double quotes"')
+                    + (
+                        ""
+                        if tabs
+                        else '; put values that hold a comma or a newline in "double quotes"'
+                    )
                 )
             if row:
                 yield str(path), dict(zip(header, row, strict=True))
@@ -236,7 +269,9 @@ def _parquet_rows(path: Path) -> Rows:
 
     require_ordinary(path)
     try:
-        yield from _set_rows(str(path), load_dataset("parquet", data_files=str(path), split="train", streaming=True))
+        yield from _set_rows(
+            str(path), load_dataset("parquet", data_files=str(path), split="train", streaming=True)
+        )
     except (OSError, ValueError) as error:  # pyarrow's errors are ValueErrors
         raise InputError(f"{path}: not readable as Parquet ({first_line(error)})") from None
 
@@ -247,8 +282,12 @@ def _set_rows(name: str, data: IterableDataset, labels: Sequence[str] = ()) -> R
     for batch in data.iter(batch_size=_AT_ONCE):
         for column, values in batch.items():
             names = getattr((data.features or {}).get(column), "names", None) or labels
-            if names and all(value is None or type(value) is int for value in values):  # -1: a row without a label
-                batch[column] = [names[v] if v is not None and 0 <= v < len(names) else None for v in values]
+            if names and all(
+                value is None or type(value) is int for value in values
+            ):  # -1: a row without a label
+                batch[column] = [
+                    names[v] if v is not None and 0 <= v < len(names) else None for v in values
+                ]
         rows = list(zip(*batch.values(), strict=True))
         yield from ((name, dict(zip(batch, row, strict=True))) for row in rows)
         read += len(rows)

@@ -1,4 +1,6 @@
-"""The harness's own cache folder, the one clear line for a disk that is full, and archives unpacked there."""
+"""The harness's own cache folder, the one clear line for a disk that is full, and archives unpacked
+there.
+"""
 
 from __future__ import annotations
 
@@ -52,9 +54,14 @@ def writing(what: str, folder: Path) -> Iterator[None]:
 
 
 def make_once(
-    folder: Path, what: str, make: Callable[[Path], None], *, is_sound: Callable[[Path], bool] = Path.is_dir
+    folder: Path,
+    what: str,
+    make: Callable[[Path], None],
+    *,
+    is_sound: Callable[[Path], bool] = Path.is_dir,
 ) -> Path:
-    """`folder`, filled by `make` unless it is there and sound: whole or not at all, by one process at a time.
+    """`folder`, filled by `make` unless it is there and sound: whole or not at all, by one process
+    at a time.
 
     Raises:
         InputError: no space left, a folder that cannot be written to, or what `make` raises.
@@ -82,11 +89,12 @@ def make_once(
 
 
 def unpack_once(archive: Path, into: Path) -> Path:
-    """The folder `into`/<sha256 of the archive> with the archive's files; unpacked unless it is there already.
+    """The folder `into`/<sha256 of the archive> with the archive's files; unpacked unless it is
+    there already.
 
     Raises:
-        InputError: damaged or truncated archive, a member that is a device or would land outside of the folder (then
-            nothing is unpacked), no space left.
+        InputError: damaged or truncated archive, a member that is a device or would land outside of
+            the folder (then nothing is unpacked), no space left.
     """
 
     def unpack(folder: Path) -> None:

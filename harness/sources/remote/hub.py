@@ -1,4 +1,6 @@
-"""Files and data sets of the Hugging Face hub, with one clear line for whatever is missing or out of reach."""
+"""Files and data sets of the Hugging Face hub, with one clear line for whatever is missing or out
+of reach.
+"""
 
 from __future__ import annotations
 
@@ -25,9 +27,11 @@ SILENCE = 60.0  # seconds without a byte after which a connection is given up; h
 
 @cache
 def hub_reachable() -> bool:
-    """Whether the hub answers at all (any status) within HF_HUB_ETAG_TIMEOUT (10 s); one request a process.
+    """Whether the hub answers at all (any status) within HF_HUB_ETAG_TIMEOUT (10 s); one request a
+    process.
 
-    huggingface_hub repeats a refused connection for 23 s before it turns to its cache; one probe saves that wait.
+    huggingface_hub repeats a refused connection for 23 s before it turns to its cache; one probe
+    saves that wait.
     """
     from huggingface_hub import constants, get_session, is_offline_mode
 
@@ -45,7 +49,9 @@ def out_of_reach(what: str) -> OutOfReach:
     from huggingface_hub import constants, is_offline_mode
 
     if is_offline_mode():
-        return OutOfReach(f"{what}: not in the local cache, and HF_HUB_OFFLINE is set; unset it to download")
+        return OutOfReach(
+            f"{what}: not in the local cache, and HF_HUB_OFFLINE is set; unset it to download"
+        )
     return OutOfReach(
         f"{what}: not in the local cache, and the hub at {redacted(constants.ENDPOINT)} cannot be reached; "
         "check the network, or set HF_ENDPOINT to a mirror that has it"
@@ -58,8 +64,12 @@ def _clear_errors(
 ) -> Iterator[None]:
     from huggingface_hub import errors, get_session
 
-    if revision and (revision.startswith("/") or ".." in PurePosixPath(revision).parts or "\\" in revision):
-        raise InputError(f"{what}: revision {revision!r} is no branch, tag or commit")  # as a path it leaves the cache
+    if revision and (
+        revision.startswith("/") or ".." in PurePosixPath(revision).parts or "\\" in revision
+    ):
+        raise InputError(
+            f"{what}: revision {revision!r} is no branch, tag or commit"
+        )  # as a path it leaves the cache
     get_session().timeout = SILENCE
     at = f" at revision {revision}" if revision else ""
     try:
@@ -88,7 +98,9 @@ def _clear_errors(
 
 
 def is_broken_connection(error: BaseException) -> bool:
-    """Was a connection cut, garbled or silent? As the HTTP library and huggingface_hub's check of sizes report it."""
+    """Was a connection cut, garbled or silent? As the HTTP library and huggingface_hub's check of
+    sizes report it.
+    """
     kinds = ((kind.__module__.partition(".")[0], kind.__name__) for kind in type(error).__mro__)
     of_http = any(name == "RequestError" and library.startswith("httpx") for library, name in kinds)
     return of_http or (isinstance(error, OSError) and "Consistency check failed" in str(error))
@@ -102,7 +114,9 @@ def cached_folder(repo: str, kind: str = "dataset") -> Path:
 
 
 def remedy(repo: str, kind: str = "dataset") -> str:
-    """What to do about a cached file that cannot be read: which folder to delete, "" where none is cached."""
+    """What to do about a cached file that cannot be read: which folder to delete, "" where none is
+    cached.
+    """
     folder = cached_folder(repo, kind)
     try:
         there = any(folder.glob("snapshots/*/*"))
@@ -112,36 +126,52 @@ def remedy(repo: str, kind: str = "dataset") -> str:
 
 
 def check_downloads(files: Iterable[Path], since: float) -> None:
-    """Check files of the hub's cache that were downloaded since a time: the hub names a large file by its sha256.
+    """Check files of the hub's cache that were downloaded since a time: the hub names a large file
+    by its sha256.
 
     Raises:
-        RunError: a file was garbled on its way; it is removed, so that the next call downloads it again.
+        RunError: a file was garbled on its way; it is removed, so that the next call downloads it
+            again.
     """
     for file in files:
         blob = file.resolve()
         if len(blob.name) == 64 and blob.stat().st_mtime >= since and sha256_of(blob) != blob.name:
             blob.unlink()
-            raise RunError(f"{file.name}: garbled on its way from the hub; give the same command again to download it")
+            raise RunError(
+                f"{file.name}: garbled on its way from the hub; give the same command again to download it"
+            )
 
 
 @cache
 def hub_file(
-    repo: str, file: str, revision: str | None = None, *, kind: Literal["dataset", "model"] = "dataset"
+    repo: str,
+    file: str,
+    revision: str | None = None,
+    *,
+    kind: Literal["dataset", "model"] = "dataset",
 ) -> Path:
-    """The local path of `file` of the data set (or model) `repo` ("ORG/NAME"), downloaded unless it is cached.
+    """The local path of `file` of the data set (or model) `repo` ("ORG/NAME"), downloaded unless it
+    is cached.
 
     Raises:
-        InputError: no such data set, revision or file; hub out of reach and no cached copy; disk full.
+        InputError: no such data set, revision or file; hub out of reach and no cached copy; disk
+            full.
         RunError: the connection broke; the next call resumes the download.
     """
     from huggingface_hub import constants, hf_hub_download
     from huggingface_hub.errors import HfHubHTTPError
 
     what = f"hf://{'datasets/' if kind == 'dataset' else ''}{repo}{'@' + revision if revision else ''}/{file}"
-    with _clear_errors(what, repo, revision, constants.HF_HUB_CACHE, "data set" if kind == "dataset" else "model"):
+    with _clear_errors(
+        what, repo, revision, constants.HF_HUB_CACHE, "data set" if kind == "dataset" else "model"
+    ):
         try:
             local, started = not hub_reachable(), time.time()
-            found = Path(hf_hub_download(repo, file, repo_type=kind, revision=revision, local_files_only=local))
+            found = Path(
+                hf_hub_download(
+                    repo, file, repo_type=kind, revision=revision, local_files_only=local
+                )
+            )
             check_downloads([found], started)
             return found
         except ValueError as error:
@@ -152,11 +182,17 @@ def hub_file(
 
 @contextmanager
 def quiet_datasets(*, offline: bool) -> Iterator[None]:
-    """`datasets` without bars and notices; it uses its own cache without a hub only when it is set to offline."""
+    """`datasets` without bars and notices; it uses its own cache without a hub only when it is set
+    to offline.
+    """
     import datasets
     from huggingface_hub.utils import logging as hub_logging
 
-    before = datasets.config.HF_HUB_OFFLINE, datasets.logging.get_verbosity(), hub_logging.get_verbosity()
+    before = (
+        datasets.config.HF_HUB_OFFLINE,
+        datasets.logging.get_verbosity(),
+        hub_logging.get_verbosity(),
+    )
     bars = not datasets.are_progress_bars_disabled()
     datasets.config.HF_HUB_OFFLINE = offline
     datasets.disable_progress_bars()
@@ -174,13 +210,18 @@ def quiet_datasets(*, offline: bool) -> Iterator[None]:
 
 @contextmanager
 def dataset_errors(what: str, repo: str, revision: str | None) -> Iterator[None]:
-    """While `datasets` reads `what`, its errors as those of `hub_file`, and nothing of its own on the terminal."""
+    """While `datasets` reads `what`, its errors as those of `hub_file`, and nothing of its own on
+    the terminal.
+    """
     import datasets
     from datasets.exceptions import DatasetNotFoundError, DatasetsError
 
     cache_folder = datasets.config.HF_DATASETS_CACHE
     try:
-        with quiet_datasets(offline=not hub_reachable()), _clear_errors(what, repo, revision, cache_folder):
+        with (
+            quiet_datasets(offline=not hub_reachable()),
+            _clear_errors(what, repo, revision, cache_folder),
+        ):
             yield
     except DatasetNotFoundError:
         raise InputError(
@@ -212,7 +253,8 @@ def hub_split(repo: str, split: str, revision: str | None = None) -> Dataset:
 
 
 def hub_commit(repo: str, revision: str | None = None) -> str | None:
-    """The commit (40 hex digits) that `revision` (a branch, a tag; None: the newest) of a data set is now.
+    """The commit (40 hex digits) that `revision` (a branch, a tag; None: the newest) of a data set
+    is now.
 
     None while the hub cannot be reached.
 

@@ -1,8 +1,8 @@
 """SentEval's files: labelled sentences and pairs, scored pairs, and how many there must be.
 
-Sentences are split at white space and joined by single spaces. Each part of a labelled set is sorted as SentEval sorts
-it before it draws folds and batches (number of words, of both sentences for pairs, then the label): its random states
-speak of that order.
+Sentences are split at white space and joined by single spaces. Each part of a labelled set is
+sorted as SentEval sorts it before it draws folds and batches (number of words, of both sentences
+for pairs, then the label): its random states speak of that order.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ from harness.sources.remote.hub import hub_file
 from harness.sources.senteval.prepared import given_or_prepared, prepared_folder
 
 REPOSITORY, ARCHIVE = "princeton-nlp/datasets-for-simcse", "senteval.tar"
-PREPARATION = "SentEval's files; words joined by single spaces; an empty sentence is read as a full stop"
+PREPARATION = (
+    "SentEval's files; words joined by single spaces; an empty sentence is read as a full stop"
+)
 SNLI_LABELS = ("entailment", "neutral", "contradiction")
 _TABLE = read_toml(Path(__file__).with_suffix(".toml"))
 BINARY: dict[str, tuple[str, str]] = _TABLE["binary"]  # task -> files of label 1 and label 0
@@ -36,15 +38,21 @@ SIZES: dict[str, dict[str, int]] = {  # data set -> subset or part -> scored pai
     **{task: {"train": 100_000, "dev": 10_000, "test": 10_000} for task in PROBING},
 }
 
-Example = tuple[str, str, float]  # sentence, second sentence ("" where the task has one), label or score
-ScoredPairs = tuple[list[str], list[str], list[float]]  # first sentences, second sentences, gold scores
+Example = tuple[
+    str, str, float
+]  # sentence, second sentence ("" where the task has one), label or score
+ScoredPairs = tuple[
+    list[str], list[str], list[float]
+]  # first sentences, second sentences, gold scores
 _PARTS = ("train", "dev", "test")
 _SCORE = re.compile(r"[0-9]+(\.[0-9]*)?|\.[0-9]+")
 
 
 @dataclass(frozen=True)
 class LabelledSplit:
-    """n examples: first sentences, second ones (empty for tasks of one sentence), (n,) int64 labels or scores."""
+    """n examples: first sentences, second ones (empty for tasks of one sentence), (n,) int64 labels
+    or scores.
+    """
 
     first: list[str]
     second: list[str]
@@ -56,7 +64,8 @@ class LabelledSplit:
 
 @dataclass(frozen=True)
 class Labelled:
-    """A task's parts by name ("all", or "train", "dev", "test"), its number of classes and a fingerprint of all.
+    """A task's parts by name ("all", or "train", "dev", "test"), its number of classes and a
+    fingerprint of all.
 
     `classes` is 0 where the labels are scores.
     """
@@ -71,10 +80,12 @@ class _Format:
     """Files with an example a line.
 
     Attributes:
-        file: "{}" stands for the part. line: a regular expression with the groups a, b (the second sentence, or
-            nothing), and label or score. expected: the same in words.
-        labels: what the group "label" may be, in the order of their numbers; without them "score" is read.
-        parts: part -> its name in `file`. header: the first column in the first line; "": there is no such line.
+        file: "{}" stands for the part. line: a regular expression with the groups a, b (the second
+            sentence, or nothing), and label or score. expected: the same in words.
+        labels: what the group "label" may be, in the order of their numbers; without them "score"
+            is read.
+        parts: part -> its name in `file`. header: the first column in the first line; "": there is
+            no such line.
     """
 
     file: str
@@ -90,7 +101,8 @@ _FORMATS = {name: _Format(**entry) for name, entry in _TABLE["formats"].items()}
 
 
 def downstream_folder(root: Path | None = None) -> Path:
-    """The folder that holds MR, SST, STS ...: below `root` or HARNESS_SENTEVAL where given, else the hub's copy.
+    """The folder that holds MR, SST, STS ...: below `root` or HARNESS_SENTEVAL where given, else
+    the hub's copy.
 
     A HARNESS_SENTEVAL with probing files alone leaves the downstream ones to the hub.
 
@@ -100,13 +112,16 @@ def downstream_folder(root: Path | None = None) -> Path:
     given = _given(root)
     if given is not None and (given / "downstream").is_dir():
         return given / "downstream"
-    if given is None or (root is None and ((given / "probing").is_dir() or given.name == "probing")):
+    if given is None or (
+        root is None and ((given / "probing").is_dir() or given.name == "probing")
+    ):
         return senteval_root()
     return given
 
 
 def probing_folder(root: Path | None = None) -> Path:
-    """The folder of the probing files, which no hub offers: below `root` or HARNESS_SENTEVAL, or downloaded once.
+    """The folder of the probing files, which no hub offers: below `root` or HARNESS_SENTEVAL, or
+    downloaded once.
 
     Raises:
         InputError: a given folder does not exist; the files cannot be downloaded.
@@ -121,12 +136,15 @@ def _given(root: Path | None) -> Path | None:
     named = os.environ.get("HARNESS_SENTEVAL")
     given = root or (Path(named).expanduser() if named else None)
     if given is not None and not given.is_dir():
-        raise InputError(f"{given}: no such folder; give SentEval's data folder (it holds downstream and probing)")
+        raise InputError(
+            f"{given}: no such folder; give SentEval's data folder (it holds downstream and probing)"
+        )
     return given
 
 
 def senteval_root() -> Path:
-    """The `downstream` folder of senteval.tar, which is taken from the hub and unpacked once into the cache.
+    """The `downstream` folder of senteval.tar, which is taken from the hub and unpacked once into
+    the cache.
 
     Raises:
         InputError: hub out of reach, damaged or unsafe archive, disk full.
@@ -134,7 +152,9 @@ def senteval_root() -> Path:
     folder = unpack_once(hub_file(REPOSITORY, ARCHIVE), cache_root() / "senteval")
     found = next(folder.rglob("STS"), None)
     if found is None:
-        raise InputError(f"{folder}: is not SentEval's downstream data: there is no folder STS in it")
+        raise InputError(
+            f"{folder}: is not SentEval's downstream data: there is no folder STS in it"
+        )
     return found.parent
 
 
@@ -146,13 +166,17 @@ def read_task(task: str, root: Path) -> Labelled:
     """
     if task in BINARY:
         files = zip(BINARY[task], (1, 0), strict=True)
-        plain = [(text, "", label) for file, label in files for text in _lines(root / file, "latin-1")]
+        plain = [
+            (text, "", label) for file, label in files for text in _lines(root / file, "latin-1")
+        ]
         return _in_order({"all": plain}, 2)
     if task == "SNLI":
         folder = given_or_prepared(root, "SNLI")
         return _in_order({part: _snli(folder, part) for part in _PARTS}, 3, snli=True)
     written = _FORMATS[task]
-    return _in_order({part: _examples(root, written, part) for part in written.parts}, len(written.labels))
+    return _in_order(
+        {part: _examples(root, written, part) for part in written.parts}, len(written.labels)
+    )
 
 
 def read_pairs(task: str, root: Path, split: str) -> ScoredPairs:
@@ -165,11 +189,12 @@ def read_pairs(task: str, root: Path, split: str) -> ScoredPairs:
 
 
 def read_year(root: Path, task: str) -> Iterator[tuple[str, ScoredPairs]]:
-    """The subsets of STS12 ... STS16 with their scored pairs; pairs that were never scored are left out.
+    """The subsets of STS12 ... STS16 with their scored pairs; pairs that were never scored are left
+    out.
 
     Raises:
-        InputError: a file is missing or damaged, or the two of a subset differ in length: which, where, what was
-            expected.
+        InputError: a file is missing or damaged, or the two of a subset differ in length: which,
+            where, what was expected.
     """
     folder = root / "STS" / f"{task}-en-test"
     for subset in SIZES[task]:
@@ -209,7 +234,9 @@ def read_probing(task: str, folder: Path) -> Labelled:
     for part, found in zip(_PARTS, rows.values(), strict=True):
         for number, label, _ in found:
             if label not in place:
-                raise InputError(f'{file}, line {number}: label "{label}" does not occur in the training part (tr)')
+                raise InputError(
+                    f'{file}, line {number}: label "{label}" does not occur in the training part (tr)'
+                )
         if not found:
             raise InputError(f"{file}: no {part} examples; the file is empty or truncated")
         parts[part] = [(text, "", place[label]) for _, label, text in found]
@@ -217,9 +244,15 @@ def read_probing(task: str, folder: Path) -> Labelled:
 
 
 def unusual_sizes(data: str, counts: Mapping[str, int]) -> list[str]:
-    """One sentence about the parts (or subsets) of `data` whose count is not the published one; none where all are."""
+    """One sentence about the parts (or subsets) of `data` whose count is not the published one;
+    none where all are.
+    """
     known = SIZES.get(data, {})
-    others = [f"{n:,} in {part} (not {known[part]:,})" for part, n in counts.items() if n != known.get(part, n)]
+    others = [
+        f"{n:,} in {part} (not {known[part]:,})"
+        for part, n in counts.items()
+        if n != known.get(part, n)
+    ]
     if not others:
         return []
     return [
@@ -228,7 +261,8 @@ def unusual_sizes(data: str, counts: Mapping[str, int]) -> list[str]:
 
 
 def labelled(rows: Sequence[Mapping[str, Any]]) -> Labelled:
-    """Rows with "split" (train, test), "label" and either "text" or "sentence1" and "sentence2", in their order.
+    """Rows with "split" (train, test), "label" and either "text" or "sentence1" and "sentence2", in
+    their order.
 
     Classes are numbered in the order of their names.
     """
@@ -237,7 +271,9 @@ def labelled(rows: Sequence[Mapping[str, Any]]) -> Labelled:
     parts: dict[str, list[Example]] = {"train": [], "test": []}
     for row in rows:
         if row["split"] in parts:
-            parts[row["split"]].append((row[first], row.get(second, ""), classes.index(row["label"])))
+            parts[row["split"]].append(
+                (row[first], row.get(second, ""), classes.index(row["label"]))
+            )
     return _labelled(parts, len(classes))
 
 
@@ -247,14 +283,20 @@ def _labelled(parts: Mapping[str, Sequence[Example]], classes: int) -> Labelled:
     for name, rows in parts.items():
         first = [a or "." for a, _, _ in rows]
         second = [b or "." for _, b, _ in rows] if any(b for _, b, _ in rows) else []
-        labels = np.array([label for _, _, label in rows], dtype=np.int64 if classes else np.float64)
+        labels = np.array(
+            [label for _, _, label in rows], dtype=np.int64 if classes else np.float64
+        )
         digest.update(repr((name, first, second, labels.tolist())).encode("utf-8", "surrogatepass"))
         made[name] = LabelledSplit(first, second, labels)
     return Labelled(made, classes, digest.hexdigest())
 
 
-def _in_order(parts: Mapping[str, Sequence[Example]], classes: int, *, snli: bool = False) -> Labelled:
-    """The examples as SentEval orders them; SNLI's by the second sentence first and by the label's name last."""
+def _in_order(
+    parts: Mapping[str, Sequence[Example]], classes: int, *, snli: bool = False
+) -> Labelled:
+    """The examples as SentEval orders them; SNLI's by the second sentence first and by the label's
+    name last.
+    """
 
     def place(row: tuple[list[str], list[str], float]) -> tuple[Any, ...]:
         a, b, label = row
@@ -281,7 +323,11 @@ def _examples(root: Path, written: _Format, part: str) -> list[Example]:
         match = re.fullmatch(written.line, line.strip())
         if match is None:
             raise damaged(file, number, written.expected)
-        label = written.labels.index(match["label"]) if written.labels else gold_score(file, number, match["score"])
+        label = (
+            written.labels.index(match["label"])
+            if written.labels
+            else gold_score(file, number, match["score"])
+        )
         rows.append((match["a"], match["b"], label))
     return rows
 
@@ -296,7 +342,9 @@ def _snli(folder: Path, part: str) -> list[Example]:
     for number, label in enumerate(labels, 1):
         if label.strip() not in SNLI_LABELS:
             raise damaged(folder / f"labels.{part}", number, f"one of {', '.join(SNLI_LABELS)}")
-    return list(zip(first, second, (SNLI_LABELS.index(label.strip()) for label in labels), strict=True))
+    return list(
+        zip(first, second, (SNLI_LABELS.index(label.strip()) for label in labels), strict=True)
+    )
 
 
 def _columns(rows: list[Example]) -> ScoredPairs:
@@ -309,20 +357,26 @@ def _lines(file: Path, encoding: str = "utf-8") -> list[str]:
     return [line for _, line in numbered_lines(file, encoding=encoding, blank=True)]
 
 
-def numbered_lines(file: Path, *, encoding: str = "utf-8", blank: bool = False) -> list[tuple[int, str]]:
+def numbered_lines(
+    file: Path, *, encoding: str = "utf-8", blank: bool = False
+) -> list[tuple[int, str]]:
     """Lines of a text file with their numbers from 1, split at newlines only.
 
     Args:
         blank: blank lines are empty sentences; else they are left out.
 
     Raises:
-        InputError: no file, an empty one, or one that is no such text: UTF-16, NUL bytes, lone carriage returns.
+        InputError: no file, an empty one, or one that is no such text: UTF-16, NUL bytes, lone
+            carriage returns.
     """
     if not file.exists():
         raise _no_such_file(file)
     with opened(file, False) as stream:
         raw = enumerate(byte_lines(file, stream), 1)
-        lines = [(number, without_end(file, number, decoded(file, number, line, encoding))) for number, line in raw]
+        lines = [
+            (number, without_end(file, number, decoded(file, number, line, encoding)))
+            for number, line in raw
+        ]
     numbered = [(number, line) for number, line in lines if blank or line.strip()]
     if not numbered:
         raise InputError(f"{file}: is empty")
@@ -331,7 +385,9 @@ def numbered_lines(file: Path, *, encoding: str = "utf-8", blank: bool = False) 
 
 def damaged(file: Path, number: int, expected: str) -> InputError:
     """The error for a line that does not have the expected format."""
-    return InputError(f"{file}, line {number}: expected {expected}; the file is damaged or truncated")
+    return InputError(
+        f"{file}, line {number}: expected {expected}; the file is damaged or truncated"
+    )
 
 
 def gold_score(file: Path, number: int, text: str) -> float:
@@ -349,4 +405,6 @@ def _no_such_file(file: Path) -> InputError:
     if not file.is_relative_to(cache_root() / "senteval"):
         return InputError(f"{file}: no such file; the SentEval folder is not complete")
     name = "/".join(file.parts[-2:])
-    return InputError(f"{name}: not in the copy of {REPOSITORY}; set HARNESS_SENTEVAL to a folder that has it")
+    return InputError(
+        f"{name}: not in the copy of {REPOSITORY}; set HARNESS_SENTEVAL to a folder that has it"
+    )

@@ -1,7 +1,9 @@
-"""SentEval's data that no hub has: downloaded from where its toolkit takes it, and checked, when it is first used.
+"""SentEval's data that no hub has: downloaded from where its toolkit takes it, and checked, when it
+is first used.
 
-HARNESS_CACHE/senteval-data/ has a folder for each of `PREPARED`; `downloads/` holds what is not converted yet. The
-addresses are those of the last versions of Conneau & Kiela's toolkit (data/downstream/get_transfer_data.bash).
+HARNESS_CACHE/senteval-data/ has a folder for each of `PREPARED`; `downloads/` holds what is not
+converted yet. The addresses are those of the last versions of Conneau & Kiela's toolkit
+(data/downstream/get_transfer_data.bash).
 """
 
 from __future__ import annotations
@@ -37,7 +39,8 @@ class PreparedData:
         folder: of the converted files, by the name that SentEval gives it.
         address: the folder that `downloads` lie in.
         sha256: of the one download, where it is known; pooch compares it.
-        untried: we could not reach the address; the conversion was tested on made files of the same structure.
+        untried: we could not reach the address; the conversion was tested on made files of the same
+            structure.
     """
 
     folder: str
@@ -53,7 +56,8 @@ class PreparedData:
 
 
 PREPARED: dict[str, PreparedData] = {
-    name: PreparedData(**entry) for name, entry in read_toml(Path(__file__).with_suffix(".toml")).items()
+    name: PreparedData(**entry)
+    for name, entry in read_toml(Path(__file__).with_suffix(".toml")).items()
 }
 _FAILURES: dict[str, HarnessError] = {}  # of this process: ten probing tasks try to download once
 
@@ -64,7 +68,8 @@ def prepared_root() -> Path:
 
 
 def prepared_folder(name: str) -> Path:
-    """The folder with the converted files of `PREPARED[name]`, downloaded and converted unless it is there.
+    """The folder with the converted files of `PREPARED[name]`, downloaded and converted unless it
+    is there.
 
     Raises:
         InputError: a file that cannot be had or is not what it should be; a full disk.
@@ -75,7 +80,9 @@ def prepared_folder(name: str) -> Path:
     def make(folder: Path) -> None:
         _LOG.info("%s: %s from %s; licence: %s", name, data.size, data.address, data.licence)
         downloads.mkdir(parents=True, exist_ok=True)
-        files = [_download(f"{data.address}/{file}", downloads, data.sha256) for file in data.downloads]
+        files = [
+            _download(f"{data.address}/{file}", downloads, data.sha256) for file in data.downloads
+        ]
         _CONVERSIONS[name](files, folder)
 
     if name in _FAILURES:
@@ -107,7 +114,9 @@ def _download(address: str, folder: Path, sha256: str | None) -> Path:
     from requests import RequestException, Timeout
 
     if is_offline_mode():
-        raise OutOfReach(f"{address}: not in the local cache, and HF_HUB_OFFLINE is set; unset it to download")
+        raise OutOfReach(
+            f"{address}: not in the local cache, and HF_HUB_OFFLINE is set; unset it to download"
+        )
     name = address.rpartition("/")[2]
     pooch.get_logger().setLevel("WARNING")
     try:
@@ -119,7 +128,9 @@ def _download(address: str, folder: Path, sha256: str | None) -> Path:
             "SentEval data folder with these files"
         ) from None
     except (RequestException, ValueError) as error:  # ValueError: another checksum
-        raise InputError(f"{address}: cannot be downloaded ({str(error).splitlines()[0]})") from None
+        raise InputError(
+            f"{address}: cannot be downloaded ({str(error).splitlines()[0]})"
+        ) from None
 
 
 def _copy(files: list[Path], folder: Path, check: Callable[[Path], object]) -> None:
@@ -136,17 +147,23 @@ def _check_probing(file: Path) -> None:
     with file.open("rb") as stream:
         first = stream.readline()
     if first.split(b"\t")[0] not in (b"tr", b"va", b"te") or first.count(b"\t") != 2:
-        raise InputError(f"{file}, line 1: expected tr, va or te, a label and a sentence, separated by tabs")
+        raise InputError(
+            f"{file}, line 1: expected tr, va or te, a label and a sentence, separated by tabs"
+        )
 
 
 def read_captions(file: Path) -> tuple[np.ndarray[Any, Any], list[str]]:
-    """(n, d) float32 features and 5n captions of one of SentEval's pickles of COCO, as its senteval/rank.py reads it.
+    """(n, d) float32 features and 5n captions of one of SentEval's pickles of COCO, as its
+    senteval/rank.py reads it.
 
     Raises:
-        InputError: no file, not a pickle of such data, or one that names anything but arrays of numbers.
+        InputError: no file, not a pickle of such data, or one that names anything but arrays of
+            numbers.
     """
     if not file.is_file():
-        raise InputError(f"{file}: no such file; caption retrieval needs SentEval's train.pkl, valid.pkl and test.pkl")
+        raise InputError(
+            f"{file}: no such file; caption retrieval needs SentEval's train.pkl, valid.pkl and test.pkl"
+        )
     try:
         with file.open("rb") as stream:
             tree = _by_text(_PlainUnpickler(stream, encoding="bytes").load())
@@ -161,17 +178,34 @@ def read_captions(file: Path) -> tuple[np.ndarray[Any, Any], list[str]]:
             for caption in ids:
                 text = _by_text(tree["captions"][caption])["cleaned_caption"]
                 text = text.decode("utf-8") if isinstance(text, bytes) else str(text)
-                lines.append(" ".join([*text.split(), "."]))  # the loader puts a full stop after each
+                lines.append(
+                    " ".join([*text.split(), "."])
+                )  # the loader puts a full stop after each
         return features, lines
-    except (pickle.UnpicklingError, LookupError, TypeError, ValueError, AttributeError, EOFError, OverflowError) as no:
-        raise InputError(f"{file}: not SentEval's pickle of captions and features ({str(no)[:200]!r})") from None
+    except (
+        pickle.UnpicklingError,
+        LookupError,
+        TypeError,
+        ValueError,
+        AttributeError,
+        EOFError,
+        OverflowError,
+    ) as no:
+        raise InputError(
+            f"{file}: not SentEval's pickle of captions and features ({str(no)[:200]!r})"
+        ) from None
 
 
 class _PlainUnpickler(pickle.Unpickler):
-    """A reader of plain data and arrays of numbers: it refuses every other name before anything is done with it."""
+    """A reader of plain data and arrays of numbers: it refuses every other name before anything is
+    done with it.
+    """
 
     def find_class(self, module: str, name: str) -> Any:
-        if module in ("numpy.core.multiarray", "numpy._core.multiarray") and name in ("_reconstruct", "scalar"):
+        if module in ("numpy.core.multiarray", "numpy._core.multiarray") and name in (
+            "_reconstruct",
+            "scalar",
+        ):
             return getattr(np._core.multiarray, name)  # type: ignore[attr-defined]
         if (module, name) == ("numpy", "ndarray"):
             return np.ndarray
@@ -195,16 +229,31 @@ def _by_text(tree: dict[Any, Any]) -> dict[str, Any]:
 
 
 def _convert_snli(files: list[Path], folder: Path) -> None:
-    """Gold label and both sentences of the pairs on whose label annotators agreed; nothing else is unpacked."""
+    """Gold label and both sentences of the pairs on whose label annotators agreed; nothing else is
+    unpacked.
+    """
     try:
         with zipfile.ZipFile(files[0]) as archive:
             for part in ("train", "dev", "test"):
-                columns = list(zip(*_snli_rows(archive, f"snli_1.0/snli_1.0_{part}.txt"), strict=True))
+                columns = list(
+                    zip(*_snli_rows(archive, f"snli_1.0/snli_1.0_{part}.txt"), strict=True)
+                )
                 for name, lines in zip(("labels", "s1", "s2"), columns, strict=True):
-                    (folder / f"{name}.{part}").write_text("".join(line + "\n" for line in lines), encoding="utf-8")
-    except (zipfile.BadZipFile, zlib.error, EOFError, LookupError, ValueError, NotImplementedError) as error:
+                    (folder / f"{name}.{part}").write_text(
+                        "".join(line + "\n" for line in lines), encoding="utf-8"
+                    )
+    except (
+        zipfile.BadZipFile,
+        zlib.error,
+        EOFError,
+        LookupError,
+        ValueError,
+        NotImplementedError,
+    ) as error:
         files[0].unlink()
-        raise InputError(f"{files[0]}: damaged or truncated zip archive ({error}); it was deleted, run again") from None
+        raise InputError(
+            f"{files[0]}: damaged or truncated zip archive ({error}); it was deleted, run again"
+        ) from None
 
 
 def _snli_rows(archive: zipfile.ZipFile, member: str) -> Iterator[tuple[str, str, str]]:
@@ -212,7 +261,9 @@ def _snli_rows(archive: zipfile.ZipFile, member: str) -> Iterator[tuple[str, str
         for number, line in enumerate(stream, 1):
             fields = line.decode("utf-8").rstrip("\r\n").split("\t")
             if len(fields) < 7 or (number == 1 and fields[0] != "gold_label"):
-                raise ValueError(f"{member}, line {number}: expected SNLI's columns, separated by tabs")
+                raise ValueError(
+                    f"{member}, line {number}: expected SNLI's columns, separated by tabs"
+                )
             if number > 1 and fields[0] != "-":
                 yield fields[0], penn_tokens(fields[5]), penn_tokens(fields[6])
 

@@ -1,8 +1,9 @@
 """The one place that calls the mteb library, which is used as it comes.
 
-mteb calls `encode` and `similarity` of an object that it takes for a model; ours answers from the shared table of
-vectors. Its own cache knows unnamed models by one name and would give one the scores of another: ours are named after
-the method and the hash of its content, and their results are in a folder of the work directory, or nowhere.
+mteb calls `encode` and `similarity` of an object that it takes for a model; ours answers from the
+shared table of vectors. Its own cache knows unnamed models by one name and would give one the
+scores of another: ours are named after the method and the hash of its content, and their results
+are in a folder of the work directory, or nowhere.
 """
 
 from __future__ import annotations
@@ -70,11 +71,15 @@ class HarnessEncoder(AbsEncoder):
         prompt_type: Any = None,
         **kwargs: Any,
     ) -> Array:
-        """(n, d) float32 for the n texts of `inputs`, behind the prompt of their side, where there are prompts."""
+        """(n, d) float32 for the n texts of `inputs`, behind the prompt of their side, where there
+        are prompts.
+        """
         texts = [text for batch in inputs for text in batch["text"]]
         vectors = self.vectors
         if isinstance(vectors, PromptedVectors):
-            vectors = vectors.of_mteb(task_metadata.name, task_metadata.type, getattr(prompt_type, "value", ""))
+            vectors = vectors.of_mteb(
+                task_metadata.name, task_metadata.type, getattr(prompt_type, "value", "")
+            )
         try:
             rows, damaged = finite(vectors(texts))
         except Exception as error:
@@ -85,7 +90,12 @@ class HarnessEncoder(AbsEncoder):
 
 
 def _model_meta(name: str, revision: str, **about: Any) -> ModelMeta:
-    known = {"name": name, "revision": revision, "similarity_fn_name": ScoringFunction.COSINE, "modalities": ["text"]}
+    known = {
+        "name": name,
+        "revision": revision,
+        "similarity_fn_name": ScoringFunction.COSINE,
+        "modalities": ["text"],
+    }
     return ModelMeta.create_empty({**known, **about})
 
 
@@ -93,7 +103,8 @@ def _model_meta(name: str, revision: str, **about: Any) -> ModelMeta:
 class BenchmarkScores:
     """What mteb gives for one task.
 
-    `data` is each data set's revision, `conditions` is all else that defines its numbers besides metric and split.
+    `data` is each data set's revision, `conditions` is all else that defines its numbers besides
+    metric and split.
     """
 
     data: dict[str, str]
@@ -115,15 +126,17 @@ class BenchmarkScores:
         Raises:
             InputError: mteb gave no such number.
         """
-        values: list[Any] = [subset.get(metric) for split in self.splits for subset in self.scores[split]]
+        values: list[Any] = [
+            subset.get(metric) for split in self.splits for subset in self.scores[split]
+        ]
         if not values or not all(isinstance(x, int | float) and np.isfinite(x) for x in values):
             raise InputError(f"mteb gave no {metric}")
         return float(np.mean([round(x, 6) for x in values]))  # as many digits as mteb's files keep
 
 
 def open_task(name: str, subset: str = "") -> Any:
-    """An mteb task with the splits and the part of a multilingual set that the English benchmarks take, `subset`
-    instead if it is given, or all parts if that is "all". Reads no data.
+    """An mteb task with the splits and the part of a multilingual set that the English benchmarks
+    take, `subset` instead if it is given, or all parts if that is "all". Reads no data.
 
     Raises:
         InputError: mteb knows no such task or subset, or it is not about text.
@@ -131,14 +144,20 @@ def open_task(name: str, subset: str = "") -> Any:
     task = _known(name)
     parts = list(task.metadata.hf_subsets)
     if subset and subset != "all" and subset not in parts:
-        raise InputError(f'{PREFIX}{name}: no subset "{subset}"{nearest(subset, parts)}; known: {", ".join(parts)}')
+        raise InputError(
+            f'{PREFIX}{name}: no subset "{subset}"{nearest(subset, parts)}; known: {", ".join(parts)}'
+        )
     if "text" not in task.metadata.modalities or len(task.metadata.modalities) > 1:
-        raise InputError(f"{PREFIX}{name}: needs {', '.join(task.metadata.modalities)}; sentences are encoded here")
+        raise InputError(
+            f"{PREFIX}{name}: needs {', '.join(task.metadata.modalities)}; sentences are encoded here"
+        )
     wanted = subset or ENGLISH.get(name, "")
     if wanted and wanted != "all":
         task.filter_languages(None, hf_subsets=[wanted])
     elif not wanted and task.metadata.is_multilingual and not name.startswith(EMBEDDED):
-        english = [part for part, codes in task.metadata.eval_langs.items() if {*codes} == {"eng-Latn"}]
+        english = [
+            part for part, codes in task.metadata.eval_langs.items() if {*codes} == {"eng-Latn"}
+        ]
         task.filter_languages(None, hf_subsets=english or parts)
     split = SPLITS.get(name, "test")
     if split in task.metadata.eval_splits:
@@ -147,7 +166,9 @@ def open_task(name: str, subset: str = "") -> Any:
 
 
 def texts_at_least(task: Any) -> int:
-    """How many texts the splits of an opened task have, as far as mteb's own counts say; reads no data."""
+    """How many texts the splits of an opened task have, as far as mteb's own counts say; reads no
+    data.
+    """
     parts = parts_of(task)
     if parts == [task]:
         return _size(task, task.eval_splits)
@@ -159,13 +180,17 @@ def _known(name: str) -> Any:
         from harness.tasks.mteb.embedded_tasks import TASKS
 
         if name not in TASKS:
-            raise InputError(f'"{name}": no such embedded task{nearest(name, list(TASKS))}; known: {", ".join(TASKS)}')
+            raise InputError(
+                f'"{name}": no such embedded task{nearest(name, list(TASKS))}; known: {", ".join(TASKS)}'
+            )
         return TASKS[name]()
     try:
         with _quiet(hub=False):
             return mteb.get_task(name)
     except KeyError:
-        known = [task.metadata.name for task in mteb.get_tasks(languages=["eng"], modalities=["text"])]
+        known = [
+            task.metadata.name for task in mteb.get_tasks(languages=["eng"], modalities=["text"])
+        ]
         raise InputError(f'"{PREFIX}{name}": mteb has no such task{nearest(name, known)}') from None
 
 
@@ -178,7 +203,9 @@ def run_task(name: str, subset: str, vectors: Vectors, origin: Origin) -> Benchm
     """
     task = open_task(name, subset)
     encoder = HarnessEncoder(vectors, origin)
-    stored = _StoredResults(origin.results / subset if origin.results else None, encoder.mteb_model_meta, task)
+    stored = _StoredResults(
+        origin.results / subset if origin.results else None, encoder.mteb_model_meta, task
+    )
     examples = stored.examples()
     try:
         with _quiet(hub=not name.startswith(EMBEDDED)):
@@ -205,7 +232,9 @@ def run_task(name: str, subset: str, vectors: Vectors, origin: Origin) -> Benchm
         },
         splits=splits,
         subsets=len(next(iter(result.scores.values()))),
-        metrics=(main, PAIRS_METRIC_V1) if PAIRS_METRIC_V1 in first and main != PAIRS_METRIC_V1 else (main,),
+        metrics=(main, PAIRS_METRIC_V1)
+        if PAIRS_METRIC_V1 in first and main != PAIRS_METRIC_V1
+        else (main,),
         n=_size(task, splits),
         scores=result.scores,
         json=json.dumps(result.model_dump(mode="json"), indent=1) + "\n",
@@ -216,11 +245,15 @@ def run_task(name: str, subset: str, vectors: Vectors, origin: Origin) -> Benchm
     )
 
 
-def _evaluate(task: Any, encoder: HarnessEncoder, cache: Any, *, load: bool) -> tuple[Any, pd.DataFrame | None, str]:
-    """What mteb gives for a task, the examples of its scores where it predicted them now, and why there are none.
+def _evaluate(
+    task: Any, encoder: HarnessEncoder, cache: Any, *, load: bool
+) -> tuple[Any, pd.DataFrame | None, str]:
+    """What mteb gives for a task, the examples of its scores where it predicted them now, and why
+    there are none.
 
     Args:
-        load: load the data here: mteb drops what it has loaded itself before the predictions can be read.
+        load: load the data here: mteb drops what it has loaded itself before the predictions can be
+            read.
     """
     predicts = kind_of(task).rows is not None
     parts = parts_of(task) if predicts and load else []
@@ -241,7 +274,13 @@ def _evaluate(task: Any, encoder: HarnessEncoder, cache: Any, *, load: bool) -> 
             result = evaluated.task_results[0]
             try:  # whatever goes wrong with the examples must not cost the score
                 name = task.metadata.name
-                return result, read_examples(task, Path(folder)) if predicts else clustering(name, result.scores), ""
+                return (
+                    result,
+                    read_examples(task, Path(folder))
+                    if predicts
+                    else clustering(name, result.scores),
+                    "",
+                )
             except Exception as error:
                 return result, pd.DataFrame(), f"{type(error).__name__}: {first_line(error):.200}"
     finally:
@@ -251,7 +290,9 @@ def _evaluate(task: Any, encoder: HarnessEncoder, cache: Any, *, load: bool) -> 
 
 
 class _StoredResults:
-    """The result of one model on a task in mteb's own cache, and its examples next to it; without a folder nothing."""
+    """The result of one model on a task in mteb's own cache, and its examples next to it; without a
+    folder nothing.
+    """
 
     def __init__(self, folder: Path | None, model: ModelMeta, task: Any) -> None:
         self.cache = None if folder is None else mteb.ResultCache(folder)
@@ -261,14 +302,17 @@ class _StoredResults:
 
     def _file(self, task: Any) -> Path:
         assert self.cache is not None
-        return Path(self.cache.get_task_result_path(model_name=self._model, task_name=task.metadata.name))
+        return Path(
+            self.cache.get_task_result_path(model_name=self._model, task_name=task.metadata.name)
+        )
 
     @property
     def _examples(self) -> Path:
         return self._file(self._task).with_suffix(".examples.parquet")
 
     def examples(self) -> pd.DataFrame | None:
-        """The stored examples, after the removal of results that a crash cut in half: mteb would fail on them.
+        """The stored examples, after the removal of results that a crash cut in half: mteb would
+        fail on them.
 
         A result without the examples that its task has is removed, and examples without a result.
         """
@@ -298,12 +342,16 @@ class _StoredResults:
             write_atomic(self._examples, buffer.getvalue())
 
 
-def write_results(folder: Path, name: str, revision: str, results: Iterable[str], **about: Any) -> list[Path]:
-    """Write results (JSON of mteb's `TaskResult`) of the model `name` at `revision`; the files, one a task.
+def write_results(
+    folder: Path, name: str, revision: str, results: Iterable[str], **about: Any
+) -> list[Path]:
+    """Write results (JSON of mteb's `TaskResult`) of the model `name` at `revision`; the files, one
+    a task.
 
     They are written as FOLDER/results/ORG__NAME/REVISION/TASK.json next to model_meta.json, where
-    `mteb.ResultCache(FOLDER).load_results()` finds them. Parts of a multilingual task that were scored one by one are
-    joined. `about`: what else is known of the model, as fields of mteb's ModelMeta.
+    `mteb.ResultCache(FOLDER).load_results()` finds them. Parts of a multilingual task that were
+    scored one by one are joined. `about`: what else is known of the model, as fields of mteb's
+    ModelMeta.
     """
     meta = _model_meta(name, revision, **about)
     tasks: dict[str, TaskResult] = {}
@@ -322,7 +370,9 @@ def write_results(folder: Path, name: str, revision: str, results: Iterable[str]
 
 def pinned_data(task: Any) -> dict[str, str]:
     """Data set -> revision, of an mteb task or of those that it is the average of."""
-    return {part.metadata.dataset["path"]: part.metadata.dataset["revision"] for part in parts_of(task)}
+    return {
+        part.metadata.dataset["path"]: part.metadata.dataset["revision"] for part in parts_of(task)
+    }
 
 
 def _size(task: Any, splits: Sequence[str]) -> int:
@@ -352,8 +402,8 @@ def _reason(error: Exception, repositories: Iterable[str]) -> str:
 def _quiet(*, hub: bool = True) -> Iterator[None]:
     """Without mteb's notices (superseded versions, missing prompts) and progress bars.
 
-    Where no hub answers, or none is needed, `datasets` is set to offline: else it tries for long before it uses its
-    cache.
+    Where no hub answers, or none is needed, `datasets` is set to offline: else it tries for long
+    before it uses its cache.
     """
     logger = logging.getLogger("mteb")
     level = logger.level

@@ -33,19 +33,38 @@ class BenchmarkMean:
 def benchmark_suite(benchmark: str, about: str) -> Suite:
     """One of `MTEB_SUITES`, with the average of each category and that over all data sets."""
     categories = MTEB_SUITES[benchmark]
-    means = [BenchmarkMean(f"{benchmark}, {category}", benchmark, names) for category, names in categories.items()]
-    means.append(BenchmarkMean(f"{benchmark}, average over data sets", benchmark, names_of(categories)))
-    return Suite(tuple(PREFIX + name for name in names_of(categories)), about, averages=tuple(means))
+    means = [
+        BenchmarkMean(f"{benchmark}, {category}", benchmark, names)
+        for category, names in categories.items()
+    ]
+    means.append(
+        BenchmarkMean(f"{benchmark}, average over data sets", benchmark, names_of(categories))
+    )
+    return Suite(
+        tuple(PREFIX + name for name in names_of(categories)), about, averages=tuple(means)
+    )
 
 
-EN_V1 = benchmark_suite("mteb-en-v1", "the 56 English data sets of MTEB's paper, on which papers of 2022-2024 report")
+EN_V1 = benchmark_suite(
+    "mteb-en-v1", "the 56 English data sets of MTEB's paper, on which papers of 2022-2024 report"
+)
 EN_V2 = benchmark_suite("mteb-en-v2", "the 41 tasks of MMTEB's English benchmark")
-QUICK = benchmark_suite("mteb-quick", "one to three small MTEB sets of each category: minutes on a laptop")
+QUICK = benchmark_suite(
+    "mteb-quick", "one to three small MTEB sets of each category: minutes on a laptop"
+)
 NANOBEIR = benchmark_suite("nanobeir", "thirteen retrieval sets of BEIR, cut to 50 queries each")
-RTEB_OPEN = benchmark_suite("rteb-open", "the tasks of RTEB (English) with public data: law, finance, code, health")
-HUME = benchmark_suite("hume", "small parts of 16 sets that people were scored on too; the English ones")
-NEGATION = benchmark_suite("negation-paraphrase", "mteb's tasks on negation, counterfactuals and paraphrases")
-EMBEDDED_SUITE = Suite((*_RETRIEVAL, "Embedded-Clustering"), "retrieval and clustering by mteb on embedded data")
+RTEB_OPEN = benchmark_suite(
+    "rteb-open", "the tasks of RTEB (English) with public data: law, finance, code, health"
+)
+HUME = benchmark_suite(
+    "hume", "small parts of 16 sets that people were scored on too; the English ones"
+)
+NEGATION = benchmark_suite(
+    "negation-paraphrase", "mteb's tasks on negation, counterfactuals and paraphrases"
+)
+EMBEDDED_SUITE = Suite(
+    (*_RETRIEVAL, "Embedded-Clustering"), "retrieval and clustering by mteb on embedded data"
+)
 _BENCHMARKS = (EN_V1, EN_V2, QUICK, NANOBEIR, RTEB_OPEN, HUME, NEGATION)
 EMBEDDED_RETRIEVAL = Suite(_RETRIEVAL, "both parts of the embedded retrieval task")
 
@@ -63,7 +82,9 @@ def _find(name: str) -> str:
 
 
 TASKS = OpenFamily(
-    names=tuple(dict.fromkeys(task for suite in (*_BENCHMARKS, EMBEDDED_SUITE) for task in suite.tasks)),
+    names=tuple(
+        dict.fromkeys(task for suite in (*_BENCHMARKS, EMBEDDED_SUITE) for task in suite.tasks)
+    ),
     make=_task,
     prefix=PREFIX,
     find=_find,

@@ -1,4 +1,5 @@
-"""MTEB's English benchmarks as lists of names: what belongs to them, in which category, and their averages.
+"""MTEB's English benchmarks as lists of names: what belongs to them, in which category, and their
+averages.
 
 The names are mteb's own. Nothing here needs the library, whose import takes seconds.
 """
@@ -13,9 +14,11 @@ from harness.results.record import Score
 from harness.tasks.averages import Average, mean_of
 
 PREFIX = "mteb:"
-EMBEDDED = "Embedded-"  # tasks of mteb's kinds over the embedded data, which mteb does not know by name
-# The embedded data of those: queries of the natural part share words with their passage, of the contrast parts almost
-# none; topics are labelled in the contrast parts.
+EMBEDDED = (
+    "Embedded-"  # tasks of mteb's kinds over the embedded data, which mteb does not know by name
+)
+# The embedded data of those: queries of the natural part share words with their passage, of the
+# contrast parts almost none; topics are labelled in the contrast parts.
 RETRIEVAL_GROUPS = {"natural": ("d", "e"), "contrast": ("a", "b", "c")}
 TOPIC_PARTS = ("a", "b", "c")
 SENTENCES_A_TOPIC = 25  # of some 88: enough to tell models apart, at a third of the cost
@@ -36,22 +39,35 @@ _MULTILINGUAL = """
 ENGLISH = {**dict.fromkeys(_MULTILINGUAL.split(), "en"), "STS17": "en-en"}
 SPLITS = {"MSMARCO": "dev"}  # all others of the benchmarks: test
 
-# mteb 1.x averaged each text's correlation together with its p-value, so SummEval's number in every v1 table is
-# (mean rho + mean p) / 2. mteb keeps that defect in "SummEval" and corrects it in a task of its own.
-SUMMEVAL, SUMMEVAL_METRIC, SUMMEVAL_CORRECTED = "SummEval", "summeval_v1", "SummEvalSummarization.v2"
+# mteb 1.x averaged each text's correlation together with its p-value, so SummEval's number in every
+# v1 table is (mean rho + mean p) / 2. mteb keeps that defect in "SummEval" and corrects it in a
+# task of its own.
+SUMMEVAL, SUMMEVAL_METRIC, SUMMEVAL_CORRECTED = (
+    "SummEval",
+    "summeval_v1",
+    "SummEvalSummarization.v2",
+)
 
 
-# What people score in mteb's main metric, where it was published: embeddings-benchmark/results, the model "Human",
-# 2025-09-25 (SICK-R and toxic conversations: v1.0). Of STS22 the English part.
+# What people score in mteb's main metric, where it was published: embeddings-benchmark/results, the
+# model "Human", 2025-09-25 (SICK-R and toxic conversations: v1.0). Of STS22 the English part.
 HUMAN = {
-    "HUMEArxivClusteringP2P": 0.4922, "HUMECore17InstructionReranking": 0.8522, "HUMEEmotionClassification": 0.4583,
-    "HUMERedditClusteringP2P": 0.6881, "HUMERobust04InstructionReranking": 0.8845, "HUMESICK-R": 0.8265,
-    "HUMESTS12": 0.9121, "HUMESTS22": 0.7836, "HUMESTSBenchmark": 0.8035,
-    "HUMEToxicConversationsClassification": 0.7333, "HUMETweetSentimentExtractionClassification": 0.8444,
+    "HUMEArxivClusteringP2P": 0.4922,
+    "HUMECore17InstructionReranking": 0.8522,
+    "HUMEEmotionClassification": 0.4583,
+    "HUMERedditClusteringP2P": 0.6881,
+    "HUMERobust04InstructionReranking": 0.8845,
+    "HUMESICK-R": 0.8265,
+    "HUMESTS12": 0.9121,
+    "HUMESTS22": 0.7836,
+    "HUMESTSBenchmark": 0.8035,
+    "HUMEToxicConversationsClassification": 0.7333,
+    "HUMETweetSentimentExtractionClassification": 0.8444,
     "HUMEWikiCitiesClustering": 0.9757,
-}  # fmt: skip
+}
 
-# Version 1 printed the average precision by cosine; the library's own number is the best of five similarities.
+# Version 1 printed the average precision by cosine; the library's own number is the best of five
+# similarities.
 PAIRS_METRIC_V1 = "cosine_ap"
 
 
@@ -61,8 +77,10 @@ def names_of(categories: Categories) -> tuple[str, ...]:
 
 
 def mteb_scores(scores: Iterable[Score], suite: str = "") -> dict[str, Score]:
-    """The score of each mteb task that the table of `suite` prints, by mteb's name of the task (with its subset, if one
-    was requested). Without a suite: mteb's main score, SummEval's with the defect of version 1."""
+    """The score of each mteb task that the table of `suite` prints, by mteb's name of the task
+    (with its subset, if one was requested). Without a suite: mteb's main score, SummEval's with the
+    defect of version 1.
+    """
     printed: dict[str, Score] = {}
     for score in scores:
         if score.task.startswith(PREFIX):
@@ -78,6 +96,10 @@ def mteb_values(scores: Iterable[Score], suite: str = "") -> dict[str, float]:
 
 
 def mteb_averages(scores: Iterable[Score], suite: str) -> tuple[dict[str, Average], Average]:
-    """The average of each category of a suite, and that over all its data sets. One that lacks a set has no value."""
+    """The average of each category of a suite, and that over all its data sets. One that lacks a
+    set has no value.
+    """
     values, categories = mteb_values(scores, suite), MTEB_SUITES[suite]
-    return {name: mean_of(values, tasks) for name, tasks in categories.items()}, mean_of(values, names_of(categories))
+    return {name: mean_of(values, tasks) for name, tasks in categories.items()}, mean_of(
+        values, names_of(categories)
+    )

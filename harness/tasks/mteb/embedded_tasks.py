@@ -1,4 +1,6 @@
-"""Retrieval and clustering over the embedded data, as task classes of mteb: its categories without a hub."""
+"""Retrieval and clustering over the embedded data, as task classes of mteb: its categories without
+a hub.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,12 @@ from harness.tasks.mteb.benchmarks import RETRIEVAL_GROUPS, SENTENCES_A_TOPIC, T
 
 
 def _metadata(
-    name: str, kind: Literal["Retrieval", "Clustering"], file: str, subsets: Iterable[str], *draw: int, **about: Any
+    name: str,
+    kind: Literal["Retrieval", "Clustering"],
+    file: str,
+    subsets: Iterable[str],
+    *draw: int,
+    **about: Any,
 ) -> TaskMetadata:
     revision = content_id([*(path.read_bytes().hex() for path in embedded_files(file)), *draw])
     return TaskMetadata(
@@ -64,11 +71,16 @@ class EmbeddedRetrieval(AbsTaskRetrieval):
 
     def sizes(self) -> dict[str, int]:
         """Queries of each group."""
-        return {group: len(embedded_rows("retrieval", RETRIEVAL_GROUPS[group])) for group in self.hf_subsets}
+        return {
+            group: len(embedded_rows("retrieval", RETRIEVAL_GROUPS[group]))
+            for group in self.hf_subsets
+        }
 
 
 class EmbeddedClustering(AbsTaskClustering):
-    """Sentences of each contrast part by their eight topics: V-measure, the mean over draws and parts."""
+    """Sentences of each contrast part by their eight topics: V-measure, the mean over draws and
+    parts.
+    """
 
     metadata = _metadata(
         "Embedded-Clustering",
@@ -88,7 +100,9 @@ class EmbeddedClustering(AbsTaskClustering):
 
     def _split(self, part: str) -> Dataset:
         rows = topic_rows([part], SENTENCES_A_TOPIC)
-        return Dataset.from_dict({"sentences": [r["text"] for r in rows], "labels": [r["topic"] for r in rows]})
+        return Dataset.from_dict(
+            {"sentences": [r["text"] for r in rows], "labels": [r["topic"] for r in rows]}
+        )
 
     def sizes(self) -> dict[str, int]:
         """Sentences of each part."""

@@ -1,16 +1,18 @@
-"""What the scores of mteb's tasks are made of, example by example, from the predictions that mteb saves; and what
-guessing gives in its tasks.
+"""What the scores of mteb's tasks are made of, example by example, from the predictions that mteb
+saves; and what guessing gives in its tasks.
 
-Classification: right or not, the mean over the experiments (mteb draws ten small training sets, and averages ten
-accuracies). A bootstrap over these means sees the noise of the test set, not that of the draws, which are the same for
-every model. Pair classification: the similarity and whether the pair is one; `max_ap` is the best of five similarities,
-and the one that was best on all pairs stays the one under resampling. Clustering: the V-measure of each set; the sets
-of newer tasks are draws of one collection, so that resampling them sees the noise of drawing and k-means alone.
-Retrieval and reranking: the score of each query. Summarization: the correlation within each text. Bitext mining: the F1
-of the sentence as a class of its own. STS: the cosine of each pair, saved with the pairs of our own STS tasks.
+Classification: right or not, the mean over the experiments (mteb draws ten small training sets, and
+averages ten accuracies). A bootstrap over these means sees the noise of the test set, not that of
+the draws, which are the same for every model. Pair classification: the similarity and whether the
+pair is one; `max_ap` is the best of five similarities, and the one that was best on all pairs stays
+the one under resampling. Clustering: the V-measure of each set; the sets of newer tasks are draws
+of one collection, so that resampling them sees the noise of drawing and k-means alone.
+Retrieval and reranking: the score of each query. Summarization: the correlation within each text.
+Bitext mining: the F1 of the sentence as a class of its own. STS: the cosine of each pair, saved
+with the pairs of our own STS tasks.
 
-Multi-label classification, cross-validation, regression, zero-shot classification and scores that are no mean over
-queries have none.
+Multi-label classification, cross-validation, regression, zero-shot classification and scores that
+are no mean over queries have none.
 """
 
 from __future__ import annotations
@@ -44,7 +46,13 @@ _SIMILARITIES = {  # mteb's names of pair scores, and the sign that makes more a
     "manhattan_distances": -1,
     "euclidean_distances": -1,
 }
-_TREC = {"ndcg": "ndcg_cut", "map": "map_cut", "recall": "recall", "precision": "P", "hit_rate": "success"}
+_TREC = {
+    "ndcg": "ndcg_cut",
+    "map": "map_cut",
+    "recall": "recall",
+    "precision": "P",
+    "hit_rate": "success",
+}
 
 
 @dataclass(frozen=True)
@@ -53,7 +61,8 @@ class Kind:
 
     Attributes:
         unit: what a bootstrap draws.
-        rows: the examples of one subset of a task, from mteb's predictions; None where these do not say enough.
+        rows: the examples of one subset of a task, from mteb's predictions; None where these do not
+            say enough.
         lacks: why there are none.
     """
 
@@ -70,17 +79,33 @@ def kind_of(task: Any) -> Kind:
         return Kind(lacks="several labels a text")
     if isinstance(task, kinds.AbsTaskClassification):
         if task.is_cross_validation or metric != "accuracy":
-            return Kind(lacks=f"{metric} by cross-validation" if task.is_cross_validation else f"{metric} is no mean")
+            return Kind(
+                lacks=f"{metric} by cross-validation"
+                if task.is_cross_validation
+                else f"{metric} is no mean"
+            )
         return Kind(SENTENCES, _classification)
     if isinstance(task, kinds.AbsTaskPairClassification):
         best = metric.endswith("_ap")
-        return Kind(PAIRS, _pair_classification) if best else Kind(lacks=f"{metric}: its threshold is the best one")
+        return (
+            Kind(PAIRS, _pair_classification)
+            if best
+            else Kind(lacks=f"{metric}: its threshold is the best one")
+        )
     if isinstance(task, kinds.AbsTaskClustering | kinds.AbsTaskClusteringLegacy):
-        sets = DRAWS if isinstance(task, kinds.AbsTaskClustering) else SETS  # newer tasks draw sets from one collection
-        return Kind(sets) if metric == "v_measure" else Kind(lacks=f"{metric} of each set is not saved by mteb")
+        sets = (
+            DRAWS if isinstance(task, kinds.AbsTaskClustering) else SETS
+        )  # newer tasks draw sets from one collection
+        return (
+            Kind(sets)
+            if metric == "v_measure"
+            else Kind(lacks=f"{metric} of each set is not saved by mteb")
+        )
     if isinstance(task, kinds.AbsTaskRetrieval):
         known = _of_queries(metric) is not None
-        return Kind(QUERIES, _retrieval) if known else Kind(lacks=f"{metric} is no mean over queries")
+        return (
+            Kind(QUERIES, _retrieval) if known else Kind(lacks=f"{metric} is no mean over queries")
+        )
     if isinstance(task, kinds.AbsTaskSTS):
         return Kind(PAIRS, _sts)
     return Kind(lacks=f"mteb keeps no outcomes of {task.metadata.type}")
@@ -92,7 +117,9 @@ def parts_of(task: Any) -> list[Any]:
 
 
 def read_examples(task: Any, folder: Path) -> pd.DataFrame | None:
-    """The rows of all predictions that mteb saved in `folder`, with split and subset; None where it saved none."""
+    """The rows of all predictions that mteb saved in `folder`, with split and subset; None where it
+    saved none.
+    """
     frames = []
     rows_of = kind_of(task).rows
     for part in parts_of(task):
@@ -120,14 +147,26 @@ def clustering(name: str, scores: Mapping[str, Sequence[Mapping[str, Any]]]) -> 
             values = one.get("v_measures") or ()
             levels = values if isinstance(values, dict) else {"": values}
             for level, sets in levels.items():
-                units = text_ids([f"{name} {one.get('hf_subset')} {level} {number}" for number in range(len(sets))])
-                rows = _rows("v_measure", sets, units).assign(subset=level if len(levels) > 1 else "")
-                frames.append(_labelled(rows, split, one.get("hf_subset", "default").replace("default", "")))
+                units = text_ids(
+                    [
+                        f"{name} {one.get('hf_subset')} {level} {number}"
+                        for number in range(len(sets))
+                    ]
+                )
+                rows = _rows("v_measure", sets, units).assign(
+                    subset=level if len(levels) > 1 else ""
+                )
+                frames.append(
+                    _labelled(rows, split, one.get("hf_subset", "default").replace("default", ""))
+                )
     return pd.concat(frames, ignore_index=True) if frames else None
 
 
-def sound(examples: pd.DataFrame, metric: str, value: float, splits: Sequence[str]) -> pd.DataFrame | None:
-    """The rows of one score, if it follows from them; None where it does not, or they are of another metric.
+def sound(
+    examples: pd.DataFrame, metric: str, value: float, splits: Sequence[str]
+) -> pd.DataFrame | None:
+    """The rows of one score, if it follows from them; None where it does not, or they are of
+    another metric.
 
     A task of several splits has a subset for each split and subset.
     """
@@ -143,8 +182,9 @@ def sound(examples: pd.DataFrame, metric: str, value: float, splits: Sequence[st
 
 
 def task_facts(task: Any, splits: Sequence[str], examples: pd.DataFrame | None) -> Facts:
-    """Chance and the commonest class of classification, the share of true pairs (the average precision of a random
-    order) of pair classification, 0 for correlations; as mteb's scores, means over splits and subsets.
+    """Chance and the commonest class of classification, the share of true pairs (the average
+    precision of a random order) of pair classification, 0 for correlations; as mteb's scores, means
+    over splits and subsets.
 
     Args:
         examples: of its scores; without them nothing is known of pairs.
@@ -154,14 +194,27 @@ def task_facts(task: Any, splits: Sequence[str], examples: pd.DataFrame | None) 
     if isinstance(task, kinds.AbsTaskMultilabelClassification):
         pass
     elif isinstance(task, kinds.AbsTaskClassification) and metric == "accuracy":
-        counts = [found for split in splits for subset in task.hf_subsets if (found := _labels(task, split, subset))]
+        counts = [
+            found
+            for split in splits
+            for subset in task.hf_subsets
+            if (found := _labels(task, split, subset))
+        ]
         if counts:
             chance = float(np.mean([1 / len(labels) for labels in counts]))
             majority = float(np.mean([max(labels) / sum(labels) for labels in counts]))
-    elif isinstance(task, kinds.AbsTaskPairClassification) and examples is not None and len(examples):
+    elif (
+        isinstance(task, kinds.AbsTaskPairClassification) and examples is not None and len(examples)
+    ):
         pairs = examples[examples["metric"] == metric]
-        chance = float(pairs.groupby(["split", "subset"])["target"].mean().mean()) if len(pairs) else None
-    elif isinstance(task, kinds.AbsTaskSTS | kinds.AbsTaskSummarization) and metric.endswith(("spearman", "pearson")):
+        chance = (
+            float(pairs.groupby(["split", "subset"])["target"].mean().mean())
+            if len(pairs)
+            else None
+        )
+    elif isinstance(task, kinds.AbsTaskSTS | kinds.AbsTaskSummarization) and metric.endswith(
+        ("spearman", "pearson")
+    ):
         chance = 0.0
     human = HUMAN.get(task.metadata.name)
     known = chance is not None or human is not None
@@ -178,21 +231,31 @@ def _labels(task: Any, split: str, subset: str) -> list[int]:
 
 def _labelled(rows: pd.DataFrame, split: str, *names: str) -> pd.DataFrame:
     """The rows with their split, and a subset of several names."""
-    return rows.assign(split=split, subset=" ".join(filter(None, (*names, *rows["subset"].head(1)))))
+    return rows.assign(
+        split=split, subset=" ".join(filter(None, (*names, *rows["subset"].head(1))))
+    )
 
 
 def _rows(
-    metric: str, outcome: ArrayLike, unit: ArrayLike, target: ArrayLike | None = None, example: ArrayLike | None = None
+    metric: str,
+    outcome: ArrayLike,
+    unit: ArrayLike,
+    target: ArrayLike | None = None,
+    example: ArrayLike | None = None,
 ) -> pd.DataFrame:
     values = np.asarray(outcome, dtype=np.float32)  # as they are stored
     return pd.DataFrame(
         {
             "subset": "",
             "metric": metric,
-            "example": np.arange(len(values)) if example is None else np.asarray(example, dtype=np.int64),
+            "example": np.arange(len(values))
+            if example is None
+            else np.asarray(example, dtype=np.int64),
             "unit": np.asarray(unit, dtype=np.int64),
             "outcome": values,
-            "target": np.full(len(values), np.nan) if target is None else np.asarray(target, dtype=np.float64),
+            "target": np.full(len(values), np.nan)
+            if target is None
+            else np.asarray(target, dtype=np.float64),
         }
     )
 
@@ -217,13 +280,22 @@ def _pair_classification(task: Any, predictions: Any, split: str, subset: str) -
     from sklearn.metrics import average_precision_score
 
     data = _data(task, split, subset)
-    data = Dataset.from_dict(data[0]) if len(data) == 1 else data  # as data sets of mteb 1 are stored
+    data = (
+        Dataset.from_dict(data[0]) if len(data) == 1 else data
+    )  # as data sets of mteb 1 are stored
     gold = np.asarray(data[task.label_column_name], dtype=np.float64)
     unit = pair_units(_texts(data[task.input1_column_name]), _texts(data[task.input2_column_name]))
-    similar = {name: sign * np.asarray(predictions[name], dtype=np.float64) for name, sign in _SIMILARITIES.items()}
+    similar = {
+        name: sign * np.asarray(predictions[name], dtype=np.float64)
+        for name, sign in _SIMILARITIES.items()
+    }
     best = max(similar, key=lambda name: average_precision_score(gold, similar[name]))
     chosen = {"max_ap": best, "cosine_ap": "cosine_scores"}
-    chosen |= {f"{name.partition('_')[0]}_ap": name for name in similar if task.metadata.main_score not in chosen}
+    chosen |= {
+        f"{name.partition('_')[0]}_ap": name
+        for name in similar
+        if task.metadata.main_score not in chosen
+    }
     return [_rows(metric, similar[name], unit, gold) for metric, name in chosen.items()]
 
 
@@ -249,9 +321,15 @@ def _retrieval(task: Any, predictions: Any, split: str, subset: str) -> Rows:
     gold = data["relevant_docs"]
     found = predictions
     if task.ignore_identical_ids:
-        found = {query: {doc: s for doc, s in docs.items() if doc != query} for query, docs in found.items()}
+        found = {
+            query: {doc: s for doc, s in docs.items() if doc != query}
+            for query, docs in found.items()
+        }
     if task.skip_first_result:
-        ranked = {query: sorted(docs.items(), key=lambda x: x[1], reverse=True) for query, docs in found.items()}
+        ranked = {
+            query: sorted(docs.items(), key=lambda x: x[1], reverse=True)
+            for query, docs in found.items()
+        }
         found = {query: dict(docs[1:]) for query, docs in ranked.items()}
     if measure == "mrr":
         values = {query: _reciprocal_rank(gold[query], docs, k) for query, docs in found.items()}

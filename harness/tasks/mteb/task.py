@@ -1,4 +1,6 @@
-"""A task of the mteb library as one of ours: mteb requests vectors as it goes, and computes the score."""
+"""A task of the mteb library as one of ours: mteb requests vectors as it goes, and computes the
+score.
+"""
 
 from __future__ import annotations
 
@@ -37,10 +39,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class MTEBTask:
-    """One mteb task, by mteb's `task_name`; `subset` is one part of a multilingual set, "" all that are wanted.
+    """One mteb task, by mteb's `task_name`; `subset` is one part of a multilingual set, "" all that
+    are wanted.
 
-    The texts of most are not known beforehand (mteb draws and joins them itself): the table of vectors encodes on
-    demand what was not announced.
+    The texts of most are not known beforehand (mteb draws and joins them itself): the table of
+    vectors encodes on demand what was not announced.
     """
 
     task_name: str
@@ -83,7 +86,11 @@ class MTEBTask:
         """How many texts it will ask for at least: known before its data is fetched."""
         from harness.tasks.mteb.adapter import open_task, texts_at_least
 
-        return 0 if self.source == "embedded" else texts_at_least(open_task(self.task_name, self.subset))
+        return (
+            0
+            if self.source == "embedded"
+            else texts_at_least(open_task(self.task_name, self.subset))
+        )
 
     def evaluate(self, vectors: Vectors, *, pooling: str) -> TaskResult:
         """Raises:
@@ -99,7 +106,9 @@ class MTEBTask:
     def _run(self, task_name: str, result: TaskResult, vectors: Vectors, pooling: str) -> None:
         from harness.tasks.mteb.adapter import run_task
 
-        origin = vectors.origin if isinstance(vectors, EmbeddingTable | PromptedVectors) else UNNAMED
+        origin = (
+            vectors.origin if isinstance(vectors, EmbeddingTable | PromptedVectors) else UNNAMED
+        )
         outcome = run_task(task_name, self.subset, vectors, origin)
         file = f"{task_name}-{self.subset}" if self.subset else task_name
         result.artifacts[f"mteb/{file}.json"] = outcome.json
@@ -107,7 +116,9 @@ class MTEBTask:
         if outcome.facts is not None:
             result.figures[self.name] = outcome.facts.plain()
         if outcome.fault:
-            result.notes.append(f"{self.name}: outcomes of its examples are not saved: {outcome.fault}")
+            result.notes.append(
+                f"{self.name}: outcomes of its examples are not saved: {outcome.fault}"
+            )
         for metric in outcome.metrics:
             description = Description(
                 self.name,
@@ -119,12 +130,19 @@ class MTEBTask:
                 particular=outcome.conditions,
             )
             value = outcome.value(metric)
-            add_score(result, description, suite=self.suite, pooling=pooling, value=value, n=outcome.n)
+            add_score(
+                result, description, suite=self.suite, pooling=pooling, value=value, n=outcome.n
+            )
             if outcome.examples is not None and len(outcome.examples):
                 self._keep(result, outcome, description, metric, value)
 
     def _keep(
-        self, result: TaskResult, outcome: BenchmarkScores, description: Description, metric: str, value: float
+        self,
+        result: TaskResult,
+        outcome: BenchmarkScores,
+        description: Description,
+        metric: str,
+        value: float,
     ) -> None:
         """Add the examples of one score to its outcomes, or to the pairs."""
         from harness.tasks.mteb.examples import PAIR, sound
@@ -138,15 +156,22 @@ class MTEBTask:
         rows = rows.assign(task=self.name, source=self.source).reset_index(drop=True)
         if (rows["metric"] == PAIR).all():
             names = {"example": "pair", "target": "gold", "outcome": "score"}
-            result.pairs = rows.rename(columns=names)[["task", "source", "split", "subset", *names.values(), *PAIR_IDS]]
+            result.pairs = rows.rename(columns=names)[
+                ["task", "source", "split", "subset", *names.values(), *PAIR_IDS]
+            ]
             return
-        kept = rows.assign(metric=description.metric, target=rows["target"].astype(np.float32))[list(COLUMNS)]
+        kept = rows.assign(metric=description.metric, target=rows["target"].astype(np.float32))[
+            list(COLUMNS)
+        ]
         result.outcomes = kept if result.outcomes is None else stacked([result.outcomes, kept])
 
 
 def _embedded_texts(task_name: str, subset: str) -> list[str]:
     if task_name == f"{EMBEDDED}Clustering":
-        return [row["text"] for row in topic_rows([subset] if subset else TOPIC_PARTS, SENTENCES_A_TOPIC)]
+        return [
+            row["text"]
+            for row in topic_rows([subset] if subset else TOPIC_PARTS, SENTENCES_A_TOPIC)
+        ]
     groups = [subset] if subset else RETRIEVAL_GROUPS
     rows = [row for group in groups for row in embedded_rows("retrieval", RETRIEVAL_GROUPS[group])]
     return [row[side] for side in ("query", "passage") for row in rows]
@@ -172,9 +197,13 @@ def _absence(repository: str, revision: str) -> str:
     stored = cached_folder(repository).is_dir() or converted.is_dir()
     if not hub_reachable():
         hub = redacted(constants.ENDPOINT)  # one reason for all tasks
-        return "" if stored else f"no data: not in the local cache, and no hub can be reached at {hub}"
+        return (
+            "" if stored else f"no data: not in the local cache, and no hub can be reached at {hub}"
+        )
     try:
-        info = HfApi().dataset_info(repository, revision=revision, timeout=constants.HF_HUB_ETAG_TIMEOUT)
+        info = HfApi().dataset_info(
+            repository, revision=revision, timeout=constants.HF_HUB_ETAG_TIMEOUT
+        )
         if info.gated:  # its page is open to all, its files are not
             HfApi().auth_check(repository, repo_type="dataset")
     except errors.GatedRepoError:
@@ -182,7 +211,9 @@ def _absence(repository: str, revision: str) -> str:
     except (errors.RepositoryNotFoundError, errors.RevisionNotFoundError):
         return f"no data: the hub has no data set {repository} at revision {revision} (private ones need HF_TOKEN)"
     except Exception as error:  # whatever the HTTP library of the day raises
-        return "" if stored else f"no data: the hub answered with an error: {first_line(error):.200}"
+        return (
+            "" if stored else f"no data: the hub answered with an error: {first_line(error):.200}"
+        )
     return ""
 
 

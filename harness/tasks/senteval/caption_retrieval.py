@@ -1,4 +1,5 @@
-"""Image-caption retrieval (SentEval's senteval/rank.py, tools/ranking.py) with given image features.
+"""Image-caption retrieval (SentEval's senteval/rank.py, tools/ranking.py) with given image
+features.
 
 Two linear maps lead into one space, in which images and captions are ranked by cosine.
 """
@@ -34,8 +35,9 @@ _BATCH, _CONTRASTS, _MARGIN, _MAX_PASSES, _TENACITY = 128, 30, 0.2, 20, 3
 
 @dataclass(frozen=True)
 class Recalls:
-    """`image_ranks` (n,) and `caption_ranks` (n, 5) say of each ranked image, and each of its captions, how many of its
-    fold are nearer than what belongs to it. `folds` of equal size were ranked one by one.
+    """`image_ranks` (n,) and `caption_ranks` (n, 5) say of each ranked image, and each of its
+    captions, how many of its fold are nearer than what belongs to it. `folds` of equal size were
+    ranked one by one.
     """
 
     image_ranks: NDArray[np.int64]
@@ -59,7 +61,10 @@ class Recalls:
 
     def _averaged(self, ranks: NDArray[np.int64]) -> tuple[float, ...]:
         rows = [
-            [*(100 * float((fold < k).mean()) for k in _FIRST), float(np.floor(np.median(fold)) + 1)]
+            [
+                *(100 * float((fold < k).mean()) for k in _FIRST),
+                float(np.floor(np.median(fold)) + 1),
+            ]
             for fold in np.split(ranks, self.folds)
         ]
         return tuple(np.array(rows).mean(axis=0).tolist())
@@ -86,10 +91,12 @@ def rank_recalls(images: Array, captions: Array) -> Recalls:
 def fit_and_rank(
     images: dict[str, Array], captions: dict[str, Array], *, seed: int = 1111, width: int = WIDTH
 ) -> tuple[Recalls, Recalls]:
-    """Recalls on dev and test of the weights best on dev; images (n, d), captions (5n, e) by "train", "dev", "test".
+    """Recalls on dev and test of the weights best on dev; images (n, d), captions (5n, e) by
+    "train", "dev", "test".
 
-    Hinge loss with margin 0.2 against 30 random contrasts an item in both directions, summed; Adam; a dev check after
-    every pass, at most 20 passes (a 21st is begun as in SentEval), the end at the 4th check that did not improve.
+    Hinge loss with margin 0.2 against 30 random contrasts an item in both directions, summed; Adam;
+    a dev check after every pass, at most 20 passes (a 21st is begun as in SentEval), the end at the
+    4th check that did not improve.
 
     Raises:
         InputError: too few training captions for a batch and its contrasts.
@@ -99,10 +106,15 @@ def fit_and_rank(
 
     device = "cuda" if torch.cuda.is_available() else "cpu"
     x = {p: torch.as_tensor(np.asarray(images[p], dtype=np.float32), device=device) for p in images}
-    t = {p: torch.as_tensor(np.asarray(captions[p], dtype=np.float32), device=device) for p in captions}
+    t = {
+        p: torch.as_tensor(np.asarray(captions[p], dtype=np.float32), device=device)
+        for p in captions
+    }
     n = len(t["train"])
     if n <= _BATCH:
-        raise InputError(f"caption retrieval: {n} training captions; contrasts need more than one batch of {_BATCH}")
+        raise InputError(
+            f"caption retrieval: {n} training captions; contrasts need more than one batch of {_BATCH}"
+        )
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         image_map = torch.nn.Linear(x["train"].shape[1], width).to(device)
@@ -123,11 +135,17 @@ def fit_and_rank(
         for begin in range(0, n, _BATCH):
             rows = order[begin : begin + _BATCH]
             others = np.concatenate([order[:begin], order[begin + _BATCH :]])
-            image_contrasts, text_contrasts = (shuffle.choice(others, _CONTRASTS * len(rows)) for _ in range(2))
+            image_contrasts, text_contrasts = (
+                shuffle.choice(others, _CONTRASTS * len(rows)) for _ in range(2)
+            )
             u = F.normalize(image_map(x["train"][rows // CAPTIONS]), dim=1)
             v = F.normalize(text_map(t["train"][rows]), dim=1)
-            cu = F.normalize(image_map(x["train"][image_contrasts // CAPTIONS]), dim=1).view(len(rows), _CONTRASTS, -1)
-            cv = F.normalize(text_map(t["train"][text_contrasts]), dim=1).view(len(rows), _CONTRASTS, -1)
+            cu = F.normalize(image_map(x["train"][image_contrasts // CAPTIONS]), dim=1).view(
+                len(rows), _CONTRASTS, -1
+            )
+            cv = F.normalize(text_map(t["train"][text_contrasts]), dim=1).view(
+                len(rows), _CONTRASTS, -1
+            )
             own = (u * v).sum(1, keepdim=True)
             by_text = (_MARGIN - own + torch.einsum("bd,bkd->bk", u, cv)).clamp_min(0).sum()
             by_image = (_MARGIN - own + torch.einsum("bd,bkd->bk", v, cu)).clamp_min(0).sum()
@@ -161,7 +179,9 @@ class CaptionSet:
 
 
 class CaptionRetrievalTask:
-    """COCO retrieval with given image features: recall at 1, 5 and 10 in both directions, and their mean."""
+    """COCO retrieval with given image features: recall at 1, 5 and 10 in both directions, and their
+    mean.
+    """
 
     name = "caption-retrieval"
     source = "senteval"
@@ -191,7 +211,9 @@ class CaptionRetrievalTask:
 
     def outcome(self, vectors: Vectors) -> tuple[Recalls, Recalls, int]:
         """Recalls on dev and test, and how many vectors held NaN or infinity (replaced by 0)."""
-        vectors_by_part = {part: finite(vectors(texts)) for part, texts in self.data.captions.items()}
+        vectors_by_part = {
+            part: finite(vectors(texts)) for part, texts in self.data.captions.items()
+        }
         captions = {part: x for part, (x, _) in vectors_by_part.items()}
         dev, test = fit_and_rank(self.data.images, captions, seed=self.seed, width=self.width)
         return dev, test, sum(bad for _, bad in vectors_by_part.values())
@@ -202,19 +224,27 @@ class CaptionRetrievalTask:
         result.note_damaged(self.name, damaged)
         values = {("test", "recall"): test.total / 6, ("dev", "recall"): dev.total / 6}
         for direction, recalls in (("i2t", test.image_to_text), ("t2i", test.text_to_image)):
-            values |= {("test", f"{direction}_r{k}"): r for k, r in zip(_FIRST, recalls[:3], strict=True)}
+            values |= {
+                ("test", f"{direction}_r{k}"): r for k, r in zip(_FIRST, recalls[:3], strict=True)
+            }
         for (split, metric), value in values.items():
             n = len(self.data.captions[split])
-            about: dict[str, Any] = {"ranking": {"version": VERSION, "seed": self.seed, "width": self.width}}
-            about |= {"aggregation": "mean of six recalls" if metric == "recall" else "", "preparation": PREPARATION}
+            about: dict[str, Any] = {
+                "ranking": {"version": VERSION, "seed": self.seed, "width": self.width}
+            }
+            about |= {
+                "aggregation": "mean of six recalls" if metric == "recall" else "",
+                "preparation": PREPARATION,
+            }
             add_number(result, self, metric, value / 100, n, pooling, split=split, **about)
         self._set_outcomes(result, test)
         result.figures[self.name] = Facts(IMAGES).plain()
         return result
 
     def _set_outcomes(self, result: TaskResult, test: Recalls) -> None:
-        """Whether what belongs to an image or a caption was among the first k. An image is known by its first caption:
-        its five have one picture, and are no independent queries."""
+        """Whether what belongs to an image or a caption was among the first k. An image is known by
+        its first caption: its five have one picture, and are no independent queries.
+        """
         images, captions = test.image_ranks, test.caption_ranks
         ids = text_ids(self.data.captions["test"][: captions.size : CAPTIONS])
         hits = {f"i2t_r{k}": (images < k, ids) for k in _FIRST}
@@ -222,5 +252,8 @@ class CaptionRetrievalTask:
         both = [images < k for k in _FIRST] + [(captions < k).mean(axis=1) for k in _FIRST]
         hits["recall"] = np.mean(both, axis=0), ids
         about: dict[str, Any] = {"task": self.name, "source": self.source, "split": "test"}
-        frames = [outcomes_frame(**about, metric=m, outcome=hit, unit=unit) for m, (hit, unit) in hits.items()]
+        frames = [
+            outcomes_frame(**about, metric=m, outcome=hit, unit=unit)
+            for m, (hit, unit) in hits.items()
+        ]
         result.outcomes = stacked(frames)

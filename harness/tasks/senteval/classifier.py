@@ -10,21 +10,33 @@ import numpy as np
 from harness.config import nearest
 from harness.errors import InputError
 
-# 2: a fit that cuts off its own held-out rows goes on with the generator that chose them, as SentEval's does
+# 2: a fit that cuts off its own held-out rows goes on with the generator that chose them, as
+# SentEval's does
 VERSION = "harness-senteval-classifier-2"
 L2_GRID = (1e-5, 1e-4, 1e-3, 1e-2)
 _OPTIMIZERS = ("Adadelta", "Adagrad", "Adam", "Adamax", "ASGD", "RMSprop", "Rprop", "SGD")
 OPTIMIZERS = {name.lower(): name for name in _OPTIMIZERS}  # SentEval's names of torch's classes
-_LEAST = {"nhid": 0, "batch_size": 1, "tenacity": 0, "epoch_size": 1, "max_epoch": 0, "kfold": 2, "seed": 0}
+_LEAST = {
+    "nhid": 0,
+    "batch_size": 1,
+    "tenacity": 0,
+    "epoch_size": 1,
+    "max_epoch": 0,
+    "kfold": 2,
+    "seed": 0,
+}
 
 
 @dataclass(frozen=True)
 class Classifier:
-    """How a head is fitted and its L2 weight chosen; the defaults are SentEval's "full" configuration.
+    """How a head is fitted and its L2 weight chosen; the defaults are SentEval's "full"
+    configuration.
 
-    `optim`: a torch optimiser with its default settings, except for a learning rate given as in "sgd,lr=0.1".
-    `epoch_size`: passes between two checks of the held-out accuracy. `tenacity`: the fit ends at the check number
-    tenacity + 1 that did not improve, counted over the whole fit, or once more than `max_epoch` passes were made.
+    `optim`: a torch optimiser with its default settings, except for a learning rate given as in
+    "sgd,lr=0.1".
+    `epoch_size`: passes between two checks of the held-out accuracy. `tenacity`: the fit ends at
+    the check number tenacity + 1 that did not improve, counted over the whole fit, or once more
+    than `max_epoch` passes were made.
     """
 
     nhid: int = 0
@@ -50,7 +62,9 @@ class Classifier:
                 f'classifier: optim "{self.optim}": the only setting is a rate above 0, as in "sgd,lr=0.1"'
             )
         if not isinstance(self.dropout, int | float) or not 0 <= self.dropout < 1:
-            raise InputError(f"classifier: dropout = {self.dropout!r} is out of its range; expected 0 or more, below 1")
+            raise InputError(
+                f"classifier: dropout = {self.dropout!r} is out of its range; expected 0 or more, below 1"
+            )
 
     def describe(self) -> dict[str, Any]:
         """All that enters a protocol id."""
@@ -59,11 +73,14 @@ class Classifier:
 
 def check_whole_number(key: str, value: object, least: int) -> None:
     """Raises:
-    InputError: `value` is no integer (of Python or numpy) from `least` to the largest seed of numpy's generators.
+    InputError: `value` is no integer (of Python or numpy) from `least` to the largest seed of
+    numpy's generators.
     """
     whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
     if not whole or not least <= value < 2**32:  # type: ignore[operator]
-        raise InputError(f"{key} = {value!r} is out of its range; expected a whole number from {least} to 2**32 - 1")
+        raise InputError(
+            f"{key} = {value!r} is out of its range; expected a whole number from {least} to 2**32 - 1"
+        )
 
 
 def parse_optimizer(text: str) -> tuple[str, dict[str, float]]:
@@ -76,12 +93,16 @@ def parse_optimizer(text: str) -> tuple[str, dict[str, float]]:
         raise InputError(f'optim = {text!r}: expected a name, as in "adam" or "sgd,lr=0.1"')
     name, *settings = [part.strip() for part in text.split(",")]
     if name not in OPTIMIZERS:
-        raise InputError(f'optim "{text}"{nearest(name, list(OPTIMIZERS))}; known: {", ".join(OPTIMIZERS)}')
+        raise InputError(
+            f'optim "{text}"{nearest(name, list(OPTIMIZERS))}; known: {", ".join(OPTIMIZERS)}'
+        )
     try:
         pairs = (setting.split("=") for setting in settings)
         return name, {key.strip(): float(value) for key, value in pairs}
     except ValueError:
-        raise InputError(f'optim "{text}": expected NAME=NUMBER after the name, as in "{name},lr=0.1"') from None
+        raise InputError(
+            f'optim "{text}": expected NAME=NUMBER after the name, as in "{name},lr=0.1"'
+        ) from None
 
 
 def get_optimizer(text: str) -> tuple[type[Any], dict[str, float]]:

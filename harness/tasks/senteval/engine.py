@@ -1,13 +1,17 @@
-"""A drop-in for scripts written for SentEval or for SimCSE's copy of it: `from harness import senteval`.
+"""A drop-in for scripts written for SentEval or for SimCSE's copy of it:
+`from harness import senteval`.
 
-The params keys (task_path, seed, kfold, usepytorch, batch_size, nhid, classifier), the calls of the script's `prepare`
-and `batcher`, and the result keys are SentEval's; `harness.tasks` does the work. STSBenchmark and SICKRelatedness have
-the keys of both: those of SentEval's regressor, and "train", "dev", "test" and "all" with the correlations of the plain
-cosine, as in SimCSE's copy; with "-finetune" after the name, the regressor alone.
+The params keys (task_path, seed, kfold, usepytorch, batch_size, nhid, classifier), the calls of the
+script's `prepare` and `batcher`, and the result keys are SentEval's; `harness.tasks` does the work.
+STSBenchmark and SICKRelatedness have
+the keys of both: those of SentEval's regressor, and "train", "dev", "test" and "all" with the
+correlations of the plain cosine, as in SimCSE's copy; with "-finetune" after the name, the
+regressor alone.
 
 Two things are added. An error in one task of a list (in its files or
-in the script's functions) leaves the other tasks their results; that task gets {"error": one line}. Remarks (on vectors
-with NaN, on files of another size than the published ones) are logged as warnings and listed under the key "notes".
+in the script's functions) leaves the other tasks their results; that task gets {"error": one line}.
+Remarks (on vectors with NaN, on files of another size than the published ones) are logged as
+warnings and listed under the key "notes".
 """
 
 from __future__ import annotations
@@ -31,12 +35,21 @@ from harness.tasks.senteval.suites import probing_task
 from harness.tasks.senteval.transfer import f1, transfer_task
 from harness.tasks.sts import YEARS, STSTask, pearson, spearman
 
-_CLASSIFICATION = {name: name for name in ("MR", "CR", "SUBJ", "MPQA", "SST2", "SST5", "TREC", "MRPC", "SNLI")}
+_CLASSIFICATION = {
+    name: name for name in ("MR", "CR", "SUBJ", "MPQA", "SST2", "SST5", "TREC", "MRPC", "SNLI")
+}
 _CLASSIFICATION["SICKEntailment"] = "SICK-E"
 _REGRESSION = {"SICKRelatedness": "SICK-R", "STSBenchmark": "STS-B"}
 _FINETUNE = "-finetune"
 _RETRIEVAL = "ImageCaptionRetrieval"
-TASKS = (*_CLASSIFICATION, *_REGRESSION, *(name + _FINETUNE for name in _REGRESSION), _RETRIEVAL, *YEARS, *PROBING)
+TASKS = (
+    *_CLASSIFICATION,
+    *_REGRESSION,
+    *(name + _FINETUNE for name in _REGRESSION),
+    _RETRIEVAL,
+    *YEARS,
+    *PROBING,
+)
 _CLASSIFIER_KEYS = ["nhid", "optim", "batch_size", "tenacity", "epoch_size", "max_epoch", "dropout"]
 _DEFAULTS = {"usepytorch": True, "seed": 1111, "batch_size": 128, "nhid": 0, "kfold": 5}
 _LOG = logging.getLogger(__name__)
@@ -74,10 +87,13 @@ class SE:
         >>> "STSBenchmark" in engine.list_tasks
         True
 
-    `params["task_path"]`: SentEval's data folder (with downstream and probing); without it the hub's copy is used.
+    `params["task_path"]`: SentEval's data folder (with downstream and probing); without it the
+    hub's copy is used.
     """
 
-    def __init__(self, params: dict[str, Any], batcher: Batcher, prepare: Prepare | None = None) -> None:
+    def __init__(
+        self, params: dict[str, Any], batcher: Batcher, prepare: Prepare | None = None
+    ) -> None:
         """Raises:
         InputError: a setting that SentEval does not have or that is out of its range.
         """
@@ -85,13 +101,17 @@ class SE:
         check_whole_number('params["batch_size"]', self.params.batch_size, 1)
         given = self.params.classifier = self.params.get("classifier") or {"nhid": 0}
         if not isinstance(given, dict) or "nhid" not in given:
-            raise InputError(f'params["classifier"] = {given!r}: expected a dict with "nhid"; 0: logistic regression')
+            raise InputError(
+                f'params["classifier"] = {given!r}: expected a dict with "nhid"; 0: logistic regression'
+            )
         for key in given:
             if key not in _CLASSIFIER_KEYS:
                 hint = f"{nearest(str(key), _CLASSIFIER_KEYS)}; known: {_CLASSIFIER_KEYS}"
                 raise InputError(f'params["classifier"]: unknown key "{key}"{hint}')
         if not self.params.usepytorch:
-            raise InputError('params["usepytorch"] = False: no classifier of scikit-learn here; leave it out')
+            raise InputError(
+                'params["usepytorch"] = False: no classifier of scikit-learn here; leave it out'
+            )
         self.classifier = Classifier(**given, kfold=self.params.kfold, seed=self.params.seed)
         self.list_tasks = list(TASKS)
         self.batcher = batcher
@@ -107,7 +127,9 @@ class SE:
         names = [name] if isinstance(name, str) else list(name)
         for one in names:
             if one not in TASKS:
-                raise InputError(f'unknown task "{one}"{nearest(str(one), list(TASKS))}; known: {", ".join(TASKS)}')
+                raise InputError(
+                    f'unknown task "{one}"{nearest(str(one), list(TASKS))}; known: {", ".join(TASKS)}'
+                )
         if isinstance(name, str):
             self.results = self._eval(name)
             return self.results
@@ -118,8 +140,12 @@ class SE:
             except HarnessError as error:
                 self.results[one] = {"error": str(error)}
                 _LOG.warning("%s: %s", one, error)
-            except Exception as error:  # of the script's own functions: its author needs the traceback
-                self.results[one] = {"error": f"{type(error).__name__}: {' '.join(str(error).split())}"}
+            except (
+                Exception
+            ) as error:  # of the script's own functions: its author needs the traceback
+                self.results[one] = {
+                    "error": f"{type(error).__name__}: {' '.join(str(error).split())}"
+                }
                 _LOG.exception("%s: no result", one)
         return self.results
 
@@ -131,7 +157,9 @@ class SE:
         elif name.removesuffix(_FINETUNE) in _REGRESSION:
             result, notes = self._pair_scores(name, root)
         else:
-            result, notes = (self._retrieval if name == _RETRIEVAL else self._classification)(name, root)
+            result, notes = (self._retrieval if name == _RETRIEVAL else self._classification)(
+                name, root
+            )
         for note in notes:
             _LOG.warning("%s", note)
         return {**result, "notes": notes} if notes else result
@@ -144,10 +172,17 @@ class SE:
             batch = [text.split() for text in texts[begin : begin + size]]
             part = as_array(self.batcher(self.params, batch))
             width = parts[0].shape[1] if parts else "d"
-            sound = part.ndim == 2 and len(part) == len(batch) and part.shape[1] > 0 and part.dtype.kind in "fiub"
+            sound = (
+                part.ndim == 2
+                and len(part) == len(batch)
+                and part.shape[1] > 0
+                and part.dtype.kind in "fiub"
+            )
             if not sound or (parts and part.shape[1] != width):
                 expected = f"numbers of shape ({len(batch)}, {width})"
-                raise RunError(f"batcher returned {part.dtype} of shape {part.shape}; expected {expected}")
+                raise RunError(
+                    f"batcher returned {part.dtype} of shape {part.shape}; expected {expected}"
+                )
             parts.append(part)
         return np.concatenate(parts).astype(np.float32, copy=False)
 
@@ -155,12 +190,19 @@ class SE:
         self.prepare(self.params, [text.split() for text in texts])
 
     def _classification(self, name: str, root: Path | None) -> tuple[dict[str, Any], list[str]]:
-        make, known = (probing_task, name) if name in PROBING else (transfer_task, _CLASSIFICATION[name])
+        make, known = (
+            (probing_task, name) if name in PROBING else (transfer_task, _CLASSIFICATION[name])
+        )
         task = make(known, classifier=self.classifier, root=root)
         self._prepare(task.texts())
         outcome, damaged = task.outcome(self._vectors)
         dev = task.data.parts.get("dev", next(iter(task.data.parts.values())))
-        result = {"devacc": outcome.dev, "acc": outcome.test, "ndev": len(dev), "ntest": len(task.tested)}
+        result = {
+            "devacc": outcome.dev,
+            "acc": outcome.test,
+            "ndev": len(dev),
+            "ntest": len(task.tested),
+        }
         if name == "MRPC":
             result["f1"] = f1(task.tested.labels, outcome.predicted)
         return result, task.remarks(damaged)
@@ -193,10 +235,15 @@ class SE:
         }
         notes = task.remarks(damaged)
         if name in _REGRESSION:
-            subsets = tuple(Subset(part, pairs.first, pairs.second, pairs.labels) for part, pairs in parts.items())
+            subsets = tuple(
+                Subset(part, pairs.first, pairs.second, pairs.labels)
+                for part, pairs in parts.items()
+            )
             correlations, more = self._correlations(name, subsets, vectors)
             result |= correlations
-            notes += [note for note in more if "replaced by 0" not in note]  # the regressor's remarks have them
+            notes += [
+                note for note in more if "replaced by 0" not in note
+            ]  # the regressor's remarks have them
         return result, notes
 
     def _retrieval(self, name: str, root: Path | None) -> tuple[dict[str, Any], list[str]]:
@@ -212,13 +259,17 @@ class SE:
             Subset(subset, first, second, np.array(gold))
             for subset, (first, second, gold) in read_year(downstream_folder(root), name)
         )
-        self._prepare([text for subset in subsets for text in (*subset.sentences1, *subset.sentences2)])
+        self._prepare(
+            [text for subset in subsets for text in (*subset.sentences1, *subset.sentences2)]
+        )
         return self._correlations(name, subsets, self._vectors)
 
     def _correlations(
         self, name: str, subsets: tuple[Subset, ...], vectors: Vectors
     ) -> tuple[dict[str, Any], list[str]]:
-        """Correlations of the pairs' cosines with their gold scores, by subset and over all; and remarks."""
+        """Correlations of the pairs' cosines with their gold scores, by subset and over all; and
+        remarks.
+        """
         from scipy import stats
 
         pairs = PairSet(name, "senteval", "test", subsets, sha256="", preparation="")
@@ -229,8 +280,13 @@ class SE:
             values, gold = rows["score"].to_numpy(), rows["gold"].to_numpy()
             constant = np.ptp(values) == 0
             result[str(subset)] = {
-                kind: Correlation(0.0, 1.0) if constant else Correlation(*map(float, correlation(values, gold)))
-                for kind, correlation in (("pearson", stats.pearsonr), ("spearman", stats.spearmanr))
+                kind: Correlation(0.0, 1.0)
+                if constant
+                else Correlation(*map(float, correlation(values, gold)))
+                for kind, correlation in (
+                    ("pearson", stats.pearsonr),
+                    ("spearman", stats.spearmanr),
+                )
             }
             result[str(subset)]["nsamples"] = len(gold)
         result["all"] = {kind: {} for kind in ("pearson", "spearman")}

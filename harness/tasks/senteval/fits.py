@@ -1,12 +1,15 @@
-"""SentEval's classifier (Conneau and Kiela 2018): many fits at a time, and its three ways to choose the L2 weight.
+"""SentEval's classifier (Conneau and Kiela 2018): many fits at a time, and its three ways to choose
+the L2 weight.
 
-A task needs hundreds of fits (outer folds x inner folds x L2 values) of one small head on rows of one matrix
-(tools/classifier.py). SentEval seeds every fit with the same number, so fits on equally many rows begin with the same
-weights and draw the same shuffles. They take their steps together here, as one batched matrix product, and each sees
-its own batches in the order in which SentEval alone would show them.
+A task needs hundreds of fits (outer folds x inner folds x L2 values) of one small head on rows of
+one matrix (tools/classifier.py). SentEval seeds every fit with the same number, so fits on equally
+many rows begin with the same weights and draw the same shuffles. They take their steps together
+here, as one batched matrix product, and each sees its own batches in the order in which SentEval
+alone would show them.
 
-Accuracies (tools/validation.py) are in percent, rounded to two decimals where SentEval rounds them: L2 values are
-compared after rounding, ties go to the first (smallest), and a nested result is the mean of rounded numbers.
+Accuracies (tools/validation.py) are in percent, rounded to two decimals where SentEval rounds them:
+L2 values are compared after rounding, ties go to the first (smallest), and a nested result is the
+mean of rounded numbers.
 """
 
 from __future__ import annotations
@@ -28,21 +31,29 @@ from harness.errors import InputError
 from harness.tasks.base import Array
 from harness.tasks.senteval.classifier import Classifier, get_optimizer
 
-# Logits (S, R, classes - 1, b), less those of class 0, of rows (S, b) -> derivatives of the mean loss by them.
+# Logits (S, R, classes - 1, b), less those of class 0, of rows (S, b) -> derivatives of the mean
+# loss by them.
 Errors = Callable[[Tensor, Tensor], Tensor]
-_GATHERED = 1 << 19  # numbers of a batch that are gathered at a time: 2 MB stay in a processor's cache
+_GATHERED = (
+    1 << 19
+)  # numbers of a batch that are gathered at a time: 2 MB stay in a processor's cache
 _NESTED_STATE = 1111  # fixed in SentEval for both levels, whatever the seed
 _VALIDATION = 0.05
 Rows = NDArray[np.int64]
 _NONE: Rows = np.empty(0, dtype=np.int64)
-_FUSED = (torch.optim.Adam, torch.optim.SGD, torch.optim.Adagrad)  # which take a step in one operation
+_FUSED = (
+    torch.optim.Adam,
+    torch.optim.SGD,
+    torch.optim.Adagrad,
+)  # which take a step in one operation
 
 
 @dataclass(frozen=True)
 class Accuracies:
     """`dev` and `test` accuracy in percent; `predicted` labels of the test rows, (n,).
 
-    `fold`: which of the outer folds tested each row of nested folds, (n,) from 0; None where there is one test set.
+    `fold`: which of the outer folds tested each row of nested folds, (n,) from 0; None where there
+    is one test set.
     """
 
     dev: float
@@ -53,9 +64,11 @@ class Accuracies:
 
 @dataclass(frozen=True)
 class Split:
-    """One fit: rows to train on, rows that steer early stopping and rate the L2 value, rows to predict.
+    """One fit: rows to train on, rows that steer early stopping and rate the L2 value, rows to
+    predict.
 
-    `drawn`: how many rows the seeded generator has shuffled before it shuffles the training rows for the first time.
+    `drawn`: how many rows the seeded generator has shuffled before it shuffles the training rows
+    for the first time.
     """
 
     train: Rows
@@ -66,19 +79,24 @@ class Split:
 
 @dataclass(frozen=True)
 class Solution:
-    """`accuracy[s, r]`: of split s with L2 value r on its held-out rows, in [0, 1]; `predicted[s]`: (R, test rows)."""
+    """`accuracy[s, r]`: of split s with L2 value r on its held-out rows, in [0, 1]; `predicted[s]`:
+    (R, test rows).
+    """
 
     accuracy: NDArray[np.float64]
     predicted: list[NDArray[np.int64]]
 
 
-def classify(x: Mapping[str, Array], y: Mapping[str, Array], classes: int, config: Classifier) -> Accuracies:
+def classify(
+    x: Mapping[str, Array], y: Mapping[str, Array], classes: int, config: Classifier
+) -> Accuracies:
     """Accuracies of vectors x (n, d) and labels y (n,) by part.
 
-    The parts say how the L2 weight is chosen. "all": k outer folds are tested; in each, the weight is chosen by k inner
-    folds of the rest, then the rest is fitted. "train" and "test": the weight is chosen by k folds of train. "train",
-    "dev" and "test": it is chosen on dev, which steers early stopping too; SentEval fits the chosen one a second time,
-    which under the same seed is the same fit, so it is not repeated.
+    The parts say how the L2 weight is chosen. "all": k outer folds are tested; in each, the weight
+    is chosen by k inner folds of the rest, then the rest is fitted. "train" and "test": the weight
+    is chosen by k folds of train. "train",
+    "dev" and "test": it is chosen on dev, which steers early stopping too; SentEval fits the chosen
+    one a second time, which under the same seed is the same fit, so it is not repeated.
 
     Raises:
         InputError: fewer than `kfold` examples.
@@ -97,17 +115,25 @@ def classify(x: Mapping[str, Array], y: Mapping[str, Array], classes: int, confi
     state = _NESTED_STATE if nested else config.seed
     outer = _folds(whole_y, config.kfold, state) if nested else [(rows[0], rows[1])]
     inner = [
-        Split(train[a], train[b], _NONE) for train, _ in outer for a, b in _folds(whole_y[train], config.kfold, state)
+        Split(train[a], train[b], _NONE)
+        for train, _ in outer
+        for a, b in _folds(whole_y[train], config.kfold, state)
     ]
-    searched = solve(whole_x, whole_y, inner, np.tile(grid, (len(inner), 1)), classes, config).accuracy
+    searched = solve(
+        whole_x, whole_y, inner, np.tile(grid, (len(inner), 1)), classes, config
+    ).accuracy
     rounded = _percent(searched.reshape(len(outer), config.kfold, -1).mean(axis=1))
     refits = [_with_validation(train, test, config) for train, test in outer]
-    fitted = solve(whole_x, whole_y, refits, grid[rounded.argmax(axis=1)][:, None], classes, config).predicted
+    fitted = solve(
+        whole_x, whole_y, refits, grid[rounded.argmax(axis=1)][:, None], classes, config
+    ).predicted
     predicted, fold = np.zeros_like(whole_y), np.zeros_like(whole_y)
     for number, ((_, test), labels) in enumerate(zip(outer, fitted, strict=True)):
         predicted[test], fold[test] = labels[0], number
     accuracies = [_accuracy(predicted[test], whole_y[test]) for _, test in outer]
-    on_dev, on_test = (round(float(np.mean(values)), 2) for values in (rounded.max(axis=1), accuracies))
+    on_dev, on_test = (
+        round(float(np.mean(values)), 2) for values in (rounded.max(axis=1), accuracies)
+    )
     return Accuracies(on_dev, on_test, predicted[rows[-1]], fold if nested else None)
 
 
@@ -127,7 +153,9 @@ def _folds(y: Array, k: int, state: int) -> list[tuple[Rows, Rows]]:
     folds = StratifiedKFold(n_splits=k, shuffle=True, random_state=state)
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # rare classes (TREC's ABBR in a sample) may miss a fold
+            warnings.simplefilter(
+                "ignore", UserWarning
+            )  # rare classes (TREC's ABBR in a sample) may miss a fold
             pairs: list[tuple[Any, Any]] = list(folds.split(np.zeros(len(y)), y))
     except ValueError as error:
         raise InputError(f"{len(y)} examples cannot be split into {k} folds: {error}") from None
@@ -141,7 +169,9 @@ def _with_validation(train: Rows, test: Rows, config: Classifier) -> Split:
     return Split(shuffled[held:], shuffled[:held], test, drawn=len(train))
 
 
-def solve(x: Array, y: Array, splits: Sequence[Split], l2: Array, classes: int, config: Classifier) -> Solution:
+def solve(
+    x: Array, y: Array, splits: Sequence[Split], l2: Array, classes: int, config: Classifier
+) -> Solution:
     """Fit one head for each split s and L2 value l2[s, r].
 
     Args:
@@ -152,54 +182,78 @@ def solve(x: Array, y: Array, splits: Sequence[Split], l2: Array, classes: int, 
     accuracy = np.zeros(l2.shape)
     predicted: list[NDArray[np.int64]] = [np.zeros((0, 0), dtype=np.int64)] * len(splits)
     together = max(1, _GATHERED // (features.shape[1] * config.batch_size))
-    alike = np.array([(len(split.train), split.drawn) for split in splits])  # what decides the shuffles
+    alike = np.array(
+        [(len(split.train), split.drawn) for split in splits]
+    )  # what decides the shuffles
     for one in np.unique(alike, axis=0):
         group = np.flatnonzero((alike == one).all(axis=1))
         for part in np.array_split(group, math.ceil(len(group) / together)):
-            best, accuracy[part] = _fit(features, labels, [splits[s] for s in part], l2[part], classes, config)
+            best, accuracy[part] = _fit(
+                features, labels, [splits[s] for s in part], l2[part], classes, config
+            )
             for i, s in enumerate(part.tolist()):
-                predicted[s] = predict([layer[i : i + 1] for layer in best], features[splits[s].test][None])[0]
+                predicted[s] = predict(
+                    [layer[i : i + 1] for layer in best], features[splits[s].test][None]
+                )[0]
     return Solution(accuracy, predicted)
 
 
 def with_ones(x: Array) -> Tensor:
-    """(N, d + 1) features in float32 on the device of the fits; the last column, all ones, is for the bias."""
-    rows = np.concatenate([np.asarray(x, dtype=np.float32), np.ones((len(x), 1), dtype=np.float32)], axis=1)
+    """(N, d + 1) features in float32 on the device of the fits; the last column, all ones, is for
+    the bias.
+    """
+    rows = np.concatenate(
+        [np.asarray(x, dtype=np.float32), np.ones((len(x), 1), dtype=np.float32)], axis=1
+    )
     return torch.as_tensor(rows, device="cuda" if torch.cuda.is_available() else "cpu")
 
 
 class Heads:
-    """Heads of S splits x R L2 values on d features: logistic regression, or one hidden layer with a sigmoid.
+    """Heads of S splits x R L2 values on d features: logistic regression, or one hidden layer with
+    a sigmoid.
 
-    `layers` are (S, R, outputs, inputs + 1) tensors, biases last. All fits have torch's default initialisation under
-    the seed, as SentEval seeds each of them.
+    `layers` are (S, R, outputs, inputs + 1) tensors, biases last. All fits have torch's default
+    initialisation under the seed, as SentEval seeds each of them.
     """
 
-    def __init__(self, x: Tensor, train: Tensor, decay: Tensor, classes: int, config: Classifier, drawn: int) -> None:
-        """`x` (N, d + 1); `train` (S, n): the rows of each split; `decay` (S, R): the L2 weight of each fit, which is
-        added to the gradient of all parameters, as the `weight_decay` of torch's optimisers does.
+    def __init__(
+        self, x: Tensor, train: Tensor, decay: Tensor, classes: int, config: Classifier, drawn: int
+    ) -> None:
+        """`x` (N, d + 1); `train` (S, n): the rows of each split; `decay` (S, R): the L2 weight of
+        each fit, which is added to the gradient of all parameters, as the `weight_decay` of torch's
+        optimisers does.
         """
         self.x, self.train, self.config = x, train, config
         self.shuffle = np.random.RandomState(config.seed)
         if drawn:
             self.shuffle.permutation(drawn)
-        generator = torch.Generator().manual_seed(config.seed)  # draws what the seeded global one would
+        generator = torch.Generator().manual_seed(
+            config.seed
+        )  # draws what the seeded global one would
         sizes = [x.shape[1] - 1, *([config.nhid] if config.nhid else []), classes]
         self.layers = []
         for a, b in itertools.pairwise(sizes):
-            bound = 1 / math.sqrt(a)  # nn.Linear draws first its weight and then its bias from this range
+            bound = 1 / math.sqrt(
+                a
+            )  # nn.Linear draws first its weight and then its bias from this range
             parts = [torch.empty(b, n).uniform_(-bound, bound, generator=generator) for n in (a, 1)]
             layer = torch.cat(parts, dim=1).to(x.device)
             self.layers.append(layer.expand(*decay.shape, *layer.shape).clone().requires_grad_())
         kind, settings = get_optimizer(config.optim)
-        self.optimizer = kind(self.layers, **({"fused": True} if kind in _FUSED else {"foreach": False}), **settings)
-        self.decay = decay[..., None, None] * (kind is not torch.optim.Rprop)  # torch's Rprop has no weight decay
+        self.optimizer = kind(
+            self.layers, **({"fused": True} if kind in _FUSED else {"foreach": False}), **settings
+        )
+        self.decay = decay[..., None, None] * (
+            kind is not torch.optim.Rprop
+        )  # torch's Rprop has no weight decay
         self.dropout = torch.Generator(x.device).manual_seed(config.seed)
         self.buffer = torch.empty(len(train) * config.batch_size, x.shape[1], device=x.device)
 
     def train_epoch(self, errors: Errors) -> None:
         """One pass over the training rows in batches, in the next shuffled order."""
-        order = self.train[:, torch.as_tensor(self.shuffle.permutation(self.train.shape[1]), device=self.x.device)]
+        order = self.train[
+            :, torch.as_tensor(self.shuffle.permutation(self.train.shape[1]), device=self.x.device)
+        ]
         for rows in torch.split(order, self.config.batch_size, dim=1):
             batch = torch.index_select(self.x, 0, rows.reshape(-1), out=self.buffer[: rows.numel()])
             self._set_gradients(batch.view(*rows.shape, -1), rows, errors)
@@ -207,21 +261,30 @@ class Heads:
 
     @torch.no_grad()
     def _set_gradients(self, x: Tensor, rows: Tensor, errors: Errors) -> None:
-        """Gradients of the loss on a batch x (S, b, d + 1), written out: autograd would take longer than the products.
+        """Gradients of the loss on a batch x (S, b, d + 1), written out: autograd would take longer
+        than the products.
 
-        A softmax depends on the logits less that of class 0 only, and the errors of all classes add up to zero.
+        A softmax depends on the logits less that of class 0 only, and the errors of all classes add
+        up to zero.
         """
         last, *first = reversed(self.layers)
         w = last[:, :, 1:] - last[:, :, :1]
         hidden = mask = None
         if first:
             hidden = _products(first[0], x)
-            if self.config.dropout:  # one mask for all fits of a step: each fit alone sees an ordinary dropout
-                kept = torch.rand(hidden.shape[2:], generator=self.dropout, device=x.device) >= self.config.dropout
+            if (
+                self.config.dropout
+            ):  # one mask for all fits of a step: each fit alone sees an ordinary dropout
+                kept = (
+                    torch.rand(hidden.shape[2:], generator=self.dropout, device=x.device)
+                    >= self.config.dropout
+                )
                 mask = kept / (1 - self.config.dropout)
                 hidden = hidden * mask
             hidden = hidden.sigmoid_()
-        error = errors(_products(w, x) if hidden is None else w[..., :-1] @ hidden + w[..., -1:], rows)
+        error = errors(
+            _products(w, x) if hidden is None else w[..., :-1] @ hidden + w[..., -1:], rows
+        )
         for layer in self.layers:
             layer.grad = torch.mul(layer, self.decay, out=layer.grad)
         if hidden is None:
@@ -240,7 +303,9 @@ class Heads:
         self.train, self.decay = self.train[splits], self.decay[splits]
         for layer in self.layers:
             state = self.optimizer.state[layer]
-            state.update({key: value[splits] for key, value in state.items() if value.shape == layer.shape})
+            state.update(
+                {key: value[splits] for key, value in state.items() if value.shape == layer.shape}
+            )
             layer.data, layer.grad = layer.data[splits], None
 
 
@@ -276,7 +341,14 @@ def _fit(
         return p[:, :, 1:] / rows.shape[1]
 
     train = torch.as_tensor(np.stack([split.train for split in splits]), device=x.device)
-    heads = Heads(x, train, torch.as_tensor(l2, dtype=x.dtype, device=x.device), classes, config, splits[0].drawn)
+    heads = Heads(
+        x,
+        train,
+        torch.as_tensor(l2, dtype=x.dtype, device=x.device),
+        classes,
+        config,
+        splits[0].drawn,
+    )
     best = [layer.detach().clone() for layer in heads.layers]
     best_accuracy, failures = np.full(l2.shape, -1.0), np.zeros(l2.shape, dtype=np.int64)
     running, there = np.ones(l2.shape, dtype=bool), np.arange(len(splits))
@@ -288,7 +360,10 @@ def _fit(
         passes += config.epoch_size
         for i, s in enumerate(there.tolist()):
             held = splits[s].held_out
-            right = predict([layer[i : i + 1] for layer in heads.layers], x[held][None])[0] == labels[held]
+            right = (
+                predict([layer[i : i + 1] for layer in heads.layers], x[held][None])[0]
+                == labels[held]
+            )
             accuracy = right.mean(axis=1) if len(held) else np.zeros(len(right))
             better = running[s] & (accuracy > best_accuracy[s])
             best_accuracy[s, better] = accuracy[better]

@@ -1,8 +1,9 @@
-"""SentEval's relatedness tasks (senteval/sick.py, tools/relatedness.py): pair scores by a trained regressor.
+"""SentEval's relatedness tasks (senteval/sick.py, tools/relatedness.py): pair scores by a trained
+regressor.
 
-The score is expected from a distribution over the grades 1 to 5 that a linear layer with softmax gives for the features
-[|u - v|, u * v] (Tai et al. 2015). SentEval trains it by the squared error between the two distributions, although a
-comment there speaks of the KL divergence.
+The score is expected from a distribution over the grades 1 to 5 that a linear layer with softmax
+gives for the features [|u - v|, u * v] (Tai et al. 2015). SentEval trains it by the squared error
+between the two distributions, although a comment there speaks of the KL divergence.
 """
 
 from __future__ import annotations
@@ -33,17 +34,20 @@ _PASSES, _MAX_PASSES, _TENACITY = 50, 1000, 3
 
 @dataclass(frozen=True)
 class Regression:
-    """Pearson on dev at the check whose weights are used, in [-1, 1]; predicted test scores (n,) in [1, 5]."""
+    """Pearson on dev at the check whose weights are used, in [-1, 1]; predicted test scores (n,) in
+    [1, 5].
+    """
 
     dev_pearson: float
     predicted: NDArray[np.float64]
 
 
 def grade_targets(scores: Array) -> NDArray[np.float32]:
-    """(n, 5): the mass of score y on grade floor(y) is floor(y) + 1 - y, on grade floor(y) + 1 it is y - floor(y).
+    """(n, 5): the mass of score y on grade floor(y) is floor(y) + 1 - y, on grade floor(y) + 1 it
+    is y - floor(y).
 
-    There is no grade 0, so a score below 1 leaves a total below 1: SentEval's own arithmetic, which STS-B's scale from
-    0 meets.
+    There is no grade 0, so a score below 1 leaves a total below 1: SentEval's own arithmetic, which
+    STS-B's scale from 0 meets.
     """
     y = np.asarray(scores, dtype=np.float64)[:, None]
     grade = np.arange(1, GRADES + 1)[None]
@@ -53,10 +57,11 @@ def grade_targets(scores: Array) -> NDArray[np.float32]:
 
 
 def regress(x: dict[str, Array], scores: dict[str, Array], *, seed: int = 1111) -> Regression:
-    """Fit on "train", keep the weights of the best Pearson on "dev", predict "test"; x (n, d), scores (n,).
+    """Fit on "train", keep the weights of the best Pearson on "dev", predict "test"; x (n, d),
+    scores (n,).
 
-    Adam, batches of 64; a check every 50 passes; the end at the 4th check that did not improve (counted over the whole
-    fit) or past 1000 passes.
+    Adam, batches of 64; a check every 50 passes; the end at the 4th check that did not improve
+    (counted over the whole fit) or past 1000 passes.
     """
     features = {part: with_ones(rows) for part, rows in x.items()}
     train = features["train"]
@@ -75,7 +80,9 @@ def regress(x: dict[str, Array], scores: dict[str, Array], *, seed: int = 1111) 
         return grades
 
     every = torch.arange(len(train), device=train.device)[None]
-    heads = Heads(train, every, torch.zeros(1, 1, device=train.device), GRADES, Classifier(seed=seed), 0)
+    heads = Heads(
+        train, every, torch.zeros(1, 1, device=train.device), GRADES, Classifier(seed=seed), 0
+    )
     best, kept, failures, passes = -1.0, expected("test"), 0, 0
     while passes <= _MAX_PASSES and failures <= _TENACITY:
         for _ in range(_PASSES):
@@ -90,9 +97,11 @@ def regress(x: dict[str, Array], scores: dict[str, Array], *, seed: int = 1111) 
 
 
 class RegressorTask(LabelledTask):
-    """SICK-R or STS-B with SentEval's supervised regressor: Pearson, Spearman and MSE on test, Pearson on dev.
+    """SICK-R or STS-B with SentEval's supervised regressor: Pearson, Spearman and MSE on test,
+    Pearson on dev.
 
-    Not to be mixed with the plain cosine scores of the same sets, which need no training (`harness.tasks.sts`).
+    Not to be mixed with the plain cosine scores of the same sets, which need no training
+    (`harness.tasks.sts`).
     """
 
     def __init__(self, dataset: str, load: Load, *, name: str = "", seed: int = 1111) -> None:
@@ -102,7 +111,9 @@ class RegressorTask(LabelledTask):
     def outcome(self, vectors: Vectors) -> tuple[Regression, int]:
         """The fit, and how many vectors held NaN or infinity (replaced by 0)."""
         x, damaged = self.inputs(vectors)
-        return regress(x, {name: part.labels for name, part in self.data.parts.items()}, seed=self.seed), damaged
+        return regress(
+            x, {name: part.labels for name, part in self.data.parts.items()}, seed=self.seed
+        ), damaged
 
     def evaluate(self, vectors: Vectors, *, pooling: str) -> TaskResult:
         result = TaskResult()
@@ -110,7 +121,12 @@ class RegressorTask(LabelledTask):
         result.notes += self.remarks(damaged)
         test = self.tested
         gold = np.asarray(test.labels, dtype=np.float64)
-        regressor = {"version": VERSION, "seed": self.seed, "loss": "mse", "selection": "dev pearson"}
+        regressor = {
+            "version": VERSION,
+            "seed": self.seed,
+            "loss": "mse",
+            "selection": "dev pearson",
+        }
         particular = {"features": self.features, "regressor": regressor}
         for split, metric, value in (
             ("test", "spearman", spearman(fit.predicted, gold)),
@@ -122,9 +138,12 @@ class RegressorTask(LabelledTask):
         about: dict[str, Any] = {"task": self.name, "source": self.source, "split": "test"}
         about["unit"] = pair_units(test.first, test.second)
         frames = [
-            outcomes_frame(**about, metric=m, outcome=fit.predicted, target=gold) for m in ("spearman", "pearson")
+            outcomes_frame(**about, metric=m, outcome=fit.predicted, target=gold)
+            for m in ("spearman", "pearson")
         ]
-        result.outcomes = stacked([*frames, outcomes_frame(**about, metric="mse", outcome=(fit.predicted - gold) ** 2)])
+        result.outcomes = stacked(
+            [*frames, outcomes_frame(**about, metric="mse", outcome=(fit.predicted - gold) ** 2)]
+        )
         result.figures[self.name] = Facts(PAIRS, metric="spearman", chance=0.0).plain()
         return result
 

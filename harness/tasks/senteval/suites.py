@@ -1,4 +1,6 @@
-"""SentEval's tasks by name, as suites: transfer, other downstream tasks, probing, and counterparts on embedded data."""
+"""SentEval's tasks by name, as suites: transfer, other downstream tasks, probing, and counterparts
+on embedded data.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,12 @@ from harness.sources.embedded import embedded_rows
 from harness.sources.senteval.labelled import PROBING, labelled, probing_folder, read_probing
 from harness.tasks.senteval.caption_retrieval import CaptionRetrievalTask
 from harness.tasks.senteval.classifier import CONFIGURATIONS, FULL, Classifier
-from harness.tasks.senteval.transfer import TRANSFER, ClassificationTask, transfer_mean, transfer_task
+from harness.tasks.senteval.transfer import (
+    TRANSFER,
+    ClassificationTask,
+    transfer_mean,
+    transfer_task,
+)
 from harness.tasks.suite import Suite, TaskFamily
 
 if TYPE_CHECKING:
@@ -17,7 +24,8 @@ if TYPE_CHECKING:
     from harness.tasks.base import Task
 
 REGRESSORS = ("regressor:SICK-R", "regressor:STS-B")
-# Task -> file and parts of the suite. Natural and contrast parts are unlike data and reported apart.
+# Task -> file and parts of the suite. Natural and contrast parts are unlike data and reported
+# apart.
 EMBEDDED_TRANSFER: dict[str, tuple[str, tuple[str, ...]]] = {
     "Embedded-Questions": ("questions", ("a",)),
     "Embedded-Subjectivity": ("subjectivity", ("b",)),
@@ -31,24 +39,33 @@ EMBEDDED_TRANSFER: dict[str, tuple[str, tuple[str, ...]]] = {
 def probing_task(
     dataset: str, *, name: str = "", classifier: Classifier = FULL, root: Path | None = None
 ) -> ClassificationTask:
-    """One probing task by SentEval's name, from files below `root` or HARNESS_SENTEVAL, or downloaded on first use.
+    """One probing task by SentEval's name, from files below `root` or HARNESS_SENTEVAL, or
+    downloaded on first use.
 
-    The default head is the logistic regression of DeCLUTR's tables; SentEval's authors recommend a hidden layer of 50
-    to 200 units whose dropout is tuned on dev (`classifier`). WordContent never has one.
+    The default head is the logistic regression of DeCLUTR's tables; SentEval's authors recommend a
+    hidden layer of 50 to 200 units whose dropout is tuned on dev (`classifier`). WordContent never
+    has one.
     """
     load = lambda: read_probing(dataset, probing_folder(root))  # noqa: E731
     return ClassificationTask(dataset, load, name=name, suite="probing", classifier=classifier)
 
 
 class EmbeddedTransferTask(ClassificationTask):
-    """One of `EMBEDDED_TRANSFER`: accuracy on test, and of the folds of train ("dev"), as TREC and MRPC have them."""
+    """One of `EMBEDDED_TRANSFER`: accuracy on test, and of the folds of train ("dev"), as TREC and
+    MRPC have them.
+    """
 
     source = "embedded"
     preparation = "raw text"
 
     def __init__(self, name: str, *, classifier: Classifier = FULL) -> None:
         rows = EMBEDDED_TRANSFER[name]
-        super().__init__(name, lambda: labelled(embedded_rows(*rows)), suite="embedded-transfer", classifier=classifier)
+        super().__init__(
+            name,
+            lambda: labelled(embedded_rows(*rows)),
+            suite="embedded-transfer",
+            classifier=classifier,
+        )
 
 
 def _task(name: str, source: Source) -> Task:
@@ -63,12 +80,25 @@ def _task(name: str, source: Source) -> Task:
     if name == "caption-retrieval":
         return CaptionRetrievalTask()
     configuration, colon, dataset = name.rpartition(":")
-    suite = f"transfer-{configuration}" if colon else "downstream" if name in DOWNSTREAM.tasks else "transfer"
-    return transfer_task(dataset, name=name, suite=suite, classifier=CONFIGURATIONS[configuration or "full"])
+    suite = (
+        f"transfer-{configuration}"
+        if colon
+        else "downstream"
+        if name in DOWNSTREAM.tasks
+        else "transfer"
+    )
+    return transfer_task(
+        dataset, name=name, suite=suite, classifier=CONFIGURATIONS[configuration or "full"]
+    )
 
 
 _CHANCE = {name: 1 / 6 if name == "TREC" else 1 / 2 for name in TRANSFER}
-_CLASSES = {"Length": 6, "WordContent": 1000, "Depth": 7, "TopConstituents": 20}  # the other six: two
+_CLASSES = {
+    "Length": 6,
+    "WordContent": 1000,
+    "Depth": 7,
+    "TopConstituents": 20,
+}  # the other six: two
 TRANSFER_SUITE = Suite(
     TRANSFER,
     "the seven SentEval tasks, full configuration (10 folds, Adam): the papers' tables",
@@ -100,4 +130,6 @@ EMBEDDED = Suite(
     # The classes of each task are equally frequent: six types of question, two of all else.
     chance={name: 1 / 6 if name == "Embedded-Questions" else 1 / 2 for name in EMBEDDED_TRANSFER},
 )
-TASKS = TaskFamily((*TRANSFER, *PROTOTYPING.tasks, *DOWNSTREAM.tasks, *PROBING, *EMBEDDED_TRANSFER), _task)
+TASKS = TaskFamily(
+    (*TRANSFER, *PROTOTYPING.tasks, *DOWNSTREAM.tasks, *PROBING, *EMBEDDED_TRANSFER), _task
+)

@@ -1,4 +1,6 @@
-"""SentEval's classification tasks: a small head on frozen vectors, scored by its accuracy (Conneau and Kiela 2018)."""
+"""SentEval's classification tasks: a small head on frozen vectors, scored by its accuracy (Conneau
+and Kiela 2018).
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,11 @@ if TYPE_CHECKING:
 
 TRANSFER = ("MR", "CR", "SUBJ", "MPQA", "SST2", "TREC", "MRPC")
 PAIR, PAIR_WITH_BOTH, SINGLE = "|u-v|, u*v", "u, v, u*v, |u-v|", "u"
-_SCHEMES = {1: "nested k-fold", 2: "k-fold on train", 3: "train, dev, test"}  # by the number of parts
+_SCHEMES = {
+    1: "nested k-fold",
+    2: "k-fold on train",
+    3: "train, dev, test",
+}  # by the number of parts
 
 Load = Callable[[], Labelled]
 
@@ -46,7 +52,9 @@ class LabelledTask(ABC):
     preparation = PREPARATION
 
     def __init__(self, data: str, load: Load, *, name: str, suite: str) -> None:
-        """`data`: the data set as the papers call it; `name`: of the task, where one set serves for several."""
+        """`data`: the data set as the papers call it; `name`: of the task, where one set serves for
+        several.
+        """
         self.dataset, self.name, self.suite = data, name, suite
         self._load = load
 
@@ -68,13 +76,20 @@ class LabelledTask(ABC):
         return parts["test"] if "test" in parts else next(iter(parts.values()))
 
     def remarks(self, damaged: int) -> list[str]:
-        """Sentences about sizes that are not the published ones, and about vectors with NaN or infinity."""
+        """Sentences about sizes that are not the published ones, and about vectors with NaN or
+        infinity.
+        """
         sizes = {part: len(examples) for part, examples in self.data.parts.items()}
         notes = [f"{self.name}: {note}" for note in unusual_sizes(self.dataset, sizes)]
         return notes + damaged_note(self.name, damaged)
 
     def texts(self) -> list[str]:
-        return [text for part in self.data.parts.values() for side in (part.first, part.second) for text in side]
+        return [
+            text
+            for part in self.data.parts.values()
+            for side in (part.first, part.second)
+            for text in side
+        ]
 
     @property
     def features(self) -> str:
@@ -82,7 +97,9 @@ class LabelledTask(ABC):
         return PAIR_WITH_BOTH if self.dataset == "SNLI" else PAIR if self.tested.second else SINGLE
 
     def inputs(self, vectors: Vectors) -> tuple[dict[str, Array], int]:
-        """The features (n, d) of each part, and how many vectors held NaN or infinity (replaced by 0)."""
+        """The features (n, d) of each part, and how many vectors held NaN or infinity (replaced by
+        0).
+        """
         x, damaged = {}, 0
         for name, part in self.data.parts.items():
             x[name], bad = finite(vectors(part.first))
@@ -90,7 +107,11 @@ class LabelledTask(ABC):
             if self.features != SINGLE:
                 u, (v, bad) = x[name], finite(vectors(part.second))
                 damaged += bad
-                pair = [np.abs(u - v), u * v] if self.features == PAIR else [u, v, u * v, np.abs(u - v)]
+                pair = (
+                    [np.abs(u - v), u * v]
+                    if self.features == PAIR
+                    else [u, v, u * v, np.abs(u - v)]
+                )
                 x[name] = np.concatenate(pair, axis=1)
         return x, damaged
 
@@ -99,28 +120,54 @@ class LabelledTask(ABC):
         """As `Task.evaluate`."""
 
     def _add(
-        self, result: TaskResult, split: str, metric: str, value: float, pooling: str, how: dict[str, Any]
+        self,
+        result: TaskResult,
+        split: str,
+        metric: str,
+        value: float,
+        pooling: str,
+        how: dict[str, Any],
     ) -> None:
         parts = self.data.parts
-        n = len(parts[split] if split in parts else next(iter(parts.values())))  # of folds: all there is
-        add_number(result, self, metric, value, n, pooling, split=split, preparation=self.preparation, **how)
+        n = len(
+            parts[split] if split in parts else next(iter(parts.values()))
+        )  # of folds: all there is
+        add_number(
+            result,
+            self,
+            metric,
+            value,
+            n,
+            pooling,
+            split=split,
+            preparation=self.preparation,
+            **how,
+        )
 
 
 class ClassificationTask(LabelledTask):
     """Accuracy on test and dev; F1 of the positive class too for MRPC.
 
-    The number of its parts says how the L2 weight is chosen: one, nested k-fold; train and test, k-fold on train; with
-    dev, on dev (`harness.tasks.senteval.fits.classify`).
+    The number of its parts says how the L2 weight is chosen: one, nested k-fold; train and test,
+    k-fold on train; with dev, on dev (`harness.tasks.senteval.fits.classify`).
     """
 
     def __init__(
-        self, data: str, load: Load, *, name: str = "", suite: str = "transfer", classifier: Classifier = FULL
+        self,
+        data: str,
+        load: Load,
+        *,
+        name: str = "",
+        suite: str = "transfer",
+        classifier: Classifier = FULL,
     ) -> None:
         super().__init__(data, load, name=name or data, suite=suite)
         self.classifier = classifier
         if data == "SNLI":  # no search and few passes: the training set has half a million pairs
             self.classifier = replace(classifier, l2=(1e-9,), max_epoch=15, epoch_size=1)
-        if data == "WordContent":  # SentEval: a hidden layer would know too little about a thousand words
+        if (
+            data == "WordContent"
+        ):  # SentEval: a hidden layer would know too little about a thousand words
             self.classifier = replace(classifier, nhid=0)
 
     def outcome(self, vectors: Vectors) -> tuple[Accuracies, int]:
@@ -139,47 +186,76 @@ class ClassificationTask(LabelledTask):
         values = [("test", "accuracy", outcome.test), ("dev", "accuracy", outcome.dev)]
         if self.dataset == "MRPC":
             values.append(("test", "f1", f1(tested.labels, outcome.predicted)))
-        how = {"features": self.features, "scheme": _SCHEMES[len(parts)], "classifier": self.classifier.describe()}
+        how = {
+            "features": self.features,
+            "scheme": _SCHEMES[len(parts)],
+            "classifier": self.classifier.describe(),
+        }
         for split, metric, value in values:
             self._add(result, split, metric, value / 100, pooling, how)
         result.outcomes = self._outcomes(outcome, tested)
         majority = float(np.bincount(tested.labels).max() / len(tested))
-        facts = Facts(PAIRS if tested.second else SENTENCES, "", "accuracy", 1 / self.data.classes, majority)
+        facts = Facts(
+            PAIRS if tested.second else SENTENCES, "", "accuracy", 1 / self.data.classes, majority
+        )
         result.figures[self.name] = facts.plain()
         return result
 
     def _outcomes(self, outcome: Accuracies, tested: LabelledSplit) -> pd.DataFrame:
-        """Whether each tested example was right; each of nested folds is a subset of its own. For F1 the prediction."""
+        """Whether each tested example was right; each of nested folds is a subset of its own. For
+        F1 the prediction.
+        """
         about: dict[str, Any] = {"task": self.name, "source": self.source, "split": "test"}
-        about["unit"] = pair_units(tested.first, tested.second) if tested.second else text_ids(tested.first)
+        about["unit"] = (
+            pair_units(tested.first, tested.second) if tested.second else text_ids(tested.first)
+        )
         folds = "" if outcome.fold is None else [f"fold {number + 1}" for number in outcome.fold]
         right = outcome.predicted == tested.labels
         frames = [outcomes_frame(**about, metric="accuracy", outcome=right, subset=folds)]
         if self.dataset == "MRPC":
-            frames.append(outcomes_frame(**about, metric="f1", outcome=outcome.predicted, target=tested.labels))
+            frames.append(
+                outcomes_frame(
+                    **about, metric="f1", outcome=outcome.predicted, target=tested.labels
+                )
+            )
         return stacked(frames)
 
 
 def f1(gold: Array, predicted: Array) -> float:
-    """F1 of class 1 in percent, rounded to two decimals as SentEval rounds it; 0 without a true positive."""
+    """F1 of class 1 in percent, rounded to two decimals as SentEval rounds it; 0 without a true
+    positive.
+    """
     hits = int(((predicted == 1) & (gold == 1)).sum())
     claimed, true = int((predicted == 1).sum()), int((gold == 1).sum())
     return round(200 * hits / (claimed + true), 2) if hits else 0.0
 
 
 def transfer_task(
-    dataset: str, *, name: str = "", suite: str = "transfer", classifier: Classifier = FULL, root: Path | None = None
+    dataset: str,
+    *,
+    name: str = "",
+    suite: str = "transfer",
+    classifier: Classifier = FULL,
+    root: Path | None = None,
 ) -> ClassificationTask:
-    """MR, CR, SUBJ, MPQA, SST2, SST5, TREC, MRPC, SICK-E or SNLI from SentEval's files, read on first use."""
-    return ClassificationTask(dataset, downstream(dataset, root), name=name, suite=suite, classifier=classifier)
+    """MR, CR, SUBJ, MPQA, SST2, SST5, TREC, MRPC, SICK-E or SNLI from SentEval's files, read on
+    first use.
+    """
+    return ClassificationTask(
+        dataset, downstream(dataset, root), name=name, suite=suite, classifier=classifier
+    )
 
 
 def downstream(dataset: str, root: Path | None) -> Load:
-    """Reads a set of SentEval's below `root`, see `harness.sources.senteval.labelled.downstream_folder`."""
+    """Reads a set of SentEval's below `root`, see
+    `harness.sources.senteval.labelled.downstream_folder`.
+    """
     return lambda: read_task(dataset, downstream_folder(root))
 
 
 def transfer_mean(split: str = "test") -> Mean:
-    """The mean of the seven accuracies, each rounded to two decimals first (Gao et al. 2021 and its successors)."""
+    """The mean of the seven accuracies, each rounded to two decimals first (Gao et al. 2021 and its
+    successors).
+    """
     numbers = (Number(task, "accuracy", split=split) for task in TRANSFER)
     return Mean("mean of the seven transfer tasks (accuracy)", tuple(numbers), decimals=2)

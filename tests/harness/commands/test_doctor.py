@@ -11,7 +11,9 @@ from harness.commands import doctor
 from harness.commands.list import Plugin
 
 
-def test_devices_have_a_precision(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_devices_have_a_precision(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr(doctor, "installed", list)
     assert main(["doctor", "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
@@ -23,7 +25,14 @@ def test_devices_have_a_precision(monkeypatch: pytest.MonkeyPatch, capsys: pytes
 def test_a_plugin_that_cannot_be_imported_is_named_and_fails(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    broken = Plugin("harness.methods", "broken", "theirs", "1.0", "theirs:Broken", 'method "broken" cannot be imported')
+    broken = Plugin(
+        "harness.methods",
+        "broken",
+        "theirs",
+        "1.0",
+        "theirs:Broken",
+        'method "broken" cannot be imported',
+    )
     monkeypatch.setattr(doctor, "installed", lambda: [broken])
     assert main(["doctor"]) == 1
     assert 'method "broken" cannot be imported' in " ".join(capsys.readouterr().out.split())

@@ -1,4 +1,6 @@
-"""`harness doctor --workdir`: the stores beside the runs; the files of runs are damaged where nothing may get lost."""
+"""`harness doctor --workdir`: the stores beside the runs; the files of runs are damaged where
+nothing may get lost.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ from harness.cli import main
 def work(tmp_path: Path) -> Path:
     """A work directory with a journal of three lines."""
     (tmp_path / "runs").mkdir()
-    (tmp_path / "studies.journal").write_text("".join(json.dumps({"op_code": n}) + "\n" for n in range(3)))
+    (tmp_path / "studies.journal").write_text(
+        "".join(json.dumps({"op_code": n}) + "\n" for n in range(3))
+    )
     return tmp_path
 
 
@@ -28,7 +32,9 @@ def test_sound_stores(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("line", ['{"op_code": ', "3", "\x00\x00"])
-def test_a_damaged_line_of_a_journal_has_its_number(work: Path, capsys: pytest.CaptureFixture[str], line: str) -> None:
+def test_a_damaged_line_of_a_journal_has_its_number(
+    work: Path, capsys: pytest.CaptureFixture[str], line: str
+) -> None:
     journal = work / "studies.journal"
     lines = journal.read_text().splitlines()
     journal.write_text("\n".join([*lines[:2], line, *lines[2:]]) + "\n")

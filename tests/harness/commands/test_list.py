@@ -1,4 +1,6 @@
-"""`harness list methods --verbose`: what a card promises is printed, with the published numbers that it names."""
+"""`harness list methods --verbose`: what a card promises is printed, with the published numbers
+that it names.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,17 @@ from harness.errors import InputError
 from harness.results import published
 from methods.simcse import SimCSE
 
-COLUMNS = ("paper", "table", "model", "base_model", "task", "metric", "value", "source_mark", "notes")
+COLUMNS = (
+    "paper",
+    "table",
+    "model",
+    "base_model",
+    "task",
+    "metric",
+    "value",
+    "source_mark",
+    "notes",
+)
 
 
 @pytest.fixture
@@ -81,7 +93,13 @@ def test_a_card_is_printed_whole(
     only(monkeypatch, notes=notes, published=("mine.csv:My-BERT", "mine.csv:None"), kept="a layer")
     assert main(["list", "methods", "--verbose"]) == 0
     text = " ".join(capsys.readouterr().out.split())
-    for part in ("Gao, Yao & Chen, EMNLP 2021", "Eq. 4", "and ends here", "kept: a layer", "default: 0.05"):
+    for part in (
+        "Gao, Yao & Chen, EMNLP 2021",
+        "Eq. 4",
+        "and ends here",
+        "kept: a layer",
+        "default: 0.05",
+    ):
         assert part in text
     assert "mine.csv:My-BERT" in text
     assert "STS12 66.94, STS13 78.03" in text

@@ -17,17 +17,31 @@ from harness.cli import build_parser, main
     [
         (["comapre", "demo"], 'unknown "comapre" (did you mean "compare"?)'),
         (["study", "rnu", "x"], 'unknown "rnu" (did you mean "run"?)'),
-        (["compare", "demo", "--wrkdir", "x"], 'unknown option --wrkdir (did you mean "--workdir"?)'),
-        (["train", "simcse", "--otu=x"], 'unknown option --otu (did you mean "--out"?)'),  # before: --out is needed
-        (["study", "run", "x", "--workers=2", "--qick"], 'unknown option --qick (did you mean "--quick"?)'),
-        (["compare", "demo", "--workd", "x"], 'unknown option --workd (did you mean "--workdir"?)'),  # no abbreviations
+        (
+            ["compare", "demo", "--wrkdir", "x"],
+            'unknown option --wrkdir (did you mean "--workdir"?)',
+        ),
+        (
+            ["train", "simcse", "--otu=x"],
+            'unknown option --otu (did you mean "--out"?)',
+        ),  # before: --out is needed
+        (
+            ["study", "run", "x", "--workers=2", "--qick"],
+            'unknown option --qick (did you mean "--quick"?)',
+        ),
+        (
+            ["compare", "demo", "--workd", "x"],
+            'unknown option --workd (did you mean "--workdir"?)',
+        ),  # no abbreviations
         (["status", "tests"], "unrecognized arguments: tests"),
         (["evaluate", "m", "--suite", "sts,mr"], "expected one name"),
         (["evaluate", "m", "--source", "mtebb"], 'unknown "mtebb" (did you mean "mteb"?)'),
         (["compare", "x", "--\x1b[31m"], "unknown option --\u241b[31m"),
     ],
 )
-def test_a_wrong_word_ends_with_one_line(argv: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_wrong_word_ends_with_one_line(
+    argv: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit) as ended:
         main(argv)
     assert ended.value.code == 2
@@ -36,9 +50,18 @@ def test_a_wrong_word_ends_with_one_line(argv: list[str], said: str, capsys: pyt
 
 def test_what_argparse_takes_is_taken() -> None:
     parser = build_parser()
-    parsed = parser.parse_args(["compare", "demo", "--workdir", "w", "--set=seeds=[1]", "--format=md", "--format=csv"])
-    assert (parsed.workdir, parsed.overrides, parsed.format) == (Path("w"), ["seeds=[1]"], ["md", "csv"])
-    assert parser.parse_args(["verdict", "--", "--odd row", "--other"]).rows == ["--odd row", "--other"]
+    parsed = parser.parse_args(
+        ["compare", "demo", "--workdir", "w", "--set=seeds=[1]", "--format=md", "--format=csv"]
+    )
+    assert (parsed.workdir, parsed.overrides, parsed.format) == (
+        Path("w"),
+        ["seeds=[1]"],
+        ["md", "csv"],
+    )
+    assert parser.parse_args(["verdict", "--", "--odd row", "--other"]).rows == [
+        "--odd row",
+        "--other",
+    ]
 
 
 def parsers_of(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:

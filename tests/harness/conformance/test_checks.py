@@ -1,4 +1,6 @@
-"""The conformance kit finds what it is for: every check fails on a method that breaks its promise, and on no other."""
+"""The conformance kit finds what it is for: every check fails on a method that breaks its promise,
+and on no other.
+"""
 
 from __future__ import annotations
 
@@ -29,16 +31,21 @@ class Good(TrainedMethod):
     """Two views attract, features keep their spread; a queue lives in a buffer."""
 
     name = "good"
-    card = MethodCard(title="Good", paper="here", text="sentences", supervision="unsupervised", cost="one epoch")
+    card = MethodCard(
+        title="Good", paper="here", text="sentences", supervision="unsupervised", cost="one epoch"
+    )
     Config = TrainingConfig
-    presets: ClassVar[dict[str, dict[str, Any]]] = {"mini": {"learning_rate": 1e-3, "train_length": 12}}
+    presets: ClassVar[dict[str, dict[str, Any]]] = {
+        "mini": {"learning_rate": 1e-3, "train_length": 12}
+    }
 
     def loss(self, encoder: Any, heads: Any, batch: Any) -> dict[str, torch.Tensor]:
         a, b = encoder.two_views(batch.texts)
         return {"loss": (a - b).square().mean() + torch.relu(1 - a.float().std(dim=0)).mean()}
 
 
-# ---------------------------------------------------------------- methods that break one promise each
+# ---------------------------------------------------------------- methods that break one promise
+# each
 
 
 class Doubles(RandomVectorsConfig):
@@ -107,7 +114,11 @@ class Encodes(RandomVectors):
 
     def encode(self, sentences: Any, **options: Any) -> Any:
         vectors = super().encode(sentences, **options)
-        return vectors if isinstance(sentences, str) or not len(sentences) else self.spoil(vectors, sentences, options)
+        return (
+            vectors
+            if isinstance(sentences, str) or not len(sentences)
+            else self.spoil(vectors, sentences, options)
+        )
 
     def spoil(self, vectors: Any, sentences: Any, options: Any) -> Any:
         raise NotImplementedError
@@ -204,9 +215,11 @@ class TrainsTheHeadOnly(Good):
 class LargeBatches(Good):
     def loss(self, encoder: Any, heads: Any, batch: Any) -> dict[str, torch.Tensor]:
         terms = super().loss(encoder, heads, batch)
-        return {"loss": terms["loss"] / max(0, len(batch.items) - 2)} if len(batch.items) > 2 else {
-            "loss": terms["loss"] * float("nan")
-        }  # fmt: skip
+        return (
+            {"loss": terms["loss"] / max(0, len(batch.items) - 2)}
+            if len(batch.items) > 2
+            else {"loss": terms["loss"] * float("nan")}
+        )
 
 
 class KeepsItsHead(Good):
@@ -277,7 +290,9 @@ def test_every_check_has_a_method_that_breaks_it() -> None:
     assert {check for check, _, _ in BROKEN} == set(CHECKS)
 
 
-@pytest.mark.parametrize(("check", "method", "message"), BROKEN, ids=lambda x: getattr(x, "__name__", None))
+@pytest.mark.parametrize(
+    ("check", "method", "message"), BROKEN, ids=lambda x: getattr(x, "__name__", None)
+)
 def test_a_broken_promise_is_found(
     check: str, method: type[Any], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -305,7 +320,9 @@ def test_a_state_in_a_buffer_is_resumed(tmp_path: Path) -> None:
 
         def loss(self, encoder: Any, heads: Any, batch: Any) -> dict[str, torch.Tensor]:
             anchor = sum(p.square().sum() for p in encoder.parameters())
-            return {"loss": super().loss(encoder, heads, batch)["loss"] + 1e-3 * heads.updates * anchor}
+            return {
+                "loss": super().loss(encoder, heads, batch)["loss"] + 1e-3 * heads.updates * anchor
+            }
 
     assert one("resumes after a kill", Counts, tmp_path).passed
 
@@ -324,7 +341,9 @@ def test_when_fit_fails_the_others_say_so(tmp_path: Path) -> None:
         def fit(self, corpus: Any = None, context: Any = None) -> Any:
             raise RuntimeError("no\nluck")
 
-    with pytest.raises(AssertionError, match=r"(?s)Fails breaks .*fit returns self: RuntimeError: no luck.*not run"):
+    with pytest.raises(
+        AssertionError, match=r"(?s)Fails breaks .*fit returns self: RuntimeError: no luck.*not run"
+    ):
         assert_method(Fails)
 
 
@@ -347,7 +366,9 @@ def test_a_wrong_config_is_the_callers_error() -> None:
         check_method(SimCSE, preset="maxi")
 
 
-def test_the_command_and_its_exit_codes(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_and_its_exit_codes(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert main(["check-method", "random", "--set", "dimension=32", "--json"]) == 0
     printed = json.loads(capsys.readouterr().out)
     assert printed["passed"]

@@ -1,4 +1,6 @@
-"""Tasks compared with a text: what is counted, which examples are touched, and that it is computed once."""
+"""Tasks compared with a text: what is counted, which examples are touched, and that it is computed
+once.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,14 @@ import numpy as np
 import pytest
 
 from harness.contamination import check as module
-from harness.contamination.check import CheckedText, check, overlap_file, read_overlap, selection_text, training_text
+from harness.contamination.check import (
+    CheckedText,
+    check,
+    overlap_file,
+    read_overlap,
+    selection_text,
+    training_text,
+)
 from harness.sources import load_corpus
 from harness.sources.pair_sets import PairSet, Subset
 from harness.sources.senteval.labelled import Labelled, LabelledSplit
@@ -23,7 +32,12 @@ ABOUT = {"uri": "own", "kind": "sentences", "sha256": "ab" * 32}
 def task(sha256: str = "cd" * 32, name: str = "STS-B") -> STSTask:
     gold = np.array([1.0, 2.0, 3.0])
     subsets = (
-        Subset("news", ["A dog runs.", "A cat.", "Rain falls."], ["A dog ran.", "The cat", "Snow falls."], gold),
+        Subset(
+            "news",
+            ["A dog runs.", "A cat.", "Rain falls."],
+            ["A dog ran.", "The cat", "Snow falls."],
+            gold,
+        ),
         Subset("forum", ["Hello there", "A cat", "One"], ["Good day", "Two", "a dog runs"], gold),
     )
     return STSTask.of(PairSet(name, "senteval", "test", subsets, sha256, "raw"))
@@ -44,14 +58,21 @@ def test_distinct_texts_are_counted_and_pairs_are_touched_by_either_side(tmp_pat
 
 def test_examples_that_are_classified_are_counted(tmp_path: Path) -> None:
     labels = np.array([0, 1])
-    parts = {"train": LabelledSplit(["A cat.", "Two"], ["x", "y"], labels),
-             "test": LabelledSplit(["Three", "Four", "A dog"], ["A cat", "z", "w"], np.array([0, 1, 1]))}  # fmt: skip
+    parts = {
+        "train": LabelledSplit(["A cat.", "Two"], ["x", "y"], labels),
+        "test": LabelledSplit(["Three", "Four", "A dog"], ["A cat", "z", "w"], np.array([0, 1, 1])),
+    }
     own = ClassificationTask("MRPC", lambda: Labelled(parts, 2, "ab" * 32))
     one = check(tmp_path, text("a cat", "a dog"), [own]).tasks["senteval:MRPC"]
-    assert (one.pairs, one.touched) == (3, {"": [0, 2]})  # of the test part, numbered as its outcomes are
+    assert (one.pairs, one.touched) == (
+        3,
+        {"": [0, 2]},
+    )  # of the test part, numbered as its outcomes are
 
 
-def test_stored_results_are_reused_until_data_or_rule_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stored_results_are_reused_until_data_or_rule_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     read = 0
 
     def stream() -> list[str]:
@@ -79,11 +100,15 @@ def test_stored_results_are_reused_until_data_or_rule_change(tmp_path: Path, mon
 
 def test_documents_are_read_by_their_sentences_and_pairs_by_all_sides(tmp_path: Path) -> None:
     documents = tmp_path / "documents.jsonl"
-    documents.write_text('{"text": "Once. A dog runs.\\nThen it slept!"}\n{"text": "Nothing here"}\n')
+    documents.write_text(
+        '{"text": "Once. A dog runs.\\nThen it slept!"}\n{"text": "Nothing here"}\n'
+    )
     pairs = tmp_path / "pairs.csv"
     pairs.write_text("anchor,positive,negative\nA dog runs,x y,The cat\nu v,Hello there,\n")
     corpora = [load_corpus(str(documents), kind="documents"), load_corpus(str(pairs), kind="pairs")]
-    found = [check(tmp_path, training_text(c), [task()]).tasks["senteval:STS-B"].equal for c in corpora]
+    found = [
+        check(tmp_path, training_text(c), [task()]).tasks["senteval:STS-B"].equal for c in corpora
+    ]
     assert found == [1, 3]
 
 
@@ -114,7 +139,9 @@ class Odd:
         raise AssertionError
 
 
-@pytest.mark.parametrize(("error", "said"), [(None, "not known before"), (KeyError("no such column"), "no such col")])
+@pytest.mark.parametrize(
+    ("error", "said"), [(None, "not known before"), (KeyError("no such column"), "no such col")]
+)
 def test_a_task_that_cannot_be_checked_does_not_stop_the_others(
     tmp_path: Path, error: Exception | None, said: str
 ) -> None:

@@ -1,4 +1,6 @@
-"""Finding texts in others: the normal form, and both rules of "nearly" against a plain implementation of them."""
+"""Finding texts in others: the normal form, and both rules of "nearly" against a plain
+implementation of them.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ LONG = (
         ("\u6211\u7231\u4f60\u3002", "\u6211\u7231 \u4f60"),
     ],
 )
-def test_texts_are_equal_whatever_their_case_punctuation_and_unicode_form(one: str, other: str) -> None:
+def test_texts_are_equal_whatever_their_case_punctuation_and_unicode_form(
+    one: str, other: str
+) -> None:
     assert normal_form(one) == normal_form(other)
 
 
@@ -38,8 +42,18 @@ def test_the_fast_path_for_ascii_gives_the_same_words() -> None:
 
 
 def test_equal_near_and_other_texts() -> None:
-    texts = ["A dog runs.", "A woman is adding ingredients to a big bowl.", "Nothing of the kind", "...", LONG]
-    stream = ["a dog runs", "A woman is adding ingredients to a bowl", LONG.replace("treasury s", "treasurys")]
+    texts = [
+        "A dog runs.",
+        "A woman is adding ingredients to a big bowl.",
+        "Nothing of the kind",
+        "...",
+        LONG,
+    ]
+    stream = [
+        "a dog runs",
+        "A woman is adding ingredients to a bowl",
+        LONG.replace("treasury s", "treasurys"),
+    ]
     found = find_texts(texts, stream)
     assert found.equal.tolist() == [True, False, False, False, False]
     assert found.near.tolist() == [False, True, False, False, True]
@@ -48,7 +62,9 @@ def test_equal_near_and_other_texts() -> None:
 
 def test_a_phrase_in_a_long_sentence_is_no_copy_but_a_long_quotation_is() -> None:
     phrase = "end of the american revolution"
-    around = "His father had surveyed land and settled there just after the {} which was some time ago."
+    around = (
+        "His father had surveyed land and settled there just after the {} which was some time ago."
+    )
     found = find_texts([phrase, LONG], [around.format(phrase), around.format(LONG)])
     assert found.near.tolist() == [False, True]
 
@@ -74,7 +90,9 @@ def plain(texts: list[str], stream: list[str]) -> tuple[list[bool], list[bool]]:
 
 
 @pytest.mark.parametrize("chunk", [20, 250_000])
-def test_the_search_finds_what_comparing_every_pair_finds(chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_search_finds_what_comparing_every_pair_finds(
+    chunk: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(near_texts, "_CHUNK", chunk)  # one text at a time, or all at once
     draw = random.Random(3)
     words = [f"w{n}" for n in range(12)]

@@ -1,4 +1,6 @@
-"""Two views in one forward pass: each half is dropped at its own rate, everywhere the rates are said to act."""
+"""Two views in one forward pass: each half is dropped at its own rate, everywhere the rates are
+said to act.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ def test_hidden_rates_a_half():
         other = dropout(torch.ones(100, 50, 64))  # not the batch in force: the module's own rate
         assert zero_fraction(dropout.eval()(torch.ones(200, 4))) == 0
     for half, rate in ((out[:100], 0.05), (out[100:], 0.3)):
-        assert zero_fraction(half) == pytest.approx(rate, abs=0.004)  # 320,000 draws: 5 standard deviations
+        assert zero_fraction(half) == pytest.approx(
+            rate, abs=0.004
+        )  # 320,000 draws: 5 standard deviations
         kept = half[half != 0]
         torch.testing.assert_close(kept, torch.full_like(kept, 1 / (1 - rate)))
     assert zero_fraction(other) == pytest.approx(0.1, abs=0.004)
@@ -43,8 +47,12 @@ def test_hidden_rates_a_half():
 
 @pytest.mark.parametrize("masked", [False, True])
 def test_attention_probabilities_a_half(masked):
-    """With the identity as values, the output of attention is the matrix of (dropped) probabilities itself."""
-    Encoder.from_pretrained("embedded:mini-bert")  # the attention is registered with the first model
+    """With the identity as values, the output of attention is the matrix of (dropped) probabilities
+    itself.
+    """
+    Encoder.from_pretrained(
+        "embedded:mini-bert"
+    )  # the attention is registered with the first model
     rows, heads, length = 60, 4, 32
     rates, attend = ViewRates(), AttentionInterface()[ATTENTION]
     module = nn.Module()
@@ -70,7 +78,9 @@ def test_attention_probabilities_a_half(masked):
 
 
 def places(encoder, ids, **rates):
-    """What each dropout of one `two_views` call did: name -> (fraction of zeros in half a, in half b)."""
+    """What each dropout of one `two_views` call did: name -> (fraction of zeros in half a, in half
+    b).
+    """
     halves_of = {}
     handles = []
     for name, module in encoder.transformer.named_modules():
@@ -81,7 +91,8 @@ def places(encoder, ids, **rates):
                 half = len(output) // 2
                 dropped = (output == 0) & live
                 halves_of[name] = tuple(
-                    float(dropped[part].sum() / live[part].sum()) for part in (slice(None, half), slice(half, None))
+                    float(dropped[part].sum() / live[part].sum())
+                    for part in (slice(None, half), slice(half, None))
                 )
 
             handles.append(module.register_forward_hook(hook))
@@ -97,14 +108,18 @@ def test_every_place_of_the_model(encoder):
     ids = torch.randint(4, 20, (300, 12)).tolist()
     halves_of = places(encoder, ids, hidden_dropout=(0.05, 0.2), attention_dropout=(0.4, 0.1))
     family = encoder.transformer.config.model_type
-    assert len(halves_of) == 1 + 3 * {"distilbert": 1, "mpnet": 3}.get(family, 2)  # embeddings, then a layer's places
+    assert len(halves_of) == 1 + 3 * {"distilbert": 1, "mpnet": 3}.get(
+        family, 2
+    )  # embeddings, then a layer's places
     for name, halves in halves_of.items():
         expected = (0.4, 0.1) if name.endswith("attn.dropout") else (0.05, 0.2)
         assert halves == pytest.approx(expected, abs=0.02), name
 
 
 def test_rates_reach_a_model_whose_checkpoint_has_none(tmp_path):
-    """ModernBERT: embeddings, then the feed-forward block of each of three layers, and attention probabilities."""
+    """ModernBERT: embeddings, then the feed-forward block of each of three layers, and attention
+    probabilities.
+    """
     encoder = Encoder.from_pretrained(base_model(tmp_path, "modernbert"))
     torch.manual_seed(0)
     ids = torch.randint(4, 20, (300, 12)).tolist()
@@ -113,9 +128,13 @@ def test_rates_reach_a_model_whose_checkpoint_has_none(tmp_path):
     for name, halves in halves_of.items():
         assert halves == pytest.approx((0.05, 0.2), abs=0.02), name
     with torch.no_grad():
-        views = [encoder.two_views(ids, ids, attention_dropout=rates) for rates in (None, (0.3, 0.3))]
+        views = [
+            encoder.two_views(ids, ids, attention_dropout=rates) for rates in (None, (0.3, 0.3))
+        ]
     equal = [torch.allclose(*pair, atol=1e-5) for pair in views]
-    assert equal == [True, False], "attention probabilities are dropped where a rate is given, and only there"
+    assert equal == [True, False], (
+        "attention probabilities are dropped where a rate is given, and only there"
+    )
 
 
 def test_no_dropout_equals_evaluation(encoder):
@@ -139,7 +158,10 @@ def test_no_dropout_equals_evaluation(encoder):
 @pytest.mark.parametrize("place", ["hidden_dropout", "attention_dropout"])
 def test_dropping_one_half_leaves_the_other_exact(encoder, place):
     """The views differ in length, so each half must also get the padding mask of its own rows."""
-    ids_a, ids_b = encoder.tokenize(TEXTS), encoder.tokenize([*TEXTS[2:], "a", "the big red dog sat on a tree"])
+    ids_a, ids_b = (
+        encoder.tokenize(TEXTS),
+        encoder.tokenize([*TEXTS[2:], "a", "the big red dog sat on a tree"]),
+    )
     encoder.eval()
     with torch.no_grad():
         exact_a, exact_b = encoder(encoder.collate(ids_a)), encoder(encoder.collate(ids_b))
@@ -163,7 +185,8 @@ def test_seeds_and_own_rates(encoder):
     rates = {"hidden_dropout": (0.05, 0.155), "attention_dropout": (0.05, 0.155)}
     assert torch.equal(views(1, **rates), views(1, **rates))
     assert not torch.equal(views(1, **rates), views(2, **rates))
-    # None is the checkpoint's own 0.1 in both places: the plain forward pass in training mode, draw for draw.
+    # None is the checkpoint's own 0.1 in both places: the plain forward pass in training mode, draw
+    # for draw.
     torch.manual_seed(3)
     plain = encoder(encoder.collate([*ids, *ids])).detach()
     assert torch.equal(views(3), plain)

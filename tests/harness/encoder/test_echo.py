@@ -40,7 +40,9 @@ def test_the_vector_is_made_of_the_second_copy(base: str, pooling: str, causal: 
         words = copies[: len(copies) // 2]
         starts = [i for i in range(len(ids)) if ids[i : i + len(words)] == words]
         assert len(starts) == 2
-        states = encoder.hidden_states(encoder.collate([ids]))[-1][0, starts[1] : starts[1] + len(words)].detach()
+        states = encoder.hidden_states(encoder.collate([ids]))[-1][
+            0, starts[1] : starts[1] + len(words)
+        ].detach()
         expected = states[-1] if pooling == "echo_last" else states.mean(dim=0)
         np.testing.assert_allclose(vector, expected.numpy(), atol=1e-5)
     assert np.isfinite(vectors).all()
@@ -49,7 +51,9 @@ def test_the_vector_is_made_of_the_second_copy(base: str, pooling: str, causal: 
 
 def test_under_causal_attention_the_second_copy_knows_the_end_of_the_sentence(causal: str) -> None:
     """The first token of both texts is the same; only an echo lets it see what follows."""
-    echo, plain = (Encoder.from_pretrained(causal, pooling=name).eval() for name in ("echo", "mean"))
+    echo, plain = (
+        Encoder.from_pretrained(causal, pooling=name).eval() for name in ("echo", "mean")
+    )
     for encoder, seen in ((echo, True), (plain, False)):
         first = []
         for text in ("the cat sat on the mat", "the cat sat on the tree"):
@@ -61,7 +65,9 @@ def test_under_causal_attention_the_second_copy_knows_the_end_of_the_sentence(ca
 
 
 def test_words_are_the_same_as_in_running_text(causal: str) -> None:
-    """A byte-level tokenizer glues a blank to the word behind it; the template must not take it away."""
+    """A byte-level tokenizer glues a blank to the word behind it; the template must not take it
+    away.
+    """
     encoder = Encoder.from_pretrained(causal, pooling="echo")
     plain = Encoder.from_pretrained(causal).tokenizer
     text = DEFAULT.replace("[X]", "the cat sat")
@@ -74,15 +80,22 @@ def test_words_are_the_same_as_in_running_text(causal: str) -> None:
 def test_both_copies_are_cut_alike_and_the_template_is_not(limit: int) -> None:
     encoder = Encoder.from_pretrained("embedded:mini-bert", pooling="echo", max_length=limit)
     short, long = encoder.tokenize(["Rain", "sun rain wind snow " * 20])
-    assert encoder.tokenizer.decode(short) == "[CLS] rewrite the sentence : rain, rewritten sentence : rain [SEP]"
+    assert (
+        encoder.tokenizer.decode(short)
+        == "[CLS] rewrite the sentence : rain, rewritten sentence : rain [SEP]"
+    )
     assert len(long) == encoder.max_length == 20
     assert long[6:10] == long[15:19]
     assert (long[:6], long[10:15], long[-1]) == (short[:6], short[7:12], short[-1])
-    assert len(encoder.tokenize(["sun " * 20], max_length=4)[0]) == 12 + 2, "one word at least is left of a sentence"
+    assert len(encoder.tokenize(["sun " * 20], max_length=4)[0]) == 12 + 2, (
+        "one word at least is left of a sentence"
+    )
 
 
 @pytest.mark.parametrize("pooling", ["echo", "echo_last", WITH_END])
-def test_saved_models_open_with_this_package_and_keep_their_vectors(pooling: str, causal: str, tmp_path: Path) -> None:
+def test_saved_models_open_with_this_package_and_keep_their_vectors(
+    pooling: str, causal: str, tmp_path: Path
+) -> None:
     encoder = Encoder.from_pretrained(causal, pooling=pooling, max_length=60).eval()
     vectors = encoder.encode(TEXTS)
     encoder.save(tmp_path / "saved")
@@ -124,7 +137,9 @@ def test_two_views_and_gradients_go_through(causal: str) -> None:
     assert all(p.grad is not None for p in encoder.transformer.layers.parameters())
 
 
-@pytest.mark.parametrize("template", ["no sentence", "once [X]", "[X][X]", "[X] [X]", "[X] a [X] b [X]"])
+@pytest.mark.parametrize(
+    "template", ["no sentence", "once [X]", "[X][X]", "[X] [X]", "[X] a [X] b [X]"]
+)
 @pytest.mark.parametrize("name", ["echo", "echo_last"])
 def test_a_text_that_is_no_template_is_refused_in_one_line(name: str, template: str) -> None:
     for refuse in (
@@ -148,14 +163,21 @@ def test_a_template_without_room_for_a_sentence_is_refused_before_the_run(tmp_pa
 
 def test_the_papers_template() -> None:
     assert Echo.parse(DEFAULT) == Echo("Rewrite the sentence: ", ", rewritten sentence: ", "")
-    assert [PoolingMethod.configure({}, preset=name).pooling for name in ("echo", "echo_last")] == ["echo", "echo_last"]
+    assert [PoolingMethod.configure({}, preset=name).pooling for name in ("echo", "echo_last")] == [
+        "echo",
+        "echo_last",
+    ]
 
 
-def test_prompteol_reads_the_quote_that_the_next_word_would_follow(causal: str, tmp_path: Path) -> None:
+def test_prompteol_reads_the_quote_that_the_next_word_would_follow(
+    causal: str, tmp_path: Path
+) -> None:
     config = PoolingMethod.configure({}, preset="prompteol")
     method = PoolingMethod(config, base_model=causal).fit()
     (ids,) = method.encoder.tokenize(["a dog ran"])
-    assert method.encoder.tokenizer.decode(ids) == 'This sentence : "a dog ran." means in one word:"'
+    assert (
+        method.encoder.tokenizer.decode(ids) == 'This sentence : "a dog ran." means in one word:"'
+    )
     state = method.encoder.hidden_states(method.encoder.collate([ids]))[-1][0, -1].detach().numpy()
     np.testing.assert_allclose(method.encode(["a dog ran", *TEXTS])[0], state, atol=1e-5)
     method.save(tmp_path / "model")
@@ -164,12 +186,19 @@ def test_prompteol_reads_the_quote_that_the_next_word_would_follow(causal: str, 
 
 
 def test_a_family_with_a_frame_of_its_own_keeps_it(tmp_path: Path) -> None:
-    encoder = Encoder.from_pretrained(base_model(tmp_path / "bert", "bert"), pooling="echo:the [X] and [X]")
-    assert encoder.tokenizer.decode(encoder.tokenize(["cat sat"])[0]) == "<s> the cat sat and cat sat </s>"
+    encoder = Encoder.from_pretrained(
+        base_model(tmp_path / "bert", "bert"), pooling="echo:the [X] and [X]"
+    )
+    assert (
+        encoder.tokenizer.decode(encoder.tokenize(["cat sat"])[0])
+        == "<s> the cat sat and cat sat </s>"
+    )
 
 
 def test_word_pieces_are_distilled_from_both_copies(tmp_path: Path) -> None:
-    encoder = Encoder.from_pretrained(base_model(tmp_path / "bert", "bert"), pooling="echo:the [X] and [X]")
+    encoder = Encoder.from_pretrained(
+        base_model(tmp_path / "bert", "bert"), pooling="echo:the [X] and [X]"
+    )
     words = ["cat", "tree"]
     ids = encoder.tokenizer.convert_tokens_to_ids(words)
     np.testing.assert_allclose(encode_tokens(encoder, ids), encoder.encode(words), atol=1e-5)

@@ -110,7 +110,13 @@ def test_an_affine_map_is_applied_last(encoder):
 
 
 def test_lengths(tmp_path):
-    for family, positions in (("bert", 26), ("distilbert", 26), ("roberta", 24), ("xlm-roberta", 24), ("mpnet", 24)):
+    for family, positions in (
+        ("bert", 26),
+        ("distilbert", 26),
+        ("roberta", 24),
+        ("xlm-roberta", 24),
+        ("mpnet", 24),
+    ):
         folder = base_model(tmp_path / family, family)
         encoder = Encoder.from_pretrained(folder)
         assert encoder.max_length == positions  # RoBERTa numbers positions from 2
@@ -146,7 +152,9 @@ def test_texts_go_to_the_tokenizer_in_parts(tmp_path, monkeypatch):
     encoder = Encoder.from_pretrained(base_model(tmp_path))
     many = [f"{text} {number}" for number, text in enumerate([*TEXTS, ""] * 3)]
     whole, calls, tokenizer = encoder.tokenize(many), [], encoder.tokenizer
-    encoder.tokenizer = lambda texts, **options: calls.append(len(texts)) or tokenizer(texts, **options)
+    encoder.tokenizer = lambda texts, **options: (
+        calls.append(len(texts)) or tokenizer(texts, **options)
+    )
     monkeypatch.setattr("harness.encoder.network.AT_ONCE", 4)
     assert encoder.tokenize(many) == whole
     assert max(calls) == 4

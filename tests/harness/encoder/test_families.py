@@ -22,12 +22,23 @@ CONFIGURATIONS: dict[str, dict[str, Any]] = {
     "roberta-base": ROBERTA,
     "roberta-large": ROBERTA | LARGE,
     "distilroberta": ROBERTA | {"num_hidden_layers": 6},
-    "distilbert": {"model_type": "distilbert", "dim": 768, "n_layers": 6, "n_heads": 12, "vocab_size": 30522},
+    "distilbert": {
+        "model_type": "distilbert",
+        "dim": 768,
+        "n_layers": 6,
+        "n_heads": 12,
+        "vocab_size": 30522,
+    },
     "xlm-roberta-base": ROBERTA | {"model_type": "xlm-roberta", "vocab_size": 250002},
     "xlm-roberta-large": ROBERTA | LARGE | {"model_type": "xlm-roberta", "vocab_size": 250002},
     "modernbert-base": {"model_type": "modernbert", "hidden_size": 768, "num_hidden_layers": 22},
     "modernbert-large": {"model_type": "modernbert", "hidden_size": 1024, "num_hidden_layers": 28},
-    "albert-base": {"model_type": "albert", "hidden_size": 768, "num_hidden_layers": 12, "vocab_size": 30000},
+    "albert-base": {
+        "model_type": "albert",
+        "hidden_size": 768,
+        "num_hidden_layers": 12,
+        "vocab_size": 30000,
+    },
     "bert-384x6": BERT | {"hidden_size": 384, "num_hidden_layers": 6},
     "electra-768x12": BERT | {"model_type": "electra"},
     "mini": BERT | {"hidden_size": 128, "num_hidden_layers": 2, "num_attention_heads": 2},
@@ -60,5 +71,7 @@ def test_what_was_garbled_on_its_way_is_named_with_what_to_delete(
     (folder / "snapshots" / "0").mkdir(parents=True)
     assert "delete" not in str(no_model("org/name", ValueError("no such model")))
     (folder / "snapshots" / "0" / "config.json").write_bytes(b"\xff")
-    assert str(no_model("org/name", ValueError("not JSON"))).endswith(f"delete {folder} to download it again")
+    assert str(no_model("org/name", ValueError("not JSON"))).endswith(
+        f"delete {folder} to download it again"
+    )
     assert remedy("x" * 400, "model") == remedy("a\0b", "model") == ""

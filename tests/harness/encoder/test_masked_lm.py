@@ -1,4 +1,6 @@
-"""The masked-language-modelling head against transformers' own models, the masking rates and the loss."""
+"""The masked-language-modelling head against transformers' own models, the masking rates and the
+loss.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,9 @@ def test_a_fresh_head(tmp_path):
     assert float(head.dense.weight.detach().std()) == pytest.approx(0.02, rel=0.1)
     assert not head.dense.bias.any()
     assert not head.bias.any()
-    torch.testing.assert_close(head.dense.weight, again.dense.weight)  # the global generator alone decides
+    torch.testing.assert_close(
+        head.dense.weight, again.dense.weight
+    )  # the global generator alone decides
 
 
 def test_the_decoder_is_the_encoders_embedding(mini):
@@ -64,7 +68,9 @@ def test_the_decoder_is_the_encoders_embedding(mini):
     with torch.no_grad():
         before = head(states)
         table.mul_(2.0)
-        torch.testing.assert_close(head(states) - head.bias, 2 * (before - head.bias), atol=1e-4, rtol=1e-4)
+        torch.testing.assert_close(
+            head(states) - head.bias, 2 * (before - head.bias), atol=1e-4, rtol=1e-4
+        )
 
 
 def test_the_embedded_model_predicts_words(mini):
@@ -79,7 +85,9 @@ def test_the_embedded_model_predicts_words(mini):
 
 def test_all_chosen_tokens_may_become_a_given_one(mini):
     words = mini.tokenizer.convert_tokens_to_ids(["cat", "dog", "house"]) * 200
-    masked, labels = mask_tokens([words], mini.tokenizer, np.random.default_rng(0), shares=(1.0, 0.0), mask=7)
+    masked, labels = mask_tokens(
+        [words], mini.tokenizer, np.random.default_rng(0), shares=(1.0, 0.0), mask=7
+    )
     assert [m == 7 for m in masked[0]] == [label != -100 for label in labels[0]]
     assert [label if m == 7 else m for m, label in zip(masked[0], labels[0], strict=True)] == words
 
@@ -116,10 +124,14 @@ def test_masking_is_decided_by_the_generator(mini):
     assert mask_tokens(ids, mini.tokenizer, np.random.default_rng(5)) == mask_tokens(
         ids, mini.tokenizer, np.random.default_rng(5)
     )
-    everything, labels = mask_tokens([[2, 700, 701, 3]], mini.tokenizer, np.random.default_rng(0), probability=1.0)
+    everything, labels = mask_tokens(
+        [[2, 700, 701, 3]], mini.tokenizer, np.random.default_rng(0), probability=1.0
+    )
     assert labels == [[-100, 700, 701, -100]]
     assert everything[0][0] == 2
-    assert mask_tokens([[2, 700, 3]], mini.tokenizer, np.random.default_rng(0), probability=0.0)[0] == [[2, 700, 3]]
+    assert mask_tokens([[2, 700, 3]], mini.tokenizer, np.random.default_rng(0), probability=0.0)[
+        0
+    ] == [[2, 700, 3]]
     assert mask_tokens([], mini.tokenizer, np.random.default_rng(0)) == ([], [])
 
 
@@ -133,7 +145,10 @@ def test_loss_by_hand():
     rng = np.random.default_rng(1)
     logits = rng.normal(size=(2, 3, 5))
     labels = np.array([[-100, 2, -100], [4, -100, 0]])
-    terms = [np.log(np.exp(logits[i, t]).sum()) - logits[i, t, labels[i, t]] for i, t in ((0, 1), (1, 0), (1, 2))]
+    terms = [
+        np.log(np.exp(logits[i, t]).sum()) - logits[i, t, labels[i, t]]
+        for i, t in ((0, 1), (1, 0), (1, 2))
+    ]
     loss = masked_lm_loss(torch.tensor(logits, dtype=torch.float32), torch.tensor(labels))
     assert float(loss) == pytest.approx(np.mean(terms), rel=1e-5)
     half = masked_lm_loss(torch.tensor(logits, dtype=torch.bfloat16), torch.tensor(labels))

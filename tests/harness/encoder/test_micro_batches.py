@@ -1,4 +1,6 @@
-"""A batch encoded in parts: which rows are encoded together, which random numbers come back, what is kept for it."""
+"""A batch encoded in parts: which rows are encoded together, which random numbers come back, what
+is kept for it.
+"""
 
 from __future__ import annotations
 
@@ -67,11 +69,15 @@ def test_the_second_pass_drops_what_the_first_one_dropped(tmp_path, family):
 
     encoder.two_views = kept
     expected = gradients(encoder, ids, **RATES)
-    assert torch.equal(after, torch.random.get_rng_state())  # the backward pass draws nothing from the run's stream
+    assert torch.equal(
+        after, torch.random.get_rng_state()
+    )  # the backward pass draws nothing from the run's stream
     assert not torch.equal(after, before)
     assert in_parts.keys() == expected.keys()
     for name, gradient in expected.items():
-        torch.testing.assert_close(in_parts[name], gradient, rtol=1e-6, atol=1e-6 * float(gradient.abs().max()))
+        torch.testing.assert_close(
+            in_parts[name], gradient, rtol=1e-6, atol=1e-6 * float(gradient.abs().max())
+        )
 
 
 def test_one_part_is_encoded_as_without_parts(tmp_path):
@@ -83,8 +89,9 @@ def test_one_part_is_encoded_as_without_parts(tmp_path):
 
 
 def test_generators_are_brought_back_on_the_device_that_encodes(tmp_path, monkeypatch):
-    """PyTorch keeps the generators of the devices on which the block's own tensors are: token ids as lists, or tensors
-    not yet moved, would leave a GPU's dropout to chance."""
+    """PyTorch keeps the generators of the devices on which the block's own tensors are: token ids
+    as lists, or tensors not yet moved, would leave a GPU's dropout to chance.
+    """
     encoder, ids = started(tmp_path, micro_batch=2)
     encoder.to("meta")
     devices = []
@@ -106,8 +113,9 @@ def errors(found, exact):
 
 
 def test_half_precision_costs_parts_no_more_than_the_whole_batch(tmp_path):
-    """Two faults of others: a second pass outside autocast, and weights without a gradient because autocast kept their
-    copies of a pass that needed none."""
+    """Two faults of others: a second pass outside autocast, and weights without a gradient because
+    autocast kept their copies of a pass that needed none.
+    """
     encoder, ids = started(tmp_path)
     ids = ids * 4
 
@@ -119,7 +127,9 @@ def test_half_precision_costs_parts_no_more_than_the_whole_batch(tmp_path):
             a, b = encoder.two_views(ids, ids)
             loss = (a @ b.T).float().logsumexp(1).mean()
         loss.backward()
-        return {name: p.grad.clone() for name, p in encoder.named_parameters() if p.grad is not None}
+        return {
+            name: p.grad.clone() for name, p in encoder.named_parameters() if p.grad is not None
+        }
 
     for dropout in encoder.modules():
         if isinstance(dropout, torch.nn.Dropout):
@@ -137,15 +147,21 @@ def test_half_precision_costs_parts_no_more_than_the_whole_batch(tmp_path):
 @pytest.mark.parametrize("family", [family for family in FAMILIES if family != "mpnet"])
 @pytest.mark.parametrize("micro_batch", [None, 4])
 def test_gradient_checkpointing_redraws_what_was_dropped(tmp_path, family, micro_batch):
-    """At the rates of then, also where another pass at other rates comes before the backward pass, and in parts."""
+    """At the rates of then, also where another pass at other rates comes before the backward pass,
+    and in parts.
+    """
 
     def loss(encoder, ids):
         encoder.zero_grad()
         torch.manual_seed(5)
         a, b = encoder.two_views(ids, ids, **RATES)
-        states = encoder.hidden_states(encoder.collate(ids))[-1]  # as masked-language modelling: the checkpoint's rates
+        states = encoder.hidden_states(encoder.collate(ids))[
+            -1
+        ]  # as masked-language modelling: the checkpoint's rates
         ((a * b).sum() + states.square().mean()).backward()
-        return {name: p.grad.clone() for name, p in encoder.named_parameters() if p.grad is not None}
+        return {
+            name: p.grad.clone() for name, p in encoder.named_parameters() if p.grad is not None
+        }
 
     encoder, ids = started(tmp_path, family, micro_batch=micro_batch)
     expected = loss(encoder, ids)
@@ -172,7 +188,9 @@ def test_gradient_checkpointing_keeps_less(tmp_path):
 
     def kept():
         sizes = []
-        with torch.autograd.graph.saved_tensors_hooks(lambda t: sizes.append(t.numel()) or t, lambda t: t):
+        with torch.autograd.graph.saved_tensors_hooks(
+            lambda t: sizes.append(t.numel()) or t, lambda t: t
+        ):
             encoder.two_views(ids, ids)
         return sum(sizes)
 

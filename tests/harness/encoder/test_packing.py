@@ -1,4 +1,6 @@
-"""Batches without padding inside the transformer: the states and gradients of padded ones, and what is dropped."""
+"""Batches without padding inside the transformer: the states and gradients of padded ones, and what
+is dropped.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,9 @@ def gradients(encoder, ids, **rates):
 
 
 def expect_close(found, expected, tolerance=1e-6):
-    """Every tensor relative to its own largest entry; what is zero but for rounding has no scale of its own."""
+    """Every tensor relative to its own largest entry; what is zero but for rounding has no scale of
+    its own.
+    """
     assert found.keys() == expected.keys()
     largest = max(float(tensor.abs().max()) for tensor in expected.values())
     assert largest > 0
@@ -61,7 +65,9 @@ def test_tokens_are_packed_and_padded_again():
 
 @pytest.mark.parametrize("family", PACKS)
 def test_states_of_every_layer_and_gradients_are_those_of_the_padded_batch(tmp_path, family):
-    """Positions, the sliding window and the causal mask included; ModernBERT's window here is shorter than a row."""
+    """Positions, the sliding window and the causal mask included; ModernBERT's window here is
+    shorter than a row.
+    """
     encoder, ids = started(tmp_path, family)
     without_dropout(encoder.double())
     features = encoder.collate(ids)
@@ -89,7 +95,9 @@ def test_one_row_with_tokens_masked_inside_it_is_padded(tmp_path):
 
 
 def without_rows(monkeypatch):
-    """As on a GPU, where attention needs no padded rows; the list grows with every attention that had none."""
+    """As on a GPU, where attention needs no padded rows; the list grows with every attention that
+    had none.
+    """
     calls = []
 
     def attend(*given):
@@ -115,7 +123,9 @@ def test_attention_over_rows_of_unequal_length_gives_the_same(tmp_path, family, 
 
 
 @pytest.mark.parametrize("family", ["bert", "distilbert"])
-def test_attention_over_rows_of_unequal_length_drops_each_view_at_its_own_rate(tmp_path, family, monkeypatch):
+def test_attention_over_rows_of_unequal_length_drops_each_view_at_its_own_rate(
+    tmp_path, family, monkeypatch
+):
     encoder, ids = started(tmp_path, family)
     without_dropout(encoder)
     plain, _ = encoder.two_views(ids, ids, attention_dropout=(0.0, 0.0))
@@ -129,7 +139,9 @@ def test_attention_over_rows_of_unequal_length_drops_each_view_at_its_own_rate(t
 
 
 @pytest.mark.parametrize("how", ["checkpoints", "parts"])
-def test_where_layers_are_computed_again_rows_are_padded_for_attention_everywhere(tmp_path, monkeypatch, how):
+def test_where_layers_are_computed_again_rows_are_padded_for_attention_everywhere(
+    tmp_path, monkeypatch, how
+):
     encoder, ids = started(tmp_path)
     encoder.micro_batch = 2 if how == "parts" else None
     expected = gradients(encoder, ids, **RATES)
@@ -141,7 +153,9 @@ def test_where_layers_are_computed_again_rows_are_padded_for_attention_everywher
     assert not calls
 
 
-@pytest.mark.parametrize("pooling", ["cls", "max", "first_last_avg", "last", "layer:2:mean", "cls_pooler"])
+@pytest.mark.parametrize(
+    "pooling", ["cls", "max", "first_last_avg", "last", "layer:2:mean", "cls_pooler"]
+)
 def test_every_pooling_reads_its_tokens(tmp_path, pooling):
     encoder, ids = started(tmp_path, pooling=pooling)
     without_dropout(encoder.double())
@@ -156,7 +170,9 @@ def test_linear_layers_see_real_tokens_alone_and_only_in_training(tmp_path, fami
     shapes = set()
     for module in encoder.transformer.modules():
         if isinstance(module, nn.Linear):
-            module.register_forward_hook(lambda layer, given, out: shapes.add(tuple(given[0].shape[:2])))
+            module.register_forward_hook(
+                lambda layer, given, out: shapes.add(tuple(given[0].shape[:2]))
+            )
     encoder(encoder.collate(ids))
     assert shapes == {(1, sum(map(len, ids)))}
     shapes.clear()
@@ -181,7 +197,9 @@ def test_as_many_units_are_dropped_as_the_rate_says(tmp_path):
     encoder, ids = started(tmp_path)
     ids = ids * 200
     dropped = []
-    encoder.transformer.embeddings.dropout.register_forward_hook(lambda module, given, out: dropped.append(out == 0))
+    encoder.transformer.embeddings.dropout.register_forward_hook(
+        lambda module, given, out: dropped.append(out == 0)
+    )
     encoder.two_views(ids, ids, hidden_dropout=(0.1, 0.4))
     half = sum(map(len, ids))
     assert dropped[0].shape[:2] == (1, 2 * half)
@@ -200,7 +218,9 @@ def test_gradient_checkpointing_redraws_what_was_dropped(tmp_path, family, micro
         a, b = encoder.two_views(ids, ids, **RATES)
         states = encoder.hidden_states(encoder.collate(ids[2:]))[-1]
         ((a * b).sum() + states.square().mean()).backward()
-        return {name: p.grad.clone() for name, p in encoder.named_parameters() if p.grad is not None}
+        return {
+            name: p.grad.clone() for name, p in encoder.named_parameters() if p.grad is not None
+        }
 
     encoder, ids = started(tmp_path, family)
     encoder.micro_batch = micro_batch
@@ -246,7 +266,9 @@ def test_a_batch_without_padding_is_encoded_as_it_always_was(tmp_path):
 
 
 def test_a_model_whose_tokens_meet_elsewhere_is_refused_in_one_line(tmp_path, monkeypatch):
-    """MPNet has an attention of its own; a packed batch whose rows were mixed would change its states."""
+    """MPNet has an attention of its own; a packed batch whose rows were mixed would change its
+    states.
+    """
     encoder, _ = started(tmp_path / "mpnet", "mpnet", packed=False)
     with pytest.raises(InputError, match='"mpnet"') as error:
         encoder.pack_batches()
@@ -289,17 +311,23 @@ def test_kernels_are_compared_with_padded_rows_on_the_first_batch_alone(tmp_path
     encoder, ids = automatic(tmp_path)
     calls = without_rows(monkeypatch)
     passes = []
-    encoder.transformer.register_forward_hook(lambda *given: passes.append(encoder.transformer.training))
+    encoder.transformer.register_forward_hook(
+        lambda *given: passes.append(encoder.transformer.training)
+    )
     compared = gradients(encoder, ids, **RATES)
     assert encoder.packed
     assert calls
     assert passes.count(False) == 2
-    assert all(torch.equal(compared[name], g) for name, g in gradients(encoder, ids, **RATES).items())
+    assert all(
+        torch.equal(compared[name], g) for name, g in gradients(encoder, ids, **RATES).items()
+    )
     assert passes.count(False) == 2
 
 
 @pytest.mark.parametrize("fault", ["wrong", "refused"])
-def test_kernels_that_differ_leave_batches_padded_with_one_line(tmp_path, monkeypatch, caplog, fault):
+def test_kernels_that_differ_leave_batches_padded_with_one_line(
+    tmp_path, monkeypatch, caplog, fault
+):
     encoder, ids = automatic(tmp_path)
     padded, _ = started(tmp_path, packed=False)
     expected = gradients(padded, ids, **RATES)

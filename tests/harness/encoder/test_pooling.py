@@ -13,7 +13,14 @@ from harness.errors import InputError
 from tests.support.encoder_models import FAMILIES, TEXTS, base_model
 
 POOLINGS = [
-    *(("cls", 1), ("mean", 1), ("max", 1), ("first_last_avg", 1), ("first_last_avg", 0), ("last2_avg", 1)),
+    *(
+        ("cls", 1),
+        ("mean", 1),
+        ("max", 1),
+        ("first_last_avg", 1),
+        ("first_last_avg", 0),
+        ("last2_avg", 1),
+    ),
     *((f"layer:{layer}:{mode}", 1) for layer in (0, 1, 3) for mode in ("cls", "mean", "max")),
 ]
 
@@ -33,7 +40,9 @@ def test_hand_worked():
 
 
 def reference(states, length, name, first):
-    """One sentence's vector from its hidden states (layers, length, d), by the table of the fact sheet."""
+    """One sentence's vector from its hidden states (layers, length, d), by the table of the fact
+    sheet.
+    """
     states = states[:, :length].astype(np.float64)
     if name.startswith("layer:"):
         _, layer, mode = name.split(":")
@@ -71,7 +80,10 @@ def test_cls_pooler_is_the_checkpoints_own(bases, family):
 
 
 def test_models_without_a_pooler_say_so(bases):
-    for name in (bases["distilbert"], "embedded:mini-bert"):  # the second is a masked language model
+    for name in (
+        bases["distilbert"],
+        "embedded:mini-bert",
+    ):  # the second is a masked language model
         with pytest.raises(InputError, match="has no pooler"):
             Encoder.from_pretrained(name, pooling="cls_pooler")
 

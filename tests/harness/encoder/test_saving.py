@@ -1,4 +1,6 @@
-"""Saved models: the same vectors from `SentenceTransformer(path)` and `Encoder.load`; one line for what is refused."""
+"""Saved models: the same vectors from `SentenceTransformer(path)` and `Encoder.load`; one line for
+what is refused.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,10 @@ def bases(tmp_path_factory):
 
 
 CASES = [
-    *(("bert", name, first) for name, first in (("cls", 1), ("max", 1), ("last2_avg", 1), ("cls_pooler", 1))),
+    *(
+        ("bert", name, first)
+        for name, first in (("cls", 1), ("max", 1), ("last2_avg", 1), ("cls_pooler", 1))
+    ),
     *(("bert", name, 1) for name in ("layer:0:mean", "layer:1:max", "layer:3:cls", "last")),
     *(("bert", "first_last_avg", first) for first in (0, 1)),
     *((family, "mean", 1) for family in FAMILIES),
@@ -50,7 +55,9 @@ CASES = [
 @pytest.mark.parametrize("affine", [False, True], ids=["plain", "affine"])
 @pytest.mark.parametrize(("family", "pooling", "first"), CASES)
 def test_the_same_vectors_everywhere(bases, tmp_path, family, pooling, first, affine):
-    encoder = Encoder.from_pretrained(bases[family], pooling=pooling, first_layer=first, max_length=12)
+    encoder = Encoder.from_pretrained(
+        bases[family], pooling=pooling, first_layer=first, max_length=12
+    )
     if affine:
         encoder.affine = nn.Linear(32, 9)
     vectors = encoder.encode(SENTENCES)
@@ -60,16 +67,23 @@ def test_the_same_vectors_everywhere(bases, tmp_path, family, pooling, first, af
     np.testing.assert_allclose(loaded.encode(SENTENCES), vectors, atol=1e-6)
     assert (loaded.pooling, loaded.max_length) == (encoder.pooling, 12)
     assert (loaded.affine is not None) == affine
-    assert sum(p.numel() for p in loaded.parameters()) == sum(p.numel() for p in encoder.parameters())
+    assert sum(p.numel() for p in loaded.parameters()) == sum(
+        p.numel() for p in encoder.parameters()
+    )
     loaded.save(tmp_path / "again")
     np.testing.assert_allclose(reference(tmp_path / "again"), vectors, atol=1e-5)
 
 
 def test_a_head_of_several_layers(bases, tmp_path):
     encoder = Encoder.from_pretrained(bases["bert"])
-    encoder.head = nn.Sequential(nn.Linear(32, 20), nn.GELU(), Normalize(), nn.Linear(20, 11, bias=False), nn.Tanh())
+    encoder.head = nn.Sequential(
+        nn.Linear(32, 20), nn.GELU(), Normalize(), nn.Linear(20, 11, bias=False), nn.Tanh()
+    )
     encoder.save(tmp_path / "saved")
-    for vectors in (reference(tmp_path / "saved"), Encoder.load(tmp_path / "saved").encode(SENTENCES)):
+    for vectors in (
+        reference(tmp_path / "saved"),
+        Encoder.load(tmp_path / "saved").encode(SENTENCES),
+    ):
         np.testing.assert_allclose(vectors, encoder.encode(SENTENCES), atol=1e-5)
     for head in (nn.Sequential(nn.Tanh()), nn.Sequential(nn.Linear(32, 4), Normalize(), nn.Tanh())):
         encoder.head = head  # an activation that no module of sentence-transformers has by itself
@@ -87,7 +101,9 @@ def test_a_convolution_over_tokens(bases, tmp_path, family, pooling):
     vectors = encoder.encode(SENTENCES)
     encoder.save(tmp_path / "saved")
     for batch_size in (32, 1):  # padding does not matter
-        np.testing.assert_allclose(reference(tmp_path / "saved", batch_size=batch_size), vectors, atol=1e-5)
+        np.testing.assert_allclose(
+            reference(tmp_path / "saved", batch_size=batch_size), vectors, atol=1e-5
+        )
     loaded = Encoder.load(tmp_path / "saved")
     np.testing.assert_allclose(loaded.encode(SENTENCES), vectors, atol=1e-6)
     loaded.save(tmp_path / "again")
@@ -98,7 +114,9 @@ def test_a_causal_model_without_a_padding_token(tmp_path):
     encoder = Encoder.from_pretrained(causal_model(tmp_path / "base"), pooling="last").eval()
     encoder.save(tmp_path / "saved")
     texts = [text for text in SENTENCES if text]
-    np.testing.assert_allclose(reference(tmp_path / "saved", texts), encoder.encode(texts), atol=1e-5)
+    np.testing.assert_allclose(
+        reference(tmp_path / "saved", texts), encoder.encode(texts), atol=1e-5
+    )
 
 
 def test_folders_that_sentence_transformers_wrote(bases, tmp_path):
@@ -108,15 +126,23 @@ def test_folders_that_sentence_transformers_wrote(bases, tmp_path):
         ("max", [modules.Normalize(), modules.Dense(32, 8, activation_function=nn.SiLU())]),
         ("lasttoken", []),
     ):
-        transformer = modules.Transformer(bases["roberta"], processor_kwargs={"model_max_length": 9})
-        model = SentenceTransformer(modules=[transformer, modules.Pooling(32, mode), *chain], device="cpu")
+        transformer = modules.Transformer(
+            bases["roberta"], processor_kwargs={"model_max_length": 9}
+        )
+        model = SentenceTransformer(
+            modules=[transformer, modules.Pooling(32, mode), *chain], device="cpu"
+        )
         model.save(str(tmp_path / mode))
         loaded = Encoder.load(tmp_path / mode)
         assert loaded.max_length == 9
         np.testing.assert_allclose(loaded.encode(SENTENCES), model.encode(SENTENCES), atol=1e-5)
         assert loaded.encode(SENTENCES).shape[1] == loaded.dimension
     # Its CNN lets padding leak into a sentence, ours does not: equal where nothing is padded.
-    parts = [modules.Transformer(bases["bert"]), modules.CNN(32, 6, [1, 3]), modules.Pooling(12, "mean")]
+    parts = [
+        modules.Transformer(bases["bert"]),
+        modules.CNN(32, 6, [1, 3]),
+        modules.Pooling(12, "mean"),
+    ]
     SentenceTransformer(modules=parts, device="cpu").save(str(tmp_path / "cnn"))
     alone = reference(tmp_path / "cnn", batch_size=1)
     np.testing.assert_allclose(Encoder.load(tmp_path / "cnn").encode(SENTENCES), alone, atol=1e-5)
@@ -134,23 +160,39 @@ def test_folders_that_sentence_transformers_wrote(bases, tmp_path):
         ([modules.Pooling(32, "mean")], "query"),
     ],
 )
-def test_what_our_encoder_does_not_know_is_run_by_sentence_transformers(bases, tmp_path, chain, prompt):
+def test_what_our_encoder_does_not_know_is_run_by_sentence_transformers(
+    bases, tmp_path, chain, prompt
+):
     prompts = {"prompts": {"query": "the cat: "}, "default_prompt_name": prompt} if prompt else {}
-    model = SentenceTransformer(modules=[modules.Transformer(bases["bert"]), *chain], device="cpu", **prompts)
+    model = SentenceTransformer(
+        modules=[modules.Transformer(bases["bert"]), *chain], device="cpu", **prompts
+    )
     model.save(str(tmp_path / "saved"))
     with pytest.raises(UnsupportedModel) as error:
         Encoder.load(tmp_path / "saved")
     assert "\n" not in str(error.value)
-    np.testing.assert_allclose(open_model(str(tmp_path / "saved")).encode(TEXTS), model.encode(TEXTS), atol=1e-6)
+    np.testing.assert_allclose(
+        open_model(str(tmp_path / "saved")).encode(TEXTS), model.encode(TEXTS), atol=1e-6
+    )
 
 
 def test_the_folder(bases, tmp_path):
     encoder = Encoder.from_pretrained(bases["bert"])
     encoder.save(tmp_path / "saved", card="# My method\n\nTrained on nothing.")
-    names = {file.relative_to(tmp_path / "saved").as_posix() for file in (tmp_path / "saved").rglob("*")}
-    assert {"modules.json", "config.json", "model.safetensors", "1_Pooling/config.json", "README.md"} <= names
+    names = {
+        file.relative_to(tmp_path / "saved").as_posix() for file in (tmp_path / "saved").rglob("*")
+    }
+    assert {
+        "modules.json",
+        "config.json",
+        "model.safetensors",
+        "1_Pooling/config.json",
+        "README.md",
+    } <= names
     assert not [name for name in names if name.endswith((".bin", ".pt", ".pkl", ".py"))]
-    assert not [key for key in load_file(tmp_path / "saved" / "model.safetensors") if "pooler" in key]
+    assert not [
+        key for key in load_file(tmp_path / "saved" / "model.safetensors") if "pooler" in key
+    ]
     card = (tmp_path / "saved" / "README.md").read_text()
     assert "# My method" in card
     assert "library_name: sentence-transformers" in card
@@ -158,7 +200,9 @@ def test_the_folder(bases, tmp_path):
 
 
 def test_neither_the_folder_nor_a_random_number_depends_on_what_was_done_before(bases, tmp_path):
-    """A training that was killed may have cut no text since: its files are those of the uninterrupted one."""
+    """A training that was killed may have cut no text since: its files are those of the
+    uninterrupted one.
+    """
     encoder = Encoder.from_pretrained(bases["bert"])
     encoder.affine = nn.Linear(32, 4)
     state = torch.random.get_rng_state()
@@ -169,7 +213,10 @@ def test_neither_the_folder_nor_a_random_number_depends_on_what_was_done_before(
     assert torch.equal(state, torch.random.get_rng_state())
     for file in (tmp_path / "before").rglob("*"):
         if file.is_file():
-            assert file.read_bytes() == (tmp_path / "after" / file.relative_to(tmp_path / "before")).read_bytes()
+            assert (
+                file.read_bytes()
+                == (tmp_path / "after" / file.relative_to(tmp_path / "before")).read_bytes()
+            )
 
 
 def test_saving_over(bases, tmp_path, monkeypatch):
@@ -205,7 +252,9 @@ def test_lower_casing_and_length_of_older_folders(tmp_path):
     (tmp_path / "saved" / "sentence_bert_config.json").write_text(json.dumps(settings))
     loaded = Encoder.load(tmp_path / "saved")
     assert loaded.max_length == 7
-    assert loaded.tokenize(["THE Cat"]) == loaded.tokenize(["the cat"]) != base.tokenize(["THE Cat"])
+    assert (
+        loaded.tokenize(["THE Cat"]) == loaded.tokenize(["the cat"]) != base.tokenize(["THE Cat"])
+    )
     np.testing.assert_allclose(reference(tmp_path / "saved"), loaded.encode(SENTENCES), atol=1e-5)
 
 
@@ -220,7 +269,9 @@ def test_a_plain_folder_gets_mean_pooling_and_float32():
 
 
 @pytest.mark.parametrize("make", [Encoder.load, Encoder.from_pretrained])
-@pytest.mark.parametrize("name", ["no/such-model-here", "./nowhere", "/nowhere/at/all", "embedded:maxi-bert"])
+@pytest.mark.parametrize(
+    "name", ["no/such-model-here", "./nowhere", "/nowhere/at/all", "embedded:maxi-bert"]
+)
 def test_models_that_do_not_exist(make, name, monkeypatch):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     with pytest.raises(InputError) as error:
@@ -240,8 +291,12 @@ DAMAGES = {
     "half the weights": lambda folder: (folder / "model.safetensors").write_bytes(
         (folder / "model.safetensors").read_bytes()[:5000]
     ),
-    "order": lambda folder: rows_of(folder, lambda rows: [*rows, {"idx": 2, "path": "2_CNN", "type": "x.CNN"}]),
-    "path": lambda folder: rows_of(folder, lambda rows: [rows[0], {**rows[1], "path": "../outside"}]),
+    "order": lambda folder: rows_of(
+        folder, lambda rows: [*rows, {"idx": 2, "path": "2_CNN", "type": "x.CNN"}]
+    ),
+    "path": lambda folder: rows_of(
+        folder, lambda rows: [rows[0], {**rows[1], "path": "../outside"}]
+    ),
     "no pooling": lambda folder: rows_of(folder, lambda rows: rows[:1]),
     "no weights of Dense": lambda folder: (folder / "2_Dense" / "model.safetensors").unlink(),
     "shape of Dense": lambda folder: (folder / "2_Dense" / "config.json").write_text(
@@ -298,7 +353,9 @@ def pickle_in_an_index(folder):
 
 def pickle_in_the_configuration(folder):
     config = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps({**config, "transformers_weights": "weights.bin"}))
+    (folder / "config.json").write_text(
+        json.dumps({**config, "transformers_weights": "weights.bin"})
+    )
 
 
 def pickle_alone(folder):
@@ -307,7 +364,9 @@ def pickle_alone(folder):
 
 def pickle_in_another_library(folder):
     pickle_at("1_Odd/pytorch_model.bin")(folder)
-    (folder / "modules.json").write_text('[{"idx": 0, "name": "0", "path": "1_Odd", "type": "x.Odd"}]')
+    (folder / "modules.json").write_text(
+        '[{"idx": 0, "name": "0", "path": "1_Odd", "type": "x.Odd"}]'
+    )
 
 
 @pytest.mark.parametrize("load", [Encoder.from_pretrained, Encoder.load, open_model])
@@ -324,7 +383,9 @@ def pickle_in_another_library(folder):
     ],
 )
 def test_pickled_weights_are_refused_unopened(tmp_path, monkeypatch, load, add, named):
-    """Also where they lie beside safetensors, are named in an index of weights, or belong to one module."""
+    """Also where they lie beside safetensors, are named in an index of weights, or belong to one
+    module.
+    """
 
     def opened(*args, **options):
         raise AssertionError("torch.load was called")
@@ -339,7 +400,8 @@ def test_pickled_weights_are_refused_unopened(tmp_path, monkeypatch, load, add, 
 
 
 @pytest.mark.parametrize(
-    ("umask", "folder", "file"), [(0o027, 0o750, 0o640), (0o077, 0o700, 0o600), (0o002, 0o775, 0o664)]
+    ("umask", "folder", "file"),
+    [(0o027, 0o750, 0o640), (0o077, 0o700, 0o600), (0o002, 0o775, 0o664)],
 )
 def test_saved_models_honour_the_umask(umask, folder, file, tmp_path):
     vectors = tmp_path / "vectors.txt"
@@ -348,7 +410,9 @@ def test_saved_models_honour_the_umask(umask, folder, file, tmp_path):
     try:
         Encoder.from_pretrained(MINI).save(tmp_path / "made" / "encoder")
         static = registry.load(registry.METHODS, "static")
-        static(static.Config(vectors=str(vectors)), base_model=MINI).fit().save(tmp_path / "made" / "method")
+        static(static.Config(vectors=str(vectors)), base_model=MINI).fit().save(
+            tmp_path / "made" / "method"
+        )
     finally:
         os.umask(before)
     for path in (tmp_path / "made").rglob("*"):

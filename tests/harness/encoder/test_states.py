@@ -1,4 +1,6 @@
-"""Hidden and token states, independent copies, and convolutions over tokens that padding does not reach."""
+"""Hidden and token states, independent copies, and convolutions over tokens that padding does not
+reach.
+"""
 
 from __future__ import annotations
 
@@ -72,7 +74,11 @@ def test_dropping_views_in_one_copy_leaves_the_other_alone(bases, family):
         half, none = (0.5, 0.5), (0.0, 0.0)
         features = other.collate([*ids, *ids])
         # as inside of `two_views`
-        with torch.no_grad(), one.view_rates.inside(rows, half, half), other.view_rates.inside(rows, none, none):
+        with (
+            torch.no_grad(),
+            one.view_rates.inside(rows, half, half),
+            other.view_rates.inside(rows, none, none),
+        ):
             first, second = other(features), other(features)
             torch.testing.assert_close(first, second)  # at rate 0 nothing is random
             assert not torch.allclose(one(features), one(features))
@@ -81,12 +87,16 @@ def test_dropping_views_in_one_copy_leaves_the_other_alone(bases, family):
     drops(encoder, twin)
     drops(twin, encoder)
     a, b = twin.two_views(ids, ids, hidden_dropout=(0.0, 0.4), attention_dropout=(0.0, 0.4))
-    torch.testing.assert_close(a.detach(), encoder.eval()(encoder.collate(ids)).detach(), atol=1e-5, rtol=1e-4)
+    torch.testing.assert_close(
+        a.detach(), encoder.eval()(encoder.collate(ids)).detach(), atol=1e-5, rtol=1e-4
+    )
     assert not torch.allclose(a, b)
 
 
 def convolved(tokens: np.ndarray, module: TokenConvolution) -> np.ndarray:
-    """Equation by hand: out[t, f] = bias[f] + sum over offsets o and channels c of w[f, c, o] x[t + o - half, c]."""
+    """Equation by hand: out[t, f] = bias[f] + sum over offsets o and channels c of w[f, c, o] x[t +
+    o - half, c].
+    """
     blocks = []
     for conv in module.convs:
         weight = conv.weight.detach().double().numpy()

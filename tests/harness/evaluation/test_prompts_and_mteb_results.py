@@ -1,4 +1,6 @@
-"""Prompts stand before the texts of each kind of task and enter protocol ids; mteb's loader reads what is written."""
+"""Prompts stand before the texts of each kind of task and enter protocol ids; mteb's loader reads
+what is written.
+"""
 
 from __future__ import annotations
 
@@ -34,11 +36,16 @@ def prompted(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_key_that_fits_best_counts() -> None:
-    prompts = Prompts({"STS": "a", "Retrieval-query": "b", "query": "c", "ArguAna": "d", "default": "e"})
+    prompts = Prompts(
+        {"STS": "a", "Retrieval-query": "b", "query": "c", "ArguAna": "d", "default": "e"}
+    )
     assert [
-        prompts.of("STS12", "STS"), prompts.of("NQ", "Retrieval", "query"), prompts.of("X", "Reranking", "query"),
-        prompts.of("ArguAna", "Retrieval", "query"), prompts.of("NQ", "Retrieval", "document"),
-    ] == ["a", "b", "c", "d", "e"]  # fmt: skip
+        prompts.of("STS12", "STS"),
+        prompts.of("NQ", "Retrieval", "query"),
+        prompts.of("X", "Reranking", "query"),
+        prompts.of("ArguAna", "Retrieval", "query"),
+        prompts.of("NQ", "Retrieval", "document"),
+    ] == ["a", "b", "c", "d", "e"]
     assert Prompts({"query": "c"}).of("MR", "Classification") == ""
 
 
@@ -52,7 +59,9 @@ def test_prompts_change_vectors_and_ids_and_are_told_where_unused(prompted: Path
 
     def told(evaluation):  # type: ignore[no-untyped-def]
         scores = evaluation.result.scores
-        return {(s.task, s.metric, s.aggregation): (s.value, s.protocol, s.comparable) for s in scores}
+        return {
+            (s.task, s.metric, s.aggregation): (s.value, s.protocol, s.comparable) for s in scores
+        }
 
     a, b, c, d = map(told, (plain, own, given, bare))
     assert a == d, "an id without prompts stays what it was"
@@ -60,10 +69,14 @@ def test_prompts_change_vectors_and_ids_and_are_told_where_unused(prompted: Path
         assert b[key][0] != a[key][0], key
         assert b[key][1] != a[key][1] != c[key][1] != b[key][1], key
         assert b[key][2] == a[key][2]
-        assert (c[key][0] == b[key][0]) == key[0].startswith("Embedded-STS"), "the query's prompt is for queries"
+        assert (c[key][0] == b[key][0]) == key[0].startswith("Embedded-STS"), (
+            "the query's prompt is for queries"
+        )
     pairs = own.result.pairs
     assert pairs is not None
-    vectors = Encoder.load(prompted).encode(["Instruct: similar meaning. A.", "Instruct: similar meaning. B."])
+    vectors = Encoder.load(prompted).encode(
+        ["Instruct: similar meaning. A.", "Instruct: similar meaning. B."]
+    )
     assert np.isfinite(vectors).all()
     with pytest.raises(InputError, match=MODEL):
         evaluate(MODEL, suites, prompts="own")
@@ -76,7 +89,14 @@ def test_mteb_s_own_loader_reads_the_results(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="--revision"):  # it names a folder
         evaluate(MODEL, suites, mteb_results=tmp_path, model_name="org/mini", revision="../../..")
     assert not list(tmp_path.iterdir())
-    scored = evaluate(MODEL, suites, cached=False, mteb_results=tmp_path, model_name="org/mini", revision="0123abc")
+    scored = evaluate(
+        MODEL,
+        suites,
+        cached=False,
+        mteb_results=tmp_path,
+        model_name="org/mini",
+        revision="0123abc",
+    )
     folder = tmp_path / "results" / "org__mini" / "0123abc"
     meta = json.loads((folder / "model_meta.json").read_text())
     assert (meta["name"], meta["revision"]) == ("org/mini", "0123abc")
@@ -95,23 +115,34 @@ def test_settings_make_an_experiment_of_mteb_and_are_written_down(tmp_path: Path
     for pooling in (None, "cls"):
         evaluate(MODEL, "Embedded-Clustering", pooling=pooling, cached=False, batch_size=16, **name)  # type: ignore[arg-type]
     cache = mteb.ResultCache(tmp_path)
-    (usual,) = cache.load_results(include_remote=False, load_experiments="no_experiments").model_results
+    (usual,) = cache.load_results(
+        include_remote=False, load_experiments="no_experiments"
+    ).model_results
     both = cache.load_results(include_remote=False, load_experiments="match_name").model_results
     assert len(both) == 2
-    meta = json.loads((tmp_path / "results/org__mini/0123abc/experiments/pooling_cls/model_meta.json").read_text())
+    meta = json.loads(
+        (tmp_path / "results/org__mini/0123abc/experiments/pooling_cls/model_meta.json").read_text()
+    )
     assert meta["experiment_kwargs"] == {"pooling": "cls"}
     assert {"batch_size": 16, "pooling": "cls"}.items() <= meta["loader_kwargs"].items()
     scores = read_scores(tmp_path)
     assert sorted(scores["row"]) == ["org/mini", "org/mini (pooling_cls)"]
-    assert usual.task_results[0].get_score() == pytest.approx(scores["score"][scores["row"] == "org/mini"].item())
+    assert usual.task_results[0].get_score() == pytest.approx(
+        scores["score"][scores["row"] == "org/mini"].item()
+    )
 
 
 def test_a_row_is_scored_with_its_prompts_and_marked(prompted: Path, tmp_path: Path) -> None:
-    """As `evaluate` scores it: the same values and ids; rows with the same model, with and without, are two runs."""
+    """As `evaluate` scores it: the same values and ids; rows with the same model, with and without,
+    are two runs.
+    """
     row = {"method": "pretrained", "config": {"model": str(prompted)}}
-    own = {"method": "pretrained", "name": "prompted", "config": {"model": str(prompted), "prompts": "own"}}
-    experiment = {"name": "prompts", "suites": ["Embedded-STS-natural"],
-                  "methods": [row, own]}  # fmt: skip
+    own = {
+        "method": "pretrained",
+        "name": "prompted",
+        "config": {"model": str(prompted), "prompts": "own"},
+    }
+    experiment = {"name": "prompts", "suites": ["Embedded-STS-natural"], "methods": [row, own]}
     found = compare(experiment, workdir=tmp_path / "work", tracked=False, formats=["md"])
     plain, with_own = found.records
     assert plain.id != with_own.id
@@ -120,7 +151,9 @@ def test_a_row_is_scored_with_its_prompts_and_marked(prompted: Path, tmp_path: P
     assert [s.comparable for s in with_own.scores] == [s.comparable for s in plain.scores]
     assert {s.protocol for s in with_own.scores}.isdisjoint(s.protocol for s in plain.scores)
     page = found.report["md"].read_text()
-    assert 'STS "Instruct: similar meaning. ", query "search for: "' in page, "the prompts that were used"
+    assert 'STS "Instruct: similar meaning. ", query "search for: "' in page, (
+        "the prompts that were used"
+    )
     assert '"STS", "query"' in page, "those that the other row could have used"
     assert "prompts" in found._repr_html_()
 
@@ -130,16 +163,24 @@ def test_prompts_of_a_row_that_cannot_be_had_are_one_line(tmp_path: Path) -> Non
     with pytest.raises(InputError, match=MODEL):
         compare([row], workdir=tmp_path / "work", tracked=False)
     with pytest.raises(InputError, match='key "prompts'):
-        compare([{**row, "config": {"model": MODEL, "prompts": {}}}], workdir=tmp_path / "work", tracked=False)
+        compare(
+            [{**row, "config": {"model": MODEL, "prompts": {}}}],
+            workdir=tmp_path / "work",
+            tracked=False,
+        )
 
 
 def test_a_list_of_prompts_has_one_a_seed_and_their_spread(tmp_path: Path) -> None:
     texts: list[dict[str, str]] = [{"STS": "query: "}, {"default": "Instruct: similar meaning. "}]
     row = {"method": "pretrained", "name": "prompts", "config": {"model": MODEL, "prompts": texts}}
     task = "Embedded-STS-natural"
-    found = compare([row], seeds=[1, 2], suites=[task], workdir=tmp_path / "work", tracked=False, formats=["md"])
+    found = compare(
+        [row], seeds=[1, 2], suites=[task], workdir=tmp_path / "work", tracked=False, formats=["md"]
+    )
     alone = [evaluate(MODEL, task, cached=False, prompts=one).result.scores for one in texts]
-    assert [[s.value for s in record.scores] for record in found.records] == [[s.value for s in of] for of in alone]
+    assert [[s.value for s in record.scores] for record in found.records] == [
+        [s.value for s in of] for of in alone
+    ]
     page = next((tmp_path / "work").glob("reports/*/report.md")).read_text()
     assert 'STS "query: ", or default "Instruct: similar meaning. "' in page
 
@@ -163,6 +204,10 @@ def test_a_saved_row_keeps_its_prompts(prompted: Path, tmp_path: Path) -> None:
 def test_keys_that_fit_no_task_are_told() -> None:
     scored = evaluate(MODEL, "Embedded-STS-natural", cached=False, prompts={"sts": "query: "})
     assert any('no task here has a key of them ("sts")' in note for note in scored.result.notes)
-    in_hand = evaluate(Encoder.load(MODEL).encode, "Embedded-STS-natural", prompts={"STS": "query: "})
+    in_hand = evaluate(
+        Encoder.load(MODEL).encode, "Embedded-STS-natural", prompts={"STS": "query: "}
+    )
     named = evaluate(MODEL, "Embedded-STS-natural", cached=False, prompts={"STS": "query: "})
-    assert in_hand.scores()["value"].tolist() == pytest.approx(named.scores()["value"].tolist(), abs=1e-6)
+    assert in_hand.scores()["value"].tolist() == pytest.approx(
+        named.scores()["value"].tolist(), abs=1e-6
+    )

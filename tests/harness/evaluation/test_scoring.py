@@ -1,4 +1,6 @@
-"""Encode once: one call for the union of all texts, rows shared between tasks, and encoders that misbehave."""
+"""Encode once: one call for the union of all texts, rows shared between tasks, and encoders that
+misbehave.
+"""
 
 from __future__ import annotations
 
@@ -25,13 +27,22 @@ class Letters:
 
     def __call__(self, texts: list[str]) -> Array:
         self.calls.append(list(texts))
-        return np.array([[t.count(c) for c in "abcd"] for t in texts], dtype=np.float64).reshape(-1, 4)
+        return np.array([[t.count(c) for c in "abcd"] for t in texts], dtype=np.float64).reshape(
+            -1, 4
+        )
 
 
 def pairs(task: str, rows: list[tuple[str, str, float]]) -> PairSet:
     left, right, gold = zip(*rows, strict=True)
     subset = Subset(name="test", sentences1=list(left), sentences2=list(right), gold=np.array(gold))
-    return PairSet(task=task, source="mteb", split="test", subsets=(subset,), sha256=task, preparation="as written")
+    return PairSet(
+        task=task,
+        source="mteb",
+        split="test",
+        subsets=(subset,),
+        sha256=task,
+        preparation="as written",
+    )
 
 
 FIRST = pairs("STS12", [("a", "aab", 5.0), ("ab", "cd", 1.0), ("abc", "b", 2.0)])
@@ -40,13 +51,19 @@ SECOND = pairs("STS-B", [("aab", "a", 4.5), ("c", "abc", 3.0)])
 
 def test_every_distinct_text_is_encoded_once_in_one_call() -> None:
     encode = Letters()
-    result = evaluate(encode, [STSTask.of(FIRST), STSTask.of(SECOND), GeometryTask.of([SECOND])], pooling="letters")
+    result = evaluate(
+        encode,
+        [STSTask.of(FIRST), STSTask.of(SECOND), GeometryTask.of([SECOND])],
+        pooling="letters",
+    )
     assert encode.calls == [["a", "ab", "abc", "aab", "cd", "b", "c"]]
     assert {s.task for s in result.scores} == {"STS12", "STS-B", "geometry:STS-B"}
     assert result.pairs is not None
     assert list(result.pairs["task"]) == ["STS12"] * 3 + ["STS-B"] * 2
     np.testing.assert_allclose(
-        result.pairs["score"], [2 / np.sqrt(5), 0, 1 / np.sqrt(3), 2 / np.sqrt(5), 1 / np.sqrt(3)], rtol=1e-6
+        result.pairs["score"],
+        [2 / np.sqrt(5), 0, 1 / np.sqrt(3), 2 / np.sqrt(5), 1 / np.sqrt(3)],
+        rtol=1e-6,
     )
     assert {s.protocol for s in result.scores} <= set(result.protocols)
     assert result.cost["sentences"] == 7
@@ -56,13 +73,17 @@ def test_every_distinct_text_is_encoded_once_in_one_call() -> None:
 def test_together_equals_one_by_one() -> None:
     tasks = [STSTask.of(FIRST), STSTask.of(SECOND)]
     together = evaluate(Letters(), tasks, pooling="letters")
-    assert together.scores == [s for t in tasks for s in evaluate(Letters(), [t], pooling="letters").scores]
+    assert together.scores == [
+        s for t in tasks for s in evaluate(Letters(), [t], pooling="letters").scores
+    ]
 
 
 def test_table_gives_rows_in_the_order_asked_for() -> None:
     table = encode_once(Letters(), ["a", "b", "a", "c"])
     assert len(table) == 3
-    np.testing.assert_array_equal(table(["c", "a", "c"]), [[0, 0, 1, 0], [1, 0, 0, 0], [0, 0, 1, 0]])
+    np.testing.assert_array_equal(
+        table(["c", "a", "c"]), [[0, 0, 1, 0], [1, 0, 0, 0], [0, 0, 1, 0]]
+    )
     assert table(["a"]).dtype == np.float32
     assert table([]).shape == (0, 4)
     with pytest.raises(KeyError):

@@ -1,4 +1,6 @@
-"""An evaluation holds vectors, never the token states that they were pooled from: memory does not grow with length."""
+"""An evaluation holds vectors, never the token states that they were pooled from: memory does not
+grow with length.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ def test_token_states_of_one_batch_at_a_time() -> None:
 
     encoder.transformer.register_forward_hook(watch)
     tasks = resolve_tasks(["Embedded-STS-natural", "layers:Embedded-STS-natural"])
-    result = evaluate(lambda texts: encoder.encode(texts, batch_size=16), tasks, pooling="mean", model=encoder)
+    result = evaluate(
+        lambda texts: encoder.encode(texts, batch_size=16), tasks, pooling="mean", model=encoder
+    )
     assert result.missing == {}
     layers = encoder.transformer.config.num_hidden_layers + 1
     assert len(alive) > 20  # batches

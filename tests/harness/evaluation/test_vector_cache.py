@@ -1,4 +1,6 @@
-"""Vectors kept on disk: nothing encoded twice, nothing wrong ever returned, whatever happens to the files."""
+"""Vectors kept on disk: nothing encoded twice, nothing wrong ever returned, whatever happens to the
+files.
+"""
 
 from __future__ import annotations
 
@@ -36,11 +38,15 @@ class Encoder:
 
     def __call__(self, texts: list[str]) -> Array:
         self.asked += len(texts)
-        return np.array([[len(t), hash(t) % 997, i % 1 + 0.25] for i, t in enumerate(texts)], dtype=np.float32)
+        return np.array(
+            [[len(t), hash(t) % 997, i % 1 + 0.25] for i, t in enumerate(texts)], dtype=np.float32
+        )
 
 
 def opened(folder: Path, model: str = "model", limit: int = 1 << 20) -> StoredVectors:
-    return EmbeddingCache(folder, limit=limit).of(model, "mean", code="harness.errors", device="cpu")
+    return EmbeddingCache(folder, limit=limit).of(
+        model, "mean", code="harness.errors", device="cpu"
+    )
 
 
 def segments(folder: Path) -> list[Path]:
@@ -59,12 +65,16 @@ def test_a_second_process_encodes_only_what_is_new(tmp_path: Path) -> None:
     np.testing.assert_array_equal(more([*TEXTS, "newer"]), encode([*TEXTS, "newer"]))
 
 
-def test_many_vectors_are_stored_a_part_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_vectors_are_stored_a_part_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("harness.evaluation.vector_cache._SEGMENT", 20)
     copied: list[int] = []
     monkeypatch.setattr(
         "harness.evaluation.vector_cache.write_segment",
-        lambda file, model, keys, matrix: copied.append(len(matrix)) or write_segment(file, model, keys, matrix),
+        lambda file, model, keys, matrix: (
+            copied.append(len(matrix)) or write_segment(file, model, keys, matrix)
+        ),
     )
     first = encode_once(Encoder(), TEXTS, cache=opened(tmp_path))
     assert copied == [20, 20, 13]
@@ -76,7 +86,11 @@ def test_many_vectors_are_stored_a_part_at_a_time(tmp_path: Path, monkeypatch: p
 def test_another_model_pooling_or_device_shares_nothing(tmp_path: Path) -> None:
     cache = EmbeddingCache(tmp_path)
     encode_once(Encoder(), TEXTS, cache=cache.of("m", "mean", code="harness.errors", device="cpu"))
-    for model, pooling, device in (("n", "mean", "cpu"), ("m", "cls", "cpu"), ("m", "mean", "cuda")):
+    for model, pooling, device in (
+        ("n", "mean", "cpu"),
+        ("m", "cls", "cpu"),
+        ("m", "mean", "cuda"),
+    ):
         assert TEXTS[0] not in cache.of(model, pooling, code="harness.errors", device=device)
 
 
@@ -91,7 +105,9 @@ def test_a_saved_model_is_known_by_its_content(tmp_path: Path) -> None:
     assert folder_hash(tmp_path / "a") != folder_hash(tmp_path / "b")
 
 
-@pytest.mark.parametrize("damage", ["cut in half", "one bit", "header", "empty", "a folder", "another's"])
+@pytest.mark.parametrize(
+    "damage", ["cut in half", "one bit", "header", "empty", "a folder", "another's"]
+)
 def test_a_damaged_file_is_encoded_again_with_a_warning(
     tmp_path: Path, damage: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -110,7 +126,9 @@ def test_a_damaged_file_is_encoded_again_with_a_warning(
                 "one bit": raw[:-5] + flipped + raw[-4:],
                 "header": b"X" + raw[1:],
                 "empty": b"",
-                "another's": save({"keys": np.zeros((1, 16), dtype=np.uint8), "vectors": np.ones((1, 3))}),
+                "another's": save(
+                    {"keys": np.zeros((1, 16), dtype=np.uint8), "vectors": np.ones((1, 3))}
+                ),
             }[damage]
         )
     encode = Encoder()
@@ -122,7 +140,9 @@ def test_a_damaged_file_is_encoded_again_with_a_warning(
     assert encode_once(encode, TEXTS, cache=opened(tmp_path)).fresh == 0  # made whole again
 
 
-def test_the_vectors_of_another_model_are_not_used(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_vectors_of_another_model_are_not_used(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     one, two = opened(tmp_path, "one"), opened(tmp_path, "two")
     encode_once(Encoder(), TEXTS, cache=one)
     encode_once(Encoder(), TEXTS, cache=two)
@@ -145,7 +165,9 @@ def test_the_model_unused_for_longest_makes_room(tmp_path: Path) -> None:
     assert sum(f.stat().st_size for f in segments(tmp_path)) <= 3500
 
 
-def test_vectors_beyond_the_limit_are_used_but_not_kept(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_vectors_beyond_the_limit_are_used_but_not_kept(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     store = opened(tmp_path, limit=1000)
     table = encode_once(Encoder(), TEXTS, cache=store)
     np.testing.assert_array_equal(table(TEXTS), Encoder()(TEXTS))
@@ -162,13 +184,17 @@ def test_a_full_disk_costs_the_cache_and_nothing_else(
     monkeypatch.setattr(os, "fsync", full)
     store, encode = opened(tmp_path), Encoder()
     for texts in (TEXTS, [*TEXTS, "one more"]):
-        np.testing.assert_array_equal(encode_once(encode, texts, cache=store)(texts), Encoder()(texts))
+        np.testing.assert_array_equal(
+            encode_once(encode, texts, cache=store)(texts), Encoder()(texts)
+        )
     assert len(caplog.records) == 1  # said once
     assert "No space left on device" in caplog.text
     assert [f.name for f in tmp_path.rglob("*") if f.is_file()] == [".lock"]  # no half file stays
 
 
-def test_a_folder_that_cannot_be_made_costs_the_cache_only(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_folder_that_cannot_be_made_costs_the_cache_only(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     (tmp_path / "file").write_text("")
     table = encode_once(Encoder(), TEXTS, cache=opened(tmp_path / "file" / "cache"))
     assert table.fresh == len(TEXTS)
@@ -186,14 +212,18 @@ def test_a_segment_gives_back_what_was_written(tmp_path: Path, shape: tuple[int,
     assert not matrix.flags.writeable
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="where memory is mapped is told apart on Linux only")
+@pytest.mark.skipif(
+    sys.platform != "linux", reason="where memory is mapped is told apart on Linux only"
+)
 def test_rows_are_mapped_and_take_no_memory_of_their_own(tmp_path: Path) -> None:
     def own() -> int:
         memory = psutil.Process().memory_info()
         return int(memory.rss - memory.shared)
 
     rows = np.ones((20_000, 768), dtype=np.float32)  # 61 MB
-    write_segment(tmp_path / "a.safetensors", "model", [text_key(str(i)) for i in range(len(rows))], rows)
+    write_segment(
+        tmp_path / "a.safetensors", "model", [text_key(str(i)) for i in range(len(rows))], rows
+    )
     before = own()
     _, matrix = read_segment(tmp_path / "a.safetensors", "model")
     assert own() - before < 20e6
@@ -213,7 +243,9 @@ for start in range(0, 400, 20):
 
 
 def test_two_processes_fill_one_cache(tmp_path: Path) -> None:
-    running = [subprocess.Popen([sys.executable, "-c", FILL, str(tmp_path), str(i)]) for i in range(2)]
+    running = [
+        subprocess.Popen([sys.executable, "-c", FILL, str(tmp_path), str(i)]) for i in range(2)
+    ]
     assert [process.wait(120) for process in running] == [0, 0]
     store = opened(tmp_path)
     assert len(store) == 400

@@ -1,4 +1,6 @@
-"""Executors: every job has its answer, a worker that dies costs only its job, and runs are those of one process."""
+"""Executors: every job has its answer, a worker that dies costs only its job, and runs are those of
+one process.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,15 @@ import pytest
 
 from harness import registry
 from harness.errors import InputError, RunError, StopRequested
-from harness.executors.executor import LEAVE, THREADS, Answer, Executor, ExecutorSettings, Serial, check_known
+from harness.executors.executor import (
+    LEAVE,
+    THREADS,
+    Answer,
+    Executor,
+    ExecutorSettings,
+    Serial,
+    check_known,
+)
 from harness.executors.processes import Processes
 from harness.executors.ray import Ray
 from harness.executors.slurm import Queued, Slurm
@@ -37,7 +47,9 @@ class Local(Slurm):
 
 
 def executor(kind: type[Executor], folder: Path, **settings: object) -> Executor:
-    return kind(ExecutorSettings.model_validate({"name": kind.name, "cpus_per_run": 1, **settings}), folder)
+    return kind(
+        ExecutorSettings.model_validate({"name": kind.name, "cpus_per_run": 1, **settings}), folder
+    )
 
 
 def answers(engine: Executor, calls: Sequence[Call]) -> dict[str, Answer]:
@@ -46,7 +58,9 @@ def answers(engine: Executor, calls: Sequence[Call]) -> dict[str, Answer]:
 
 @pytest.fixture(autouse=True)
 def own_threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """What a worker changes in this process ends with the test; workers import what this process does."""
+    """What a worker changes in this process ends with the test; workers import what this process
+    does.
+    """
     for name in THREADS:
         monkeypatch.setenv(name, "1")
     monkeypatch.setenv("PYTHONPATH", ROOT)
@@ -98,18 +112,26 @@ def test_jobs_can_be_added_while_others_run(kind: type[Executor], tmp_path: Path
 def engine_of(kind: type[Executor], monkeypatch: pytest.MonkeyPatch) -> None:
     """Have executors of this kind's name be of this kind."""
     load = registry.load
-    monkeypatch.setattr(registry, "load", lambda group, name: kind if name == kind.name else load(group, name))
+    monkeypatch.setattr(
+        registry, "load", lambda group, name: kind if name == kind.name else load(group, name)
+    )
 
 
 def test_slurm_gives_the_records_of_one_process_though_a_job_is_preempted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without a dev set, whose pairs workers do not cut. The signal writes the only checkpoint, which is continued."""
+    """Without a dev set, whose pairs workers do not cut. The signal writes the only checkpoint,
+    which is continued.
+    """
     pytest.importorskip("submitit")
     log, work = tmp_path / "steps", tmp_path / "work"
-    engine_of(jobs.observing(Local, log, at=3, number=signal.SIGUSR2, checkpoints=False), monkeypatch)
+    engine_of(
+        jobs.observing(Local, log, at=3, number=signal.SIGUSR2, checkpoints=False), monkeypatch
+    )
     settings = {"name": "slurm", "cpus_per_run": 1}
-    done = small_runs.compare(work, seeds=[1], dev=None, methods=[small_runs.SIMCSE], executor=settings)
+    done = small_runs.compare(
+        work, seeds=[1], dev=None, methods=[small_runs.SIMCSE], executor=settings
+    )
     assert weights(done.records) == weights([execute(job_of(dev=None), tmp_path / "here")])
     assert (len(jobs.steps(log)), len(set(jobs.steps(log)))) == (STEPS, 2)
 
@@ -118,7 +140,9 @@ def test_slurm_gives_the_records_of_one_process_though_a_job_is_preempted(
 def test_ray_gives_the_records_of_one_process(tmp_path: Path) -> None:
     pytest.importorskip("ray")
     settings = {"name": "ray", "cpus_per_run": 1}
-    done = small_runs.compare(tmp_path / "work", seeds=[1], dev=None, methods=[small_runs.SIMCSE], executor=settings)
+    done = small_runs.compare(
+        tmp_path / "work", seeds=[1], dev=None, methods=[small_runs.SIMCSE], executor=settings
+    )
     assert weights(done.records) == weights([execute(job_of(dev=None), tmp_path / "here")])
 
 
@@ -131,7 +155,9 @@ def test_a_ray_node_that_is_lost_costs_only_the_steps_since_the_last_checkpoint(
 
     log = tmp_path / "steps"
     engine_of(jobs.observing(Ray, log), monkeypatch)
-    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
+    cluster = Cluster(
+        initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False}
+    )
     for _ in range(2):
         cluster.add_node(num_cpus=1)
     lost: list[str] = []
@@ -150,8 +176,9 @@ def test_a_ray_node_that_is_lost_costs_only_the_steps_since_the_last_checkpoint(
     try:
         Thread(target=lose_node, daemon=True).start()
         settings = {"name": "ray", "cpus_per_run": 1}
-        done = small_runs.compare(tmp_path / "work", seeds=[1], dev=None, methods=[small_runs.SIMCSE],
-                                  executor=settings)  # fmt: skip
+        done = small_runs.compare(
+            tmp_path / "work", seeds=[1], dev=None, methods=[small_runs.SIMCSE], executor=settings
+        )
     finally:
         ray.shutdown()
         cluster.shutdown()
@@ -184,8 +211,9 @@ def test_workers_end_with_a_coordinator_that_is_killed(tmp_path: Path) -> None:
 
 
 def test_a_script_without_a_main_guard_runs_once(tmp_path: Path) -> None:
-    """A spawned process otherwise imports the script that started it, and so runs it again. Workers leave no lock of a
-    progress bar behind, which Python would warn of."""
+    """A spawned process otherwise imports the script that started it, and so runs it again. Workers
+    leave no lock of a progress bar behind, which Python would warn of.
+    """
     script = tmp_path / "mine.py"
     script.write_text(
         "from collections import deque\nfrom pathlib import Path\n"
@@ -194,11 +222,15 @@ def test_a_script_without_a_main_guard_runs_once(tmp_path: Path) -> None:
         "engine = Processes(ExecutorSettings(name='processes', workers=1), Path())\n"
         "print([answer.value for answer in engine.run(show_bar, deque([4]), lambda: None)], __file__)\n"
     )
-    done = subprocess.run([sys.executable, script], capture_output=True, text=True, cwd=tmp_path, check=True)
+    done = subprocess.run(
+        [sys.executable, script], capture_output=True, text=True, cwd=tmp_path, check=True
+    )
     assert (done.stdout, done.stderr) == (f"[4] {script}\n", "")
 
 
-def test_methods_that_other_processes_do_not_know_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_methods_that_other_processes_do_not_know_are_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setitem(registry._added, registry.METHODS.entry_points, {"mine": object})
     check_known(ExecutorSettings(), ["mine"])
     check_known(ExecutorSettings(name="processes"), ["simcse"])
@@ -222,15 +254,25 @@ def test_gpus_are_shared_among_workers(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_sbatch_gets_the_options_of_the_file(tmp_path: Path) -> None:
-    """As sbatch sees it: submitit's own stand-in stores the script, and the jobs run where its nodes would."""
+    """As sbatch sees it: submitit's own stand-in stores the script, and the jobs run where its
+    nodes would.
+    """
     pytest.importorskip("submitit")
     from submitit.core.submission import process_job
     from submitit.core.utils import JobPaths
     from submitit.slurm.test_slurm import mocked_slurm
 
-    options = {"gpus_per_run": 1, "workers": 2, "slurm": {"partition": "gpu", "time": "1-00:00:00", "account": "me"}}
+    options = {
+        "gpus_per_run": 1,
+        "workers": 2,
+        "slurm": {"partition": "gpu", "time": "1-00:00:00", "account": "me"},
+    }
     engine = executor(Slurm, tmp_path, **options)
-    calls = [Call("value", jobs.double, (21,)), Call("error", jobs.refuse, ("no",)), Call("other", jobs.double, (4,))]
+    calls = [
+        Call("value", jobs.double, (21,)),
+        Call("error", jobs.refuse, ("no",)),
+        Call("other", jobs.double, (4,)),
+    ]
     with mocked_slurm() as cluster:
         left = ["12_0", "12_1", "12_2"]
 
@@ -241,18 +283,31 @@ def test_sbatch_gets_the_options_of_the_file(tmp_path: Path) -> None:
                     process_job(JobPaths(tmp_path.resolve() / "slurm" / "%j", job).folder)
 
         found = {answer.job.id: answer for answer in engine.run(jobs.call, deque(calls), tick)}
-    assert {key: one.value for key, one in found.items()} == {"value": 42, "error": None, "other": 8}
+    assert {key: one.value for key, one in found.items()} == {
+        "value": 42,
+        "error": None,
+        "other": 8,
+    }
     assert "no" in str(found["error"].error)
     script = (tmp_path / "slurm" / "12" / "12_submission.sh").read_text().splitlines()
     lines = {line.removeprefix("#SBATCH --") for line in script if line.startswith("#SBATCH")}
-    wanted = {"array=0-2%2", "partition=gpu", "time=1440", "account=me", "gpus-per-node=1", "cpus-per-task=1"}
+    wanted = {
+        "array=0-2%2",
+        "partition=gpu",
+        "time=1440",
+        "account=me",
+        "gpus-per-node=1",
+        "cpus-per-task=1",
+    }
     assert wanted <= lines
     assert any(line.startswith("signal=USR2@") for line in lines)
 
 
 def test_a_preempted_job_is_queued_again_once_it_has_left() -> None:
     again: list[int] = []
-    before = signal.signal(signal.SIGUSR2, lambda number, _: again.append(number))  # as submitit does
+    before = signal.signal(
+        signal.SIGUSR2, lambda number, _: again.append(number)
+    )  # as submitit does
     try:
         assert Queued(1, jobs.double, 4)() == 8
         queued = Queued(1, jobs.leave_at_signal, signal.SIGUSR2)
@@ -280,11 +335,16 @@ def test_what_slurm_cannot_use_is_one_line(
     pytest.importorskip("submitit")
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(InputError, match=key) as error:
-        answers(executor(Slurm if not options else Local, tmp_path, **options), [Call("value", jobs.double, (1,))])
+        answers(
+            executor(Slurm if not options else Local, tmp_path, **options),
+            [Call("value", jobs.double, (1,))],
+        )
     assert "\n" not in str(error.value)
 
 
-def test_an_engine_that_is_not_installed_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_engine_that_is_not_installed_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(InputError, match="ray"):
         answers(executor(Ray, tmp_path), [Call("value", jobs.double, (1,))])

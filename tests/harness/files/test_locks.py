@@ -25,18 +25,24 @@ with getattr(locks, sys.argv[1])(Path(sys.argv[2])):
 
 
 def hold_elsewhere(folder: Path, lock: str = "work_lock") -> subprocess.Popen[str]:
-    process = subprocess.Popen([sys.executable, "-c", HOLD, lock, str(folder)], stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLD, lock, str(folder)], stdout=subprocess.PIPE, text=True
+    )
     assert process.stdout is not None
     assert process.stdout.readline() == "held\n"
     return process
 
 
-def test_second_process_is_refused_by_the_holders_id_and_killing_the_holder_frees_the_directory(tmp_path: Path) -> None:
+def test_second_process_is_refused_by_the_holders_id_and_killing_the_holder_frees_the_directory(
+    tmp_path: Path,
+) -> None:
     workdir = tmp_path / "new" / "work"  # made by the lock
     holder = hold_elsewhere(workdir)
     try:
         with (
-            pytest.raises(InputError, match=rf"in use by process {holder.pid};.*--workdir") as refused,
+            pytest.raises(
+                InputError, match=rf"in use by process {holder.pid};.*--workdir"
+            ) as refused,
             work_lock(workdir),
         ):
             pass
@@ -57,7 +63,11 @@ def test_a_work_directory_can_be_used_again_after_a_run_and_after_an_error(tmp_p
 
 
 def test_the_same_process_cannot_take_it_twice(tmp_path: Path) -> None:
-    with work_lock(tmp_path), pytest.raises(InputError, match=f"process {os.getpid()}"), work_lock(tmp_path):
+    with (
+        work_lock(tmp_path),
+        pytest.raises(InputError, match=f"process {os.getpid()}"),
+        work_lock(tmp_path),
+    ):
         pass
 
 
@@ -69,7 +79,9 @@ def test_a_file_in_its_place_is_one_clear_line(tmp_path: Path) -> None:
     assert file.read_text() == "precious"
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs Linux' /dev/full to stand for a full disk")
+@pytest.mark.skipif(
+    not Path("/dev/full").exists(), reason="needs Linux' /dev/full to stand for a full disk"
+)
 def test_a_full_disk_is_one_clear_line_and_frees_the_lock(tmp_path: Path) -> None:
     holder = tmp_path / ".lock-holder"
     holder.symlink_to("/dev/full")

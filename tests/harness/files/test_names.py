@@ -14,13 +14,27 @@ from harness.runs.experiment import read_experiment
 from studies.definition.study import read_study
 
 LEADING_OUT = [
-    "../../evil", "/tmp/evil", "a/b", "a\\b", "..", ".hidden", "a\0b", "a\nb", "", " ", "x" * 400, "-rf", "ö" * 60,
-]  # fmt: skip
+    "../../evil",
+    "/tmp/evil",
+    "a/b",
+    "a\\b",
+    "..",
+    ".hidden",
+    "a\0b",
+    "a\nb",
+    "",
+    " ",
+    "x" * 400,
+    "-rf",
+    "ö" * 60,
+]
 METHODS = [{"method": "untrained"}]
 
 
 @pytest.mark.parametrize("name", LEADING_OUT)
-def test_a_name_that_cannot_be_a_file_is_refused_wherever_one_is_given(name: str, tmp_path: Path) -> None:
+def test_a_name_that_cannot_be_a_file_is_refused_wherever_one_is_given(
+    name: str, tmp_path: Path
+) -> None:
     with pytest.raises(InputError, match='key "name"') as refused:
         read_experiment({"name": name, "methods": METHODS})
     assert not set("\n\0") & set(str(refused.value))
@@ -31,12 +45,16 @@ def test_a_name_that_cannot_be_a_file_is_refused_wherever_one_is_given(name: str
         RunFolder(tmp_path, name)
 
 
-@pytest.mark.parametrize("name", ["all-methods", "Barlow Twins (dropout 0.05)", "größe_2", "比較", "v1.2+b", "3"])
+@pytest.mark.parametrize(
+    "name", ["all-methods", "Barlow Twins (dropout 0.05)", "größe_2", "比較", "v1.2+b", "3"]
+)
 def test_ordinary_names_of_any_script_are_allowed(name: str) -> None:
     assert name_fault(name) is None
 
 
-def test_nothing_is_written_outside_of_the_work_directory(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_nothing_is_written_outside_of_the_work_directory(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     file = tmp_path / "experiment.toml"
     file.write_text('name = "../../../evil"\n[[methods]]\nmethod = "untrained"\n')
     assert main(["compare", str(file), "--workdir", str(tmp_path / "a" / "b" / "work")]) == 2
@@ -54,5 +72,7 @@ def test_a_study_is_named_like_a_file_too(tmp_path: Path) -> None:
 
 
 def test_a_label_may_hold_what_a_name_may_not() -> None:
-    rows = read_experiment({"name": "x", "methods": [{"method": "untrained", "name": "🙂 a/b"}]}).methods
+    rows = read_experiment(
+        {"name": "x", "methods": [{"method": "untrained", "name": "🙂 a/b"}]}
+    ).methods
     assert rows[0].name == "🙂 a/b"

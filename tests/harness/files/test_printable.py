@@ -21,7 +21,9 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_a_file_cannot_write_on_the_terminal(text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_cannot_write_on_the_terminal(
+    text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     file = tmp_path / "experiment.toml"
     file.write_text(text)
     assert main(["compare", str(file), "--workdir", str(tmp_path / "work")]) == 2
@@ -42,7 +44,9 @@ def test_an_argument_cannot_write_on_the_terminal(capsys: pytest.CaptureFixture[
 
 
 def test_a_log_is_told_line_by_line() -> None:
-    entry = logging.LogRecord("x", logging.WARNING, "", 0, "at %s", ("http://me:pw@host\x1b[2J",), None)
+    entry = logging.LogRecord(
+        "x", logging.WARNING, "", 0, "at %s", ("http://me:pw@host\x1b[2J",), None
+    )
     assert SafeFormatter().format(entry) == "at http://***@host␛[2J"
 
 
@@ -53,6 +57,8 @@ def test_lines_leave_through_one_module() -> None:
         for package in packages
         for file in (ROOT / package).rglob("*.py")
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print"
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id == "print"
     }
     assert printing == {"harness/files/printable.py"}

@@ -28,7 +28,9 @@ def test_packages_are_added_up_and_a_counter_may_begin_again(tmp_path: Path) -> 
     ]
     with EnergyMeter(powercap=tmp_path) as meter:
         first.write_text("7500000\n")
-        second.write_text("671150\n")  # 0.328850 J to the end of the counter, and 0.671150 J behind it
+        second.write_text(
+            "671150\n"
+        )  # 0.328850 J to the end of the counter, and 0.671150 J behind it
         for file in others:
             file.write_text("99000000\n")
     assert meter.costs("train") == pytest.approx({"train_cpu_joules": 2.5 + 1.0})

@@ -29,7 +29,9 @@ def test_describe_holds_what_a_reader_of_a_record_needs_and_is_json() -> None:
 
 
 def test_peak_memory_is_that_of_one_run() -> None:
-    """200 MB held once are seen while they count, and no longer after a reset (in a process of its own)."""
+    """200 MB held once are seen while they count, and no longer after a reset (in a process of its
+    own).
+    """
     code = """
 from harness.machine.environment import peak_memory_bytes, reset_peak_memory
 before = peak_memory_bytes()
@@ -46,7 +48,9 @@ print(before, with_it, peak_memory_bytes())
         assert after < with_it - 150e6
 
 
-def test_telemetry_is_off_unless_the_user_decided_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_telemetry_is_off_unless_the_user_decided_otherwise(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("DO_NOT_TRACK", "0")
     monkeypatch.delenv("MLFLOW_DISABLE_TELEMETRY", raising=False)
     environment.disable_telemetry()
@@ -63,15 +67,29 @@ def test_the_commit_is_that_of_the_code_and_not_of_a_repository_around_it(tmp_pa
         shutil.copy(Path(harness.__file__).parent / name, package / name)
 
     def git(*arguments: str) -> str:
-        identity = ["-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "commit.gpgsign=false"]
-        done = subprocess.run(["git", *identity, *arguments], cwd=tmp_path, capture_output=True, text=True, check=True)
+        identity = [
+            "-c",
+            "user.name=t",
+            "-c",
+            "user.email=t@example.org",
+            "-c",
+            "commit.gpgsign=false",
+        ]
+        done = subprocess.run(
+            ["git", *identity, *arguments], cwd=tmp_path, capture_output=True, text=True, check=True
+        )
         return done.stdout.strip()
 
     def state() -> object:
         code = "import json; from harness.machine.environment import git_state; print(json.dumps(git_state()))"
         search = {**os.environ, "PYTHONPATH": str(package.parent), "PYTHONDONTWRITEBYTECODE": "1"}
         done = subprocess.run(
-            [sys.executable, "-c", code], cwd="/", env=search, capture_output=True, text=True, check=True
+            [sys.executable, "-c", code],
+            cwd="/",
+            env=search,
+            capture_output=True,
+            text=True,
+            check=True,
         )
         return json.loads(done.stdout)
 

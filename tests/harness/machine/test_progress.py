@@ -1,4 +1,6 @@
-"""Bars in a notebook: escaped, bounded, drawn into one output; and nothing of them where no kernel runs."""
+"""Bars in a notebook: escaped, bounded, drawn into one output; and nothing of them where no kernel
+runs.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What is measured on a machine: once, stored, shared by processes, and never a reason to lose a run."""
+"""What is measured on a machine: once, stored, shared by processes, and never a reason to lose a
+run.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,12 @@ from harness import registry
 from harness.evaluation.any_model import architecture
 from harness.evaluation.inference_cost import measure_inference
 from harness.method import Method
-from harness.results.measurements import measure_once, measurements_file, read_inference, read_measurements
+from harness.results.measurements import (
+    measure_once,
+    measurements_file,
+    read_inference,
+    read_measurements,
+)
 from harness.runs.measure import choose_precision
 
 COST = {"train_flops": 4e9, "train_seconds": 2.0}
@@ -52,10 +59,15 @@ def test_a_measurement_of_another_process_holds(tmp_path: Path) -> None:
     assert measure_once(tmp_path, "precision", "cpu", meanwhile) == {"seconds": 2.0}
 
 
-def test_precision_is_measured_once_for_each_device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_precision_is_measured_once_for_each_device(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from harness.encoder.precision import Precision
 
-    monkeypatch.setattr("harness.encoder.precision.choose_precision", lambda device: Precision("bf16", {"faster": 2.0}))
+    monkeypatch.setattr(
+        "harness.encoder.precision.choose_precision",
+        lambda device: Precision("bf16", {"faster": 2.0}),
+    )
     assert choose_precision(tmp_path, "cpu", "fp32")["choice"] == "fp32"
     assert not measurements_file(tmp_path).exists()
     assert choose_precision(tmp_path, "cpu", "auto") == {"choice": "bf16", "faster": 2.0}
@@ -68,7 +80,11 @@ def test_weights_and_cheap_poolings_do_not_change_an_architecture_but_work_does(
     with torch.no_grad():
         next(other.encoder.parameters()).add_(1)
     assert architecture(mean) == architecture(other)
-    for another in (fitted(pooling="first_last_avg"), fitted(pooling="mean", max_length=16), fitted("random")):
+    for another in (
+        fitted(pooling="first_last_avg"),
+        fitted(pooling="mean", max_length=16),
+        fitted("random"),
+    ):
         assert architecture(mean) != architecture(another)
 
 
@@ -86,7 +102,9 @@ def test_encoders_of_one_architecture_are_measured_once(tmp_path: Path) -> None:
     assert torch.get_num_threads() == threads
 
 
-def test_inference_that_cannot_be_measured_costs_no_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_inference_that_cannot_be_measured_costs_no_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     broken = fitted()
     monkeypatch.setattr(type(broken), "encode", lambda *_, **__: 1 / 0)
     assert measure_inference(broken, tmp_path, "cpu") == ""

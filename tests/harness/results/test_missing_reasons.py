@@ -13,10 +13,17 @@ SPEC = RunSpec(method="simcse", config={}, base_model="m", seed=1)
 
 
 def record(reasons: object) -> Record:
-    return Record.model_validate({
-        "id": SPEC.id, "spec": SPEC, "comparison": "c", "status": "finished", "row": "r",
-        "supervision": "unsupervised", "missing": reasons,
-    })  # fmt: skip
+    return Record.model_validate(
+        {
+            "id": SPEC.id,
+            "spec": SPEC,
+            "comparison": "c",
+            "status": "finished",
+            "row": "r",
+            "supervision": "unsupervised",
+            "missing": reasons,
+        }
+    )
 
 
 def test_reasons_that_are_none_are_refused() -> None:
@@ -34,7 +41,11 @@ def test_reasons_that_are_none_are_refused() -> None:
         (ValueError("a fault"), False, "failed", "failed: ValueError: a fault"),
     ],
 )
-def test_what_an_error_says_about_a_task(error: Exception, was_read: bool, kind: str, text: str) -> None:
+def test_what_an_error_says_about_a_task(
+    error: Exception, was_read: bool, kind: str, text: str
+) -> None:
     why = missing(error, was_read=was_read)
     assert (why.kind, why.text, str(why)) == (kind, text, text)
-    assert Record.model_validate_json(record({"CR": why}).model_dump_json()).missing == {"CR": Missing(why.kind, text)}
+    assert Record.model_validate_json(record({"CR": why}).model_dump_json()).missing == {
+        "CR": Missing(why.kind, text)
+    }

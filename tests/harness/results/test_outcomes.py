@@ -1,4 +1,6 @@
-"""Scores from outcomes, against scikit-learn and SciPy on the examples written out as often as they were drawn."""
+"""Scores from outcomes, against scikit-learn and SciPy on the examples written out as often as they
+were drawn.
+"""
 
 from __future__ import annotations
 

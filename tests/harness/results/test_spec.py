@@ -18,10 +18,18 @@ from harness.seeds import STREAMS, seed_text
 from tests.support.small_runs import BASE, CLS, EXPERIMENT, SIMCSE
 
 SPEC = RunSpec(
-    method="simcse", version=1, config={"temperature": 0.05}, base_model="embedded:mini-bert", model="abc", seed=1,
+    method="simcse",
+    version=1,
+    config={"temperature": 0.05},
+    base_model="embedded:mini-bert",
+    model="abc",
+    seed=1,
     corpus={"uri": "a.txt", "kind": "sentences", "sha256": "11"},
-    dev={"task": "STS-B", "source": "mteb", "sha256": "22"}, max_steps=10, precision="fp32", inputs={"vectors": "33"},
-)  # fmt: skip
+    dev={"task": "STS-B", "source": "mteb", "sha256": "22"},
+    max_steps=10,
+    precision="fp32",
+    inputs={"vectors": "33"},
+)
 
 
 @pytest.mark.parametrize(
@@ -127,27 +135,43 @@ def test_streams_of_one_seed_are_that_seed() -> None:
     init = ids(vary=["init"])
     assert init["SimCSE", "1"] == plain["SimCSE", "1"]
     assert init["SimCSE", "2 (init)"] not in plain.values()
-    assert ids(vary=["init"], seeds=[2], held_seed=1)["SimCSE", "2 (init)"] == init["SimCSE", "2 (init)"]
+    assert (
+        ids(vary=["init"], seeds=[2], held_seed=1)["SimCSE", "2 (init)"]
+        == init["SimCSE", "2 (init)"]
+    )
 
 
 def test_blocks_vary_streams_of_their_own_and_share_the_first_run() -> None:
     blocks = {"all": {}, "init": {"vary": ["init"]}, "order": {"vary": ["data_order"]}}
     jobs = make_plan(
-        read_experiment({**EXPERIMENT, "methods": [SIMCSE], "blocks": blocks, "seeds": [1, 2, 3]}), "test"
+        read_experiment({**EXPERIMENT, "methods": [SIMCSE], "blocks": blocks, "seeds": [1, 2, 3]}),
+        "test",
     ).jobs
     seeds = [seed_text(job.spec.random_seed) for job in jobs if job.row == "SimCSE"]
-    assert sorted(seeds) == ["1", "2", "2 (data_order)", "2 (init)", "3", "3 (data_order)", "3 (init)"]
+    assert sorted(seeds) == [
+        "1",
+        "2",
+        "2 (data_order)",
+        "2 (init)",
+        "3",
+        "3 (data_order)",
+        "3 (init)",
+    ]
     assert jobs[0].blocks == ("all", "init", "order")
 
 
 def test_a_class_of_a_notebook_is_identified_by_its_cell(monkeypatch: pytest.MonkeyPatch) -> None:
     from IPython.core.interactiveshell import InteractiveShell
 
-    monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])  # the shell takes its place
+    monkeypatch.setitem(
+        sys.modules, "__main__", sys.modules["__main__"]
+    )  # the shell takes its place
     shell = InteractiveShell()
     versions = []
     for value in (1, 2, 1):
-        shell.run_cell(f"class Typed:\n    def loss(self):\n        return {value}\n", store_history=True)
+        shell.run_cell(
+            f"class Typed:\n    def loss(self):\n        return {value}\n", store_history=True
+        )
         versions.append(method_version(shell.user_ns["Typed"]))
     assert versions[0] != versions[1]
     assert versions[2] == versions[0], "the same cell again is the same method"

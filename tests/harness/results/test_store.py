@@ -1,4 +1,6 @@
-"""The work directory: damage is noticed and repaired, writes are atomic, and other versions are refused."""
+"""The work directory: damage is noticed and repaired, writes are atomic, and other versions are
+refused.
+"""
 
 from __future__ import annotations
 
@@ -74,7 +76,9 @@ def make_folder(file: Path) -> None:
 
 def flip_a_score(file: Path) -> None:
     before = file.read_text()
-    after = re.sub(r'("value": -?0\.\d)(\d)', lambda found: found[1] + str(9 - int(found[2])), before, count=1)
+    after = re.sub(
+        r'("value": -?0\.\d)(\d)', lambda found: found[1] + str(9 - int(found[2])), before, count=1
+    )
     assert after != before
     file.write_text(after)
 
@@ -102,7 +106,10 @@ def test_a_damaged_record_is_noticed_and_its_run_is_executed_again(
 
 @pytest.mark.parametrize("damage", [cut, flip, swap, Path.unlink])
 def test_damaged_examples_are_scored_again_without_training(
-    trained: tuple[Job, Record, RunFolder], work: Path, monkeypatch: pytest.MonkeyPatch, damage: Callable[[Path], None]
+    trained: tuple[Job, Record, RunFolder],
+    work: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    damage: Callable[[Path], None],
 ) -> None:
     job, record, folder = trained
     damage(folder.examples_file)
@@ -128,7 +135,9 @@ def test_damaged_weights_are_never_scored(
     assert again.status == "finished"
 
 
-def test_a_foreign_run_in_a_folder_is_no_run_of_it(trained: tuple[Job, Record, RunFolder], work: Path) -> None:
+def test_a_foreign_run_in_a_folder_is_no_run_of_it(
+    trained: tuple[Job, Record, RunFolder], work: Path
+) -> None:
     job, _, folder = trained
     other = job_of("cls")
     rmtree(folder.path)
@@ -157,7 +166,9 @@ def test_what_kills_have_left_is_removed_unless_another_process_works_there(
 
 
 def test_a_comparison_file_is_replaced_as_a_whole(tmp_path: Path) -> None:
-    left, another = (tmp_path / "comparisons" / name for name in (".a.json.17.00ff00ff", ".b.json.17.00ff00ff"))
+    left, another = (
+        tmp_path / "comparisons" / name for name in (".a.json.17.00ff00ff", ".b.json.17.00ff00ff")
+    )
     left.parent.mkdir()
     for file in (left, another):
         file.write_text("{")
@@ -185,7 +196,9 @@ def test_a_folder_in_place_of_a_comparison_file_is_named_and_replaced(tmp_path: 
     assert (read_comparison_file(tmp_path, "c") or {})["runs"] == []
 
 
-@pytest.mark.parametrize("name", ["precision.json", "live/x", "runs/abc/fitted.json", "runs/abc/pairs.parquet"])
+@pytest.mark.parametrize(
+    "name", ["precision.json", "live/x", "runs/abc/fitted.json", "runs/abc/pairs.parquet"]
+)
 def test_a_work_directory_of_version_0_1_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
 ) -> None:
@@ -210,7 +223,9 @@ def test_a_record_of_another_schema_is_refused(trained: tuple[Job, Record, RunFo
 
 def test_a_record_holds_scores_that_are_not_finite(small: Comparison) -> None:
     record = small.records[0]
-    odd = record.model_copy(update={"scores": [record.scores[0].model_copy(update={"value": float("nan")})]})
+    odd = record.model_copy(
+        update={"scores": [record.scores[0].model_copy(update={"value": float("nan")})]}
+    )
     back = Record.model_validate_json(odd.model_dump_json())
     assert back.scores[0].value != back.scores[0].value
 
@@ -244,7 +259,8 @@ def test_the_doctor_names_what_is_damaged_and_what_it_costs(
     assert main(["doctor", "--workdir", str(work), "--json"]) == 1
     faults = json.loads(capsys.readouterr().out)["faults"]
     assert {fault["file"] for fault in faults} == {
-        f"runs/{record.id}/model/model.safetensors", f"runs/{record.id}/curves.jsonl",
-    }  # fmt: skip
+        f"runs/{record.id}/model/model.safetensors",
+        f"runs/{record.id}/curves.jsonl",
+    }
     assert main(["doctor", "--workdir", str(work / "none")]) == 2
     assert small_runs.NATURAL in record.scores[0].task

@@ -1,4 +1,6 @@
-"""Rows of another work directory: which are comparable, why others are not, and that nothing of them is trained."""
+"""Rows of another work directory: which are comparable, why others are not, and that nothing of
+them is trained.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,9 @@ def test_rows_of_an_archive_are_shown_with_the_own_ones_and_nothing_of_them_runs
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     executed, execute = [], runner.execute
-    monkeypatch.setattr(runner, "execute", lambda job, *a, **k: executed.append(job.row) or execute(job, *a, **k))
+    monkeypatch.setattr(
+        runner, "execute", lambda job, *a, **k: executed.append(job.row) or execute(job, *a, **k)
+    )
     work = tmp_path / "work"
     found = small_runs.compare(
         work, name="ours", seeds=[1], methods=[CLS, OURS], against=[archive], progress=Reporter()
@@ -50,7 +54,9 @@ def test_rows_of_an_archive_are_shown_with_the_own_ones_and_nothing_of_them_runs
     assert all(check_run(RunFolder(work, r.id)) == [] for r in theirs)
     tree = read_comparison_file(work, "ours")
     assert tree is not None
-    assert {run["row"] for run in tree["runs"] if run.get("source") == "theirs"} == {"SimCSE (theirs)"}
+    assert {run["row"] for run in tree["runs"] if run.get("source") == "theirs"} == {
+        "SimCSE (theirs)"
+    }
     assert [one["row"] for one in tree["left_out"]] == ["cls"]  # it is the same run
     assert "theirs" in capsys.readouterr().err
     alone = small_runs.compare(work, name="ours", seeds=[1], methods=[CLS, OURS])
@@ -72,10 +78,14 @@ def test_rows_under_other_conditions_are_left_out_with_the_reason(
     plan = plan_of(**{"methods": [OURS], **change})
     found = find_other_rows(plan, {"theirs": small.workdir}, None)
     assert [row.label for row in found.rows] in ([], ["cls (theirs)"])
-    assert any(reason in one["why"] for one in found.left_out if one["row"] == "SimCSE"), found.left_out
+    assert any(reason in one["why"] for one in found.left_out if one["row"] == "SimCSE"), (
+        found.left_out
+    )
 
 
-def test_rows_of_other_code_are_left_out(small: Comparison, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_of_other_code_are_left_out(
+    small: Comparison, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("harness.runs.against.method_version", lambda kind: "another")
     found = find_other_rows(plan_of(methods=[OURS]), {"theirs": small.workdir}, None)
     assert "SimCSE" in {one["row"] for one in found.left_out}
@@ -92,7 +102,9 @@ def test_an_archive_is_a_work_directory_without_weights_and_equal_runs_give_equa
         assert not list(place.rglob("*.safetensors"))
 
 
-def test_a_damaged_or_different_run_is_not_copied(small: Comparison, work: Path, tmp_path: Path) -> None:
+def test_a_damaged_or_different_run_is_not_copied(
+    small: Comparison, work: Path, tmp_path: Path
+) -> None:
     record, source = small.records[1], RunFolder(work, small.records[1].id)
     target = tmp_path / "target"
     assert copy_run(record, source, target)

@@ -99,19 +99,29 @@ def test_equal_steps(plan: Callable[..., Plan]) -> None:
     assert steps(plan("max_steps=25")) == {"small": 10, "large": 4}  # of one epoch
     longer = plan(STEPS % 25)
     assert steps(longer) == {"small": 25, "large": 25}
-    assert {row.label: row.config.epochs for row in longer.rows if hasattr(row.config, "epochs")} == {
-        "small": 3, "large": 7,
-    }  # fmt: skip
+    assert {
+        row.label: row.config.epochs for row in longer.rows if hasattr(row.config, "epochs")
+    } == {
+        "small": 3,
+        "large": 7,
+    }
 
 
 def test_equal_sentences(plan: Callable[..., Plan]) -> None:
     under, without = plan(SENTENCES % 200), plan()
     assert steps(under) == {"small": 20, "large": 7}  # 200 / 32 = 6.25
-    assert {label for label, run in ids(under).items() if ids(without)[label] == run} == {"mean", "whitening"}
-    assert RunLength(steps=9, batch=32, epoch=4, items=100).seen == 232  # the last batch of an epoch has 4
+    assert {label for label, run in ids(under).items() if ids(without)[label] == run} == {
+        "mean",
+        "whitening",
+    }
+    assert (
+        RunLength(steps=9, batch=32, epoch=4, items=100).seen == 232
+    )  # the last batch of an epoch has 4
 
 
-def test_a_distilled_row_with_batches_of_its_own_has_equal_steps_only(file: Path, plan: Callable[..., Plan]) -> None:
+def test_a_distilled_row_with_batches_of_its_own_has_equal_steps_only(
+    file: Path, plan: Callable[..., Plan]
+) -> None:
     file.write_text(FILE + '[[methods]]\nmethod = "model2vec"\npreset = "mini"\n')
     assert {row.label: row.max_steps for row in plan(STEPS % 3).rows}["model2vec"] == 3
     with pytest.raises(InputError, match='row "model2vec"'):
@@ -159,7 +169,9 @@ def test_a_search_that_cannot_be_is_one_line(file: Path, budget: Budget, key: st
         check_budget(budget, read_experiment(str(file)))
 
 
-def test_a_row_is_timed_by_training_it(plan: Callable[..., Plan], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_row_is_timed_by_training_it(
+    plan: Callable[..., Plan], monkeypatch: pytest.MonkeyPatch
+) -> None:
     tiny = plan("methods.small.batch_size=2", "methods.small.train_length=8")
     row = next(row for row in tiny.rows if row.label == "small")
     corpus = tiny.corpus(row)

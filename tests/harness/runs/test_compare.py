@@ -1,4 +1,6 @@
-"""A comparison and its records: what is reused, scored again or trained again, and how runs that go wrong end."""
+"""A comparison and its records: what is reused, scored again or trained again, and how runs that go
+wrong end.
+"""
 
 from __future__ import annotations
 
@@ -40,9 +42,17 @@ def no_training(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_records_hold_what_a_reader_needs(small: Comparison) -> None:
-    assert [(r.row, r.seed) for r in small.records] == [("cls", 1), ("SimCSE", 1), ("SimCSE", 2)]  # cls: deterministic
+    assert [(r.row, r.seed) for r in small.records] == [
+        ("cls", 1),
+        ("SimCSE", 1),
+        ("SimCSE", 2),
+    ]  # cls: deterministic
     start, simcse = small.records[:2]
-    assert (simcse.status, simcse.supervision, simcse.training["steps"]) == ("finished", "unsupervised", STEPS)
+    assert (simcse.status, simcse.supervision, simcse.training["steps"]) == (
+        "finished",
+        "unsupervised",
+        STEPS,
+    )
     assert simcse.training["best_step"] in (0, 2, 4)
     assert simcse.architecture == start.architecture != ""
     cost = simcse.cost
@@ -68,9 +78,14 @@ def test_records_hold_what_a_reader_needs(small: Comparison) -> None:
 def test_further_suites_are_scored_without_training_and_both_comparisons_see_their_own(
     small: Comparison, work: Path, no_training: None
 ) -> None:
-    other = small_runs.compare(work, name="other", suites=[CONTRAST], methods=[CLS, {**SIMCSE, "name": "theirs"}])
+    other = small_runs.compare(
+        work, name="other", suites=[CONTRAST], methods=[CLS, {**SIMCSE, "name": "theirs"}]
+    )
     assert [r.id for r in other.records] == [r.id for r in small.records]
-    assert {(r.row, s.task) for r in other.records for s in r.scores} == {("cls", CONTRAST), ("theirs", CONTRAST)}
+    assert {(r.row, s.task) for r in other.records for s in r.scores} == {
+        ("cls", CONTRAST),
+        ("theirs", CONTRAST),
+    }
     first = read_records(work, "small")
     assert [r.scores for r in first] == [r.scores for r in small.records]
     whole = RunFolder(work, first[1].id)
@@ -79,17 +94,25 @@ def test_further_suites_are_scored_without_training_and_both_comparisons_see_the
     assert check_run(whole) == []
 
 
-def test_scores_of_other_code_are_computed_again(small: Comparison, work: Path, no_training: None) -> None:
+def test_scores_of_other_code_are_computed_again(
+    small: Comparison, work: Path, no_training: None
+) -> None:
     job = job_of()
     folder = RunFolder(work, job.id)
     record = folder.read()
     assert record is not None
-    folder.write(record.model_copy(update={"evaluation": dict.fromkeys(record.evaluation, "0.0"), "scores": []}))
+    folder.write(
+        record.model_copy(
+            update={"evaluation": dict.fromkeys(record.evaluation, "0.0"), "scores": []}
+        )
+    )
     assert find_finished(job, work) is None
     assert execute(job, work).scores == record.scores
 
 
-def test_another_setting_is_another_run_and_the_first_one_stays(small: Comparison, work: Path) -> None:
+def test_another_setting_is_another_run_and_the_first_one_stays(
+    small: Comparison, work: Path
+) -> None:
     before = {r.id for r in read_records(work)}
     other = small_runs.compare(
         work, name="other", seeds=[1], overrides=["methods.SimCSE.temperature=0.2", "max_steps=1"]
@@ -102,7 +125,11 @@ def test_another_setting_is_another_run_and_the_first_one_stays(small: Compariso
 def test_runs_that_collapse_or_fail_are_results_and_failed_ones_are_tried_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rows = [CLS, SIMCSE, {**SIMCSE, "name": "flat", "config": {**SIMCSE["config"], "min_rank": 1000}}]
+    rows = [
+        CLS,
+        SIMCSE,
+        {**SIMCSE, "name": "flat", "config": {**SIMCSE["config"], "min_rank": 1000}},
+    ]
 
     def broken(*_: object, **__: object) -> None:
         raise ValueError("no luck")
@@ -116,17 +143,25 @@ def test_runs_that_collapse_or_fail_are_results_and_failed_ones_are_tried_again(
     assert failed.scores == []
     assert "no luck" in RunFolder(tmp_path, failed.id).details()["traceback"]
     again = small_runs.compare(tmp_path, seeds=[1], methods=rows)
-    assert {r.row: r.status for r in again.records} == {"cls": "finished", "SimCSE": "finished", "flat": "collapsed"}
+    assert {r.row: r.status for r in again.records} == {
+        "cls": "finished",
+        "SimCSE": "finished",
+        "flat": "collapsed",
+    }
     assert again.status == "finished"
     flat = again.records[2]
     assert flat.reason
     assert flat.scores == []
     assert not RunFolder(tmp_path, flat.id).checkpoint.exists()
     monkeypatch.setattr("harness.runs.runner.execute", never)
-    assert small_runs.compare(tmp_path, seeds=[1], methods=rows).records == again.records  # a collapse is final
+    assert (
+        small_runs.compare(tmp_path, seeds=[1], methods=rows).records == again.records
+    )  # a collapse is final
 
 
-def test_a_row_that_is_not_available_costs_only_itself_in_a_file_with_blocks(tmp_path: Path) -> None:
+def test_a_row_that_is_not_available_costs_only_itself_in_a_file_with_blocks(
+    tmp_path: Path,
+) -> None:
     theirs = {"name": "theirs", "method": "pooling", "base_models": ["no/folder"]}
     found = small_runs.compare(tmp_path, seeds=[1], methods=[CLS, theirs], blocks={"table": {}})
     ours, other = found.records
@@ -135,7 +170,9 @@ def test_a_row_that_is_not_available_costs_only_itself_in_a_file_with_blocks(tmp
     assert ours.id != other.id
 
 
-def test_weights_that_are_not_kept_are_removed_once_scored(small: Comparison, tmp_path: Path) -> None:
+def test_weights_that_are_not_kept_are_removed_once_scored(
+    small: Comparison, tmp_path: Path
+) -> None:
     done = [r for r in small_runs.compare(tmp_path, keep=[]).records if r.spec.trained]
     for record in done:
         assert not RunFolder(tmp_path, record.id).model.exists()
@@ -155,18 +192,24 @@ def test_new_scores_of_removed_weights_train_the_same_weights_again(tmp_path: Pa
     assert whole.removed == first.removed
 
 
-def test_vectors_that_are_not_kept_are_encoded_again(small: Comparison, work: Path, no_training: None) -> None:
+def test_vectors_that_are_not_kept_are_encoded_again(
+    small: Comparison, work: Path, no_training: None
+) -> None:
     from shutil import rmtree
 
     rmtree(work / "cache")
-    small_runs.compare(work, name="other", suites=[NATURAL, CONTRAST], overrides=['keep=["weights"]'])
+    small_runs.compare(
+        work, name="other", suites=[NATURAL, CONTRAST], overrides=['keep=["weights"]']
+    )
     assert not list((work / "cache" / "embeddings").glob("*/*"))
     assert {s.task for s in read_records(work, "other")[1].scores} == {NATURAL, CONTRAST}
 
 
 def encoding(monkeypatch: pytest.MonkeyPatch, damage: Any) -> None:
     encode = PoolingMethod.encode
-    monkeypatch.setattr(PoolingMethod, "encode", lambda self, texts, **how: damage(encode(self, texts, **how)))
+    monkeypatch.setattr(
+        PoolingMethod, "encode", lambda self, texts, **how: damage(encode(self, texts, **how))
+    )
 
 
 def change_the_process(x: Any) -> Any:
@@ -185,12 +228,25 @@ def change_the_process(x: Any) -> Any:
 
 def observe_the_process() -> list[Any]:
     functions = torch.nn.functional.normalize, np.mean
-    modes = torch.get_default_dtype(), torch.is_grad_enabled(), torch.get_float32_matmul_precision(), np.geterr()
-    python = Path.cwd(), dict(os.environ), sys.stdout, warnings.filters[:], signal.getsignal(signal.SIGTERM)
+    modes = (
+        torch.get_default_dtype(),
+        torch.is_grad_enabled(),
+        torch.get_float32_matmul_precision(),
+        np.geterr(),
+    )
+    python = (
+        Path.cwd(),
+        dict(os.environ),
+        sys.stdout,
+        warnings.filters[:],
+        signal.getsignal(signal.SIGTERM),
+    )
     return [*functions, *modes, *python]
 
 
-def test_what_a_method_changes_of_its_process_is_undone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_method_changes_of_its_process_is_undone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     job, before = job_of("cls"), observe_the_process()
     encoding(monkeypatch, change_the_process)
     assert execute(job, tmp_path).status == "finished"
@@ -198,7 +254,9 @@ def test_what_a_method_changes_of_its_process_is_undone(tmp_path: Path, monkeypa
 
 
 def test_streams_that_a_method_closes_are_open_again(tmp_path: Path) -> None:
-    code = "import os, sys; from harness.machine.process_state import preserve_process_state as undo\n"
+    code = (
+        "import os, sys; from harness.machine.process_state import preserve_process_state as undo\n"
+    )
     code += "with undo(): sys.stdout.close(); os.close(1); os.close(2)\n"
     code += "print('out', flush=True); print('err', file=sys.stderr)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -233,7 +291,9 @@ def test_a_method_that_exits_is_a_failed_run(
     assert re.search(named, record.reason)
 
 
-def test_vectors_of_the_wrong_shape_fail_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_vectors_of_the_wrong_shape_fail_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     job = job_of("cls")
     with monkeypatch.context() as patch:
         encoding(patch, lambda x: x[:-1])
@@ -243,7 +303,9 @@ def test_vectors_of_the_wrong_shape_fail_the_run(tmp_path: Path, monkeypatch: py
     assert execute(job, tmp_path).status == "finished"
 
 
-def test_vectors_that_are_not_finite_are_scored_with_a_note(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_vectors_that_are_not_finite_are_scored_with_a_note(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     encoding(monkeypatch, lambda x: np.where(np.arange(len(x))[:, None] % 5 == 0, np.nan, x))
     record = execute(job_of("cls"), tmp_path)
     assert record.status == "finished"
@@ -290,7 +352,9 @@ def test_a_task_whose_data_is_missing_is_scored_once_it_has_come(
     folder = tmp_path / "senteval" / "downstream" / "CR"
     folder.mkdir()
     for name, word in (("custrev.pos", "good"), ("custrev.neg", "bad")):
-        (folder / name).write_text("".join(f"{word} thing number {n}\n" for n in range(30)), encoding="latin-1")
+        (folder / name).write_text(
+            "".join(f"{word} thing number {n}\n" for n in range(30)), encoding="latin-1"
+        )
     forget_loaded()
     assert find_finished(job, work) is None
 
@@ -308,10 +372,14 @@ def test_a_full_disk_ends_the_comparison_and_loses_nothing(
             small_runs.compare(work, name="other", suites=[CONTRAST])
     assert refusal(error.value) is not None
     assert [RunFolder(work, r.id).read() for r in small.records] == small.records
-    assert {r.status for r in small_runs.compare(work, name="other", suites=[CONTRAST]).records} == {"finished"}
+    assert {
+        r.status for r in small_runs.compare(work, name="other", suites=[CONTRAST]).records
+    } == {"finished"}
 
 
-def test_a_disk_that_fails_after_the_training_does_not_lose_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disk_that_fails_after_the_training_does_not_lose_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     job, write = job_of(max_steps=1, dev=None), RunFolder.write
 
     def fails(folder: RunFolder, record: Record) -> None:

@@ -1,4 +1,6 @@
-"""What differs between rows: the same of a plan and of the records that it became; what matters is marked."""
+"""What differs between rows: the same of a plan and of the records that it became; what matters is
+marked.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +24,11 @@ from harness.runs.differences import (
 from tests.support.small_runs import CLS, NATURAL, SIMCSE, plan_of
 
 OWN_DEV = {"task": NATURAL, "every": "own"}
-MEAN = {"name": "own", "method": "simcse",
-        "config": {"pooling": "mean", "batch_size": 32, "learning_rate": 1e-4, "train_length": 12}}  # fmt: skip
+MEAN = {
+    "name": "own",
+    "method": "simcse",
+    "config": {"pooling": "mean", "batch_size": 32, "learning_rate": 1e-4, "train_length": 12},
+}
 
 
 def test_a_plan_names_the_differences_of_its_rows_and_marks_those_that_matter() -> None:
@@ -31,9 +36,13 @@ def test_a_plan_names_the_differences_of_its_rows_and_marks_those_that_matter() 
     found = planned_differences(plan)
     place = {label: number for number, (label, _) in enumerate(found.rows)}
     texts = {
-        key: tuple(values[place[label]] for label in ("mean", "SimCSE", "own")) for key, values in found.texts.items()
+        key: tuple(values[place[label]] for label in ("mean", "SimCSE", "own"))
+        for key, values in found.texts.items()
     }
-    assert {key: texts[key] for key in ("pooling", "steps", "seen", "batch_size", "learning_rate", "evaluations")} == {
+    assert {
+        key: texts[key]
+        for key in ("pooling", "steps", "seen", "batch_size", "learning_rate", "evaluations")
+    } == {
         "pooling": ("mean", "cls", "mean"),
         "steps": ("", "4", "2"),  # 64 / 32: one epoch
         "seen": ("", "32", "64"),
@@ -43,7 +52,12 @@ def test_a_plan_names_the_differences_of_its_rows_and_marks_those_that_matter() 
     }
     assert marked(found) == ["pooling", "steps", "evaluations"]  # 32 items more are one batch of 32
     assert "pooling" in summarise_differences(plan)
-    same = plan_of(methods=[SIMCSE, {**SIMCSE, "name": "hot", "config": {**SIMCSE["config"], "temperature": 0.2}}])
+    same = plan_of(
+        methods=[
+            SIMCSE,
+            {**SIMCSE, "name": "hot", "config": {**SIMCSE["config"], "temperature": 0.2}},
+        ]
+    )
     assert planned_differences(replace(same, rows=same.rows[:2])).columns == ()
 
 
@@ -70,7 +84,9 @@ def test_records_have_the_conditions_of_their_plan(small: Comparison) -> None:
         ({"preset": "mini"}, {}, "searched"),
     ],
 )
-def test_a_learning_rate_has_an_origin(entry: dict[str, Any], shared: dict[str, Any], origin: str) -> None:
+def test_a_learning_rate_has_an_origin(
+    entry: dict[str, Any], shared: dict[str, Any], origin: str
+) -> None:
     plan = plan_of(methods=[{"method": "simcse", **entry}], shared=shared)
     (row,) = (row for row in plan.rows if row.label == "simcse")
     assert str(rate_origin(plan, row)).startswith(origin)
@@ -92,18 +108,28 @@ def test_whole_batches_and_rates_of_several_papers_do_not_matter() -> None:
         settings("a", seen=1024, batch_size=64, rate_from="Gao et al. 2021")
         | settings("b", seen=1152, batch_size=192, rate_from="Klein and Nabi 2022")
     )
-    assert ([c.key for c in found.columns], found.marked) == (["seen", "batch_size", "rate_from"], ())
+    assert ([c.key for c in found.columns], found.marked) == (
+        ["seen", "batch_size", "rate_from"],
+        (),
+    )
     found = find_differences(
         settings("a", seen=1024, batch_size=64, rate_from="Gao et al. 2021")
         | settings("b", seen=1300, batch_size=192, rate_from="ours: as BERT")
     )
     assert marked(found) == ["seen", "rate_from"]
-    assert [c.key for c in found.columns] == ["seen", "rate_from", "batch_size"]  # what matters comes first
+    assert [c.key for c in found.columns] == [
+        "seen",
+        "rate_from",
+        "batch_size",
+    ]  # what matters comes first
 
 
 def test_what_differs_between_base_models_only_is_shown_and_not_marked() -> None:
     found = find_differences(settings("a", "bert", steps=10) | settings("a", "large", steps=20))
-    assert ([c.key for c in found.columns], marked(found)) == (["base_model", "steps"], ["base_model"])
+    assert ([c.key for c in found.columns], marked(found)) == (
+        ["base_model", "steps"],
+        ["base_model"],
+    )
 
 
 def test_seeds_of_a_row_that_differ_are_all_shown() -> None:

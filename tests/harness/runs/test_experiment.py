@@ -1,4 +1,6 @@
-"""Experiment files and plans: values and their precedence, blocks, grids, parts, starts and the dev schedule."""
+"""Experiment files and plans: values and their precedence, blocks, grids, parts, starts and the dev
+schedule.
+"""
 
 from __future__ import annotations
 
@@ -86,7 +88,11 @@ def test_defaults_and_the_name_of_the_file_are_filled_in(write: Any) -> None:
 
 def test_a_row_overrides_shared_values_and_the_command_line_overrides_both(write: Any) -> None:
     rows = configs(write(GOOD), "methods.hot.temperature=0.9", "methods.3.name=plain")
-    assert (rows["simcse"].learning_rate, rows["hot"].learning_rate, rows["hot"].temperature) == (2e-5, 7e-5, 0.9)
+    assert (rows["simcse"].learning_rate, rows["hot"].learning_rate, rows["hot"].temperature) == (
+        2e-5,
+        7e-5,
+        0.9,
+    )
     assert not hasattr(rows["plain"], "learning_rate")
     assert read_experiment(write(GOOD), ["seeds=[7]", "title=A b"]).seeds == [7]
 
@@ -101,7 +107,12 @@ def test_a_row_overrides_shared_values_and_the_command_line_overrides_both(write
         ('name = "hot"', "", (), '"simcse"'),
         (GOOD, "a = = b", (), "mine.toml"),
         ("[1, 2]", "[1, 1]", (), 'key "seeds"'),
-        ("learning_rate = 2e-5", "lerning_rate = 2e-5", (), '"lerning_rate" (did you mean "learning_rate"'),
+        (
+            "learning_rate = 2e-5",
+            "lerning_rate = 2e-5",
+            (),
+            '"lerning_rate" (did you mean "learning_rate"',
+        ),
         ('name = "hot"', 'name = "hot"\npreset = "huge"', (), '"huge"'),
         ("", "", ("methods.cold.temperature=1",), '"cold"'),
         ("", "", ("seeds",), "KEY=VALUE"),
@@ -141,9 +152,14 @@ def test_every_shipped_experiment_is_valid(name: str, monkeypatch: pytest.Monkey
     assert experiment.title
 
 
-def test_a_row_has_the_seeds_of_its_blocks_and_their_base_models_unless_it_has_its_own(write: Any) -> None:
+def test_a_row_has_the_seeds_of_its_blocks_and_their_base_models_unless_it_has_its_own(
+    write: Any,
+) -> None:
     file = write(BLOCKS)
-    rows = {(row.label, row.base_model): row for row in resolve_rows(read_experiment(file), file, tolerant=True)}
+    rows = {
+        (row.label, row.base_model): row
+        for row in resolve_rows(read_experiment(file), file, tolerant=True)
+    }
     both, one = ("table-1", "ablation"), ("table-1",)
     assert rows["SimCSE", BASE].seeds == {1: both, 2: one, 3: ("ablation",)}
     assert rows["SimCSE", "other"].seeds == {1: one, 2: one}
@@ -163,7 +179,10 @@ def test_a_row_has_the_seeds_of_its_blocks_and_their_base_models_unless_it_has_i
 
 def test_a_run_in_two_blocks_is_one_job_with_the_tasks_of_both(write: Any) -> None:
     file = write(BLOCKS)
-    jobs = {(job.row, job.spec.seed): job for job in make_plan(read_experiment(file, [HERE]), file, starts=False).jobs}
+    jobs = {
+        (job.row, job.spec.seed): job
+        for job in make_plan(read_experiment(file, [HERE]), file, starts=False).jobs
+    }
     keys = {1: (NATURAL, CONTRAST), 2: (NATURAL,), 3: (CONTRAST,)}
     for seed, tasks in keys.items():
         assert jobs["SimCSE", seed].tasks == tuple(f"embedded:{task}" for task in tasks)
@@ -172,7 +191,9 @@ def test_a_run_in_two_blocks_is_one_job_with_the_tasks_of_both(write: Any) -> No
 
 def test_a_row_that_is_not_available_keeps_its_reason(write: Any) -> None:
     override = f'blocks.table-1.base_models=["{BASE}", "no/folder/here"]'
-    file = write(BLOCKS.replace('"other"', f'"{BASE}"').replace(f'["{BASE}", "{BASE}"]', f'["{BASE}"]'))
+    file = write(
+        BLOCKS.replace('"other"', f'"{BASE}"').replace(f'["{BASE}", "{BASE}"]', f'["{BASE}"]')
+    )
     plan = make_plan(read_experiment(file, [override]), file)
     missing = {(job.row, job.spec.base_model): job.spec.missing for job in plan.jobs}
     assert "no/folder/here" in missing["SimCSE", "no/folder/here"]
@@ -184,7 +205,11 @@ def test_a_row_that_is_not_available_keeps_its_reason(write: Any) -> None:
     [
         (("table-1",), ["table-1"], ["SimCSE", "CLS"]),
         (("table*",), ["table-1"], ["SimCSE", "CLS"]),
-        (("SimCSE at 0.1*",), ["ablation"], ["SimCSE at 0.1 · pooling cls", "SimCSE at 0.1 · pooling mean"]),
+        (
+            ("SimCSE at 0.1*",),
+            ["ablation"],
+            ["SimCSE at 0.1 · pooling cls", "SimCSE at 0.1 · pooling mean"],
+        ),
         (("ablation", "CLS"), ["ablation"], ["CLS"]),
     ],
 )
@@ -208,7 +233,9 @@ def test_only_selects_blocks_rows_and_rows_of_blocks(
         ("[blocks.ablation]", "[blocks.empty]\n[blocks.ablation]", (), ""),
     ],
 )
-def test_what_is_wrong_with_parts_is_named(write: Any, old: str, new: str, only: tuple[str, ...], named: str) -> None:
+def test_what_is_wrong_with_parts_is_named(
+    write: Any, old: str, new: str, only: tuple[str, ...], named: str
+) -> None:
     file = write(BLOCKS.replace(old, new))
     if not named:  # rows without blocks are in all of them
         assert resolve_rows(select_part(read_experiment(file), only), file)
@@ -219,9 +246,13 @@ def test_what_is_wrong_with_parts_is_named(write: Any, old: str, new: str, only:
 
 
 FILE: dict[str, Any] = {
-    "name": "small", "seeds": [1, 2], "suites": [NATURAL], "max_steps": 2,
-    "corpus": {"uri": "embedded:sentences", "limit": 64}, "dev": {"task": NATURAL},
-}  # fmt: skip
+    "name": "small",
+    "seeds": [1, 2],
+    "suites": [NATURAL],
+    "max_steps": 2,
+    "corpus": {"uri": "embedded:sentences", "limit": 64},
+    "dev": {"task": NATURAL},
+}
 MEAN = {"name": "mean", "method": "pooling"}
 
 
@@ -247,7 +278,11 @@ def test_rows_with_equal_starts_share_one_and_that_of_the_file_is_used() -> None
         {"name": "Barlow", "method": "barlow_twins", "preset": "mini"},
     )
     assert added(plan) == ["untrained (cls)"]
-    assert starts(plan) == {"mean, trained": "mean", "cls, trained": "untrained (cls)", "Barlow": "mean"}
+    assert starts(plan) == {
+        "mean, trained": "mean",
+        "cls, trained": "untrained (cls)",
+        "Barlow": "mean",
+    }
 
 
 def test_another_length_or_first_layer_is_another_start() -> None:
@@ -266,9 +301,9 @@ def test_what_learns_nothing_has_no_start() -> None:
 
 
 def test_an_added_start_takes_no_label_of_the_file_and_is_in_the_blocks_of_its_rows() -> None:
-    assert added(planned({"name": "untrained (cls)", "method": "random"}, {"name": "A", "method": "simcse"})) == [
-        "untrained start of A"
-    ]
+    assert added(
+        planned({"name": "untrained (cls)", "method": "random"}, {"name": "A", "method": "simcse"})
+    ) == ["untrained start of A"]
     blocks: dict[str, Any] = {"one": {}, "two": {"suites": [CONTRAST]}}
     cls = {"name": "[CLS]", "method": "pooling", "config": {"pooling": "cls"}, "blocks": ["one"]}
     plan = planned(cls, {"name": "A", "method": "simcse", "blocks": ["two"]}, blocks=blocks)
@@ -308,7 +343,11 @@ def test_all_rows_have_one_dev_interval_unless_the_file_says_otherwise() -> None
     own = scheduled(every="own")
     assert (intervals(own), own.schedule.note) == ({"own loss": 125, "mini": 25}, "")
     last = {"name": "last", "method": "simcse", "config": {"select": "last", "eval_every": 3}}
-    assert intervals(scheduled(*ROWS, last)) == {"own loss": 25, "mini": 25, "last": 3}  # its weights are not selected
+    assert intervals(scheduled(*ROWS, last)) == {
+        "own loss": 25,
+        "mini": 25,
+        "last": 3,
+    }  # its weights are not selected
 
 
 def test_a_part_has_the_schedule_of_the_whole() -> None:
@@ -321,7 +360,8 @@ def test_a_part_has_the_schedule_of_the_whole() -> None:
 
 def test_a_part_of_the_dev_pairs_is_another_set() -> None:
     some, other, whole = (
-        planned({"method": "simcse"}, dev={"task": NATURAL, **pairs}) for pairs in ({"pairs": 12}, {"pairs": 12}, {})
+        planned({"method": "simcse"}, dev={"task": NATURAL, **pairs})
+        for pairs in ({"pairs": 12}, {"pairs": 12}, {})
     )
     assert some.dev is not None
     assert other.dev is not None

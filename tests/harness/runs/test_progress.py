@@ -21,10 +21,14 @@ from tests.support.small_runs import CONTRAST, EXPERIMENT
 
 
 def states(runs: int = 3) -> list[RunState]:
-    return [RunState(f"A · seed {n}", "A", "mini", str(n), f"{n:03x}", steps=100) for n in range(runs)]
+    return [
+        RunState(f"A · seed {n}", "A", "mini", str(n), f"{n:03x}", steps=100) for n in range(runs)
+    ]
 
 
-def test_readers_see_every_run_and_how_it_ended(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_readers_see_every_run_and_how_it_ended(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     with Progress(tmp_path, "mine") as progress:
         progress.expect(states())
         progress.start("A · seed 0", "000")
@@ -59,7 +63,9 @@ def test_several_comparisons_share_the_file_and_a_lost_process_is_noticed(tmp_pa
         known = json.loads(file.read_text())
         known["second"]["pid"] = 2**22 + 1  # no process has this number
         file.write_text(json.dumps(known))
-        assert {state["name"]: state["phase"] for state in read_progress(tmp_path)}["second"] == "interrupted"
+        assert {state["name"]: state["phase"] for state in read_progress(tmp_path)}[
+            "second"
+        ] == "interrupted"
         with pytest.raises(RunError, match="second"):
             request_stop(tmp_path, "second")
 
@@ -75,7 +81,9 @@ def test_a_damaged_file_shows_nothing(tmp_path: Path, text: str) -> None:
 
 @pytest.fixture
 def interruptible() -> Iterator[None]:
-    """Python's own handling of Ctrl-C, also where the tests run in the background, which ignores the signal."""
+    """Python's own handling of Ctrl-C, also where the tests run in the background, which ignores
+    the signal.
+    """
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
@@ -105,7 +113,8 @@ def test_a_first_signal_requests_a_stop_and_a_second_one_interrupts(
 
 
 @pytest.mark.parametrize(
-    ("seconds", "text"), [(40, "40 s"), (700, "12 min"), (11_100, "3 h 05 min"), (187_200, "2 d 4 h")]
+    ("seconds", "text"),
+    [(40, "40 s"), (700, "12 min"), (11_100, "3 h 05 min"), (187_200, "2 d 4 h")],
 )
 def test_durations(seconds: float, text: str) -> None:
     assert describe_duration(seconds) == text
@@ -124,7 +133,10 @@ def dry_run(work: Path, capsys: pytest.CaptureFixture[str], **more: object) -> s
 
 
 def test_a_dry_run_tells_training_from_scoring_and_reuse_and_writes_nothing(
-    small: Comparison, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    small: Comparison,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("COLUMNS", "200")
     assert "3 reused" in dry_run(small.workdir, capsys)
@@ -133,9 +145,12 @@ def test_a_dry_run_tells_training_from_scoring_and_reuse_and_writes_nothing(
     assert "3 reused" in more
     assert "1 to train" in more
     assert "Pooling" in dry_run(
-        tmp_path / "new", capsys, methods=[{"method": "pooling"}, small_runs.SIMCSE], max_steps=None,
+        tmp_path / "new",
+        capsys,
+        methods=[{"method": "pooling"}, small_runs.SIMCSE],
+        max_steps=None,
         budget={"sentences": 64},
-    )  # fmt: skip
+    )
     assert not (tmp_path / "new").exists()
 
 
@@ -145,5 +160,7 @@ def test_a_dry_run_fits_nothing(
     kinds = [registry.load(registry.METHODS, name) for name in ("whitening", "simcse")]
     for kind in kinds:
         monkeypatch.setattr(kind, "fit", lambda *_: pytest.fail("fitted"))
-    assert "whitening" in dry_run(tmp_path / "work", capsys, methods=[{"method": "whitening"}, small_runs.SIMCSE])
+    assert "whitening" in dry_run(
+        tmp_path / "work", capsys, methods=[{"method": "whitening"}, small_runs.SIMCSE]
+    )
     assert not (tmp_path / "work").exists()

@@ -1,4 +1,6 @@
-"""The rehearsal of a file: every row and task of it, small; what is not available is named and stops nothing."""
+"""The rehearsal of a file: every row and task of it, small; what is not available is named and
+stops nothing.
+"""
 
 from __future__ import annotations
 
@@ -58,8 +60,9 @@ def test_models_text_seeds_and_steps_are_those_of_a_laptop(file: str) -> None:
     plan = make_plan(rehearse(read_experiment(file)), file, most_sentences=100, starts=False)
     assert plan.experiment.name == "paper-rehearsal"
     assert [(row.label, row.base_model, *row.seeds, row.max_steps) for row in plan.rows] == [
-        ("SimCSE", BASE, 7, 2), ("theirs", BASE, 7, 2),
-    ]  # fmt: skip
+        ("SimCSE", BASE, 7, 2),
+        ("theirs", BASE, 7, 2),
+    ]
     text = plan.corpus(plan.rows[0])
     assert text is not None
     assert (text.uri, len(text)) == ("embedded:sentences", 40)
@@ -111,7 +114,11 @@ corpus = "nowhere-pairs.csv"
 
 
 def test_a_task_of_many_sentences_is_left_out() -> None:
-    done = evaluate(lambda texts: np.ones((len(texts), 2), np.float32), [Lines(3), Lines(4), Lines(9)],
-                    pooling="mean", most=5)  # fmt: skip
+    done = evaluate(
+        lambda texts: np.ones((len(texts), 2), np.float32),
+        [Lines(3), Lines(4), Lines(9)],
+        pooling="mean",
+        most=5,
+    )
     assert list(done.missing) == ["9 lines"]
     assert done.cost["sentences"] == 7

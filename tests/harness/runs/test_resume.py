@@ -1,4 +1,6 @@
-"""Runs that are killed or stopped: the same call continues them, to the same numbers, and repeats nothing."""
+"""Runs that are killed or stopped: the same call continues them, to the same numbers, and repeats
+nothing.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,8 @@ REPOSITORY = Path(__file__).parents[3]
 
 pytestmark = pytest.mark.timeout(600)
 
-# A process for each moment, forked before any of them computes. Arguments: work directory, specification, log of steps.
+# A process for each moment, forked before any of them computes. Arguments: work directory,
+# specification, log of steps.
 KILLED = """
 import json, os, signal, sys
 from pathlib import Path
@@ -73,11 +76,15 @@ for moment in ("training", "saving", "scoring", "recorded"):
 """
 
 
-def test_a_run_that_is_killed_at_any_moment_comes_to_the_same_numbers(small: Comparison, tmp_path: Path) -> None:
+def test_a_run_that_is_killed_at_any_moment_comes_to_the_same_numbers(
+    small: Comparison, tmp_path: Path
+) -> None:
     work, log, job = tmp_path / "work", tmp_path / "steps", job_of()
     command = [sys.executable, "-c", KILLED, str(work), job.spec.model_dump_json(), str(log)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(REPOSITORY)}
-    killed = subprocess.run(command, cwd=REPOSITORY, env=environment, capture_output=True, text=True)
+    killed = subprocess.run(
+        command, cwd=REPOSITORY, env=environment, capture_output=True, text=True
+    )
     moments = [json.loads(line) for line in killed.stdout.splitlines() if line.startswith("[")]
     assert moments == [
         ["training", signal.SIGKILL, True, "", 3],
@@ -91,31 +98,44 @@ def test_a_run_that_is_killed_at_any_moment_comes_to_the_same_numbers(small: Com
     assert find_finished(job, work) == record
 
 
-def test_a_worker_that_is_killed_continues_its_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_that_is_killed_continues_its_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Without a dev set: workers do not cut its pairs to a few."""
     monkeypatch.setenv("PYTHONPATH", str(REPOSITORY))
     registry_load, log = registry.load, tmp_path / "steps"
     kind = jobs.observing(Processes, log, at=3)
     monkeypatch.setattr(
-        registry, "load", lambda group, name: kind if name == "processes" else registry_load(group, name)
+        registry,
+        "load",
+        lambda group, name: kind if name == "processes" else registry_load(group, name),
     )
     settings = {"name": "processes", "workers": 1, "cpus_per_run": 1}
-    done = small_runs.compare(tmp_path / "work", seeds=[1], dev=None, methods=[small_runs.SIMCSE], executor=settings)
+    done = small_runs.compare(
+        tmp_path / "work", seeds=[1], dev=None, methods=[small_runs.SIMCSE], executor=settings
+    )
     assert weights(done.records) == weights([execute(job_of(dev=None), tmp_path / "here")])
     assert len(jobs.steps(log)) == STEPS + 1
     assert len(set(jobs.steps(log))) == 2  # the killed worker, and the one that followed it
 
 
-def test_a_stop_writes_a_checkpoint_from_which_the_same_call_continues(small: Comparison, tmp_path: Path) -> None:
+def test_a_stop_writes_a_checkpoint_from_which_the_same_call_continues(
+    small: Comparison, tmp_path: Path
+) -> None:
     log, work = tmp_path / "steps", tmp_path / "work"
 
     def compare(at: int) -> Comparison:
-        return jobs.observed(str(log), at, signal.SIGTERM, False, lambda _: small_runs.compare(work, seeds=[1]), None)
+        return jobs.observed(
+            str(log), at, signal.SIGTERM, False, lambda _: small_runs.compare(work, seeds=[1]), None
+        )
 
     with pytest.raises(RunError, match="small"):
         compare(3)
     (state,) = read_progress(work)
-    assert (state["phase"], [run["state"] for run in state["runs"]]) == ("stopped", ["finished", "waiting"])
+    assert (state["phase"], [run["state"] for run in state["runs"]]) == (
+        "stopped",
+        ["finished", "waiting"],
+    )
     assert len(list((work / "runs").glob("*/checkpoint/state.pt"))) == 1
     expected = numbers(small.records)
     assert numbers(compare(0).records).items() <= expected.items()
@@ -123,7 +143,9 @@ def test_a_stop_writes_a_checkpoint_from_which_the_same_call_continues(small: Co
     assert read_progress(work)[0]["phase"] == "ended"
 
 
-def test_a_finished_comparison_executes_nothing(small: Comparison, work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_finished_comparison_executes_nothing(
+    small: Comparison, work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     before = {file: file.read_bytes() for file in work.glob("runs/*/record.json")}
 
     def never(*_: object, **__: object) -> None:
@@ -136,7 +158,9 @@ def test_a_finished_comparison_executes_nothing(small: Comparison, work: Path, m
 
 
 @pytest.mark.parametrize("kind", ["bytes", "a folder"])
-def test_a_damaged_checkpoint_costs_its_training_only(small: Comparison, tmp_path: Path, kind: str) -> None:
+def test_a_damaged_checkpoint_costs_its_training_only(
+    small: Comparison, tmp_path: Path, kind: str
+) -> None:
     job = job_of()
     state = RunFolder(tmp_path, job.id).checkpoint / "state.pt"
     state.parent.mkdir(parents=True)

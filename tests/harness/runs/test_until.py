@@ -1,4 +1,6 @@
-"""`--until decided`: rounds, interim analyses and seeds; a kill in between; budgets; input that cannot be used."""
+"""`--until decided`: rounds, interim analyses and seeds; a kill in between; budgets; input that
+cannot be used.
+"""
 
 from __future__ import annotations
 
@@ -64,13 +66,17 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def compare(folder: Path, name: str, **options: Any) -> tuple[Comparison, dict[str, Any]]:
     until = Until(**{"most": 6, **options})
-    done = small_runs.compare(folder, name=name, seeds=[4, 2], suites=[CONTRAST], dev=None, methods=ROWS, until=until)
+    done = small_runs.compare(
+        folder, name=name, seeds=[4, 2], suites=[CONTRAST], dev=None, methods=ROWS, until=until
+    )
     tree = read_comparison_file(folder, name)
     assert tree is not None
     return done, tree
 
 
-def test_open_rows_get_one_seed_more_in_an_order_that_is_fixed_beforehand(decide: Any, folder: Path) -> None:
+def test_open_rows_get_one_seed_more_in_an_order_that_is_fixed_beforehand(
+    decide: Any, folder: Path
+) -> None:
     decide("mean A B", "A", "")
     done, tree = compare(folder, "rounds")
     seeds = {row: [r.seed for r in done.records if r.row == row] for row in done.rows}
@@ -90,7 +96,9 @@ def test_a_kill_at_an_analysis_and_the_same_call_come_to_the_same_end(
     with pytest.raises(KeyboardInterrupt):
         compare(folder, "killed")
     executed, execute = [], runner.execute
-    monkeypatch.setattr(runner, "execute", lambda job, *a, **k: executed.append(job.place) or execute(job, *a, **k))
+    monkeypatch.setattr(
+        runner, "execute", lambda job, *a, **k: executed.append(job.place) or execute(job, *a, **k)
+    )
     decide("A", "B", "")
     again, resumed = compare(folder, "killed")
     assert executed == [("B", BASE, 7)]  # the third round's
@@ -130,7 +138,19 @@ def test_seeds_cannot_change_after_an_analysis(decide: Any, folder: Path) -> Non
 def test_options_that_cannot_be_used_are_one_line_and_write_nothing(
     words: str, key: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["compare", "demo", "--workdir", str(tmp_path / "w"), "--tracking-uri=none", *words.split()]) == 2
+    assert (
+        main(
+            [
+                "compare",
+                "demo",
+                "--workdir",
+                str(tmp_path / "w"),
+                "--tracking-uri=none",
+                *words.split(),
+            ]
+        )
+        == 2
+    )
     (line,) = capsys.readouterr().err.splitlines()
     assert key in line
     assert not list((tmp_path / "w").glob("comparisons/*.json"))

@@ -19,7 +19,9 @@ from harness.sources.remote.cache_folder import unpack_once
 FILES = {"./STS/a.txt": b"one", "./STS/deep/b.txt": b"two" * 5000, "CR/c": b""}
 
 
-def make(path: Path, change: Callable[[tarfile.TarFile], None] | None = None, mode: str = "w") -> Path:
+def make(
+    path: Path, change: Callable[[tarfile.TarFile], None] | None = None, mode: str = "w"
+) -> Path:
     with tarfile.open(path, mode) as tar:  # type: ignore[call-overload]
         for name, data in FILES.items():
             member = tarfile.TarInfo(name)
@@ -31,7 +33,11 @@ def make(path: Path, change: Callable[[tarfile.TarFile], None] | None = None, mo
 
 
 def content(folder: Path) -> dict[str, bytes]:
-    return {file.relative_to(folder).as_posix(): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+    return {
+        file.relative_to(folder).as_posix(): file.read_bytes()
+        for file in folder.rglob("*")
+        if file.is_file()
+    }
 
 
 def refusal(tar: Path, into: Path) -> str:
@@ -44,7 +50,9 @@ def refusal(tar: Path, into: Path) -> str:
 
 
 @pytest.mark.parametrize("mode", ["w", "w:gz", "w:xz"])
-def test_an_archive_is_unpacked_once_into_a_folder_named_by_its_hash(tmp_path: Path, mode: str) -> None:
+def test_an_archive_is_unpacked_once_into_a_folder_named_by_its_hash(
+    tmp_path: Path, mode: str
+) -> None:
     tar = make(tmp_path / "x.tar", mode=mode)
     with ThreadPoolExecutor(8) as pool:
         (folder,) = set(pool.map(lambda _: unpack_once(tar, tmp_path / "cache"), range(16)))
@@ -88,7 +96,9 @@ def _special(kind: bytes, target: str = "") -> Callable[[tarfile.TarFile], None]
         _special(tarfile.CHRTYPE),
     ],
 )
-def test_one_unsafe_member_refuses_the_whole(tmp_path: Path, change: Callable[[tarfile.TarFile], None]) -> None:
+def test_one_unsafe_member_refuses_the_whole(
+    tmp_path: Path, change: Callable[[tarfile.TarFile], None]
+) -> None:
     tar = make(tmp_path / "x.tar", change)
     assert refusal(tar, tmp_path / "deep" / "cache").startswith(f"{tar}: ")
     assert not list(tmp_path.rglob("evil"))
@@ -115,4 +125,6 @@ def test_a_full_disk_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
     tar = make(tmp_path / "x.tar")
     monkeypatch.setattr(tarfile, "copyfileobj", full)
-    assert refusal(tar, tmp_path / "cache").startswith(f"{tmp_path / 'cache'}: no space left on the disk")
+    assert refusal(tar, tmp_path / "cache").startswith(
+        f"{tmp_path / 'cache'}: no space left on the disk"
+    )

@@ -1,4 +1,6 @@
-"""Corpora of files and of text in hand: what comes out, how much memory it takes, and one line for each wrong input."""
+"""Corpora of files and of text in hand: what comes out, how much memory it takes, and one line for
+each wrong input.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,14 @@ from harness.sources.corpus import corpus as corpus_module
 from harness.sources.corpus import rows
 from methods.parts.word_vectors import read_word_vectors
 
-TEXTS = ["A first sentence.", "Zwölf Boxkämpfer 🥊 jagen", "NA", "1984", "2020-01-01", "日本語 の 文"]
+TEXTS = [
+    "A first sentence.",
+    "Zwölf Boxkämpfer 🥊 jagen",
+    "NA",
+    "1984",
+    "2020-01-01",
+    "日本語 の 文",
+]
 TRIPLES = [("a dog", "a hound", "a cat"), ("rain", "wet weather", "sunshine")]
 ROLES = ("anchor", "positive", "negative")
 DICTS = [dict(zip(ROLES, triple, strict=True)) for triple in TRIPLES]
@@ -73,9 +82,15 @@ def test_embedded_corpora_have_the_rows_that_their_readme_states() -> None:
 def test_content_hashes_are_those_of_earlier_versions() -> None:
     """Ids of runs contain them."""
     assert load_corpus("embedded:sentences").sha256.startswith("289ba2b5c21c9e1d9de308edf2944556")
-    assert load_corpus("embedded:pairs", kind="pairs").sha256.startswith("f31338231095b47bedbe3afa49bbf311")
-    assert load_corpus("embedded:documents", kind="documents").sha256.startswith("539093433822b0da992462283493db39")
-    assert corpus_of(["a b", "c", "", "  d "], "sentences").sha256.startswith("b67bdf10c5178ee5162a4ea4be48b896")
+    assert load_corpus("embedded:pairs", kind="pairs").sha256.startswith(
+        "f31338231095b47bedbe3afa49bbf311"
+    )
+    assert load_corpus("embedded:documents", kind="documents").sha256.startswith(
+        "539093433822b0da992462283493db39"
+    )
+    assert corpus_of(["a b", "c", "", "  d "], "sentences").sha256.startswith(
+        "b67bdf10c5178ee5162a4ea4be48b896"
+    )
 
 
 def test_every_format_gives_the_same_texts_and_the_same_hash(tmp_path: Path) -> None:
@@ -86,22 +101,39 @@ def test_every_format_gives_the_same_texts_and_the_same_hash(tmp_path: Path) -> 
         files += [
             write(tmp_path / f"a.txt{zipped}", "\n".join(TEXTS)),
             write(tmp_path / f"b.csv{zipped}", table),
-            write(tmp_path / f"c.tsv{zipped}", "text\tid\n" + "".join(f"{text}\t1\n" for text in TEXTS)),
-            write(tmp_path / f"d.jsonl{zipped}", "".join(json.dumps({"text": text, "n": 3}) + "\n" for text in TEXTS)),
+            write(
+                tmp_path / f"c.tsv{zipped}",
+                "text\tid\n" + "".join(f"{text}\t1\n" for text in TEXTS),
+            ),
+            write(
+                tmp_path / f"d.jsonl{zipped}",
+                "".join(json.dumps({"text": text, "n": 3}) + "\n" for text in TEXTS),
+            ),
         ]
     corpora = [load_corpus(str(file)) for file in files]
     assert [list(corpus) for corpus in corpora] == [TEXTS] * 9
     assert len({corpus.sha256 for corpus in corpora}) == 1
 
 
-def test_lines_are_split_at_newlines_only_and_stripped_and_empty_ones_are_left_out(tmp_path: Path) -> None:
+def test_lines_are_split_at_newlines_only_and_stripped_and_empty_ones_are_left_out(
+    tmp_path: Path,
+) -> None:
     content = "\ufeff  one \r\n\n \t\u3000\ntwo\u2028still two\x85\u00a0\n\x0bthree\x0cmore\n"
     for name in ("x.txt", "x.txt.gz"):
-        assert list(load_corpus(str(write(tmp_path / name, content)))) == ["one", "two\u2028still two", "three\x0cmore"]
+        assert list(load_corpus(str(write(tmp_path / name, content)))) == [
+            "one",
+            "two\u2028still two",
+            "three\x0cmore",
+        ]
 
 
 def test_pairs_with_named_columns_missing_negatives_and_labels(tmp_path: Path) -> None:
-    rows = [["p", "e", "c", "0"], ["p2", "e2", "", "02"], ["", "no anchor", "x", "1"], ["a, b", "two\nlines", "c3", ""]]
+    rows = [
+        ["p", "e", "c", "0"],
+        ["p2", "e2", "", "02"],
+        ["", "no anchor", "x", "1"],
+        ["a, b", "two\nlines", "c3", ""],
+    ]
     file = as_csv(tmp_path / "nli.csv", ["sent0", "sent1", "hard_neg", "label"], rows)
     columns = {"anchor": "sent0", "positive": "sent1", "negative": "hard_neg"}
     corpus = load_corpus(str(file), kind="pairs", columns=columns)
@@ -124,7 +156,12 @@ def test_a_corpus_is_a_sequence(tmp_path: Path) -> None:
     for outside in (6, -7):
         with pytest.raises(IndexError):
             corpus[outside]
-    assert corpus.describe() == {"uri": corpus.uri, "kind": "sentences", "count": 6, "sha256": corpus.sha256}
+    assert corpus.describe() == {
+        "uri": corpus.uri,
+        "kind": "sentences",
+        "count": 6,
+        "sha256": corpus.sha256,
+    }
 
 
 def test_limit_takes_the_first_and_reads_no_further(tmp_path: Path) -> None:
@@ -135,7 +172,9 @@ def test_limit_takes_the_first_and_reads_no_further(tmp_path: Path) -> None:
 
 
 def test_embedded_documents_are_selected_by_their_number_of_tokens() -> None:
-    selected = load_corpus("embedded:documents?min_tokens=700&tokenizer=embedded:mini-bert", kind="documents")
+    selected = load_corpus(
+        "embedded:documents?min_tokens=700&tokenizer=embedded:mini-bert", kind="documents"
+    )
     assert (len(selected), selected.describe()["left_out"]) == (7, 17)
     assert "after 24 were left out" in error(
         "embedded:documents?min_tokens=5000&tokenizer=embedded:mini-bert", kind="documents"
@@ -143,7 +182,12 @@ def test_embedded_documents_are_selected_by_their_number_of_tokens() -> None:
 
 
 @settings(max_examples=60)
-@given(st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\n\r\0\ufeff")), min_size=2))
+@given(
+    st.lists(
+        st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\n\r\0\ufeff")),
+        min_size=2,
+    )
+)
 def test_any_text_is_the_same_from_memory_and_from_the_cache(
     tmp_path_factory: pytest.TempPathFactory, lines: list[str]
 ) -> None:
@@ -183,7 +227,9 @@ def test_large_text_is_stored_once_for_its_content_and_mapped_to_memory(
     assert list(load_corpus(str(file))) == lines[::-1]
 
 
-def test_a_full_disk_leaves_nothing(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_leaves_nothing(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def full(folder: Path) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
@@ -224,13 +270,19 @@ def test_not_utf8_names_file_and_line(tmp_path: Path, name: str) -> None:
         ("x.jsonl", '{"text": "a"}\n{"text": \n', "line 2: not JSON"),
         ("x.jsonl", '["a"]\n', "line 1: expected a JSON object"),
         ("x.jsonl", '{"text": 3}\n', 'line 1: column "text"'),
-        ("x.jsonl", '{"text": "a"}\n{"txt": "b"}\n', 'line 2: no column "text"; its columns are: txt'),
+        (
+            "x.jsonl",
+            '{"text": "a"}\n{"txt": "b"}\n',
+            'line 2: no column "text"; its columns are: txt',
+        ),
         ("x.jsonl", '{"text": "half \\ud83d"}\n', "line 1: "),
         ("x.parquet", "no such file format", "not readable as Parquet"),
         ("x.docx", "", "unknown kind of file"),
     ],
 )
-def test_a_wrong_file_is_one_line(tmp_path: Path, name: str, content: str | bytes, problem: str) -> None:
+def test_a_wrong_file_is_one_line(
+    tmp_path: Path, name: str, content: str | bytes, problem: str
+) -> None:
     file = write(tmp_path / name, content)
     message = error(file)
     assert str(file) in message
@@ -239,7 +291,11 @@ def test_a_wrong_file_is_one_line(tmp_path: Path, name: str, content: str | byte
 
 def test_wrong_columns_of_pairs(tmp_path: Path) -> None:
     table = as_csv(tmp_path / "x.csv", ["sent0", "sent1"], [["a", "b"], ["c", "d"]])
-    message = error(table, kind="pairs", columns={"anchor": "sent0", "positive": "sent1", "negative": "hard_neg"})
+    message = error(
+        table,
+        kind="pairs",
+        columns={"anchor": "sent0", "positive": "sent1", "negative": "hard_neg"},
+    )
     assert 'no column "hard_neg"' in message
     assert '(did you mean "anchor"?)' in error(table, kind="pairs", columns={"anchr": "sent0"})
     assert 'no column "anchor"' in error(write(tmp_path / "x.txt", "a\nb"), kind="pairs")
@@ -256,9 +312,15 @@ def test_long_documents_are_read_and_too_long_lines_are_refused(
     assert load_corpus(str(file), kind="documents")[0] == ("word " * 100_000).strip()
     assert csv.field_size_limit() == before
     monkeypatch.setattr(rows, "LONGEST", 4096)
-    for name, begin in (("x.txt", "a\n"), ("x.txt.gz", "a\n"), ("x.jsonl", '{"text": "a"}\n{"text": "')):
+    for name, begin in (
+        ("x.txt", "a\n"),
+        ("x.txt.gz", "a\n"),
+        ("x.jsonl", '{"text": "a"}\n{"text": "'),
+    ):
         assert "line 2: longer than" in error(write(tmp_path / name, begin + "a" * 10_000))
-    assert "x.csv, line 2: " in error(write(tmp_path / "x.csv", 'text\n"' + "a line of the value\n" * 1000))
+    assert "x.csv, line 2: " in error(
+        write(tmp_path / "x.csv", 'text\n"' + "a line of the value\n" * 1000)
+    )
 
 
 def test_a_gzip_bomb_is_refused_in_bounded_memory(tmp_path: Path) -> None:
@@ -274,7 +336,9 @@ def test_a_gzip_bomb_is_refused_in_bounded_memory(tmp_path: Path) -> None:
     )
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-c", code, str(file)]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=True, timeout=100)
+    done = subprocess.run(
+        command, capture_output=True, text=True, env=environment, check=True, timeout=100
+    )
     assert "line 1: longer than" in done.stdout
 
 
@@ -324,7 +388,9 @@ def test_unknown_names(tmp_path: Path) -> None:
         ("pairs", Dataset.from_list(DICTS)),
     ],
 )
-def test_text_in_hand_is_the_corpus_of_its_file(tmp_path: Path, kind: Kind, given: TrainingText) -> None:
+def test_text_in_hand_is_the_corpus_of_its_file(
+    tmp_path: Path, kind: Kind, given: TrainingText
+) -> None:
     content = [{"text": text} for text in TEXTS] if kind != "pairs" else DICTS
     file = write(tmp_path / "x.jsonl", "".join(json.dumps(row) + "\n" for row in content))
     of_file, corpus = load_corpus(str(file), kind=kind), corpus_of(given, kind)

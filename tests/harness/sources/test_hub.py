@@ -34,34 +34,56 @@ for job in (
 
 
 def _unreachable(folder: Path, **more: str) -> list[str]:
-    """The three lines of PROBE in a fresh process with an empty cache and a hub that refuses connections."""
-    environment = {key: value for key, value in os.environ.items() if not key.startswith(("HF_", "HUGGINGFACE"))}
+    """The three lines of PROBE in a fresh process with an empty cache and a hub that refuses
+    connections.
+    """
+    environment = {
+        key: value
+        for key, value in os.environ.items()
+        if not key.startswith(("HF_", "HUGGINGFACE"))
+    }
     environment |= {"HF_HOME": str(folder / "hf"), "HARNESS_CACHE": str(folder / "cache")}
     environment |= {"HF_ENDPOINT": "http://127.0.0.1:9", **more}
     done = subprocess.run(
-        [sys.executable, "-c", PROBE], env=environment, capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, "-c", PROBE],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
     )
     assert done.stderr == ""
     return done.stdout.splitlines()
 
 
-def test_a_hub_out_of_reach_is_one_line_that_names_the_data_set_and_the_remedy(tmp_path: Path) -> None:
+def test_a_hub_out_of_reach_is_one_line_that_names_the_data_set_and_the_remedy(
+    tmp_path: Path,
+) -> None:
     lines = _unreachable(tmp_path)
     assert len(lines) == 3
     assert lines[0].startswith(f"{REPOSITORY}/wiki1m_for_simcse.txt: ")
     assert lines[1].startswith(f"{REPOSITORY}/senteval.tar: ")
     assert lines[2].startswith("hf://datasets/mteb/sts12-sts ")
-    assert all("the hub at http://127.0.0.1:9 cannot be reached" in line and "HF_ENDPOINT" in line for line in lines)
+    assert all(
+        "the hub at http://127.0.0.1:9 cannot be reached" in line and "HF_ENDPOINT" in line
+        for line in lines
+    )
 
 
 class Breaking(BaseHTTPRequestHandler):
-    """A hub with one file of a million bytes, whose connection breaks in the middle of it, as `how` says."""
+    """A hub with one file of a million bytes, whose connection breaks in the middle of it, as `how`
+    says.
+    """
 
     how = ""
 
     def do_HEAD(self) -> None:
         self.send_response(200)
-        for name, value in (("ETag", '"abc"'), ("X-Repo-Commit", "a" * 40), ("Content-Length", "1000000")):
+        for name, value in (
+            ("ETag", '"abc"'),
+            ("X-Repo-Commit", "a" * 40),
+            ("Content-Length", "1000000"),
+        ):
             self.send_header(name, value)
         self.end_headers()
 
@@ -83,20 +105,31 @@ class Breaking(BaseHTTPRequestHandler):
 def test_a_connection_that_breaks_is_one_line_and_no_wrong_input(tmp_path: Path, how: str) -> None:
     server = ThreadingHTTPServer(("127.0.0.1", 0), type("Hub", (Breaking,), {"how": how}))
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    environment = {key: value for key, value in os.environ.items() if not key.startswith(("HF_", "HUGGINGFACE"))}
+    environment = {
+        key: value
+        for key, value in os.environ.items()
+        if not key.startswith(("HF_", "HUGGINGFACE"))
+    }
     environment |= {
         "HF_HOME": str(tmp_path / "hf"),
         "HARNESS_CACHE": str(tmp_path / "cache"),
         "HF_HUB_DISABLE_XET": "1",
     }
-    environment |= {"HF_ENDPOINT": f"http://127.0.0.1:{server.server_port}", "HF_HUB_DISABLE_PROGRESS_BARS": "1"}
-    environment["HF_HUB_DOWNLOAD_TIMEOUT"] = "1"  # seconds of silence, after which huggingface_hub tries again, 5 times
+    environment |= {
+        "HF_ENDPOINT": f"http://127.0.0.1:{server.server_port}",
+        "HF_HUB_DISABLE_PROGRESS_BARS": "1",
+    }
+    environment["HF_HUB_DOWNLOAD_TIMEOUT"] = (
+        "1"  # seconds of silence, after which huggingface_hub tries again, 5 times
+    )
     code = (
         "from harness.errors import RunError\nfrom harness.sources import load_corpus\n"
         "try: load_corpus('wiki1m')\n"
         "except RunError as error: print(error)"
     )
-    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=120
+    )
     server.shutdown()
     assert done.returncode == 0, done.stderr
     assert "the connection to the hub broke" in done.stdout
@@ -113,7 +146,10 @@ def test_offline_mode_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("uri", "problem"),
     [
-        ("hf://datasets/nobody-at-all-here/nothing/x.txt", "the hub has no data set nobody-at-all-here/nothing"),
+        (
+            "hf://datasets/nobody-at-all-here/nothing/x.txt",
+            "the hub has no data set nobody-at-all-here/nothing",
+        ),
         (f"{REPOSITORY}/nothing.txt", "has no such file"),
         (f"{REPOSITORY}/../x.txt", "cannot contain"),
         ("hf://datasets/-/nothing/x.txt", "Repo id"),

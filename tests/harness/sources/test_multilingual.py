@@ -1,4 +1,6 @@
-"""STSb Multi MT: what its files must look like, and on a hub that every language has the scores of the English set."""
+"""STSb Multi MT: what its files must look like, and on a hub that every language has the scores of
+the English set.
+"""
 
 from __future__ import annotations
 

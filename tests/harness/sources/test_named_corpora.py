@@ -1,4 +1,6 @@
-"""Corpora by name and whole data sets of the hub: what comes out, what is stored, and one line for each wrong URI."""
+"""Corpora by name and whole data sets of the hub: what comes out, what is stored, and one line for
+each wrong URI.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ class Hub:
         monkeypatch.setattr(corpus_module, "hub_commit", lambda repository, revision: self.commit)
         monkeypatch.setattr(datasets, "load_dataset", self.load)
 
-    def load(self, repository: str, config: str | None, *, split: str, revision: str, streaming: bool) -> Any:
+    def load(
+        self, repository: str, config: str | None, *, split: str, revision: str, streaming: bool
+    ) -> Any:
         from datasets import IterableDataset
 
         assert streaming
@@ -72,14 +76,29 @@ def test_a_data_set_of_the_hub_is_read_by_config_split_and_columns(hub: Hub) -> 
         kind="pairs",
     )
     assert hub.requests == [("org/set", "x", "train", COMMIT), ("org/set", "x", "test", COMMIT)]
-    assert list(corpus) == [Pair("one two three", "four"), Pair("one two three", "four"), Pair("eight nine", "ten")] * 2
+    assert (
+        list(corpus)
+        == [Pair("one two three", "four"), Pair("one two three", "four"), Pair("eight nine", "ten")]
+        * 2
+    )
     assert corpus.describe()["revision"] == COMMIT
     both = load_corpus("hf://datasets/org/set?columns=text:a+b")
-    assert list(both) == ["one two three", "four", "five six", "one two three", "four", "seven", "eight nine", "ten"]
+    assert list(both) == [
+        "one two three",
+        "four",
+        "five six",
+        "one two three",
+        "four",
+        "seven",
+        "eight nine",
+        "ten",
+    ]
 
 
 def test_labels_are_given_by_name_and_a_row_without_one_has_none(hub: Hub) -> None:
-    labelled = load_corpus("nli-labelled", kind="pairs", columns={"anchor": "a", "positive": "b", "label": "label"})
+    labelled = load_corpus(
+        "nli-labelled", kind="pairs", columns={"anchor": "a", "positive": "b", "label": "label"}
+    )
     assert [pair.label for pair in labelled] == ["entailment", None, None]
     assert labelled[0] == Pair("one two three", "four", None, "entailment")
 
@@ -99,12 +118,18 @@ def test_a_streamed_set_is_stored_and_read_again_without_the_hub(hub: Hub) -> No
 
 def test_a_limit_reads_no_further_than_it_must(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rows, "_AT_ONCE", 1)
-    assert list(load_corpus("hf://datasets/org/set?columns=text:a", limit=2)) == ["one two three", "five six"]
+    assert list(load_corpus("hf://datasets/org/set?columns=text:a", limit=2)) == [
+        "one two three",
+        "five six",
+    ]
     assert hub.read <= 3
 
 
-def test_documents_are_selected_by_their_number_of_tokens(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
-    # "unbelievably" is one word and several tokens; "go" is one of each: counted by hand from the vocabulary
+def test_documents_are_selected_by_their_number_of_tokens(
+    hub: Hub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # "unbelievably" is one word and several tokens; "go" is one of each: counted by hand from the
+    # vocabulary
     for row, text in enumerate(("unbelievably", "go go", "go go go", "go")):
         monkeypatch.setitem(ROWS[row], "a", text)
     uri = "hf://datasets/org/set?columns=text:a&min_tokens=3&tokenizer=embedded:mini-bert"
@@ -133,13 +158,23 @@ def test_documents_are_selected_by_their_number_of_tokens(hub: Hub, monkeypatch:
     ],
 )
 def test_a_wrong_uri_is_one_line(hub: Hub, name: str, problem: str) -> None:
-    kind = CATALOGUE[name.partition("?")[0]].kind if name.partition("?")[0] in CATALOGUE else "sentences"
+    kind = (
+        CATALOGUE[name.partition("?")[0]].kind
+        if name.partition("?")[0] in CATALOGUE
+        else "sentences"
+    )
     assert problem in refusal(name, kind=kind)
 
 
-@pytest.mark.parametrize("name", ["syncse-partial", "hf://datasets/hkust-nlp/SynCSE-scratch-NLI/train.csv"])
-def test_text_of_a_language_model_says_so(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In its columns and in every record; the file of the hub is replaced by one with the columns of SimCSE's."""
+@pytest.mark.parametrize(
+    "name", ["syncse-partial", "hf://datasets/hkust-nlp/SynCSE-scratch-NLI/train.csv"]
+)
+def test_text_of_a_language_model_says_so(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In its columns and in every record; the file of the hub is replaced by one with the columns
+    of SimCSE's.
+    """
     from harness.sources.corpus import catalogue
 
     file = tmp_path / "train.csv"
@@ -147,7 +182,11 @@ def test_text_of_a_language_model_says_so(name: str, tmp_path: Path, monkeypatch
         'sent0,sent1,hard_neg\n"A dog, runs.",A dog is running.,A cat sleeps.\nIt rains.,Rain falls.,It snows.\n'
     )
     monkeypatch.setattr(catalogue, "hub_file", lambda *_, **__: file)
-    columns = None if name in CATALOGUE else {"anchor": "sent0", "positive": "sent1", "negative": "hard_neg"}
+    columns = (
+        None
+        if name in CATALOGUE
+        else {"anchor": "sent0", "positive": "sent1", "negative": "hard_neg"}
+    )
     corpus = load_corpus(name, kind="pairs", columns=columns)
     assert corpus[0] == Pair("A dog, runs.", "A dog is running.", "A cat sleeps.")
     assert corpus.describe()["written_by"] == "a language model"
@@ -160,7 +199,9 @@ def test_public_names_are_read_from_the_hub() -> None:
     pair = load_corpus("wikiauto?parts=dev", kind="pairs", limit=10)[0]
     assert pair.anchor
     assert pair.negative is None
-    long = load_corpus("openwebtext?min_tokens=1000&tokenizer=embedded:mini-bert", kind="documents", limit=5)
+    long = load_corpus(
+        "openwebtext?min_tokens=1000&tokenizer=embedded:mini-bert", kind="documents", limit=5
+    )
     assert all(len(text.split()) > 400 for text in long)
     assert len(load_corpus("nli-sentences", limit=7)) == 7
     assert load_corpus("nli", kind="pairs", limit=5).describe()["name"] == "nli"

@@ -1,4 +1,6 @@
-"""Scored pairs: counts of the published data, SentEval's way of reading, and the one line for each wrong input."""
+"""Scored pairs: counts of the published data, SentEval's way of reading, and the one line for each
+wrong input.
+"""
 
 from __future__ import annotations
 
@@ -11,21 +13,49 @@ import pytest
 from harness.errors import InputError
 from harness.sources import EMBEDDED_MODELS, embedded_rows, load_sts, resolve_model
 from harness.sources.senteval import labelled as senteval_files
-from harness.sources.senteval.labelled import SIZES, downstream_folder, read_pairs, read_year, unusual_sizes
+from harness.sources.senteval.labelled import (
+    SIZES,
+    downstream_folder,
+    read_pairs,
+    read_year,
+    unusual_sizes,
+)
 
 # SemEval's own counts of scored pairs, in the order of SentEval's subsets
 COUNTS = {
-    "STS12": {"MSRpar": 750, "MSRvid": 750, "SMTeuroparl": 459, "surprise.OnWN": 750, "surprise.SMTnews": 399},
+    "STS12": {
+        "MSRpar": 750,
+        "MSRvid": 750,
+        "SMTeuroparl": 459,
+        "surprise.OnWN": 750,
+        "surprise.SMTnews": 399,
+    },
     "STS13": {"FNWN": 189, "headlines": 750, "OnWN": 561},
     "STS14": {
-        "deft-forum": 450, "deft-news": 300, "headlines": 750, "images": 750, "OnWN": 750, "tweet-news": 750,
+        "deft-forum": 450,
+        "deft-news": 300,
+        "headlines": 750,
+        "images": 750,
+        "OnWN": 750,
+        "tweet-news": 750,
     },
-    "STS15": {"answers-forums": 375, "answers-students": 750, "belief": 375, "headlines": 750, "images": 750},
+    "STS15": {
+        "answers-forums": 375,
+        "answers-students": 750,
+        "belief": 375,
+        "headlines": 750,
+        "images": 750,
+    },
     "STS16": {
-        "answer-answer": 254, "headlines": 249, "plagiarism": 230, "postediting": 244, "question-question": 209,
+        "answer-answer": 254,
+        "headlines": 249,
+        "plagiarism": 230,
+        "postediting": 244,
+        "question-question": 209,
     },
-}  # fmt: skip
-# From the statistics that mteb 2.26 ships with its tasks: pairs, characters of the first and second texts, mean score
+}
+# From the statistics that mteb 2.26 ships with its tasks: pairs, characters of the first and second
+# texts, mean score
 MTEB = {
     "STS12": (3108, 198256, 203862, 3.506064),
     "STS-B": (1379, 74107, 73779, 2.607917),
@@ -49,7 +79,10 @@ def test_embedded_sets_have_the_parts_and_counts_of_their_readme(
 ) -> None:
     dev, test = (load_sts(task, source="embedded", split=split) for split in ("dev", "test"))
     assert [s.name for s in dev.subsets] == [s.name for s in test.subsets] == list(parts)
-    assert [sum(len(s.gold) for s in split.subsets) for split in (dev, test)] == [dev_pairs, test_pairs]
+    assert [sum(len(s.gold) for s in split.subsets) for split in (dev, test)] == [
+        dev_pairs,
+        test_pairs,
+    ]
     for one, other in zip(dev.subsets, test.subsets, strict=True):
         assert not set(zip(one.sentences1, one.sentences2, strict=True)) & set(
             zip(other.sentences1, other.sentences2, strict=True)
@@ -74,10 +107,14 @@ def test_embedded_rows_know_their_part() -> None:
 def test_resolve_model(tmp_path: Path) -> None:
     folder = Path(resolve_model("embedded:mini-bert"))
     assert folder == EMBEDDED_MODELS["mini-bert"]
-    assert {"config.json", "model.safetensors", "tokenizer.json"} <= {file.name for file in folder.iterdir()}
+    assert {"config.json", "model.safetensors", "tokenizer.json"} <= {
+        file.name for file in folder.iterdir()
+    }
     assert resolve_model(str(tmp_path)) == str(tmp_path)
     assert resolve_model("bert-base-uncased") == "bert-base-uncased"
-    assert resolve_model("princeton-nlp/unsup-simcse-bert-base-uncased").startswith("princeton-nlp/")
+    assert resolve_model("princeton-nlp/unsup-simcse-bert-base-uncased").startswith(
+        "princeton-nlp/"
+    )
     (tmp_path / "file").touch()
     for name, problem in {
         "embedded:mini-bret": '(did you mean "embedded:mini-bert"?)',
@@ -103,10 +140,19 @@ def root(tmp_path: Path) -> Path:
         file.write_text(text, encoding="utf-8", newline="")
 
     for name in COUNTS["STS13"]:
-        write(f"STS/STS13-en-test/STS.input.{name}.txt", f"{name} a\tb  c \n never\tscored\nd\u2028e\tf\n")
+        write(
+            f"STS/STS13-en-test/STS.input.{name}.txt",
+            f"{name} a\tb  c \n never\tscored\nd\u2028e\tf\n",
+        )
         write(f"STS/STS13-en-test/STS.gs.{name}.txt", "4.5\n\n0\n")
-    write("STS/STSBenchmark/sts-dev.csv", 'g\tf\ty\t1\t2.500\ta "quoted\tsecond\ng\tf\ty\t2\t0\tc\td\textra\n')
-    write("SICK/SICK_trial.txt", "pair_ID\tsentence_A\tsentence_B\tr\te\n4\tA man\tA dog\t3.3\tNEUTRAL\n")
+    write(
+        "STS/STSBenchmark/sts-dev.csv",
+        'g\tf\ty\t1\t2.500\ta "quoted\tsecond\ng\tf\ty\t2\t0\tc\td\textra\n',
+    )
+    write(
+        "SICK/SICK_trial.txt",
+        "pair_ID\tsentence_A\tsentence_B\tr\te\n4\tA man\tA dog\t3.3\tNEUTRAL\n",
+    )
     return tmp_path / "downstream"
 
 
@@ -127,7 +173,9 @@ def test_damaged_senteval_files(root: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"3 lines, but STS\.gs\.FNWN\.txt has 2"):
         list(read_year(root, "STS13"))
     scores.write_text("4.5\n1\nhigh\n")
-    with pytest.raises(InputError, match=r"STS\.gs\.FNWN\.txt, line 3: expected a score from 0 to 5, not 'high'"):
+    with pytest.raises(
+        InputError, match=r"STS\.gs\.FNWN\.txt, line 3: expected a score from 0 to 5, not 'high'"
+    ):
         list(read_year(root, "STS13"))
     texts = root / "STS/STS13-en-test/STS.input.FNWN.txt"
     whole = texts.read_text()
@@ -142,10 +190,14 @@ def test_damaged_senteval_files(root: Path, tmp_path: Path) -> None:
     texts.write_text(whole)
     for score in ("55", "nan", "inf", "-1", "1_0", "abc"):
         scores.write_text(f"4.5\n{score}\n1\n")
-        with pytest.raises(InputError, match=r"STS\.gs\.FNWN\.txt, line 2: expected a score from 0 to 5, not "):
+        with pytest.raises(
+            InputError, match=r"STS\.gs\.FNWN\.txt, line 2: expected a score from 0 to 5, not "
+        ):
             list(read_year(root, "STS13"))
     (root / "SICK/SICK_trial.txt").write_bytes(b"4\tA man\tA dog\t3.3\tNEUTRAL\n")
-    with pytest.raises(InputError, match=r'SICK_trial.txt, line 1: expected the names of the columns, "pair_ID"'):
+    with pytest.raises(
+        InputError, match=r'SICK_trial.txt, line 1: expected the names of the columns, "pair_ID"'
+    ):
         read_pairs("SICK-R", root, "dev")
     (root / "SICK/SICK_trial.txt").write_bytes(b"head\n1\tcaf\xe9\tb\t1\n")
     with pytest.raises(InputError, match=r"SICK_trial.txt, line 2: "):
@@ -162,7 +214,11 @@ def test_a_folder_of_one_s_own_serves_what_it_has_and_the_hub_the_rest(
 
     monkeypatch.setattr(senteval_files, "senteval_root", hub)
     monkeypatch.setenv("HARNESS_SENTEVAL", str(tmp_path))
-    assert [subset.name for subset in load_sts("STS13", source="senteval").subsets] == ["FNWN", "headlines", "OnWN"]
+    assert [subset.name for subset in load_sts("STS13", source="senteval").subsets] == [
+        "FNWN",
+        "headlines",
+        "OnWN",
+    ]
     with pytest.raises(InputError, match=r"STS12-en-test.*no such file"):
         load_sts("STS12", source="senteval")
     (tmp_path / "more" / "probing").mkdir(parents=True)
@@ -173,7 +229,9 @@ def test_a_folder_of_one_s_own_serves_what_it_has_and_the_hub_the_rest(
         downstream_folder()
 
 
-def test_fingerprint_covers_names_texts_and_scores(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fingerprint_covers_names_texts_and_scores(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(senteval_files, "senteval_root", lambda: root)
     before = load_sts("STS13", source="senteval")
     assert before.sha256 == load_sts("STS13", source="senteval").sha256
@@ -213,7 +271,9 @@ def test_senteval_years_have_the_published_counts(year: str) -> None:
     for subset in pairs.subsets:
         assert len(subset.sentences1) == len(subset.sentences2) == len(subset.gold)
         assert 0 <= subset.gold.min() <= subset.gold.max() <= 5
-        assert all(text == " ".join(text.split()) == text.lower() != "" for text in subset.sentences1)
+        assert all(
+            text == " ".join(text.split()) == text.lower() != "" for text in subset.sentences1
+        )
 
 
 @pytest.mark.hub

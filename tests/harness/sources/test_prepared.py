@@ -35,7 +35,9 @@ class _Quiet(SimpleHTTPRequestHandler):
 
 @pytest.fixture(autouse=True)
 def web(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
-    """The folder that a server on this machine offers as the address of every data set; an empty cache."""
+    """The folder that a server on this machine offers as the address of every data set; an empty
+    cache.
+    """
     folder = tmp_path / "web"
     folder.mkdir()
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=str(folder)))
@@ -56,19 +58,30 @@ def web(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
 
 def test_probing_files_are_downloaded_once(web: Path) -> None:
     assert set(PREPARED["probing"].downloads) == set(PROBING.values())
-    lines = [f"{part}\t{label}\ta {label} sentence\n" for part in ("tr", "va", "te") for label in ("PAST", "PRES")]
+    lines = [
+        f"{part}\t{label}\ta {label} sentence\n"
+        for part in ("tr", "va", "te")
+        for label in ("PAST", "PRES")
+    ]
     for name in PREPARED["probing"].downloads:
         (web / name).write_text("".join(lines))
-    assert read_probing("Tense", probing_folder()).parts["test"].first == ["a PAST sentence", "a PRES sentence"]
+    assert read_probing("Tense", probing_folder()).parts["test"].first == [
+        "a PAST sentence",
+        "a PRES sentence",
+    ]
     for name in PREPARED["probing"].downloads:
         (web / name).unlink()
     assert probing_folder() == prepared_root() / "probing"
 
 
-def test_what_cannot_be_downloaded_is_one_line_that_names_it(web: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cannot_be_downloaded_is_one_line_that_names_it(
+    web: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with pytest.raises(InputError, match=r"/bigram_shift\.txt: .*404"):
         probing_folder()
-    monkeypatch.setitem(PREPARED, "coco", dataclasses.replace(PREPARED["coco"], address="http://127.0.0.1:9"))
+    monkeypatch.setitem(
+        PREPARED, "coco", dataclasses.replace(PREPARED["coco"], address="http://127.0.0.1:9")
+    )
     with pytest.raises(OutOfReach, match=r"127\.0\.0\.1:9/train\.pkl"):
         prepared_folder("coco")
     monkeypatch.setattr("huggingface_hub.is_offline_mode", lambda: True)
@@ -85,14 +98,20 @@ def test_a_web_page_instead_of_a_file_is_refused(web: Path) -> None:
 
 
 def snli(*parts: str) -> bytes:
-    rows = [("neutral", "A man's here.", "He can't go."), ("-", "no", "no"), ("entailment", "Two.", "One?")]
+    rows = [
+        ("neutral", "A man's here.", "He can't go."),
+        ("-", "no", "no"),
+        ("entailment", "Two.", "One?"),
+    ]
     header = ("gold_label", "b1", "b2", "p1", "p2", "sentence1", "sentence2", "captionID")
     table = [header, *((label, "", "", "", "", a, b, "1") for label, a, b in rows)]
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         archive.writestr("__MACOSX/../../evil", "never unpacked")
         for part in parts:
-            archive.writestr(f"snli_1.0/snli_1.0_{part}.txt", "".join("\t".join(line) + "\n" for line in table))
+            archive.writestr(
+                f"snli_1.0/snli_1.0_{part}.txt", "".join("\t".join(line) + "\n" for line in table)
+            )
     return buffer.getvalue()
 
 
@@ -106,7 +125,9 @@ def test_snli_is_tokenised_and_pairs_without_a_label_are_left_out(web: Path) -> 
     assert not (prepared_root() / "downloads" / "snli").exists()
 
 
-@pytest.mark.parametrize("damage", [lambda: snli("train", "dev", "test")[:400], lambda: snli("train")])
+@pytest.mark.parametrize(
+    "damage", [lambda: snli("train", "dev", "test")[:400], lambda: snli("train")]
+)
 def test_a_damaged_archive_leaves_nothing(web: Path, damage: Callable[[], bytes]) -> None:
     (web / "snli_1.0.zip").write_bytes(damage())
     with pytest.raises(InputError, match=r"snli_1\.0\.zip"):
@@ -126,7 +147,10 @@ def test_another_checksum_is_refused(web: Path, monkeypatch: pytest.MonkeyPatch)
     [  # the examples of the Treebank's own guidelines, and what the rules say of each sign
         ("They'll save and invest more.", "They 'll save and invest more . "),
         ("hi, my name can't hello,", "hi , my name ca n't hello , "),
-        ('"Good muffins cost $3.88 (in N.Y.)," he said.', "`` Good muffins cost $ 3.88 ( in N.Y. ) , '' he said . "),
+        (
+            '"Good muffins cost $3.88 (in N.Y.)," he said.',
+            "`` Good muffins cost $ 3.88 ( in N.Y. ) , '' he said . ",
+        ),
         ("I cannot, gonna -- the dogs' 'tis...", "I can not , gon na -- the dogs ' 't is ... "),
     ],
 )
@@ -135,11 +159,22 @@ def test_tokens_are_those_of_the_treebank(sentence: str, tokens: str) -> None:
 
 
 def coco(images: int) -> dict[str, object]:
-    """The structure that SentEval's loader reads: features by image, five or more captions of each by id."""
+    """The structure that SentEval's loader reads: features by image, five or more captions of each
+    by id.
+    """
     features = np.arange(images * 4, dtype=np.float32).reshape(images, 4)
     ids = {image: [100 + 7 * image + k for k in range(6)] for image in range(images)}
-    captions = {i: {"cleaned_caption": f"a caf\xe9 {i}", "id": i, "score": 0.5} for five in ids.values() for i in five}
-    return {"features": features, "image_to_caption_ids": ids, "captions": captions, "more": [None, True, (1, -4)]}
+    captions = {
+        i: {"cleaned_caption": f"a caf\xe9 {i}", "id": i, "score": 0.5}
+        for five in ids.values()
+        for i in five
+    }
+    return {
+        "features": features,
+        "image_to_caption_ids": ids,
+        "captions": captions,
+        "more": [None, True, (1, -4)],
+    }
 
 
 @pytest.mark.parametrize("protocol", [0, 2, 4])
@@ -152,10 +187,16 @@ def test_the_pickles_of_coco_are_read(web: Path, protocol: int) -> None:
     assert captions[:6] == [f"a caf\xe9 {i} ." for i in (100, 101, 102, 103, 104, 107)]
 
 
-def test_features_that_are_no_finite_matrix_and_images_with_few_captions_are_refused(tmp_path: Path) -> None:
+def test_features_that_are_no_finite_matrix_and_images_with_few_captions_are_refused(
+    tmp_path: Path,
+) -> None:
     file, sound = tmp_path / "a.pkl", coco(2)
     few = {0: [100, 101], 1: [107, 108, 109, 110, 111]}
-    for damage in ({"features": np.full((2, 4), np.nan)}, {"features": np.ones(2)}, {"image_to_caption_ids": few}):
+    for damage in (
+        {"features": np.full((2, 4), np.nan)},
+        {"features": np.ones(2)},
+        {"image_to_caption_ids": few},
+    ):
         file.write_bytes(pickle.dumps(sound | damage))
         with pytest.raises(InputError, match=r"a\.pkl"):
             read_captions(file)
@@ -169,13 +210,25 @@ def test_a_pickle_of_python_2_has_texts_of_bytes(tmp_path: Path) -> None:
         b"(I1\n(I1\nI2\ntcnumpy\ndtype\n(U\x02f8I0\nI1\ntR(I3\nU\x01<NNNI-1\nI-1\nI0\ntbI00\n"
     )
     texts = b"U\x08captions}" + b"".join(
-        b"K%c}U\x0fcleaned_captionVna\\u00efve\nss" % k if k else b"K\x00}U\x0fcleaned_captionS'it\\'s'\nss"
+        b"K%c}U\x0fcleaned_captionVna\\u00efve\nss" % k
+        if k
+        else b"K\x00}U\x0fcleaned_captionS'it\\'s'\nss"
         for k in range(5)
     )
     ids = b"U\x14image_to_caption_ids}K\x00(lK\x00aK\x01aK\x02aK\x03aK\x04as"
     file = tmp_path / "a.pkl"
     file.write_bytes(
-        b"}" + b"U\x08features" + array + b"U" + bytes([len(raw)]) + raw + b"tbs" + texts + b"s" + ids + b"s."
+        b"}"
+        + b"U\x08features"
+        + array
+        + b"U"
+        + bytes([len(raw)])
+        + raw
+        + b"tbs"
+        + texts
+        + b"s"
+        + ids
+        + b"s."
     )
     features, captions = read_captions(file)
     np.testing.assert_array_equal(features, [[1.5, -2.0]])

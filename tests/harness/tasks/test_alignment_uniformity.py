@@ -1,4 +1,6 @@
-"""Geometry: alignment, uniformity and spread against closed forms and naive numpy; which pairs and sentences enter."""
+"""Geometry: alignment, uniformity and spread against closed forms and naive numpy; which pairs and
+sentences enter.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,12 @@ def naive_uniformity(x: Array, t: float) -> float:
     return math.log(sum(terms) / len(terms))
 
 
-@given(st.integers(2, 40), st.integers(1, 12), st.sampled_from([0.5, 2.0, 25.0]), st.integers(0, 2**32 - 1))
+@given(
+    st.integers(2, 40),
+    st.integers(1, 12),
+    st.sampled_from([0.5, 2.0, 25.0]),
+    st.integers(0, 2**32 - 1),
+)
 def test_uniformity_equals_naive(n: int, d: int, t: float, seed: int) -> None:
     x = np.random.default_rng(seed).standard_normal((n, d)) + 0.5
     assert uniformity(x, t=t) == pytest.approx(naive_uniformity(x, t), abs=2e-6)
@@ -48,22 +55,26 @@ def test_uniformity_over_several_blocks(n: int) -> None:
 
 
 def test_uniformity_by_hand() -> None:
-    # Three vectors on a circle at 0, 90 and 180 degrees: squared distances 2, 2 and 4; lengths do not matter.
+    # Three vectors on a circle at 0, 90 and 180 degrees: squared distances 2, 2 and 4; lengths do
+    # not matter.
     x = np.array([[1, 0], [0, 5], [-0.1, 0]])
     assert uniformity(x) == pytest.approx(math.log((2 * math.exp(-4) + math.exp(-8)) / 3), abs=1e-6)
-    assert uniformity(x, t=1) == pytest.approx(math.log((2 * math.exp(-2) + math.exp(-4)) / 3), abs=1e-6)
+    assert uniformity(x, t=1) == pytest.approx(
+        math.log((2 * math.exp(-2) + math.exp(-4)) / 3), abs=1e-6
+    )
 
 
 def test_uniformity_of_collapsed_vectors_is_zero() -> None:
-    # A product of two unit vectors of d float32 numbers is wrong by at most about d 2^-24, however it is summed, and
-    # the kernel by 2t times that: 1.8e-4 here. (Found: 1.0e-5 on one processor, 1.2e-5 on another.)
+    # A product of two unit vectors of d float32 numbers is wrong by at most about d 2^-24, however
+    # it is summed, and the kernel by 2t times that: 1.8e-4 here. (Found: 1.0e-5 on one processor,
+    # 1.2e-5 on another.)
     d, t = 768, 2
     assert uniformity(np.full((300, d), 0.1), t=t) == pytest.approx(0.0, abs=2 * t * d * 2**-24)
 
 
 def test_uniformity_of_random_unit_vectors_is_slightly_above_minus_four() -> None:
-    # For two random unit vectors in d dimensions the cosine has mean 0 and variance 1 / d, so the log of the mean of
-    # exp(-4 + 4 cos) is about -4 + 16 / (2 d).
+    # For two random unit vectors in d dimensions the cosine has mean 0 and variance 1 / d, so the
+    # log of the mean of exp(-4 + 4 cos) is about -4 + 16 / (2 d).
     value = uniformity(np.random.default_rng(1).standard_normal((3000, 768)))
     assert value == pytest.approx(-4 + 8 / 768, abs=1e-3)
 
@@ -108,7 +119,9 @@ def test_effective_rank_equals_svd(shape: tuple[int, int]) -> None:
 def test_effective_rank_of_known_spectra() -> None:
     square = np.array([[1, 1], [1, -1], [-1, 1], [-1, -1]], dtype=np.float32)
     assert effective_rank(square) == pytest.approx(2.0)
-    assert effective_rank(square @ np.array([[1.0, 1.0], [0.0, 0.0]])) == pytest.approx(1.0, abs=1e-3)  # a line
+    assert effective_rank(square @ np.array([[1.0, 1.0], [0.0, 0.0]])) == pytest.approx(
+        1.0, abs=1e-3
+    )  # a line
     assert effective_rank(np.full((9, 4), 0.1, dtype=np.float32)) == 0.0  # a point
     assert effective_rank(np.zeros((9, 4))) == 0.0
 
@@ -118,7 +131,9 @@ def test_feature_std_and_mean_cosine() -> None:
     assert feature_std(x) == pytest.approx(1.0, abs=0.01)
     assert feature_std(np.full((5, 4), 0.1)) == pytest.approx(0.0, abs=1e-9)
     unit = x / np.linalg.norm(x, axis=1, keepdims=True)
-    assert mean_cosine(x) == pytest.approx((unit @ unit.T)[np.triu_indices(400, 1)].mean(), abs=1e-12)
+    assert mean_cosine(x) == pytest.approx(
+        (unit @ unit.T)[np.triu_indices(400, 1)].mean(), abs=1e-12
+    )
     assert mean_cosine([[1, 0], [0, 2], [3, 0]]) == pytest.approx(1 / 3)
 
 
@@ -130,7 +145,12 @@ def part(split: str, rows: list[tuple[str, str, float]]) -> PairSet:
         gold=np.array([r[2] for r in rows]),
     )
     return PairSet(
-        task="STS-B", source="senteval", split=split, subsets=(subset,), sha256=split * 2, preparation="as written"
+        task="STS-B",
+        source="senteval",
+        split=split,
+        subsets=(subset,),
+        sha256=split * 2,
+        preparation="as written",
     )
 
 
@@ -181,7 +201,16 @@ def test_counts_of_the_whole_sts_benchmark(source: str) -> None:
 
 
 def test_pair_sets_that_were_cut_are_told() -> None:
-    cut = PairSet("STS-B", "senteval", "test", (Subset("test", ["a", "b"], ["c", "d"], np.array([5.0, 5.0])),), "", "")
+    cut = PairSet(
+        "STS-B",
+        "senteval",
+        "test",
+        (Subset("test", ["a", "b"], ["c", "d"], np.array([5.0, 5.0])),),
+        "",
+        "",
+    )
     task = GeometryTask.of([cut])
-    (note,) = task.evaluate(lambda texts: np.eye(5)[[ord(t) - ord("a") for t in texts]], pooling="mean").notes
+    (note,) = task.evaluate(
+        lambda texts: np.eye(5)[[ord(t) - ord("a") for t in texts]], pooling="mean"
+    ).notes
     assert note.startswith(f"{task.name}: examples: 2 in test (not 1,379); files cut short")

@@ -1,4 +1,6 @@
-"""The averages that papers print are recomputed from their rows by the code that averages our own scores."""
+"""The averages that papers print are recomputed from their rows by the code that averages our own
+scores.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +18,21 @@ from harness.tasks.sts import sts_mean
 from reports.papers.paper_suites import DECLUTR_DOWNSTREAM, declutr_means
 
 PUBLISHED = Path(__file__).parents[3] / "reports" / "published"
-CATEGORIES = ("Classification", "Clustering", "PairClassification", "Reranking", "Retrieval", "STS", "Summarization")
-RERANKING = ("AskUbuntuDupQuestions", "MindSmallReranking", "SciDocsRR", "StackOverflowDupQuestions")
+CATEGORIES = (
+    "Classification",
+    "Clustering",
+    "PairClassification",
+    "Reranking",
+    "Retrieval",
+    "STS",
+    "Summarization",
+)
+RERANKING = (
+    "AskUbuntuDupQuestions",
+    "MindSmallReranking",
+    "SciDocsRR",
+    "StackOverflowDupQuestions",
+)
 PAIRS = ("SprintDuplicateQuestions", "TwitterSemEval2015", "TwitterURLCorpus")
 SIMILARITY = ("BIOSSES", "SICK-R", "STS")
 
@@ -65,8 +80,12 @@ def test_scd_table_2() -> None:
 
 
 def test_scd_table_3_is_consistent_with_table_1() -> None:
-    full = {name: value for (model, _), v in table("scd.csv", "Table 3").items() for name, value in v.items()
-            if model.startswith("SCD")}  # fmt: skip
+    full = {
+        name: value
+        for (model, _), v in table("scd.csv", "Table 3").items()
+        for name, value in v.items()
+        if model.startswith("SCD")
+    }
     years = ("STS12", "STS13", "STS14", "STS15", "STS16")
     means = [mean_of(v, years).value for v in table("scd.csv", "Table 1").values()]
     assert any(full["STS (mean of STS12..STS16)"] == pytest.approx(m, abs=0.02) for m in means)
@@ -79,7 +98,18 @@ def declutr_rows() -> dict[str, dict[str, float]]:
         "SICK-R": "regressor:SICK-R",
         "Caption-ImageRetrieval": "caption-retrieval",
     }
-    printed = ("SentLen", "WC", "TreeDepth", "TopConst", "BShift", "Tense", "SubjNum", "ObjNum", "SOMO", "CoordInv")
+    printed = (
+        "SentLen",
+        "WC",
+        "TreeDepth",
+        "TopConst",
+        "BShift",
+        "Tense",
+        "SubjNum",
+        "ObjNum",
+        "SOMO",
+        "CoordInv",
+    )
     probing = dict(zip(printed, PROBING, strict=True))
     by_model: dict[str, dict[str, float]] = {}
     for file_table in ("Table S3", "Table S4"):
@@ -110,7 +140,8 @@ def test_declutr_tables_1_s3_s4() -> None:
 def test_declutr_s1_s5_halves_and_deltas() -> None:
     for name in ("Table 1", "Table S1", "Table S5"):
         for key, values in table("declutr.csv", name).items():
-            # The printed averages stand for every task of their half: a mean of equal numbers is that number.
+            # The printed averages stand for every task of their half: a mean of equal numbers is
+            # that number.
             halves = ((DECLUTR_DOWNSTREAM, "Downstream"), (PROBING, "Probing"))
             row = {task: values[f"SentEval {part}"] for tasks, part in halves for task in tasks}
             half = average(declutr_means()["half"], row).value
@@ -118,7 +149,9 @@ def test_declutr_s1_s5_halves_and_deltas() -> None:
     for key, values in table("declutr.csv", "Table 1").items():
         if "Delta to DeCLUTR-base Avg." in values:
             difference = values["SentEval Avg."] - 75.98
-            assert difference == pytest.approx(values["Delta to DeCLUTR-base Avg."], abs=0.0101), key
+            assert difference == pytest.approx(values["Delta to DeCLUTR-base Avg."], abs=0.0101), (
+                key
+            )
 
 
 def test_declutr_s6_deltas() -> None:
@@ -127,8 +160,12 @@ def test_declutr_s6_deltas() -> None:
     for model, values in rows.items():
         for what in ("", " without SNLI"):
             if f"Delta to DeCLUTR-base{what}" in values:
-                difference = values[f"SentEval Downstream{what}"] - base[f"SentEval Downstream{what}"]
-                assert difference == pytest.approx(values[f"Delta to DeCLUTR-base{what}"], abs=0.0101), model
+                difference = (
+                    values[f"SentEval Downstream{what}"] - base[f"SentEval Downstream{what}"]
+                )
+                assert difference == pytest.approx(
+                    values[f"Delta to DeCLUTR-base{what}"], abs=0.0101
+                ), model
 
 
 def category(task: str) -> str:
@@ -147,7 +184,9 @@ def test_noncontrastive_tables_2_and_4() -> None:
     printed = {model: v for (model, _), v in table("noncontrastive.csv", "Table 2").items()}
     complete = 0
     for (model, _), row in table("noncontrastive.csv", "Table 4").items():
-        tasks = list(pd.read_csv(PUBLISHED / "noncontrastive.csv").query("table == 'Table 4'").task.unique())
+        tasks = list(
+            pd.read_csv(PUBLISHED / "noncontrastive.csv").query("table == 'Table 4'").task.unique()
+        )
         categories: dict[str, list[str]] = {c: [] for c in CATEGORIES}
         for task in tasks:
             categories[category(task)].append(task)
@@ -155,13 +194,18 @@ def test_noncontrastive_tables_2_and_4() -> None:
         by_name = {name: mean_of(row, tasks) for name, tasks in categories.items()}
         everything = mean_of(row, [task for tasks in categories.values() for task in tasks])
         if everything.value is None:
-            assert everything.missing  # six cells of the printed table are blank: no average of fewer data sets
+            assert (
+                everything.missing
+            )  # six cells of the printed table are blank: no average of fewer data sets
             continue
         complete += 1
         if model in printed:
             assert everything.value == pytest.approx(printed[model]["MTEB Avg."], abs=0.1), model
             for name, mean in by_name.items():
-                assert mean.value == pytest.approx(printed[model][f"MTEB {name}"], abs=0.1001), (model, name)
+                assert mean.value == pytest.approx(printed[model][f"MTEB {name}"], abs=0.1001), (
+                    model,
+                    name,
+                )
     assert complete >= 1
 
 
@@ -178,24 +222,42 @@ def test_values_are_rounded_before_the_mean_as_the_script_does() -> None:
     assert average(sts_mean(), {**values, "STS12": 70.004}).value == 70.0
 
 
-def score(task: str, value: float, metric: str, aggregation: str = "", split: str = "test") -> Score:
-    rest: dict[str, Any] = {"suite": "", "source": "senteval", "n": 1, "protocol": "p", "comparable": "c"}
-    return Score(task=task, split=split, metric=metric, aggregation=aggregation, value=value, **rest)
+def score(
+    task: str, value: float, metric: str, aggregation: str = "", split: str = "test"
+) -> Score:
+    rest: dict[str, Any] = {
+        "suite": "",
+        "source": "senteval",
+        "n": 1,
+        "protocol": "p",
+        "comparable": "c",
+    }
+    return Score(
+        task=task, split=split, metric=metric, aggregation=aggregation, value=value, **rest
+    )
 
 
 def test_numbers_are_picked_from_scores_as_each_paper_picks_them() -> None:
     scores = [
-        score("MRPC", 0.70, "accuracy"), score("MRPC", 0.80, "f1"), score("MRPC", 0.72, "accuracy", split="dev"),
-        score("STS12", 0.5, "spearman", "mean"), score("STS12", 0.6, "spearman", "all"),
-        score("STS-B", 0.9, "spearman", "all"), score("regressor:STS-B", 0.8, "spearman"),
-        score("regressor:STS-B", 0.85, "pearson", split="dev"), score("regressor:STS-B", 0.81, "pearson"),
-        score("caption-retrieval", 0.4, "recall", "mean of six recalls"), score("Length", 0.3, "accuracy"),
-    ]  # fmt: skip
+        score("MRPC", 0.70, "accuracy"),
+        score("MRPC", 0.80, "f1"),
+        score("MRPC", 0.72, "accuracy", split="dev"),
+        score("STS12", 0.5, "spearman", "mean"),
+        score("STS12", 0.6, "spearman", "all"),
+        score("STS-B", 0.9, "spearman", "all"),
+        score("regressor:STS-B", 0.8, "spearman"),
+        score("regressor:STS-B", 0.85, "pearson", split="dev"),
+        score("regressor:STS-B", 0.81, "pearson"),
+        score("caption-retrieval", 0.4, "recall", "mean of six recalls"),
+        score("Length", 0.3, "accuracy"),
+    ]
     test, dev = declutr_means("test"), declutr_means("dev")
     values = numbers_of(scores)
 
     def picked(mean: Mean) -> dict[str, float]:
-        return {part.tasks[0]: value for part in mean.parts if (value := part.value(values)) is not None}
+        return {
+            part.tasks[0]: value for part in mean.parts if (value := part.value(values)) is not None
+        }
 
     assert picked(transfer_mean()) == pytest.approx({"MRPC": 70})
     assert picked(sts_mean()) == pytest.approx({"STS12": 60, "STS-B": 90})

@@ -1,4 +1,6 @@
-"""Measures of isotropy against closed forms, hand-worked cases and naive transcriptions of the papers."""
+"""Measures of isotropy against closed forms, hand-worked cases and naive transcriptions of the
+papers.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,9 @@ def test_without_spread_there_is_nothing() -> None:
 
 @pytest.mark.parametrize(("k", "d"), [(1, 4), (2, 4), (5, 9), (9, 9)])
 def test_isoscore_counts_the_axes_in_use(k: int, d: int) -> None:
-    assert isoscore(7 + axes([3.0] * k + [0.0] * (d - k))) == pytest.approx((k - 1) / (d - 1), abs=1e-12)
+    assert isoscore(7 + axes([3.0] * k + [0.0] * (d - k))) == pytest.approx(
+        (k - 1) / (d - 1), abs=1e-12
+    )
 
 
 def test_isoscore_equals_the_paper_step_by_step() -> None:
@@ -69,7 +73,9 @@ def test_partition_isotropy_by_hand_and_far_from_the_origin() -> None:
     # Axes of one length: every direction +-e_i sums to the same.
     assert partition_isotropy(axes([2, 2, 2])) == pytest.approx(1.0)
     # Axes 1 and 2 long: Z(+-e_1) = 2 + e + 1/e, Z(+-e_2) = 2 + e^2 + 1/e^2.
-    assert partition_isotropy(axes([1, 2])) == pytest.approx((2 + 2 * np.cosh(1)) / (2 + 2 * np.cosh(2)))
+    assert partition_isotropy(axes([1, 2])) == pytest.approx(
+        (2 + 2 * np.cosh(1)) / (2 + 2 * np.cosh(2))
+    )
     rows = np.random.default_rng(1).standard_normal((5000, 3))
     far = np.concatenate([rows, [[2000.0, 0, 0]]])  # exp(2000) is beyond float64
     assert partition_isotropy(far) == 0.0
@@ -83,7 +89,13 @@ def test_histograms_by_hand() -> None:
     y = np.array([[5, 0], [0, 1], [-1, 0], [0, 1.0]])  # cosines 1, 0, -1, 1
     histograms = cosine_histograms(x, y, [5, 4, 0.5, 1], bins=4)
     assert histograms["bins"] == [-1, -0.5, 0, 0.5, 1]
-    assert [b["counts"] for b in histograms["buckets"]] == [[1, 0, 0, 0], [0, 0, 0, 1], [0] * 4, [0] * 4, [0, 0, 1, 1]]
+    assert [b["counts"] for b in histograms["buckets"]] == [
+        [1, 0, 0, 0],
+        [0, 0, 0, 1],
+        [0] * 4,
+        [0] * 4,
+        [0, 0, 1, 1],
+    ]
     assert [b["n"] for b in histograms["buckets"]] == [1, 1, 0, 0, 2]
     assert histograms["buckets"][4]["mean"] == 0.5
     assert histograms["buckets"][2]["mean"] is None

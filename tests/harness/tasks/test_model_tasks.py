@@ -1,4 +1,6 @@
-"""Tasks that need the model itself: layers from one forward pass, efficiency; and what happens without a model."""
+"""Tasks that need the model itself: layers from one forward pass, efficiency; and what happens
+without a model.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,10 @@ from harness.tasks.sts import STSTask
 Array = np.ndarray[Any, Any]
 ROWS = [row for row in embedded_rows("sts", ("d",)) if row["split"] == "dev"][:24]
 SUBSET = Subset(
-    "test", [r["sentence1"] for r in ROWS], [r["sentence2"] for r in ROWS], np.array([r["score"] for r in ROWS])
+    "test",
+    [r["sentence1"] for r in ROWS],
+    [r["sentence2"] for r in ROWS],
+    np.array([r["score"] for r in ROWS]),
 )
 PAIRS = PairSet("Pairs", "embedded", "test", (SUBSET,), "data", "raw text")
 
@@ -36,13 +41,19 @@ def refuse(texts: list[str]) -> Array:
 
 
 def test_one_pass_gives_what_each_layer_pooling_gives_alone(encoder: Encoder) -> None:
-    texts = ["A short one.", "One that is rather longer than the other, so that it is padded differently.", ""]
+    texts = [
+        "A short one.",
+        "One that is rather longer than the other, so that it is padded differently.",
+        "",
+    ]
     vectors = layer_vectors(encoder, texts)
     depth = encoder.transformer.config.num_hidden_layers
     assert vectors.shape == (3, depth + 1, 3, encoder.dimension)
     for layer in (0, 1, depth):
         for place, mode in enumerate(("cls", "mean", "max")):
-            alone = Encoder.from_pretrained("embedded:mini-bert", pooling=f"layer:{layer}:{mode}").encode(texts)
+            alone = Encoder.from_pretrained(
+                "embedded:mini-bert", pooling=f"layer:{layer}:{mode}"
+            ).encode(texts)
             np.testing.assert_allclose(vectors[:, layer, place], alone, atol=1e-5)
 
 
@@ -90,7 +101,15 @@ def test_efficiency_says_under_which_conditions() -> None:
     assert product == pytest.approx(n)
     told = result.protocols[scores["encode_seconds"].comparable]
     assert told["phase"] == "encoding"
-    assert {"device", "threads", "precision", "batch_size", "warm_up", "repeats", "distinct"} <= set(told)
+    assert {
+        "device",
+        "threads",
+        "precision",
+        "batch_size",
+        "warm_up",
+        "repeats",
+        "distinct",
+    } <= set(told)
 
 
 def test_training_is_a_phase_of_its_own() -> None:
@@ -99,7 +118,8 @@ def test_training_is_a_phase_of_its_own() -> None:
     class Trained:
         config = SimpleNamespace(batch_size=64)
         fit_report = FitReport(
-            training={"precision": "bf16", "steps": 7}, cost={"train_seconds": 12.5, "corpus_sentences_seen": 448.0}
+            training={"precision": "bf16", "steps": 7},
+            cost={"train_seconds": 12.5, "corpus_sentences_seen": 448.0},
         )
 
         def encode(self, texts: list[str], *, batch_size: int, device: str) -> Array:
@@ -110,11 +130,20 @@ def test_training_is_a_phase_of_its_own() -> None:
     (score,) = [s for s in result.scores if s.metric == "train_seconds"]
     assert (score.value, score.n) == (12.5, 448)
     told = result.protocols[score.comparable]
-    assert (told["phase"], told["precision"], told["steps"], told["batch_size"]) == ("training", "bf16", 7, 64)
+    assert (told["phase"], told["precision"], told["steps"], told["batch_size"]) == (
+        "training",
+        "bf16",
+        7,
+        64,
+    )
 
 
 def test_without_a_model_the_other_tasks_go_on(encoder: Encoder) -> None:
-    tasks: list[Task] = [LayersTask.of(PAIRS), EfficiencyTask("Embedded-STS-natural", "embedded"), STSTask.of(PAIRS)]
+    tasks: list[Task] = [
+        LayersTask.of(PAIRS),
+        EfficiencyTask("Embedded-STS-natural", "embedded"),
+        STSTask.of(PAIRS),
+    ]
     result = evaluate(encoder.encode, tasks, pooling="mean")
     assert {s.task for s in result.scores} == {"Pairs"}
     assert set(result.missing) == {"layers:Pairs", "efficiency:Embedded-STS-natural"}

@@ -1,4 +1,6 @@
-"""MTEB through the mteb library: its own conformance run, its own wrapper's scores, names, averages, faults."""
+"""MTEB through the mteb library: its own conformance run, its own wrapper's scores, names,
+averages, faults.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,15 @@ import pytest
 from harness.errors import InputError, RunError
 from harness.evaluation.scoring import announced, evaluate
 from harness.tasks.catalogue import resolve_tasks, suites
-from harness.tasks.mteb.benchmarks import EN_V1, EN_V2, HUMAN, MTEB_SUITES, mteb_averages, mteb_values, names_of
+from harness.tasks.mteb.benchmarks import (
+    EN_V1,
+    EN_V2,
+    HUMAN,
+    MTEB_SUITES,
+    mteb_averages,
+    mteb_values,
+    names_of,
+)
 from harness.tasks.mteb.task import MTEBTask, embedded_task, mteb_task
 from harness.tasks.vectors import EmbeddingTable, Origin, encode_once
 
@@ -76,9 +86,13 @@ def test_scores_are_those_of_mtebs_own_wrapper(tmp_path: Path) -> None:
 def test_embedded_retrieval_is_ndcg_over_one_relevant_passage() -> None:
     from harness.sources.embedded import embedded_rows
 
-    (score,) = evaluate(Words(), [embedded_task("Embedded-Retrieval-contrast")], pooling="words").scores
+    (score,) = evaluate(
+        Words(), [embedded_task("Embedded-Retrieval-contrast")], pooling="words"
+    ).scores
     rows = embedded_rows("retrieval", ["a", "b", "c"])
-    u, v = (Words()([row[side] for row in rows]).astype(np.float64) for side in ("query", "passage"))
+    u, v = (
+        Words()([row[side] for row in rows]).astype(np.float64) for side in ("query", "passage")
+    )
     u, v = (x / np.linalg.norm(x, axis=1, keepdims=True) for x in (u, v))
     similar = u @ v.T
     own = np.diag(similar)[:, None]
@@ -97,16 +111,26 @@ def test_no_text_is_encoded_twice() -> None:
     assert result.cost["sentences"] == len(encode.texts)
     assert {s.task for s in result.scores} == {t.name for t in tasks}
     topics = next(s for s in result.scores if s.task == "Embedded-Clustering")
-    assert (topics.metric, topics.n, topics.aggregation) == ("v_measure", 3 * 8 * 25, "mean of 3 subsets")
+    assert (topics.metric, topics.n, topics.aggregation) == (
+        "v_measure",
+        3 * 8 * 25,
+        "mean of 3 subsets",
+    )
     assert 0 < topics.value < 1
     assert set(result.artifacts) == {f"mteb/{t.name}.json" for t in tasks[:3]}
-    assert json.loads(result.artifacts[f"mteb/{RETRIEVAL}.json"])["task_name"] == "Embedded-Retrieval"
+    assert (
+        json.loads(result.artifacts[f"mteb/{RETRIEVAL}.json"])["task_name"] == "Embedded-Retrieval"
+    )
 
 
 def test_results_are_filed_by_method_and_content(tmp_path: Path) -> None:
     def run(encode: Any, name: str, revision: str) -> float:
         origin = Origin(f"harness/{name}", revision, tmp_path)
-        return evaluate(encode, [embedded_task(RETRIEVAL)], pooling="words", origin=origin).scores[0].value
+        return (
+            evaluate(encode, [embedded_task(RETRIEVAL)], pooling="words", origin=origin)
+            .scores[0]
+            .value
+        )
 
     def lengths(texts: list[str]) -> Array:
         return np.eye(4)[[len(t) % 4 for t in texts]]
@@ -115,13 +139,19 @@ def test_results_are_filed_by_method_and_content(tmp_path: Path) -> None:
     assert run(lengths, "words", "1") == first  # read, not computed
     for name, revision in (("words", "2"), ("other", "1")):
         assert run(lengths, name, revision) < first
-    (file,) = (f for f in tmp_path.rglob("Embedded-Retrieval.json") if "words" in str(f) and f.parent.name == "1")
+    (file,) = (
+        f
+        for f in tmp_path.rglob("Embedded-Retrieval.json")
+        if "words" in str(f) and f.parent.name == "1"
+    )
     file.write_text(file.read_text()[:100])  # a process was killed while it wrote
     assert run(Words(), "words", "1") == first
 
 
 def test_faulty_encoders_are_told_apart_from_faulty_data() -> None:
-    """Here nothing is announced, as by the tasks of the hub: each of mteb's two calls encodes on demand."""
+    """Here nothing is announced, as by the tasks of the hub: each of mteb's two calls encodes on
+    demand.
+    """
 
     def table(encode: Any) -> EmbeddingTable:
         empty = np.empty((0, 0), dtype=np.float32)
@@ -139,7 +169,9 @@ def test_faulty_encoders_are_told_apart_from_faulty_data() -> None:
     assert result.notes == [f"{RETRIEVAL}: vectors with NaN or infinity, replaced by 0: 2"]
 
 
-def test_what_was_not_announced_is_encoded_once_and_not_hoarded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_not_announced_is_encoded_once_and_not_hoarded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     encode = Words()
     empty = np.empty((0, 0), dtype=np.float32)
     table = EmbeddingTable([], empty, more=lambda texts: encode_once(encode, texts))
@@ -148,7 +180,9 @@ def test_what_was_not_announced_is_encoded_once_and_not_hoarded(monkeypatch: pyt
     table(["a", "c"])
     assert encode.texts == ["b", "a", "c"]
     assert (table.fresh, table.requested) == (3, 3)
-    monkeypatch.setattr("harness.tasks.vectors.KEPT_BYTES", 3 * 64 * 4)  # full: what comes now is not kept
+    monkeypatch.setattr(
+        "harness.tasks.vectors.KEPT_BYTES", 3 * 64 * 4
+    )  # full: what comes now is not kept
     for _ in range(2):
         np.testing.assert_array_equal(table(["d", "a"]), Words()(["d", "a"]))
     assert encode.texts == ["b", "a", "c", "d", "d"]
@@ -178,12 +212,25 @@ def test_other_suites_are_of_mtebs_tasks() -> None:
     from harness.tasks.mteb.adapter import open_task
     from harness.tasks.mteb.examples import task_facts
 
-    for ours, theirs in (("nanobeir", "NanoBEIR"), ("rteb-open", "RTEB(eng, beta)"), ("hume", "HUME(v1)")):
-        public = [task.metadata.name for task in mteb.get_benchmark(theirs).tasks if task.metadata.is_public]
+    for ours, theirs in (
+        ("nanobeir", "NanoBEIR"),
+        ("rteb-open", "RTEB(eng, beta)"),
+        ("hume", "HUME(v1)"),
+    ):
+        public = [
+            task.metadata.name
+            for task in mteb.get_benchmark(theirs).tasks
+            if task.metadata.is_public
+        ]
         assert list(names_of(MTEB_SUITES[ours])) == public
-    known = {task.metadata.name: task for task in (open_task(name) for name in names_of(MTEB_SUITES["hume"]))}
+    known = {
+        task.metadata.name: task
+        for task in (open_task(name) for name in names_of(MTEB_SUITES["hume"]))
+    }
     english = {"en", "eng", "eng_Latn", "default"}
-    assert all(len(task.hf_subsets) == 1 and set(task.hf_subsets) <= english for task in known.values())
+    assert all(
+        len(task.hf_subsets) == 1 and set(task.hf_subsets) <= english for task in known.values()
+    )
     assert HUMAN.keys() <= known.keys()
     assert task_facts(known["HUMESTS12"], ["test"], None).plain()["facts"]["human"] == 0.9121
     for name in names_of(MTEB_SUITES["negation-paraphrase"]):
@@ -197,27 +244,51 @@ def test_v1_has_the_56_data_sets_of_the_paper() -> None:
 
 
 def test_names_find_tasks() -> None:
-    named = {name: resolve_tasks([name])[0].name for name in ("STS12", "SciFact", "mteb:STS12", "STS17/es-es")}
-    assert named == {"STS12": "STS12", "SciFact": "mteb:SciFact", "mteb:STS12": "mteb:STS12",
-                     "STS17/es-es": "mteb:STS17/es-es"}  # fmt: skip
-    assert resolve_tasks(["FinancialPhrasebankClassification"])[0].name == "mteb:FinancialPhrasebankClassification"
-    assert len(resolve_tasks(["mteb-en-v1", "mteb-en-v2"])) == len({*names_of(EN_V1), *names_of(EN_V2)})
-    with pytest.raises(InputError, match=r'mteb:STS17: no subset "es-e" \(did you mean "es-es"\?\); known: '):
+    named = {
+        name: resolve_tasks([name])[0].name
+        for name in ("STS12", "SciFact", "mteb:STS12", "STS17/es-es")
+    }
+    assert named == {
+        "STS12": "STS12",
+        "SciFact": "mteb:SciFact",
+        "mteb:STS12": "mteb:STS12",
+        "STS17/es-es": "mteb:STS17/es-es",
+    }
+    assert (
+        resolve_tasks(["FinancialPhrasebankClassification"])[0].name
+        == "mteb:FinancialPhrasebankClassification"
+    )
+    assert len(resolve_tasks(["mteb-en-v1", "mteb-en-v2"])) == len(
+        {*names_of(EN_V1), *names_of(EN_V2)}
+    )
+    with pytest.raises(
+        InputError, match=r'mteb:STS17: no subset "es-e" \(did you mean "es-es"\?\); known: '
+    ):
         resolve_tasks(["mteb:STS17/es-e"])
-    with pytest.raises(InputError, match=r'"mteb:Bankin77Classification": mteb has no such task \(did you mean "Bank'):
+    with pytest.raises(
+        InputError,
+        match=r'"mteb:Bankin77Classification": mteb has no such task \(did you mean "Bank',
+    ):
         resolve_tasks(["mteb:Bankin77Classification"])
     with pytest.raises(InputError, match="needs image"):
         resolve_tasks(["mteb:CIFAR10"])
 
 
-def test_a_rehearsal_refuses_a_large_set_before_anything_of_it_is_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_rehearsal_refuses_a_large_set_before_anything_of_it_is_fetched(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def fetched(*_: object) -> None:
         raise AssertionError("asked the hub")
 
     monkeypatch.setattr("harness.tasks.mteb.task.check_data", fetched)
-    for name in ("MSMARCO", "CQADupstackRetrieval"):  # the second joins twelve, and has no count of its own
+    for name in (
+        "MSMARCO",
+        "CQADupstackRetrieval",
+    ):  # the second joins twelve, and has no count of its own
         (task,) = resolve_tasks([f"mteb:{name}"])
-        with pytest.raises(InputError, match=r"asks for [\d,]+ sentences; a rehearsal encodes up to 4,000"):
+        with pytest.raises(
+            InputError, match=r"asks for [\d,]+ sentences; a rehearsal encodes up to 4,000"
+        ):
             announced(task, 4000)
     whole, part = resolve_tasks(["mteb:STS17/all", "mteb:STS17/es-es"])
     assert isinstance(part, MTEBTask)
@@ -231,9 +302,14 @@ def test_missing_data_is_told_and_averages_are_incomplete() -> None:
 
     if os.environ.get("HF_ENDPOINT"):
         pytest.skip("needs to be without a hub")
-    result = evaluate(Words(), [*resolve_tasks(["mteb-quick"]), embedded_task(RETRIEVAL)], pooling="words")
+    result = evaluate(
+        Words(), [*resolve_tasks(["mteb-quick"]), embedded_task(RETRIEVAL)], pooling="words"
+    )
     assert set(result.missing) == {t.name for t in resolve_tasks(["mteb-quick"])}
-    assert all("not in the local cache, and no hub can be reached" in why.text for why in result.missing.values())
+    assert all(
+        "not in the local cache, and no hub can be reached" in why.text
+        for why in result.missing.values()
+    )
     categories, overall = mteb_averages(result.scores, "mteb-quick")
     assert all(average.value is None for average in categories.values())
     assert (overall.value, overall.of, len(overall.missing)) == (None, 10, 10)
@@ -245,8 +321,18 @@ def test_averages_go_over_data_sets_and_take_the_numbers_that_each_table_prints(
     from harness.results.record import Score
 
     def score(name: str, metric: str, value: float) -> Score:
-        return Score(task=f"mteb:{name}", suite="mteb", source="mteb", split="test", metric=metric, aggregation="",
-                     value=value, n=1, protocol="p", comparable="c")  # fmt: skip
+        return Score(
+            task=f"mteb:{name}",
+            suite="mteb",
+            source="mteb",
+            split="test",
+            metric=metric,
+            aggregation="",
+            value=value,
+            n=1,
+            protocol="p",
+            comparable="c",
+        )
 
     scores = []
     for names in EN_V1.values():
@@ -261,7 +347,8 @@ def test_averages_go_over_data_sets_and_take_the_numbers_that_each_table_prints(
     assert categories["PairClassification"].value == pytest.approx(60)
     assert categories["Summarization"].value == pytest.approx(31)
     assert categories["Classification"].value == pytest.approx(10)
-    # By hand: 12 sets 0 10 20 ... sum 120, 11: 100, 4: 30, 15: 150, 10: 90; pairs 3 x 60; SummEval 31.
+    # By hand: 12 sets 0 10 20 ... sum 120, 11: 100, 4: 30, 15: 150, 10: 90; pairs 3 x 60; SummEval
+    # 31.
     assert overall.value == pytest.approx((120 + 100 + 30 + 150 + 90 + 180 + 31) / 56)
     assert mteb_values(scores)["TwitterSemEval2015"] == pytest.approx(90)
     last = suites()["mteb-en-v1"].averages[-1]
@@ -286,5 +373,7 @@ def test_summeval_has_the_number_of_version_1_and_the_right_one() -> None:
             outcome = spearmanr(row["relevance"], best)
             rho.append(outcome.statistic)
             p.append(outcome.pvalue)
-    assert by_metric["cosine_spearman"] == pytest.approx(np.mean(rho), abs=2e-3)  # mteb has ties where we have noise
+    assert by_metric["cosine_spearman"] == pytest.approx(
+        np.mean(rho), abs=2e-3
+    )  # mteb has ties where we have noise
     assert by_metric["summeval_v1"] == pytest.approx((np.mean(rho) + np.mean(p)) / 2, abs=2e-3)

@@ -62,7 +62,9 @@ def test_every_kind_of_mteb_s_own_mock_tasks(monkeypatch: pytest.MonkeyPatch) ->
     seen = set()
     by_name = {mock.metadata.name: mock for mock in ALL_MOCK_TASK_TEST_GRID}
     for mock in map(by_name.__getitem__, MOCKS):
-        monkeypatch.setattr("harness.tasks.mteb.adapter.open_task", lambda name, subset, task=mock: task)
+        monkeypatch.setattr(
+            "harness.tasks.mteb.adapter.open_task", lambda name, subset, task=mock: task
+        )
         result = MTEBTask(mock.metadata.name).evaluate(noisy, pooling="words")
         facts = facts_of(result.figures)[f"mteb:{mock.metadata.name}"]
         kind = mock.metadata.type
@@ -75,7 +77,9 @@ def test_every_kind_of_mteb_s_own_mock_tasks(monkeypatch: pytest.MonkeyPatch) ->
         elif kind == "STS":
             pairs = result.pairs
             assert pairs is not None
-            by_subset = [spearman(part["score"], part["gold"]) for _, part in pairs.groupby("subset")]
+            by_subset = [
+                spearman(part["score"], part["gold"]) for _, part in pairs.groupby("subset")
+            ]
             assert float(np.mean(by_subset)) == pytest.approx(next(iter(values.values())), abs=1e-6)
         else:
             assert stored(result) == pytest.approx(values, abs=1e-6), mock.metadata.name
@@ -84,7 +88,15 @@ def test_every_kind_of_mteb_s_own_mock_tasks(monkeypatch: pytest.MonkeyPatch) ->
                 assert result.outcomes is not None
                 pairs = result.outcomes[result.outcomes["metric"] == facts.metric]
                 assert facts.chance == pytest.approx(pairs["target"].mean())
-    assert seen >= {"Classification", "PairClassification", "Clustering", "Retrieval", "Reranking", "STS", *WITHOUT}
+    assert seen >= {
+        "Classification",
+        "PairClassification",
+        "Clustering",
+        "Retrieval",
+        "Reranking",
+        "STS",
+        *WITHOUT,
+    }
 
 
 def test_queries_and_sets_of_the_embedded_tasks() -> None:
@@ -106,7 +118,9 @@ def test_queries_and_sets_of_the_embedded_tasks() -> None:
 def test_outcomes_are_kept_with_the_results_that_mteb_keeps(tmp_path: Path) -> None:
     def run(encode: Any) -> TaskResult:
         origin = Origin("harness/words", "1", tmp_path)
-        return evaluate(encode, [embedded_task("Embedded-Retrieval-natural")], pooling="words", origin=origin)
+        return evaluate(
+            encode, [embedded_task("Embedded-Retrieval-natural")], pooling="words", origin=origin
+        )
 
     first = run(noisy)
     again = run(lambda texts: np.zeros((len(texts), 4), dtype=np.float32))
@@ -131,7 +145,9 @@ def test_a_fault_in_keeping_outcomes_costs_no_score(monkeypatch: pytest.MonkeyPa
     ]
 
 
-def test_outcomes_from_which_the_score_does_not_follow_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_outcomes_from_which_the_score_does_not_follow_are_not_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("harness.tasks.mteb.examples.value_of", lambda rows: 0.123)
     result = embedded_task("Embedded-Retrieval-natural").evaluate(noisy, pooling="words")
     assert result.outcomes is None

@@ -22,7 +22,9 @@ def words(text: str) -> set[str]:
 
 def bag_of_words(texts: Sequence[str]) -> Array:
     """Its cosines are nearly a function of word overlap alone."""
-    known = {word: place for place, word in enumerate(sorted(set().union(*map(words, SUITE[0].texts()))))}
+    known = {
+        word: place for place, word in enumerate(sorted(set().union(*map(words, SUITE[0].texts()))))
+    }
     vectors = np.zeros((len(texts), len(known)), dtype=np.float32)
     for row, text in enumerate(texts):
         vectors[row, [known[word] for word in words(text)]] = 1
@@ -57,14 +59,24 @@ def test_paraphrases_beat_changed_sentences_by_hand(tag: str) -> None:
         left, right = words(row["sentence1"]), words(row["sentence2"])
         return len(left & right) / len(left | right)
 
-    same = [r for r in embedded_rows("sts") if r.get("tag") in ("words", "syntax") and r["split"] == "test"]
+    same = [
+        r
+        for r in embedded_rows("sts")
+        if r.get("tag") in ("words", "syntax") and r["split"] == "test"
+    ]
     same = [row for row in same if row["score"] >= 4]
-    changed = [r for r in embedded_rows("sts") if r.get("tag") == tag and r["split"] == "test" and r["score"] <= 3]
+    changed = [
+        r
+        for r in embedded_rows("sts")
+        if r.get("tag") == tag and r["split"] == "test" and r["score"] <= 3
+    ]
     shares = []
     for row in changed:
         near = sorted(same, key=lambda other: abs(overlap(other) - overlap(row)))[:NEAREST]
         shares.append(np.mean([cosine(other) > cosine(row) for other in near]))
-    result = task.evaluate(lambda asked: np.stack([vectors[text] for text in asked]), pooling="mean")
+    result = task.evaluate(
+        lambda asked: np.stack([vectors[text] for text in asked]), pooling="mean"
+    )
     assert len(changed) > 100
     assert result.scores[0].value == pytest.approx(np.mean(shares), abs=1e-9)
     assert result.scores[0].n == len(changed) == len(task.tested.first)

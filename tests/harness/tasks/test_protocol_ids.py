@@ -1,7 +1,9 @@
-"""Protocol ids let numbers of different years stand in one column: those of today are those of the first release.
+"""Protocol ids let numbers of different years stand in one column: those of today are those of the
+first release.
 
-The ids below were printed by the code as it stood before descriptions became a dataclass (the commit "Imports after the
-moves" and its parents build them by hand as dicts), from the very inputs of this file.
+The ids below were printed by the code as it stood before descriptions became a dataclass (the
+commit "Imports after the moves" and its parents build them by hand as dicts), from the very inputs
+of this file.
 """
 
 from __future__ import annotations
@@ -126,13 +128,20 @@ SINGLE, PAIR = LabelledSplit(A, [], np.array([1, 0])), LabelledSplit(A, B, np.ar
 
 
 def vectors(texts: Sequence[str]) -> np.ndarray[Any, Any]:
-    return np.array([[len(text), text.count("a") + 1, text.count("t")] for text in texts], dtype=np.float32)
+    return np.array(
+        [[len(text), text.count("a") + 1, text.count("t")] for text in texts], dtype=np.float32
+    )
 
 
 def check(family: str, result: TaskResult) -> None:
     """The ids of every score of a family; of layers, those of the first one."""
-    ids = {f"{s.task} {s.split} {s.metric} {s.aggregation}".strip(): (s.comparable, s.protocol) for s in result.scores}
-    assert {name: ids[name] for name in ids if "@layer" not in name or "@layer:0:" in name} == FROZEN[family]
+    ids = {
+        f"{s.task} {s.split} {s.metric} {s.aggregation}".strip(): (s.comparable, s.protocol)
+        for s in result.scores
+    }
+    assert {
+        name: ids[name] for name in ids if "@layer" not in name or "@layer:0:" in name
+    } == FROZEN[family]
 
 
 def scored(task: Any, outcome: Any, monkeypatch: pytest.MonkeyPatch) -> TaskResult:
@@ -159,10 +168,13 @@ def test_efficiency(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("torch.get_num_threads", lambda: 1)
     task = EfficiencyTask.of(PAIRS)
     report = SimpleNamespace(
-        cost={"train_seconds": 3.0, "corpus_sentences_seen": 16}, training={"steps": 2, "precision": "fp32"}
+        cost={"train_seconds": 3.0, "corpus_sentences_seen": 16},
+        training={"steps": 2, "precision": "fp32"},
     )
     model = SimpleNamespace(
-        config=SimpleNamespace(batch_size=8), fit_report=report, encode=lambda texts, **how: vectors(texts)
+        config=SimpleNamespace(batch_size=8),
+        fit_report=report,
+        encode=lambda texts, **how: vectors(texts),
     )
     check("efficiency", task.evaluate_model(model, device="cpu", pooling="mean"))
 
@@ -172,13 +184,32 @@ def test_efficiency(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ("classification in folds", "MR", {"all": SINGLE}, {}),
         ("classification of pairs", "MRPC", {"train": PAIR, "test": PAIR}, {}),
-        ("classification with dev", "SNLI", {"train": PAIR, "dev": PAIR, "test": PAIR}, {"suite": "downstream"}),
-        ("probing", "WordContent", {"train": SINGLE, "dev": SINGLE, "test": SINGLE}, {"suite": "probing"}),
-        ("prototyping", "MR", {"all": SINGLE}, {"name": "prototyping:MR", "classifier": CONFIGURATIONS["prototyping"]}),
+        (
+            "classification with dev",
+            "SNLI",
+            {"train": PAIR, "dev": PAIR, "test": PAIR},
+            {"suite": "downstream"},
+        ),
+        (
+            "probing",
+            "WordContent",
+            {"train": SINGLE, "dev": SINGLE, "test": SINGLE},
+            {"suite": "probing"},
+        ),
+        (
+            "prototyping",
+            "MR",
+            {"all": SINGLE},
+            {"name": "prototyping:MR", "classifier": CONFIGURATIONS["prototyping"]},
+        ),
     ],
 )
 def test_classification(
-    family: str, data: str, parts: dict[str, LabelledSplit], options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    family: str,
+    data: str,
+    parts: dict[str, LabelledSplit],
+    options: dict[str, Any],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     task = ClassificationTask(data, lambda: Labelled(parts, 2, "1" * 64), **options)
     check(family, scored(task, (Accuracies(70.0, 60.0, np.array([1, 0])), 0), monkeypatch))
@@ -187,8 +218,13 @@ def test_classification(
 def test_the_other_senteval_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
     embedded = EmbeddedTransferTask("Embedded-Questions")
     embedded.data = Labelled({"train": SINGLE, "test": SINGLE}, 2, "1" * 64)
-    check("embedded transfer", scored(embedded, (Accuracies(70.0, 60.0, np.array([1, 0])), 0), monkeypatch))
-    regressor = RegressorTask("SICK-R", lambda: Labelled({"train": PAIR, "dev": PAIR, "test": PAIR}, 0, "2" * 64))
+    check(
+        "embedded transfer",
+        scored(embedded, (Accuracies(70.0, 60.0, np.array([1, 0])), 0), monkeypatch),
+    )
+    regressor = RegressorTask(
+        "SICK-R", lambda: Labelled({"train": PAIR, "dev": PAIR, "test": PAIR}, 0, "2" * 64)
+    )
     check("regressor", scored(regressor, (Regression(0.5, np.array([1.0, 2.0])), 0), monkeypatch))
     captions = CaptionRetrievalTask()
     captions.data = CaptionSet({}, {"train": A, "dev": A, "test": A}, "3" * 64)
@@ -200,7 +236,10 @@ def test_mteb(monkeypatch: pytest.MonkeyPatch) -> None:
     outcome = adapter.BenchmarkScores(
         data={"mteb/sts17": "abc"},
         conditions={
-            "mteb_task": "STS17", "subsets": ["en-en", "es-es"], "similarity": "cosine", "version": "mteb 2.0"
+            "mteb_task": "STS17",
+            "subsets": ["en-en", "es-es"],
+            "similarity": "cosine",
+            "version": "mteb 2.0",
         },
         splits=["test"],
         subsets=2,
@@ -209,7 +248,7 @@ def test_mteb(monkeypatch: pytest.MonkeyPatch) -> None:
         scores={"test": [{"main": 0.5, "other": 0.2}, {"main": 0.7, "other": 0.1}]},
         json="{}",
         damaged=0,
-    )  # fmt: skip
+    )
     monkeypatch.setattr(adapter, "run_task", lambda *how: outcome)
     check("mteb", mteb_task("mteb:STS17").evaluate(vectors, pooling="mean"))
     monkeypatch.setattr(adapter, "run_task", lambda *how: dataclasses.replace(outcome, subsets=1))

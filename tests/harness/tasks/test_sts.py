@@ -1,4 +1,6 @@
-"""STS: correlations against scipy, aggregations worked by hand, one task end to end, the dev set of training."""
+"""STS: correlations against scipy, aggregations worked by hand, one task end to end, the dev set of
+training.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ from harness.tasks.sts import DevSet, STSTask, aggregate, cosine, pearson, spear
 
 # Few distinct values make ties, which are what rank correlations get wrong.
 tied = st.lists(st.tuples(st.integers(-3, 3), st.integers(0, 5)), min_size=3, max_size=40)
-spread = st.lists(st.tuples(st.floats(-1, 1, width=32), st.floats(0, 5, width=32)), min_size=3, max_size=40)
+spread = st.lists(
+    st.tuples(st.floats(-1, 1, width=32), st.floats(0, 5, width=32)), min_size=3, max_size=40
+)
 
 
 @given(st.one_of(tied, spread))
@@ -73,10 +77,16 @@ def test_aggregations_by_hand() -> None:
     gold = [np.array([1.0, 2.0]), np.array([5.0, 4.0, 3.0])]
     # Without ties rho = 1 - 6 sum d^2 / (n (n^2 - 1)), d = difference of ranks.
     second = 1 - 6 * (2**2 + 1**2 + 1**2) / (3 * 8)  # ranks 1 3 2 against 3 2 1
-    together = 1 - 6 * (3**2 + 3**2 + 4**2 + 1**2 + 1**2) / (5 * 24)  # ranks 4 5 1 3 2 against 1 2 5 4 3
+    together = 1 - 6 * (3**2 + 3**2 + 4**2 + 1**2 + 1**2) / (
+        5 * 24
+    )  # ranks 4 5 1 3 2 against 1 2 5 4 3
     assert aggregate(spearman, similarities, gold, "mean") == pytest.approx((1 + second) / 2)
-    assert aggregate(spearman, similarities, gold, "wmean") == pytest.approx((2 * 1 + 3 * second) / 5)
-    assert aggregate(spearman, similarities, gold, "wmean") == pytest.approx((2 * 1 + 3 * second) / 5)
+    assert aggregate(spearman, similarities, gold, "wmean") == pytest.approx(
+        (2 * 1 + 3 * second) / 5
+    )
+    assert aggregate(spearman, similarities, gold, "wmean") == pytest.approx(
+        (2 * 1 + 3 * second) / 5
+    )
     assert aggregate(spearman, similarities, gold, "all") == pytest.approx(together)
 
 
@@ -148,7 +158,9 @@ def test_task_gives_six_numbers_with_protocols_and_pairs() -> None:
     )
     assert {s.n for s in result.scores} == {5}
     assert len({s.protocol for s in result.scores}) == 6
-    assert {s.protocol for s in result.scores} | {s.comparable for s in result.scores} == set(result.protocols)
+    assert {s.protocol for s in result.scores} | {s.comparable for s in result.scores} == set(
+        result.protocols
+    )
     assert all(protocol_id(d) == i for i, d in result.protocols.items())
     assert result.pairs is not None
     columns = ["task", "source", "split", "subset", "pair", "gold", "score", "text1", "text2"]
@@ -157,12 +169,18 @@ def test_task_gives_six_numbers_with_protocols_and_pairs() -> None:
     assert list(result.pairs["pair"]) == [0, 1, 2, 0, 1]
     np.testing.assert_allclose(result.pairs["score"], cosines, atol=1e-6)
     # The stored pairs give the stored score exactly: no re-encoding is needed to compare two runs.
-    assert spearman(result.pairs["score"].to_numpy(), result.pairs["gold"].to_numpy()) == values["spearman", "all"]
+    assert (
+        spearman(result.pairs["score"].to_numpy(), result.pairs["gold"].to_numpy())
+        == values["spearman", "all"]
+    )
 
 
 def test_one_subset_has_no_other_aggregation() -> None:
     result = STSTask.of(pair_set({"test": ANGLES["near"]})).evaluate(on_circle, pooling="mean")
-    assert [(s.metric, s.aggregation) for s in result.scores] == [("spearman", "all"), ("pearson", "all")]
+    assert [(s.metric, s.aggregation) for s in result.scores] == [
+        ("spearman", "all"),
+        ("pearson", "all"),
+    ]
 
 
 def test_pooling_changes_the_protocol_but_stays_comparable() -> None:
@@ -174,7 +192,10 @@ def test_pooling_changes_the_protocol_but_stays_comparable() -> None:
 
 def test_other_data_is_not_comparable() -> None:
     other = {**ANGLES, "far": [("0", "120", 5.0), ("10", "191", 0.0)]}
-    ids = [STSTask.of(pair_set(d)).evaluate(on_circle, pooling="mean").scores[0].comparable for d in (ANGLES, other)]
+    ids = [
+        STSTask.of(pair_set(d)).evaluate(on_circle, pooling="mean").scores[0].comparable
+        for d in (ANGLES, other)
+    ]
     assert ids[0] != ids[1]
 
 
@@ -206,7 +227,14 @@ def test_dev_set_encodes_each_sentence_once_and_equals_the_task() -> None:
 
 def test_a_dev_set_that_was_cut_says_so() -> None:
     """STS-B has 1,500 dev pairs in SentEval's files; other sources have no count of their own."""
-    cut = PairSet("STS-B", "senteval", "dev", (Subset("dev", ["a", "b"], ["c", "d"], np.array([1.0, 2.0])),), "", "")
+    cut = PairSet(
+        "STS-B",
+        "senteval",
+        "dev",
+        (Subset("dev", ["a", "b"], ["c", "d"], np.array([1.0, 2.0])),),
+        "",
+        "",
+    )
     (note,) = DevSet(cut).notes
     assert note.startswith("dev set STS-B dev: examples: 2 in dev (not 1,500); files cut short")
     assert DevSet(dataclasses.replace(cut, source="mteb")).notes == []
@@ -218,7 +246,9 @@ def test_dev_set_statistics_show_collapse() -> None:
     dev = DevSet(pair_set(ANGLES, split="dev"))
     rng = np.random.default_rng(0)
     spread = dev.evaluate(lambda texts: rng.standard_normal((len(texts), 64)))
-    point = dev.evaluate(lambda texts: np.ones((len(texts), 64), dtype=np.float32) * np.float32(0.1))
+    point = dev.evaluate(
+        lambda texts: np.ones((len(texts), 64), dtype=np.float32) * np.float32(0.1)
+    )
     assert spread["std"] == pytest.approx(1.0, abs=0.15)
     assert spread["effective_rank"] > 5
     same = {"spearman": 0.0, "std": pytest.approx(0.0, abs=1e-9), "effective_rank": 0.0}
@@ -231,5 +261,7 @@ def test_dev_set_needs_different_gold_scores() -> None:
 
 
 def test_wrong_number_of_vectors_is_one_clear_error() -> None:
-    with pytest.raises(RunError, match=r"encode returned shape \(3, 2\) for 7 texts; expected \(7, d\)"):
+    with pytest.raises(
+        RunError, match=r"encode returned shape \(3, 2\) for 7 texts; expected \(7, d\)"
+    ):
         DevSet(pair_set(ANGLES, split="dev")).score(lambda texts: np.ones((3, 2)))

@@ -24,10 +24,19 @@ def test_sts_is_the_seven_tasks_of_the_papers_in_their_order() -> None:
 
 def test_source_applies_to_public_data_only() -> None:
     tasks = resolve_tasks(["STS-B", "geometry", "embedded"], source="mteb")
-    assert [t.source for t in tasks] == ["mteb", "mteb", "embedded", "embedded", "embedded", "embedded"]
+    assert [t.source for t in tasks] == [
+        "mteb",
+        "mteb",
+        "embedded",
+        "embedded",
+        "embedded",
+        "embedded",
+    ]
 
 
-@pytest.mark.parametrize("name", ["banking77", "Banking77Classification", "mteb:banking77", "BANKING77classification"])
+@pytest.mark.parametrize(
+    "name", ["banking77", "Banking77Classification", "mteb:banking77", "BANKING77classification"]
+)
 def test_tasks_of_mteb_are_found_without_prefix_and_suffix(name: str) -> None:
     assert [task.name for task in resolve_tasks([name])] == ["mteb:Banking77Classification"]
     with pytest.raises(InputError, match="ArxivClusteringP2P or mteb:ArxivClusteringS2S"):
@@ -44,10 +53,16 @@ def test_every_task_is_reachable_by_its_own_name() -> None:
 
 
 def test_suites_of_the_papers_are_what_each_evaluates() -> None:
-    """SCD and SimCSE: STS and transfer (SimCSE, sections 6 and E), alignment and uniformity. DeCLUTR: 18 downstream and
-    10 probing tasks (section 4.3). The non-contrastive study: MTEB's 56 sets (table 4). SG-OPT: STS, transfer."""
+    """SCD and SimCSE: STS and transfer (SimCSE, sections 6 and E), alignment and uniformity.
+    DeCLUTR: 18 downstream and 10 probing tasks (section 4.3). The non-contrastive study: MTEB's 56
+    sets (table 4). SG-OPT: STS, transfer.
+    """
     transfer = ["MR", "CR", "SUBJ", "MPQA", "SST2", "TREC", "MRPC"]
-    named = {paper: [t.name for t in resolve_tasks([paper])] for paper in suites() if paper.startswith("paper-")}
+    named = {
+        paper: [t.name for t in resolve_tasks([paper])]
+        for paper in suites()
+        if paper.startswith("paper-")
+    }
     assert named["paper-scd"] == [*SEVEN, *transfer, "geometry:STS-B"]
     assert named["paper-nc"] == [*(f"mteb:{name}" for name in names_of(EN_V1)), "geometry:STS-B"]
     assert len(named["paper-cropping"]) == 21
@@ -56,7 +71,14 @@ def test_suites_of_the_papers_are_what_each_evaluates() -> None:
     assert named["paper-declutr"][:18] == list(DECLUTR_DOWNSTREAM)
     assert named["paper-sg"] == [*SEVEN, *transfer, "layers:STS-B", "efficiency:STS-B"]
     full = next(t for t in resolve_tasks(["paper-scd"]) if t.name == "MR").classifier.describe()  # type: ignore[attr-defined]
-    expected = {"kfold": 10, "optim": "adam", "batch_size": 64, "tenacity": 5, "epoch_size": 4, "nhid": 0}
+    expected = {
+        "kfold": 10,
+        "optim": "adam",
+        "batch_size": 64,
+        "tenacity": 5,
+        "epoch_size": 4,
+        "nhid": 0,
+    }
     assert {key: full[key] for key in expected} == expected
 
 
@@ -70,13 +92,17 @@ def test_every_suite_has_a_line_about_it_and_a_paper_the_averages_of_its_suites(
 
 def test_unknown_names_are_one_clear_line() -> None:
     with pytest.raises(
-        InputError, match=r'^unknown suite or task "STSB" \(did you mean "STS-B"\?\); suites: compression, '
+        InputError,
+        match=r'^unknown suite or task "STSB" \(did you mean "STS-B"\?\); suites: compression, ',
     ):
         resolve_tasks(["sts", "STSB"])
-    with pytest.raises(InputError, match=r'^unknown source "sentevl" \(did you mean "senteval"\?\)'):
+    with pytest.raises(
+        InputError, match=r'^unknown source "sentevl" \(did you mean "senteval"\?\)'
+    ):
         resolve_tasks(["sts"], source="sentevl")
     with pytest.raises(
-        InputError, match="no suite or task named; suites: compression, downstream, efficiency, embedded"
+        InputError,
+        match="no suite or task named; suites: compression, downstream, efficiency, embedded",
     ):
         resolve_tasks([])
 
@@ -84,7 +110,10 @@ def test_unknown_names_are_one_clear_line() -> None:
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("Embedded-STS", r'^unknown suite or task "Embedded-STS" \(did you mean "Embedded-STS-natural"\?\); suites: '),
+        (
+            "Embedded-STS",
+            r'^unknown suite or task "Embedded-STS" \(did you mean "Embedded-STS-natural"\?\); suites: ',
+        ),
         (
             "mteb:Embedded-Clusterin",
             r'^"Embedded-Clusterin": no such embedded task \(did you mean "Embedded-Clustering"',
@@ -102,7 +131,9 @@ def test_embedded_suite_runs_without_a_hub() -> None:
     rng = np.random.default_rng(0)
     tasks = resolve_tasks(["embedded"])
     result = evaluate(lambda texts: rng.standard_normal((len(texts), 64)), tasks, pooling="random")
-    headline = {s.task: s for s in result.scores if (s.metric, s.aggregation) == ("spearman", "all")}
+    headline = {
+        s.task: s for s in result.scores if (s.metric, s.aggregation) == ("spearman", "all")
+    }
     # Random vectors know nothing: within four standard errors 1 / sqrt(n - 1) of 0.
     assert set(headline) == {"Embedded-STS-natural", "Embedded-STS-contrast"}
     assert all(abs(s.value) < 4 / np.sqrt(s.n - 1) for s in headline.values())
@@ -115,7 +146,8 @@ def test_embedded_suite_runs_without_a_hub() -> None:
 
 @pytest.mark.hub
 def test_both_sources_of_the_years_agree() -> None:
-    """MTEB's STS12-16 are SentEval's pairs in one set a year, so `all` of any encoder is one number.
+    """MTEB's STS12-16 are SentEval's pairs in one set a year, so `all` of any encoder is one
+    number.
 
     One sentence of STS14 is tokenised otherwise ("t." and "t ."), which moves one pair of 3,750.
     """
@@ -131,7 +163,9 @@ def test_both_sources_of_the_years_agree() -> None:
     senteval, mteb = (
         {
             s.task: (s.value, s.n)
-            for s in evaluate(words, resolve_tasks(SEVEN[:5], source=source), pooling="words").scores
+            for s in evaluate(
+                words, resolve_tasks(SEVEN[:5], source=source), pooling="words"
+            ).scores
             if (s.metric, s.aggregation) == ("spearman", "all")
         }
         for source in ("senteval", "mteb")

@@ -1,4 +1,6 @@
-"""The collapse guard: when it looks, what ends a run, and what it says of the loss and the geometry."""
+"""The collapse guard: when it looks, what ends a run, and what it says of the loss and the
+geometry.
+"""
 
 from __future__ import annotations
 
@@ -39,11 +41,30 @@ def test_an_early_look_ends_what_the_one_before_saw_too() -> None:
 
 def test_the_term_that_vanished_stands_first() -> None:
     lines = [
-        {"step": 1, "kind": "train", "loss": 5.0, "spread": 2.0, "pull": 1.0, "hold": 3.0, "lr": 0.1, "grad_norm": 1.0},
-        {"step": 5, "kind": "train", "loss": 3.5, "spread": 0.5, "pull": 0.001, "hold": 3.001, "lr": 0.1},
+        {
+            "step": 1,
+            "kind": "train",
+            "loss": 5.0,
+            "spread": 2.0,
+            "pull": 1.0,
+            "hold": 3.0,
+            "lr": 0.1,
+            "grad_norm": 1.0,
+        },
+        {
+            "step": 5,
+            "kind": "train",
+            "loss": 3.5,
+            "spread": 0.5,
+            "pull": 0.001,
+            "hold": 3.001,
+            "lr": 0.1,
+        },
     ]
     said = moved(lines, 8)
-    assert said.startswith("of the loss, pull (1 to 0.001) vanished; hold (3.001) did not move; spread went from 2 to")
+    assert said.startswith(
+        "of the loss, pull (1 to 0.001) vanished; hold (3.001) did not move; spread went from 2 to"
+    )
     alone = [{"step": step, "kind": "train", "loss": math.log(64)} for step in (1, 5)]
     assert moved(alone, 64) == "loss (4.159 = log 64, that of equal vectors) did not move"
 
@@ -64,7 +85,9 @@ def trained(dev: DevSet, folder: Path | None = None, steps: int = 6, **config: o
     values = {"batch_size": 8, "train_length": 12, "eval_every": 5, **config}
     corpus = load_corpus("embedded:sentences", kind="sentences", limit=64)
     method = SimCSE(SimCSE.configure(values), base_model=narrow_bert())
-    method.fit(corpus, FitContext(seed=3, dev=dev, folder=folder, max_steps=steps, precision="fp32"))
+    method.fit(
+        corpus, FitContext(seed=3, dev=dev, folder=folder, max_steps=steps, precision="fp32")
+    )
     return method
 
 
@@ -92,7 +115,14 @@ def test_a_collapse_is_seen_early_and_explained(dev: DevSet) -> None:
     assert stop.value.status == "collapsed"
     reason = stop.value.reason
     assert "at step 64 of 64" not in reason
-    for said in ("it began by training step", "spread", "effective rank", "mean cosine", "two dropped views", "loss"):
+    for said in (
+        "it began by training step",
+        "spread",
+        "effective rank",
+        "mean cosine",
+        "two dropped views",
+        "loss",
+    ):
         assert said in reason, reason
     assert reason.endswith(SimCSE.card.when_it_collapses)
     assert "\n" not in reason

@@ -84,12 +84,21 @@ def corpus() -> Corpus:
 
 
 def config(**values: Any) -> TrainingConfig:
-    base = {"batch_size": 8, "learning_rate": 1e-3, "eval_every": 2, "max_steps": 8, "log_every": 1, "bucket": 2}
+    base = {
+        "batch_size": 8,
+        "learning_rate": 1e-3,
+        "eval_every": 2,
+        "max_steps": 8,
+        "log_every": 1,
+        "bucket": 2,
+    }
     return TrainingConfig(**{**base, **values})
 
 
 def stream(corpus: Any, **values: Any) -> BatchStream:
-    return BatchStream(corpus, **{"batch_size": 8, "bucket": 2, "seed": 1, "length_cap": 1000, **values})
+    return BatchStream(
+        corpus, **{"batch_size": 8, "bucket": 2, "seed": 1, "length_cap": 1000, **values}
+    )
 
 
 def test_an_epoch_holds_every_sentence_once_and_epochs_differ(corpus: Corpus) -> None:
@@ -121,18 +130,29 @@ def test_buckets_bring_similar_lengths_together(corpus: Corpus) -> None:
 
 
 def test_batches_without_buckets_are_as_random_as_a_shuffling_loader_s() -> None:
-    """Lengths deviate within a batch as in the corpus; a divisor of n - 1 makes the mean variance unbiased."""
+    """Lengths deviate within a batch as in the corpus; a divisor of n - 1 makes the mean variance
+    unbiased.
+    """
     corpus = load_corpus("embedded:sentences", limit=2000)
 
     def deviation(batches: list[list[str]]) -> float:
-        return math.sqrt(np.mean([np.var([len(text) for text in batch], ddof=1) for batch in batches]))
+        return math.sqrt(
+            np.mean([np.var([len(text) for text in batch], ddof=1) for batch in batches])
+        )
 
     whole = float(np.std([len(text) for text in corpus]))
     ours = [stream(corpus, bucket=1).batch(step).texts for step in range(250)]
-    theirs = list(DataLoader(list(corpus), batch_size=8, shuffle=True, generator=torch.Generator().manual_seed(1)))
+    theirs = list(
+        DataLoader(
+            list(corpus), batch_size=8, shuffle=True, generator=torch.Generator().manual_seed(1)
+        )
+    )
     assert deviation(ours) == pytest.approx(whole, rel=0.05)
     assert deviation(theirs) == pytest.approx(whole, rel=0.05)
-    assert deviation([stream(corpus, bucket=32).batch(step).texts for step in range(250)]) < 0.2 * whole
+    assert (
+        deviation([stream(corpus, bucket=32).batch(step).texts for step in range(250)])
+        < 0.2 * whole
+    )
 
 
 @pytest.mark.parametrize("bucket", [1, 3])
@@ -148,9 +168,14 @@ def test_the_last_batch_is_kept_or_dropped_as_a_loader_does(bucket: int, count: 
         for epoch in range(3):
             seen = [batches.batch(epoch * steps + step).texts for step in range(steps)]
             assert sorted(map(len, seen)) == sorted(map(len, loader))
-            every = [kept.batch(epoch * kept.steps_per_epoch + step).texts for step in range(kept.steps_per_epoch)]
+            every = [
+                kept.batch(epoch * kept.steps_per_epoch + step).texts
+                for step in range(kept.steps_per_epoch)
+            ]
             assert seen == [texts for texts in every if len(texts) == 8 or not drop_last]
-    assert stream(corpus[:3], drop_last=True).steps_per_epoch == 1, "a corpus shorter than a batch is a batch"
+    assert stream(corpus[:3], drop_last=True).steps_per_epoch == 1, (
+        "a corpus shorter than a batch is a batch"
+    )
 
 
 def test_a_last_batch_of_one_is_dropped() -> None:
@@ -162,7 +187,12 @@ def test_a_last_batch_of_one_is_dropped() -> None:
 
 @pytest.mark.parametrize(
     ("values", "warm", "steps"),
-    [({}, 0, 8), ({"warmup": 0.25}, 2, 8), ({"warmup": 0.1}, 108, 1079), ({"warmup_steps": 3}, 3, 8)],
+    [
+        ({}, 0, 8),
+        ({"warmup": 0.25}, 2, 8),
+        ({"warmup": 0.1}, 108, 1079),
+        ({"warmup_steps": 3}, 3, 8),
+    ],
 )
 def test_the_schedule_is_transformers(values: dict[str, Any], warm: int, steps: int) -> None:
     """0 at the first update of a warm-up, whose share is rounded up."""
@@ -176,8 +206,18 @@ def test_the_schedule_is_transformers(values: dict[str, Any], warm: int, steps: 
 
 
 def test_patience_counts_from_the_second_evaluation_on(corpus: Corpus) -> None:
-    """SG's fit: last = 0; after each evaluation: worse += score < last; stop at the limit; last = score."""
-    scores = [0.5, 0.3, 0.4, 0.35, 0.45, 0.2, 0.1]  # the first is that of the untrained weights, and is not compared
+    """SG's fit: last = 0; after each evaluation: worse += score < last; stop at the limit; last =
+    score.
+    """
+    scores = [
+        0.5,
+        0.3,
+        0.4,
+        0.35,
+        0.45,
+        0.2,
+        0.1,
+    ]  # the first is that of the untrained weights, and is not compared
     last, worse, stop = 0.0, 0, None
     for number, score in enumerate(scores[1:], 1):
         worse += score < last
@@ -197,11 +237,19 @@ def weights(method: Pull) -> dict[str, torch.Tensor]:
 
 
 def script() -> list[dict[str, float]]:
-    return [seen(0.1), seen(0.3), seen(0.2), seen(0.4), seen(0.35)]  # before training, then at steps 2, 4, 6, 8
+    return [
+        seen(0.1),
+        seen(0.3),
+        seen(0.2),
+        seen(0.4),
+        seen(0.35),
+    ]  # before training, then at steps 2, 4, 6, 8
 
 
 @pytest.mark.parametrize("precision", ["fp32", pytest.param("bf16", marks=pytest.mark.campaign)])
-def test_an_interrupted_run_ends_like_an_uninterrupted_one(tmp_path: Path, corpus: Corpus, precision: str) -> None:
+def test_an_interrupted_run_ends_like_an_uninterrupted_one(
+    tmp_path: Path, corpus: Corpus, precision: str
+) -> None:
     class StopError(Exception):
         pass
 
@@ -215,19 +263,27 @@ def test_an_interrupted_run_ends_like_an_uninterrupted_one(tmp_path: Path, corpu
     whole = Pull(config())
     common: dict[str, Any] = {"seed": 3, "precision": precision, "checkpoint_seconds": 0.0}
     whole.fit(corpus, FitContext(**common, dev=FakeDev(script()), folder=tmp_path / "whole"))  # type: ignore[arg-type]
-    evaluations = {3: 2, 5: 3, 7: 4}  # how many evaluations lie before the checkpoint that a stop leaves
+    evaluations = {
+        3: 2,
+        5: 3,
+        7: 4,
+    }  # how many evaluations lie before the checkpoint that a stop leaves
     for wanted, done in evaluations.items():
         folder = tmp_path / f"cut{wanted}"
         with pytest.raises(StopError):
             Pull(config()).fit(
                 corpus,
-                FitContext(**common, dev=FakeDev(script()), folder=folder, progress=stop_at(wanted)),  # type: ignore[arg-type]
+                FitContext(
+                    **common, dev=FakeDev(script()), folder=folder, progress=stop_at(wanted)
+                ),  # type: ignore[arg-type]
             )
         resumed = Pull(config())
         resumed.fit(corpus, FitContext(**common, dev=FakeDev(script()[done:]), folder=folder))  # type: ignore[arg-type]
         for name, tensor in weights(whole).items():
             assert torch.equal(tensor, weights(resumed)[name]), (wanted, name)
-        assert (folder / "curves.jsonl").read_bytes() == (tmp_path / "whole" / "curves.jsonl").read_bytes()
+        assert (folder / "curves.jsonl").read_bytes() == (
+            tmp_path / "whole" / "curves.jsonl"
+        ).read_bytes()
         assert resumed.fit_report.training == whole.fit_report.training
         assert resumed.fit_report.cost["train_tokens"] == whole.fit_report.cost["train_tokens"] > 0
     assert whole.fit_report.training["best_step"] == 6
@@ -235,7 +291,9 @@ def test_an_interrupted_run_ends_like_an_uninterrupted_one(tmp_path: Path, corpu
 
 
 @pytest.mark.parametrize("name", ["state.pt", "best-2.safetensors"])
-def test_a_flipped_bit_in_a_checkpoint_costs_its_training(tmp_path: Path, corpus: Corpus, name: str) -> None:
+def test_a_flipped_bit_in_a_checkpoint_costs_its_training(
+    tmp_path: Path, corpus: Corpus, name: str
+) -> None:
     class StopError(Exception):
         pass
 
@@ -244,7 +302,9 @@ def test_a_flipped_bit_in_a_checkpoint_costs_its_training(tmp_path: Path, corpus
             raise StopError
 
     def fit(**more: Any) -> Pull:
-        context = FitContext(seed=3, precision="fp32", checkpoint_seconds=0.0, folder=tmp_path, **more)
+        context = FitContext(
+            seed=3, precision="fp32", checkpoint_seconds=0.0, folder=tmp_path, **more
+        )
         return Pull(config(max_steps=4)).fit(corpus, context)
 
     with pytest.raises(StopError):
@@ -261,38 +321,55 @@ def test_a_flipped_bit_in_a_checkpoint_costs_its_training(tmp_path: Path, corpus
 def test_the_best_weights_are_returned_not_the_last(tmp_path: Path, corpus: Corpus) -> None:
     rising = [seen(0.1), seen(0.2), seen(0.3)]
     best_first = [seen(0.1), seen(0.3), seen(0.2)]
-    last = Pull(config(max_steps=4)).fit(corpus, FitContext(seed=1, dev=FakeDev(rising), precision="fp32"))  # type: ignore[arg-type]
-    first = Pull(config(max_steps=4)).fit(corpus, FitContext(seed=1, dev=FakeDev(best_first), precision="fp32"))  # type: ignore[arg-type]
+    last = Pull(config(max_steps=4)).fit(
+        corpus, FitContext(seed=1, dev=FakeDev(rising), precision="fp32")
+    )  # type: ignore[arg-type]
+    first = Pull(config(max_steps=4)).fit(
+        corpus, FitContext(seed=1, dev=FakeDev(best_first), precision="fp32")
+    )  # type: ignore[arg-type]
     assert first.fit_report.training["best_step"] == 2
     assert any(not torch.equal(a, weights(first)[n]) for n, a in weights(last).items())
 
 
 def test_a_run_shorter_than_the_dev_interval_is_evaluated_at_its_last_step(corpus: Corpus) -> None:
     dev: Any = FakeDev([seen(0.1 + step / 100) for step in range(9)])
-    short = Pull(config(max_steps=4, eval_every=60)).fit(corpus, FitContext(dev=dev, precision="fp32"))
+    short = Pull(config(max_steps=4, eval_every=60)).fit(
+        corpus, FitContext(dev=dev, precision="fp32")
+    )
     assert short.fit_report.training["best_step"] == 4
     assert short.fit_report.training["best_dev"] > 0.1
 
 
 def test_step_zero_is_evaluated_but_selected_only_when_asked(corpus: Corpus) -> None:
     falling: ClassVar = [seen(0.5), seen(0.3), seen(0.2)]
-    default = Pull(config(max_steps=4)).fit(corpus, FitContext(dev=FakeDev(falling), precision="fp32"))  # type: ignore[arg-type]
+    default = Pull(config(max_steps=4)).fit(
+        corpus, FitContext(dev=FakeDev(falling), precision="fp32")
+    )  # type: ignore[arg-type]
     asked = Pull(config(max_steps=4, select_initial=True))
     asked.fit(corpus, FitContext(dev=FakeDev(falling), precision="fp32"))  # type: ignore[arg-type]
-    assert (default.fit_report.training["best_step"], asked.fit_report.training["best_step"]) == (2, 0)
+    assert (default.fit_report.training["best_step"], asked.fit_report.training["best_step"]) == (
+        2,
+        0,
+    )
     untrained = asked.load_base().state_dict()
     assert all(torch.equal(tensor, weights(asked)[name]) for name, tensor in untrained.items())
 
 
-def test_a_loss_that_is_not_a_number_ends_the_run_as_diverged(tmp_path: Path, corpus: Corpus) -> None:
+def test_a_loss_that_is_not_a_number_ends_the_run_as_diverged(
+    tmp_path: Path, corpus: Corpus
+) -> None:
     with pytest.raises(TrainingStopped, match="step 3 of 8") as stop:
         Broken(config()).fit(corpus, FitContext(precision="fp32", folder=tmp_path))
     assert stop.value.status == "diverged"
-    assert [json.loads(line)["step"] for line in (tmp_path / "curves.jsonl").read_text().splitlines()] == [1, 2, 3]
+    assert [
+        json.loads(line)["step"] for line in (tmp_path / "curves.jsonl").read_text().splitlines()
+    ] == [1, 2, 3]
 
 
 @pytest.mark.parametrize("bad", [seen(0.2, std=0.001), seen(0.2, rank=1.1)])
-def test_constant_or_one_dimensional_embeddings_end_the_run_as_collapsed(corpus: Corpus, bad: dict[str, float]) -> None:
+def test_constant_or_one_dimensional_embeddings_end_the_run_as_collapsed(
+    corpus: Corpus, bad: dict[str, float]
+) -> None:
     method = Pull(config())
     with pytest.raises(TrainingStopped, match="at step 2 of 8") as stop:
         method.fit(corpus, FitContext(dev=FakeDev([seen(0.1), bad]), precision="fp32"))  # type: ignore[arg-type]
@@ -323,7 +400,10 @@ def test_a_missing_or_wrong_corpus_is_one_clear_line(corpus: Corpus) -> None:
             {"loss": torch.ones(64, requires_grad=True)},
             '"loss" must be a scalar tensor',
         ),
-        ({"loss": torch.ones((), requires_grad=True), "align": 1.0}, '"align" must be a scalar tensor'),
+        (
+            {"loss": torch.ones((), requires_grad=True), "align": 1.0},
+            '"align" must be a scalar tensor',
+        ),
         ({"loss": torch.ones(())}, "does not depend on any trained parameter"),
     ],
 )

@@ -1,4 +1,6 @@
-"""Matryoshka: the loss of a step is the sum of the losses of the vectors' first dimensions, from one pass."""
+"""Matryoshka: the loss of a step is the sum of the losses of the vectors' first dimensions, from
+one pass.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,10 @@ from typing import Any
 import pytest
 import torch
 from sentence_transformers import SentenceTransformer
-from sentence_transformers.sentence_transformer.losses import MatryoshkaLoss, MultipleNegativesRankingLoss
+from sentence_transformers.sentence_transformer.losses import (
+    MatryoshkaLoss,
+    MultipleNegativesRankingLoss,
+)
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -29,16 +34,22 @@ def trainer(name: str, **values: Any) -> Trainer:
     kind: type[TrainedMethod] = registry.load(registry.METHODS, name)
     method = kind(kind.configure({"batch_size": 8, **SMALL.get(name, {}), **values}))
     kinds = {"documents": 4, "pairs": 16, "sentences": 16}
-    corpus = require_corpus(method, load_corpus(f"embedded:{method.text}", kind=method.text, limit=kinds[method.text]))
+    corpus = require_corpus(
+        method, load_corpus(f"embedded:{method.text}", kind=method.text, limit=kinds[method.text])
+    )
     torch.manual_seed(1)
     encoder = method.load_base()
-    return Trainer(method, encoder, method.heads(encoder), corpus, FitContext(precision="fp32", device="cpu"))
+    return Trainer(
+        method, encoder, method.heads(encoder), corpus, FitContext(precision="fp32", device="cpu")
+    )
 
 
 def gradients(run: Trainer, loss: Tensor) -> dict[str, Tensor]:
     run.encoder.zero_grad()
     loss.backward()  # type: ignore[no-untyped-call]
-    return {name: p.grad.clone() for name, p in run.encoder.named_parameters() if p.grad is not None}
+    return {
+        name: p.grad.clone() for name, p in run.encoder.named_parameters() if p.grad is not None
+    }
 
 
 @pytest.mark.parametrize("name", ["simcse", "barlow_twins"])
@@ -60,9 +71,16 @@ def test_loss_and_gradient_are_the_sums_over_sliced_vectors(name: str) -> None:
         first, *rest = run.heads
         views = run.encoder.two_views(batch.texts)
         wanted = 0.0
-        for m in WIDTHS:  # the projector's first columns, which are those of the dimensions that are left
-            z = [nn.Sequential(*rest)(functional.linear(h[:, :m], first.weight[:, :m], first.bias)) for h in views]
-            wanted += barlow_twins_terms(*z, off_diagonal_weight=run.config.off_diagonal_weight)["loss"]
+        for m in (
+            WIDTHS
+        ):  # the projector's first columns, which are those of the dimensions that are left
+            z = [
+                nn.Sequential(*rest)(functional.linear(h[:, :m], first.weight[:, :m], first.bias))
+                for h in views
+            ]
+            wanted += barlow_twins_terms(*z, off_diagonal_weight=run.config.off_diagonal_weight)[
+                "loss"
+            ]
     torch.testing.assert_close(found["loss"], wanted)
     expected = gradients(run, wanted)
     for parameter, gradient in gradients(run, found["loss"]).items():

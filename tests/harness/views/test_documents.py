@@ -1,4 +1,6 @@
-"""Crops of documents: the rule against another implementation of it, the draws, and what a batch makes of them."""
+"""Crops of documents: the rule against another implementation of it, the draws, and what a batch
+makes of them.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ from harness.views.documents import crop_spans, draw_pair, sentence_crops
 
 
 def crops_by_walking(text: str, n: int, shortest: int, longest: int) -> list[str]:
-    """The rule as the paper's code walks it: from each usable piece on, the next n usable ones, each closed by ". "."""
+    """The rule as the paper's code walks it: from each usable piece on, the next n usable ones,
+    each closed by ". ".
+    """
     pieces = text.split(".")
     found = []
     for j in range(len(pieces)):
@@ -56,8 +60,12 @@ def test_a_sentence_is_usable_by_its_length_with_the_space_before_it() -> None:
         ("same", {(a, a) for a in range(5)}),
     ],
 )
-def test_every_allowed_pair_is_drawn_equally_often(pair: Any, allowed: set[tuple[int, int]]) -> None:
-    """Crops of two sentences share one where they are neighbours; 5 crops, 4,000 draws: a chi-square at 0.1 %."""
+def test_every_allowed_pair_is_drawn_equally_often(
+    pair: Any, allowed: set[tuple[int, int]]
+) -> None:
+    """Crops of two sentences share one where they are neighbours; 5 crops, 4,000 draws: a
+    chi-square at 0.1 %.
+    """
     rng = np.random.default_rng(3)
     crops = list("01234")
     counts = Counter(tuple(map(int, draw_pair(crops, 2, pair, rng))) for _ in range(4000))
@@ -65,12 +73,15 @@ def test_every_allowed_pair_is_drawn_equally_often(pair: Any, allowed: set[tuple
     expected = 4000 / len(allowed)
     from scipy.stats import chi2
 
-    assert sum((n - expected) ** 2 / expected for n in counts.values()) < chi2.ppf(0.999, len(allowed) - 1)
+    assert sum((n - expected) ** 2 / expected for n in counts.values()) < chi2.ppf(
+        0.999, len(allowed) - 1
+    )
 
 
 def test_spans_are_distributed_as_independent_cropping() -> None:
-    """Of a chunk of 256 tokens: length int(u * 256) with u uniform, start uniform over what is left, both views alike
-    and independent; the chunk lies anywhere in the document."""
+    """Of a chunk of 256 tokens: length int(u * 256) with u uniform, start uniform over what is
+    left, both views alike and independent; the chunk lies anywhere in the document.
+    """
     rng = np.random.default_rng(1)
     ids = [0, *range(2, 1002), 1]
     lengths, starts, lows = [], [], []
@@ -79,7 +90,9 @@ def test_spans_are_distributed_as_independent_cropping() -> None:
         for span in pair:
             assert (span[0], span[-1]) == (0, 1)
             assert span[1:-1] == list(range(span[1], span[-2] + 1)), "a span of the document"
-        assert max(span[-2] for span in pair) - min(span[1] for span in pair) < 256, "both are of one chunk"
+        assert max(span[-2] for span in pair) - min(span[1] for span in pair) < 256, (
+            "both are of one chunk"
+        )
         lengths.append([len(span) - 2 for span in pair])
         starts.append([span[1] - 2 for span in pair])
         lows.append(min(starts[-1]))
@@ -89,8 +102,11 @@ def test_spans_are_distributed_as_independent_cropping() -> None:
     assert length.std() == pytest.approx(0.45 * 256 / np.sqrt(12), rel=0.03)
     assert (length.min(), length.max()) == (12, 127)
     assert abs(np.corrcoef(length.T)[0, 1]) < 4 / np.sqrt(4000), "the two lengths are independent"
-    # start = place of the chunk, uniform on 0..744, plus start in it, uniform on 0..256 - length: mean 372 + 93
-    assert np.mean(starts) == pytest.approx(372 + (256 - length.mean()) / 2, abs=4 * 230 / np.sqrt(4000))
+    # start = place of the chunk, uniform on 0..744, plus start in it, uniform on 0..256 - length:
+    # mean 372 + 93
+    assert np.mean(starts) == pytest.approx(
+        372 + (256 - length.mean()) / 2, abs=4 * 230 / np.sqrt(4000)
+    )
     assert min(lows) < 20
 
 
@@ -113,8 +129,12 @@ def views(encoder: Encoder, items: list[str], seed: int = 0, **values: Any) -> A
     return make_views(items, encoder, config, np.random.default_rng(seed), max_length=64)
 
 
-@pytest.mark.parametrize("view", ["sentence_crop", "sentence_crop+deletion", "token_crop", "token_crop+deletion"])
-def test_views_of_documents_are_two_crops_drawn_from_the_batch_s_generator(encoder: Encoder, view: str) -> None:
+@pytest.mark.parametrize(
+    "view", ["sentence_crop", "sentence_crop+deletion", "token_crop", "token_crop+deletion"]
+)
+def test_views_of_documents_are_two_crops_drawn_from_the_batch_s_generator(
+    encoder: Encoder, view: str
+) -> None:
     documents = list(load_corpus("embedded:documents", kind="documents", limit=6))
     made = views(encoder, documents, view=view, chunk=100)
     assert made == views(encoder, documents, view=view, chunk=100)
@@ -162,7 +182,9 @@ def test_wrong_settings_are_one_line(values: dict[str, Any]) -> None:
 
 def test_defaults_of_the_options_of_documents_are_no_part_of_a_run_s_id() -> None:
     """So runs keep the ids that they had before these options existed."""
-    assert {"sentence_crop", "shortest", "crop_pair", "token_crop", "chunk"}.isdisjoint(ViewConfig().model_dump())
+    assert {"sentence_crop", "shortest", "crop_pair", "token_crop", "chunk"}.isdisjoint(
+        ViewConfig().model_dump()
+    )
     config = ViewConfig.parse({"view": "sentence_crop", "shortest": 20}, "test")
     assert config.model_dump()["shortest"] == config.model_dump(mode="json")["shortest"] == 20
     assert ViewConfig.parse(config.model_dump(), "test") == config

@@ -52,7 +52,10 @@ def test_cleaning(text: str, words: list[str]) -> None:
 
 def test_synonym_replacement_changes_all_occurrences_and_no_stop_word() -> None:
     words = ["the", "boat", "and", "the", "quick", "boat"]
-    seen = Counter(" ".join(eda.replace_synonyms(words, 1, np.random.default_rng(seed), lookup)) for seed in range(400))
+    seen = Counter(
+        " ".join(eda.replace_synonyms(words, 1, np.random.default_rng(seed), lookup))
+        for seed in range(400)
+    )
     # one word of two (boat, quick), then one of its synonyms: 1/4, 1/4 and 1/2
     assert set(seen) == {
         "the ship and the quick ship",
@@ -63,19 +66,35 @@ def test_synonym_replacement_changes_all_occurrences_and_no_stop_word() -> None:
     both = eda.replace_synonyms(words, 5, np.random.default_rng(0), lookup)
     assert "boat" not in both
     assert "quick" not in both
-    assert eda.replace_synonyms(["and", "xylem"], 2, np.random.default_rng(0), lookup) == ["and", "xylem"]
+    assert eda.replace_synonyms(["and", "xylem"], 2, np.random.default_rng(0), lookup) == [
+        "and",
+        "xylem",
+    ]
 
 
 def test_random_insertion_never_at_the_end() -> None:
-    seen = {" ".join(eda.insert_synonyms(["a", "quick"], 1, np.random.default_rng(seed), lookup)) for seed in range(90)}
-    assert seen - {"a quick"} == {"fast a quick", "a fast quick"}  # unchanged where ten draws in a row gave "a"
+    seen = {
+        " ".join(eda.insert_synonyms(["a", "quick"], 1, np.random.default_rng(seed), lookup))
+        for seed in range(90)
+    }
+    assert seen - {"a quick"} == {
+        "fast a quick",
+        "a fast quick",
+    }  # unchanged where ten draws in a row gave "a"
     assert eda.insert_synonyms(["xylem"], 3, np.random.default_rng(0), lookup) == ["xylem"]
-    assert eda.insert_synonyms(["quick"], 3, np.random.default_rng(0), lookup) == ["fast", "fast", "fast", "quick"]
+    assert eda.insert_synonyms(["quick"], 3, np.random.default_rng(0), lookup) == [
+        "fast",
+        "fast",
+        "fast",
+        "quick",
+    ]
 
 
 def test_random_swap() -> None:
     words = list("abcde")
-    seen = Counter(tuple(eda.swap_words(words, 1, np.random.default_rng(seed))) for seed in range(3000))
+    seen = Counter(
+        tuple(eda.swap_words(words, 1, np.random.default_rng(seed))) for seed in range(3000)
+    )
     moved = [sum(x != y for x, y in zip(words, view, strict=True)) for view in seen]
     assert set(moved) <= {0, 2}
     assert len(seen) == 11  # 10 transpositions, and none in (1/5)^4 of the draws
@@ -87,7 +106,9 @@ def test_random_deletion_rate_over_draws() -> None:
     rng = np.random.default_rng(0)
     words = [f"w{i}" for i in range(20)]
     lost = np.array([20 - len(eda.delete_words(words, 0.2, rng)) for _ in range(DRAWS)])
-    assert lost.mean() == pytest.approx(4.0, abs=4 * (3.2 / DRAWS) ** 0.5)  # binomial(20, 0.2), four standard errors
+    assert lost.mean() == pytest.approx(
+        4.0, abs=4 * (3.2 / DRAWS) ** 0.5
+    )  # binomial(20, 0.2), four standard errors
     single = Counter(tuple(eda.delete_words(["a", "b"], 0.999999, rng)) for _ in range(400))
     assert set(single) == {("a",), ("b",)}
     assert eda.delete_words(["a"], 0.999999, rng) == ["a"]
@@ -97,7 +118,9 @@ def test_one_operation_of_four_equally_often() -> None:
     text, rng = "alpha beta gamma delta epsilon", np.random.default_rng(1)
     kinds: Counter[str] = Counter()
     for _ in range(DRAWS):
-        view = eda.augment(text, 0.99, rng, synonyms=lambda word: ("zz",)).split()  # n = floor(4.95) = 4
+        view = eda.augment(
+            text, 0.99, rng, synonyms=lambda word: ("zz",)
+        ).split()  # n = floor(4.95) = 4
         known = "zz" in view
         if len(view) == 5:
             kinds["replace" if known else "swap"] += 1
@@ -110,7 +133,11 @@ def test_one_operation_of_four_equally_often() -> None:
 def test_all_operations_in_sequence() -> None:
     text = "alpha beta gamma delta epsilon zeta eta theta iota kappa"
     lengths = [
-        len(eda.augment(text, 0.1, np.random.default_rng(s), synonyms=lambda w: ("zz",), operations="all").split())
+        len(
+            eda.augment(
+                text, 0.1, np.random.default_rng(s), synonyms=lambda w: ("zz",), operations="all"
+            ).split()
+        )
         for s in range(2000)
     ]
     # 10 words, one replaced, one inserted, two swapped, each of 11 kept with probability 0.9
@@ -128,7 +155,10 @@ def test_augmented_text_is_never_empty_and_repeats(
     text: str, alpha: float, seed: int, operations: eda.Operations
 ) -> None:
     views = {
-        eda.augment(text, alpha, np.random.default_rng(seed), synonyms=lookup, operations=operations) for _ in range(2)
+        eda.augment(
+            text, alpha, np.random.default_rng(seed), synonyms=lookup, operations=operations
+        )
+        for _ in range(2)
     }
     assert len(views) == 1
     (view,) = views
@@ -144,11 +174,20 @@ def test_synonyms_of_all_senses_and_parts_of_speech(installed: Path) -> None:
     words = wordnet.load()
     assert words.path == str(installed / "corpora" / "wordnet")
     assert words.synonyms("boat") == ("sailing vessel", "ship")
-    assert words.synonyms("ship") == ("boat", "parcel", "sailing vessel", "send off")  # two nouns and a verb
+    assert words.synonyms("ship") == (
+        "boat",
+        "parcel",
+        "sailing vessel",
+        "send off",
+    )  # two nouns and a verb
     assert words.synonyms("fast") == ("quick", "quickly")  # adjective and adverb
     assert words.synonyms("pier") == ("quay", "well kept quay")  # "quay2": letters only
     assert words.synonyms("boats") == ("boat", "sailing vessel", "ship")  # a regular plural
-    assert words.synonyms("wharves") == ("pier", "quay", "well kept quay")  # an exception of noun.exc
+    assert words.synonyms("wharves") == (
+        "pier",
+        "quay",
+        "well kept quay",
+    )  # an exception of noun.exc
     assert words.synonyms("lamp") == ()
     assert words.synonyms("xylem") == ()
 
@@ -156,7 +195,9 @@ def test_synonyms_of_all_senses_and_parts_of_speech(installed: Path) -> None:
 def test_the_archive_that_nltk_downloads_is_read_as_it_is(installed: Path) -> None:
     folder = wordnet.load()
     assert folder.synonyms("ship") == ("boat", "parcel", "sailing vessel", "send off")
-    shutil.make_archive(str(installed / "corpora" / "wordnet"), "zip", installed / "corpora", "wordnet")
+    shutil.make_archive(
+        str(installed / "corpora" / "wordnet"), "zip", installed / "corpora", "wordnet"
+    )
     shutil.rmtree(installed / "corpora" / "wordnet")
     archive = wordnet.load()
     assert archive.path != folder.path

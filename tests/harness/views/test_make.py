@@ -1,4 +1,6 @@
-"""Views of a batch: chains compose, each view draws for itself, and the encoder drops at the rates of the views."""
+"""Views of a batch: chains compose, each view draws for itself, and the encoder drops at the rates
+of the views.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,12 @@ from harness.training import Batch
 from harness.views import ViewConfig, Views, encode_views, make_views
 from tests.support import tiny_wordnet
 
-TEXTS = ["The quick brown fox jumps over the lazy dog.", "A boat sails by the pier in the evening.", "", "rain"]
+TEXTS = [
+    "The quick brown fox jumps over the lazy dog.",
+    "A boat sails by the pier in the evening.",
+    "",
+    "rain",
+]
 OFF = (0.0, 0.0)
 
 
@@ -103,7 +110,9 @@ def test_each_view_draws_for_itself_and_a_seed_repeats(encoder: Encoder, view: s
 
 
 def test_crop_then_shuffle(encoder: Encoder) -> None:
-    """Cropped to 7 of 10 tokens, of which all are shuffled: the tokens are a span, their order is not."""
+    """Cropped to 7 of 10 tokens, of which all are shuffled: the tokens are a span, their order is
+    not.
+    """
     text = "the red dog ran to a big tree and sat"
     (plain,) = encoder.tokenize([text])
     n = len(plain) - 2
@@ -135,14 +144,18 @@ def test_paraphrases_are_the_other_side(encoder: Encoder) -> None:
         views(encoder, TEXTS, view="paraphrase")
 
 
-def test_eda_changes_words_of_both_views(encoder: Encoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_eda_changes_words_of_both_views(
+    encoder: Encoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     nltk_data = pytest.importorskip("nltk.data", reason="nltk is not installed")
     monkeypatch.setattr(nltk_data, "path", [str(tiny_wordnet.write(tmp_path))])
     made = views(encoder, TEXTS, view="eda", eda=0.5, eda_operations="all")
     assert made.ids_a != made.ids_b
     assert made == views(encoder, TEXTS, view="eda", eda=0.5, eda_operations="all")
     known = {"ship", "sailing", "vessel", "fast", "quay", "well", "kept"}
-    words = set(" ".join(encoder.tokenizer.decode(row) for row in [*made.ids_a, *made.ids_b]).split())
+    words = set(
+        " ".join(encoder.tokenizer.decode(row) for row in [*made.ids_a, *made.ids_b]).split()
+    )
     assert words & known, "a synonym of the tiny WordNet"
     monkeypatch.setattr(nltk_data, "path", [])
     with pytest.raises(InputError, match=r"nltk\.downloader"):
@@ -158,11 +171,17 @@ class Watch:
     def __init__(self, encoder: Encoder, monkeypatch: pytest.MonkeyPatch) -> None:
         self.rates: dict[str, list[float]] = defaultdict(list)
         names = {module: name for name, module in encoder.transformer.named_modules()}
-        self.handles = [module.register_forward_hook(self.hidden) for module in names if isinstance(module, nn.Dropout)]
+        self.handles = [
+            module.register_forward_hook(self.hidden)
+            for module in names
+            if isinstance(module, nn.Dropout)
+        ]
         self.names, self.rows = names, 0
         attend = sdpa_attention.sdpa_attention_forward
 
-        def spy(module: nn.Module, query: Any, key: Any, value: Any, mask: Any, **kwargs: Any) -> Any:
+        def spy(
+            module: nn.Module, query: Any, key: Any, value: Any, mask: Any, **kwargs: Any
+        ) -> Any:
             # with the identity as values, attention returns its (dropped) probabilities
             eye = torch.eye(key.shape[2]).expand(*key.shape[:3], key.shape[2])
             state = torch.get_rng_state()
@@ -172,7 +191,9 @@ class Watch:
             half = self.rows // 2  # equal rates: one call for both halves; else one a half
             pieces = zip(seen.split(half), live.split(half), strict=True)
             for dropped, alive in pieces:
-                self.rates[f"{names[module]} probabilities"].append(float(((dropped == 0) & alive).sum() / alive.sum()))
+                self.rates[f"{names[module]} probabilities"].append(
+                    float(((dropped == 0) & alive).sum() / alive.sum())
+                )
             torch.set_rng_state(state)
             return attend(module, query, key, value, mask, **kwargs)
 
@@ -191,13 +212,21 @@ class Watch:
     [
         ({"dropout": 0.05, "dropout_b": 0.2}, (0.05, 0.2), (0.05, 0.2)),
         ({"dropout": 0.2}, (0.2, 0.2), (0.2, 0.2)),
-        ({"dropout": 0.3, "dropout_b": 0.0, "attention_dropout": "checkpoint"}, (0.3, 0.0), (0.1, 0.1)),
+        (
+            {"dropout": 0.3, "dropout_b": 0.0, "attention_dropout": "checkpoint"},
+            (0.3, 0.0),
+            (0.1, 0.1),
+        ),
         ({"view": "shuffle"}, (0.0, 0.0), (0.0, 0.0)),
         ({"view": "crop", "native_dropout": True}, (0.1, 0.1), (0.1, 0.1)),
     ],
 )
 def test_masks_of_every_site_follow_the_views_rates(
-    encoder: Encoder, monkeypatch: pytest.MonkeyPatch, values: dict[str, Any], hidden: Any, attention: Any
+    encoder: Encoder,
+    monkeypatch: pytest.MonkeyPatch,
+    values: dict[str, Any],
+    hidden: Any,
+    attention: Any,
 ) -> None:
     watch = Watch(encoder, monkeypatch)
     texts = ["the old man walked slowly down to the harbour to look at the boats"] * 24
@@ -214,7 +243,9 @@ def test_masks_of_every_site_follow_the_views_rates(
     layers = encoder.transformer.config.num_hidden_layers
     probabilities = {name for name in watch.rates if name.endswith("probabilities")}
     assert len(probabilities) == layers
-    assert len(watch.rates) - len(probabilities) == 1 + 2 * layers  # embeddings; attention and feed-forward outputs
+    assert (
+        len(watch.rates) - len(probabilities) == 1 + 2 * layers
+    )  # embeddings; attention and feed-forward outputs
     for name, rates in watch.rates.items():
         expected = attention if name in probabilities else hidden
         # 24,576 entries a site and half at least: four standard deviations at rate 0.3 are 0.012
@@ -225,6 +256,9 @@ def test_evaluation_is_deterministic(encoder: Encoder) -> None:
     encoder.eval()
     config = ViewConfig.parse({"dropout": 0.5}, "test")
     with torch.no_grad():
-        first, second = (encode_views(encoder, Batch(TEXTS, np.random.default_rng(0), 0), config) for _ in range(2))
+        first, second = (
+            encode_views(encoder, Batch(TEXTS, np.random.default_rng(0), 0), config)
+            for _ in range(2)
+        )
     assert all(torch.equal(x, y) for x, y in zip(first, second, strict=True))
     torch.testing.assert_close(*first, atol=1e-6, rtol=0)

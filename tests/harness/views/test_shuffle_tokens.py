@@ -14,8 +14,14 @@ SPECIAL = frozenset({CLS, SEP, PAD})
 
 
 @settings(deadline=None)
-@given(tokens=st.lists(st.integers(0, 110), max_size=40), fraction=st.floats(0, 1), seed=st.integers(0, 2**32))
-def test_special_tokens_stay_and_nothing_is_lost(tokens: list[int], fraction: float, seed: int) -> None:
+@given(
+    tokens=st.lists(st.integers(0, 110), max_size=40),
+    fraction=st.floats(0, 1),
+    seed=st.integers(0, 2**32),
+)
+def test_special_tokens_stay_and_nothing_is_lost(
+    tokens: list[int], fraction: float, seed: int
+) -> None:
     ids = [CLS, *tokens, SEP, PAD, PAD]
     before = list(ids)
     view = shuffle_tokens(ids, fraction, np.random.default_rng(seed), special=SPECIAL)
@@ -43,7 +49,10 @@ def test_how_many_tokens_take_part(n: int, fraction: float, part: int) -> None:
     rng = np.random.default_rng(0)
     ids = [CLS, *range(1000, 1000 + n), SEP]
     moved = [
-        sum(a != b for a, b in zip(ids, shuffle_tokens(ids, fraction, rng, special=SPECIAL), strict=True))
+        sum(
+            a != b
+            for a, b in zip(ids, shuffle_tokens(ids, fraction, rng, special=SPECIAL), strict=True)
+        )
         for _ in range(400)
     ]
     assert max(moved) == part
@@ -51,7 +60,10 @@ def test_how_many_tokens_take_part(n: int, fraction: float, part: int) -> None:
 
 def test_two_tokens_are_swapped_half_of_the_time() -> None:
     rng = np.random.default_rng(1)
-    swapped = sum(shuffle_tokens([CLS, 5, 6, SEP], 0.1, rng, special=SPECIAL) == [CLS, 6, 5, SEP] for _ in range(2000))
+    swapped = sum(
+        shuffle_tokens([CLS, 5, 6, SEP], 0.1, rng, special=SPECIAL) == [CLS, 6, 5, SEP]
+        for _ in range(2000)
+    )
     assert 900 < swapped < 1100  # 1000 +- 4.5 standard deviations of 22.4
 
 
@@ -59,7 +71,9 @@ def test_every_permutation_is_equally_likely() -> None:
     rng = np.random.default_rng(2)
     seen = Counter(tuple(shuffle_tokens([7, 8, 9], 1.0, rng)) for _ in range(6000))
     assert len(seen) == 6
-    assert all(860 < count < 1140 for count in seen.values())  # 1000 +- about 5 standard deviations of 28.9
+    assert all(
+        860 < count < 1140 for count in seen.values()
+    )  # 1000 +- about 5 standard deviations of 28.9
 
 
 @pytest.mark.parametrize("ids", [[], [CLS, SEP], [CLS, 5, SEP]])

@@ -25,13 +25,21 @@ def np_memory(a: np.ndarray, b: np.ndarray, older: np.ndarray, t: float) -> floa
     rows, n, total = [*a, *b], len(a), 0.0
     for i, x in enumerate(rows):
         partner = rows[(i + n) % (2 * n)]
-        others = [np_cos(x, y) / t for k, y in enumerate(rows) if k != i] + [np_cos(x, o) / t for o in older]
+        others = [np_cos(x, y) / t for k, y in enumerate(rows) if k != i] + [
+            np_cos(x, o) / t for o in older
+        ]
         total += logsumexp(others) - np_cos(x, partner) / t
     return total / (2 * n)
 
 
 @settings(max_examples=30)
-@given(st.integers(1, 5), st.integers(0, 6), st.integers(1, 5), st.floats(0.02, 2), st.integers(0, 2**32))
+@given(
+    st.integers(1, 5),
+    st.integers(0, 6),
+    st.integers(1, 5),
+    st.floats(0.02, 2),
+    st.integers(0, 2**32),
+)
 def test_memory_loss_equals_numpy(n: int, m: int, d: int, t: float, seed: int) -> None:
     rng = np.random.default_rng(seed)
     a, b, older = (rng.normal(size=(k, d)) for k in (n, n, m))
@@ -41,25 +49,39 @@ def test_memory_loss_equals_numpy(n: int, m: int, d: int, t: float, seed: int) -
         value = nt_xent_memory(*tensors, temperature=t, terms=terms)
         assert float(value) == pytest.approx(expected, rel=1e-9, abs=1e-9)
     if m == 0:
-        assert expected == pytest.approx(float(nt_xent_symmetric(*tensors[:2], temperature=t)), rel=1e-9, abs=1e-9)
+        assert expected == pytest.approx(
+            float(nt_xent_symmetric(*tensors[:2], temperature=t)), rel=1e-9, abs=1e-9
+        )
 
 
 def test_two_anchors_and_their_partners_by_hand() -> None:
-    """Orthogonal pairs at temperature 1: each of the 4 rows sees cosines 1 (partner), 0, 0: -log(e / (e + 2)); a queue
-    of one more orthogonal row makes it e / (e + 3)."""
+    """Orthogonal pairs at temperature 1: each of the 4 rows sees cosines 1 (partner), 0, 0: -log(e
+    / (e + 2)); a queue of one more orthogonal row makes it e / (e + 3).
+    """
     a = torch.tensor([[1.0, 0.0, 0.0], [0.0, 2.0, 0.0]])
-    value = nt_xent_memory(a, 3 * a, torch.tensor([[0.0, 0.0, 5.0]]), temperature=1.0, terms="library")
+    value = nt_xent_memory(
+        a, 3 * a, torch.tensor([[0.0, 0.0, 5.0]]), temperature=1.0, terms="library"
+    )
     assert float(value) == pytest.approx(math.log(math.e + 3) - 1)
-    assert float(nt_xent_symmetric(a, 3 * a, temperature=1.0)) == pytest.approx(math.log(math.e + 2) - 1)
+    assert float(nt_xent_symmetric(a, 3 * a, temperature=1.0)) == pytest.approx(
+        math.log(math.e + 2) - 1
+    )
 
 
-def test_gradient_flows_through_both_sides_in_batch_and_through_the_query_alone_in_the_library() -> None:
+def test_gradient_flows_through_both_sides_in_batch_and_through_the_query_alone_in_the_library() -> (
+    None
+):
     generator = torch.Generator().manual_seed(0)
     a, b, older = (torch.randn(3, 4, dtype=torch.float64, generator=generator) for _ in range(3))
     a.requires_grad_()
-    torch.autograd.gradcheck(lambda x: nt_xent_memory(x, b, older, temperature=0.5, terms="in_batch"), (a,))
-    library = torch.autograd.grad(nt_xent_memory(a, b, older, temperature=0.5, terms="library"), a)[0]
-    # central differences of the numpy form in which the queries move and what they are compared with stays
+    torch.autograd.gradcheck(
+        lambda x: nt_xent_memory(x, b, older, temperature=0.5, terms="in_batch"), (a,)
+    )
+    library = torch.autograd.grad(nt_xent_memory(a, b, older, temperature=0.5, terms="library"), a)[
+        0
+    ]
+    # central differences of the numpy form in which the queries move and what they are compared
+    # with stays
     keys = np.concatenate([a.detach().numpy(), b.numpy(), older.numpy()])
 
     def value(queries: np.ndarray) -> float:
@@ -77,10 +99,16 @@ def test_gradient_flows_through_both_sides_in_batch_and_through_the_query_alone_
 
 
 class Ring:
-    """pytorch-metric-learning's memory: rows enter in order, at a place that goes round, over what is there."""
+    """pytorch-metric-learning's memory: rows enter in order, at a place that goes round, over what
+    is there.
+    """
 
     def __init__(self, size: int, dimension: int) -> None:
-        self.rows, self.used, self.place = np.zeros((size, dimension)), np.zeros(size, dtype=bool), 0
+        self.rows, self.used, self.place = (
+            np.zeros((size, dimension)),
+            np.zeros(size, dtype=bool),
+            0,
+        )
 
     def add(self, rows: np.ndarray) -> np.ndarray:
         """The rows of earlier batches that are left when `rows` have entered."""
@@ -93,7 +121,9 @@ class Ring:
 @pytest.mark.parametrize("size", [8, 7, 10])  # batches have 4 rows, and the last one of an epoch 2
 @pytest.mark.parametrize("terms", ["library", "in_batch"])
 def test_the_queue_drops_its_oldest_rows(terms: Any, size: int) -> None:
-    """ "library": the batch enters first and takes its places; "in_batch": all places hold earlier rows."""
+    """ "library": the batch enters first and takes its places; "in_batch": all places hold earlier
+    rows.
+    """
     memory, ring = CrossBatchMemory(size, 3), Ring(size, 3)
     rng = np.random.default_rng(0)
     for n in (2, 2, 2, 1, 2, 2, 1, 2):
@@ -112,4 +142,6 @@ def test_the_queue_drops_its_oldest_rows(terms: Any, size: int) -> None:
 
 def test_a_queue_shorter_than_a_batch_is_refused() -> None:
     with pytest.raises(ValueError, match="fewer than the 10 of one batch"):
-        CrossBatchMemory(8, 3).loss(torch.ones(5, 3), torch.ones(5, 3), temperature=1.0, terms="library")
+        CrossBatchMemory(8, 3).loss(
+            torch.ones(5, 3), torch.ones(5, 3), temperature=1.0, terms="library"
+        )

@@ -1,4 +1,6 @@
-"""A sentence said the other way round: each rule, what stays as it was, and texts that are no sentence."""
+"""A sentence said the other way round: each rule, what stays as it was, and texts that are no
+sentence.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The span sampler: what holds for every draw, its distributions, and both readings of the anchor rule."""
+"""The span sampler: what holds for every draw, its distributions, and both readings of the anchor
+rule.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +55,9 @@ def test_every_draw_keeps_the_rules(case: tuple[SpanSampler, int, int]) -> None:
     assert (lengths[:, 0] >= sampler.l_min).all()
     for anchor, *positives in spans.tolist():
         for start, end in positives:
-            if sampler.strategy == "both":  # overlapping, adjacent or inside: never with a token between them
+            if (
+                sampler.strategy == "both"
+            ):  # overlapping, adjacent or inside: never with a token between them
                 assert start <= anchor[1]
                 assert end >= anchor[0]
                 assert end - start >= sampler.l_min
@@ -66,14 +70,18 @@ def test_every_draw_keeps_the_rules(case: tuple[SpanSampler, int, int]) -> None:
                 assert end - start >= min(sampler.l_min, max(anchor[0], n - anchor[1]))
     first = sorted(spans[:, 0].tolist())
     for (_, end), (start, _) in itertools.pairwise(first):
-        assert start - end >= sampler.l_max  # both readings keep anchors of one document this far apart
+        assert (
+            start - end >= sampler.l_max
+        )  # both readings keep anchors of one document this far apart
     again = sampler.sample(n, np.random.default_rng(seed))
     np.testing.assert_array_equal(spans, again)
 
 
 @settings(max_examples=100)
 @given(st.integers(1, 30), st.integers(1, 6), st.integers(0, 400), st.integers(0, 2**32))
-def test_anchors_of_the_code_stay_in_their_cells(l_max: int, anchors: int, more: int, seed: int) -> None:
+def test_anchors_of_the_code_stay_in_their_cells(
+    l_max: int, anchors: int, more: int, seed: int
+) -> None:
     rng = np.random.default_rng(seed)
     n = 2 * anchors * l_max + more
     lengths = rng.integers(1, l_max, size=anchors, endpoint=True)
@@ -85,8 +93,9 @@ def test_anchors_of_the_code_stay_in_their_cells(l_max: int, anchors: int, more:
 
 
 def test_grid_cells_by_hand() -> None:
-    """8 cells, 2 anchors: the first cell is uniform; cell c takes c-1, c and c+1 away. With whole-cell anchors the
-    starts are the cells."""
+    """8 cells, 2 anchors: the first cell is uniform; cell c takes c-1, c and c+1 away. With
+    whole-cell anchors the starts are the cells.
+    """
     seen: Counter[tuple[int, int]] = Counter()
     rng = np.random.default_rng(0)
     for _ in range(8000):
@@ -116,22 +125,28 @@ def test_anchors_of_the_paper_are_a_rejection_sampler(lengths: tuple[int, ...]) 
         starts
         for starts in itertools.product(*(range(n - length + 1) for length in lengths))
         if all(
-            starts[i] + lengths[i] + l_max <= starts[j] or starts[j] + lengths[j] + l_max <= starts[i]
+            starts[i] + lengths[i] + l_max <= starts[j]
+            or starts[j] + lengths[j] + l_max <= starts[i]
             for i, j in itertools.combinations(range(len(lengths)), 2)
         )
     ]
     rng = np.random.default_rng(1)
     draws = 40 * len(allowed)
-    seen = Counter(tuple(anchors_apart(n, np.array(lengths), l_max, rng).tolist()) for _ in range(draws))
+    seen = Counter(
+        tuple(anchors_apart(n, np.array(lengths), l_max, rng).tolist()) for _ in range(draws)
+    )
     assert set(seen) <= set(allowed)
     assert stats.chisquare([seen[starts] for starts in allowed]).pvalue > 0.001
 
 
 @pytest.mark.parametrize("shape", [ANCHOR_LENGTHS, POSITIVE_LENGTHS])
 @pytest.mark.parametrize(("low", "high"), [(32, 512), (8, 30)])
-def test_lengths_have_the_moments_of_the_beta_distribution(shape: tuple[float, float], low: int, high: int) -> None:
-    """Mean and variance within 3 standard errors of those of floor(Beta(a, b) (high - low) + low), computed from its
-    distribution function."""
+def test_lengths_have_the_moments_of_the_beta_distribution(
+    shape: tuple[float, float], low: int, high: int
+) -> None:
+    """Mean and variance within 3 standard errors of those of floor(Beta(a, b) (high - low) + low),
+    computed from its distribution function.
+    """
     drawn = span_lengths(shape, low, high, DRAWS, np.random.default_rng(2))
     values = np.arange(low, high)
     edges = np.append(values, high)
@@ -140,14 +155,19 @@ def test_lengths_have_the_moments_of_the_beta_distribution(shape: tuple[float, f
     second, fourth = (float(np.sum(chance * (values - mean) ** k)) for k in (2, 4))
     assert abs(drawn.mean() - mean) < 3 * math.sqrt(second / DRAWS)
     assert abs(drawn.var() - second) < 3 * math.sqrt((fourth - second**2) / DRAWS)
-    # and the plain Beta moments a/(a+b) and ab/((a+b)^2 (a+b+1)), up to the half token that rounding down costs
+    # and the plain Beta moments a/(a+b) and ab/((a+b)^2 (a+b+1)), up to the half token that
+    # rounding down costs
     a, b = shape
     assert mean == pytest.approx(low + (high - low) * a / (a + b) - 0.5, abs=0.02)
-    assert second == pytest.approx((high - low) ** 2 * a * b / ((a + b) ** 2 * (a + b + 1)), rel=0.01, abs=0.15)
+    assert second == pytest.approx(
+        (high - low) ** 2 * a * b / ((a + b) ** 2 * (a + b + 1)), rel=0.01, abs=0.15
+    )
 
 
 def test_positives_lie_uniformly_around_their_anchor() -> None:
-    """With l_min = l_max the length is fixed, and "both" is uniform from end-to-start to start-to-end contact."""
+    """With l_min = l_max the length is fixed, and "both" is uniform from end-to-start to
+    start-to-end contact.
+    """
     rng = np.random.default_rng(3)
     starts = place_positives(100, 40, 47, 30_000, 5, 5, "both", rng)[:, 0]
     counts = Counter(starts.tolist())
@@ -159,15 +179,21 @@ def test_positives_lie_uniformly_around_their_anchor() -> None:
     assert set(at_end.tolist()) == set(range(88, 96))
 
 
-def test_adjacent_positives_choose_their_side_fairly_and_never_begin_the_document_if_they_can_help_it() -> None:
+def test_adjacent_positives_choose_their_side_fairly_and_never_begin_the_document_if_they_can_help_it() -> (
+    None
+):
     rng = np.random.default_rng(4)
     middle = place_positives(100, 40, 50, 10_000, 5, 5, "adjacent", rng)
     before = int((middle[:, 1] == 40).sum())
     assert abs(before - 5000) < 3 * math.sqrt(2500)
-    assert place_positives(100, 5, 15, 50, 5, 5, "adjacent", rng)[:, 0].tolist() == [15] * 50  # 0 is excluded
+    assert (
+        place_positives(100, 5, 15, 50, 5, 5, "adjacent", rng)[:, 0].tolist() == [15] * 50
+    )  # 0 is excluded
     assert place_positives(100, 90, 98, 50, 5, 5, "adjacent", rng)[:, 0].tolist() == [85] * 50
     # no room for 8 on either side: as long as the longer side allows, 6
-    assert set(map(tuple, place_positives(14, 6, 12, 50, 8, 8, "adjacent", rng).tolist())) == {(0, 6)}
+    assert set(map(tuple, place_positives(14, 6, 12, 50, 8, 8, "adjacent", rng).tolist())) == {
+        (0, 6)
+    }
 
 
 def test_subsumed_positives_are_no_longer_than_their_anchor() -> None:

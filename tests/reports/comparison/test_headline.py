@@ -1,4 +1,6 @@
-"""The sentences that a referee quotes: two at most, with the margin, and which differences are significant."""
+"""The sentences that a referee quotes: two at most, with the margin, and which differences are
+significant.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,13 @@ def made(tmp_path: Path) -> synthetic.Invented:
     return synthetic.Invented(tmp_path, scale=0.1)
 
 
-def add(made: synthetic.Invented, label: str, noise: float, seeds: int = 3, base: str = "embedded:mini-bert") -> None:
+def add(
+    made: synthetic.Invented,
+    label: str,
+    noise: float,
+    seeds: int = 3,
+    base: str = "embedded:mini-bert",
+) -> None:
     for seed in range(1, seeds + 1):
         made.add(label, seed, noise=noise, base=base, tasks=TASKS, curves=False, geometry=False)
 
@@ -38,7 +46,8 @@ def test_a_winner_with_its_margin_and_seeds(made: synthetic.Invented) -> None:
     add(made, "SimCSE", 0.5)
     add(made, "SCD", 3.0)
     form = (
-        r"SimCSE \(\d+\.\d\d, 3 seeds\) beats SCD by \d+\.\d\d points \[\d+\.\d\d, \d+\.\d\d\] on the average of 2 STS"
+        r"SimCSE \(\d+\.\d\d, 3 seeds\) beats SCD by \d+\.\d\d points \[\d+\.\d\d, \d+\.\d\d\] "
+        r"on the average of 2 STS"
     )
     assert re.match(form, said(made))
 
@@ -71,7 +80,9 @@ def test_two_base_models_are_two_sentences_still(made: synthetic.Invented) -> No
     for base in ("a/bert-one", "a/bert-two"):
         add(made, "SimCSE", 0.5, base=base)
         add(made, "SCD", 3.0, base=base)
-        made.add("mean", 0, noise=2.0, base=base, supervision="untrained", tasks=TASKS, geometry=False)
+        made.add(
+            "mean", 0, noise=2.0, base=base, supervision="untrained", tasks=TASKS, geometry=False
+        )
     text = said(made)
     assert text.startswith("On bert-one, SimCSE (")
     assert "; on bert-two, SimCSE (" in text
@@ -83,7 +94,9 @@ def test_own_rows_are_first_compared_with_those_made_elsewhere(made: synthetic.I
     made.add("mean (shipped)", 0, noise=5.0, supervision="untrained", tasks=TASKS, geometry=False)
     records = read_records(made.workdir, "invented")
     tasks = sorted({s.task_key for r in records for s in r.scores})
-    elsewhere = {r.row: {"source": "shipped", "tasks": tasks} for r in records if "shipped" in r.row}
+    elsewhere = {
+        r.row: {"source": "shipped", "tasks": tasks} for r in records if "shipped" in r.row
+    }
     synthetic.write_comparison(made.workdir, records, elsewhere)
     comparison = read_comparison(made.workdir, "invented")
     significance = Significance(comparison)

@@ -1,4 +1,6 @@
-"""What other packages bring to a comparison's report: tables by an entry point, suites that no table of ours knows."""
+"""What other packages bring to a comparison's report: tables by an entry point, suites that no
+table of ours knows.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[object]
 
     def points(group: str, lines: dict[str, str]) -> Path:
         with (folder / "entry_points.txt").open("a") as file:
-            file.write(f"[{group}]\n" + "".join(f"{name} = {value}\n" for name, value in lines.items()))
+            file.write(
+                f"[{group}]\n" + "".join(f"{name} = {value}\n" for name, value in lines.items())
+            )
         registry._installed.cache_clear()
         return site
 
@@ -43,7 +47,10 @@ def runs(workdir: Path) -> Comparison:
             made.score("word-order", value - 30, "f1", "", suite="mine", source="theirs"),
         ]
         made.run(workdir, "simcse", seed=seed, scores=scores)
-    alone = [*made.sts(60), made.score("word-order", 55, "accuracy", "", suite="mine", source="theirs")]
+    alone = [
+        *made.sts(60),
+        made.score("word-order", 55, "accuracy", "", suite="mine", source="theirs"),
+    ]
     made.run(workdir, "pooling", row="mean", supervision="untrained", scores=alone)
     return read_comparison(workdir, "invented")
 
@@ -80,8 +87,16 @@ def test_a_suite_that_nothing_installed_knows_has_a_table_from_its_scores(tmp_pa
     assert not any(cell.rank for row in table.rows for cell in row.cells)
 
 
-def test_a_registered_suite_says_its_metric_and_chance(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    mine = Suite(("word-order",), "Whether vectors know the order of words.", metric="f1", chance=0.5, percent=False)
+def test_a_registered_suite_says_its_metric_and_chance(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine = Suite(
+        ("word-order",),
+        "Whether vectors know the order of words.",
+        metric="f1",
+        chance=0.5,
+        percent=False,
+    )
     for module in ("reports.tables.suites", "reports.stats.suite_targets"):
         monkeypatch.setattr(f"{module}.registered", {"mine": mine}.get)
     table = suite_table(runs(tmp_path))

@@ -36,9 +36,17 @@ def test_one_suite_is_shown_whole_and_its_average_always(made: synthetic.Invente
 def test_of_several_suites_the_averages_are_shown_with_a_legend(made: synthetic.Invented) -> None:
     for label, noise in (("SimCSE", 0.8), ("SCD", 2.0)):
         for seed in (1, 2):
-            record = made.add(label, seed, noise=noise, tasks=tuple(STS), curves=False, geometry=False)
-            values = [score(task, "transfer", "senteval", "accuracy", 0.7 + seed / 100) for task in TRANSFER]
-            probing = [score(task, "probing", "senteval", "accuracy", 0.5) for task in ("Length", "Depth", "Tense")]
+            record = made.add(
+                label, seed, noise=noise, tasks=tuple(STS), curves=False, geometry=False
+            )
+            values = [
+                score(task, "transfer", "senteval", "accuracy", 0.7 + seed / 100)
+                for task in TRANSFER
+            ]
+            probing = [
+                score(task, "probing", "senteval", "accuracy", 0.5)
+                for task in ("Length", "Depth", "Tense")
+            ]
             made.extend(record, [*values, *probing])
     made.add("SCD lost", 1, status="collapsed", reason="constant")
     columns, rows, legend = summary_table(made.workdir, "invented")
@@ -51,14 +59,26 @@ def test_of_several_suites_the_averages_are_shown_with_a_legend(made: synthetic.
     assert "Probing" in legend[-1]
 
 
-def test_a_suite_without_averages_shows_its_tasks_where_all_of_them_fit(made: synthetic.Invented) -> None:
+def test_a_suite_without_averages_shows_its_tasks_where_all_of_them_fit(
+    made: synthetic.Invented,
+) -> None:
     record = made.add("SimCSE", 1, tasks=tuple(STS), curves=False, geometry=False)
-    three = [score(task, "probing", "senteval", "accuracy", 0.5) for task in ("Depth", "Length", "Tense")]
+    three = [
+        score(task, "probing", "senteval", "accuracy", 0.5) for task in ("Depth", "Length", "Tense")
+    ]
     made.extend(record, three)
     columns, _, legend = summary_table(made.workdir, "invented")
-    assert [name.removeprefix("Probing, ") for name in columns[2:]] == ["STS average", "Depth", "Length", "Tense"]
+    assert [name.removeprefix("Probing, ") for name in columns[2:]] == [
+        "STS average",
+        "Depth",
+        "Length",
+        "Tense",
+    ]
     assert not any("only in the report" in line for line in legend)
-    more = [score(task, "probing", "senteval", "accuracy", 0.5) for task in ("TopConstituents", "BigramShift")]
+    more = [
+        score(task, "probing", "senteval", "accuracy", 0.5)
+        for task in ("TopConstituents", "BigramShift")
+    ]
     made.extend(record, [*three, *more])
     columns, _, legend = summary_table(made.workdir, "invented")
     assert columns == ["Method", "Seeds", "STS average"]
@@ -67,7 +87,15 @@ def test_a_suite_without_averages_shows_its_tasks_where_all_of_them_fit(made: sy
 
 def test_every_mark_in_the_table_is_explained(made: synthetic.Invented) -> None:
     for label, status in (("a", "finished"), ("b", "finished"), ("c", "diverged"), ("d", "failed")):
-        made.add(label, 1, noise=1.0 + ord(label) / 100, status=status, reason="r", curves=False, geometry=False)
+        made.add(
+            label,
+            1,
+            noise=1.0 + ord(label) / 100,
+            status=status,
+            reason="r",
+            curves=False,
+            geometry=False,
+        )
     _, rows, legend = summary_table(made.workdir, "invented")
     shown = " ".join(cell for row in rows for cell in row[2:])
     for mark in ("*", "±", "n/a", "coll.", "div.", "fail."):

@@ -27,10 +27,14 @@ from tests.support.invented_outcomes import add_transfer
 def workdir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     work = tmp_path_factory.mktemp("work")
     made = synthetic.Invented(work, scale=0.1)
-    made.add("mean", 0, noise=3.0, supervision="untrained", tasks=("STS12", "STS-B"), geometry=False)
+    made.add(
+        "mean", 0, noise=3.0, supervision="untrained", tasks=("STS12", "STS-B"), geometry=False
+    )
     for seed in (1, 2, 3):
         for label, noise in (("SimCSE", 1.0), ("SCD", 1.05), ("Barlow Twins", 4.0)):
-            made.add(label, seed, noise=noise, tasks=("STS12", "STS-B"), curves=False, geometry=False)
+            made.add(
+                label, seed, noise=noise, tasks=("STS12", "STS-B"), curves=False, geometry=False
+            )
     return work
 
 
@@ -40,10 +44,19 @@ def transfer(tmp_path_factory: pytest.TempPathFactory) -> Path:
     work = tmp_path_factory.mktemp("transfer")
     made = synthetic.Invented(work, scale=0.1)
     rights = {"SimCSE": 0.8, "SCD": 0.6, "Barlow Twins": 0.79}
-    records = [add_transfer(made, label, seed, right) for seed in (1, 2, 3) for label, right in rights.items()]
-    of_blocks = {label: {"blocks": ["whole"] if label == "SCD" else ["whole", "small"]} for label in rights}
+    records = [
+        add_transfer(made, label, seed, right)
+        for seed in (1, 2, 3)
+        for label, right in rights.items()
+    ]
+    of_blocks = {
+        label: {"blocks": ["whole"] if label == "SCD" else ["whole", "small"]} for label in rights
+    }
     tasks = {"whole": [f"senteval:{task}" for task in TRANSFER], "small": ["senteval:MR"]}
-    blocks = [{"name": name, "title": name, "description": "", "tasks": own} for name, own in tasks.items()]
+    blocks = [
+        {"name": name, "title": name, "description": "", "tasks": own}
+        for name, own in tasks.items()
+    ]
     synthetic.write_comparison(work, records, of_blocks, blocks=blocks)
     return work
 
@@ -57,9 +70,15 @@ def numbers(capsys: pytest.CaptureFixture[str], *words: object) -> Any:
     return json.loads(called(capsys, *words, "--json"))
 
 
-def test_a_verdict_is_one_line_or_its_numbers(workdir: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert called(capsys, "verdict", "--workdir", workdir, "SimCSE", "Barlow Twins").count("\n") == 1
-    worse = numbers(capsys, "verdict", "--workdir", workdir, "Barlow Twins", "SimCSE", "--on", "STS-B")
+def test_a_verdict_is_one_line_or_its_numbers(
+    workdir: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert (
+        called(capsys, "verdict", "--workdir", workdir, "SimCSE", "Barlow Twins").count("\n") == 1
+    )
+    worse = numbers(
+        capsys, "verdict", "--workdir", workdir, "Barlow Twins", "SimCSE", "--on", "STS-B"
+    )
     assert (worse["verdict"], worse["tasks"]) == ("worse", ["senteval:STS-B"])
     assert worse["family"] == "all 6 pairs of 4 rows"
     start = numbers(capsys, "verdict", "--workdir", workdir, "mean", "SimCSE")
@@ -83,9 +102,12 @@ def test_the_power_of_a_design_goes_by_the_spread_of_rows_of_its_kind(workdir: P
     assert design[:2] == (3, pytest.approx(pooled**0.5))
 
 
-def test_without_rows_all_pairs_and_groups(workdir: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_rows_all_pairs_and_groups(
+    workdir: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert all(
-        row in called(capsys, "verdict", "--workdir", workdir) for row in ("SimCSE", "SCD", "Barlow Twins", "mean")
+        row in called(capsys, "verdict", "--workdir", workdir)
+        for row in ("SimCSE", "SCD", "Barlow Twins", "mean")
     )
     (whole,) = numbers(capsys, "verdict", "--workdir", workdir)
     assert len(whole["pairs"]) == 6
@@ -93,7 +115,9 @@ def test_without_rows_all_pairs_and_groups(workdir: Path, capsys: pytest.Capture
     assert whole["groups"][0] == f"1, 2: {', '.join(whole['rows'][:2])}"
 
 
-def test_power_from_records_and_from_numbers(workdir: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_power_from_records_and_from_numbers(
+    workdir: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert called(capsys, "power", "--workdir", workdir, "--difference", 30)
     (given,) = numbers(capsys, "power", "--sd", 0.84, "--rows", 6, "--difference", 3)
     least = list(given["seeds"].values())
@@ -103,7 +127,9 @@ def test_power_from_records_and_from_numbers(workdir: Path, capsys: pytest.Captu
     assert given["examples"]["75400"]["5"] < given["seeds"]["5"]  # four times the pairs of STS
 
 
-def test_verdicts_on_tasks_suites_and_blocks(transfer: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_verdicts_on_tasks_suites_and_blocks(
+    transfer: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     whole = numbers(capsys, "verdict", "--workdir", transfer, "SimCSE", "SCD", "--on", "transfer")
     assert (whole["verdict"], len(whole["tasks"])) == ("better", 7)
     assert numbers(capsys, "verdict", "--workdir", transfer, "SimCSE", "SCD") == whole
@@ -130,7 +156,11 @@ def test_verdicts_on_tasks_suites_and_blocks(transfer: Path, capsys: pytest.Capt
     ],
 )
 def test_wrong_input_is_one_line(
-    workdir: Path, transfer: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], named: str
+    workdir: Path,
+    transfer: Path,
+    capsys: pytest.CaptureFixture[str],
+    words: tuple[str, ...],
+    named: str,
 ) -> None:
     assert main([word.format(work=workdir, transfer=transfer) for word in words]) == 2
     (line,) = capsys.readouterr().err.splitlines()
@@ -148,12 +178,17 @@ def test_runs_without_outcomes_name_the_option_that_stores_them(
     assert len(capsys.readouterr().err.strip().splitlines()) == 1
 
 
-def test_a_suite_that_is_never_averaged_names_its_tasks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_suite_that_is_never_averaged_names_its_tasks(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     made = synthetic.Invented(tmp_path, scale=0.1)
     tasks = ("Embedded-Sentiment-natural", "Embedded-Sentiment-contrast")
     for label in ("SimCSE", "SCD"):
         record = made.add(label, 1, tasks=(), curves=False, geometry=False)
-        made.extend(record, [synthetic.score(t, "embedded-transfer", "embedded", "accuracy", 0.6) for t in tasks])
+        made.extend(
+            record,
+            [synthetic.score(t, "embedded-transfer", "embedded", "accuracy", 0.6) for t in tasks],
+        )
     assert main(["verdict", "--workdir", str(tmp_path), "--on", "embedded-transfer"]) == 2
     assert ", ".join(tasks) in capsys.readouterr().err
 
@@ -180,13 +215,21 @@ def test_a_comparison_on_mteb_alone_has_scores_a_verdict_and_no_empty_table(
     for label, noise in (("model A", 0.5), ("model B", 5.0)):
         cosine = gold + noise * generator.normal(size=200)
         about = {"task": "mteb:STSBenchmark", "source": "mteb", "split": "test", "subset": ""}
-        pairs = pd.DataFrame({"pair": np.arange(200), "gold": gold, "score": cosine.astype(np.float32)})
+        pairs = pd.DataFrame(
+            {"pair": np.arange(200), "gold": gold, "score": cosine.astype(np.float32)}
+        )
         pairs = pairs.assign(**about, text1=np.arange(200), text2=np.arange(200) + 1000)
-        record = made.add(label, 0, base=f"org/{label[-1]}", supervision="supervised", tasks=(), geometry=False)
+        record = made.add(
+            label, 0, base=f"org/{label[-1]}", supervision="supervised", tasks=(), geometry=False
+        )
         value = synthetic.spearman(gold, pairs["score"].to_numpy())
-        made.extend(record, [synthetic.score("mteb:STSBenchmark", "mteb", "mteb", "cosine_spearman", value)])
+        made.extend(
+            record, [synthetic.score("mteb:STSBenchmark", "mteb", "mteb", "cosine_spearman", value)]
+        )
         RunFolder(tmp_path, record.id).write_examples(join_examples(pairs, None))  # type: ignore[arg-type]
-    found = numbers(capsys, "verdict", "model A", "model B", "--workdir", tmp_path, "--on", "mteb:STSBenchmark")
+    found = numbers(
+        capsys, "verdict", "model A", "model B", "--workdir", tmp_path, "--on", "mteb:STSBenchmark"
+    )
     assert (found["verdict"], found["family"]) == ("better", "the only pair of rows")
     columns, rows, _ = summary_table(tmp_path, "invented")
     assert len(columns) == 3

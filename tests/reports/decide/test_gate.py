@@ -1,4 +1,6 @@
-"""Proposals one after another: how many wrong ones are kept, what a second look costs, and what scripts read."""
+"""Proposals one after another: how many wrong ones are kept, what a second look costs, and what
+scripts read.
+"""
 
 from __future__ import annotations
 
@@ -81,7 +83,11 @@ def gate(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Gate:
     """Runs the command on these runs of "new"; returns the exit code and what was printed."""
 
     def ask(new: Sequence[float], *options: str, candidate: str = "new") -> tuple[int, str]:
-        lines = [f"{row},{n},{x}" for row, runs in {"old": OLD, candidate: new}.items() for n, x in enumerate(runs)]
+        lines = [
+            f"{row},{n},{x}"
+            for row, runs in {"old": OLD, candidate: new}.items()
+            for n, x in enumerate(runs)
+        ]
         (tmp_path / "scores.csv").write_text("\n".join(["row,seed,score", *lines]) + "\n")
         scores = ("--scores", str(tmp_path / "scores.csv"))
         code = main(["gate", "--baseline", "old", "--candidate", candidate, *scores, *options])
@@ -120,8 +126,13 @@ def test_rows_of_a_work_directory(tmp_path: Path) -> None:
             made.add(label, seed, noise=noise, tasks=("STS-B",), curves=False, geometry=False)
     answer = harness.gate(tmp_path, baseline="worse", candidate="SimCSE")
     assert answer.data["decision"] == "better"
-    assert answer.data["gain"] == pytest.approx(harness.verdict(tmp_path, "SimCSE", "worse").data["difference"])
-    assert harness.gate(tmp_path, baseline="SimCSE", candidate="worse").data["decision"] == "not better"
+    assert answer.data["gain"] == pytest.approx(
+        harness.verdict(tmp_path, "SimCSE", "worse").data["difference"]
+    )
+    assert (
+        harness.gate(tmp_path, baseline="SimCSE", candidate="worse").data["decision"]
+        == "not better"
+    )
     assert len((tmp_path / "gate.jsonl").read_text().splitlines()) == 2
 
 

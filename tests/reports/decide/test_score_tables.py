@@ -1,4 +1,6 @@
-"""Verdicts on scores that others made: against textbook tests, from each source, and what is said of bad input."""
+"""Verdicts on scores that others made: against textbook tests, from each source, and what is said
+of bad input.
+"""
 
 from __future__ import annotations
 
@@ -37,18 +39,32 @@ def test_runs_alone_give_about_welchs_test() -> None:
 def test_examples_alone_give_about_the_paired_test() -> None:
     generator = np.random.default_rng(2)
     common = generator.uniform(0.3, 0.9, 400)
-    scores = {"a": common + 0.02 + generator.normal(0, 0.1, 400), "b": common + generator.normal(0, 0.1, 400)}
-    lines = [(row, "t", n, x) for row, values in scores.items() for n, x in enumerate(np.clip(values, 0, 1))]
-    found = harness.verdict(pd.DataFrame(lines, columns=["row", "task", "example", "score"]), "a", "b").data
+    scores = {
+        "a": common + 0.02 + generator.normal(0, 0.1, 400),
+        "b": common + generator.normal(0, 0.1, 400),
+    }
+    lines = [
+        (row, "t", n, x)
+        for row, values in scores.items()
+        for n, x in enumerate(np.clip(values, 0, 1))
+    ]
+    found = harness.verdict(
+        pd.DataFrame(lines, columns=["row", "task", "example", "score"]), "a", "b"
+    ).data
     paired = stats.ttest_rel(np.clip(scores["a"], 0, 1), np.clip(scores["b"], 0, 1))
     assert found["p"] == pytest.approx(paired.pvalue, rel=0.1)
-    assert found["difference"] == pytest.approx(100 * (np.clip(scores["a"], 0, 1) - np.clip(scores["b"], 0, 1)).mean())
+    assert found["difference"] == pytest.approx(
+        100 * (np.clip(scores["a"], 0, 1) - np.clip(scores["b"], 0, 1)).mean()
+    )
     assert "only one run" in found["text"]
 
 
 def test_seeds_and_examples_are_wider_than_either() -> None:
     generator = np.random.default_rng(3)
-    of_row = {"a": 0.02 + generator.normal(0, 0.1, 200), "b": generator.normal(0, 0.1, 200)}  # also of each example
+    of_row = {
+        "a": 0.02 + generator.normal(0, 0.1, 200),
+        "b": generator.normal(0, 0.1, 200),
+    }  # also of each example
     lines = [
         (row, seed, n, float(np.clip(0.5 + shifts[n] + level + generator.normal(0, 0.05), 0, 1)))
         for row, shifts in of_row.items()
@@ -69,7 +85,9 @@ def correlated(rows: dict[str, float], count: int = 300) -> pd.DataFrame:
     generator = np.random.default_rng(4)
     gold = generator.uniform(0, 5, count)
     lines = [
-        (row, n, gold[n] + x, gold[n]) for row, sd in rows.items() for n, x in enumerate(generator.normal(0, sd, count))
+        (row, n, gold[n] + x, gold[n])
+        for row, sd in rows.items()
+        for n, x in enumerate(generator.normal(0, sd, count))
     ]
     return pd.DataFrame(lines, columns=["row", "example", "score", "target"])
 
@@ -77,7 +95,10 @@ def correlated(rows: dict[str, float], count: int = 300) -> pd.DataFrame:
 def test_scores_with_gold_values_are_a_rank_correlation() -> None:
     frame = correlated({"a": 1.0, "b": 2.0})
     found = harness.verdict(frame, "a", "b").data
-    ranks = {row: stats.spearmanr(part["score"], part["target"]).statistic for row, part in frame.groupby("row")}
+    ranks = {
+        row: stats.spearmanr(part["score"], part["target"]).statistic
+        for row, part in frame.groupby("row")
+    }
     assert found["means"] == pytest.approx([100 * ranks["a"], 100 * ranks["b"]])
     assert found["verdict"] == "better"
 
@@ -89,9 +110,14 @@ def test_interval_of_a_correlation_is_that_of_a_bootstrap() -> None:
     generator, drawn = np.random.default_rng(5), []
     for _ in range(500):
         some = generator.integers(0, 300, 300)
-        of = {row: stats.spearmanr(side["score"][some], side["target"][some]).statistic for row, side in sides.items()}
+        of = {
+            row: stats.spearmanr(side["score"][some], side["target"][some]).statistic
+            for row, side in sides.items()
+        }
         drawn.append(100 * (of["a"] - of["b"]))
-    assert (found["high"] - found["low"]) / 2 == pytest.approx(1.96 * float(np.std(drawn)), rel=0.15)
+    assert (found["high"] - found["low"]) / 2 == pytest.approx(
+        1.96 * float(np.std(drawn)), rel=0.15
+    )
 
 
 def test_one_run_without_examples_is_not_judged() -> None:
@@ -127,13 +153,19 @@ def test_results_of_mteb(tmp_path: Path) -> None:
         scores = {"test": [{"main_score": score, "hf_subset": "default"}]}
         (folder / "STS12.json").write_text(json.dumps({"task_name": "STS12", "scores": scores}))
     frame = read_scores(tmp_path)
-    assert frame[["row", "task", "score"]].to_numpy().tolist() == [["org/a", "STS12", 0.7], ["org/b", "STS12", 0.6]]
+    assert frame[["row", "task", "score"]].to_numpy().tolist() == [
+        ["org/a", "STS12", 0.7],
+        ["org/b", "STS12", 0.6],
+    ]
 
 
 def test_sample_logs_of_lm_evaluation_harness(tmp_path: Path) -> None:
     for model, right in (("org__a", [1, 1, 0]), ("org__b", [0, 1, 0])):
         (tmp_path / model).mkdir()
-        lines = [{"doc_id": n, "target": "x", "metrics": ["acc"], "acc": float(x)} for n, x in enumerate(right)]
+        lines = [
+            {"doc_id": n, "target": "x", "metrics": ["acc"], "acc": float(x)}
+            for n, x in enumerate(right)
+        ]
         log = tmp_path / model / "samples_arc_easy_2026-01-01T00-00-00.jsonl"
         log.write_text("".join(json.dumps(line) + "\n" for line in lines))
     frame = read_scores(tmp_path)
@@ -144,7 +176,9 @@ def test_sample_logs_of_lm_evaluation_harness(tmp_path: Path) -> None:
 def test_logs_of_inspect_in_both_formats(tmp_path: Path) -> None:
     header = {"model": "org/a", "task": "qa"}
     samples = [{"id": n, "epoch": 1, "scores": {"match": {"value": "CI"[n % 2]}}} for n in range(4)]
-    (tmp_path / "log.json").write_text(json.dumps({"eval": {**header, "model": "org/b"}, "samples": samples}))
+    (tmp_path / "log.json").write_text(
+        json.dumps({"eval": {**header, "model": "org/b"}, "samples": samples})
+    )
     with zipfile.ZipFile(tmp_path / "log.eval", "w") as archive:
         archive.writestr("header.json", json.dumps({"eval": header}))
         for sample in samples:
@@ -156,13 +190,19 @@ def test_logs_of_inspect_in_both_formats(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("row,score\na,1\nb,x\n", "scores.csv, line 3: column \"score\": expected a number, not 'x'"),
+        (
+            "row,score\na,1\nb,x\n",
+            "scores.csv, line 3: column \"score\": expected a number, not 'x'",
+        ),
         ("row,score\n,1\n", 'scores.csv, line 2: column "row": expected a name'),
         ("row,scor\na,1\n", 'scores.csv: unknown column "scor" (did you mean "score"?)'),
         ("row,seed\na,1\n", 'scores.csv: no column "score"'),
         ("row,score\na,1\na,2\n", "scores.csv, line 3: a second score of row a"),
         ("row,score\na,1\n", 'one row ("a"); expected two or more'),
-        ("row,seed,example,score\na,1,x,1\na,1,y,0\nb,1,x,1\n", "row b, seed 1: no score of example y"),
+        (
+            "row,seed,example,score\na,1,x,1\na,1,y,0\nb,1,x,1\n",
+            "row b, seed 1: no score of example y",
+        ),
     ],
 )
 def test_bad_input_names_file_line_and_column(tmp_path: Path, text: str, said: str) -> None:
@@ -194,19 +234,28 @@ def test_predictions_of_mteb_are_scored_as_mteb_scores_them(tmp_path: Path) -> N
     found = {}
     for pooling in ("mean", "cls"):
         part = Transformer(str(resolve_model("embedded:mini-bert")), max_seq_length=64)
-        model = SentenceTransformerEncoderWrapper(SentenceTransformer(modules=[part, Pooling(256, pooling)]))
-        model.mteb_model_meta = model.mteb_model_meta.model_copy(update={"name": f"org/{pooling}", "revision": "1"})
+        model = SentenceTransformerEncoderWrapper(
+            SentenceTransformer(modules=[part, Pooling(256, pooling)])
+        )
+        model.mteb_model_meta = model.mteb_model_meta.model_copy(
+            update={"name": f"org/{pooling}", "revision": "1"}
+        )
         scored = mteb.evaluate(
-            model, mteb.get_tasks(tasks=["STSBenchmark"]), cache=None, prediction_folder=tmp_path / pooling,
+            model,
+            mteb.get_tasks(tasks=["STSBenchmark"]),
+            cache=None,
+            prediction_folder=tmp_path / pooling,
             show_progress_bar=False,
-        )  # fmt: skip
+        )
         found[f"org/{pooling}"] = 100 * scored.task_results[0].get_score()
     answer = harness.verdict(tmp_path, "org/mean", "org/cls").data
     assert answer["means"] == pytest.approx([found["org/mean"], found["org/cls"]], abs=0.01)
     assert answer["verdict"] == "better"
 
 
-def test_report_of_scores_has_answer_table_figure_and_pairs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_report_of_scores_has_answer_table_figure_and_pairs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     rows = {"a <b>": [71.0, 71.2, 70.9], "b": [69.0, 69.3, 69.1], "c": [69.1, 69.0, 69.2]}
     seeds_table(rows).to_csv(tmp_path / "own.csv", index=False)
     assert main(["report", "build", str(tmp_path / "own.csv"), "--workdir", str(tmp_path)]) == 0

@@ -1,4 +1,6 @@
-"""Comparisons whose seeds were added until decided: which rows get another seed, and verdicts over all analyses."""
+"""Comparisons whose seeds were added until decided: which rows get another seed, and verdicts over
+all analyses.
+"""
 
 from __future__ import annotations
 
@@ -37,13 +39,27 @@ def write(work: Path, name: str, analyses: int, equivalence: float = 0.5, ended:
     """Analyses with three seeds, four, ...; rows in contention have one more seed at each."""
     own: list[Record] = [r for r in read_records(work, "fixed") if r.seed < 3 + max(analyses, 1)]
     runs = [
-        {"id": r.id, "row": r.row, "base_model": r.base_model, "seed": r.seed, "analysis": max(1, r.seed - 2)}
+        {
+            "id": r.id,
+            "row": r.row,
+            "base_model": r.base_model,
+            "seed": r.seed,
+            "analysis": max(1, r.seed - 2),
+        }
         for r in own
     ]
     taken = [{"seeds": 3 + number, "by": "STS-B", "rows": []} for number in range(analyses)]
-    until = {"rule": "", "first": 3, "most": 15, "equivalence": equivalence, "seeds": list(range(1, 16))}
+    until = {
+        "rule": "",
+        "first": 3,
+        "most": 15,
+        "equivalence": equivalence,
+        "seeds": list(range(1, 16)),
+    }
     until |= {"analyses": taken, "ended": ended}
-    write_comparison_file(work, {"name": name, "tasks": ["senteval:STS-B"], "runs": runs, "until": until})
+    write_comparison_file(
+        work, {"name": name, "tasks": ["senteval:STS-B"], "runs": runs, "until": until}
+    )
 
 
 def differences(work: Path, name: str) -> list[Difference]:
@@ -62,7 +78,10 @@ def test_the_far_row_is_out_and_seeds_go_to_the_near_ones(work: Path) -> None:
     assert states["Barlow Twins"] == "out"
     near = {"SimCSE", "SCD"}
     assert {label for _, label in analysis.contending} in (near, set())
-    assert {states[label] for label in near} in ({"leads", "open"}, {"leads", "unlikely to be decided"})
+    assert {states[label] for label in near} in (
+        {"leads", "open"},
+        {"leads", "unlikely to be decided"},
+    )
     write(work, "alike", analyses=1, equivalence=60)
     alike = analyse(work, "alike")
     assert "no difference that matters" in {row["state"] for row in alike.rows}
@@ -79,7 +98,8 @@ def test_every_analysis_counts(work: Path) -> None:
         assert other.estimate.p >= one.estimate.p
         assert (other.estimate.p <= 0.05) == (other.estimate.low > 0 or other.estimate.high < 0)
     assert sequential[0].estimate.p > plain[0].estimate.p
-    # p is the smallest of all analyses, each divided by its share: more analyses never make it larger.
+    # p is the smallest of all analyses, each divided by its share: more analyses never make it
+    # larger.
     assert sequential[1].estimate.p <= differences(work, "one")[1].estimate.p
 
 
@@ -93,11 +113,31 @@ def test_runs_of_a_round_that_has_not_ended_are_one_more_analysis(work: Path) ->
     assert analyses.seeds == (3, 4)
 
 
-def test_reports_and_verdicts_say_how_many_analyses_there_were(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_reports_and_verdicts_say_how_many_analyses_there_were(
+    work: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     write(work, "ended", analyses=3, ended="decided")
     comparison = read_comparison(work, "ended")
     table = interim_analyses_table(comparison, Significance(comparison))
     assert table is not None
-    assert [[cell.value for cell in line.cells][:3] for line in table.rows] == [[1, 3, 10], [2, 4, 12], [3, 5, 14]]
-    assert main(["verdict", "--workdir", str(work), "SimCSE", "Barlow Twins", "--comparison", "ended", "--json"]) == 0
+    assert [[cell.value for cell in line.cells][:3] for line in table.rows] == [
+        [1, 3, 10],
+        [2, 4, 12],
+        [3, 5, 14],
+    ]
+    assert (
+        main(
+            [
+                "verdict",
+                "--workdir",
+                str(work),
+                "SimCSE",
+                "Barlow Twins",
+                "--comparison",
+                "ended",
+                "--json",
+            ]
+        )
+        == 0
+    )
     assert json.loads(capsys.readouterr().out)["corrected_for_interim_analyses"] == 3

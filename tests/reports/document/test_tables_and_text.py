@@ -27,7 +27,10 @@ HOSTILE = [
 
 
 def table(*rows: TableRow, columns: tuple[Column, ...] | None = None) -> Table:
-    columns = columns or (Column("name", "Name", numeric=False), Column("score", "Score", better="higher"))
+    columns = columns or (
+        Column("name", "Name", numeric=False),
+        Column("score", "Score", better="higher"),
+    )
     return Table("t", "Title", "Caption.", columns, ranked(columns, rows))
 
 
@@ -45,14 +48,20 @@ def test_best_and_second_by_block_and_shown_digits():
 
 
 @pytest.mark.parametrize(
-    ("value", "digits", "text"), [(-0.001, 2, "0.00"), (-1.5, 1, "\u22121.5"), (12.345, 1, "12.3"), (0.0, 0, "0")]
+    ("value", "digits", "text"),
+    [(-0.001, 2, "0.00"), (-1.5, 1, "\u22121.5"), (12.345, 1, "12.3"), (0.0, 0, "0")],
 )
 def test_numbers(value, digits, text):
     assert number(value, digits=digits).text == text
 
 
 def test_absent_cells_are_told_apart_in_every_format():
-    t = table(*(TableRow((Cell(s), absent(s, f"why {s}"))) for s in ("missing", "collapsed", "diverged", "failed")))
+    t = table(
+        *(
+            TableRow((Cell(s), absent(s, f"why {s}")))
+            for s in ("missing", "collapsed", "diverged", "failed")
+        )
+    )
     for text in (markdown_table(t), latex_table(t).replace(r"\allowbreak{}", "")):
         for said in ("n/a", "coll.", "div.", "fail.", "why missing", "why failed"):
             assert said in text
@@ -61,15 +70,25 @@ def test_absent_cells_are_told_apart_in_every_format():
 
 
 def test_csv_keeps_full_numbers_and_spread():
-    t = table(TableRow((Cell("a"), number(56.123456789, sd=0.25, n=3))), TableRow((Cell("b"), number(1.0))))
+    t = table(
+        TableRow((Cell("a"), number(56.123456789, sd=0.25, n=3))),
+        TableRow((Cell("b"), number(1.0))),
+    )
     lines = list(csv.DictReader(io.StringIO(csv_table(t))))
-    assert (lines[0]["Score"], lines[0]["Score sd"], lines[0]["Score n"]) == ("56.123456789", "0.25", "3")
+    assert (lines[0]["Score"], lines[0]["Score sd"], lines[0]["Score n"]) == (
+        "56.123456789",
+        "0.25",
+        "3",
+    )
     assert lines[1]["Score sd"] == ""
 
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_hostile_text_stays_text(text):
-    t = table(TableRow((Cell(text, notes=(text,)), number(1.0)), text), TableRow((Cell("b"), number(2.0)), "other"))
+    t = table(
+        TableRow((Cell(text, notes=(text,)), number(1.0)), text),
+        TableRow((Cell("b"), number(2.0)), "other"),
+    )
     rows = list(csv.reader(io.StringIO(csv_table(t))))
     assert rows[1][1].lstrip("'") == text
     assert rows[1][1][0] not in "=+-@"
@@ -96,10 +115,17 @@ def test_numbers_of_a_column_align_in_print_whatever_stands_behind_them():
         TableRow((Cell("b"), number(2.0, sd=0.5))),
         TableRow((Cell("c"), number(3.0, notes=("why",)))),
     )
-    lines = [line for line in latex_table(table(*rows)).splitlines() if line.startswith(("a &", "b &", "c &"))]
+    lines = [
+        line
+        for line in latex_table(table(*rows)).splitlines()
+        if line.startswith(("a &", "b &", "c &"))
+    ]
     spread = r"\,{\scriptsize \ensuremath{\pm} 10.25}"
     assert lines[0] == rf"a & 1.00{spread} \\"
-    assert lines[1] == r"b & \underline{2.00}\,{\scriptsize \ensuremath{\pm} 0.50}\hphantom{\scriptsize 0} \\"
+    assert (
+        lines[1]
+        == r"b & \underline{2.00}\,{\scriptsize \ensuremath{\pm} 0.50}\hphantom{\scriptsize 0} \\"
+    )
     assert lines[2] == (
         r"c & \textbf{3.00}\rlap{\textsuperscript{a}}\hphantom{\,\scriptsize \ensuremath{\pm} 10.25} \\"
     )
@@ -116,7 +142,9 @@ def test_a_table_in_a_file_floats_with_a_label_over_both_columns_where_it_is_wid
     assert rf"\label{{tab:{narrow.key}}}" in table_file(narrow)
     assert r"\caption{\textbf{Scores.}" in table_file(replace(narrow, title="Table 1 · Scores"))
     columns = [narrow.columns[0], *[narrow.columns[1]] * 7]
-    wide = replace(narrow, columns=tuple(columns), rows=(TableRow((Cell("a"), *[number(71.5)] * 7)),))
+    wide = replace(
+        narrow, columns=tuple(columns), rows=(TableRow((Cell("a"), *[number(71.5)] * 7)),)
+    )
     assert r"\begin{table*}[t]" in table_file(wide)
 
 

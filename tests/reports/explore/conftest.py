@@ -1,4 +1,6 @@
-"""A work directory with two rows of two seeds, scored on the embedded pairs and on one classification."""
+"""A work directory with two rows of two seeds, scored on the embedded pairs and on one
+classification.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ PAIRS, CLASSES = "Embedded-STS-natural", "Embedded-Sentiment-contrast"
 
 
 def vectors(kind: str, seed: int, texts: list[str]) -> np.ndarray:
-    """Texts as sums of random vectors of their words ("words") or of their threes of letters, with noise by seed."""
+    """Texts as sums of random vectors of their words ("words") or of their threes of letters, with
+    noise by seed.
+    """
     noise = np.random.default_rng(seed)
     lines = []
     for text in texts:
@@ -41,11 +45,21 @@ def explored(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for row in ("words", "letters"):
         for seed in (1, 2):
             record = made.add(row, seed, tasks=(), geometry=False, curves=False)
-            result = pairs.evaluate(lambda some, row=row, seed=seed: vectors(row, seed, list(some)), pooling="mean")
-            hard = np.random.default_rng(3).uniform(size=len(texts)) < (0.8 if row == "words" else 0.6)
-            right = np.where(np.random.default_rng(seed).uniform(size=len(texts)) < 0.1, ~hard, hard)
+            result = pairs.evaluate(
+                lambda some, row=row, seed=seed: vectors(row, seed, list(some)), pooling="mean"
+            )
+            hard = np.random.default_rng(3).uniform(size=len(texts)) < (
+                0.8 if row == "words" else 0.6
+            )
+            right = np.where(
+                np.random.default_rng(seed).uniform(size=len(texts)) < 0.1, ~hard, hard
+            )
             scores: list[Score] = [*result.scores]
-            scores.append(score(CLASSES, "embedded-transfer", "embedded", "accuracy", right.mean(), n=len(texts)))
+            scores.append(
+                score(
+                    CLASSES, "embedded-transfer", "embedded", "accuracy", right.mean(), n=len(texts)
+                )
+            )
             record = made.extend(record, scores, protocols=result.protocols)
             folder = RunFolder(workdir, record.id)
             assert isinstance(result.pairs, pd.DataFrame)

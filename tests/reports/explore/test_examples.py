@@ -1,4 +1,6 @@
-"""Which examples are chosen: by errors worked out by hand, with their own texts; and the command line."""
+"""Which examples are chosen: by errors worked out by hand, with their own texts; and the command
+line.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ from tests.reports.explore.conftest import CLASSES, PAIRS
 def one(metric: str, target: list[float], outcome: list[float]) -> Examples:
     n = len(outcome)
     numbers = np.array(target, dtype=float), np.array(outcome, dtype=float)
-    return Examples(("T", "s", "test", metric), np.zeros(n, np.int64), *numbers, np.arange(n)[:, None], b"")
+    return Examples(
+        ("T", "s", "test", metric), np.zeros(n, np.int64), *numbers, np.arange(n)[:, None], b""
+    )
 
 
 def read(workdir: Path, name: str) -> tuple[Comparison, ExploredTask]:
@@ -32,7 +36,11 @@ def read(workdir: Path, name: str) -> tuple[Comparison, ExploredTask]:
 
 def test_errors_are_distances_of_ranks_or_what_a_score_lacks() -> None:
     assert error(one("spearman", [0, 1, 2], [0.1, 0.9, 0.5])).tolist() == [0, 0.5, 0.5]
-    assert error(one("spearman", [0, 1, 2], [-9, 0, 0.1])).tolist() == [0, 0, 0]  # ranks alone count
+    assert error(one("spearman", [0, 1, 2], [-9, 0, 0.1])).tolist() == [
+        0,
+        0,
+        0,
+    ]  # ranks alone count
     assert error(one("accuracy", [np.nan] * 2, [1, 0])).tolist() == [0, 1]
     assert error(one("ndcg_at_10", [np.nan] * 2, [0.25, 1])).tolist() == [0.75, 0]
     assert error(one("f1", [1, 0], [0, 0])).tolist() == [1, 0]
@@ -44,7 +52,9 @@ def test_texts_and_gold_are_those_of_the_scored_examples(explored: Path) -> None
     first = [text for subset in pairs.subsets for text in subset.sentences1]
     second = [text for subset in pairs.subsets for text in subset.sentences2]
     assert texts == list(zip(first, second, strict=True))
-    assert [float(g) for g in gold] == pytest.approx([g for s in pairs.subsets for g in s.gold], abs=1e-3)
+    assert [float(g) for g in gold] == pytest.approx(
+        [g for s in pairs.subsets for g in s.gold], abs=1e-3
+    )
     assert why == ""
     texts, gold, why = read(explored, CLASSES)[1].known
     assert set(gold) == {"0", "1"}
@@ -56,8 +66,12 @@ def test_the_largest_differences_and_the_largest_median_errors(explored: Path) -
     a, b = comparison.rows
     gaps = task.errors[b.key] - task.errors[a.key]
     shown = choose_differing(task, a, b, 5)
-    assert [abs(s.by) for s in shown] == pytest.approx(sorted(abs(gaps), reverse=True)[:5], abs=1e-4)
-    assert all(s.errors[b.label] - s.errors[a.label] == pytest.approx(s.by, abs=2e-4) for s in shown)
+    assert [abs(s.by) for s in shown] == pytest.approx(
+        sorted(abs(gaps), reverse=True)[:5], abs=1e-4
+    )
+    assert all(
+        s.errors[b.label] - s.errors[a.label] == pytest.approx(s.by, abs=2e-4) for s in shown
+    )
     medians = np.median([task.errors[a.key], task.errors[b.key]], axis=0)
     worst = choose_hard(task, [a, b], 3)
     assert [s.by for s in worst] == pytest.approx(sorted(medians, reverse=True)[:3], abs=1e-4)
@@ -87,7 +101,22 @@ def test_without_the_data_ids_and_the_reason_are_printed(
         raise InputError("no hub can be reached")
 
     monkeypatch.setattr(module, "resolve_tasks", gone)
-    assert main(["examples", "--workdir", str(explored), "words", "letters", "--task", PAIRS, "--top", "1"]) == 0
+    assert (
+        main(
+            [
+                "examples",
+                "--workdir",
+                str(explored),
+                "words",
+                "letters",
+                "--task",
+                PAIRS,
+                "--top",
+                "1",
+            ]
+        )
+        == 0
+    )
     printed = capsys.readouterr().out
     assert "no hub can be reached" in printed
     assert printed.splitlines()[-1].startswith("      [")

@@ -1,4 +1,6 @@
-"""The report's section: slices that a reader can verify, scores of their examples alone, and a table of examples."""
+"""The report's section: slices that a reader can verify, scores of their examples alone, and a
+table of examples.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,9 @@ def test_a_slice_has_the_score_of_its_examples_alone(comparison: Comparison) -> 
     (task,) = read_tasks(comparison, lambda task: task == PAIRS)
     masks = slice_masks(task)
     table = tables(comparison)[0]
-    assert [(c.group, c.title, int(c.sub)) for c in table.columns[1:]] == [(*k, m.sum()) for k, m in masks.items()]
+    assert [(c.group, c.title, int(c.sub)) for c in table.columns[1:]] == [
+        (*k, m.sum()) for k, m in masks.items()
+    ]
     assert all(mask.sum() >= FEWEST for mask in masks.values())
     for row, line in zip(task.rows(comparison), table.rows, strict=True):
         for mask, cell in zip(masks.values(), line.cells[1:], strict=True):
@@ -72,4 +76,7 @@ def test_texts_of_other_data_sets_stay_out_of_the_report(
 ) -> None:
     monkeypatch.setattr("reports.explore.section._OWN_SOURCE", "another source")
     assert [table.key for table in tables(comparison)] == ["slices"]
-    assert [table.key for table in tables(replace(comparison, show_texts=True))] == ["slices", "examples"]
+    assert [table.key for table in tables(replace(comparison, show_texts=True))] == [
+        "slices",
+        "examples",
+    ]

@@ -1,4 +1,6 @@
-"""Figures of cosines, layers, cost and training: what they are made of, against numbers worked by hand."""
+"""Figures of cosines, layers, cost and training: what they are made of, against numbers worked by
+hand.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,11 @@ def kept(seed: int, *, n: int = 40, d: int = 8) -> dict[str, dict[str, object]]:
 
 
 def test_the_overview_has_every_row_with_its_interval_best_first(made):
-    for label, noise, seeds in (("SCD", 3.0, (1, 2, 3)), ("SimCSE", 0.5, (1, 2, 3)), ("VICReg", 1.0, (1,))):
+    for label, noise, seeds in (
+        ("SCD", 3.0, (1, 2, 3)),
+        ("SimCSE", 0.5, (1, 2, 3)),
+        ("VICReg", 1.0, (1,)),
+    ):
         for seed in seeds:
             made.add(label, seed, noise=noise, tasks=("STS12", "STS-B"), curves=False)
     comparison = read_comparison(made.workdir, "invented")
@@ -52,7 +58,10 @@ def test_the_overview_has_every_row_with_its_interval_best_first(made):
     number = r"(\d+\.\d\d)"
     interval = rf"{number} \({number} to {number}\)"
     # Rows that cannot be judged come last.
-    found = re.fullmatch(rf"[^:]*: SimCSE {interval}; SCD {interval}; VICReg {number} \(too few seeds\)\.", figure.alt)
+    found = re.fullmatch(
+        rf"[^:]*: SimCSE {interval}; SCD {interval}; VICReg {number} \(too few seeds\)\.",
+        figure.alt,
+    )
     assert found is not None
     mean, low, high = map(float, found.groups()[:3])
     assert low < mean < high
@@ -64,7 +73,14 @@ def test_the_overview_has_every_row_with_its_interval_best_first(made):
 
 
 def bucket(low: int, counts: list[int], mean: float | None) -> dict[str, object]:
-    return {"low": low, "high": low + 1, "n": sum(counts), "mean": mean, "std": 0.1, "counts": counts}
+    return {
+        "low": low,
+        "high": low + 1,
+        "n": sum(counts),
+        "mean": mean,
+        "std": 0.1,
+        "counts": counts,
+    }
 
 
 def test_seeds_add_up_and_the_mean_is_that_of_all_pairs():
@@ -120,7 +136,12 @@ def test_runs_without_data_draw_nothing(made):
 
 def rows_of(made, noises: dict[str, float]) -> tuple[list[ResultRow], object]:
     for label, noise in noises.items():
-        made.add(label, noise=noise, tasks=EMBEDDED, supervision="untrained" if label == "mean" else "unsupervised")
+        made.add(
+            label,
+            noise=noise,
+            tasks=EMBEDDED,
+            supervision="untrained" if label == "mean" else "unsupervised",
+        )
     comparison = read_comparison(made.workdir, "invented")
     return list(comparison.rows), targets(comparison)[0]
 
@@ -143,7 +164,11 @@ def test_pareto_front_by_hand(made):
 
 
 def test_accuracy_against_cost(made):
-    for label, noise, kind in (("mean", 1.3, "untrained"), ("random", 60.0, "untrained"), ("SCD", 1.0, "unsupervised")):
+    for label, noise, kind in (
+        ("mean", 1.3, "untrained"),
+        ("random", 60.0, "untrained"),
+        ("SCD", 1.0, "unsupervised"),
+    ):
         made.add(label, noise=noise, supervision=kind, tasks=EMBEDDED)
     slow = made.add("slow", noise=1.5, tasks=EMBEDDED)
     made.extend(slow, [], cost={"train_seconds": 900.0})
@@ -167,11 +192,21 @@ def test_layer_map_names_the_best_of_each_row(made):
     made.extend(
         made.add("SimCSE", tasks=EMBEDDED),
         [
-            score(f"STS-B@layer:{k}:{p}", "layers", "senteval", "spearman", v, aggregation="all", n=1379)
+            score(
+                f"STS-B@layer:{k}:{p}",
+                "layers",
+                "senteval",
+                "spearman",
+                v,
+                aggregation="all",
+                n=1379,
+            )
             for (k, p), v in values.items()
         ],
     )
-    made.extend(made.add("whitening", tasks=EMBEDDED), [], missing={"layers:STS-B": "not one transformer"})
+    made.extend(
+        made.add("whitening", tasks=EMBEDDED), [], missing={"layers:STS-B": "not one transformer"}
+    )
     comparison = read_comparison(made.workdir, "invented")
     (grid,) = layer_grids.grids(comparison)
     assert (grid.layers, grid.poolings) == ((0, 1), ("cls", "mean"))

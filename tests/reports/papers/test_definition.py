@@ -48,8 +48,16 @@ def test_the_papers_ship():
         ("rows = [", 'rows = ["SCD", ', '"tables.0.rows.0"'),
         ('title = "Mine"', "", '"title"'),
         ('published = "mine.csv"', 'published = "mine.csv"\nruns = 0', '"runs"'),
-        ('published = "mine.csv"', 'published = "mine.csv"\nfigures = [{ kind = "layer" }]', '"figures.0.kind"'),
-        ('published = "mine.csv"', 'published = "mine.csv"\nfigures = [{ kind = "scan" }]', '"key"'),
+        (
+            'published = "mine.csv"',
+            'published = "mine.csv"\nfigures = [{ kind = "layer" }]',
+            '"figures.0.kind"',
+        ),
+        (
+            'published = "mine.csv"',
+            'published = "mine.csv"\nfigures = [{ kind = "scan" }]',
+            '"key"',
+        ),
     ],
 )
 def test_a_wrong_definition_is_one_line_with_file_and_key(tmp_path, old, new, key):
@@ -72,7 +80,14 @@ def test_a_row_can_be_repeated_by_its_label(tmp_path):
 def test_a_users_own_definition_with_its_own_numbers(tmp_path):
     evil = "<script>alert(1)</script> $x$ \\input{y}"
     for seed in (1, 2, 3):
-        made.run(tmp_path / "work", "scd", made.recipe("scd"), seed, scores=made.sts(73 + seed), corpus=made.WIKI)
+        made.run(
+            tmp_path / "work",
+            "scd",
+            made.recipe("scd"),
+            seed,
+            scores=made.sts(73 + seed),
+            corpus=made.WIKI,
+        )
     (tmp_path / "mine.toml").write_text(USER.replace('"Mine"', json.dumps(evil)))
     with (tmp_path / "mine.csv").open("w", newline="") as stream:
         stream.write("paper,table,model,base_model,task,metric,value,source_mark,notes\n")

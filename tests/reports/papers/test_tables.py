@@ -29,30 +29,68 @@ MINI = "embedded:mini-bert"
 
 def geometry(alignment: float, uniformity: float) -> list:
     rest = {"aggregation": "", "suite": "geometry", "split": "all", "scale": 1}
-    return [made.score("geometry:STS-B", alignment, "alignment", **rest),
-            made.score("geometry:STS-B", uniformity, "uniformity", **rest)]  # fmt: skip
+    return [
+        made.score("geometry:STS-B", alignment, "alignment", **rest),
+        made.score("geometry:STS-B", uniformity, "uniformity", **rest),
+    ]
 
 
 @pytest.fixture(scope="module")
 def work(tmp_path_factory) -> Path:
     """Two base models, a study, a collapsed row, a damaged record."""
     workdir = tmp_path_factory.mktemp("work")
-    made.run(workdir, "pooling", {"pooling": "cls"}, row="cls", base=MINI, supervision="untrained",
-             scores=made.sts(37) + geometry(0.14, -1.03))  # fmt: skip
+    made.run(
+        workdir,
+        "pooling",
+        {"pooling": "cls"},
+        row="cls",
+        base=MINI,
+        supervision="untrained",
+        scores=made.sts(37) + geometry(0.14, -1.03),
+    )
     for seed in (1, 2, 3):
         for base, value in ((MINI, 40), ("google-bert/bert-base-uncased", 73)):
-            made.run(workdir, "scd", SCD, seed, row="SCD", base=base, corpus=made.WIKI,
-                     scores=made.sts(value + seed) + geometry(0.3 + seed / 100, -2))  # fmt: skip
-        made.run(workdir, "scd", {**SCD, "terms": "decorrelation"}, seed, base=MINI, corpus=made.WIKI,
-                 status="collapsed")  # fmt: skip
-        made.run(workdir, "declutr", {"objective": "both", "anchors": seed, "temperature": 0.05}, 1, base=MINI,
-                 row=f"A {seed}", scores=made.sts(45 + seed, aggregation="mean")[:5]
-                 + made.sts(45 + seed)[5:])  # fmt: skip
+            made.run(
+                workdir,
+                "scd",
+                SCD,
+                seed,
+                row="SCD",
+                base=base,
+                corpus=made.WIKI,
+                scores=made.sts(value + seed) + geometry(0.3 + seed / 100, -2),
+            )
+        made.run(
+            workdir,
+            "scd",
+            {**SCD, "terms": "decorrelation"},
+            seed,
+            base=MINI,
+            corpus=made.WIKI,
+            status="collapsed",
+        )
+        made.run(
+            workdir,
+            "declutr",
+            {"objective": "both", "anchors": seed, "temperature": 0.05},
+            1,
+            base=MINI,
+            row=f"A {seed}",
+            scores=made.sts(45 + seed, aggregation="mean")[:5] + made.sts(45 + seed)[5:],
+        )
     trials = []
     for i, value in enumerate((0.70, 0.74, 0.76, 0.60)):
-        config = made.recipe("barlow_twins", view="dropout", dropout=0.05, learning_rate=1e-5 * (i + 1))
-        record = made.run(workdir, "barlow_twins", config, corpus=made.WIKI, comparison="bt",
-                          dev={"task": "STS-B", "source": "senteval"})  # fmt: skip
+        config = made.recipe(
+            "barlow_twins", view="dropout", dropout=0.05, learning_rate=1e-5 * (i + 1)
+        )
+        record = made.run(
+            workdir,
+            "barlow_twins",
+            config,
+            corpus=made.WIKI,
+            comparison="bt",
+            dev={"task": "STS-B", "source": "senteval"},
+        )
         trials.append((value, "COMPLETE" if i < 3 else "PRUNED", record.id))
     made.store_study(workdir, "bt", trials)
     damaged = RunFolder(workdir, "feedfeedfeed")
@@ -66,7 +104,8 @@ def table(workdir: Path, name: str, key: str) -> Table:
     return paper_table(matching, next(t for t in matching.definition.tables if t.key == key))[0]
 
 
-# --- the library ------------------------------------------------------------------------------------------------------
+# --- the library
+# ------------------------------------------------------------------------------------------------------
 
 
 def test_rows_are_found_by_method_and_configuration(work):
@@ -82,7 +121,13 @@ def test_rows_are_found_by_method_and_configuration(work):
 
 def test_unlike_text_or_length_of_training_are_unlike_rows(tmp_path):
     for count, steps in ((10, 5), (20, 5), (20, 7)):
-        made.run(tmp_path, "scd", SCD, corpus={**made.WIKI, "sha256": str(count)}, training={"planned_steps": steps})
+        made.run(
+            tmp_path,
+            "scd",
+            SCD,
+            corpus={**made.WIKI, "sha256": str(count)},
+            training={"planned_steps": steps},
+        )
     assert len(read_library(tmp_path).find("scd")) == 3
 
 
@@ -92,22 +137,36 @@ def test_a_run_that_failed_early_stays_with_its_row(tmp_path):
     assert [r.status for r in read_library(tmp_path).rows[0].records] == ["finished", "failed"]
 
 
-# --- tables -----------------------------------------------------------------------------------------------------------
+# --- tables
+# -----------------------------------------------------------------------------------------------------------
 
 
 def test_our_rows_are_above_the_published_ones_in_the_same_columns(work):
     shown = table(work, "scd", "table-1")
     blocks = {block: [row.cells[0].text for row in rows] for block, rows in shown.blocks()}
     assert list(blocks) == [
-        "bert-base-uncased · measured here", "mini-bert · measured here", "other models · measured here",
-        "other models · published", "bert-base · published", "roberta-base · published",
-    ]  # fmt: skip
+        "bert-base-uncased · measured here",
+        "mini-bert · measured here",
+        "other models · measured here",
+        "other models · published",
+        "bert-base · published",
+        "roberta-base · published",
+    ]
     assert blocks["mini-bert · measured here"] == [
-        "[CLS]", "first-last average", "flow", "whitening", "IS-BERT", "CT", "SimCSE", "SCD",
-    ]  # fmt: skip
+        "[CLS]",
+        "first-last average",
+        "flow",
+        "whitening",
+        "IS-BERT",
+        "CT",
+        "SimCSE",
+        "SCD",
+    ]
     assert blocks["other models · measured here"] == ["GloVe, average"]
     assert blocks["bert-base · published"][-2:] == ["SimCSE-BERT (unsup)", "SCD-BERT"]
-    row = next(r for r in shown.rows if r.block.startswith("mini-bert") and r.cells[0].text == "SCD")
+    row = next(
+        r for r in shown.rows if r.block.startswith("mini-bert") and r.cells[0].text == "SCD"
+    )
     average = row.cells[-1]
     assert (average.text, average.spread, average.n, average.rank) == ("42.00", "± 1.00", 3, 1)
     assert len(average.records) == 3
@@ -117,9 +176,11 @@ def test_our_rows_are_above_the_published_ones_in_the_same_columns(work):
 def test_collapsed_and_missing_are_different_states(work):
     rows = [r for r in table(work, "scd", "table-3").rows if r.block == "mini-bert · measured here"]
     assert [(r.cells[0].text, r.cells[2].state) for r in rows] == [
-        ("[CLS]", "value"), ("self-contrast alone", "missing"), ("decorrelation alone", "collapsed"),
+        ("[CLS]", "value"),
+        ("self-contrast alone", "missing"),
+        ("decorrelation alone", "collapsed"),
         ("both terms", "value"),
-    ]  # fmt: skip
+    ]
     row = next(r for r in table(work, "declutr", "table-1").rows if r.cells[0].text == "DeCLUTR")
     assert row.cells[2].state == "missing"
     assert any("incomplete" in note for note in row.cells[2].notes)
@@ -149,19 +210,37 @@ def test_source_marks():
 def test_augmentations_come_from_the_studies_runs(work):
     row = table(work, "noncontrastive", "table-1").rows[0]
     # 70, 74, 76: the pruned trial does not count; upper quartile by linear interpolation
-    assert [c.text for c in row.cells] == ["Barlow Twins, dropout 0.05", "3 runs", "76.0", "75.0", "74.0"]
+    assert [c.text for c in row.cells] == [
+        "Barlow Twins, dropout 0.05",
+        "3 runs",
+        "76.0",
+        "75.0",
+        "74.0",
+    ]
     numbers = Matching(definition.load("noncontrastive"), read_library(work)).numbers
     one = next(one for one in numbers if one.measured.by_seed)
-    assert (one.published["model"], one.verdict.kind) == ("Barlow Twins | dropout p_do=0.05", "one seed")
+    assert (one.published["model"], one.verdict.kind) == (
+        "Barlow Twins | dropout p_do=0.05",
+        "one seed",
+    )
 
 
 def ablation(workdir: Path, *runs: tuple[str, float, int, int]) -> dict[str, list]:
-    """Cells of SCD's Table 3 by row, of runs (terms, value, entries of the text, steps) with two seeds each."""
+    """Cells of SCD's Table 3 by row, of runs (terms, value, entries of the text, steps) with two
+    seeds each.
+    """
     for terms, value, entries, steps in runs:
         for seed in (1, 2):
-            made.run(workdir, "scd", {**SCD, "terms": terms}, seed, base=MINI, scores=made.sts(value),
-                     corpus={"uri": "x", "count": entries, "sha256": str(entries)},
-                     training={"planned_steps": steps})  # fmt: skip
+            made.run(
+                workdir,
+                "scd",
+                {**SCD, "terms": terms},
+                seed,
+                base=MINI,
+                scores=made.sts(value),
+                corpus={"uri": "x", "count": entries, "sha256": str(entries)},
+                training={"planned_steps": steps},
+            )
     rows = table(workdir, "scd", "table-3").rows
     return {row.cells[0].text: list(row.cells[2:]) for row in rows if "measured" in row.block}
 
@@ -172,9 +251,13 @@ def texts(cells: list) -> list[str]:
 
 def test_differences_are_between_rows_trained_alike(tmp_path):
     cells = ablation(
-        tmp_path, ("both", 50, 10_000, 157), ("both", 40, 4000, 63), ("both", 45, 4000, 20),
-        ("decorrelation", 42, 4000, 63), ("self_contrast", 30, 4000, 63),
-    )  # fmt: skip
+        tmp_path,
+        ("both", 50, 10_000, 157),
+        ("both", 40, 4000, 63),
+        ("both", 45, 4000, 20),
+        ("decorrelation", 42, 4000, 63),
+        ("self_contrast", 30, 4000, 63),
+    )
     assert texts(cells["both terms"][::2]) == ["50.00"] * 3
     assert texts(cells["decorrelation alone"]) == ["42.00", "+2.00"] * 3
     assert texts(cells["self-contrast alone"]) == ["30.00", f"{MINUS}10.00"] * 3
@@ -187,7 +270,9 @@ def test_no_difference_to_a_row_trained_on_more(tmp_path):
 
 
 def test_a_difference_to_a_row_that_is_not_shown_has_a_note(tmp_path):
-    """Each training has as many rows as the other: more text is shown, and 4,000 entries keep their own reference."""
+    """Each training has as many rows as the other: more text is shown, and 4,000 entries keep their
+    own reference.
+    """
     runs = ("both", 40, 4000, 63), ("self_contrast", 30, 4000, 63), ("both", 50, 10_000, 157)
     cells = ablation(tmp_path, *runs, ("decorrelation", 42, 10_000, 157))
     assert cells["both terms"][0].text == "50.00"
@@ -200,40 +285,99 @@ def test_a_difference_to_a_row_that_is_not_shown_has_a_note(tmp_path):
 def test_a_run_without_a_seed_is_compared_with_every_run_of_the_reference(tmp_path):
     for seed, value in ((1, 40), (2, 44)):
         made.run(tmp_path, "scd", SCD, seed, scores=made.sts(value), base=MINI)
-    made.run(tmp_path, "pooling", {"pooling": "cls"}, scores=made.sts(37), base=MINI, supervision="untrained")
+    made.run(
+        tmp_path,
+        "pooling",
+        {"pooling": "cls"},
+        scores=made.sts(37),
+        base=MINI,
+        supervision="untrained",
+    )
     row = next(r for r in table(tmp_path, "scd", "table-3").rows if r.cells[0].text == "[CLS]")
     assert (row.cells[3].value, row.cells[3].n) == (pytest.approx(-5), 2)
 
 
 def test_best_and_worst_layer_of_the_untrained_models(tmp_path):
     scores = {"0:cls": 1, "0:max": 30, "1:cls": 20, "1:max": 49.5, "2:cls": 25, "2:max": 48}
-    for method, config, supervision, shift in (("pooling", {"pooling": "cls"}, "untrained", 0), ("scd", SCD, "", 10)):
-        made.run(tmp_path, method, config, base=MINI, supervision=supervision or "unsupervised",
-                 scores=[made.score(f"STS-B@layer:{k}", v + shift, suite="layers")
-                         for k, v in scores.items()])  # fmt: skip
-    made.run(tmp_path, "pooling", {"pooling": "mean"}, base="other", supervision="untrained",
-             scores=[made.score("STS-B@layer:1:max", math.nan, suite="layers")])  # fmt: skip
+    for method, config, supervision, shift in (
+        ("pooling", {"pooling": "cls"}, "untrained", 0),
+        ("scd", SCD, "", 10),
+    ):
+        made.run(
+            tmp_path,
+            method,
+            config,
+            base=MINI,
+            supervision=supervision or "unsupervised",
+            scores=[
+                made.score(f"STS-B@layer:{k}", v + shift, suite="layers") for k, v in scores.items()
+            ],
+        )
+    made.run(
+        tmp_path,
+        "pooling",
+        {"pooling": "mean"},
+        base="other",
+        supervision="untrained",
+        scores=[made.score("STS-B@layer:1:max", math.nan, suite="layers")],
+    )
     shown = table(tmp_path, "self-guided", "layers").rows
     assert [texts(row.cells) for row in shown if "measured here" in row.block] == [
-        ["best of 5: max of layer 1", "1", "49.50"], ["worst of 5: [CLS] of layer 1", "1", "20.00"]
-    ]  # fmt: skip
+        ["best of 5: max of layer 1", "1", "49.50"],
+        ["worst of 5: [CLS] of layer 1", "1", "20.00"],
+    ]
 
 
-# --- rehearsals -------------------------------------------------------------------------------------------------------
+# --- rehearsals
+# -------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
 def rehearsed(tmp_path_factory) -> Path:
-    """SCD by its mini preset on stand-ins for base model and text, a row that failed and one without its data."""
+    """SCD by its mini preset on stand-ins for base model and text, a row that failed and one
+    without its data.
+    """
     work = tmp_path_factory.mktemp("rehearsal")
     text = {"uri": "embedded:sentences", "kind": "sentences", "count": 512, "sha256": "cc"}
     rest = {"most_sentences": 2000, "base": MINI}
-    made.run(work, "scd", made.recipe("scd", "mini", "mini"), row="SCD", scores=made.sts(40), corpus=text, **rest)
-    made.run(work, "static", made.recipe("static", vectors="glove.txt"), row="GloVe", status="failed",
-             supervision="untrained", most_sentences=2000, base="glove.txt")  # fmt: skip
-    made.run(work, "pooling", {"pooling": "cls"}, row="cls", scores=made.sts(30), supervision="untrained",
-             missing={"MR": Missing("data", "the hub cannot be reached")}, **rest)  # fmt: skip
-    made.run(work, "pooling", {"pooling": "mean"}, row="mean", scores=made.sts(45), supervision="untrained", **rest)
+    made.run(
+        work,
+        "scd",
+        made.recipe("scd", "mini", "mini"),
+        row="SCD",
+        scores=made.sts(40),
+        corpus=text,
+        **rest,
+    )
+    made.run(
+        work,
+        "static",
+        made.recipe("static", vectors="glove.txt"),
+        row="GloVe",
+        status="failed",
+        supervision="untrained",
+        most_sentences=2000,
+        base="glove.txt",
+    )
+    made.run(
+        work,
+        "pooling",
+        {"pooling": "cls"},
+        row="cls",
+        scores=made.sts(30),
+        supervision="untrained",
+        missing={"MR": Missing("data", "the hub cannot be reached")},
+        **rest,
+    )
+    made.run(
+        work,
+        "pooling",
+        {"pooling": "mean"},
+        row="mean",
+        scores=made.sts(45),
+        supervision="untrained",
+        **rest,
+    )
     return work
 
 
@@ -244,10 +388,17 @@ def test_every_row_of_every_table_has_a_line_of_ours_with_a_number_or_the_reason
         if not spec.columns or len(matching.columns(spec)) > 20:
             continue
         shown, _ = paper_table(matching, spec)
-        lines = {r.cells[0].text.partition(" (glove")[0]: r for r in shown.rows if "published" not in r.block}
+        lines = {
+            r.cells[0].text.partition(" (glove")[0]: r
+            for r in shown.rows
+            if "published" not in r.block
+        }
         for row in spec.rows:
             if matching.numbers_of(spec, row):
-                cells = {c.key: cell for c, cell in zip(shown.columns, lines[row.label].cells, strict=True)}
+                cells = {
+                    c.key: cell
+                    for c, cell in zip(shown.columns, lines[row.label].cells, strict=True)
+                }
                 runs = cells.pop("seeds", None)
                 absent = [c for c in cells.values() if c.state in ("missing", "failed")]
                 assert absent or any(c.state == "value" for c in cells.values()), row.label
@@ -271,11 +422,14 @@ def test_every_table_of_a_report_with_rehearsals_is_marked(rehearsed, tmp_path):
     assert all(line.endswith(",rehearsal") for line in joined[1:])
 
 
-# --- pages and the command --------------------------------------------------------------------------------------------
+# --- pages and the command
+# --------------------------------------------------------------------------------------------
 
 
 def files(folder: Path) -> dict[str, bytes]:
-    return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
+    return {
+        str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()
+    }
 
 
 @pytest.fixture(scope="module")
@@ -308,7 +462,11 @@ def test_figures_of_the_papers_are_drawn_from_runs(built):
 
 
 def test_what_is_missing_comes_with_the_command_that_measures_it(built):
-    commands = set(re.findall(r"harness compare \S+(?: --only \S+)? --workdir WORKDIR", built["scd"]["md"].read_text()))
+    commands = set(
+        re.findall(
+            r"harness compare \S+(?: --only \S+)? --workdir WORKDIR", built["scd"]["md"].read_text()
+        )
+    )
     assert "harness compare scd --only table-3 --workdir WORKDIR" in commands
     for command in commands:
         _, _, file, _, part, *_ = command.split()

@@ -1,4 +1,6 @@
-"""The chance of examples that share texts: worked by hand, and how often intervals cover by simulation."""
+"""The chance of examples that share texts: worked by hand, and how often intervals cover by
+simulation.
+"""
 
 from __future__ import annotations
 
@@ -37,11 +39,15 @@ def test_the_wider_one_decides_and_differences_take_out_what_rows_share():
     found = chance([(x, np.array([[1, 2], [2, 3]]))])
     assert found.by_texts[0, 0] == 0
     assert found.of(0) == 2
-    assert found.between(0, 1) == found.between(1, 0) == 1  # only the second example tells the rows apart
+    assert (
+        found.between(0, 1) == found.between(1, 0) == 1
+    )  # only the second example tells the rows apart
 
 
 def graph(pairs, sentences, generator):
-    """Pairs of two tasks; a few sentences stand in many of them, and a third of the second task is in the first."""
+    """Pairs of two tasks; a few sentences stand in many of them, and a third of the second task is
+    in the first.
+    """
     popular = generator.pareto(1.5, sentences) + 1
     a, b = (generator.choice(sentences, pairs, p=popular / popular.sum()) for _ in range(2))
     ids = np.stack([a, np.where(a == b, (b + 1) % sentences, b)], axis=1)
@@ -56,7 +62,9 @@ def test_intervals_cover_where_sentences_have_effects_and_those_of_pairs_do_not(
     gold = [generator.uniform(0, 5, len(ids)) for ids in tasks]
     keys = np.vstack([np.sort(ids, axis=1) for ids in tasks])
     _, pair = np.unique(keys, axis=0, return_inverse=True)
-    gold = np.split(np.concatenate(gold)[np.unique(pair, return_index=True)[1]][pair.ravel()], [300])
+    gold = np.split(
+        np.concatenate(gold)[np.unique(pair, return_index=True)[1]][pair.ravel()], [300]
+    )
     trials, hits = 500, np.zeros(2)
     for _ in range(trials):
         values, moved = [], [[], []]
@@ -64,7 +72,8 @@ def test_intervals_cover_where_sentences_have_effects_and_those_of_pairs_do_not(
             sentence, own = generator.normal(size=700), generator.normal(size=600)[pair.ravel()]
             noise = np.split(own, [300])
             found = [
-                of_spearman(y, y + sentence[ids].sum(axis=1) + e) for y, ids, e in zip(gold, tasks, noise, strict=True)
+                of_spearman(y, y + sentence[ids].sum(axis=1) + e)
+                for y, ids, e in zip(gold, tasks, noise, strict=True)
             ]
             values.append(np.mean([value for value, _ in found]))
             for task, (_, x) in enumerate(found):

@@ -23,7 +23,9 @@ def test_a_mean_over_seeds_without_chance_from_examples_is_students():
 
 def test_the_interval_of_one_or_two_seeds_holds_the_examples_alone():
     estimate = mean_over_seeds(np.array([0.4, 0.6]), 0.1**2)
-    assert (estimate.high - estimate.low) / 2 == pytest.approx(stats.norm.ppf(0.975) * 0.1, rel=1e-4)
+    assert (estimate.high - estimate.low) / 2 == pytest.approx(
+        stats.norm.ppf(0.975) * 0.1, rel=1e-4
+    )
     still = mean_over_seeds(np.array([0.5]), 0.0)
     assert (still.low, still.high) == (0.5, 0.5)
 
@@ -43,12 +45,20 @@ def test_interval_of_a_mean_over_seeds_covers_95_percent(seeds):
 @pytest.mark.parametrize("spread", [0.02, 0.3])
 @pytest.mark.parametrize("seeds", [3, 5])
 def test_interval_of_a_mean_covers_with_seeds_and_examples(seeds, spread):
-    """Both sources of chance at once: effects of examples shared by all seeds, seed effects, a true mean of 0.3."""
+    """Both sources of chance at once: effects of examples shared by all seeds, seed effects, a true
+    mean of 0.3.
+    """
     generator = np.random.default_rng(8)
     trials, hits, examples = 1000, 0, 60
     for _ in range(trials):
-        effect = generator.normal(0.3, 1.0, size=examples)  # of each example, the same for all seeds
-        a = effect + generator.normal(0, spread, size=(seeds, 1)) + generator.normal(0, 0.3, size=(seeds, examples))
+        effect = generator.normal(
+            0.3, 1.0, size=examples
+        )  # of each example, the same for all seeds
+        a = (
+            effect
+            + generator.normal(0, spread, size=(seeds, 1))
+            + generator.normal(0, 0.3, size=(seeds, examples))
+        )
         moved = [np.stack([of_mean(seed)[1] for seed in a])]  # of one row
         estimate = mean_over_seeds(a.mean(axis=1), chance([(moved, None)]).of(0))
         hits += estimate.low <= 0.3 <= estimate.high

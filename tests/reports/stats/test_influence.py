@@ -1,4 +1,6 @@
-"""How much each example moves a score: against derivatives of the scores themselves, and bootstraps."""
+"""How much each example moves a score: against derivatives of the scores themselves, and
+bootstraps.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,10 @@ def test_influence_is_the_derivative_by_an_examples_weight(metric):
     ones = np.ones(len(target))
     assert value == pytest.approx(score_of(metric, target, outcome, ones))
     for m in (0, 17, 59):
-        sides = [score_of(metric, target, outcome, ones + step * (np.arange(60) == m)) for step in (1e-5, -1e-5)]
+        sides = [
+            score_of(metric, target, outcome, ones + step * (np.arange(60) == m))
+            for step in (1e-5, -1e-5)
+        ]
         assert found[m] == pytest.approx((sides[0] - sides[1]) / 2e-5, abs=1e-7)
     assert found.sum() == pytest.approx(0, abs=1e-12)  # all weights doubled change nothing
     assert np.abs(found).max() > 1e-3
@@ -45,5 +50,8 @@ def test_its_sum_of_squares_is_what_a_bootstrap_of_the_examples_gives(metric):
     target, outcome = (np.tile(side, 5) for side in examples(metric))
     _, found = influence(metric, target, outcome)
     generator = np.random.default_rng(0)
-    drawn = [score_of(metric, target, outcome, generator.multinomial(300, np.full(300, 1 / 300))) for _ in range(800)]
+    drawn = [
+        score_of(metric, target, outcome, generator.multinomial(300, np.full(300, 1 / 300)))
+        for _ in range(800)
+    ]
     assert np.sqrt(found @ found) == pytest.approx(np.std(drawn), rel=0.08)

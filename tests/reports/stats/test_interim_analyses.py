@@ -15,7 +15,11 @@ def test_the_levels_of_all_analyses_add_up_to_5_percent(first, most):
 
 
 def test_of_all_analyses_the_interval_is_what_they_share_and_p_is_the_smallest():
-    analyses = [Estimate(2.0, 0.5, 3.5, 0.01), Estimate(1.6, -0.2, 3.4, 0.2), Estimate(1.5, -0.1, 2.9, 0.09)]
+    analyses = [
+        Estimate(2.0, 0.5, 3.5, 0.01),
+        Estimate(1.6, -0.2, 3.4, 0.2),
+        Estimate(1.5, -0.1, 2.9, 0.09),
+    ]
     found = combine_analyses(analyses)
     assert (found.value, found.low, found.high, found.p) == (1.5, 0.5, 2.9, 0.01)
     assert combine_analyses(analyses[2:]) == analyses[2]

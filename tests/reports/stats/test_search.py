@@ -13,7 +13,9 @@ from reports.stats.estimate import bin_of, bins, expected_maximum
 
 
 @given(st.lists(st.floats(-1, 1), min_size=1, max_size=6), st.data())
-def test_expected_best_is_the_mean_over_all_sets_of_trials(values: list[float], data: st.DataObject) -> None:
+def test_expected_best_is_the_mean_over_all_sets_of_trials(
+    values: list[float], data: st.DataObject
+) -> None:
     n = data.draw(st.integers(1, len(values)))
     every_set = [max(drawn) for drawn in combinations(values, n)]
     assert expected_maximum(values, [n])[0] == pytest.approx(np.mean(every_set), abs=1e-12)

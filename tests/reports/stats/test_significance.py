@@ -75,7 +75,9 @@ def test_rows_of_the_same_runs_count_once(made):
     (alone,) = significance.differences([(simcse, scd)], target, "one")
     twice = Significance(replace(comparison, rows=(simcse, twin, scd)))
     found = twice.differences([(simcse, twin), (simcse, scd), (twin, scd)], target, "three")
-    assert [d.estimate.p for d in found] == pytest.approx([1, alone.estimate.p, alone.estimate.p], rel=0.02)
+    assert [d.estimate.p for d in found] == pytest.approx(
+        [1, alone.estimate.p, alone.estimate.p], rel=0.02
+    )
 
 
 def test_planned_pairs_are_corrected_for_their_own_number_alone(made):
@@ -96,10 +98,20 @@ def test_planned_pairs_are_corrected_for_their_own_number_alone(made):
 
 def test_finished_models_are_compared_with_each_other_and_with_trained_rows(made):
     for number, noise in enumerate((1.0, 4.0)):
-        made.add(f"pretrained {number}", 0, noise=noise, base=f"org/model-{number}", supervision="supervised",
-                 tasks=TASKS, geometry=False, curves=False)  # fmt: skip
+        made.add(
+            f"pretrained {number}",
+            0,
+            noise=noise,
+            base=f"org/model-{number}",
+            supervision="supervised",
+            tasks=TASKS,
+            geometry=False,
+            curves=False,
+        )
     comparison, significance = read(made)
-    (block,) = (Block(rows, significance, significance.targets[0]) for rows in comparison.blocks.values())
+    (block,) = (
+        Block(rows, significance, significance.targets[0]) for rows in comparison.blocks.values()
+    )
     assert [row.label for row in block.candidates] == ["pretrained 0"]
     add(made, "SimCSE", (1, 2, 3), 0.3)
     add(made, "SCD", (1, 2, 3), 0.5)
@@ -113,7 +125,9 @@ def test_finished_models_are_compared_with_each_other_and_with_trained_rows(made
 
 def test_rows_without_a_seed_are_judged_on_one_run(made):
     made.add("mean", 0, noise=3.0, supervision="untrained", tasks=TASKS, geometry=False)
-    add(made, "whitening", (0,), 0.5, supervision="transductive")  # its card says that no seed enters
+    add(
+        made, "whitening", (0,), 0.5, supervision="transductive"
+    )  # its card says that no seed enters
     comparison, significance = read(made)
     rows = {row.label: row for row in comparison.rows}
     pairs = [(rows["whitening"], rows["mean"])]
@@ -169,7 +183,9 @@ def test_intervals_and_verdicts_of_a_comparison_agree(made):
     assert len({d.verdict for d in found}) > 1
     for d in found:
         assert (d.verdict != "not significant") == (d.estimate.low > 0 or d.estimate.high < 0)
-        assert np.sign(d.estimate.value) == {"better": 1, "worse": -1}.get(d.verdict, np.sign(d.estimate.value))
+        assert np.sign(d.estimate.value) == {"better": 1, "worse": -1}.get(
+            d.verdict, np.sign(d.estimate.value)
+        )
 
 
 @pytest.mark.parametrize(
@@ -177,7 +193,10 @@ def test_intervals_and_verdicts_of_a_comparison_agree(made):
     [
         (set(), [(0, 1, 2, 3)]),
         ({(0, 3)}, [(0, 1, 2), (1, 2, 3)]),
-        ({(0, 2), (1, 3)}, [(0, 1), (0, 3), (1, 2), (2, 3)]),  # not transitive, and groups that are no neighbours
+        (
+            {(0, 2), (1, 3)},
+            [(0, 1), (0, 3), (1, 2), (2, 3)],
+        ),  # not transitive, and groups that are no neighbours
         ({(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)}, [(0,), (1,), (2,), (3,)]),
     ],
 )
@@ -187,7 +206,9 @@ def test_rows_share_a_group_if_and_only_if_they_do_not_differ(made, monkeypatch,
     comparison, significance = read(made)
     block = Block(comparison.rows, significance, significance.targets[0])
     pairs = {
-        (i, j): Difference(Estimate(0.1, 0.0, 0.2, 0.001 if (i, j) in different else 0.5), (3, 3), "all")
+        (i, j): Difference(
+            Estimate(0.1, 0.0, 0.2, 0.001 if (i, j) in different else 0.5), (3, 3), "all"
+        )
         for i in range(4)
         for j in range(i + 1, 4)
     }

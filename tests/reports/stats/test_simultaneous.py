@@ -15,8 +15,15 @@ def rows_of(means, seeds=0.0, freedom=np.inf, examples=0.0) -> Rows:
     """`seeds`, `examples`: what they add to the variance of each mean."""
     count = len(means)
     covariance = np.eye(count) * examples
-    spread, known = (np.broadcast_to(np.asarray(part, dtype=float), count) for part in (seeds, freedom))
-    return Rows(np.asarray(means, dtype=float), spread, known, Chance(covariance, covariance, np.zeros(count)))
+    spread, known = (
+        np.broadcast_to(np.asarray(part, dtype=float), count) for part in (seeds, freedom)
+    )
+    return Rows(
+        np.asarray(means, dtype=float),
+        spread,
+        known,
+        Chance(covariance, covariance, np.zeros(count)),
+    )
 
 
 def test_one_planned_difference_is_students_or_normal():
@@ -61,9 +68,14 @@ def test_exploration_is_benjamini_and_hochbergs_with_intervals_that_agree():
 
 def test_intervals_and_p_values_of_a_family_agree_at_any_level_and_p_has_no_floor():
     generator = np.random.default_rng(3)
-    rows = rows_of(generator.normal(0, 2, 9), generator.uniform(0.05, 1, 9), generator.uniform(2, 9, 9), 0.1)
+    rows = rows_of(
+        generator.normal(0, 2, 9), generator.uniform(0.05, 1, 9), generator.uniform(2, 9, 9), 0.1
+    )
     for level in (0.05, 0.01):
-        assert all((e.p <= level) == (e.low > 0 or e.high < 0) for e in judge(rows, all_pairs(9), level=level))
+        assert all(
+            (e.p <= level) == (e.low > 0 or e.high < 0)
+            for e in judge(rows, all_pairs(9), level=level)
+        )
     assert judge(rows_of([0.9, 0, 0], examples=0.02**2), all_pairs(3))[0].p < 1e-10
 
 

@@ -1,4 +1,6 @@
-"""Where the spread of a row comes from: each stream's runs apart from the row's seeds, and intervals that hold."""
+"""Where the spread of a row comes from: each stream's runs apart from the row's seeds, and
+intervals that hold.
+"""
 
 from __future__ import annotations
 
@@ -34,12 +36,18 @@ def made(tmp_path: Path) -> synthetic.Invented:
 
 
 def add(
-    made: synthetic.Invented, seeds: tuple[int, ...], vary: tuple[Stream, ...] = (), noise: float = 1.0, held: int = 1
+    made: synthetic.Invented,
+    seeds: tuple[int, ...],
+    vary: tuple[Stream, ...] = (),
+    noise: float = 1.0,
+    held: int = 1,
 ) -> None:
     """SimCSE's runs; of a PartSeed where some streams are named."""
     for seed in seeds:
         spec = {"vary": vary, "held": held} if vary else {}
-        made.add("SimCSE", seed, noise=noise, tasks=("STS-B",), curves=False, geometry=False, spec=spec)
+        made.add(
+            "SimCSE", seed, noise=noise, tasks=("STS-B",), curves=False, geometry=False, spec=spec
+        )
 
 
 def of(made: synthetic.Invented) -> Decomposition:
@@ -63,10 +71,15 @@ def test_runs_that_share_streams_are_no_seeds_of_the_row(made: synthetic.Invente
     add(made, (2, 3), ("init",))
     (row,) = read_comparison(made.workdir, "invented").rows
     assert [r.seed for r in row.records] == [1, 2, 3]
-    assert [r.random_seed for r in row.held] == [PartSeed(2, ("init",), 1), PartSeed(3, ("init",), 1)]
+    assert [r.random_seed for r in row.held] == [
+        PartSeed(2, ("init",), 1),
+        PartSeed(3, ("init",), 1),
+    ]
 
 
-def test_a_row_of_such_runs_alone_stands_with_one_and_is_not_judged(made: synthetic.Invented) -> None:
+def test_a_row_of_such_runs_alone_stands_with_one_and_is_not_judged(
+    made: synthetic.Invented,
+) -> None:
     add(made, (2, 3, 4), ("init",))
     comparison = read_comparison(made.workdir, "invented")
     (row,) = comparison.rows
@@ -80,24 +93,37 @@ def test_the_first_run_belongs_to_every_stream(made: synthetic.Invented) -> None
     add(made, (2, 3), ("init",), 1.1)
     found = of(made)
     comparison = read_comparison(made.workdir, "invented")
-    values = {r.id: 100 * r.scores[0].value for r in [*comparison.rows[0].records, *comparison.rows[0].held]}
+    values = {
+        r.id: 100 * r.scores[0].value
+        for r in [*comparison.rows[0].records, *comparison.rows[0].held]
+    }
     first = comparison.rows[0].records[0].id
     assert found.whole is not None
-    assert [source.name for source in found.sources] == ["all streams", "initialisation", "data order", "test pairs"]
+    assert [source.name for source in found.sources] == [
+        "all streams",
+        "initialisation",
+        "data order",
+        "test pairs",
+    ]
     assert [len(source.scores) for source in found.parts] == [3, 4]
     assert first in found.parts[1].records
     for source in (found.whole, *found.parts):
-        assert source.deviation == pytest.approx(np.std([values[run] for run in source.records], ddof=1))
+        assert source.deviation == pytest.approx(
+            np.std([values[run] for run in source.records], ddof=1)
+        )
     assert found.unvaried == ("dropout", "views")
 
 
 def test_the_interval_of_a_deviation_is_the_textbook_s() -> None:
-    # variance 4 of five values: chi^2 with 4 degrees of freedom has its 2.5 and 97.5 % points at 0.48442 and 11.14329
+    # variance 4 of five values: chi^2 with 4 degrees of freedom has its 2.5 and 97.5 % points at
+    # 0.48442 and 11.14329
     assert variance_interval(4.0, 4) == pytest.approx((16 / 11.14329, 16 / 0.48442), rel=1e-4)
 
 
 def test_the_interval_of_a_share_is_where_the_test_of_pitman_and_morgan_turns() -> None:
-    """Variances of x and y are in the ratio q where x + sqrt(q) y and x - sqrt(q) y are uncorrelated."""
+    """Variances of x and y are in the ratio q where x + sqrt(q) y and x - sqrt(q) y are
+    uncorrelated.
+    """
     x, y = (3.1, 4.0, 5.2, 4.4, 6.0), (2.0, 5.1, 6.3, 3.9, 7.7)
     seeds = (1, 2, 3, 4, 5)
     share = share_of(Source("", (), x, 0.0, 4.0, (), seeds), Source("", (), y, 0.0, 4.0, (), seeds))
@@ -105,7 +131,9 @@ def test_the_interval_of_a_share_is_where_the_test_of_pitman_and_morgan_turns() 
     assert share.value == pytest.approx(np.var(x) / np.var(y))
     for bound in (share.low, share.high):
         turned = np.sqrt(bound) * np.array(y)
-        assert stats.pearsonr(np.array(x) + turned, np.array(x) - turned).pvalue == pytest.approx(0.05)
+        assert stats.pearsonr(np.array(x) + turned, np.array(x) - turned).pvalue == pytest.approx(
+            0.05
+        )
 
 
 def test_a_share_is_by_the_seeds_of_both() -> None:
@@ -129,7 +157,9 @@ def test_without_seeds_of_the_whole_row_there_are_no_shares(made: synthetic.Inve
     add(made, (2, 3), ("init",))
     table = table_of(made)
     assert [row.cells[1].text for row in table.rows] == ["initialisation", "test pairs"]
-    assert all(row.cells[4].value is None for row in table.rows)  # without runs of other seeds, no share
+    assert all(
+        row.cells[4].value is None for row in table.rows
+    )  # without runs of other seeds, no share
 
 
 def test_a_stream_that_is_not_drawn_from_brings_nothing(made: synthetic.Invented) -> None:
@@ -149,4 +179,7 @@ def test_the_page_has_the_table_and_names_the_runs(made: synthetic.Invented) -> 
     document = describe(read_comparison(made.workdir, "invented"))
     assert "spread" in [table.key for table in document.tables()]
     held = [run for run in document.origin["runs"].values() if "vary" in run]
-    assert sorted((run["seed"], run["vary"], run["held"]) for run in held) == [(2, ["dropout"], 1), (3, ["dropout"], 1)]
+    assert sorted((run["seed"], run["vary"], run["held"]) for run in held) == [
+        (2, ["dropout"], 1),
+        (3, ["dropout"], 1),
+    ]

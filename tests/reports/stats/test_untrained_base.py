@@ -1,4 +1,6 @@
-"""The untrained start that a trained row is compared with; where it was not stored, nothing takes its place."""
+"""The untrained start that a trained row is compared with; where it was not stored, nothing takes
+its place.
+"""
 
 from __future__ import annotations
 
@@ -29,9 +31,14 @@ def made(tmp_path: Path) -> synthetic.Invented:
 
 
 def add(
-    made: synthetic.Invented, label: str, pooling: str, *, noise: float = 1.0, seeds: tuple[int, ...] = (1, 2),
+    made: synthetic.Invented,
+    label: str,
+    pooling: str,
+    *,
+    noise: float = 1.0,
+    seeds: tuple[int, ...] = (1, 2),
     **rest: Any,
-) -> list[Record]:  # fmt: skip
+) -> list[Record]:
     more = {"pooling": pooling, "tasks": TASKS, "geometry": False, "curves": False, **rest}
     return [made.add(label, seed, noise=noise, **more) for seed in seeds]
 
@@ -41,7 +48,9 @@ def untrained(made: synthetic.Invented, label: str, pooling: str, **rest: Any) -
 
 
 def base_of(made: synthetic.Invented, label: str) -> str | None:
-    """The label of a row's base; None where there is none. A reason is given exactly where one was expected."""
+    """The label of a row's base; None where there is none. A reason is given exactly where one was
+    expected.
+    """
     comparison = read_comparison(made.workdir, "invented")
     row = next(row for row in comparison.rows if row.label == label)
     base, reason = untrained_base(row, comparison.rows)
@@ -49,7 +58,9 @@ def base_of(made: synthetic.Invented, label: str) -> str | None:
     return base.label if base is not None else None
 
 
-def test_no_other_untrained_row_takes_the_place_of_one_that_was_not_stored(made: synthetic.Invented) -> None:
+def test_no_other_untrained_row_takes_the_place_of_one_that_was_not_stored(
+    made: synthetic.Invented,
+) -> None:
     untrained(made, "mean", "mean")
     untrained(made, "cls", "max")  # called so, but not pooled so
     add(made, "SimCSE", "cls")
@@ -73,13 +84,17 @@ def test_text_length_and_first_layer_belong_to_the_start(made: synthetic.Invente
     assert base_of(made, "SimCSE") == "cut"
 
 
-def test_vectors_that_are_not_pooled_are_no_start_of_others_that_are_not(made: synthetic.Invented) -> None:
+def test_vectors_that_are_not_pooled_are_no_start_of_others_that_are_not(
+    made: synthetic.Invented,
+) -> None:
     untrained(made, "random", "none")
     add(made, "Skip-Thought", "none")
     assert base_of(made, "Skip-Thought") is None
 
 
-def test_an_added_start_is_named_by_the_comparison_file_marked_and_in_no_library(made: synthetic.Invented) -> None:
+def test_an_added_start_is_named_by_the_comparison_file_marked_and_in_no_library(
+    made: synthetic.Invented,
+) -> None:
     (start,) = untrained(made, "untrained start of both", "none")
     runs = add(made, "both", "none")
     about = {"both": {"start": start.id}, start.row: {"added": True}}
@@ -102,7 +117,9 @@ def test_a_row_that_never_beat_its_start_is_named(made: synthetic.Invented) -> N
     assert status["mean"] == status["SimCSE"] != status["SCD"]
 
 
-def test_each_row_of_a_new_user_s_file_has_its_own_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_row_of_a_new_user_s_file_has_its_own_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A mean row, a loss with the defaults (mean pooling) and a method that pools CLS."""
     short_runs.few_pairs(monkeypatch, 140)  # of fewer the ranks stay what they were
     short_runs.no_report(monkeypatch)
@@ -110,18 +127,38 @@ def test_each_row_of_a_new_user_s_file_has_its_own_start(tmp_path: Path, monkeyp
     rows = [
         {"name": "mean", "method": "pooling"},
         {"name": "own loss", "method": "simcse", "config": {**small, "pooling": "mean"}},
-        {"name": "SimCSE", "method": "simcse", "preset": "mini", "config": {**small, "pooling": "cls"}},
+        {
+            "name": "SimCSE",
+            "method": "simcse",
+            "preset": "mini",
+            "config": {**small, "pooling": "cls"},
+        },
     ]
     text, dev = {"uri": "embedded:sentences", "limit": 96}, {"task": NATURAL}
-    experiment = {"name": "new", "seeds": [1], "suites": [NATURAL], "max_steps": 2, "corpus": text, "dev": dev}
-    api.compare({**experiment, "precision": "fp32", "methods": rows}, workdir=tmp_path, tracked=False)
+    experiment = {
+        "name": "new",
+        "seeds": [1],
+        "suites": [NATURAL],
+        "max_steps": 2,
+        "corpus": text,
+        "dev": dev,
+    }
+    api.compare(
+        {**experiment, "precision": "fp32", "methods": rows}, workdir=tmp_path, tracked=False
+    )
     comparison = read_comparison(tmp_path, "new")
     (added,) = [row for row in comparison.rows if row.added]
-    bases = {row.label: base.label for row in comparison.rows if (base := untrained_base(row, comparison.rows)[0])}
+    bases = {
+        row.label: base.label
+        for row in comparison.rows
+        if (base := untrained_base(row, comparison.rows)[0])
+    }
     assert bases == {"own loss": "mean", "SimCSE": added.label}
     columns, lines, _ = summary_table(tmp_path, "new")
     value = {row.label: row.records[0].score(NATURAL) or 0.0 for row in comparison.rows}
     for line in lines:
         gain = line[columns.index("Gain")]
         base = bases.get(line[0])
-        assert gain == ("" if base is None else f"{100 * (value[line[0]] - value[base]):+.2f}".replace("-", "−"))
+        assert gain == (
+            "" if base is None else f"{100 * (value[line[0]] - value[base]):+.2f}".replace("-", "−")
+        )

@@ -1,4 +1,6 @@
-"""The table and the figure of compressed vectors: the scores that the task gave, by the bytes of a sentence."""
+"""The table and the figure of compressed vectors: the scores that the task gave, by the bytes of a
+sentence.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,13 @@ def test_scores_are_tabled_and_drawn_by_their_bytes(tmp_path: Path) -> None:
     shown = {column.key: cell for column, cell in zip(table.columns, line.cells, strict=True)}
     scores = [s for r in records[:2] for s in r.scores if s.task == "compression:STS-B"]
     of = {metric: [s.value for s in scores if s.metric == metric] for metric in shown}
-    for metric in ("spearman", "spearman_first_16", "spearman_random_16", "spearman_mteb_int8", "spearman_hamming"):
+    for metric in (
+        "spearman",
+        "spearman_first_16",
+        "spearman_random_16",
+        "spearman_mteb_int8",
+        "spearman_hamming",
+    ):
         assert shown[metric].value == pytest.approx(100 * np.mean(of[metric]))
     assert "spearman_first_64" not in shown
     figure = compression_figure(comparison)

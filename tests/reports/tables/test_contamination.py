@@ -23,7 +23,12 @@ from tests.support.invented_outcomes import EXAMPLES, add_transfer
 
 DATA = "0123abcd" * 8
 TRAINING = {"uri": "embedded:sentences", "kind": "sentences", "sha256": "ab" * 32}
-SELECTION = {"task": "Embedded-STS-natural", "split": "dev", "sha256": "cd" * 32, "kind": "selection"}
+SELECTION = {
+    "task": "Embedded-STS-natural",
+    "split": "dev",
+    "sha256": "cd" * 32,
+    "kind": "selection",
+}
 
 
 @pytest.fixture
@@ -38,9 +43,14 @@ def made(tmp_path: Path) -> synthetic.Invented:
 
     def found(task: str, equal: int, near: int, touched: range) -> TaskOverlap:
         return TaskOverlap(
-            data=DATA, suite="sts", texts=200, equal=equal, near=near, pairs=counts[task],
+            data=DATA,
+            suite="sts",
+            texts=200,
+            equal=equal,
+            near=near,
+            pairs=counts[task],
             touched={"x": list(touched)} if touched else {},
-        )  # fmt: skip
+        )
 
     parts = {
         "senteval:STS12": found("STS12", 60, 10, range(0, counts["STS12"], 3)),
@@ -51,7 +61,9 @@ def made(tmp_path: Path) -> synthetic.Invented:
     return made
 
 
-def test_the_table_has_the_share_of_each_task_and_what_was_not_compared(made: synthetic.Invented) -> None:
+def test_the_table_has_the_share_of_each_task_and_what_was_not_compared(
+    made: synthetic.Invented,
+) -> None:
     comparison = read_comparison(made.workdir, "invented")
     table, said = contamination(comparison)
     assert isinstance(table, Table)
@@ -62,7 +74,9 @@ def test_the_table_has_the_share_of_each_task_and_what_was_not_compared(made: sy
     ]
     assert {line.block for line in table.rows} == {"embedded:sentences, training text of SimCSE"}
     assert any("STS13" in item and "STS12" not in item for item in said.items)  # no overlap
-    assert any("STS12, STS13, STS-B" in item for item in said.items)  # not compared with the dev set
+    assert any(
+        "STS12, STS13, STS-B" in item for item in said.items
+    )  # not compared with the dev set
     (remark,) = remarks(comparison)
     assert "STS-B 100 %, STS12 35.0 %" in remark
 
@@ -75,7 +89,9 @@ def test_what_was_found_in_other_data_counts_as_not_checked(made: synthetic.Inve
     assert all("STS12, STS13, STS-B" in item for item in said.items if "STS13" in item)
 
 
-def test_scores_without_the_overlap_are_those_of_the_other_pairs_for_all_rows(made: synthetic.Invented) -> None:
+def test_scores_without_the_overlap_are_those_of_the_other_pairs_for_all_rows(
+    made: synthetic.Invented,
+) -> None:
     whole = read_comparison(made.workdir, "invented")
     fewer = without_overlap(whole)[0]
     significance = Significance(fewer)
@@ -99,8 +115,13 @@ def test_scores_without_the_overlap_are_those_of_the_other_pairs_for_all_rows(ma
 
 def test_a_score_of_fewer_pairs_is_another_protocol(made: synthetic.Invented) -> None:
     whole = read_comparison(made.workdir, "invented")
-    ids = [{s.comparable for r in c.records for s in r.scores} for c in (whole, without_overlap(whole)[0])]
-    assert {s.comparable for r in whole.records for s in r.scores if s.task == "STS13"} == ids[0] & ids[1]
+    ids = [
+        {s.comparable for r in c.records for s in r.scores}
+        for c in (whole, without_overlap(whole)[0])
+    ]
+    assert {s.comparable for r in whole.records for s in r.scores if s.task == "STS13"} == ids[
+        0
+    ] & ids[1]
 
 
 def test_without_a_check_there_are_no_scores_without_overlap(
@@ -110,28 +131,62 @@ def test_without_a_check_there_are_no_scores_without_overlap(
         file.unlink()
     with pytest.raises(InputError, match="harness compare"):
         without_overlap(read_comparison(made.workdir, "invented"))
-    assert main(["verdict", "--workdir", str(made.workdir), "SimCSE", "mean", "--without-overlap"]) == 2
-    assert main(["report", "build", "scd", "--workdir", str(made.workdir), "--without-overlap"]) == 2
+    assert (
+        main(["verdict", "--workdir", str(made.workdir), "SimCSE", "mean", "--without-overlap"])
+        == 2
+    )
+    assert (
+        main(["report", "build", "scd", "--workdir", str(made.workdir), "--without-overlap"]) == 2
+    )
     assert "--without-overlap" in capsys.readouterr().err
 
 
-def test_a_verdict_may_leave_the_overlap_out(made: synthetic.Invented, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["verdict", "--workdir", str(made.workdir), "SimCSE", "mean", "--without-overlap"]) == 0
+def test_a_verdict_may_leave_the_overlap_out(
+    made: synthetic.Invented, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert (
+        main(["verdict", "--workdir", str(made.workdir), "SimCSE", "mean", "--without-overlap"])
+        == 0
+    )
     assert "103 of 155" in capsys.readouterr().out
     assert (
-        main(["verdict", "--workdir", str(made.workdir), "SimCSE", "mean", "--without-overlap", "--on", "STS-B"]) == 2
+        main(
+            [
+                "verdict",
+                "--workdir",
+                str(made.workdir),
+                "SimCSE",
+                "mean",
+                "--without-overlap",
+                "--on",
+                "STS-B",
+            ]
+        )
+        == 2
     )
     assert "--on STS-B" in capsys.readouterr().err
 
 
 def transfer(folder: Path, *, outcomes: bool = True) -> synthetic.Invented:
-    """A row on three tasks: MR in the training text in part, CR in part though none is judged by itself, TREC not."""
+    """A row on three tasks: MR in the training text in part, CR in part though none is judged by
+    itself, TREC not.
+    """
     made = synthetic.Invented(folder)
     facts = {"MR": (0.5, 0.6)}
     add_transfer(made, "SimCSE", 1, 0.7, tasks=("MR", "CR", "TREC"), outcomes=outcomes, facts=facts)
-    found = {"MR": {"texts": 300, "equal": 75, "pairs": EXAMPLES, "touched": {"": list(range(0, EXAMPLES, 4))}},
-             "CR": {"texts": 300, "equal": 1}, "TREC": {"texts": 300, "pairs": EXAMPLES}}  # fmt: skip
-    parts = {f"senteval:{name}": TaskOverlap(suite="transfer", **one) for name, one in found.items()}  # type: ignore[arg-type]
+    found = {
+        "MR": {
+            "texts": 300,
+            "equal": 75,
+            "pairs": EXAMPLES,
+            "touched": {"": list(range(0, EXAMPLES, 4))},
+        },
+        "CR": {"texts": 300, "equal": 1},
+        "TREC": {"texts": 300, "pairs": EXAMPLES},
+    }
+    parts = {
+        f"senteval:{name}": TaskOverlap(suite="transfer", **one) for name, one in found.items()
+    }  # type: ignore[arg-type]
     write_overlap(folder, Overlap(rule="r", text=TRAINING, tasks=parts))
     return made
 
@@ -144,14 +199,23 @@ def test_scores_of_examples_without_those_that_were_trained_on(tmp_path: Path) -
     kept = frame[(frame["task"] == "MR") & (frame["example"] % 4 > 0)]
     (score,) = [s for s in record.scores if s.task == "MR"]
     assert (score.value, score.n) == (pytest.approx(kept["outcome"].mean()), 225)
-    (examples,) = [e for e in read_examples(RunFolder(made.workdir, record.id), fewer.left_out) if e.score[0] == "MR"]
+    (examples,) = [
+        e
+        for e in read_examples(RunFolder(made.workdir, record.id), fewer.left_out)
+        if e.score[0] == "MR"
+    ]
     assert examples.outcome.tolist() == kept["outcome"].tolist()
     assert {s.task for s in record.scores} == {"MR", "TREC"}
     assert all(text in fewer.description for text in ("225 of 300", "CR: left out"))
-    assert (fewer.facts["MR"].chance, fewer.facts["MR"].majority) == (0.5, None)  # 0.6 is that of all examples
+    assert (fewer.facts["MR"].chance, fewer.facts["MR"].majority) == (
+        0.5,
+        None,
+    )  # 0.6 is that of all examples
 
 
 def test_a_task_without_the_scores_of_its_examples_is_left_out(tmp_path: Path) -> None:
-    fewer = without_overlap(read_comparison(transfer(tmp_path, outcomes=False).workdir, "invented"))[0]
+    fewer = without_overlap(
+        read_comparison(transfer(tmp_path, outcomes=False).workdir, "invented")
+    )[0]
     assert "MR: left out" in fewer.description
     assert {s.task for r in fewer.records for s in r.scores} == {"TREC"}

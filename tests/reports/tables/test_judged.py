@@ -1,4 +1,6 @@
-"""Tables of accuracies are judged as those of STS: marks, decimals, what guessing scores, and why there is nothing."""
+"""Tables of accuracies are judged as those of STS: marks, decimals, what guessing scores, and why
+there is nothing.
+"""
 
 from __future__ import annotations
 
@@ -41,8 +43,12 @@ def test_transfer_is_judged_on_its_average_and_what_is_worse_is_marked(made):
     comparison, significance = read(made)
     (table,) = suite_tables(comparison, significance)
     rows = rows_of(table)
-    assert {label for label, row in rows.items() if any(cell.worse for cell in row.cells)} == {"Barlow Twins"}
-    assert not any(cell.worse for row in rows.values() for cell in row.cells[:-1])  # the average decides
+    assert {label for label, row in rows.items() if any(cell.worse for cell in row.cells)} == {
+        "Barlow Twins"
+    }
+    assert not any(
+        cell.worse for row in rows.values() for cell in row.cells[:-1]
+    )  # the average decides
     (target,) = significance.targets  # in a comparison without sentence pairs the report goes by it
     assert len(target.measures) == len(TRANSFER)
 
@@ -71,7 +77,9 @@ def test_the_standard_error_of_an_accuracy_is_that_of_its_texts(made):
     units = len(np.unique(text))
     variance = max(np.sum(sums**2), np.sum(off**2)) / EXAMPLES**2 * units / (units - 1)
     assert significance.examples_variance(row, target) == pytest.approx(variance)
-    assert significance.standard_error(row, target) == pytest.approx(variance**0.5)  # one seed: of the examples alone
+    assert significance.standard_error(row, target) == pytest.approx(
+        variance**0.5
+    )  # one seed: of the examples alone
 
 
 def test_runs_without_outcomes_have_no_marks(made):
@@ -92,7 +100,16 @@ def test_the_scores_of_guessing_are_below_the_rows(made):
     (table,) = suite_tables(*read(made))
     guessing, commonest = table.rows[-2:]
     assert (guessing.cells[0].text, commonest.cells[0].text) == ("guessing", "commonest class")
-    assert [round(cell.value or 0, 1) for cell in guessing.cells[3:]] == [50, 50, 50, 50, 50, 16.7, 50, 45.2]
+    assert [round(cell.value or 0, 1) for cell in guessing.cells[3:]] == [
+        50,
+        50,
+        50,
+        50,
+        50,
+        16.7,
+        50,
+        45.2,
+    ]
     assert commonest.cells[-1].value == pytest.approx((6 * 60 + 20) / 7)
     assert not guessing.ranked
 
@@ -103,17 +120,24 @@ def test_decimals_follow_the_noise_and_values_stay_whole():
 
 
 def test_pairs_that_share_a_text_are_drawn_together(made):
-    records = [made.add(label, seed, tasks=("STS-B",), geometry=False, curves=False, noise=noise)
-               for seed in (1, 2) for label, noise in (("SimCSE", 1.0), ("SCD", 1.2))]  # fmt: skip
+    records = [
+        made.add(label, seed, tasks=("STS-B",), geometry=False, curves=False, noise=noise)
+        for seed in (1, 2)
+        for label, noise in (("SimCSE", 1.0), ("SCD", 1.2))
+    ]
     comparison, significance = read(made)
     (target,) = significance.targets
     alone_ = significance.examples_variance(comparison.rows[0], target)
     folders = [RunFolder(made.workdir, r.id) for r in records]
     first = folders[0].pairs()
     moved = of_spearman(first["gold"].to_numpy(), first["score"].to_numpy())[1]
-    shared = np.argsort(np.argsort(moved)) // 6  # pairs that move the score alike have their first sentence in common
+    shared = (
+        np.argsort(np.argsort(moved)) // 6
+    )  # pairs that move the score alike have their first sentence in common
     for folder in folders:
-        examples = join_examples(folder.pairs().assign(text1=shared, text2=2**50 + np.arange(len(shared))), None)
+        examples = join_examples(
+            folder.pairs().assign(text1=shared, text2=2**50 + np.arange(len(shared))), None
+        )
         assert examples is not None
         folder.write_examples(examples)
     comparison, significance = read(made)
@@ -131,7 +155,12 @@ def test_sets_that_are_draws_of_one_collection_do_not_divide_its_chance(made, un
         figures={task: {KEY: {"unit": unit}}},
     )
     frame = outcomes_frame(
-        task=task, source="embedded", split="test", metric="v_measure", outcome=values, unit=np.arange(10)
+        task=task,
+        source="embedded",
+        split="test",
+        metric="v_measure",
+        outcome=values,
+        unit=np.arange(10),
     )
     examples = join_examples(None, frame)
     assert examples is not None

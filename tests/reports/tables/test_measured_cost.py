@@ -25,14 +25,21 @@ def made(tmp_path: Path) -> synthetic.Invented:
     for row, wall in (("SimCSE", 105.0), ("SCD", 715.0)):
         again(made, made.add(row, tasks=("STS-B",), geometry=False), architecture="one", wall=wall)
     passes = InferenceCost(
-        architecture="one", device="a processor", threads=1, precision="fp32", clock="processor", sentences=64,
+        architecture="one",
+        device="a processor",
+        threads=1,
+        precision="fp32",
+        clock="processor",
+        sentences=64,
         seconds=[0.16, 0.2, 0.16, 0.128, 0.16],
-    )  # fmt: skip
+    )
     measure_once(tmp_path, "inference", passes.key, passes.model_dump)
     return made
 
 
-def again(made: synthetic.Invented, record: Record, *, architecture: str, wall: float, **more: float) -> None:
+def again(
+    made: synthetic.Invented, record: Record, *, architecture: str, wall: float, **more: float
+) -> None:
     cost = {"train_seconds": 10.0, "train_cpu_seconds": 9.0, "sentences_per_second": wall} | more
     update = {"architecture": architecture, "cost": cost, "environment": HERE}
     RunFolder(made.workdir, record.id).write(record.model_copy(update=update))
@@ -54,17 +61,31 @@ def test_encoders_of_one_architecture_have_one_speed(made: synthetic.Invented) -
 
 
 def test_energy_has_a_column_where_some_machine_counted_it(made: synthetic.Invented) -> None:
-    assert "train_joules" not in [c.key for c in cost_table(read_comparison(made.workdir, "invented")).columns]
+    assert "train_joules" not in [
+        c.key for c in cost_table(read_comparison(made.workdir, "invented")).columns
+    ]
     record = made.add("SimCSE", tasks=("STS-B",), geometry=False)
-    again(made, record, architecture="one", wall=105.0, train_cpu_joules=1250.0, train_gpu_joules=3000.0)
+    again(
+        made,
+        record,
+        architecture="one",
+        wall=105.0,
+        train_cpu_joules=1250.0,
+        train_gpu_joules=3000.0,
+    )
     assert column(read_comparison(made.workdir, "invented"), "train_joules") == ["–", "4.25"]
 
 
-def test_times_have_their_median_and_range_and_reach_below_nothing(made: synthetic.Invented) -> None:
+def test_times_have_their_median_and_range_and_reach_below_nothing(
+    made: synthetic.Invented,
+) -> None:
     for seed, seconds in ((2, 11.0), (3, 78.0)):
         record = made.add("SimCSE", seed, tasks=("STS-B",), geometry=False)
         again(made, record, architecture="one", wall=100.0, train_seconds=seconds)
-    assert column(read_comparison(made.workdir, "invented"), "train_seconds") == ["10.0", "11.0 [10.0, 78.0]"]
+    assert column(read_comparison(made.workdir, "invented"), "train_seconds") == [
+        "10.0",
+        "11.0 [10.0, 78.0]",
+    ]
 
 
 def test_a_run_without_measured_inference_has_no_speed(made: synthetic.Invented) -> None:

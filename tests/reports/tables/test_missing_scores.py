@@ -19,12 +19,19 @@ WHY = "hf://datasets/x/STS16: not in the local cache, and the hub cannot be reac
 
 
 @pytest.mark.parametrize("everywhere", [True, False])
-def test_a_missing_task_is_a_marked_cell_and_the_average_is_incomplete(tmp_path: Path, everywhere: bool) -> None:
+def test_a_missing_task_is_a_marked_cell_and_the_average_is_incomplete(
+    tmp_path: Path, everywhere: bool
+) -> None:
     invented = Invented(tmp_path, scale=0.05)
     invented.add("mean", supervision="untrained", tasks=LEFT if everywhere else tuple(STS))
     lacking = invented.add("SimCSE", tasks=LEFT)
-    for record in [lacking, *(r for r in read_comparison(tmp_path, "invented").records if everywhere)]:
-        RunFolder(tmp_path, record.id).write(record.model_copy(update={"missing": {"STS16": Missing("data", WHY)}}))
+    for record in [
+        lacking,
+        *(r for r in read_comparison(tmp_path, "invented").records if everywhere),
+    ]:
+        RunFolder(tmp_path, record.id).write(
+            record.model_copy(update={"missing": {"STS16": Missing("data", WHY)}})
+        )
     comparison = read_comparison(tmp_path, "invented")
     (target,) = targets(comparison)
     assert [task for task, _ in target.tasks] == list(STS)
@@ -57,10 +64,21 @@ def test_what_an_evaluation_remarks_about_a_task_is_a_footnote_of_its_cell(tmp_p
 def test_transfer_tables_mark_what_is_missing(tmp_path: Path) -> None:
     def scores(tasks: tuple[str, ...], suite: str, value: float) -> list[Score]:
         return [
-            Score(task=t, suite=suite, source="s", split=split, metric="accuracy", aggregation="", value=v, n=10,
-                  protocol="p" + t + split, comparable=t + split)
-            for t in tasks for split, v in (("dev", 0.1), ("test", value))
-        ]  # fmt: skip
+            Score(
+                task=t,
+                suite=suite,
+                source="s",
+                split=split,
+                metric="accuracy",
+                aggregation="",
+                value=v,
+                n=10,
+                protocol="p" + t + split,
+                comparable=t + split,
+            )
+            for t in tasks
+            for split, v in (("dev", 0.1), ("test", value))
+        ]
 
     invented = Invented(tmp_path, scale=0.05)
     for label, tasks, missing in (
@@ -68,7 +86,9 @@ def test_transfer_tables_mark_what_is_missing(tmp_path: Path) -> None:
         ("lacking", TRANSFER[1:], {TRANSFER[0]: Missing("data", WHY)}),
     ):
         record = invented.add(label)
-        own = scores(tasks, "transfer", 0.8) + scores(("Embedded-Questions",), "embedded-transfer", 0.25)
+        own = scores(tasks, "transfer", 0.8) + scores(
+            ("Embedded-Questions",), "embedded-transfer", 0.25
+        )
         RunFolder(tmp_path, record.id).write(
             record.model_copy(update={"scores": record.scores + own, "missing": missing})
         )

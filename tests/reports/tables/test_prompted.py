@@ -12,15 +12,20 @@ from tests.support.invented_runs import run
 
 
 @pytest.mark.parametrize(
-    ("pooling", "marked"), [("echo", True), ("echo_last:[X] again: [X]", True), ("mean", False), ("prompt:[X]?", False)]
+    ("pooling", "marked"),
+    [("echo", True), ("echo_last:[X] again: [X]", True), ("mean", False), ("prompt:[X]?", False)],
 )
-def test_a_row_that_reads_every_text_twice_is_marked(pooling: str, marked: bool, tmp_path: Path) -> None:
+def test_a_row_that_reads_every_text_twice_is_marked(
+    pooling: str, marked: bool, tmp_path: Path
+) -> None:
     row = ResultRow("mine", "base", (run(tmp_path, "pooling", {"pooling": pooling}),))
     assert any("twice" in note for note in head_cells(row)[0].notes) == marked
 
 
 def test_prompts_are_in_the_same_note(tmp_path: Path) -> None:
-    record = run(tmp_path, "pretrained", {"pooling": "echo"}, training={"prompts": {"STS": "query: "}})
+    record = run(
+        tmp_path, "pretrained", {"pooling": "echo"}, training={"prompts": {"STS": "query: "}}
+    )
     (note,) = head_cells(ResultRow("mine", "base", (record,)))[0].notes
     assert "twice" in note
     assert 'STS "query: "' in note

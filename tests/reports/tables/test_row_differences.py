@@ -18,20 +18,34 @@ from reports.tables.run_details import how_it_was_run
 from tests.support.invented_runs import WIKI, recipe, run, sts
 from tests.support.synthetic import write_comparison
 
-UNTRAINED: dict[str, Any] = {"supervision": "untrained", "config": {"pooling": "mean", "max_length": None}}
+UNTRAINED: dict[str, Any] = {
+    "supervision": "untrained",
+    "config": {"pooling": "mean", "max_length": None},
+}
 
 
 def trained(workdir: Path, row: str, steps: int, seed: int = 1, **values: Any) -> Record:
     """A run of SimCSE."""
     return run(
-        workdir, "simcse", recipe("simcse", **values), seed, row=row, corpus=WIKI, scores=sts(70),
-        dev={"task": "STS-B", "source": "senteval", "sha256": "cd" * 32}, cost={"corpus_sentences_seen": 64.0 * steps},
-        training={"steps": steps, "planned_steps": steps, "precision": "fp32"}, environment={"device": "cpu"},
-    )  # fmt: skip
+        workdir,
+        "simcse",
+        recipe("simcse", **values),
+        seed,
+        row=row,
+        corpus=WIKI,
+        scores=sts(70),
+        dev={"task": "STS-B", "source": "senteval", "sha256": "cd" * 32},
+        cost={"corpus_sentences_seen": 64.0 * steps},
+        training={"steps": steps, "planned_steps": steps, "precision": "fp32"},
+        environment={"device": "cpu"},
+    )
 
 
 def written(
-    workdir: Path, records: list[Record], experiment: dict[str, Any] | None = None, **runs: dict[str, Any]
+    workdir: Path,
+    records: list[Record],
+    experiment: dict[str, Any] | None = None,
+    **runs: dict[str, Any],
 ) -> Comparison:
     write_comparison(workdir, records, runs, experiment=experiment or {})
     return read_comparison(workdir, "invented")
@@ -55,13 +69,26 @@ def test_reports_say_that_a_language_model_wrote_a_text(tmp_path: Path) -> None:
         "sha256": "ef" * 32,
         "written_by": "a language model",
     }
-    synthetic = run(tmp_path, "simcse", recipe("simcse"), row="new", corpus=pairs, scores=sts(70),
-                    training={"steps": 1, "planned_steps": 1})  # fmt: skip
+    synthetic = run(
+        tmp_path,
+        "simcse",
+        recipe("simcse"),
+        row="new",
+        corpus=pairs,
+        scores=sts(70),
+        training={"steps": 1, "planned_steps": 1},
+    )
     comparison = written(tmp_path, [trained(tmp_path, "old", 1), synthetic])
     named = texts(table_of(comparison))["text"][1]
     assert named == "syncse-scratch: 9 pairs, written by a language model"
-    cards = {block.title: dict(block.items) for block in how_it_was_run(comparison) if isinstance(block, Facts)}
-    assert "written_by a language model" in next(card["corpus"] for title, card in cards.items() if "new" in title)
+    cards = {
+        block.title: dict(block.items)
+        for block in how_it_was_run(comparison)
+        if isinstance(block, Facts)
+    }
+    assert "written_by a language model" in next(
+        card["corpus"] for title, card in cards.items() if "new" in title
+    )
 
 
 def test_columns_in_which_rows_differ_and_why_they_matter(tmp_path: Path) -> None:
@@ -77,7 +104,12 @@ def test_columns_in_which_rows_differ_and_why_they_matter(tmp_path: Path) -> Non
         "seen": ["–", "6,400", "12,800"],
         "rate_from": ["–", "default of the method", "searched"],
     }
-    assert [column.key for column in table.columns if column.notes] == ["pooling", "steps", "seen", "rate_from"]
+    assert [column.key for column in table.columns if column.notes] == [
+        "pooling",
+        "steps",
+        "seen",
+        "rate_from",
+    ]
 
 
 def test_rows_alike_are_said_in_a_sentence(tmp_path: Path) -> None:
@@ -95,7 +127,9 @@ def test_rows_alike_are_said_in_a_sentence(tmp_path: Path) -> None:
         ({"kind": "later"}, 100, "100"),  # of a version to come
     ],
 )
-def test_the_subtitle_says_the_budget(tmp_path: Path, budget: dict[str, Any], other: int, amount: str) -> None:
+def test_the_subtitle_says_the_budget(
+    tmp_path: Path, budget: dict[str, Any], other: int, amount: str
+) -> None:
     records = [trained(tmp_path, "a", 100), trained(tmp_path, "b", other)]
     ((said, _),) = budget_facts(written(tmp_path, records, {"budget": budget}))
     assert said == amount

@@ -1,4 +1,6 @@
-"""What a comparison's report says about its own certainty, and what it leaves out where the data does not suffice."""
+"""What a comparison's report says about its own certainty, and what it leaves out where the data
+does not suffice.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ def test_each_row_has_its_own_deviation_over_seeds(tmp_path: Path) -> None:
     place = [column.key for column in table.columns].index("STS12")
     shown = {line.cells[0].text: line.cells[place] for line in table.rows}
     for row in (row for row in read.rows if row.label in ("SimCSE", "SCD")):
-        scores = [100 * score.value for _, score in row.scores("STS12", "senteval", "spearman", "all")]
+        scores = [
+            100 * score.value for _, score in row.scores("STS12", "senteval", "spearman", "all")
+        ]
         assert shown[row.label].sd == pytest.approx(stdev(scores))
     assert shown["SimCSE"].sd != pytest.approx(shown["SCD"].sd)
 

@@ -29,7 +29,10 @@ def bare(made, row: str, seed: int = 1, **options):
 
 
 def of_mteb(values: dict[str, float], metric: str = "accuracy", split: str = "test"):
-    return [score(f"mteb:{name}", "mteb", "mteb", metric, value, split=split) for name, value in values.items()]
+    return [
+        score(f"mteb:{name}", "mteb", "mteb", metric, value, split=split)
+        for name, value in values.items()
+    ]
 
 
 def cells(table: Table | None) -> dict[str, dict[str, Cell]]:
@@ -38,16 +41,25 @@ def cells(table: Table | None) -> dict[str, dict[str, Cell]]:
     return {row.cells[0].text: dict(zip(keys, row.cells, strict=True)) for row in table.rows}
 
 
-QUICK = dict(zip(names_of(MTEB_SUITES["mteb-quick"]), (0.6, 0.7, 0.3, 0.5, 0.4, 0.2, 0.8, 0.7, 0.6, 0.3), strict=True))
+QUICK = dict(
+    zip(
+        names_of(MTEB_SUITES["mteb-quick"]),
+        (0.6, 0.7, 0.3, 0.5, 0.4, 0.2, 0.8, 0.7, 0.6, 0.3),
+        strict=True,
+    )
+)
 
 
 def test_category_averages_are_over_data_sets(made):
     for seed, shift in ((1, 0.0), (2, 0.02)):
-        made.extend(bare(made, "SimCSE", seed), of_mteb({name: v + shift for name, v in QUICK.items()}))
+        made.extend(
+            bare(made, "SimCSE", seed), of_mteb({name: v + shift for name, v in QUICK.items()})
+        )
     comparison = read_comparison(made.workdir, "invented")
     assert mteb.suites_of(comparison) == ["mteb-quick"]
     row = cells(mteb.category_table(comparison, "mteb-quick"))["SimCSE"]
-    # Seed 1: classification (60 + 70) / 2, STS (80 + 70 + 60) / 3, all ten sets 510 / 10; seed 2 is 2 higher.
+    # Seed 1: classification (60 + 70) / 2, STS (80 + 70 + 60) / 3, all ten sets 510 / 10; seed 2 is
+    # 2 higher.
     assert row["Classification"].value == pytest.approx(66)
     assert row["STS"].value == pytest.approx(71)
     assert row["average"].value == pytest.approx(52)
@@ -57,7 +69,10 @@ def test_category_averages_are_over_data_sets(made):
 
 
 def test_people_have_a_line_where_their_scores_are_published(made):
-    facts = {f"mteb:{name}": Facts(metric="accuracy", human=HUMAN[name]).plain() for name in ("HUMESTS12", "HUMESTS22")}
+    facts = {
+        f"mteb:{name}": Facts(metric="accuracy", human=HUMAN[name]).plain()
+        for name in ("HUMESTS12", "HUMESTS22")
+    }
     made.extend(bare(made, "SimCSE"), of_mteb({"HUMESTS12": 0.7, "HUMESTS22": 0.6}), figures=facts)
     comparison = read_comparison(made.workdir, "invented")
     (table,) = mteb.mteb_tables(comparison, Significance(comparison))
@@ -68,7 +83,9 @@ def test_people_have_a_line_where_their_scores_are_published(made):
 
 def test_an_average_that_lacks_a_set_names_it_and_has_no_value(made):
     part = {name: v for name, v in QUICK.items() if name != "STS17"}
-    made.extend(bare(made, "SimCSE"), of_mteb(part), missing={"mteb:STS17": "the hub cannot be reached"})
+    made.extend(
+        bare(made, "SimCSE"), of_mteb(part), missing={"mteb:STS17": "the hub cannot be reached"}
+    )
     made.extend(bare(made, "SCD"), of_mteb(QUICK))
     comparison = read_comparison(made.workdir, "invented")
     rows = cells(mteb.category_table(comparison, "mteb-quick"))
@@ -78,7 +95,9 @@ def test_an_average_that_lacks_a_set_names_it_and_has_no_value(made):
         assert "STS17" in rows["SimCSE"][key].notes[0]
     assert rows["SimCSE"]["Classification"].value == pytest.approx(65)
     assert rows["SCD"]["average"].value == pytest.approx(51)
-    (table,) = [t for t in mteb.dataset_tables(comparison, "mteb-quick") if t.key == "mteb-quick-STS"]
+    (table,) = [
+        t for t in mteb.dataset_tables(comparison, "mteb-quick") if t.key == "mteb-quick-STS"
+    ]
     sets = cells(table)
     assert sets["SimCSE"]["mteb:STS17"].notes == ("the hub cannot be reached",)
     assert sets["SimCSE"]["mteb:BIOSSES"].text == "80.00"
@@ -101,10 +120,15 @@ def test_version_1_prints_summeval_with_its_defect_and_pairs_by_cosine(made):
     row = cells(table)["SimCSE"]
     assert row["Summarization"].text == "30.00"
     assert row["PairClassification"].text == "40.00"  # not the main score's 50
-    assert row["Retrieval"].value == pytest.approx((14 * 50 + 20) / 15)  # MS MARCO is scored on its dev split
+    assert row["Retrieval"].value == pytest.approx(
+        (14 * 50 + 20) / 15
+    )  # MS MARCO is scored on its dev split
     assert row["average"].value == pytest.approx((51 * 50 + 3 * 40 + 30 + 20) / 56)
     tables = {t.key: t for t in mteb.mteb_tables(comparison)}
-    assert list(tables) == ["mteb-en-v1-categories", *(f"mteb-en-v1-{category}" for category in EN_V1)]
+    assert list(tables) == [
+        "mteb-en-v1-categories",
+        *(f"mteb-en-v1-{category}" for category in EN_V1),
+    ]
     assert cells(tables["mteb-en-v1-Summarization"])["SimCSE"]["summeval-corrected"].text == "10.00"
 
 
@@ -115,8 +139,17 @@ def test_tasks_asked_for_by_name_get_no_average(made):
     assert mteb.suites_of(comparison) == []
     (table,) = mteb.mteb_tables(comparison)
     rows = cells(table)
-    assert set(rows["SimCSE"]) == {"row", "supervision", "seeds", "mteb:SciFact", "mteb:STS17/es-es"}
-    assert (rows["SimCSE"]["mteb:SciFact"].text, rows["SimCSE"]["mteb:SciFact"].rank) == ("40.00", 1)
+    assert set(rows["SimCSE"]) == {
+        "row",
+        "supervision",
+        "seeds",
+        "mteb:SciFact",
+        "mteb:STS17/es-es",
+    }
+    assert (rows["SimCSE"]["mteb:SciFact"].text, rows["SimCSE"]["mteb:SciFact"].rank) == (
+        "40.00",
+        1,
+    )
     assert rows["SCD"]["mteb:STS17/es-es"].state == "missing"
 
 
@@ -132,18 +165,37 @@ def test_embedded_retrieval_and_clustering_stand_under_their_metrics(made):
     made.extend(
         bare(made, "SimCSE"),
         [
-            score("Embedded-Retrieval-natural", "embedded-mteb", "embedded", "ndcg_at_10", 0.81, n=80),
-            score("Embedded-Retrieval-contrast", "embedded-mteb", "embedded", "ndcg_at_10", 0.15, n=120),
             score(
-                "Embedded-Clustering", "embedded-mteb", "embedded", "v_measure", 0.2, aggregation="mean of 3 subsets"
+                "Embedded-Retrieval-natural", "embedded-mteb", "embedded", "ndcg_at_10", 0.81, n=80
+            ),
+            score(
+                "Embedded-Retrieval-contrast",
+                "embedded-mteb",
+                "embedded",
+                "ndcg_at_10",
+                0.15,
+                n=120,
+            ),
+            score(
+                "Embedded-Clustering",
+                "embedded-mteb",
+                "embedded",
+                "v_measure",
+                0.2,
+                aggregation="mean of 3 subsets",
             ),
         ],
     )
     (table,) = suite_tables(read_comparison(made.workdir, "invented"), suites=RETRIEVAL)
     row = cells(table)["SimCSE"]
-    assert [row[f"Embedded-{name}"].text for name in ("Retrieval-natural", "Retrieval-contrast", "Clustering")] == [
-        "81.00", "15.00", "20.00",
-    ]  # fmt: skip
+    assert [
+        row[f"Embedded-{name}"].text
+        for name in ("Retrieval-natural", "Retrieval-contrast", "Clustering")
+    ] == [
+        "81.00",
+        "15.00",
+        "20.00",
+    ]
     assert table.head_groups()[-2:] == [("Retrieval", 2), ("", 1)]
     assert [c.sub for c in table.columns[4:]] == ["ndcg at 10 · 120 texts", "v measure · 100 texts"]
     assert "average" not in row
@@ -151,20 +203,43 @@ def test_embedded_retrieval_and_clustering_stand_under_their_metrics(made):
 
 def layer_scores(values: dict[tuple[int, str], float], pairs: str = "STS-B"):
     return [
-        score(f"{pairs}@layer:{k}:{pooling}", "layers", "senteval", "spearman", value, aggregation="all", n=1379)
+        score(
+            f"{pairs}@layer:{k}:{pooling}",
+            "layers",
+            "senteval",
+            "spearman",
+            value,
+            aggregation="all",
+            n=1379,
+        )
         for (k, pooling), value in values.items()
     ]
 
 
 def test_best_layer_and_pooling_of_a_row(made):
-    values = {(0, "cls"): 0.1, (1, "cls"): 0.3, (2, "cls"): 0.2, (0, "mean"): 0.5, (1, "mean"): 0.7, (2, "mean"): 0.6}
+    values = {
+        (0, "cls"): 0.1,
+        (1, "cls"): 0.3,
+        (2, "cls"): 0.2,
+        (0, "mean"): 0.5,
+        (1, "mean"): 0.7,
+        (2, "mean"): 0.6,
+    }
     for seed, shift in ((1, 0.0), (2, 0.04)):
-        made.extend(bare(made, "SimCSE", seed), layer_scores({key: v + shift for key, v in values.items()}))
+        made.extend(
+            bare(made, "SimCSE", seed), layer_scores({key: v + shift for key, v in values.items()})
+        )
     ((row, ends),) = space.extremes(read_comparison(made.workdir, "invented"), "STS-B", "senteval")
     assert row.label == "SimCSE"
-    # The constant [CLS] before the first layer is left out: five places, and its 0.1 is not the worst.
-    assert [text for text, _ in ends] == ["best of 5: mean of layer 1", "worst of 5: [CLS] of layer 2"]
-    assert [cell.value for _, cell in ends] == pytest.approx([72, 22])  # (70 + 74) / 2, (20 + 24) / 2
+    # The constant [CLS] before the first layer is left out: five places, and its 0.1 is not the
+    # worst.
+    assert [text for text, _ in ends] == [
+        "best of 5: mean of layer 1",
+        "worst of 5: [CLS] of layer 2",
+    ]
+    assert [cell.value for _, cell in ends] == pytest.approx(
+        [72, 22]
+    )  # (70 + 74) / 2, (20 + 24) / 2
     assert ends[0][1].sd == pytest.approx(8**0.5)
 
 
@@ -175,11 +250,27 @@ def timed(encode: float, train: float | None = None, device: str = "cpu", precis
     values = [("encode_seconds", encode, 1000), ("sentences_per_second", 1000 / encode, 1000)]
     values += [("train_seconds", train, 5000)] if train is not None else []
     scores = [
-        score("efficiency:STS-B", "efficiency", "senteval", metric, value, n=n, comparable=f"{metric}{device}")
+        score(
+            "efficiency:STS-B",
+            "efficiency",
+            "senteval",
+            metric,
+            value,
+            n=n,
+            comparable=f"{metric}{device}",
+        )
         for metric, value, n in values
     ]
-    training = {"phase": "training", "batch_size": 128, "steps": 1250, "device": device, "precision": precision}
-    described = {s.comparable: training if s.metric == "train_seconds" else inference for s in scores}
+    training = {
+        "phase": "training",
+        "batch_size": 128,
+        "steps": 1250,
+        "device": device,
+        "precision": precision,
+    }
+    described = {
+        s.comparable: training if s.metric == "train_seconds" else inference for s in scores
+    }
     return scores, described
 
 
@@ -214,7 +305,15 @@ def test_languages(made):
         made.extend(
             bare(made, "SimCSE", seed),
             [
-                score(f"STS-B-{code}", "multilingual", "stsb-multi-mt", "spearman", value, aggregation="all", n=1379)
+                score(
+                    f"STS-B-{code}",
+                    "multilingual",
+                    "stsb-multi-mt",
+                    "spearman",
+                    value,
+                    aggregation="all",
+                    n=1379,
+                )
                 for code, value in (("de", 0.5 + seed / 10), ("en", 0.8))
             ],
             missing={"STS-B-zh": "the hub cannot be reached"},

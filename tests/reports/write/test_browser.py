@@ -1,4 +1,6 @@
-"""The page in a real browser: it loads without an error, sorts, filters, links numbers to runs, and fits a phone."""
+"""The page in a real browser: it loads without an error, sorts, filters, links numbers to runs, and
+fits a phone.
+"""
 
 from __future__ import annotations
 
@@ -83,7 +85,9 @@ def test_a_number_leads_to_its_runs_and_back(chromium: Browser) -> None:
     chromium.js(f"{cell}.click()")
     card = "document.querySelector(decodeURIComponent(location.hash))"
     assert chromium.js(f"{card}.open && {card}.closest('details.folded').open")
-    assert "scores-embedded:SCD:Embedded-STS-natural" in chromium.js(f"{card}.querySelector('.came').innerText")
+    assert "scores-embedded:SCD:Embedded-STS-natural" in chromium.js(
+        f"{card}.querySelector('.came').innerText"
+    )
     chromium.js(f"{card}.querySelector('.came a').click()")
     assert chromium.js(f"document.activeElement === {cell}")
 
@@ -109,7 +113,9 @@ def test_nothing_is_wider_than_the_screen(page: Path, running: Browser, width: i
 def test_notes_under_tables_have_two_lines_at_most(page: Path, running: Browser) -> None:
     running.open(page.as_uri(), width=1280)
     running.js("document.querySelectorAll('details').forEach(d => { d.open = true; })")
-    lines = "Math.round(p.getBoundingClientRect().height / parseFloat(getComputedStyle(p).lineHeight))"
+    lines = (
+        "Math.round(p.getBoundingClientRect().height / parseFloat(getComputedStyle(p).lineHeight))"
+    )
     long = running.js(
         f"[...document.querySelectorAll('.notes > p, .caption')].filter(p => {lines} > 2).map(p => p.innerText)"
     )

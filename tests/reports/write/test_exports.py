@@ -1,4 +1,6 @@
-"""A comparison in the formats of others: the keys that their schemas need, and examples that are right or wrong."""
+"""A comparison in the formats of others: the keys that their schemas need, and examples that are
+right or wrong.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +16,15 @@ from harness.errors import InputError
 from tests.support import synthetic
 from tests.support.invented_outcomes import add_transfer
 
-NEEDED = ("schema_version", "evaluation_id", "retrieved_timestamp", "source_metadata", "model_info", "eval_library",
-          "evaluation_results")  # fmt: skip
+NEEDED = (
+    "schema_version",
+    "evaluation_id",
+    "retrieved_timestamp",
+    "source_metadata",
+    "model_info",
+    "eval_library",
+    "evaluation_results",
+)
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +38,9 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_every_run_is_a_record_of_every_eval_ever(report: Path) -> None:
-    records = {file: json.loads(file.read_text()) for file in report.glob("data/invented/local/*/*.json")}
+    records = {
+        file: json.loads(file.read_text()) for file in report.glob("data/invented/local/*/*.json")
+    }
     assert len(records) == 2
     for file, record in records.items():
         assert all(record[key] for key in NEEDED)
@@ -47,7 +58,10 @@ def test_every_run_is_a_record_of_every_eval_ever(report: Path) -> None:
 
 
 def test_the_crate_lists_every_file_and_run(report: Path) -> None:
-    graph = {one["@id"]: one for one in json.loads((report / "ro-crate-metadata.json").read_text())["@graph"]}
+    graph = {
+        one["@id"]: one
+        for one in json.loads((report / "ro-crate-metadata.json").read_text())["@graph"]
+    }
     parts = {part["@id"] for part in graph["./"]["hasPart"]}
     files = {str(file.relative_to(report)) for file in report.rglob("*") if file.is_file()}
     assert parts == files - {"ro-crate-metadata.json"}
@@ -67,14 +81,20 @@ def test_checklist_answers_from_records_and_leaves_the_rest_to_authors(
     for seed in (1, 2, 3):
         made.add("SimCSE | x", seed, tasks=("STS-B",), curves=False, geometry=False)
     assert main(["report", "checklist", "invented", "--workdir", str(tmp_path)]) == 0
-    rows = [line.split(" | ") for line in capsys.readouterr().out.splitlines() if line.startswith("| NeurIPS")]
+    rows = [
+        line.split(" | ")
+        for line in capsys.readouterr().out.splitlines()
+        if line.startswith("| NeurIPS")
+    ]
     answers = {where.removeprefix("| "): answer.removesuffix(" |") for where, _, answer in rows}
     assert "3 seeds a trained row" in answers["NeurIPS 7; ARR C3"]
     assert "3 runs" in answers["NeurIPS 4; ARR C2"]
     assert answers["NeurIPS 3"] == "**author**"
 
 
-def test_checklist_of_untrained_rows_speaks_of_no_seeds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_checklist_of_untrained_rows_speaks_of_no_seeds(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     made = synthetic.Invented(tmp_path, scale=0.1)
     made.add("mean", 1, supervision="untrained", tasks=("STS-B",), curves=False, geometry=False)
     assert main(["report", "checklist", "invented", "--workdir", str(tmp_path)]) == 0

@@ -1,4 +1,6 @@
-"""Text from data stays text in every format, whatever it holds: names, reasons, notes, titles, sentences."""
+"""Text from data stays text in every format, whatever it holds: names, reasons, notes, titles,
+sentences.
+"""
 
 from __future__ import annotations
 
@@ -50,13 +52,24 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     for i, text in enumerate(TEXTS.values()):
         failed = i % 4 == 1
         ended = {"status": "failed", "reason": text} if failed else {}
-        record = made.add("named", i, tasks=("Embedded-STS-natural",), curves=i == 0, config={"note": text}, **ended)
+        record = made.add(
+            "named",
+            i,
+            tasks=("Embedded-STS-natural",),
+            curves=i == 0,
+            config={"note": text},
+            **ended,
+        )
         changes = {
             "row": text,
             "command": f"harness {text}",
             "missing": {} if failed else {"STS12": Missing("data", text)},
         }
-        records.append(record.model_copy(update={**changes, "environment": {"cpu": text, "versions": {"torch": text}}}))
+        records.append(
+            record.model_copy(
+                update={**changes, "environment": {"cpu": text, "versions": {"torch": text}}}
+            )
+        )
         RunFolder(workdir, record.id).write(records[-1])
     write_comparison(workdir, records, title=" ".join(TEXTS.values()), description=TEXTS["script"])
     return build_comparison(workdir, "invented")
@@ -80,7 +93,11 @@ def test_html(built: dict[str, Path]) -> None:
     assert tags.met.count("script") == 2  # the data and our own
     assert "img" not in tags.met
     assert not [name for name, _ in tags.attributes if name.startswith("on")]
-    assert not [value for name, value in tags.attributes if name == "href" and (value or "").startswith("java")]
+    assert not [
+        value
+        for name, value in tags.attributes
+        if name == "href" and (value or "").startswith("java")
+    ]
     assert "{{ 7*7 }}" in text
     assert not ACTING.search(text)
     data = re.search(r'id="data">(.*?)</script>', text, re.DOTALL)
@@ -91,7 +108,9 @@ def test_html(built: dict[str, Path]) -> None:
 
 def test_markdown(built: dict[str, Path]) -> None:
     text = built["md"].read_text(encoding="utf-8")
-    prose = re.sub(r"^ {6}.*$", "", text, flags=re.MULTILINE)  # indented: code, in which nothing is read
+    prose = re.sub(
+        r"^ {6}.*$", "", text, flags=re.MULTILINE
+    )  # indented: code, in which nothing is read
     assert not re.search(r"<(script|img|svg|!--)", prose)
     assert not re.search(r"(?<!\\)\]\(java", prose)
     assert not re.search(r"^\s*(# e|- f|1\. g)", prose, re.MULTILINE)
@@ -125,7 +144,9 @@ def test_csv(built: dict[str, Path]) -> None:
             assert not re.match(r"[=@\t\r]|[+-](?![\d.]+([eE][+-]?\d+)?$)", cell), cell
 
 
-def test_reproduce_on_a_terminal(built: dict[str, Path], capsys: pytest.CaptureFixture[str]) -> None:
+def test_reproduce_on_a_terminal(
+    built: dict[str, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
     from harness.cli import main
 
     assert main(["reproduce", str(built["json"])]) == 0

@@ -1,4 +1,6 @@
-"""The PDF of a report: compiles as it is, always to the same bytes, and cannot run or read anything."""
+"""The PDF of a report: compiles as it is, always to the same bytes, and cannot run or read
+anything.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ def test_a_report_compiles_to_the_same_bytes_twice(tmp_path: Path) -> None:
     elsewhere.mkdir(parents=True)
     shutil.copytree(written["latex"].parent / "figures", elsewhere / "figures")
     assert pdf(written["latex"].read_text(), elsewhere) == first
-    assert sorted(p.name for p in elsewhere.iterdir()) == ["figures"]  # nothing is left beside the report
+    assert sorted(p.name for p in elsewhere.iterdir()) == [
+        "figures"
+    ]  # nothing is left beside the report
 
 
 @needs_tex
@@ -48,7 +52,9 @@ def test_the_document_can_run_nothing(tmp_path: Path) -> None:
     assert not out.exists()
 
 
-def test_without_tex_one_line_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_tex_one_line_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     Invented(tmp_path, scale=0.03).add("a", tasks=SMALL)
     with pytest.raises(InputError, match="texlive-latex-recommended"):

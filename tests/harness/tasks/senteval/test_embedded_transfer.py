@@ -1,4 +1,6 @@
-"""The embedded counterparts of the transfer tasks: their data, and encoders that know everything or nothing."""
+"""The embedded counterparts of the transfer tasks: their data, and encoders that know everything or
+nothing.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ def test_the_suite_holds_every_labelled_file() -> None:
 
 
 def test_data_is_what_the_files_say() -> None:
-    rows = [json.loads(line) for line in (FOLDER / "a" / "questions.jsonl").read_text().splitlines()]
+    rows = [
+        json.loads(line) for line in (FOLDER / "a" / "questions.jsonl").read_text().splitlines()
+    ]
     data = EmbeddedTransferTask("Embedded-Questions").data
     assert data.classes == 6
     names = sorted({row["label"] for row in rows})
@@ -46,7 +50,11 @@ def test_the_suites_chance_is_that_of_its_equally_frequent_classes(name: str) ->
 
 def test_perfect_vectors_score_everything_and_random_ones_chance() -> None:
     task = EmbeddedTransferTask("Embedded-Subjectivity", classifier=PROTOTYPING)
-    label = {t: y for part in task.data.parts.values() for t, y in zip(part.first, part.labels, strict=True)}
+    label = {
+        t: y
+        for part in task.data.parts.values()
+        for t, y in zip(part.first, part.labels, strict=True)
+    }
     rng = np.random.default_rng(0)
 
     def perfect(texts: list[str]) -> Array:
@@ -63,6 +71,12 @@ def test_paraphrases_are_pairs() -> None:
     task = EmbeddedTransferTask("Embedded-Paraphrase-natural", classifier=PROTOTYPING)
     assert task.features == "|u-v|, u*v"
     assert len(task.texts()) == 2 * 160
-    result = evaluate(lambda t: np.random.default_rng(1).standard_normal((len(t), 3)), [task], pooling="p")
+    result = evaluate(
+        lambda t: np.random.default_rng(1).standard_normal((len(t), 3)), [task], pooling="p"
+    )
     told = result.protocols[result.scores[0].comparable]
-    assert (told["scheme"], told["preparation"], told["source"]) == ("k-fold on train", "raw text", "embedded")
+    assert (told["scheme"], told["preparation"], told["source"]) == (
+        "k-fold on train",
+        "raw text",
+        "embedded",
+    )

@@ -1,4 +1,6 @@
-"""The drop-in for SentEval's engine: its params, its calls of the script's functions, its result keys."""
+"""The drop-in for SentEval's engine: its params, its calls of the script's functions, its result
+keys.
+"""
 
 from __future__ import annotations
 
@@ -23,11 +25,18 @@ Array = np.ndarray[Any, Any]
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = downstream(tmp_path_factory.mktemp("engine"), n=30)
     rng = np.random.default_rng(0)
-    rows = {p: [(f"{i % 2}", sentence(rng, f"mark{i % 2}")) for i in range(40)] for p in ("tr", "va", "te")}
+    rows = {
+        p: [(f"{i % 2}", sentence(rng, f"mark{i % 2}")) for i in range(40)]
+        for p in ("tr", "va", "te")
+    }
     probing(root, "bigram_shift.txt", rows)
     folder = root / "downstream" / "STS" / "STS13-en-test"
     folder.mkdir(parents=True)
-    for name, scores in (("FNWN", "5\n\n0\n2\n"), ("headlines", "1\n2\n3\n4\n"), ("OnWN", "0\n5\n0\n5\n")):
+    for name, scores in (
+        ("FNWN", "5\n\n0\n2\n"),
+        ("headlines", "1\n2\n3\n4\n"),
+        ("OnWN", "0\n5\n0\n5\n"),
+    ):
         (folder / f"STS.gs.{name}.txt").write_text(scores)
         pairs = [f"{sentence(rng)}\t{sentence(rng)}\n" for _ in range(4)]
         (folder / f"STS.input.{name}.txt").write_text("".join(pairs))
@@ -36,7 +45,13 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def params(root: Path, **more: Any) -> dict[str, Any]:
     classifier = {"nhid": 0, "optim": "rmsprop", "batch_size": 16, "tenacity": 3, "epoch_size": 2}
-    return {"task_path": str(root), "usepytorch": True, "kfold": 3, "classifier": classifier, **more}
+    return {
+        "task_path": str(root),
+        "usepytorch": True,
+        "kfold": 3,
+        "classifier": classifier,
+        **more,
+    }
 
 
 def batcher(params: Any, batch: list[list[str]]) -> Array:
@@ -44,7 +59,16 @@ def batcher(params: Any, batch: list[list[str]]) -> Array:
 
 
 def test_result_keys_are_senteval_s(root: Path) -> None:
-    tasks = ["MR", "TREC", "MRPC", "SICKEntailment", "SICKRelatedness", "STSBenchmark", "STS13", "BigramShift"]
+    tasks = [
+        "MR",
+        "TREC",
+        "MRPC",
+        "SICKEntailment",
+        "SICKRelatedness",
+        "STSBenchmark",
+        "STS13",
+        "BigramShift",
+    ]
     tasks.append("SICKRelatedness-finetune")
     results = engine.SE(params(root), batcher).eval(tasks)
     assert list(results) == tasks
@@ -65,7 +89,9 @@ def test_result_keys_are_senteval_s(root: Path) -> None:
     assert results["STS13"]["FNWN"]["nsamples"] == 3  # one pair was never scored
     means = [results["STS13"][s]["spearman"][0] for s in ("FNWN", "headlines", "OnWN")]
     assert results["STS13"]["all"]["spearman"]["mean"] == pytest.approx(np.mean(means), abs=1e-6)
-    assert results["STS13"]["all"]["spearman"]["wmean"] == pytest.approx(np.average(means, weights=[3, 4, 4]), abs=1e-6)
+    assert results["STS13"]["all"]["spearman"]["wmean"] == pytest.approx(
+        np.average(means, weights=[3, 4, 4]), abs=1e-6
+    )
 
 
 def test_the_script_s_functions_are_called_as_senteval_calls_them(root: Path) -> None:
@@ -88,12 +114,16 @@ def test_the_script_s_functions_are_called_as_senteval_calls_them(root: Path) ->
 
 
 def test_a_script_of_simcse_s_shape(root: Path) -> None:
-    """Tasks one by one, an engine for each, torch's tensors; STS-B and SICK-R by cosine, on dev and on test."""
+    """Tasks one by one, an engine for each, torch's tensors; STS-B and SICK-R by cosine, on dev and
+    on test.
+    """
     from scipy import stats
 
     calls: list[int] = []
 
-    def simcse_batcher(params: Any, batch: list[list[str]], max_length: int | None = None) -> torch.Tensor:
+    def simcse_batcher(
+        params: Any, batch: list[list[str]], max_length: int | None = None
+    ) -> torch.Tensor:
         calls.append(len(batch))
         return torch.from_numpy(words([" ".join(sentence) for sentence in batch])).cpu()
 
@@ -105,24 +135,40 @@ def test_a_script_of_simcse_s_shape(root: Path) -> None:
         results[task] = se.eval(task)
         if task == "STSBenchmark":
             assert sum(calls) == 6 * 30, "the regressor and the cosine share their vectors"
-    lines = [f"{100 * results[task]['dev']['spearman'][0]:.2f}" for task in ("STSBenchmark", "SICKRelatedness")]
-    lines += [
-        f"{100 * results[task]['test']['spearman'].correlation:.2f}" for task in ("STSBenchmark", "SICKRelatedness")
+    lines = [
+        f"{100 * results[task]['dev']['spearman'][0]:.2f}"
+        for task in ("STSBenchmark", "SICKRelatedness")
     ]
-    lines += [f"{100 * results['STS13']['all']['spearman']['all']:.2f}", f"{results['MR']['acc']:.2f}"]
+    lines += [
+        f"{100 * results[task]['test']['spearman'].correlation:.2f}"
+        for task in ("STSBenchmark", "SICKRelatedness")
+    ]
+    lines += [
+        f"{100 * results['STS13']['all']['spearman']['all']:.2f}",
+        f"{results['MR']['acc']:.2f}",
+    ]
     lines.append(f"{results['MR']['devacc']:.2f}")
     assert all(-100 <= float(line) <= 100 for line in lines)
 
     test = regressor_task("STS-B", root=root).data.parts["test"]
-    cosines = [senteval.utils.cosine(*pair) for pair in zip(words(test.first), words(test.second), strict=True)]
-    expected = stats.pearsonr(cosines, test.labels)  # of whole counts there are ties, which ranks break by rounding
-    assert results["STSBenchmark"]["test"]["pearson"] == pytest.approx((expected.statistic, expected.pvalue), abs=1e-6)
+    cosines = [
+        senteval.utils.cosine(*pair)
+        for pair in zip(words(test.first), words(test.second), strict=True)
+    ]
+    expected = stats.pearsonr(
+        cosines, test.labels
+    )  # of whole counts there are ties, which ranks break by rounding
+    assert results["STSBenchmark"]["test"]["pearson"] == pytest.approx(
+        (expected.statistic, expected.pvalue), abs=1e-6
+    )
     assert results["STSBenchmark"]["test"]["nsamples"] == 30
     assert results["STSBenchmark"]["all"]["pearson"].keys() == {"all", "mean", "wmean"}
 
 
 def test_a_script_of_word_vectors(root: Path) -> None:
-    """What SentEval's own first example does: a dictionary in `prepare`, means of vectors in `batcher`."""
+    """What SentEval's own first example does: a dictionary in `prepare`, means of vectors in
+    `batcher`.
+    """
 
     def prepare(params: Any, samples: list[list[str]]) -> None:
         _, params.word2id = senteval.utils.create_dictionary(samples)
@@ -130,16 +176,23 @@ def test_a_script_of_word_vectors(root: Path) -> None:
         params.wvec_dim = 97
 
     def means(params: Any, batch: list[list[str]]) -> Array:
-        vectors = [[params.word_vec[word] for word in sentence if word in params.word_vec] for sentence in batch]
+        vectors = [
+            [params.word_vec[word] for word in sentence if word in params.word_vec]
+            for sentence in batch
+        ]
         return np.vstack([np.mean(some or [np.zeros(params.wvec_dim)], axis=0) for some in vectors])
 
-    results = senteval.engine.SE(params(root, batch_size=7), means, prepare).eval(["CR", "TREC", "STSBenchmark"])
+    results = senteval.engine.SE(params(root, batch_size=7), means, prepare).eval(
+        ["CR", "TREC", "STSBenchmark"]
+    )
     assert results["CR"]["acc"] > 85
     assert results["STSBenchmark"]["pearson"] > 0.5
 
 
 def test_the_helpers_of_scripts() -> None:
-    words_, places = senteval.utils.create_dictionary([["b", "a", "b"], ["c", "b", "a"]], threshold=2)
+    words_, places = senteval.utils.create_dictionary(
+        [["b", "a", "b"], ["c", "b", "a"]], threshold=2
+    )
     assert words_ == ["<s>", "</s>", "<p>", "b", "a"]
     assert places["a"] == 4
     kind, settings = senteval.utils.get_optimizer("adadelta,lr=0.5,rho=0.8")
@@ -153,9 +206,21 @@ def test_the_helpers_of_scripts() -> None:
 
 def test_senteval_s_defaults() -> None:
     se = engine.SE({"task_path": ""}, batcher)
-    assert (se.params.seed, se.params.batch_size, se.params.kfold, se.params.usepytorch) == (1111, 128, 5, True)
+    assert (se.params.seed, se.params.batch_size, se.params.kfold, se.params.usepytorch) == (
+        1111,
+        128,
+        5,
+        True,
+    )
     c = se.classifier
-    assert (c.nhid, c.optim, c.batch_size, c.tenacity, c.epoch_size, c.kfold) == (0, "adam", 64, 5, 4, 5)
+    assert (c.nhid, c.optim, c.batch_size, c.tenacity, c.epoch_size, c.kfold) == (
+        0,
+        "adam",
+        64,
+        5,
+        4,
+        5,
+    )
 
 
 def test_errors_name_what_is_wrong(root: Path, tmp_path: Path) -> None:
@@ -176,7 +241,9 @@ def test_errors_name_what_is_wrong(root: Path, tmp_path: Path) -> None:
     assert results["CR"]["acc"] > 85
 
 
-def test_vectors_that_are_no_numbers_are_told_with_the_result(root: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_vectors_that_are_no_numbers_are_told_with_the_result(
+    root: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     def broken(params: Any, batch: list[list[str]]) -> Array:
         vectors = batcher(params, batch)
         vectors[0, 0] = np.nan
@@ -193,10 +260,14 @@ def test_files_of_another_size_than_the_published_ones_are_told(root: Path) -> N
     (note,) = engine.SE(params(root), batcher).eval("CR")["notes"]
     assert note.startswith("CR: examples: 60 in all (not 3,775); files cut short")
     (note,) = engine.SE(params(root), batcher).eval("STS13")["notes"]
-    assert note.startswith("STS13: examples: 3 in FNWN (not 189), 4 in headlines (not 750), 4 in OnWN (not 561); ")
+    assert note.startswith(
+        "STS13: examples: 3 in FNWN (not 189), 4 in headlines (not 750), 4 in OnWN (not 561); "
+    )
 
 
-def test_a_batcher_that_raises_loses_only_its_own_task(root: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_batcher_that_raises_loses_only_its_own_task(
+    root: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     def failing(params: Any, batch: list[list[str]]) -> Array:
         if params.current_task == "CR":
             raise KeyError("vocabulary")
@@ -237,5 +308,8 @@ def test_a_gold_score_that_is_no_number_costs_its_task_alone(root: Path, tmp_pat
     copy = Path(shutil.copytree(root, tmp_path / "copy"))
     (copy / "downstream/STS/STS13-en-test/STS.gs.OnWN.txt").write_text("0\nnan\n0\n5\n")
     results = engine.SE(params(copy), batcher).eval(["STS13", "CR"])
-    assert "STS.gs.OnWN.txt, line 2: expected a score from 0 to 5, not 'nan'" in results["STS13"]["error"]
+    assert (
+        "STS.gs.OnWN.txt, line 2: expected a score from 0 to 5, not 'nan'"
+        in results["STS13"]["error"]
+    )
     assert results["CR"]["acc"] > 85

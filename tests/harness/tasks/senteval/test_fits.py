@@ -1,4 +1,6 @@
-"""The batched classifier gives what fits one by one give: same starts, same shuffles, same stopping, same L2 values."""
+"""The batched classifier gives what fits one by one give: same starts, same shuffles, same
+stopping, same L2 values.
+"""
 
 from __future__ import annotations
 
@@ -26,19 +28,29 @@ def blobs(n: int, d: int, classes: int, seed: int = 0, spread: float = 2.0) -> t
     return (centres[y] + spread * rng.standard_normal((n, d))).astype(np.float32), y
 
 
-def one_by_one(x: Array, y: Array, split: Split, l2: float, classes: int, c: Classifier) -> tuple[float, Array]:
-    """SentEval's classifier as its description reads: one fit with torch's own layers and optimisers and autograd."""
+def one_by_one(
+    x: Array, y: Array, split: Split, l2: float, classes: int, c: Classifier
+) -> tuple[float, Array]:
+    """SentEval's classifier as its description reads: one fit with torch's own layers and
+    optimisers and autograd.
+    """
     shuffle = np.random.RandomState(c.seed)
     torch.manual_seed(c.seed)
     if c.nhid:
-        layers = (torch.nn.Linear(x.shape[1], c.nhid), torch.nn.Sigmoid(), torch.nn.Linear(c.nhid, classes))
+        layers = (
+            torch.nn.Linear(x.shape[1], c.nhid),
+            torch.nn.Sigmoid(),
+            torch.nn.Linear(c.nhid, classes),
+        )
         model: torch.nn.Module = torch.nn.Sequential(*layers)
     else:
         model = torch.nn.Linear(x.shape[1], classes)
     kind, _, setting = c.optim.partition(",lr=")
     rate = {"lr": float(setting)} if setting else {}
     optimizer = get_optimizer(kind)[0](model.parameters(), **rate)
-    optimizer.param_groups[0]["weight_decay"] = l2  # where it has one: torch's Rprop does not read it
+    optimizer.param_groups[0]["weight_decay"] = (
+        l2  # where it has one: torch's Rprop does not read it
+    )
     tx, ty = torch.as_tensor(x), torch.as_tensor(y)
     train = torch.as_tensor(split.train)
     best, kept, failures, passes = -1, {}, 0, 0
@@ -92,7 +104,8 @@ def test_side_by_side_equals_one_by_one(config: Classifier, classes: int) -> Non
     for s, split in enumerate(splits):
         for r in range(2):
             accuracy, predicted = one_by_one(x, y, split, l2[s, r], classes, config)
-            # Sums in another order move a weight by 1e-7 or so, hence at most one example near the border.
+            # Sums in another order move a weight by 1e-7 or so, hence at most one example near the
+            # border.
             assert abs(solved.accuracy[s, r] - accuracy) <= 1 / len(split.held_out) + 1e-9
             assert (solved.predicted[s][r] != predicted).sum() <= 1
 
@@ -119,14 +132,18 @@ def test_dropout_trains_a_head_that_still_separates() -> None:
 
 @pytest.mark.parametrize(("classes", "seed"), [(2, 1111), (3, 5)])
 def test_every_scheme_equals_a_float64_transcription(classes: int, seed: int) -> None:
-    """With the full rules (Adam, four L2 values, 5 % slices); SST5 and SICK-E are three-part sets of some classes."""
+    """With the full rules (Adam, four L2 values, 5 % slices); SST5 and SICK-E are three-part sets
+    of some classes.
+    """
     x, y = blobs(240, 9, classes, spread=3.0)
     config = dataclasses.replace(FULL, kfold=3, batch_size=32, max_epoch=60, seed=seed)
     settings = {"seed": seed, "batch": 32, "max_epoch": 60}
     one = 100 / len(y)  # what a single example near a border may change
 
     accuracies = classify({"all": x}, {"all": y}, classes, config)
-    assert (accuracies.dev, accuracies.test) == pytest.approx(reference.nested(x, y, k=3, **settings), abs=one)
+    assert (accuracies.dev, accuracies.test) == pytest.approx(
+        reference.nested(x, y, k=3, **settings), abs=one
+    )
 
     train, test = slice(0, 160), slice(160, 240)
     parts = {"train": train, "test": test}
@@ -148,17 +165,23 @@ def test_every_scheme_equals_a_float64_transcription(classes: int, seed: int) ->
 
 
 def test_own_slice_and_shuffles_come_from_one_generator() -> None:
-    """SentEval seeds once a fit: the shuffles go on where the choice of the 5 % slice has left the generator."""
+    """SentEval seeds once a fit: the shuffles go on where the choice of the 5 % slice has left the
+    generator.
+    """
     x, y = blobs(400, 10, 2, spread=6.0)
     config = dataclasses.replace(FULL, max_epoch=0, epoch_size=1)
     split = fits._with_validation(np.arange(300), np.arange(300, 400), config)
     w = reference.first_weights(10, 2, 1111)
-    expected = reference.fit_with_own_slice(x[:300], y[:300], 1e-4, w, 1111, max_epoch=0, epoch_size=1)
+    expected = reference.fit_with_own_slice(
+        x[:300], y[:300], 1e-4, w, 1111, max_epoch=0, epoch_size=1
+    )
     solved = solve(x, y, [split], np.array([[1e-4]]), 2, config)
     again = solve(x, y, [dataclasses.replace(split, drawn=0)], np.array([[1e-4]]), 2, config)
     labels = reference.classify(expected, x[300:])
     assert (solved.predicted[0][0] != labels).sum() <= 1
-    assert (again.predicted[0][0] != labels).sum() > 1  # other shuffles show in the labels after a single pass
+    assert (
+        again.predicted[0][0] != labels
+    ).sum() > 1  # other shuffles show in the labels after a single pass
 
 
 def test_ties_between_l2_values_go_to_the_smallest() -> None:
@@ -204,7 +227,9 @@ def test_the_seed_enters_the_protocol() -> None:
 
 
 def test_features_far_out_stay_finite() -> None:
-    """Features of size 1e4 drive sigmoid and softmax to their ends; separable labels are still learnt."""
+    """Features of size 1e4 drive sigmoid and softmax to their ends; separable labels are still
+    learnt.
+    """
     rng = np.random.default_rng(0)
     for classes in (2, 4):
         y = np.arange(120) % classes

@@ -39,7 +39,9 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
         return labelled
 
     return probing(
-        tmp_path_factory.mktemp("probing"), FILES["Length"], {"tr": rows(1800), "va": rows(300), "te": rows(300)}
+        tmp_path_factory.mktemp("probing"),
+        FILES["Length"],
+        {"tr": rows(1800), "va": rows(300), "te": rows(300)},
     )
 
 
@@ -61,7 +63,11 @@ def test_parts_labels_and_order(tmp_path: Path) -> None:
     data = read_probing("Tense", probing(tmp_path, FILES["Tense"], rows) / "probing")
     assert data.classes == 2
     assert data.parts["train"].first == ["one", "a b c", "a b c"]
-    assert data.parts["train"].labels.tolist() == [1, 0, 1]  # labels in the order of their names: PAST, PRES
+    assert data.parts["train"].labels.tolist() == [
+        1,
+        0,
+        1,
+    ]  # labels in the order of their names: PAST, PRES
     assert (len(data.parts["dev"]), len(data.parts["test"])) == (1, 1)
 
 
@@ -79,9 +85,18 @@ def test_the_ten_tasks_and_their_files() -> None:
     ("text", "message"),
     [
         ("tr\t0\tfine\nxx\t0\tfine\n", "past_present.txt, line 2: expected tr, va or te"),
-        ("tr\t0\tfine\nva\t0\n", "past_present.txt, line 2: expected tr, va or te, a label and a sentence"),
-        ("tr\t0\ta\nva\t1\tb\nte\t0\tc\n", r'past_present.txt, line 2: label "1" does not occur in the training part'),
-        ("tr\t0\ta\nva\t0\tb\n", "past_present.txt: no test examples; the file is empty or truncated"),
+        (
+            "tr\t0\tfine\nva\t0\n",
+            "past_present.txt, line 2: expected tr, va or te, a label and a sentence",
+        ),
+        (
+            "tr\t0\ta\nva\t1\tb\nte\t0\tc\n",
+            r'past_present.txt, line 2: label "1" does not occur in the training part',
+        ),
+        (
+            "tr\t0\ta\nva\t0\tb\n",
+            "past_present.txt: no test examples; the file is empty or truncated",
+        ),
         ("", "past_present.txt: is empty"),
     ],
 )

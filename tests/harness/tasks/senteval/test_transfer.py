@@ -1,4 +1,6 @@
-"""Transfer and downstream tasks: files, schemes, features, scores; and what happens to files that are damaged."""
+"""Transfer and downstream tasks: files, schemes, features, scores; and what happens to files that
+are damaged.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,11 @@ from harness.results.text_ids import text_id
 from harness.sources.senteval.labelled import SIZES, read_task
 from harness.tasks.base import Task
 from harness.tasks.catalogue import suites
-from harness.tasks.senteval.caption_retrieval import CaptionRetrievalTask, fit_and_rank, rank_recalls
+from harness.tasks.senteval.caption_retrieval import (
+    CaptionRetrievalTask,
+    fit_and_rank,
+    rank_recalls,
+)
 from harness.tasks.senteval.classifier import FULL, PROTOTYPING
 from harness.tasks.senteval.relatedness import grade_targets, regress, regressor_task
 from harness.tasks.senteval.transfer import TRANSFER, f1, transfer_task
@@ -37,7 +43,10 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def scores(tasks: list[Task], encode: Any) -> dict[tuple[str, str, str], float]:
-    return {(s.task, s.split, s.metric): s.value for s in evaluate(encode, tasks, pooling="words").scores}
+    return {
+        (s.task, s.split, s.metric): s.value
+        for s in evaluate(encode, tasks, pooling="words").scores
+    }
 
 
 def test_readable_labels_are_read_and_random_vectors_are_chance(root: Path) -> None:
@@ -57,15 +66,25 @@ def test_readable_labels_are_read_and_random_vectors_are_chance(root: Path) -> N
 def test_the_number_of_examples_and_the_protocol_stand_with_a_score(root: Path) -> None:
     result = evaluate(words, [transfer_task("MR", classifier=QUICK, root=root)], pooling="words")
     by_split = {s.split: s for s in result.scores}
-    assert (by_split["test"].n, by_split["test"].suite, by_split["test"].source) == (120, "transfer", "senteval")
+    assert (by_split["test"].n, by_split["test"].suite, by_split["test"].source) == (
+        120,
+        "transfer",
+        "senteval",
+    )
     described = result.protocols[by_split["test"].comparable]
     assert described["scheme"] == "nested k-fold"
     assert described["classifier"]["optim"] == "rmsprop"
-    other = evaluate(words, [transfer_task("MR", classifier=dataclasses.replace(QUICK, seed=2), root=root)], pooling="")
+    other = evaluate(
+        words,
+        [transfer_task("MR", classifier=dataclasses.replace(QUICK, seed=2), root=root)],
+        pooling="",
+    )
     assert other.scores[0].comparable != by_split["test"].comparable
 
 
-def test_order_is_senteval_s_by_length_then_label_and_empty_lines_are_sentences(tmp_path: Path) -> None:
+def test_order_is_senteval_s_by_length_then_label_and_empty_lines_are_sentences(
+    tmp_path: Path,
+) -> None:
     folder = tmp_path / "MR"
     folder.mkdir()
     (folder / "rt-polarity.pos").write_text("c c c\na\n\nb  b \n")
@@ -104,7 +123,12 @@ def _line(text: str) -> Any:
 @pytest.mark.parametrize(
     ("task", "file", "change", "message"),
     [
-        ("MR", "MR/rt-polarity.neg", Path.unlink, "rt-polarity.neg: no such file; the SentEval folder is not complete"),
+        (
+            "MR",
+            "MR/rt-polarity.neg",
+            Path.unlink,
+            "rt-polarity.neg: no such file; the SentEval folder is not complete",
+        ),
         ("MR", "MR/rt-polarity.neg", lambda f: f.write_bytes(b""), "rt-polarity.neg: is empty"),
         (
             "SST2",
@@ -112,8 +136,18 @@ def _line(text: str) -> Any:
             _line("no label here"),
             "sentiment-dev, line 2: expected a sentence, a tab",
         ),
-        ("SST2", "SST/binary/sentiment-dev", _line("fine\t2"), "sentiment-dev, line 2: expected .* the label 0 or 1"),
-        ("SST5", "SST/fine/sentiment-test", _line("7 stars"), "sentiment-test, line 2: expected a label from 0 to 4"),
+        (
+            "SST2",
+            "SST/binary/sentiment-dev",
+            _line("fine\t2"),
+            "sentiment-dev, line 2: expected .* the label 0 or 1",
+        ),
+        (
+            "SST5",
+            "SST/fine/sentiment-test",
+            _line("7 stars"),
+            "sentiment-test, line 2: expected a label from 0 to 4",
+        ),
         (
             "TREC",
             "TREC/TREC_10.label",
@@ -126,10 +160,25 @@ def _line(text: str) -> Any:
             _line("1\t2\t3\tonly one"),
             "test.txt, line 2: expected 0 or 1, two ids",
         ),
-        ("SICK-E", "SICK/SICK_trial.txt", _line("1\ta\tb\t3.5\tMAYBE"), "trial.txt, line 2: .*CONTRADICTION, NEUTRAL"),
+        (
+            "SICK-E",
+            "SICK/SICK_trial.txt",
+            _line("1\ta\tb\t3.5\tMAYBE"),
+            "trial.txt, line 2: .*CONTRADICTION, NEUTRAL",
+        ),
         ("SNLI", "SNLI/s2.dev", _line("one too many"), "have 60, 61 and 60 lines"),
-        ("SNLI", "SNLI/labels.test", lambda f: f.write_text("-\n" * 60), "labels.test, line 1: expected one of entail"),
-        ("SST2", "SST/binary/sentiment-dev", lambda f: f.write_bytes(b"\xff\xfe\t1\n"), "sentiment-dev"),
+        (
+            "SNLI",
+            "SNLI/labels.test",
+            lambda f: f.write_text("-\n" * 60),
+            "labels.test, line 1: expected one of entail",
+        ),
+        (
+            "SST2",
+            "SST/binary/sentiment-dev",
+            lambda f: f.write_bytes(b"\xff\xfe\t1\n"),
+            "sentiment-dev",
+        ),
     ],
 )
 def test_damaged_files_are_one_clear_line_and_other_tasks_go_on(
@@ -149,7 +198,9 @@ def test_damaged_files_are_one_clear_line_and_other_tasks_go_on(
 
 @pytest.mark.parametrize("score", ["6.0", "nan", "high"])
 def test_scores_out_of_range_are_refused(root: Path, tmp_path: Path, score: str) -> None:
-    bad = damage(root, tmp_path, "STS/STSBenchmark/sts-dev.csv", _line(f"g\tf\t1\t1\t{score}\ta\tb"))
+    bad = damage(
+        root, tmp_path, "STS/STSBenchmark/sts-dev.csv", _line(f"g\tf\t1\t1\t{score}\ta\tb")
+    )
     with pytest.raises(InputError, match=r"sts-dev.csv, line 2: expected a score from 0 to 5, not"):
         regressor_task("STS-B", root=bad).texts()
 
@@ -171,7 +222,11 @@ def test_bad_vectors_are_reported_and_scored_as_zeros(root: Path) -> None:
     assert result.notes[0].startswith("CR: examples: 120 in all (not 3,775); files cut short")
     assert result.notes[1].startswith("CR: vectors with NaN or infinity, replaced by 0: ")
     with pytest.raises(RunError, match=r"shape \(1, 97\) for"):
-        evaluate(lambda t: words(t)[:1], [transfer_task("CR", classifier=QUICK, root=root)], pooling="words")
+        evaluate(
+            lambda t: words(t)[:1],
+            [transfer_task("CR", classifier=QUICK, root=root)],
+            pooling="words",
+        )
 
 
 def test_f1_by_hand() -> None:
@@ -182,8 +237,16 @@ def test_f1_by_hand() -> None:
 
 def test_grades_by_hand() -> None:
     """Tai et al.'s target; a score below 1 keeps only the mass of grade 1 (there is no grade 0)."""
-    expected = [[0, 0, 0.6, 0.4, 0], [0, 0, 0, 0, 1], [1, 0, 0, 0, 0], [0.2, 0, 0, 0, 0], [0, 0, 0, 0, 0]]
-    np.testing.assert_allclose(grade_targets(np.array([3.4, 5.0, 1.0, 0.2, 0.0])), expected, atol=1e-6)
+    expected = [
+        [0, 0, 0.6, 0.4, 0],
+        [0, 0, 0, 0, 1],
+        [1, 0, 0, 0, 0],
+        [0.2, 0, 0, 0, 0],
+        [0, 0, 0, 0, 0],
+    ]
+    np.testing.assert_allclose(
+        grade_targets(np.array([3.4, 5.0, 1.0, 0.2, 0.0])), expected, atol=1e-6
+    )
 
 
 def test_regressor_equals_torch_s_own_layers(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -191,9 +254,14 @@ def test_regressor_equals_torch_s_own_layers(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr("harness.tasks.senteval.relatedness._MAX_PASSES", 200)
     rng = np.random.default_rng(0)
-    x = {p: rng.standard_normal((n, 6)).astype(np.float32) for p, n in (("train", 60), ("dev", 40), ("test", 30))}
+    x = {
+        p: rng.standard_normal((n, 6)).astype(np.float32)
+        for p, n in (("train", 60), ("dev", 40), ("test", 30))
+    }
     weights = rng.standard_normal(6)
-    y = {p: np.clip(3 + v @ weights + 0.3 * rng.standard_normal(len(v)), 1, 5) for p, v in x.items()}
+    y = {
+        p: np.clip(3 + v @ weights + 0.3 * rng.standard_normal(len(v)), 1, 5) for p, v in x.items()
+    }
     fit = regress(x, y)
 
     shuffle = np.random.RandomState(1111)
@@ -222,7 +290,11 @@ def test_regressor_equals_torch_s_own_layers(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_regressor_tasks_score_by_correlation(root: Path) -> None:
-    result = evaluate(words, [regressor_task("STS-B", root=root), regressor_task("SICK-R", root=root)], pooling="words")
+    result = evaluate(
+        words,
+        [regressor_task("STS-B", root=root), regressor_task("SICK-R", root=root)],
+        pooling="words",
+    )
     values = {(s.task, s.split, s.metric): s.value for s in result.scores}
     assert values["regressor:STS-B", "test", "spearman"] > 0.6
     assert values["regressor:SICK-R", "test", "pearson"] > 0.8
@@ -241,16 +313,28 @@ def by_hand(data: Any) -> dict[str, Array]:
 
 
 def test_sick_e_and_sst5_equal_a_float64_transcription(root: Path) -> None:
-    """Three classes of pairs and five of sentences, by the full configuration but for batches that suit 60 examples."""
+    """Three classes of pairs and five of sentences, by the full configuration but for batches that
+    suit 60 examples.
+    """
     for name in ("SICK-E", "SST5"):
         task = transfer_task(name, classifier=dataclasses.replace(FULL, batch_size=4), root=root)
         parts = task.data.parts
-        x = by_hand(task.data) if name == "SICK-E" else {p: partly(part.first) for p, part in parts.items()}
-        dev, test = reference.train_dev_test(x, {p: part.labels for p, part in parts.items()}, batch=4)
+        x = (
+            by_hand(task.data)
+            if name == "SICK-E"
+            else {p: partly(part.first) for p, part in parts.items()}
+        )
+        dev, test = reference.train_dev_test(
+            x, {p: part.labels for p, part in parts.items()}, batch=4
+        )
         measured = scores([task], partly)
         assert 0.4 < measured[name, "test", "accuracy"] < 1
-        assert 100 * measured[name, "dev", "accuracy"] == pytest.approx(dev, abs=100 / len(parts["dev"]))
-        assert 100 * measured[name, "test", "accuracy"] == pytest.approx(test, abs=100 / len(parts["test"]))
+        assert 100 * measured[name, "dev", "accuracy"] == pytest.approx(
+            dev, abs=100 / len(parts["dev"])
+        )
+        assert 100 * measured[name, "test", "accuracy"] == pytest.approx(
+            test, abs=100 / len(parts["test"])
+        )
 
 
 def test_regressors_of_sts_b_and_sick_r_equal_a_float64_transcription(
@@ -291,19 +375,25 @@ def test_caption_retrieval_learns_a_linear_map_and_says_what_it_needs(tmp_path: 
     rng = np.random.default_rng(0)
     folder = tmp_path / "COCO"
     folder.mkdir()
-    with pytest.raises(InputError, match=r"train.pkl: no such file; caption retrieval needs SentEval's train.pkl"):
+    with pytest.raises(
+        InputError, match=r"train.pkl: no such file; caption retrieval needs SentEval's train.pkl"
+    ):
         CaptionRetrievalTask(tmp_path).texts()
     images: dict[str, Array] = {}
     for part in ("train", "valid", "test"):
         images[part] = rng.standard_normal((200, 8)).astype(np.float32)
         ids = {i: [5 * i + k for k in range(5)] for i in range(200)}
-        captions = {5 * i + k: {"cleaned_caption": f"{part} {i} {k}"} for i in range(200) for k in range(5)}
+        captions = {
+            5 * i + k: {"cleaned_caption": f"{part} {i} {k}"} for i in range(200) for k in range(5)
+        }
         tree = {"features": images[part], "image_to_caption_ids": ids, "captions": captions}
         (folder / f"{part}.pkl").write_bytes(pickle.dumps(tree))
 
     def encode(texts: list[str]) -> Array:
         rows = [text.split() for text in texts]
-        return np.stack([images[p][int(i)] for p, i, *_ in rows]) @ np.random.default_rng(5).standard_normal((8, 12))
+        return np.stack([images[p][int(i)] for p, i, *_ in rows]) @ np.random.default_rng(
+            5
+        ).standard_normal((8, 12))
 
     result = evaluate(encode, [CaptionRetrievalTask(tmp_path, width=32)], pooling="x")
     values = {(s.split, s.metric): s.value for s in result.scores}
@@ -314,21 +404,34 @@ def test_caption_retrieval_learns_a_linear_map_and_says_what_it_needs(tmp_path: 
     assert result.outcomes is not None
     stored = dict(list(result.outcomes.groupby("metric")))
     tested = {metric: value for (split, metric), value in values.items() if split == "test"}
-    assert {metric: value_of(rows) for metric, rows in stored.items()} == pytest.approx(tested, abs=1e-6)
+    assert {metric: value_of(rows) for metric, rows in stored.items()} == pytest.approx(
+        tested, abs=1e-6
+    )
     assert [len(stored[metric]) for metric in ("recall", "i2t_r1", "t2i_r1")] == [200, 200, 1000]
-    assert stored["t2i_r1"]["unit"].nunique() == 200  # the five captions of an image are drawn together
+    assert (
+        stored["t2i_r1"]["unit"].nunique() == 200
+    )  # the five captions of an image are drawn together
     with pytest.raises(InputError, match="10 training captions"):
-        fit_and_rank({p: np.ones((2, 3)) for p in ("train", "dev", "test")},
-                     {p: np.ones((10, 3)) for p in ("train", "dev", "test")})  # fmt: skip
+        fit_and_rank(
+            {p: np.ones((2, 3)) for p in ("train", "dev", "test")},
+            {p: np.ones((10, 3)) for p in ("train", "dev", "test")},
+        )
 
 
 def rounded_mean(rows: Any) -> float:
     """As SentEval rounds: each fold's percentage, then their mean."""
-    return round(float(np.mean([round(100 * part["outcome"].mean(), 2) for _, part in rows.groupby("subset")])), 2)
+    return round(
+        float(
+            np.mean([round(100 * part["outcome"].mean(), 2) for _, part in rows.groupby("subset")])
+        ),
+        2,
+    )
 
 
 def test_accuracies_and_f1_follow_from_the_outcome_of_each_example(root: Path) -> None:
-    tasks: list[Task] = [transfer_task(name, classifier=QUICK, root=root) for name in ("MR", "SST5", "TREC", "MRPC")]
+    tasks: list[Task] = [
+        transfer_task(name, classifier=QUICK, root=root) for name in ("MR", "SST5", "TREC", "MRPC")
+    ]
     result = evaluate(lambda texts: partly(texts)[:, :3], tasks, pooling="words")
     assert result.outcomes is not None
     stored = dict(list(result.outcomes.groupby(["task", "metric"])))
@@ -385,11 +488,21 @@ def test_counts_of_the_real_files() -> None:
     from harness.sources.senteval.labelled import downstream_folder
 
     folder = downstream_folder()
-    counts = {task: [len(p) for p in read_task(task, folder).parts.values()] for task in (*TRANSFER, "SST5", "SICK-E")}
+    counts = {
+        task: [len(p) for p in read_task(task, folder).parts.values()]
+        for task in (*TRANSFER, "SST5", "SICK-E")
+    }
     assert counts == {
-        "MR": [10662], "CR": [3775], "SUBJ": [10000], "MPQA": [10606], "SST2": [67349, 872, 1821], "TREC": [5452, 500],
-        "MRPC": [4076, 1725], "SST5": [8544, 1101, 2210], "SICK-E": [4500, 500, 4927],
-    }  # fmt: skip
+        "MR": [10662],
+        "CR": [3775],
+        "SUBJ": [10000],
+        "MPQA": [10606],
+        "SST2": [67349, 872, 1821],
+        "TREC": [5452, 500],
+        "MRPC": [4076, 1725],
+        "SST5": [8544, 1101, 2210],
+        "SICK-E": [4500, 500, 4927],
+    }
     for task, sizes in counts.items():
         assert list(SIZES[task].values()) == sizes
 
@@ -397,8 +510,14 @@ def test_counts_of_the_real_files() -> None:
 def test_a_file_that_the_hubs_copy_lacks_is_named_without_the_cache(tmp_path, monkeypatch):
     monkeypatch.setattr("harness.sources.senteval.labelled.cache_root", lambda: tmp_path / "cache")
     for file, said in (
-        (tmp_path / "cache" / "senteval" / "ab12" / "SNLI" / "s1.train", r"^SNLI/s1\.train: not in the copy of"),
-        (tmp_path / "mine" / "SNLI" / "s1.train", "no such file; the SentEval folder is not complete"),
+        (
+            tmp_path / "cache" / "senteval" / "ab12" / "SNLI" / "s1.train",
+            r"^SNLI/s1\.train: not in the copy of",
+        ),
+        (
+            tmp_path / "mine" / "SNLI" / "s1.train",
+            "no such file; the SentEval folder is not complete",
+        ),
     ):
         with pytest.raises(InputError, match=said) as caught:
             read_task("SNLI", file.parents[1])
