@@ -9,13 +9,12 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Any, NoReturn
 
 from harness import __version__, registry
-from harness.config import nearest
+from harness.commands.options import Parser
 from harness.errors import HarnessError
 from harness.files.atomic import refusal
-from harness.files.printable import SafeFormatter, safe_line, tell_error
+from harness.files.printable import SafeFormatter, tell_error
 from harness.machine.environment import disable_telemetry
 
 DESCRIPTION = """\
@@ -38,10 +37,10 @@ COMMANDS = (
     "harness.commands.list",
     "harness.commands.check_method",
     "harness.commands.doctor",
-    "studies.study_command",
-    "reports.report_command",
-    "reports.decide_commands",
-    "reports.reproduce",
+    "harness.commands.study",
+    "harness.commands.report",
+    "harness.commands.decide",
+    "harness.commands.reproduce",
 )
 
 # What a path that a user names may cause anywhere, whichever module opens it.
@@ -54,40 +53,6 @@ OUT_OF_REACH = (
     errno.ENAMETOOLONG,
     errno.ELOOP,
 )
-
-
-class Parser(argparse.ArgumentParser):
-    """argparse's parser without abbreviations of options, whose errors are safe to print."""
-
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**options, allow_abbrev=False)
-
-    def error(self, message: str) -> NoReturn:
-        """Usage and the error on standard error, exit code 2."""
-        super().error(safe_line(message))
-
-    def parse_known_args(  # type: ignore[override]
-        self, args: Sequence[str] | None = None, namespace: Any = None
-    ) -> tuple[Any, list[str]]:
-        """As argparse's; an unknown option is reported with the nearest one, before missing
-        arguments are.
-        """
-        given = list(sys.argv[1:] if args is None else args)
-        known = [option for option in self._option_string_actions if option.startswith("--")]
-        for word in given:
-            if word == "--" or (self._subparsers is not None and not word.startswith("-")):
-                break  # the rest are no options, or those of the sub-command
-            name = word.partition("=")[0]
-            if name.startswith("--") and " " not in word and name not in known:
-                self.error(f"unknown option {name}{nearest(name, known)}")
-        return super().parse_known_args(given, namespace)
-
-    def _check_value(self, action: argparse.Action, value: Any) -> None:
-        # argparse suggests no choice before Python 3.14
-        if action.choices is not None and value not in action.choices:
-            known = [str(choice) for choice in action.choices]
-            message = f'unknown "{value}"{nearest(str(value), known)}; known: {", ".join(known)}'
-            raise argparse.ArgumentError(action, message)
 
 
 def build_parser() -> argparse.ArgumentParser:

@@ -115,7 +115,7 @@ def describe(
     """
     from reports.comparison import comparison_document
     from reports.comparison.comparison_document import all_scores
-    from studies.show import study_report
+    from reports.studies import study_report
 
     if name not in comparison_files(workdir):
         if without_overlap and name not in comparisons(workdir):
@@ -154,7 +154,7 @@ def describe_paper(workdir: Path, definition: Any) -> Report:
     """The report of a paper's definition, with all runs of a work directory."""
     from reports.papers import paper_document
     from reports.read.run_library import read_library
-    from studies.show.study_report import trials_on_dev
+    from reports.studies.study_report import trials_on_dev
 
     library = read_library(workdir, lambda: trials_on_dev(workdir))
     document, files, data = paper_document.describe(definition, library)

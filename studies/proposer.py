@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import shlex
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -32,7 +32,6 @@ from harness.runs.plan import Job, Plan, make_plan
 from harness.runs.progress import Progress, RunState
 from harness.runs.runner import Runner
 from harness.tracking import Tracker
-from reports.live import page
 from studies import trials
 from studies.definition.space import Space, planned_trials
 from studies.definition.study import DEV, ENUMERATED, Study
@@ -50,12 +49,14 @@ def run_trials(
     tracked: bool = False,
     tracking_uri: str | None = None,
     quiet: bool = True,
+    page: Callable[[dict[str, Any], float], str] | None = None,
 ) -> optuna.Study:
     """Run a study until all planned trials have ended; returns it.
 
     Args:
         where: the file or preset, for messages.
         tracked, tracking_uri, quiet: as `harness.study`.
+        page: makes the live page, as in `Progress`; without it there is none.
 
     Raises:
         InputError: the work directory holds another study of that name, or another process runs

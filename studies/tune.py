@@ -22,13 +22,13 @@ from studies.trials import SLOT, best_trials, finished_trials, has_result, resul
 
 
 def tune_rows(
-    experiment: Experiment, budget: Budget, workdir: Path, *, quiet: bool = True, **tracking: Any
+    experiment: Experiment, budget: Budget, workdir: Path, *, quiet: bool = True, **options: Any
 ) -> dict[str, Any]:
     """Run the studies of all rows one after the other; a call that was interrupted resumes.
 
     Args:
         budget: as `harness.runs.selection.check_budget` returns it.
-        quiet, tracking: as in `run_trials`.
+        quiet, options: as in `run_trials`.
 
     Returns:
         What the comparison's file has under "tuned": the budget and, under "rows", a search of each
@@ -47,9 +47,7 @@ def tune_rows(
         if not quiet:
             tell(f"{study.title}: {budget.trials} trials of {budget.steps} training steps")
         space, settings = make_space(study, "--tune"), experiment.executor
-        stored = run_trials(
-            study, space, workdir, settings, where="--tune", quiet=quiet, **tracking
-        )
+        stored = run_trials(study, space, workdir, settings, where="--tune", quiet=quiet, **options)
         rows.append(_search(entry.label, **_result(stored, budget, workdir)))
     return {**asdict(budget), "seeds": list(budget.seeds), "rows": rows}
 

@@ -57,7 +57,7 @@ LONG_FILES = (
     "studies/test_study.py",
     "studies/test_tune.py",
     "harness/results/test_store.py",
-    "reports/test_reproduce.py",
+    "harness/commands/test_reproduce.py",
     "docs/test_contributing.py",
 )
 LONG_SECONDS = 30.0  # a test that takes longer is named at the end of the run

@@ -16,6 +16,7 @@ from harness.api.experiments import compare
 from harness.api.methods import register, train
 from harness.api.models import evaluate, load_model
 from harness.api.result import Comparison, load
+from harness.api.studies import study
 from harness.evaluation.model_scores import Scores
 from harness.machine.progress import Reporter
 from harness.results.answer import Answer
@@ -26,7 +27,6 @@ from reports.build import build_report as report
 from reports.decide.gate_answer import gate
 from reports.decide.power_answer import power
 from reports.decide.verdict_answer import verdict
-from studies.study_api import study
 
 __all__ = [
     "Answer",

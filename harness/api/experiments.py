@@ -230,6 +230,7 @@ def compare(
                 "tracked": tracked,
                 "tracking_uri": tracking_uri,
                 "quiet": reporter.quiet,
+                "page": page,
             }
             planned.tuned = tune_rows(untuned, planned.budget, folder, **more)
             planned.plan = make_plan(with_winners(untuned, planned.tuned), planned.where)

@@ -129,7 +129,7 @@ def load(path: str | Path, name: str = "") -> Any:
             damaged record.
     """
     from harness.api.models import load_model
-    from studies.study_api import open_study, study_names
+    from harness.api.studies import open_study, study_names
 
     folder = Path(path)
     compared = sorted(comparison_files(folder))

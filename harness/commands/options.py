@@ -3,15 +3,51 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
-from harness.config import setting
+from harness.config import nearest, setting
+from harness.files.printable import safe_line
 from harness.machine.progress import Reporter
 
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 Options: TypeAlias = argparse.ArgumentParser
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse's parser without abbreviations of options, whose errors are safe to print."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options, allow_abbrev=False)
+
+    def error(self, message: str) -> NoReturn:
+        """Usage and the error on standard error, exit code 2."""
+        super().error(safe_line(message))
+
+    def parse_known_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: Any = None
+    ) -> tuple[Any, list[str]]:
+        """As argparse's; an unknown option is reported with the nearest one, before missing
+        arguments are.
+        """
+        given = list(sys.argv[1:] if args is None else args)
+        known = [option for option in self._option_string_actions if option.startswith("--")]
+        for word in given:
+            if word == "--" or (self._subparsers is not None and not word.startswith("-")):
+                break  # the rest are no options, or those of the sub-command
+            name = word.partition("=")[0]
+            if name.startswith("--") and " " not in word and name not in known:
+                self.error(f"unknown option {name}{nearest(name, known)}")
+        return super().parse_known_args(given, namespace)
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        # argparse suggests no choice before Python 3.14
+        if action.choices is not None and value not in action.choices:
+            known = [str(choice) for choice in action.choices]
+            message = f'unknown "{value}"{nearest(str(value), known)}; known: {", ".join(known)}'
+            raise argparse.ArgumentError(action, message)
 
 
 def add_command(

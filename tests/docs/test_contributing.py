@@ -35,7 +35,7 @@ short_runs.few_pairs(patch, 40)
 # Figures take longest: of our own parts of the report, the tables of scores; of the study's none.
 ours = [builder for builder in comparison_document.built_in() if builder.suites]
 patch.setattr(comparison_document, "built_in", lambda: ours)
-patch.setattr("studies.show.study_figures.all_figures", lambda *_: ([], []))
+patch.setattr("reports.studies.study_figures.all_figures", lambda *_: ([], []))
 codes = {}
 for name, command in {
     "methods": "list methods",

@@ -13,8 +13,8 @@ import pytest
 import harness
 from docs.notebook_pages import NOTEBOOKS, code_cells, executed, results
 from harness.api.result import Comparison
+from harness.api.studies import StudyResult
 from harness.method import Method
-from studies.study_api import StudyResult
 
 NAMES = sorted(file.stem for file in NOTEBOOKS.glob("*.ipynb"))
 SHORTER = {

@@ -44,7 +44,7 @@ patch = pytest.MonkeyPatch()
 short_runs.few_pairs(patch, 40)
 ours = [builder for builder in comparison_document.built_in() if builder.suites]  # figures take longest
 patch.setattr(comparison_document, "built_in", lambda: ours)
-patch.setattr("studies.show.study_figures.all_figures", lambda *_: ([], []))
+patch.setattr("reports.studies.study_figures.all_figures", lambda *_: ([], []))
 for folder, commands in json.loads(sys.argv[1]).items():
     os.chdir(folder)
     for command in commands:

@@ -83,7 +83,7 @@ def test_an_example_says_what_is_so(name: str, shared: dict[str, Any]) -> None:
     runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS)
     for test in examples(name, **shared):
         runner.run(test, out=said.append, clear_globs=False)
-        if name == "studies.study_api.study":
+        if name == "harness.api.studies.study":
             shared["search"] = test.globs["found"]
         if name == "harness.api.experiments.compare":
             shared["found"] = test.globs["found"]

@@ -104,7 +104,7 @@ config = {json.dumps({"batch_size": 8, "learning_rate": 1e-5}).replace(":", " ="
 
 
 def test_a_study_that_selects_on_a_test_part_warns() -> None:
-    from studies.study_api import warn_of_test_parts
+    from harness.api.studies import warn_of_test_parts
 
     keys: dict[str, Any] = {
         "name": "s",

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from harness import api
+from harness.api.studies import open_study
 from harness.errors import InputError
 from harness.method import DEFAULT_BASE_MODEL
 from harness.results.record import Record
@@ -18,7 +19,6 @@ from harness.results.store import RunFolder, read_comparison_file, read_records
 from harness.runs.experiment import read_experiment
 from harness.runs.plan import make_plan
 from harness.runs.selection import Budget
-from studies.study_api import open_study
 from studies.trials import result_of
 from studies.tune import plan_searches
 from tests.support.bases import narrow_bert

@@ -149,6 +149,6 @@ def store_study(workdir: Path, name: str, trials: Iterable[tuple[float, str, str
 
 def read_papers_library(workdir: Path) -> RunLibrary:
     """All runs of a work directory, and the trials of its studies."""
-    from studies.show.study_report import trials_on_dev
+    from reports.studies.study_report import trials_on_dev
 
     return read_library(workdir, lambda: trials_on_dev(workdir))

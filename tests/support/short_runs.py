@@ -34,4 +34,4 @@ def few_pairs(patch: pytest.MonkeyPatch, count: int = 20) -> None:
 def no_report(patch: pytest.MonkeyPatch) -> None:
     """Draw no figure and write no report, neither of comparisons nor of studies."""
     patch.setattr("reports.build.build_comparison", lambda *_, **__: {})
-    patch.setattr("studies.show.study_figures.all_figures", lambda *_: ([], []))
+    patch.setattr("reports.studies.study_figures.all_figures", lambda *_: ([], []))

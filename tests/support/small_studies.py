@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from harness import api
+from harness.api.studies import StudyResult
 from harness.results.store import RunFolder
-from studies.study_api import StudyResult
 from tests.support.bases import narrow_bert
 
 NATURAL = "Embedded-STS-natural"

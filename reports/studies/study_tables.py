@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 from reports.document.blocks import Block, Facts, Text, slug
 from reports.document.table import Cell, Column, Table, TableRow, absent, number, number_text
+from reports.studies.findings import scored, top
 from studies.definition.space import Parameter, Space
 from studies.definition.study import Study
-from studies.show.findings import scored, top
 from studies.trials import result_of
 
 if TYPE_CHECKING:
     from optuna.trial import FrozenTrial
 
-    from studies.show.findings import Confirmation
+    from reports.studies.findings import Confirmation
 
 TOP = 10
 

@@ -14,8 +14,8 @@ from harness import api
 from harness.results.store import read_records
 from reports.document.blocks import Document
 from reports.document.table import Table, number_text
-from studies.show.findings import Confirmation
-from studies.show.study_report import document
+from reports.studies.findings import Confirmation
+from reports.studies.study_report import document
 from tests.support import short_runs
 from tests.support.invented_runs import run
 from tests.support.small_studies import search

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
+import socket
 from pathlib import Path
 
 import pytest
 
-from harness import cli
 from harness.cli import main
+from harness.commands import reproduce
+from harness.commands.reproduce import find_cells, read_report, split_name
 from harness.results.store import read_records
 from reports.build import build_comparison
-from reports.reproduce import find_cells, read_report, split_name
 from tests.support.synthetic import Invented
 
 pytestmark = pytest.mark.usefixtures("few_pairs")
@@ -93,13 +95,31 @@ def test_the_commands_give_the_same_runs_and_the_same_number(
     cell["value"], cell["text"] = cell["value"] - 0.5, "0.00"
     (tmp_path / "data.json").write_text(json.dumps(data))
 
-    def same_again(argv: list[str]) -> int:
-        shutil.copytree(tmp_path / "new", argv[-1], dirs_exist_ok=True)
+    def same_again(words: list[str], workdir: Path) -> int:
+        shutil.copytree(tmp_path / "new", workdir, dirs_exist_ok=True)
         return 0
 
-    monkeypatch.setattr(cli, "main", same_again)
+    monkeypatch.setattr(reproduce, "run_command", same_again)
     assert main(["reproduce", f"{tmp_path}#{NAME}", "--run", str(tmp_path / "again")]) == 1
     assert "differ by +0.5" in capsys.readouterr().out
+
+
+def test_a_report_chooses_neither_the_executor_nor_the_tracking_server(
+    tiny: Path, tmp_path: Path
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.setblocking(False)
+        options = [f"--tracking-uri=http://127.0.0.1:{server.getsockname()[1]}"]
+        options += ["--executor=slurm", "--workers=3", "--set", "executor.slurm.comment='x'"]
+        options += ["--set", "executor={name='slurm'}"]
+        data = read_report(tiny)
+        for entry in data["runs"].values():
+            entry["command"] = f"{entry['command']} {shlex.join(options)}"
+        (tmp_path / "data.json").write_text(json.dumps(data))
+
+        assert main(["reproduce", f"{tmp_path}#{NAME}", "--run", str(tmp_path / "new")]) == 0
+        with pytest.raises(BlockingIOError):  # nobody has connected
+            server.accept()
 
 
 def test_only_commands_of_the_harness_are_run(tiny: Path, tmp_path: Path) -> None:

@@ -15,9 +15,9 @@ import numpy as np
 from reports.figures.style import COLOURS, GRID, MUTED, finish, new, style
 from reports.figures.trials import draw_by_bin, draw_legend
 from reports.stats.estimate import bins, expected_maximum
+from reports.studies.findings import scored, value_label
 from studies.definition.space import Parameter, Space
 from studies.definition.study import Study
-from studies.show.findings import scored, value_label
 
 if TYPE_CHECKING:
     import optuna

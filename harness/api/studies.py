@@ -18,6 +18,7 @@ from harness.executors.executor import ExecutorSettings, check_known, executor_s
 from harness.machine.progress import Reporter
 from harness.results.store import RunFolder, checked_workdir
 from harness.runs.plan import forget_loaded
+from reports.live import page
 from reports.with_report import WithReport
 from studies.definition.space import Space, make_space, planned_trials
 from studies.definition.study import DEV, Study, read_study
@@ -91,6 +92,7 @@ def study(
         "quiet": reporter.quiet,
         "tracked": tracked,
         "tracking_uri": tracking_uri,
+        "page": page,
     }
     stored = run_trials(definition, space, folder, settings, where=where, **more)
     result = StudyResult(stored, definition, space, folder)
@@ -168,7 +170,7 @@ class StudyResult(WithReport):
         Raises:
             InputError: no trial has a value yet.
         """
-        from studies.show.findings import best_config
+        from reports.studies.findings import best_config
 
         return best_config(self.stored, self.study)
 
@@ -183,7 +185,7 @@ class StudyResult(WithReport):
 
     def trials(self) -> pd.DataFrame:
         """One row a trial: configuration, values, state, seeds, seconds, ids of its runs."""
-        from studies.show.findings import trials_frame
+        from reports.studies.findings import trials_frame
 
         return trials_frame(self.study, self.space, self.ended)
 
@@ -194,7 +196,7 @@ class StudyResult(WithReport):
             held_out: with the held-out seeds in place of those that chose.
             default: with a second row, the study's own config.
         """
-        from studies.show.findings import experiment_file
+        from reports.studies.findings import experiment_file
 
         seeds = self.study.held_out_seeds if held_out else self.study.seeds
         keys = tomllib.loads(experiment_file(self.stored, self.study, seeds))

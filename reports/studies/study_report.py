@@ -13,11 +13,9 @@ from reports.document.blocks import Block, Document, Facts, Section, Text
 from reports.document.table import number_text
 from reports.read.provenance import provenance_of
 from reports.stats.estimate import mean_sd
-from studies.definition.space import Space, make_space, planned_trials
-from studies.definition.study import DEV, Study
-from studies.show import study_figures
-from studies.show.findings import Confirmation, confirm, experiment_file, scored
-from studies.show.study_tables import (
+from reports.studies import study_figures
+from reports.studies.findings import Confirmation, confirm, experiment_file, scored
+from reports.studies.study_tables import (
     best_table,
     held_out_scores,
     listed,
@@ -26,6 +24,8 @@ from studies.show.study_tables import (
     trials_table,
     two_digits,
 )
+from studies.definition.space import Space, make_space, planned_trials
+from studies.definition.study import DEV, Study
 from studies.storage import definition_of, studies_in
 from studies.trials import best_trials, finished_trials, result_of
 

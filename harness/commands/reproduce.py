@@ -9,6 +9,8 @@ import shlex
 from pathlib import Path
 from typing import Any
 
+from harness.commands import compare, study
+from harness.commands.options import Commands, Parser
 from harness.config import nearest
 from harness.errors import InputError, RunError
 from harness.files.printable import one_line, tell, visible
@@ -22,7 +24,7 @@ _DAMAGED = (
 )
 
 
-def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def register(subparsers: Commands) -> None:
     """Add `harness reproduce`. Imports nothing slow."""
     parser = subparsers.add_parser(
         "reproduce",
@@ -141,7 +143,6 @@ def _repeat(
     name: str, cell: dict[str, Any], data: dict[str, Any], commands: list[str], workdir: Path
 ) -> bool:
     """Run the commands in a new work directory; is the cell of the new report the same as shown?"""
-    from harness.cli import main
     from harness.results.store import comparison_files, read_comparison_file
 
     merged: dict[str, Any] = {
@@ -156,7 +157,7 @@ def _repeat(
                 f"{command or 'no command recorded'}: no command of `harness` that can be repeated here"
             )
         tell(f"running: {command}")
-        if main([*words[1:], "--workdir", str(workdir)]) not in (0, 1):  # the last --workdir counts
+        if run_command(words[1:], workdir) not in (0, 1):
             raise RunError(f"{command}: failed")
         for tree in filter(
             None, (read_comparison_file(workdir, known) for known in comparison_files(workdir))
@@ -183,6 +184,38 @@ def _repeat(
         )
     )
     return bool(cell["text"] == new["text"])
+
+
+def run_command(words: list[str], workdir: Path) -> int:
+    """Run a recorded `compare` or `study run` in another work directory; returns its exit code.
+
+    The report may come from anyone, so only what defines the runs is taken from the command: they
+    are executed in this process, and tracked nowhere. Otherwise a report could start commands
+    through options of an executor, or have a tracking token sent to a server that it names.
+
+    Raises:
+        InputError: the words are no such command.
+    """
+    parser = Parser(prog="harness", exit_on_error=False)
+    commands: Any = parser.add_subparsers(required=True)
+    compare.register(commands)
+    study.register(commands)
+    try:
+        args = parser.parse_args(words)
+    except SystemExit:
+        raise InputError(f"{one_line(shlex.join(words))}: not a command of this version") from None
+    args.workdir = workdir
+    args.tracking_uri = "none"
+    args.executor = "serial"
+    args.workers = None
+    args.overrides = [text for text in args.overrides if not _is_executor_option(text)]
+    code: int = args.run(args)
+    return code
+
+
+def _is_executor_option(override: str) -> bool:
+    key = override.partition("=")[0].strip()
+    return re.split(r"[.\s]", key)[0].strip("\"'") == "executor"
 
 
 def _new_report(data: dict[str, Any], merged: dict[str, Any], workdir: Path) -> dict[str, Any]:

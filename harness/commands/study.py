@@ -10,9 +10,9 @@ from harness.errors import naming
 from harness.files.printable import tell, tell_lines
 
 if TYPE_CHECKING:
+    from harness.api.studies import StudyResult
     from studies.definition.space import Space
     from studies.definition.study import Study
-    from studies.study_api import StudyResult
 
 
 def register(subparsers: options.Commands) -> None:
@@ -60,7 +60,7 @@ def register(subparsers: options.Commands) -> None:
 
 def run_study(args: argparse.Namespace) -> int:
     """Exit code 0 when every planned trial has a result, 1 when one failed."""
-    from studies import study_api
+    from harness.api import studies
     from studies.definition.space import make_space
     from studies.definition.study import read_study
     from studies.samplers import check
@@ -72,9 +72,9 @@ def run_study(args: argparse.Namespace) -> int:
     if args.dry_run or not args.quiet:
         _introduce(study, space)
     if args.dry_run:
-        tell_lines(study_api.warn_of_test_parts(study))
+        tell_lines(studies.warn_of_test_parts(study))
         return 0
-    result = study_api.study(study, args.workdir, **options.run_settings(args))
+    result = studies.study(study, args.workdir, **options.run_settings(args))
     _show(result, top=5)
     for number, reason in result.failed.items():
         tell(f"failed: trial {number}: {reason} (the same command tries it again)")
@@ -83,7 +83,7 @@ def run_study(args: argparse.Namespace) -> int:
 
 def show_study(args: argparse.Namespace) -> int:
     """Print the tables of a study, and write its files."""
-    from studies.study_api import open_study
+    from harness.api.studies import open_study
 
     result = open_study(args.name, args.workdir)
     result.write_report()
@@ -111,7 +111,7 @@ def _introduce(study: Study, space: Space) -> None:
 def _show(result: StudyResult, *, top: int) -> None:
     """Print the best trials and statistics."""
     from harness.commands.terminal import print_table
-    from studies.show.study_tables import best_table, held_out_file, summary_table
+    from reports.studies.study_tables import best_table, held_out_file, summary_table
     from studies.trials import best_trials
 
     study, leading = result.study, best_trials(result.stored)
