@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 
 
 class HarnessError(Exception):
@@ -15,11 +16,38 @@ class HarnessError(Exception):
 
 
 class InputError(HarnessError):
-    """The user's input is wrong: the message names the file or key, what was expected and what to
-    do (exit code 2).
+    """The user's input is wrong (exit code 2). Its text is one line, `FILE: KEY: MESSAGE; REMEDY`.
+
+    Args:
+        message: what is wrong, and what was expected.
+        file: the file, folder or experiment that it is about.
+        key: the key, option, argument or column.
+        remedy: what to do, as "name another folder".
+
+    Attributes:
+        message, file, key, remedy: as given; None where the message has no such part.
     """
 
     exit_code = 2
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        file: str | Path | None = None,
+        key: str | None = None,
+        remedy: str | None = None,
+    ) -> None:
+        super().__init__(message)  # only this, so that a worker can send the error to its parent
+        self.message = message
+        self.file = None if file is None else str(file)
+        self.key = key
+        self.remedy = remedy
+
+    def __str__(self) -> str:
+        parts = [self.file, self.key, self.message]
+        text = ": ".join(part for part in parts if part)
+        return f"{text}; {self.remedy}" if self.remedy else text
 
 
 class UnsupportedModel(InputError):  # noqa: N818 - says what it is
@@ -64,8 +92,7 @@ def refuse(faults: Mapping[str, object]) -> None:
 
 @contextmanager
 def naming(where: str) -> Iterator[None]:
-    """Have every `InputError` inside begin with the file, or the experiment, whose keys it is
-    about.
+    """Begin every `InputError` raised inside with the file, or the experiment, that it is about.
 
     What the hub does not give is no fault of a file.
     """
@@ -74,7 +101,9 @@ def naming(where: str) -> Iterator[None]:
     except OutOfReach:
         raise
     except InputError as error:
-        raise error if where in str(error) else type(error)(f"{where}: {error}") from None
+        if where not in str(error):
+            error.file = where if error.file is None else f"{where}: {error.file}"
+        raise
 
 
 class StopRequested(BaseException):
@@ -86,8 +115,8 @@ class StopRequested(BaseException):
 
 
 def root_cause(error: BaseException) -> BaseException:
-    """What lies at the bottom ("Connection refused") says more than what the layers above make of
-    it.
+    """Return the exception at the bottom ("Connection refused"), which says more than the layers
+    above it.
     """
     while (cause := error.__cause__ or error.__context__) is not None:
         error = cause

@@ -1,0 +1,38 @@
+"""An error of the user's input is one line, and its parts can be read by programs."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+from harness.errors import InputError, OutOfReach, naming
+
+
+def test_the_line_has_file_key_message_and_remedy_in_this_order() -> None:
+    error = InputError("expected a number", file="a.toml", key="seeds", remedy="write seeds = [1]")
+    assert str(error) == "a.toml: seeds: expected a number; write seeds = [1]"
+    assert str(InputError("no runs", file="work")) == "work: no runs"
+    assert str(InputError("no runs")) == "no runs"
+
+
+def test_a_worker_sends_all_parts_to_its_parent() -> None:
+    sent = InputError("expected a number", file="a.toml", key="seeds", remedy="give one")
+    received = pickle.loads(pickle.dumps(sent))
+    assert (received.file, received.key, received.remedy) == ("a.toml", "seeds", "give one")
+    assert str(received) == str(sent)
+
+
+def test_a_file_is_named_once() -> None:
+    with pytest.raises(InputError) as caught, naming("a.toml"):
+        raise InputError("expected a number", key="seeds")
+    assert (caught.value.file, str(caught.value)) == ("a.toml", "a.toml: seeds: expected a number")
+    with pytest.raises(InputError) as caught, naming("a.toml"), naming("a.toml"):
+        raise InputError("expected a number", file="a.toml")
+    assert str(caught.value) == "a.toml: expected a number"
+
+
+def test_what_the_hub_does_not_give_is_no_fault_of_the_file() -> None:
+    with pytest.raises(OutOfReach) as caught, naming("a.toml"):
+        raise OutOfReach("cannot be fetched", file="wiki1m")
+    assert caught.value.file == "wiki1m"
