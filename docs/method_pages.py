@@ -11,7 +11,7 @@ from typing import Any
 
 from docs.make import table
 from harness import registry
-from harness.commands.list import methods
+from harness.commands.list import list_methods
 from harness.files.printable import markdown_text
 
 OBJECTIVES = "methods.objectives"
@@ -37,7 +37,7 @@ _WORDS = {
 
 def pages() -> dict[str, str]:
     """File name -> Markdown: one for every installed method, and `index.md` with all of them."""
-    described = methods()
+    described = list_methods()
     return {
         "index.md": _index(described),
         **{f"{name}.md": _page(name, about) for name, about in described.items()},

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from harness.commands.list import Plugin, installed
+from harness.commands.list import Plugin, find_plugins
 from harness.commands.options import JSON, Commands, add_command
 from harness.commands.terminal import print_columns, print_table
 from harness.errors import InputError
@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
     """
     if args.workdir is not None:
         return _show_faults(args.workdir, args.json)
-    plugins = installed()
+    plugins = find_plugins()
     report = {**dict(examine()), **dict(_describe_plugins(plugins))}
     if args.json:
         tell_json(report)

@@ -1,12 +1,11 @@
-"""`harness list`: the methods, tasks, suites, presets, data sets and all other plugins that are
-installed.
-"""
+"""`harness list`: the methods, tasks, suites, presets, data sets and plugins that are installed."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import tomllib
+from collections.abc import Mapping
 from dataclasses import asdict
 from importlib.metadata import EntryPoint
 from pathlib import Path
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from harness import registry
 from harness.commands.options import JSON, Commands, add_command
 from harness.commands.terminal import print_columns
-from harness.config import Config
+from harness.config import Config, nearest
 from harness.errors import InputError
 from harness.files.printable import tell_json, tell_lines
 from harness.recipes import Recipe, Recipes
@@ -39,89 +38,119 @@ def register(commands: Commands) -> None:
         "list",
         run,
         JSON,
-        help="list installed methods, tasks, suites, presets and plugins, and the data sets that have names",
-        example="harness list methods --verbose",
+        help="list installed methods, tasks, suites, presets and plugins, and data sets with names",
+        example="harness list methods simcse",
     )
     parser.add_argument("what", choices=list(_LISTS), help="what to list")
     parser.add_argument(
-        "--verbose",
-        action="store_true",
-        help="everything known about each, as YAML: of methods the "
-        "card, options with ranges, presets and published numbers",
+        "name",
+        nargs="*",
+        help="print everything that is known about these: of a method its card, options with "
+        "ranges, presets and published numbers",
     )
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the list; always 0."""
+    """Print the list; 1 if one of its plugins cannot be used."""
     listed = _LISTS[args.what]()
+    if args.name:
+        listed = _select(listed, args.name, args.what)
+
     if args.json:
         tell_json(listed)
-    elif args.verbose:
-        import yaml
-
-        plain = json.loads(json.dumps(listed, default=str))
-        tell_lines(
-            yaml.safe_dump(
-                plain, sort_keys=False, allow_unicode=True, width=get_terminal_size().columns
-            )
-        )
+    elif args.name:
+        _print_details(listed)
     else:
         columns = _COLUMNS.get(args.what, ("about",))
-        print_columns([(name, *(about[key] for key in columns)) for name, about in listed.items()])
-    return 0
+        rows = [(name, *(about.get(key, "") for key in columns)) for name, about in listed.items()]
+        print_columns(rows)
+    return 1 if any(about.get("unusable") for about in listed.values()) else 0
 
 
-def methods() -> dict[str, dict[str, Any]]:
-    """Name -> title, card, published numbers, options and presets of every installed method, in
-    plain values.
+def _select(
+    listed: dict[str, dict[str, Any]], names: list[str], what: str
+) -> dict[str, dict[str, Any]]:
+    """Return the entries of these names.
+
+    Raises:
+        InputError: one of them is not listed.
     """
-    return {
-        name: _method(registry.load(registry.METHODS, name))
-        for name in registry.names(registry.METHODS)
-    }
+    for name in names:
+        if name not in listed:
+            raise InputError(
+                f'no "{name}"{nearest(name, list(listed))}',
+                key=what,
+                remedy=f"harness list {what} shows the names",
+            )
+    return {name: listed[name] for name in names}
 
 
-def _method(method: type[Method]) -> dict[str, Any]:
-    sweeps = method.Config.sweeps()
-    bases = (base for base in method.Config.__mro__ if base.__module__.startswith("harness."))
-    common = next(base for base in bases if issubclass(base, Config)).model_fields
+def _print_details(listed: dict[str, dict[str, Any]]) -> None:
+    import yaml
+
+    plain = json.loads(json.dumps(listed, default=str))
+    width = get_terminal_size().columns
+    tell_lines(yaml.safe_dump(plain, sort_keys=False, allow_unicode=True, width=width))
+
+
+def list_methods() -> dict[str, dict[str, Any]]:
+    """Return title, card, published numbers, options and presets of each installed method.
+
+    A method that cannot be imported is listed with the reason under "unusable".
+    """
+    listed = {}
+    for name in registry.names(registry.METHODS):
+        try:
+            listed[name] = _describe_method(registry.load(registry.METHODS, name))
+        except InputError as error:
+            listed[name] = {"about": f"UNUSABLE: {error}", "unusable": str(error)}
+    return listed
+
+
+def _describe_method(method: type[Method]) -> dict[str, Any]:
     card = asdict(method.card)
-    presets = {
-        name: preset if isinstance(preset, Recipes) else Recipes({"any base model": Recipe(preset)})
-        for name, preset in method.presets.items()
-    }
     return {
         "about": method.card.title,
-        **{key: card[key] for key in ("supervision", "text", "paper")},
+        "supervision": card["supervision"],
+        "text": card["text"],
+        "paper": card["paper"],
         "card": card,
-        "published": {key: _published(key) for key in method.card.published},
-        "options": {
-            key: {
-                "default": field.default,
-                "help": field.description,
-                "range": _range(field.metadata),
-                "sweep": sweeps.get(key),
-                "shared": key in common and repr(common[key]) == repr(field),
-            }
-            for key, field in method.Config.model_fields.items()
-        },
-        "presets": {
-            name: {
-                "families": {
-                    family: {
-                        "values": dict(preset.of(family).values),
-                        "source": preset.of(family).source,
-                    }
-                    for family in preset.families
-                },
-                "aliases": dict(preset.aliases),
-            }
-            for name, preset in presets.items()
-        },
+        "published": {key: _describe_published(key) for key in method.card.published},
+        "options": _describe_options(method.Config),
+        "presets": {name: _describe_preset(value) for name, value in method.presets.items()},
     }
 
 
-def _published(key: str) -> list[str]:
+def _describe_options(config: type[Config]) -> dict[str, dict[str, Any]]:
+    """Return default, help, range and sweep of each option; `shared` where all methods have it."""
+    sweeps = config.sweeps()
+    bases = (base for base in config.__mro__ if base.__module__.startswith("harness."))
+    common = next(base for base in bases if issubclass(base, Config)).model_fields
+
+    options = {}
+    for key, field in config.model_fields.items():
+        options[key] = {
+            "default": field.default,
+            "help": field.description,
+            "range": _describe_range(field.metadata),
+            "sweep": sweeps.get(key),
+            "shared": key in common and repr(common[key]) == repr(field),
+        }
+    return options
+
+
+def _describe_preset(preset: Recipes | Mapping[str, Any]) -> dict[str, Any]:
+    """Return values and source of a preset for each family of base models, and its aliases."""
+    if not isinstance(preset, Recipes):
+        preset = Recipes({"any base model": Recipe(preset)})
+    families = {}
+    for family in preset.families:
+        recipe = preset.of(family)
+        families[family] = {"values": dict(recipe.values), "source": recipe.source}
+    return {"families": families, "aliases": dict(preset.aliases)}
+
+
+def _describe_published(key: str) -> list[str]:
     from harness.results.published import published_rows, summary
 
     try:
@@ -130,34 +159,37 @@ def _published(key: str) -> list[str]:
         return [f"not installed ({error})"]
 
 
-def _range(metadata: list[Any]) -> str:
-    """ "from 0, below 1" for a field's bounds."""
-    words = {"ge": "from", "gt": "above", "le": "to", "lt": "below"}
-    bounds = (
-        (word, getattr(limit, name, None)) for limit in metadata for name, word in words.items()
-    )
-    return ", ".join(f"{word} {value:g}" for word, value in bounds if value is not None)
+def _describe_range(metadata: list[Any]) -> str:
+    """Return the bounds of a field in words, as "from 0, below 1"."""
+    bounds = []
+    for limit in metadata:
+        for name, word in (("ge", "from"), ("gt", "above"), ("le", "to"), ("lt", "below")):
+            value = getattr(limit, name, None)
+            if value is not None:
+                bounds.append(f"{word} {value:g}")
+    return ", ".join(bounds)
 
 
-def _suites() -> dict[str, dict[str, Any]]:
+def _list_suites() -> dict[str, dict[str, Any]]:
     from harness.tasks.catalogue import suites
 
-    return {
-        name: {"about": suite.about, "tasks": list(suite.tasks)} for name, suite in suites().items()
-    }
+    listed = suites().items()
+    return {name: {"about": suite.about, "tasks": list(suite.tasks)} for name, suite in listed}
 
 
-def _tasks() -> dict[str, dict[str, Any]]:
+def _list_tasks() -> dict[str, dict[str, Any]]:
+    """Return the suites of each task."""
     from harness.tasks.catalogue import offers, suites
 
-    return {
-        task: {"about": ", ".join(name for name, suite in suites().items() if task in suite.tasks)}
-        for task in offers()
-    }
+    listed = {}
+    for task in offers():
+        names = [name for name, suite in suites().items() if task in suite.tasks]
+        listed[task] = {"about": ", ".join(names)}
+    return listed
 
 
 class Plugin(NamedTuple):
-    """One entry point. `value` is "MODULE:NAME"; `fault` is why it cannot be used, "" where it can."""
+    """One entry point. `value` is "MODULE:NAME"; `fault` says why it cannot be used, "" if it can."""
 
     group: str
     name: str
@@ -167,22 +199,20 @@ class Plugin(NamedTuple):
     fault: str
 
 
-def installed() -> list[Plugin]:
-    """The plugins of all groups. Imports each of them, which takes seconds."""
-    return [
-        Plugin(
-            group.entry_points,
-            point.name,
-            *registry.package(point),
-            point.value,
-            _fault(group, point),
-        )
-        for group in registry.GROUPS
-        for point in registry.points(group)
-    ]
+def find_plugins() -> list[Plugin]:
+    """Return the plugins of all groups. Imports each of them, which takes seconds."""
+    plugins = []
+    for group in registry.GROUPS:
+        for point in registry.points(group):
+            package, version = registry.package(point)
+            fault = _find_fault(group, point)
+            name = point.name
+            plugins.append(Plugin(group.entry_points, name, package, version, point.value, fault))
+    return plugins
 
 
-def _fault(group: Group, point: EntryPoint) -> str:
+def _find_fault(group: Group, point: EntryPoint) -> str:
+    """Return why a plugin cannot be used; empty where it can."""
     from harness.tasks import catalogue
 
     try:
@@ -196,71 +226,67 @@ def _fault(group: Group, point: EntryPoint) -> str:
     return ""
 
 
-def _plugins() -> dict[str, dict[str, Any]]:
-    return {
-        f"{p.group} {p.name} ({p.package} {p.version})": {
-            "about": p.value + (f"  UNUSABLE: {p.fault}" if p.fault else ""),
-            **p._asdict(),
-        }
-        for p in installed()
-    }
-
-
-def _presets() -> dict[str, dict[str, Any]]:
-    from harness.runs.experiment import presets
-
-    return _titles(presets())
-
-
-def _studies() -> dict[str, dict[str, Any]]:
-    from studies.definition.study import presets
-
-    return _titles(presets())
-
-
-def _titles(files: dict[str, Path]) -> dict[str, dict[str, Any]]:
-    return {
-        name: {"about": tomllib.loads(file.read_text("utf-8")).get("title", ""), "file": str(file)}
-        for name, file in files.items()
-    }
-
-
-def _data() -> dict[str, dict[str, Any]]:
-    """The corpora and task data that have names."""
-    from harness.sources.corpus.catalogue import CATALOGUE
-    from harness.sources.senteval.prepared import PREPARED
-
-    listed: dict[str, dict[str, Any]] = {
-        name: {
-            "kind": corpus.kind,
-            "items": f"{corpus.items:,}" if corpus.items else "?",
-            "source": corpus.uri,
-            "parts": list(corpus.parts),
-        }
-        for name, corpus in CATALOGUE.items()
-    }
-    for name, data in PREPARED.items():
-        listed[name] = {
-            "kind": "task data",
-            "items": data.items,
-            "source": data.address,
-            "parts": [],
-        }
-    named: dict[str, Any] = {**CATALOGUE, **PREPARED}
-    for name, one in named.items():
-        listed[name] |= {
-            key: getattr(one, key) for key in ("size", "purpose", "licence", "paper", "untried")
-        }
-        listed[name]["purpose"] += " (not tried on the real server)" if one.untried else ""
+def _list_plugins() -> dict[str, dict[str, Any]]:
+    listed = {}
+    for plugin in find_plugins():
+        about = plugin.value
+        if plugin.fault:
+            about += f"  UNUSABLE: {plugin.fault}"
+        name = f"{plugin.group} {plugin.name} ({plugin.package} {plugin.version})"
+        listed[name] = {"about": about, **plugin._asdict(), "unusable": plugin.fault}
     return listed
 
 
+def _list_presets() -> dict[str, dict[str, Any]]:
+    from harness.runs.experiment import presets
+
+    return _read_titles(presets())
+
+
+def _list_studies() -> dict[str, dict[str, Any]]:
+    from studies.definition.study import presets
+
+    return _read_titles(presets())
+
+
+def _read_titles(files: dict[str, Path]) -> dict[str, dict[str, Any]]:
+    listed = {}
+    for name, file in files.items():
+        title = tomllib.loads(file.read_text("utf-8")).get("title", "")
+        listed[name] = {"about": title, "file": str(file)}
+    return listed
+
+
+def _list_data() -> dict[str, dict[str, Any]]:
+    """Return the corpora and task data that have names."""
+    from harness.sources.corpus.catalogue import CATALOGUE
+    from harness.sources.senteval.prepared import PREPARED
+
+    listed = {}
+    for name, corpus in CATALOGUE.items():
+        items = f"{corpus.items:,}" if corpus.items else "?"
+        about = {"kind": corpus.kind, "items": items, "source": corpus.uri}
+        listed[name] = about | {"parts": list(corpus.parts)} | _describe_data(corpus)
+    for name, data in PREPARED.items():
+        about = {"kind": "task data", "items": data.items, "source": data.address}
+        listed[name] = about | {"parts": []} | _describe_data(data)
+    return listed
+
+
+def _describe_data(data: Any) -> dict[str, Any]:
+    keys = ("size", "purpose", "licence", "paper", "untried")
+    about = {key: getattr(data, key) for key in keys}
+    if data.untried:
+        about["purpose"] += " (not tried on the real server)"
+    return about
+
+
 _LISTS = {
-    "methods": methods,
-    "tasks": _tasks,
-    "suites": _suites,
-    "presets": _presets,
-    "studies": _studies,
-    "data": _data,
-    "plugins": _plugins,
+    "methods": list_methods,
+    "tasks": _list_tasks,
+    "suites": _list_suites,
+    "presets": _list_presets,
+    "studies": _list_studies,
+    "data": _list_data,
+    "plugins": _list_plugins,
 }

@@ -150,7 +150,7 @@ EXECUTOR.add_argument(
 RUNS = (WORKDIR, SET, EXECUTOR, TRACKING, QUIET)
 """Of the commands that execute runs."""
 
-CONFIG = _option("--preset", help="a preset of the method (see: harness list methods --verbose)")
+CONFIG = _option("--preset", help="a preset of the method (see: harness list methods NAME)")
 CONFIG.add_argument(
     "--set",
     action="append",

@@ -142,7 +142,7 @@ def test_a_path_that_may_not_be_used_anywhere_else(
     def refused(*args: object, **options: object) -> None:
         raise PermissionError(13, "Permission denied", "/some/where")
 
-    monkeypatch.setattr("harness.commands.list._presets", refused)
+    monkeypatch.setattr("harness.commands.list._list_presets", refused)
     monkeypatch.setitem(
         __import__("harness.commands.list", fromlist=["x"])._LISTS, "presets", refused
     )

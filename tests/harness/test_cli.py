@@ -179,5 +179,5 @@ def test_lists_are_readable_by_machines(capsys: pytest.CaptureFixture[str]) -> N
     for what in ("methods", "tasks", "suites", "presets"):
         assert main(["list", what, "--json"]) == 0
         assert json.loads(capsys.readouterr().out)
-    assert main(["list", "methods", "--verbose"]) == 0
+    assert main(["list", "methods", "simcse"]) == 0
     assert "default: 0.05" in capsys.readouterr().out

@@ -14,7 +14,7 @@ from harness.commands.list import Plugin
 def test_devices_have_a_precision(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(doctor, "installed", list)
+    monkeypatch.setattr(doctor, "find_plugins", list)
     assert main(["doctor", "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
     assert any(precision in report["cpu"] for precision in ("fp32", "bf16"))
@@ -33,6 +33,6 @@ def test_a_plugin_that_cannot_be_imported_is_named_and_fails(
         "theirs:Broken",
         'method "broken" cannot be imported',
     )
-    monkeypatch.setattr(doctor, "installed", lambda: [broken])
+    monkeypatch.setattr(doctor, "find_plugins", lambda: [broken])
     assert main(["doctor"]) == 1
     assert 'method "broken" cannot be imported' in " ".join(capsys.readouterr().out.split())

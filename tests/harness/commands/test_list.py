@@ -1,4 +1,4 @@
-"""`harness list methods --verbose`: what a card promises is printed, with the published numbers
+"""`harness list methods NAME`: what a card promises is printed, with the published numbers
 that it names.
 """
 
@@ -91,7 +91,7 @@ def test_a_card_is_printed_whole(
 ) -> None:
     notes = "a remark that is longer than a line of the terminal, " * 3 + "and ends here"
     only(monkeypatch, notes=notes, published=("mine.csv:My-BERT", "mine.csv:None"), kept="a layer")
-    assert main(["list", "methods", "--verbose"]) == 0
+    assert main(["list", "methods", "only"]) == 0
     text = " ".join(capsys.readouterr().out.split())
     for part in (
         "Gao, Yao & Chen, EMNLP 2021",
@@ -105,6 +105,30 @@ def test_a_card_is_printed_whole(
     assert "STS12 66.94, STS13 78.03" in text
     assert 'no model "None"' in text  # a key without rows does not take the list down
     assert "Gao et al. 2021, appendix A" in text
+
+
+def test_an_unknown_name_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list", "methods", "simce"]) == 2
+    assert 'did you mean "simcse"?' in capsys.readouterr().err
+
+
+def test_a_method_that_cannot_be_imported_is_listed_with_the_reason(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    load = registry.load
+
+    def load_all_but_one(group: registry.Group, name: str) -> Any:
+        if name == "scd":
+            raise InputError("module colleague_losses has no Gone")
+        return load(group, name)
+
+    monkeypatch.setattr(registry, "load", load_all_but_one)
+    assert main(["list", "methods"]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert any(line.startswith("simcse ") for line in lines)
+    (broken,) = [line for line in lines if "UNUSABLE" in line]
+    assert broken.startswith("scd ")
+    assert "colleague_losses has no Gone" in broken
 
 
 def test_the_machine_readable_list_has_the_same(
