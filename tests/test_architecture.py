@@ -5,11 +5,16 @@ itself by a detour.
 from __future__ import annotations
 
 import ast
+import sys
+import tomllib
 from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name as canonical_name
 
 REPOSITORY = Path(__file__).parents[1]
 PACKAGES = ("harness", "methods", "studies", "reports")
@@ -135,3 +140,26 @@ def test_the_contracts_hold(
     assert lint_imports(config_filename="pyproject.toml", no_cache=True) == EXIT_STATUS_SUCCESS, (
         capsys.readouterr().out
     )
+
+
+def test_every_library_that_is_imported_is_declared() -> None:
+    """What only comes with another package goes when that package no longer needs it."""
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    requirements = list(project["dependencies"])
+    for extra in project["optional-dependencies"].values():
+        requirements += extra
+    declared = {canonical_name(Requirement(line).name) for line in requirements}
+
+    packages = packages_distributions()
+    undeclared = set()
+    for package in PACKAGES:
+        for file in (REPOSITORY / package).rglob("*.py"):
+            tree = ast.parse(file.read_text(encoding="utf-8"))
+            for name in imported(tree, module_of(file), file.name == "__init__.py"):
+                top = name.partition(".")[0]
+                if top in PACKAGES or top in sys.stdlib_module_names:
+                    continue
+                providers = {canonical_name(provider) for provider in packages.get(top, [])}
+                if providers and not providers & declared:
+                    undeclared.add(top)
+    assert undeclared == {"IPython"}  # used only in a notebook, which has it
