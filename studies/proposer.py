@@ -1,5 +1,4 @@
-"""A study as a proposer of runs: Optuna proposes configurations, their runs are executed, and it
-learns how they ended.
+"""A study as a proposer of runs: Optuna proposes configurations, and learns how their runs ended.
 
 Exactly the planned trials are made: each is a slot, and each slot gets one finished trial, whoever
 is killed. All slots are queued as waiting trials before the first one runs. One process runs a
@@ -33,7 +32,7 @@ from harness.runs.progress import Progress, RunState
 from harness.runs.runner import Runner
 from harness.tracking import Tracker
 from studies import trials
-from studies.definition.space import Space, planned_trials
+from studies.definition.space import Space, plan_trials
 from studies.definition.study import DEV, ENUMERATED, Study
 from studies.samplers import make_pruner, make_sampler
 from studies.storage import create_or_resume, lock_study, open_storage
@@ -69,19 +68,18 @@ def run_trials(
         and study.sampler not in (*ENUMERATED, "random", "qmc")
     ):
         raise InputError(
-            f'executor "{settings.name}": sampler "{study.sampler}" learns from ended trials: give the number of '
-            "trials that run at a time with --workers N"
+            f'sampler "{study.sampler}" learns from trials that have ended',
+            key=f'executor "{settings.name}"',
+            remedy="give the number of trials that run at a time with --workers N",
         )
     storage = open_storage(workdir)
     with ExitStack() as ending:
         ending.enter_context(lock_study(workdir, study.name))
         stored = create_or_resume(storage, study, where)
         begun = sum(t.state != TrialState.WAITING for t in stored.get_trials(deepcopy=False))
-        stored.sampler, stored.pruner = (
-            make_sampler(study, begun),
-            make_pruner(study, study.steps or 1000),
-        )
-        planned = planned_trials(study, space)
+        stored.sampler = make_sampler(study, begun)
+        stored.pruner = make_pruner(study, study.steps or 1000)
+        planned = plan_trials(study, space)
         tracker = None
         if tracked:
             tracker = ending.enter_context(closing(Tracker(workdir, study.name, tracking_uri)))
@@ -118,21 +116,24 @@ class OptunaTrials:
         self.open: dict[int, OpenTrial] = {}
         self._executed: set[str] = set()
         self._ready: list[Job] = []
-        left = [t for t in self.stored.get_trials(deepcopy=False) if not t.state.is_finished()]
-        names = [
-            f"trial {t.number}"
-            for t in left
-            if t.user_attrs.get(trials.SLOT, self.slots) < self.slots
-        ]
-        self.progress.expect([RunState(name, self.study.name) for name in names])
+
+        expected = []
+        for trial in self.stored.get_trials(deepcopy=False):
+            planned = trial.user_attrs.get(trials.SLOT, self.slots) < self.slots
+            if planned and not trial.state.is_finished():
+                expected.append(RunState(f"trial {trial.number}", self.study.name))
+        self.progress.expect(expected)
 
     def propose(self, room: int) -> list[Job]:
         """As `Proposer.propose`: further seeds of open trials, then new trials."""
-        jobs, self._ready = self._ready, []
+        jobs = self._ready
+        self._ready = []
         while len(jobs) < room:
-            trial = (
-                self.resumed.pop(0) if self.resumed else trials.next_trial(self.stored, self.slots)
-            )
+            trial: optuna.Trial | None
+            if self.resumed:
+                trial = self.resumed.pop(0)
+            else:
+                trial = trials.next_trial(self.stored, self.slots)
             if trial is None:
                 break
             self.open[trial.number] = OpenTrial(
@@ -143,57 +144,72 @@ class OptunaTrials:
 
     def prune(self, job: Job, step: int, score: float) -> str:
         """As `Proposer.prune`."""
-        return self.open[job.trial].prune(step, score) if job.trial in self.open else ""
+        if job.trial not in self.open:
+            return ""
+        return self.open[job.trial].prune(step, score)
 
     def finish(self, job: Job, record: Record, *, reused: bool) -> None:
         """As `Proposer.finish`."""
         assert job.trial is not None
         trial = self.open[job.trial]
-        trial.add(
-            record, executed=not reused and record.id not in self._executed
-        )  # of trials that share a run, one
+        # Of several trials that share a run, one has executed it.
+        trial.add(record, executed=not reused and record.id not in self._executed)
         self._executed.add(record.id)
         if self.tracker is not None:
             self.tracker.log(record.labelled(record.row, self.study.name))
         self._ready += self._advance(trial)
 
     def _advance(self, trial: OpenTrial) -> list[Job]:
-        """The next job of a trial; none where it has ended, which is reported."""
+        """Return the next job of a trial; none where it has ended, which is reported."""
         number = trial.trial.number
-        if not trial.ended:
-            command = shlex.join(
-                ["harness", "study", "run", self.study.name, "--workdir", "NEW_FOLDER"]
-            )
-            return [replace(trial.jobs[len(trial.records)], command=command, trial=number)]
+        if not trial.has_ended:
+            words = ["harness", "study", "run", self.study.name, "--workdir", "NEW_FOLDER"]
+            job = trial.jobs[len(trial.records)]
+            return [replace(job, command=shlex.join(words), trial=number)]
+
         del self.open[number]
         ended = self.stored.get_trials(deepcopy=False)[number]
-        result, line = trials.result_of(ended), trials.line_about(ended)
-        state = (
-            "failed"
-            if ended.state == TrialState.FAIL
-            else "reused"
-            if result.reused
-            else result.status
-        )
+        result = trials.result_of(ended)
+        if ended.state == TrialState.FAIL:
+            state = "failed"
+        elif result.reused:
+            state = "reused"
+        else:
+            state = result.status
         self.progress.finish(
-            f"trial {number}", state, line, reason=result.reason, seconds=result.seconds
+            f"trial {number}",
+            state,
+            trials.describe_trial(ended),
+            reason=result.reason,
+            seconds=result.seconds,
         )
         return []
 
 
 class OpenTrial:
-    """A trial whose runs are proposed one after the other; Optuna learns how it ended."""
+    """A trial whose runs are proposed one after the other; Optuna learns how it ended.
+
+    Attributes:
+        jobs: a run for each seed.
+        records: of the runs that have ended.
+        executed: True if one of them was made for this trial.
+        values: the objective by each seed.
+        has_ended: True once Optuna was told the result.
+    """
 
     def __init__(
         self, trial: optuna.Trial, stored: optuna.Study, study: Study, space: Space, workdir: Path
     ) -> None:
-        self.trial, self.stored, self.study, self.workdir = trial, stored, study, workdir
+        self.trial = trial
+        self.stored = stored
+        self.study = study
+        self.workdir = workdir
         self.started = time.perf_counter()
         self.jobs: list[Job] = []
         self.records: list[Record] = []
-        self.executed = False  # was one of them made for this trial?
-        self.values: list[float] = []  # of each seed
-        self.ended = False
+        self.executed = False
+        self.values: list[float] = []
+        self.has_ended = False
         self.judges_dev = study.objective == DEV
         self.reported = set(stored.get_trials(deepcopy=False)[trial.number].intermediate_values)
         self.config = space.suggest(trial, first=trial.user_attrs.get(trials.SLOT) == 0)
@@ -203,12 +219,11 @@ class OpenTrial:
             self._end(TrialState.FAIL, str(error))
 
     def add(self, record: Record, *, executed: bool) -> None:
-        """The record of the next run."""
+        """Add the record of the next run."""
         if self.judges_dev and not self.records:
+            # Also of a reused run, so that a pruner sees the same after a kill.
             for step, score in dev_scores(record, self.workdir):
-                self._report(
-                    step, score
-                )  # also of a reused run, so that a pruner sees the same after a kill
+                self._report(step, score)
         self.records.append(record)
         self.executed |= executed
         if record.status in ("pruned", "failed"):
@@ -223,15 +238,14 @@ class OpenTrial:
                 self._end(TrialState.COMPLETE)
 
     def prune(self, step: int, score: float) -> str:
-        """Report a dev score of the running job to Optuna; why to stop the run, empty to let it go
-        on.
+        """Report a dev score of the running job to Optuna.
+
+        Returns:
+            Why to stop the run; empty to let it go on.
         """
-        if (
-            self.records
-            or not self.judges_dev
-            or not self._report(step, score)
-            or not self.trial.should_prune()
-        ):
+        if self.records or not self.judges_dev or not self._report(step, score):
+            return ""
+        if not self.trial.should_prune():
             return ""
         return f"dev {100 * score:.2f} at step {step} ({self.study.pruner} pruner)"
 
@@ -245,25 +259,28 @@ class OpenTrial:
 
     def _end(self, state: TrialState, reason: str = "") -> None:
         """Store how the trial ended; the reason is that of its last record by default."""
-        last = self.records[-1] if self.records else None
-        trials.TrialResult(
+        result = trials.TrialResult(
             runs=[record.id for record in self.records],
             seeds=[record.seed for record in self.records],
             seed_values=self.values,
-            status=last.status if last else "failed",
-            reason=reason or (last.reason if last else ""),
+            reason=reason,
             reused=bool(self.records) and not self.executed,
             label=describe_values(self.config),
             seconds=time.perf_counter() - self.started,
-        ).write(self.trial)
-        self.stored.tell(
-            self.trial, fmean(self.values) if state == TrialState.COMPLETE else None, state=state
         )
-        self.ended = True
+        if self.records:
+            last = self.records[-1]
+            result.status = last.status
+            result.reason = reason or last.reason
+        result.write(self.trial)
+
+        value = fmean(self.values) if state == TrialState.COMPLETE else None
+        self.stored.tell(self.trial, value, state=state)
+        self.has_ended = True
 
 
 def plan_trial(study: Study, values: Mapping[str, Any]) -> Plan:
-    """The plan of a trial with these values.
+    """Return the plan of a trial with these values.
 
     Raises:
         InputError: a configuration, text, dev set, model or objective that cannot work.
@@ -273,45 +290,49 @@ def plan_trial(study: Study, values: Mapping[str, Any]) -> Plan:
     names = [task.name for task in plan.tasks]
     if study.objective == DEV and plan.dev is None:
         raise InputError(
-            f'{where}: objective: method "{study.method}" has no dev score; name a task and its suite'
+            f'method "{study.method}" has no dev score',
+            file=where,
+            key="objective",
+            remedy="name a task and its suite",
         )
     if study.objective != DEV and not split_objective(study.objective, names):
-        raise InputError(
-            f'{where}: objective: no task of "{study.objective}" in suites; there are: {", ".join(names)}'
-        )
+        message = f'no task of "{study.objective}" in suites; there are: {", ".join(names)}'
+        raise InputError(message, file=where, key="objective")
     return plan
 
 
 def describe_values(values: Mapping[str, Any]) -> str:
-    """A configuration as the name of a row."""
-    return (
-        ", ".join(f"{k}={v:.4g}" if isinstance(v, float) else f"{k}={v}" for k, v in values.items())
-        or "default"
-    )
+    """Return a configuration as the name of a row."""
+    parts = []
+    for key, value in values.items():
+        text = f"{value:.4g}" if isinstance(value, float) else str(value)
+        parts.append(f"{key}={text}")
+    return ", ".join(parts) or "default"
 
 
 def split_objective(objective: str, tasks: Iterable[str]) -> tuple[str, str, str] | None:
-    """Task (whose name may hold ":"), metric and aggregation of an objective; None where it names
-    none of the tasks.
+    """Return task, metric and aggregation of an objective; None where it names none of the tasks.
+
+    The name of a task may hold ":" itself.
     """
-    task = max(
-        (task for task in tasks if f"{objective}:".startswith(f"{task}:")), key=len, default=None
-    )
-    if task is None:
+    matches = [task for task in tasks if f"{objective}:".startswith(f"{task}:")]
+    if not matches:
         return None
-    given = objective.removeprefix(task).split(":")[1:]
-    metric, aggregation = [*given, *("spearman", "all")[len(given) :]][:2]
+    task = max(matches, key=len)
+    rest = objective.removeprefix(task).split(":")[1:]
+    metric = rest[0] if rest else "spearman"
+    aggregation = rest[1] if len(rest) > 1 else "all"
     return task, metric, aggregation
 
 
 def dev_scores(record: Record, workdir: Path) -> list[tuple[int, float]]:
-    """Step and score of each evaluation on the dev set."""
+    """Return step and score of each evaluation on the dev set."""
     lines = RunFolder(workdir, record.id).curves()
     return [(line["step"], line["spearman"]) for line in lines if line["kind"] == "dev"]
 
 
 def objective_value(record: Record, study: Study, workdir: Path) -> float:
-    """The objective of one run; of a collapsed or diverged one the dev score that it fell to.
+    """Return the objective of one run; of a collapsed or diverged one the dev score it fell to.
 
     Raises:
         InputError: the record lacks the score that is the objective.
@@ -323,12 +344,11 @@ def objective_value(record: Record, study: Study, workdir: Path) -> float:
         scores = dev_scores(record, workdir)
         value = scores[-1][1] if scores and math.isfinite(scores[-1][1]) else 0.0
     else:
-        parts = split_objective(
-            study.objective, [*(score.task for score in record.scores), *record.missing]
-        )
+        tasks = [*(score.task for score in record.scores), *record.missing]
+        parts = split_objective(study.objective, tasks)
         value = record.score(*parts) if parts else None
+
     if value is None or not math.isfinite(value):
-        raise InputError(
-            f'objective: the run has no score "{study.objective}" ({record.status} {record.reason})'
-        )
+        message = f'the run has no score "{study.objective}" ({record.status} {record.reason})'
+        raise InputError(message, key="objective")
     return float(value)

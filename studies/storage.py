@@ -30,7 +30,7 @@ DEFINITION = "definition"  # user attribute of an Optuna study: our study, as JS
 
 
 def studies_in(workdir: Path) -> dict[str, optuna.Study]:
-    """Name -> study of ours in a work directory.
+    """Return the studies of a work directory by name.
 
     Raises:
         InputError: the storage is damaged.
@@ -38,24 +38,23 @@ def studies_in(workdir: Path) -> dict[str, optuna.Study]:
     if not (workdir / JOURNAL).exists():
         return {}
     storage = open_storage(workdir)
-    found = {
-        name: optuna.load_study(study_name=name, storage=storage)
-        for name in optuna.get_all_study_names(storage)
-    }
-    return {name: stored for name, stored in found.items() if DEFINITION in stored.user_attrs}
+    studies = {}
+    for name in optuna.get_all_study_names(storage):
+        stored = optuna.load_study(study_name=name, storage=storage)
+        if DEFINITION in stored.user_attrs:
+            studies[name] = stored
+    return studies
 
 
 def open_storage(workdir: Path) -> BaseStorage:
-    """The journal of a work directory, created where there is none.
+    """Open the journal of a work directory; it is created where there is none.
 
     Raises:
         InputError: a line of it is damaged, or it cannot be written.
     """
     from filelock import FileLock
 
-    optuna.logging.set_verbosity(
-        optuna.logging.ERROR
-    )  # it logs every trial; the progress does that
+    optuna.logging.set_verbosity(optuna.logging.ERROR)  # the progress shows every trial
     warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
     file = (workdir / JOURNAL).resolve()
     lock = FileLock(file.with_name(f".{file.name}.lock"))
@@ -64,31 +63,33 @@ def open_storage(workdir: Path) -> BaseStorage:
         with lock:
             _check_lines(file)
     except OSError as error:
-        raise InputError(
-            f"{file}: cannot be opened ({error.strerror}); name another --workdir"
-        ) from None
+        message = f"cannot be opened ({error.strerror})"
+        raise InputError(message, file=file, remedy="name another --workdir") from None
     # This lock is gone with its process: Optuna's own outlive a kill by 30 seconds.
     return JournalStorage(JournalFileBackend(str(file), lock))  # type: ignore[arg-type]
 
 
 def _check_lines(journal: Path) -> None:
     """Find damage. A last line that a kill cut short is removed: Optuna would extend it."""
-    for number, line in enumerate(journal.open("rb") if journal.exists() else (), 1):
-        if not line.endswith(b"\n"):
-            os.truncate(journal, journal.stat().st_size - len(line))
-            log.warning(
-                "%s: its last line was cut short and removed; its content is computed again",
-                journal,
-            )
-        elif not is_sound(line):
-            raise InputError(
-                f"{journal}: line {number} is damaged; remove that line, or the whole file (runs that have a record "
-                "are not trained again), and give the same command again"
-            )
+    if not journal.exists():
+        return
+    with journal.open("rb") as lines:
+        for number, line in enumerate(lines, 1):
+            if not line.endswith(b"\n"):
+                os.truncate(journal, journal.stat().st_size - len(line))
+                message = "%s: its last line was cut short and removed; it is computed again"
+                log.warning(message, journal)
+            elif not is_sound(line):
+                raise InputError(
+                    f"line {number} is damaged",
+                    file=journal,
+                    remedy="remove that line, or the whole file (runs that have a record are not "
+                    "trained again), and give the same command again",
+                )
 
 
 def is_sound(line: bytes) -> bool:
-    """Is a line one of a journal?"""
+    """True if a line is one of a journal."""
     try:
         return "op_code" in dict(json.loads(line))
     except (ValueError, TypeError, RecursionError):
@@ -96,7 +97,7 @@ def is_sound(line: bytes) -> bool:
 
 
 def create_or_resume(storage: BaseStorage, study: Study, where: str) -> optuna.Study:
-    """The Optuna study of this name: created, or found with the same definition.
+    """Return the Optuna study of this name: a new one, or that with the same definition.
 
     Raises:
         InputError: it exists with another definition (the difference is shown).
@@ -112,48 +113,54 @@ def create_or_resume(storage: BaseStorage, study: Study, where: str) -> optuna.S
 
 
 def check_same(earlier: Study, later: Study, where: str) -> None:
-    """Raises:
-    InputError: two studies of one name have another definition.
+    """Check that two studies of one name have the same definition.
+
+    Raises:
+        InputError: they have not.
     """
-    old, new = _flat(earlier.identity()), _flat(later.identity())
-    if keys := [key for key in {**old, **new} if old.get(key) != new.get(key)]:
-        texts = [
-            f"{key}: {json.dumps(old.get(key)):.80} there, {json.dumps(new.get(key)):.80} here"
-            for key in keys
-        ]
+    old = _flatten(earlier.identity())
+    new = _flatten(later.identity())
+    differences = []
+    for key in {**old, **new}:
+        if old.get(key) != new.get(key):
+            there = json.dumps(old.get(key))
+            here = json.dumps(new.get(key))
+            differences.append(f"{key}: {there:.80} there, {here:.80} here")
+    if differences:
         raise InputError(
-            f'{where}: study "{later.name}" exists with another definition ({"; ".join(texts)}); choose '
-            "another name (--set name=NAME); runs are reused"
+            f'study "{later.name}" exists with another definition ({"; ".join(differences)})',
+            file=where,
+            remedy="choose another name (--set name=NAME); runs are reused",
         )
 
 
-def _flat(tree: dict[str, Any]) -> dict[str, Any]:
-    """The values of tables under their own keys, as "space.temperature"."""
-    tables = {key: value if isinstance(value, dict) else {"": value} for key, value in tree.items()}
-    return {
-        f"{key}.{name}".rstrip("."): value
-        for key, table in tables.items()
-        for name, value in table.items()
-    }
+def _flatten(tree: dict[str, Any]) -> dict[str, Any]:
+    """Return the tree with the values of tables under their own keys, as "space.temperature"."""
+    flat: dict[str, Any] = {}
+    for key, value in tree.items():
+        if isinstance(value, dict):
+            flat |= {f"{key}.{name}": inner for name, inner in value.items()}
+        else:
+            flat[key] = value
+    return flat
 
 
 def definition_of(stored: optuna.Study) -> Study:
-    """Our study behind an Optuna study.
+    """Return our definition of an Optuna study.
 
     Raises:
         InputError: it is not one that `harness study` made.
     """
-    text, where = stored.user_attrs.get(DEFINITION), f'study "{stored.study_name}"'
+    text = stored.user_attrs.get(DEFINITION)
+    where = f'study "{stored.study_name}"'
     if text is None:
-        raise InputError(
-            f"{where} was not made by harness study; choose another name (--set name=NAME)"
-        )
+        remedy = "choose another name (--set name=NAME)"
+        raise InputError(f"{where} was not made by harness study", remedy=remedy)
     return Study.parse(json.loads(text), where)
 
 
 def lock_study(workdir: Path, name: str) -> AbstractContextManager[None]:
-    """Be the only process that runs the study of this name in a work directory, until the block
-    ends.
+    """Hold the lock of a study: no other process runs it until the block ends.
 
     Raises:
         InputError: another one does.

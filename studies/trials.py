@@ -1,6 +1,4 @@
-"""The trials of a study: which are planned and left, what is stored of them besides values, and
-which are best.
-"""
+"""The trials of a study: those that are left to run, how each ended, and the best ones."""
 
 from __future__ import annotations
 
@@ -38,17 +36,17 @@ class TrialResult(BaseModel):
 
 
 def has_result(trial: FrozenTrial) -> bool:
-    """Is it stored how this trial ended? It is not where the process was killed first."""
+    """True if it is stored how this trial ended; it is not where the process was killed first."""
     return _RESULT in trial.user_attrs
 
 
 def result_of(trial: FrozenTrial) -> TrialResult:
-    """How a trial ended; a failed one where nothing is stored."""
+    """Return how a trial ended; a failed one where nothing is stored."""
     return TrialResult.model_validate(trial.user_attrs.get(_RESULT, {}))
 
 
 def trials_by_slot(stored: optuna.Study) -> dict[int, list[FrozenTrial]]:
-    """Slot -> its trials, by number."""
+    """Return the trials of each slot, by number."""
     by_slot: dict[int, list[FrozenTrial]] = defaultdict(list)
     for trial in stored.get_trials(deepcopy=False):
         if SLOT in trial.user_attrs:
@@ -59,37 +57,41 @@ def trials_by_slot(stored: optuna.Study) -> dict[int, list[FrozenTrial]]:
 def queue_slots(
     storage: BaseStorage, stored: optuna.Study, planned: Sequence[Mapping[str, Any]]
 ) -> tuple[list[optuna.Trial], int]:
-    """Queue every slot that has no trial, or only failed ones; the trials to resume, and how many
-    slots are open.
+    """Queue every slot that has no trial, or only failed ones.
+
+    Returns:
+        The trials to resume, and how many slots are open.
     """
     by_slot = trials_by_slot(stored)
-    resumed, open_slots = list[int](), 0
+    resumed: list[int] = []
+    open_slots = 0
     for slot, fixed in enumerate(planned):
-        states = {t.state: t.number for t in reversed(by_slot[slot])}
-        if not states.keys().isdisjoint(_DONE):
+        first_in_state = {t.state: t.number for t in reversed(by_slot[slot])}
+        if any(state in first_in_state for state in _DONE):
             continue
         open_slots += 1
-        if TrialState.RUNNING in states:
-            resumed.append(states[TrialState.RUNNING])
-        elif TrialState.WAITING not in states:
+        if TrialState.RUNNING in first_in_state:
+            resumed.append(first_in_state[TrialState.RUNNING])
+        elif TrialState.WAITING not in first_in_state:
             # A failed trial is tried again with its values; in a grid they are the slot's own.
-            tried: dict[str, Any] = next(
-                (t.params for t in reversed(by_slot[slot]) if t.params), {}
-            )
-            stored.enqueue_trial({**fixed, **tried}, user_attrs={SLOT: slot})
+            tried = [trial.params for trial in by_slot[slot] if trial.params]
+            values = {**fixed, **tried[-1]} if tried else dict(fixed)
+            stored.enqueue_trial(values, user_attrs={SLOT: slot})
+
     for trial in stored.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):
         if trial.number not in resumed:
             stored.tell(trial.number, state=TrialState.FAIL)
+
     study_id = storage.get_study_id_from_name(stored.study_name)
-    ids = [
-        storage.get_trial_id_from_study_id_trial_number(study_id, number)
-        for number in sorted(resumed)
-    ]
-    return [optuna.Trial(stored, trial_id) for trial_id in ids], open_slots
+    trials = []
+    for number in sorted(resumed):
+        trial_id = storage.get_trial_id_from_study_id_trial_number(study_id, number)
+        trials.append(optuna.Trial(stored, trial_id))
+    return trials, open_slots
 
 
 def next_trial(stored: optuna.Study, slots: int) -> optuna.Trial | None:
-    """The next waiting trial of the first `slots` slots, now running; None where none waits."""
+    """Begin the next waiting trial of the first `slots` slots; None where none waits."""
     while stored.get_trials(deepcopy=False, states=(TrialState.WAITING,)):
         trial = stored.ask()
         slot = trial.user_attrs.get(SLOT, slots)
@@ -100,8 +102,8 @@ def next_trial(stored: optuna.Study, slots: int) -> optuna.Trial | None:
     return None
 
 
-def finished_trials(stored: optuna.Study) -> list[FrozenTrial]:
-    """The trial that counts for each slot, in the order of the slots."""
+def ended_trials(stored: optuna.Study) -> list[FrozenTrial]:
+    """Return the trial that counts for each slot, in the order of the slots."""
     finished = []
     for _, trials in sorted(trials_by_slot(stored).items()):
         done = [t for t in trials if t.state in _DONE]
@@ -111,15 +113,19 @@ def finished_trials(stored: optuna.Study) -> list[FrozenTrial]:
 
 
 def best_trials(stored: optuna.Study) -> list[FrozenTrial]:
-    """The finished trials with a value, best first."""
+    """Return the finished trials with a value, best first."""
     done = stored.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
     return sorted(done, key=lambda t: (-(t.value or 0.0), t.number))
 
 
-def line_about(trial: FrozenTrial) -> str:
-    """One line about a finished trial."""
+def describe_trial(trial: FrozenTrial) -> str:
+    """Return one line about a trial that has ended."""
     result = result_of(trial)
-    if trial.state == TrialState.COMPLETE:
-        ended = "" if result.status == "finished" else f" ({result.status})"
-        return f"{result.label}: {100 * (trial.value or 0.0):.2f}{ended}{' (reused)' if result.reused else ''}"
-    return f"{result.label}: {trial.state.name.lower()}: {result.reason}"
+    if trial.state != TrialState.COMPLETE:
+        return f"{result.label}: {trial.state.name.lower()}: {result.reason}"
+    line = f"{result.label}: {100 * (trial.value or 0.0):.2f}"
+    if result.status != "finished":
+        line += f" ({result.status})"
+    if result.reused:
+        line += " (reused)"
+    return line

@@ -18,7 +18,7 @@ from studies.definition.space import NothingToSearchError, make_space
 from studies.definition.study import Study
 from studies.proposer import plan_trial, run_trials
 from studies.storage import check_same, definition_of, studies_in
-from studies.trials import SLOT, best_trials, finished_trials, has_result, result_of
+from studies.trials import SLOT, best_trials, ended_trials, has_result, result_of
 
 
 def tune_rows(
@@ -129,9 +129,7 @@ def _plan_search(
 
 def _result(stored: optuna.Study, budget: Budget, workdir: Path) -> dict[str, Any]:
     """What the study of a row found. An earlier call may have had more trials: they do not count."""
-    mine = [
-        t for t in finished_trials(stored) if t.user_attrs[SLOT] < budget.trials and has_result(t)
-    ]
+    mine = [t for t in ended_trials(stored) if t.user_attrs[SLOT] < budget.trials and has_result(t)]
     runs = sorted({run for trial in mine for run in result_of(trial).runs})
     records = [record for run in runs if (record := RunFolder(workdir, run).read()) is not None]
     seconds = sum(r.cost.get(key, 0.0) for r in records for key in ("train_seconds", "dev_seconds"))

@@ -13,7 +13,7 @@ from typing import Any
 
 from harness.files.printable import tell
 from studies.storage import studies_in
-from studies.trials import best_trials, finished_trials, has_result
+from studies.trials import best_trials, ended_trials, has_result
 
 TABLE = Path(__file__).with_name("mini_search.csv")
 PAGE = Path(__file__).parent.parent / "docs" / "mini-recipes.md"
@@ -42,7 +42,7 @@ def found(workdir: Path) -> list[dict[str, Any]]:
     """A line for each study of the search."""
     lines = []
     for name, stored in studies_in(workdir).items():
-        trials = [trial for trial in finished_trials(stored) if has_result(trial)]
+        trials = [trial for trial in ended_trials(stored) if has_result(trial)]
         (first, *_), best = [t for t in trials if t.number == 0] or trials, best_trials(stored)[0]
         values = {
             key: f"{value:.2g}" if isinstance(value, float) else str(value)

@@ -20,7 +20,7 @@ from harness.results.store import RunFolder, checked_workdir
 from harness.runs.plan import forget_loaded
 from reports.live import page
 from reports.with_report import WithReport
-from studies.definition.space import Space, make_space, planned_trials
+from studies.definition.space import Space, make_space, plan_trials
 from studies.definition.study import DEV, Study, read_study
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def study(
         space = make_space(definition, where)
         check(definition, space, where)
         plan_trial(
-            definition, {**space.first_point(), **planned_trials(definition, space)[0]}
+            definition, {**space.first_point(), **plan_trials(definition, space)[0]}
         )  # is all data here?
     folder, settings = checked_workdir(workdir), executor_settings(executor, definition.executor)
     check_known(settings, [definition.method])
@@ -150,10 +150,10 @@ class StudyResult(WithReport):
     """
 
     def __init__(self, stored: optuna.Study, study: Study, space: Space, workdir: Path) -> None:
-        from studies.trials import finished_trials, result_of
+        from studies.trials import ended_trials, result_of
 
         self.stored, self.study, self.space, self.workdir = stored, study, space, workdir
-        self.name, self.ended = study.name, finished_trials(stored)
+        self.name, self.ended = study.name, ended_trials(stored)
         self.files: Path | None = None
         runs = dict.fromkeys(run for trial in self.ended for run in result_of(trial).runs)
         self.records = list(filter(None, (RunFolder(workdir, run).read_if_sound() for run in runs)))

@@ -94,12 +94,12 @@ def show_study(args: argparse.Namespace) -> int:
 
 def _introduce(study: Study, space: Space) -> None:
     """Print what is searched, and how."""
-    from studies.definition.space import planned_trials
+    from studies.definition.space import plan_trials
 
     length = f"{study.steps} training steps" if study.steps else "whole runs"
     tell(
         f"{study.name}: {study.title or study.method}, sampler {study.sampler}, pruner {study.pruner}, "
-        f"{len(planned_trials(study, space))} trials of {length}, seeds {study.seeds}"
+        f"{len(plan_trials(study, space))} trials of {length}, seeds {study.seeds}"
     )
     for p in space.parameters:
         condition = (

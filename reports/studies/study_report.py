@@ -24,10 +24,10 @@ from reports.studies.study_tables import (
     trials_table,
     two_digits,
 )
-from studies.definition.space import Space, make_space, planned_trials
+from studies.definition.space import Space, make_space, plan_trials
 from studies.definition.study import DEV, Study
 from studies.storage import definition_of, studies_in
-from studies.trials import best_trials, finished_trials, result_of
+from studies.trials import best_trials, ended_trials, result_of
 
 if TYPE_CHECKING:
     import optuna
@@ -44,7 +44,7 @@ def document(workdir: Path, name: str) -> tuple[Document, dict[str, str]] | None
     stored = studies_in(workdir).get(name)
     if stored is None:
         return None
-    study, trials = definition_of(stored), finished_trials(stored)
+    study, trials = definition_of(stored), ended_trials(stored)
     files = {}
     if best_trials(stored):
         for part, seeds in (("best", study.seeds), ("held-out", study.held_out_seeds)):
@@ -62,7 +62,7 @@ def trials_on_dev(workdir: Path) -> Iterator[tuple[str, float, list[str]]]:
     for name, stored in studies_in(workdir).items():
         if definition_of(stored).objective == DEV:
             yield from (
-                (name, t.values[0], result_of(t).runs) for t in scored(finished_trials(stored))
+                (name, t.values[0], result_of(t).runs) for t in scored(ended_trials(stored))
             )
 
 
@@ -73,7 +73,7 @@ def describe(
     leading = best_trials(stored)
     confirmed = confirm(leading[0], study, workdir) if leading else None
     of_search, of_parameters = study_figures.all_figures(stored, study, space, trials)
-    planned = len(planned_trials(study, space))
+    planned = len(plan_trials(study, space))
     blocks: list[tuple[str, str, list[Block | None]]] = [
         (
             "searched",

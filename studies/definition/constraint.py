@@ -1,8 +1,7 @@
-"""The key `where` of a study: comparisons that every configuration of the space has to meet, read
-without eval.
+"""The key `where` of a study: comparisons that every configuration of the space has to meet.
 
-They are chains such as `0 < dropout_a < dropout_b`, joined by `and`. An operand is a key of the
-method's config or a number.
+They are read without eval: chains such as `0 < dropout_a < dropout_b`, joined by `and`. An operand
+is a key of the method's config or a number.
 """
 
 from __future__ import annotations
@@ -28,31 +27,32 @@ _COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
 
 @dataclass(frozen=True)
 class Constraint:
-    """Comparisons that must all hold: (left, comparison, right), each side a key of the config or a
-    number.
+    """Comparisons that must all hold.
+
+    Attributes:
+        comparisons: (left, comparison, right); each side is a key of the config or a number.
     """
 
     comparisons: tuple[tuple[str | float, Callable[[Any, Any], bool], str | float], ...]
 
-    def holds(self, values: Mapping[str, Any]) -> bool:
-        """Do all comparisons hold for these values?
+    def is_met(self, values: Mapping[str, Any]) -> bool:
+        """True if all comparisons hold for these values.
 
         Raises:
             TypeError: a text or nothing is to be smaller or larger than something.
         """
-        sides = [
-            [values[x] if isinstance(x, str) else x for x in (left, right)]
-            for left, _, right in self.comparisons
-        ]
-        return all(
-            compare(*side) for (_, compare, _), side in zip(self.comparisons, sides, strict=True)
-        )
+        for left, compare, right in self.comparisons:
+            left_value = values[left] if isinstance(left, str) else left
+            right_value = values[right] if isinstance(right, str) else right
+            if not compare(left_value, right_value):
+                return False
+        return True
 
 
 def read_constraint(
     text: str, keys: Mapping[str, Any], searched: list[str], place: str
 ) -> Constraint:
-    """The constraint that a file states.
+    """Read the constraint that a file states.
 
     Args:
         keys: every key that may be named, with its value where the space does not change it.
@@ -66,24 +66,22 @@ def read_constraint(
     for chain in re.split(r"\s+and\s+", text.strip()):
         parts = [part.strip() for part in re.split("(<=|>=|==|!=|<|>)", chain)]
         if len(parts) < 3 or not all(parts):
-            raise InputError(f'{place}: "{chain}" is no comparison, as in "dropout_a < dropout_b"')
-        operands = [_operand(part, keys, place) for part in parts[::2]]
+            message = f'"{chain}" is no comparison, as in "dropout_a < dropout_b"'
+            raise InputError(message, key=place)
+        operands = [_read_operand(part, keys, place) for part in parts[::2]]
         if not any(operand in searched for operand in operands):
-            raise InputError(
-                f'{place}: "{chain}" names no parameter of the space: {", ".join(searched)}'
-            )
-        comparisons += zip(
-            operands, [_COMPARISONS[part] for part in parts[1::2]], operands[1:], strict=False
-        )
+            message = f'"{chain}" names no parameter of the space: {", ".join(searched)}'
+            raise InputError(message, key=place)
+        for index, symbol in enumerate(parts[1::2]):
+            comparisons.append((operands[index], _COMPARISONS[symbol], operands[index + 1]))
     return Constraint(tuple(comparisons))
 
 
-def _operand(text: str, keys: Mapping[str, Any], place: str) -> str | float:
+def _read_operand(text: str, keys: Mapping[str, Any], place: str) -> str | float:
+    if text in keys:
+        return text
     try:
         return float(text)
     except ValueError:
-        if text in keys:
-            return text
-        raise InputError(
-            f'{place}: no number and no key "{text}"{nearest(text, sorted(keys))}'
-        ) from None
+        message = f'no number and no key "{text}"{nearest(text, sorted(keys))}'
+        raise InputError(message, key=place) from None

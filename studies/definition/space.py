@@ -1,6 +1,4 @@
-"""Search spaces: what a method's config declares, narrowed or fixed by the study file, with
-conditions.
-"""
+"""Search spaces: the ranges that a method declares, narrowed or fixed by the study file."""
 
 from __future__ import annotations
 
@@ -69,43 +67,45 @@ class Parameter(Config, strict=True):
 
     @property
     def finite(self) -> bool:
-        """Can its values be listed?"""
+        """True if its values can be listed."""
         return bool(self.choices) or self.step is not None or (self.integer and not self.log)
 
     @property
     def numeric(self) -> bool:
-        """Are all its values numbers, so that they have an order and can be binned?"""
-        return not self.choices or all(
-            isinstance(c, int | float) and not isinstance(c, bool) for c in self.choices
-        )
+        """True if all its values are numbers, so that they have an order and can be binned."""
+        return all(isinstance(c, int | float) and not isinstance(c, bool) for c in self.choices)
 
     def values(self) -> list[Scalar]:
-        """All values of a finite parameter, in order."""
+        """Return all values of a finite parameter, in order."""
         if self.choices:
             return list(self.choices)
         step = self.step or 1
         count = math.floor((self.high - self.low) / step + 1e-9) + 1
-        steps = [self.low + i * step for i in range(count)]
-        return [round(v) for v in steps] if self.integer else [float(f"{v:.12g}") for v in steps]
+        numbers = [self.low + i * step for i in range(count)]
+        if self.integer:
+            return [round(number) for number in numbers]
+        return [float(f"{number:.12g}") for number in numbers]
 
     def ends(self) -> list[Scalar]:
-        """All choices, or the lowest and the highest number."""
-        return list(self.choices) or [
-            int(end) if self.integer else end for end in (self.low, self.high)
-        ]
+        """Return all choices, or the lowest and the highest number."""
+        if self.choices:
+            return list(self.choices)
+        if self.integer:
+            return [int(self.low), int(self.high)]
+        return [self.low, self.high]
 
-    def holds(self, value: Any) -> bool:
-        """Is it one of the values?"""
+    def contains(self, value: Any) -> bool:
+        """True if it is one of the values."""
         if self.finite:
-            return any(value == one for one in self.values())
+            return value in self.values()
         return isinstance(value, int | float) and self.low <= value <= self.high
 
-    def active(self, values: Mapping[str, Any]) -> bool:
-        """Does the condition hold, given the other values? A part of "a+b" counts as equal."""
-        return all(_meets(values.get(key), wanted) for key, wanted in self.when.items())
+    def is_active(self, values: Mapping[str, Any]) -> bool:
+        """True if the condition holds, given the other values. A part of "a+b" counts as equal."""
+        return all(_is_met(wanted, values.get(key)) for key, wanted in self.when.items())
 
     def suggest(self, trial: optuna.Trial) -> Scalar:
-        """Optuna's value for this trial."""
+        """Return Optuna's value for this trial."""
         if self.choices:
             return cast(Scalar, trial.suggest_categorical(self.name, list(self.choices)))
         if self.integer:
@@ -115,31 +115,41 @@ class Parameter(Config, strict=True):
         return trial.suggest_float(self.name, self.low, self.high, step=self.step, log=self.log)
 
     def describe(self) -> str:
-        """One phrase for tables."""
+        """Return one phrase for tables."""
         if self.choices:
             return ", ".join(str(c) for c in self.choices)
-        scale = ", log" if self.log else f", step {self.step:g}" if self.step else ""
-        return f"{self.low:g} to {self.high:g}{scale}"
+        text = f"{self.low:g} to {self.high:g}"
+        if self.log:
+            return f"{text}, log"
+        if self.step:
+            return f"{text}, step {self.step:g}"
+        return text
 
 
-def _meets(value: Any, wanted: Any) -> bool:
+def _is_met(wanted: Any, value: Any) -> bool:
+    """True if a value is the wanted one, or one of a list of them; "a+b" is a and is b."""
     if isinstance(wanted, list):
-        return any(_meets(value, one) for one in wanted)
-    return bool(value == wanted) or (
-        isinstance(value, str) and "+" in value and wanted in value.split("+")
-    )
+        return any(_is_met(one, value) for one in wanted)
+    if value == wanted:
+        return True
+    return isinstance(value, str) and "+" in value and wanted in value.split("+")
 
 
 @dataclass(frozen=True)
 class Space:
-    """The parameters in the order in which they are drawn (conditions refer to earlier ones)."""
+    """The parameters of a study.
+
+    Attributes:
+        parameters: in the order in which they are drawn; conditions refer to earlier ones.
+        fixed: the config that all trials share, defaults included; conditions refer to it too.
+        defaults_first: as in `Study`.
+        where: the constraint that every configuration of a grid has to meet.
+    """
 
     parameters: tuple[Parameter, ...]
-    fixed: Mapping[
-        str, Any
-    ]  # the config that all trials share, defaults included: what conditions refer to
-    defaults_first: bool = False  # as in `Study`
-    where: Constraint | None = None  # what every configuration of a grid has to meet
+    fixed: Mapping[str, Any]
+    defaults_first: bool = False
+    where: Constraint | None = None
 
     def __getitem__(self, name: str) -> Parameter:
         return next(p for p in self.parameters if p.name == name)
@@ -149,56 +159,68 @@ class Space:
         return [p.name for p in self.parameters]
 
     def choose(self, value_of: Callable[[Parameter], Scalar | None]) -> dict[str, Scalar]:
-        """A configuration: a value of each parameter whose condition holds; None leaves out the
-        parameter.
+        """Return a configuration: a value of each parameter whose condition holds.
+
+        Args:
+            value_of: gives the value of a parameter; None leaves the parameter out.
         """
         values: dict[str, Scalar] = {}
-        for p in self.parameters:
-            if p.active({**self.fixed, **values}) and (value := value_of(p)) is not None:
-                values[p.name] = value
+        for parameter in self.parameters:
+            if parameter.is_active({**self.fixed, **values}):
+                value = value_of(parameter)
+                if value is not None:
+                    values[parameter.name] = value
         return values
 
     def suggest(self, trial: optuna.Trial, *, first: bool = False) -> dict[str, Scalar]:
-        """A configuration that Optuna proposes. `first`: for the first planned trial."""
-        own = self.defaults_first and first  # then the config keeps its values beyond the space
-        return self.choose(
-            lambda p: None if own and not p.holds(self.fixed[p.name]) else p.suggest(trial)
-        )
+        """Return a configuration that Optuna proposes. `first`: for the first planned trial."""
+
+        def suggest_one(parameter: Parameter) -> Scalar | None:
+            default = self.fixed[parameter.name]
+            if first and self.defaults_first and not parameter.contains(default):
+                return None  # the config keeps its value beyond the space
+            return parameter.suggest(trial)
+
+        return self.choose(suggest_one)
 
     def defaults(self) -> dict[str, Scalar]:
-        """The config's own values of the parameters whose conditions hold; without values beyond
-        the space.
+        """Return the config's own values of the parameters whose conditions hold.
+
+        Values beyond the space are left out.
         """
-        return self.choose(lambda p: self.fixed[p.name] if p.holds(self.fixed[p.name]) else None)
+
+        def default_of(parameter: Parameter) -> Scalar | None:
+            default: Scalar = self.fixed[parameter.name]
+            return default if parameter.contains(default) else None
+
+        return self.choose(default_of)
 
     def first_point(self) -> dict[str, Scalar]:
-        """The lowest or first value of every parameter whose condition holds: some configuration of
-        the space.
-        """
-        return self.choose(lambda p: p.ends()[0])
+        """Return the lowest or first value of every parameter whose condition holds."""
+        return self.choose(lambda parameter: parameter.ends()[0])
 
     def points(self) -> list[dict[str, Scalar]]:
-        """Every configuration of a finite space that meets the constraint, the last parameter
-        changing fastest.
+        """Return every configuration of a finite space that meets the constraint.
+
+        The last parameter changes fastest.
         """
         points: list[dict[str, Scalar]] = [{}]
-        for p in self.parameters:
-            points = [
-                {**point, **one}
-                for point in points
-                for one in (
-                    [{p.name: v} for v in p.values()] if p.active({**self.fixed, **point}) else [{}]
-                )
-            ]
-        return [
-            point
-            for point in points
-            if self.where is None or self.where.holds({**self.fixed, **point})
-        ]
+        for parameter in self.parameters:
+            longer = []
+            for point in points:
+                if parameter.is_active({**self.fixed, **point}):
+                    longer += [{**point, parameter.name: value} for value in parameter.values()]
+                else:
+                    longer.append(point)
+            points = longer
+
+        if self.where is None:
+            return points
+        return [point for point in points if self.where.is_met({**self.fixed, **point})]
 
 
 def make_space(study: Study, where: str) -> Space:
-    """The space of a study, every value of it checked against the method's config.
+    """Return the space of a study, every value of it checked against the method's config.
 
     Raises:
         InputError: an unknown method or parameter, no values, an empty range, a log scale at or
@@ -207,112 +229,144 @@ def make_space(study: Study, where: str) -> Space:
     method: type[Method] = registry.load(registry.METHODS, study.method)
     recipe = {"preset": study.preset, "family": study.family, "base_model": study.base_model}
     base = dict(method.configure(study.config, **recipe, where=f"{where}: config"))
-    parameters = _parameters(study, method, base, where)
-    for p in parameters:
-        conditions = {
-            key: wanted[0] if isinstance(wanted, list) else wanted for key, wanted in p.when.items()
-        }
-        for value in p.ends():
-            method.configure(
-                {**study.config, **conditions, p.name: value},
-                **recipe,
-                where=f"{where}: space: {p.name}",
-            )
+    parameters = _make_parameters(study, method, base, where)
+    for parameter in parameters:
+        config = {**study.config, **_meet_condition(parameter)}
+        place = f"{where}: space: {parameter.name}"
+        for value in parameter.ends():
+            method.configure({**config, parameter.name: value}, **recipe, where=place)
+
     if study.by is not None and not any(p.name == study.by and p.finite for p in parameters):
-        raise InputError(
-            f'{where}: by: "{study.by}" is no parameter of the space with a list of values'
-        )
+        message = f'"{study.by}" is no parameter of the space with a list of values'
+        raise InputError(message, file=where, key="by")
+
     space = Space(tuple(parameters), base, study.defaults_first)
     if not study.where:
         return space
     constraint = read_constraint(study.where, base, space.names, f"{where}: where")
     try:
-        constraint.holds({**base, **space.first_point()})
+        constraint.is_met({**base, **space.first_point()})
     except TypeError:
-        raise InputError(
-            f"{where}: where: only numbers can be compared by <, <=, > and >="
-        ) from None
+        message = "only numbers can be compared by <, <=, > and >="
+        raise InputError(message, file=where, key="where") from None
     return replace(space, where=constraint)
 
 
-def _parameters(
+def _meet_condition(parameter: Parameter) -> dict[str, Any]:
+    """Return values of other keys with which a parameter is active."""
+    values = {}
+    for key, wanted in parameter.when.items():
+        values[key] = wanted[0] if isinstance(wanted, list) else wanted
+    return values
+
+
+def _make_parameters(
     study: Study, method: type[Method], base: Mapping[str, Any], where: str
 ) -> list[Parameter]:
-    """The parameters of a study that can be active, each after those that its condition refers to."""
+    """Return the parameters that can be active, each after those that its condition refers to."""
     declared = method.Config.sweeps()
     wanted = dict(study.space) or {EVERYTHING: DECLARED}
     if wanted.pop(EVERYTHING, None) is not None:
-        wanted |= {
-            name: DECLARED for name in declared if name not in wanted and name not in study.config
-        }
-    waiting = []
+        for name in declared:
+            if name not in wanted and name not in study.config:
+                wanted[name] = DECLARED
+
+    parameters = []
     for name, given in wanted.items():
-        place = f"{where}: space: {name}"
         if name not in method.Config.model_fields:
             known = sorted(method.Config.model_fields)
-            raise InputError(
-                f'{where}: space: method "{study.method}" has no parameter "{name}"{nearest(name, known)}'
-            )
+            message = f'method "{study.method}" has no parameter "{name}"{nearest(name, known)}'
+            raise InputError(message, file=where, key="space")
+        place = f"{where}: space: {name}"
         if name in study.config:
-            raise InputError(f"{place}: is fixed by config; leave it out of one of the two")
-        waiting.append(
-            _parameter(name, given, declared.get(name), isinstance(base[name], int), place)
-        )
-    # A condition on something that is not searched is decided now.
-    waiting = [
-        p for p in waiting if all(k in wanted or _meets(base.get(k), v) for k, v in p.when.items())
-    ]
-    if not waiting:
+            remedy = "leave it out of one of the two"
+            raise InputError("is fixed by config", file=where, key=f"space: {name}", remedy=remedy)
+        whole = isinstance(base[name], int)
+        parameter = _make_parameter(name, given, declared.get(name), whole, place)
+        if _can_be_active(parameter, wanted, base):
+            parameters.append(parameter)
+
+    if not parameters:
         raise NothingToSearchError(
-            f"{where}: space: nothing to search; give values or ranges for some parameters"
+            "nothing to search",
+            file=where,
+            key="space",
+            remedy="give values or ranges for some parameters",
         )
+    return _sort_by_condition(parameters, where)
+
+
+def _can_be_active(
+    parameter: Parameter, searched: Mapping[str, Any], base: Mapping[str, Any]
+) -> bool:
+    """True unless a condition on something that is not searched fails already."""
+    for key, wanted in parameter.when.items():
+        if key not in searched and not _is_met(wanted, base.get(key)):
+            return False
+    return True
+
+
+def _sort_by_condition(parameters: list[Parameter], where: str) -> list[Parameter]:
+    """Return the parameters, each after those that its condition refers to."""
+    waiting = list(parameters)
     ordered: list[Parameter] = []
     while waiting:
-        names = {p.name for p in waiting}
-        ready = [p for p in waiting if not names & p.when.keys()]
+        names = {parameter.name for parameter in waiting}
+        ready = [parameter for parameter in waiting if not names & parameter.when.keys()]
         if not ready:
-            raise InputError(
-                f'{where}: space: the condition of "{waiting[0].name}" goes in a circle'
-            )
+            message = f'the condition of "{waiting[0].name}" goes in a circle'
+            raise InputError(message, file=where, key="space")
         ordered += ready
-        waiting = [p for p in waiting if p not in ready]
+        waiting = [parameter for parameter in waiting if parameter not in ready]
     return ordered
 
 
-def _parameter(
+def _make_parameter(
     name: str, given: Any, declared: dict[str, Any] | None, integer: bool, place: str
 ) -> Parameter:
-    """One entry of [space]: a list, a table that narrows or replaces what is declared, or the word
-    "declared".
+    """Return one entry of [space].
+
+    Args:
+        given: a list, a table that narrows or replaces what is declared, or the word "declared".
+        integer: the config's own value is a whole number.
     """
     table = dict(declared or {})
     if isinstance(given, list):
-        table = {key: table[key] for key in ("when",) if key in table} | {"choices": given}
+        condition = {"when": table["when"]} if "when" in table else {}
+        table = {**condition, "choices": given}
     elif isinstance(given, dict):
-        if {"choices", "low", "high"} & given.keys():
-            for key in ("low", "high", "log") if "choices" in given else ("choices",):
-                table.pop(key, None)
-        if "step" in given:
-            table.pop("log", None)
-        table |= given
+        table = _narrow(table, given)
     elif given != DECLARED:
-        raise InputError(
-            f'{place}: expected a list, a table with low and high, or "declared", not {given!r}'
-        )
+        message = f'expected a list, a table with low and high, or "declared", not {given!r}'
+        raise InputError(message, key=place)
     elif declared is None:
-        raise InputError(
-            f"{place}: the method declares no range for it; give a list or low and high"
-        )
+        remedy = "give a list or low and high"
+        raise InputError("the method declares no range for it", key=place, remedy=remedy)
+
     if isinstance(table.get("choices"), list):
         table["choices"] = tuple(table["choices"])
-    return Parameter.parse(
-        {"name": name, "integer": integer and isinstance(table.get("low"), int), **table}, place
-    )
+    whole = integer and isinstance(table.get("low"), int)
+    return Parameter.parse({"name": name, "integer": whole, **table}, place)
 
 
-def planned_trials(study: Study, space: Space) -> list[dict[str, Any]]:
-    """The fixed values of each trial: whole configurations for grids and defaults, the value of
-    `by`, or nothing.
+def _narrow(declared: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
+    """Return the declared range with the given keys, without those that they replace."""
+    if "choices" in given:
+        replaced = {"low", "high", "log"}
+    elif given.keys() & {"low", "high"}:
+        replaced = {"choices"}
+    else:
+        replaced = set()
+    if "step" in given:
+        replaced |= {"log"}
+    remaining = {key: value for key, value in declared.items() if key not in replaced}
+    return remaining | given
+
+
+def plan_trials(study: Study, space: Space) -> list[dict[str, Any]]:
+    """Return the fixed values of each trial.
+
+    They are whole configurations for grids and defaults, the value of `by`, or nothing.
     """
     if study.sampler in ENUMERATED:
         points = space.points()
@@ -320,11 +374,11 @@ def planned_trials(study: Study, space: Space) -> list[dict[str, Any]]:
             random.Random(study.sampler_seed).shuffle(points)  # noqa: S311 - an order, not a secret
             points = points[: study.trials]
         return points
+
     assert study.trials is not None
     turns: list[dict[str, Any]] = [{}]
-    if (
-        study.by is not None
-    ):  # taking turns, so that a study that was stopped has all values to the same extent
+    if study.by is not None:
+        # They take turns, so that a study that was stopped has all values to the same extent.
         turns = [{study.by: value} for value in space[study.by].values()]
     planned = [dict(turn) for _ in range(study.trials) for turn in turns]
     if study.defaults_first:

@@ -82,7 +82,7 @@ class Study(Conditions):
 
     @field_validator("sampler")
     @classmethod
-    def _known_sampler(cls, value: str) -> str:
+    def _check_sampler(cls, value: str) -> str:
         known = [*ENUMERATED, *registry.names(registry.SAMPLERS)]
         if value not in known:
             raise ValueError(
@@ -122,8 +122,9 @@ class Study(Conditions):
         return f"{self.dev.task} dev" if self.objective == DEV else self.objective
 
     def experiment(self, values: Mapping[str, Any], label: str) -> Experiment:
-        """The comparison of one row, named `label`, that a trial with these values is: its runs
-        have the same ids.
+        """Return the comparison of one row, named `label`, that a trial with these values is.
+
+        Its runs have the same ids.
         """
         entry = Entry(
             method=self.method, name=label, preset=self.preset, config={**self.config, **values}
@@ -139,26 +140,17 @@ class Study(Conditions):
         )
 
     def identity(self) -> dict[str, Any]:
-        """What must be equal for two runs to be one study; more trials or another title go on with
-        the same one.
+        """Return what must be equal for two runs to be one study.
+
+        More trials or another title go on with the same one.
         """
-        free = {
-            "title",
-            "description",
-            "trials",
-            "held_out_seeds",
-            "keep",
-            "name",
-            "device",
-            "executor",
-        }
-        return {
-            key: value for key, value in self.model_dump(mode="json").items() if key not in free
-        }
+        free = {"title", "description", "trials", "held_out_seeds"}
+        free |= {"keep", "name", "device", "executor"}
+        return self.model_dump(mode="json", exclude=free)
 
 
 def presets() -> dict[str, Path]:
-    """Name -> study file of every preset."""
+    """Return the study file of every preset by name."""
     return {file.stem: file for file in sorted(PRESETS.glob("*.toml"))}
 
 
@@ -177,14 +169,16 @@ def read_study(
         InputError: no such file or preset, not TOML, no quick size, unknown key, value out of
             range.
     """
-    path, tree = (
-        ("study", deepcopy(dict(source))) if isinstance(source, Mapping) else _read(str(source))
-    )
+    if isinstance(source, Mapping):
+        path = "study"
+        tree = deepcopy(dict(source))
+    else:
+        path, tree = _read(str(source))
     tree.setdefault("name", "study")
     smaller = tree.pop("quick", None)
     if quick:
         if not isinstance(smaller, dict):
-            raise InputError(f"{path}: --quick: the file has no table [quick]")
+            raise InputError("the file has no table [quick]", file=path, key="--quick")
         tree |= {"name": f"{tree['name']}-quick", **smaller}
     for override in overrides:
         key, value = setting(override, "trials=20")
@@ -192,22 +186,20 @@ def read_study(
     if name is not None:
         tree["name"] = name
     study = Study.parse(tree, path)
-    if fault := name_fault(study.name):
-        raise InputError(f'{path}: key "name": {fault}')
+    fault = name_fault(study.name)
+    if fault:
+        raise InputError(fault, file=path, key='key "name"')
     return study
 
 
 def _read(file: str) -> tuple[str, dict[str, Any]]:
-    """Path and keys of a file or preset; those that it does not have are those of the study that it
-    `extends`.
-    """
+    """Return path and keys of a file or preset, with those of the study that it `extends`."""
     known = presets()
     path, tree = read_keys(file, known)
     base = tree.pop(EXTENDS, None)
     if base is None:
         return path, tree
     if base not in list(known):
-        raise InputError(
-            f'{path}: key "{EXTENDS}": expected one of the presets {", ".join(known)}, not {base!r}'
-        )
+        message = f"expected one of the presets {', '.join(known)}, not {base!r}"
+        raise InputError(message, file=path, key=f'key "{EXTENDS}"')
     return path, {**_read(base)[1], **tree}

@@ -17,7 +17,7 @@ from harness.runs.selection import select_part
 from methods.barlow_twins import BarlowTwins
 from reports.papers import definition
 from studies import PAPERS
-from studies.definition.space import make_space, planned_trials
+from studies.definition.space import make_space, plan_trials
 from studies.definition.study import presets, read_study
 from tests.support.configurations import know_base_models
 
@@ -183,7 +183,7 @@ def test_the_non_contrastive_searches_have_210_and_450_runs_a_base_model(
         studies = [read_study(f"{method}-{view}{ending}") for view in ("dropout", "shuffle", "eda")]
         assert {study.base_model for study in studies} == {base}
         counts[method] = sum(
-            len(planned_trials(study, make_space(study, study.name))) for study in studies
+            len(plan_trials(study, make_space(study, study.name))) for study in studies
         )
     assert counts == {"barlow-twins": 210, "vicreg": 450}
 
@@ -191,7 +191,7 @@ def test_the_non_contrastive_searches_have_210_and_450_runs_a_base_model(
 @pytest.mark.parametrize("name", [name for name in presets() if name.startswith("scd-")])
 def test_scd_s_searches_drop_less_in_the_first_view(name: str) -> None:
     study = read_study(name)
-    trials = planned_trials(study, make_space(study, name))
+    trials = plan_trials(study, make_space(study, name))
     assert trials
     assert all(trial["dropout_a"] < trial["dropout_b"] for trial in trials)
 

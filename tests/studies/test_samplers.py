@@ -7,7 +7,7 @@ from importlib.util import find_spec
 import optuna
 import pytest
 
-from studies.definition.space import make_space, planned_trials
+from studies.definition.space import make_space, plan_trials
 from studies.definition.study import Study
 from studies.samplers import check, make_pruner, make_sampler
 from studies.trials import SLOT, next_trial, queue_slots
@@ -37,7 +37,7 @@ def test_every_sampler_fills_its_slots_inside_the_space(name: str) -> None:
     check(study, space, "x")
     storage = optuna.storages.InMemoryStorage()
     stored = optuna.create_study(storage=storage, direction="maximize", sampler=make_sampler(study))
-    planned = planned_trials(study, space)
+    planned = plan_trials(study, space)
     assert queue_slots(storage, stored, planned) == ([], 12)
     while (trial := next_trial(stored, 12)) is not None:
         values = space.suggest(trial, first=trial.user_attrs[SLOT] == 0)

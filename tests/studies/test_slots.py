@@ -13,7 +13,7 @@ from optuna.trial import TrialState
 from studies.trials import (
     SLOT,
     TrialResult,
-    finished_trials,
+    ended_trials,
     has_result,
     next_trial,
     queue_slots,
@@ -42,7 +42,7 @@ def finish(stored: optuna.Study, trial: optuna.Trial | None) -> float | None:
 
 
 def values(stored: optuna.Study) -> list[float | None]:
-    return [trial.value for trial in finished_trials(stored)]
+    return [trial.value for trial in ended_trials(stored)]
 
 
 def test_all_slots_are_run_once_and_then_nothing_is_left(stored: optuna.Study) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from harness.errors import InputError
-from studies.definition.space import make_space, planned_trials
+from studies.definition.space import make_space, plan_trials
 from studies.definition.study import Study
 from studies.proposer import split_objective
 from studies.samplers import check
@@ -98,7 +98,7 @@ def test_a_space_that_cannot_be_searched_is_refused(space: dict[str, Any], said:
 def test_where_keeps_the_cells_of_a_grid_that_meet_it(where: str, kept: int) -> None:
     space = {"dropout_a": [0.0, 0.1, 0.2], "dropout_b": [0.1, 0.2, 0.3]}
     made = study("scd", preset="code", where=where, space=space)
-    assert len(planned_trials(made, make_space(made, "x"))) == kept
+    assert len(plan_trials(made, make_space(made, "x"))) == kept
 
 
 @pytest.mark.parametrize(
@@ -196,14 +196,14 @@ def test_the_first_trial_may_be_what_the_method_itself_declares() -> None:
     assert set(whole.names) == {"learning_rate", "off_diagonal_weight", "dropout"}
     own = {name: whole.fixed[name] for name in whole.names}
     narrowed = study(space={"learning_rate": [7e-7], "dropout": {"low": 0.01, "high": 0.9}}, **more)
-    assert planned_trials(narrowed, make_space(narrowed, "x")) == [{"dropout": own["dropout"]}, {}]
+    assert plan_trials(narrowed, make_space(narrowed, "x")) == [{"dropout": own["dropout"]}, {}]
     shared = study(
         space={"dropout": [0.3, 0.4], "learning_rate": {"low": 1e-9, "high": 0.9}},
         by="dropout",
         **more,
     )
     rate = own["learning_rate"]
-    assert planned_trials(shared, make_space(shared, "x")) == [
+    assert plan_trials(shared, make_space(shared, "x")) == [
         {"dropout": 0.3, "learning_rate": rate},
         {"dropout": 0.4},
         {"dropout": 0.3},

@@ -13,7 +13,7 @@ import pytest
 from harness.cli import main
 from harness.errors import InputError
 from harness.results.store import read_records
-from studies.definition.space import make_space, planned_trials
+from studies.definition.space import make_space, plan_trials
 from studies.definition.study import presets, read_study
 from studies.samplers import check
 from studies.storage import lock_study
@@ -180,7 +180,7 @@ def test_every_preset_and_its_quick_size_can_be_planned(monkeypatch: pytest.Monk
             study = read_study(name, quick=quick)
             space = make_space(study, name)
             check(study, space, name)
-            counted[study.name] = len(planned_trials(study, space))
+            counted[study.name] = len(plan_trials(study, space))
     # The sources' own numbers: 21 runs a value for Barlow Twins, 50 for VICReg; 4 x 3 for SimCSE.
     assert counted["barlow-twins-dropout"] == 3 * 21
     assert counted["barlow-twins-shuffle"] == 5 * 21
