@@ -109,14 +109,14 @@ class FitContext:
     """The conditions of one fit. The defaults suit a call by hand; comparisons set every field.
 
         >>> FitContext(seed=3, max_steps=10).precision
-        'auto'
+        'fp32'
 
     Attributes:
         seed: the one source of randomness (data order, initialisation, dropout and views are
             derived from it).
         dev: the selection set; without one the last weights are used.
         device: where to train; auto: on a GPU if there is one.
-        precision: "fp32", "bf16", "fp16" or "auto" (a short measurement decides).
+        precision: of training: "fp32", "bf16" or "fp16" (on a GPU).
         folder: where checkpoints and curves go; without one nothing is written and nothing can be
             resumed.
         max_steps: an upper bound on training steps, on top of the method's own number of epochs.
@@ -131,7 +131,7 @@ class FitContext:
     seed: int = 0
     dev: DevSet | None = None
     device: str = "auto"
-    precision: str = "auto"
+    precision: str = "fp32"
     folder: Path | None = None
     max_steps: int | None = None
     checkpoint_seconds: float = 30.0

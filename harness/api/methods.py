@@ -35,7 +35,7 @@ def train(
     dev: str | DevSettings | None = EMBEDDED_DEV,
     seed: int = 1,
     device: str = "auto",
-    precision: str = "auto",
+    precision: str = "fp32",
     progress: Reporter | None = None,
 ) -> Method:
     """Fit one method on a corpus, and save it to `out` in the SentenceTransformer layout.

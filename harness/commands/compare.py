@@ -251,6 +251,10 @@ def _show_runs(plan: Plan, folder: Path, measure: bool) -> None:
     tell(
         f"{_list(all_states)}; about {describe_duration(total)} on {device_name(plan.device)}{rest}"
     )
+    if measure and plan.experiment.precision == "fp32" and all_states["to train"]:
+        from harness.encoder.precision import describe_bf16
+
+        tell(f'precision is fp32; {describe_bf16(plan.device)} here (precision = "bf16")')
 
 
 def _list(states: Counter[str]) -> str:

@@ -60,22 +60,17 @@ def run(args: argparse.Namespace) -> int:
 
 
 def examine() -> Iterator[tuple[str, str]]:
-    """A name and a description of devices with their measured precision, and versions."""
+    """Yield a name and a description of each device, with the speed of bf16, and of versions."""
     import torch
 
-    from harness.encoder.precision import choose_precision
+    from harness.encoder.precision import describe_bf16
 
     machine = environment.describe("cpu", "fp32")
     yield "python", f"{machine['python']} on {machine['platform']}"
     yield "processor", f"{machine['cpu']}, {machine['cores']} cores, {machine['threads']} threads"
     mps = ["mps"] if torch.backends.mps.is_available() else []
     for device in ["cpu", *(f"cuda:{i}" for i in range(torch.cuda.device_count())), *mps]:
-        precision = choose_precision(device)
-        why = (
-            precision.measurement.get("reason")
-            or f"bf16 gain {precision.measurement.get('bf16_gain')}"
-        )
-        yield device, f"{environment.device_name(device)}: {precision.name} ({why})"
+        yield device, f"{environment.device_name(device)}: {describe_bf16(device)}"
     versions = {**machine["versions"], **environment.versions(_TOOLS)}
     yield "versions", ", ".join(f"{name} {version}" for name, version in versions.items())
 

@@ -1,9 +1,8 @@
-"""Which floating-point precision to compute in: decided by a short measurement, because hardware
-differs a hundredfold.
+"""The floating-point precision of training: float32, unless another one is requested by name.
 
-bf16 autocast is several times faster than fp32 on processors with native bf16 and up to a hundred
-times slower on those without. Encoding for evaluation stays in fp32 unless asked otherwise: results
-must not depend on the batch.
+The precision is part of what a run is, so nothing here chooses it. `measure_bf16` says what bf16
+would save: autocast to bf16 is several times faster than fp32 on processors with native bf16, and
+up to a hundred times slower on those without.
 """
 
 from __future__ import annotations
@@ -11,8 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import Any, Literal, cast
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -20,52 +18,51 @@ from torch import Tensor, nn
 from harness.errors import InputError
 
 Name = Literal["fp32", "bf16", "fp16"]
-NAMES: tuple[str, ...] = ("auto", "fp32", "bf16", "fp16")
+NAMES: tuple[str, ...] = ("fp32", "bf16", "fp16")
 _DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16}
-_NEEDED_GAIN = 1.3  # below this the loss of precision buys too little
 
 
-@dataclass(frozen=True)
-class Precision:
-    """The chosen precision; `measurement` says how it was chosen and goes into the run's record."""
-
-    name: Name
-    measurement: dict[str, Any] = field(default_factory=dict)
-
-
-def choose_precision(device: str | torch.device, requested: str = "auto") -> Precision:
-    """Choose for training on `device`: what was `requested`, or with "auto" bf16 where it measures
-    >= 1.3x fp32.
+def check_precision(precision: str, device: str | torch.device) -> None:
+    """Check that a precision can be used for training on a device.
 
     Raises:
         InputError: an unknown name, or fp16 on a CPU (its gradients would need scaling that a CPU
             cannot speed up).
     """
-    device = torch.device(device)
-    if requested not in NAMES:
-        raise InputError(f'unknown precision "{requested}"; known: {", ".join(NAMES)}')
-    if requested == "fp16" and device.type == "cpu":
-        raise InputError('precision "fp16" needs a GPU; use "auto", "bf16" or "fp32" on a CPU')
-    if requested != "auto":
-        return Precision(cast(Name, requested), {"requested": requested, "device": device.type})
-    native = device.type == "cpu" or (
-        device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
-    )
-    if not native:
-        return Precision(
-            "fp32", {"requested": "auto", "device": device.type, "reason": "no native bf16"}
+    if precision == "auto":
+        raise InputError(
+            '"auto" is not supported any more, since it chose by a measurement of time',
+            key="precision",
+            remedy='write "fp32" (the default) or "bf16"; harness doctor measures both',
         )
+    if precision not in NAMES:
+        message = f'unknown precision "{precision}"; known: {", ".join(NAMES)}'
+        raise InputError(message, key="precision")
+    if precision == "fp16" and torch.device(device).type == "cpu":
+        raise InputError('"fp16" needs a GPU', key="precision", remedy='use "bf16" or "fp32"')
+
+
+def measure_bf16(device: str | torch.device) -> float | None:
+    """Measure the time of a training step in bf16 as a share of its time in fp32.
+
+    Returns:
+        The share, below 1 where bf16 is faster; None where the device has no native bf16.
+    """
+    device = torch.device(device)
+    if device.type == "cuda" and not torch.cuda.is_bf16_supported(including_emulation=False):
+        return None
+    if device.type not in ("cpu", "cuda"):
+        return None
     seconds = measure(device)
-    gain = seconds["fp32"] / seconds["bf16"]
-    report = {
-        "requested": "auto",
-        "device": device.type,
-        "fp32_seconds": round(seconds["fp32"], 6),
-        "bf16_seconds": round(seconds["bf16"], 6),
-        "bf16_gain": round(gain, 2),
-        "needed_gain": _NEEDED_GAIN,
-    }
-    return Precision("bf16" if gain >= _NEEDED_GAIN else "fp32", report)
+    return seconds["bf16"] / seconds["fp32"]
+
+
+def describe_bf16(device: str | torch.device) -> str:
+    """Measure bf16 on a device, and return what it would change in one phrase."""
+    share = measure_bf16(device)
+    if share is None:
+        return "no native bf16"
+    return f"a small training step in bf16 takes {share:.2g} of the time in fp32"
 
 
 @contextmanager
@@ -81,8 +78,7 @@ def autocast(precision: str | None, device: str | torch.device) -> Iterator[None
 
 
 def measure(device: torch.device, *, seconds: float = 0.25) -> dict[str, float]:
-    """Best time of one training step of a small feed-forward block in fp32 and in bf16 autocast, in
-    seconds.
+    """Return the best time of a training step of a small block in fp32 and in bf16, in seconds.
 
     Little over `seconds` in all, or three steps each where hardware emulates bf16; they take turns,
     so that noise meets both. The random state of the caller is left alone. A CPU is measured on one
@@ -100,7 +96,8 @@ def measure(device: torch.device, *, seconds: float = 0.25) -> dict[str, float]:
         best = dict.fromkeys(("fp32", "bf16"), float("inf"))
         for name in best:
             _step(block, rows, name)  # the first call pays for set-up
-        start, rounds = time.perf_counter(), 0
+        start = time.perf_counter()
+        rounds = 0
         while rounds < 3 or time.perf_counter() - start < seconds:
             best = {name: min(known, _step(block, rows, name)) for name, known in best.items()}
             rounds += 1

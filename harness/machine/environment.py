@@ -40,12 +40,12 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def describe(device: str, precision: dict[str, Any] | str) -> dict[str, Any]:
-    """What a record says about its surroundings.
+def describe(device: str, precision: str) -> dict[str, Any]:
+    """Return what a record says about its surroundings.
 
     Args:
         device: as torch names it ("cpu", "cuda:0").
-        precision: the choice ("fp32"), or the dict with the measurement that led to it.
+        precision: of training, as "fp32".
 
     Returns:
         python, platform, cpu, cores, memory_bytes, device, device_name, precision, threads,

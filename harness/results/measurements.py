@@ -1,7 +1,6 @@
 """What was measured on the machines of a work directory: `WORKDIR/measurements.json`.
 
-Its tables: "precision" (device -> chosen training precision) and "inference" (cost of encoding by
-architecture).
+Its table "inference" has the cost of encoding by architecture.
 """
 
 from __future__ import annotations

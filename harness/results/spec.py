@@ -46,7 +46,7 @@ class RunSpec(BaseModel):
         inputs: name -> content hash of what else the configuration refers to, such as word vectors.
         dev: the set that selects checkpoints: task, source, pairs, sha256; None where none does.
         max_steps: upper bound on the training steps.
-        precision: the requested training precision; None for methods that are not trained by steps.
+        precision: of training; None for methods that are not trained by steps.
         most_sentences: in a rehearsal, tasks that ask for more sentences than this are left out.
         missing: why the run cannot be executed here; empty for a run that can.
     """

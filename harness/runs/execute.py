@@ -28,7 +28,6 @@ from harness.results.record import Record
 from harness.results.spec import NUMERICS, RunSpec, scoring_version
 from harness.results.store import MODEL, RunFolder, join_examples, remove
 from harness.runs.experiment import CorpusSettings, DevSettings
-from harness.runs.measure import choose_precision
 from harness.runs.merge import merge_examples, merge_records
 from harness.runs.plan import Job, find_task, is_readable, load_dev, load_text
 from harness.seeds import seed_text
@@ -281,15 +280,12 @@ class Execution:
         return loaded, trained
 
     def _fit(self, method: Method) -> None:
-        spec, precision = (
-            self.spec,
-            choose_precision(self.workdir, self.device, self.spec.precision or "fp32"),
-        )
+        spec = self.spec
         context = FitContext(
             seed=spec.random_seed,
             dev=read_dev(spec),
             device=self.device,
-            precision=precision["choice"],
+            precision=spec.precision or "fp32",
             folder=self.folder.path,
             max_steps=spec.max_steps,
             progress=self.progress,
@@ -368,9 +364,7 @@ class Execution:
         spec, result = self.spec, result or TaskResult()
         report, dev = method.fit_report if method is not None else FitReport(), read_dev(spec)
         notes = [*report.training.get("notes", []), *(dev.notes if dev else []), *result.notes]
-        precision: Any = "fp32"
-        if report.training.get("precision"):
-            precision = choose_precision(self.workdir, self.device, spec.precision or "fp32")
+        precision = report.training.get("precision") or "fp32"
         return Record(
             id=spec.id,
             spec=spec,

@@ -192,9 +192,19 @@ class Conditions(Config):
         None, "model family whose preset values are used; default: the base model's"
     )
     device: str = option("auto", "auto, cpu, cuda, cuda:N or mps")
-    precision: Literal["auto", "fp32", "bf16", "fp16"] = option(
-        "auto", "of training; auto measures which is faster"
+    precision: Literal["fp32", "bf16", "fp16"] = option(
+        "fp32", "of training; harness doctor measures what bf16 would save"
     )
+
+    @field_validator("precision", mode="before")
+    @classmethod
+    def _refuse_auto(cls, value: Any) -> Any:
+        if value == "auto":
+            raise ValueError(
+                '"auto" chose by a measurement of time, so that one run had two results; '
+                'write "fp32" (the default) or "bf16"'
+            )
+        return value
 
     @field_validator("corpora")
     @classmethod

@@ -1,33 +1,14 @@
-"""Measurements on this machine: training precision, and the seconds of a training step."""
+"""Measure the seconds of a training step on this machine."""
 
 from __future__ import annotations
 
 import time
-from pathlib import Path
-from typing import Any
 
 from harness.errors import InputError, RunError
 from harness.files.printable import first_line
-from harness.machine.environment import device_name
 from harness.method import FitContext, own_line
-from harness.results.measurements import measure_once
 from harness.runs.rows import Row
 from harness.sources import Corpus
-
-
-def choose_precision(workdir: Path, device: str, requested: str) -> dict[str, Any]:
-    """The training precision ("choice") and why; "auto" is measured once for each device of a work
-    directory.
-    """
-    if requested != "auto":
-        return {"choice": requested, "reason": "requested"}
-    from harness.encoder import precision
-
-    def measure() -> dict[str, Any]:
-        chosen = precision.choose_precision(device)
-        return {"choice": chosen.name, **chosen.measurement}
-
-    return measure_once(workdir, "precision", device_name(device), measure)
 
 
 def time_steps(row: Row, corpus: Corpus, device: str, precision: str) -> float:

@@ -14,11 +14,9 @@ from typing import Protocol
 
 from harness.errors import HarnessError, StopRequested, TrainingStopped
 from harness.executors.executor import LEAVE, TICK, Answer, Executor
-from harness.machine.environment import pick_device
 from harness.results.record import Record
 from harness.results.store import RunFolder
 from harness.runs.execute import execute, find_finished, record_failure
-from harness.runs.measure import choose_precision
 from harness.runs.plan import Job
 from harness.runs.progress import Progress
 
@@ -96,21 +94,14 @@ class Runner:
                 started.sort(
                     key=lambda job: job.steps * job.spec.config.get("batch_size", 1), reverse=True
                 )
-                self._settle(started)
+                self._remove_stop_requests(started)
             self.waiting |= {job.id: new[job.id] for job in started}
             self.queue.extend(started)
 
-    def _settle(self, jobs: Sequence[Job]) -> None:
-        """Measure the training precision before workers keep this machine busy; remove requests of
-        earlier calls.
-        """
+    def _remove_stop_requests(self, jobs: Sequence[Job]) -> None:
+        """Remove the stop requests that earlier calls have left."""
         for job in jobs:
             RunFolder(self.workdir, job.id).stop_file.unlink(missing_ok=True)
-        trained = next((job for job in jobs if job.spec.precision is not None), None)
-        if self.executor.local and trained is not None:
-            choose_precision(
-                self.workdir, pick_device(trained.device), trained.spec.precision or "auto"
-            )
 
     def _run_here(self, job: Job) -> Record | None:
         """A job in this process."""

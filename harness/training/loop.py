@@ -24,7 +24,7 @@ from torch import nn
 from harness.config import option
 from harness.encoder import Encoder
 from harness.encoder.network import count_tokens
-from harness.encoder.precision import autocast, choose_precision
+from harness.encoder.precision import autocast, check_precision
 from harness.encoder.prefixes import Prefixes
 from harness.errors import InputError, TrainingStopped
 from harness.method import FitContext, FitReport, Method, MethodCard, MethodConfig, require_corpus
@@ -337,6 +337,7 @@ class Trainer(Descent):
             raise InputError(
                 f'key "matryoshka": {self.widths[-1]}, but vectors have {encoder.dimension} dimensions'
             )
+        check_precision(context.precision, context.device)
         groups = decay_groups([*encoder.parameters(), *heads.parameters()], config.weight_decay)
         super().__init__(
             {"encoder": encoder, "heads": heads},
@@ -346,7 +347,7 @@ class Trainer(Descent):
             steps=planned_steps(config, self.stream, context.max_steps),
             max_grad_norm=config.max_grad_norm,
             log_every=config.log_every,
-            precision=choose_precision(context.device, context.precision).name,
+            precision=context.precision,
         )
         self.best_weights = BestWeights(context.folder)
         self.sentences_seen = 0

@@ -134,10 +134,6 @@ def test_a_run_that_was_stopped_ends_with_the_weights_of_one_that_was_not(tmp_pa
     assert all(torch.equal(whole[name], resumed[name]) for name in whole)
 
 
-def test_auto_takes_a_precision_that_the_device_has(tmp_path: Path) -> None:
-    assert fitted(precision="auto").fit_report.training["precision"] in ("fp32", "bf16", "fp16")
-
-
 def test_workers_get_a_gpu_and_say_so(tmp_path: Path, gpus: int) -> None:
     experiment = {
         "name": "placed",

@@ -52,6 +52,14 @@ def test_methods_that_are_no_list(file: Path, capsys: pytest.CaptureFixture[str]
     assert 'key "methods"' in compare(capsys, file)
 
 
+def test_a_precision_that_a_timing_would_choose_is_refused(
+    file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = compare(capsys, file, "--set", 'precision="auto"')
+    assert "precision" in line
+    assert '"bf16"' in line
+
+
 @pytest.mark.parametrize("override", ["methods.pooling=1", "methods.1=1", "methods=[1]"])
 def test_a_setting_that_would_be_ignored_is_refused(
     override: str, file: Path, capsys: pytest.CaptureFixture[str]

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.encoder import Encoder
-from harness.encoder.precision import autocast, choose_precision
+from harness.encoder.precision import autocast, check_precision, measure_bf16
 from harness.encoder.sentences import token_budget_batches
 from harness.errors import InputError
 from tests.support.encoder_models import TEXTS, base_model
@@ -128,20 +128,22 @@ def test_lengths(tmp_path):
         assert [len(ids) for ids in short.tokenize(["the " * 50], max_length=5)] == [5]
 
 
-def test_autocast_and_the_choice_of_precision(encoder):
+def test_autocast_and_the_precisions_of_a_device(encoder):
     exact = encoder.encode(TEXTS)
     rough = encoder.encode(TEXTS, precision="bf16")
     assert rough.dtype == np.float32
     np.testing.assert_allclose(rough, exact, atol=0.2)
     assert (rough != exact).any()
     state = torch.get_rng_state()
-    chosen = choose_precision("cpu")
+    share = measure_bf16("cpu")
     assert torch.equal(state, torch.get_rng_state())
-    assert chosen.name == ("bf16" if chosen.measurement["bf16_gain"] >= 1.3 else "fp32")
-    assert choose_precision("cpu", "fp32").name == "fp32"
-    for bad in ("fp8", "fp16"):  # the second needs a GPU
-        with pytest.raises(InputError, match="precision"):
-            choose_precision("cpu", bad)
+    assert share is not None
+    assert share > 0
+    check_precision("bf16", "cpu")
+    for bad in ("fp8", "auto", "fp16"):  # the last needs a GPU
+        with pytest.raises(InputError) as caught:
+            check_precision(bad, "cpu")
+        assert caught.value.key == "precision"
     with autocast("bf16", "cpu"):
         assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype == torch.bfloat16
     with autocast(None, "cpu"), autocast("fp32", "cpu"):

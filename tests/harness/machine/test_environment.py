@@ -18,11 +18,11 @@ from harness.machine import environment
 
 
 def test_describe_holds_what_a_reader_of_a_record_needs_and_is_json() -> None:
-    described = environment.describe("cpu", {"choice": "bf16"})
+    described = environment.describe("cpu", "bf16")
     assert json.loads(json.dumps(described)) == described
     assert described["python"] == platform.python_version()
     assert described["device"] == "cpu"
-    assert described["precision"] == {"choice": "bf16"}
+    assert described["precision"] == "bf16"
     assert described["versions"]["torch"] == version("torch")
     assert 1 <= described["cores"] <= (os.cpu_count() or 1)
     assert described["threads"] >= 1

@@ -19,7 +19,6 @@ from harness.results.measurements import (
     read_inference,
     read_measurements,
 )
-from harness.runs.measure import choose_precision
 
 COST = {"train_flops": 4e9, "train_seconds": 2.0}
 
@@ -55,24 +54,8 @@ def test_a_measurement_of_another_process_holds(tmp_path: Path) -> None:
     def meanwhile() -> dict[str, float]:
         raise AssertionError("measured again")
 
-    measure_once(tmp_path, "precision", "cpu", lambda: {"seconds": 2.0})
-    assert measure_once(tmp_path, "precision", "cpu", meanwhile) == {"seconds": 2.0}
-
-
-def test_precision_is_measured_once_for_each_device(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from harness.encoder.precision import Precision
-
-    monkeypatch.setattr(
-        "harness.encoder.precision.choose_precision",
-        lambda device: Precision("bf16", {"faster": 2.0}),
-    )
-    assert choose_precision(tmp_path, "cpu", "fp32")["choice"] == "fp32"
-    assert not measurements_file(tmp_path).exists()
-    assert choose_precision(tmp_path, "cpu", "auto") == {"choice": "bf16", "faster": 2.0}
-    monkeypatch.setattr("harness.encoder.precision.choose_precision", lambda device: 1 / 0)
-    assert choose_precision(tmp_path, "cpu", "auto")["choice"] == "bf16"
+    measure_once(tmp_path, "table", "cpu", lambda: {"seconds": 2.0})
+    assert measure_once(tmp_path, "table", "cpu", meanwhile) == {"seconds": 2.0}
 
 
 def test_weights_and_cheap_poolings_do_not_change_an_architecture_but_work_does() -> None:

@@ -90,6 +90,14 @@ def test_labels_tasks_executors_and_what_stays_on_disk_are_no_part_of_it() -> No
     assert ids(name="other", title="Another", budget={}) == plain
 
 
+def test_precision_is_float32_or_the_one_that_is_named() -> None:
+    plain = {key: value for key, value in EXPERIMENT.items() if key != "precision"}
+    unnamed = make_plan(read_experiment(plain), "test").jobs
+    assert {job.spec.precision for job in unnamed if job.steps} == {"fp32"}
+    assert ids(precision="fp32")["SimCSE", "1"] in {job.id for job in unnamed}
+    assert ids(precision="bf16")["SimCSE", "1"] not in {job.id for job in unnamed}
+
+
 def test_copies_of_a_base_model_and_of_a_text_share_their_runs(tmp_path: Path) -> None:
     text = tmp_path / "a.txt"
     text.write_text("".join(f"This is sentence number {n}.\n" for n in range(40)))
