@@ -127,9 +127,9 @@ def register(commands: Commands) -> None:
     gate.add_argument(
         "--most",
         type=int,
-        default=10,
+        default=20,
         metavar="N",
-        help="seeds after which nothing remains undecided (default: 10)",
+        help="seeds after which nothing remains undecided; fixed at the first decision (default: 20)",
     )
     gate.add_argument(
         "--history",

@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+import math
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.errors import InputError
 from harness.files.locks import work_lock
 from harness.files.printable import one_line
+from harness.files.reading import is_there, read_text
 from harness.machine import environment
 from harness.results.answer import Answer
 from reports.decide.question import comparison_of, question_of, two_rows_of
 from reports.document.table import number_text
 from reports.read.comparison_runs import ResultRow, seeded
 from reports.scores.score_table import is_score_table, question_of_scores
-from reports.stats.online import BETTER, NOT_BETTER, RATE, UNDECIDED, Proposal, look, next_level
+from reports.stats.online import (
+    BETTER,
+    FIRST_SEEDS,
+    NOT_BETTER,
+    RATE,
+    UNDECIDED,
+    Proposal,
+    look,
+    next_level,
+)
 from reports.stats.simultaneous import FEWEST_SEEDS
 from reports.stats.verdicts import Question
 from reports.with_report import WithReport
@@ -27,6 +38,32 @@ if TYPE_CHECKING:
 HISTORY = "gate.jsonl"
 
 
+@dataclass
+class Entry:
+    """A proposal in the history, as its last look left it.
+
+    Attributes:
+        about: labels of "baseline" and "candidate", and what they were compared "on".
+        runs: hashes of the candidate's runs at the last look; None in a history of an earlier
+            version, which did not store them.
+        baseline_runs: of the baseline's.
+    """
+
+    about: dict[str, str]
+    proposal: Proposal
+    runs: list[str] | None
+    baseline_runs: list[str] | None
+
+    def is_about(self, about: dict[str, str], runs: list[str], baseline_runs: list[str]) -> bool:
+        """True if the runs that are there now are those of this proposal, or more of them.
+
+        A label says little: scripts call every change "mine".
+        """
+        if self.about != about or self.runs is None or self.baseline_runs is None:
+            return False
+        return set(self.runs) <= set(runs) and set(self.baseline_runs) <= set(baseline_runs)
+
+
 def gate(
     found: WithReport | str | Path | pd.DataFrame,
     *,
@@ -34,18 +71,19 @@ def gate(
     candidate: str,
     on: str = "",
     comparison: str = "",
-    most: int = 10,
+    most: int = 20,
     history: str | Path = "",
 ) -> Answer:
-    """Is a candidate better than the baseline, with at most 5 % wrong among all candidates ever
-    accepted?
+    """Is a candidate better than the baseline, with at most 5 % wrong, in expectation, among all
+    candidates ever accepted?
 
         >>> answer = harness.gate(work, baseline="cls", candidate="mean", history=work / "gate.jsonl")
         >>> answer.data["decision"]
         'better'
 
-    Each new candidate is a proposal, written to the history. The same candidate with more seeds is
-    another interim analysis of the same proposal; with the same seeds its answer is repeated
+    Each new candidate is a proposal, written to the history with a hash of each of its runs. The
+    same runs with further seeds are another interim analysis of the same proposal; without further
+    ones its answer is repeated. Other runs under the same label are a new proposal
     (`reports.stats.online`).
 
     Args:
@@ -53,106 +91,218 @@ def gate(
             takes them.
         baseline, candidate: labels of two rows.
         on, comparison: as `harness.verdict` has them.
-        most: number of seeds of the candidate after which nothing remains undecided.
+        most: number of seeds of the candidate after which nothing remains undecided; fixed at the
+            first decision.
         history: the file of all proposals; left out, `gate.jsonl` in the work directory or next to
             the scores.
 
     Returns:
         In `data`: "decision" ("better", "not better" or "undecided"), "gain" with "low" and "high"
-            in points, "p"
-        (one-sided, over all analyses), "level", "proposal" (its number), "seeds".
+            in points, "p" (one-sided, over all analyses), "level", "proposal" (its number),
+            "proposals" (in the history, this one included), "accepted" (of them), "seeds", "most".
 
     Raises:
-        InputError: no such row, a damaged history, or `most` below 3.
+        InputError: no such row, a damaged history, `most` below 5 or other than at the first
+            decision.
     """
-    if most < FEWEST_SEEDS:
-        raise InputError(f"--most {most}: expected a number of seeds, {FEWEST_SEEDS} or more")
+    if most < FIRST_SEEDS:
+        raise InputError(f"--most {most}: expected a number of seeds, {FIRST_SEEDS} or more")
     if baseline == candidate:
         raise InputError(f'"{one_line(baseline)}" is baseline and candidate: name two rows')
     if is_score_table(found):
         question = question_of_scores(found, on, (baseline, candidate))
     else:
         question = question_of(comparison_of(found, comparison), on)
+
+    file = _history_file(found, history)
+    a, b = two_rows_of(question.comparison.rows, candidate, baseline)
+    with work_lock(file.parent, f".{file.name}", f"the history {file}"):
+        return _decide(question, a, b, most, file)
+
+
+def _history_file(found: WithReport | str | Path | pd.DataFrame, history: str | Path) -> Path:
+    """The file of all proposals: the one that is named, else next to what is judged."""
+    if history:
+        if "\0" in str(history):
+            raise InputError("--history: a file name cannot hold the character NUL")
+        return Path(history)
     place = found if isinstance(found, str | Path) else getattr(found, "workdir", "")
-    if not (history or place):
+    if not place:
         raise InputError(
             "gate: scores of a frame need a file for the history of proposals (history=FILE)"
         )
-    file = Path(history or (Path(place) if Path(place).is_dir() else Path(place).parent) / HISTORY)
-    a, b = two_rows_of(question.comparison.rows, candidate, baseline)
-    with work_lock(file.parent, f".{file.name}", f"the history {file}"):
-        return _judge(question, a, b, most, file)
+    folder = Path(place) if Path(place).is_dir() else Path(place).parent
+    return folder / HISTORY
 
 
-def _judge(question: Question, a: ResultRow, b: ResultRow, most: int, file: Path) -> Answer:
-    about = {"baseline": b.label, "candidate": a.label, "on": question.target.title}
-    known = _read(file)
-    number = next((n for n, (what, _) in enumerate(known) if what == about), len(known))
-    proposal = (
-        known[number][1] if number < len(known) else Proposal(next_level([p for _, p in known]))
-    )
-    (d,) = question.significance.differences([(a, b)], question.target, "one proposal")
-    e = d.estimate if d is not None and d.judged else None
-    seeds = d.seeds[0] if d is not None else len(a.finished)
-    new = not proposal.looks or seeds > proposal.looks[-1][0]
-    if e is not None and new and proposal.decision == UNDECIDED:
-        own, other, examples = question.significance.parts(a, b, question.target)
-        p = e.p / 2 if e.value > 0 else 1 - e.p / 2
-        look(proposal, seeds, most if seeded(a) else seeds, p, e.value, (own, other + examples))
-        with file.open("a", encoding="utf-8") as lines:
-            lines.write(json.dumps({"time": environment.now(), **about, **asdict(proposal)}) + "\n")
+def _decide(question: Question, a: ResultRow, b: ResultRow, most: int, file: Path) -> Answer:
+    """Judge candidate `a` against baseline `b`, and write a new look to the history."""
+    significance = question.significance.of_two(a, b)
+    target = question.target
+    about = {"baseline": b.label, "candidate": a.label, "on": target.title}
+    runs = significance.digests(a, target)
+    baseline_runs = significance.digests(b, target)
+
+    known = _read_history(file)
+    same = [n for n, one in enumerate(known) if one.is_about(about, runs, baseline_runs)]
+    if same:
+        number = same[-1]
+        proposal = known[number].proposal
+    else:
+        number = len(known)
+        level = next_level([one.proposal for one in known])
+        proposal = Proposal(level, most if seeded(a) else len(runs))
+    if proposal.looks and proposal.decision == UNDECIDED and seeded(a) and proposal.most != most:
+        raise InputError(
+            f"--most {most}: proposal {number + 1} was first judged with at most {proposal.most} seeds, which its "
+            f"level is divided by; ask again with --most {proposal.most}"
+        )
+
+    (d,) = significance.differences([(a, b)], target, "one proposal")
+    estimate = d.estimate if d is not None and d.judged else None
+    enough = len(runs) >= FIRST_SEEDS or not seeded(a)
+    grown = not proposal.looks or len(runs) > proposal.looks[-1][0]
+    decision = proposal.decision
+    if estimate is not None and enough:
+        if grown and decision == UNDECIDED:
+            own, other, examples = significance.parts(a, b, target)
+            p = estimate.p / 2 if estimate.value > 0 else 1 - estimate.p / 2
+            look(proposal, len(runs), p, estimate.value, (own, other + examples))
+            entry = Entry(about, proposal, runs, baseline_runs)
+            _write(file, number, entry)
+            known[number:] = [entry, *known[number + 1 :]]
+        decision = proposal.decision
+        if decision == BETTER and estimate.value <= 0:  # by runs that came after the decision
+            decision = NOT_BETTER
+
     points = dict.fromkeys(("gain", "low", "high"))
-    if e is not None:
-        points = {"gain": 100 * e.value, "low": 100 * e.low, "high": 100 * e.high}
+    if estimate is not None:
+        points = {
+            "gain": 100 * estimate.value,
+            "low": 100 * estimate.low,
+            "high": 100 * estimate.high,
+        }
     data = {
         **about,
-        "decision": proposal.decision,
+        "decision": decision,
         "proposal": number + 1,
-        "seeds": seeds,
-        "most": most,
+        "proposals": max(len(known), number + 1),
+        "accepted": sum(one.proposal.decision == BETTER for one in known),
+        "seeds": len(runs),
+        "most": proposal.most,
         **points,
         "p": proposal.p,
         "level": proposal.level,
     }
-    return Answer(_describe(data, seeded(a)), data, [data])
+    return Answer(_describe(data, proposal, grows=seeded(a)), data, [data])
 
 
-def _describe(data: dict[str, Any], grows: bool) -> str:
-    pair, seeds, most = (
-        f"{data['candidate']} against {data['baseline']}",
-        data["seeds"],
-        data["most"],
-    )
-    if data["gain"] is None:
+def _describe(data: dict[str, Any], proposal: Proposal, *, grows: bool) -> str:
+    """The answer as one line."""
+    pair = f"{data['candidate']} against {data['baseline']}"
+    seeds = data["seeds"]
+    if not proposal.looks:
         return one_line(
-            f"{UNDECIDED}: {pair} has {seeds} seeds; the first decision needs {FEWEST_SEEDS} of both rows"
+            f"{UNDECIDED}: {pair} has {seeds} seeds; the first decision needs {FIRST_SEEDS} of {data['candidate']} "
+            f"and {FEWEST_SEEDS} of {data['baseline']}"
         )
-    numbers = [number_text(data[key], 2, signed=True) for key in ("gain", "low", "high")]
-    end = {
-        BETTER: "keep it",
-        NOT_BETTER: "drop it"
-        if seeds >= most or not grows
-        else "drop it: more seeds would hardly change that",
-    }.get(data["decision"], f"add seeds to {data['candidate']}, up to {most}")
+    if data["gain"] is None:
+        numbers = f"{seeds} seeds"
+    else:
+        gain, low, high = (
+            number_text(data[key], 2, signed=True) for key in ("gain", "low", "high")
+        )
+        numbers = f"{gain} points [{low}, {high}] with {seeds} seeds"
+
+    if data["decision"] == BETTER:
+        then = "keep it"
+    elif data["decision"] == UNDECIDED:
+        then = f"add seeds to {data['candidate']}, up to {data['most']}"
+    elif proposal.decision == BETTER:
+        then = "drop it: it was found better before, and runs that came later say otherwise"
+    elif seeds >= data["most"] or not grows:
+        then = "drop it"
+    else:
+        then = "drop it: more seeds would hardly change that"
     return one_line(
-        f"{data['decision']}: {pair} on {data['on']}: {numbers[0]} points [{numbers[1]}, {numbers[2]}] with {seeds} "
-        f"seeds; p = {data['p']:.2g} at the level {data['level']:.2g} of proposal {data['proposal']} (at most "
-        f"{RATE:.0%} of the accepted ones are wrong); {end}"
+        f"{data['decision']}: {pair} on {data['on']}: {numbers}; p = {data['p']:.2g} at the level "
+        f"{data['level']:.2g} of proposal {data['proposal']} ({data['proposals']} so far, {data['accepted']} accepted; "
+        f"of all that are ever accepted, at most {RATE:.0%} are wrong in expectation); {then}"
     )
 
 
-def _read(file: Path) -> list[tuple[dict[str, str], Proposal]]:
-    """Every proposal as its last look left it, in the order of the first looks."""
-    found: dict[tuple[str, ...], tuple[dict[str, str], Proposal]] = {}
-    for number, line in enumerate(file.read_text("utf-8").splitlines() if file.exists() else (), 1):
+def _write(file: Path, number: int, entry: Entry) -> None:
+    """Add a look at proposal `number`, from 0, as a line of the history."""
+    line = {
+        "time": environment.now(),
+        "proposal": number + 1,
+        **entry.about,
+        **asdict(entry.proposal),
+        "runs": entry.runs,
+        "baseline_runs": entry.baseline_runs,
+    }
+    with file.open("a", encoding="utf-8") as lines:
+        lines.write(json.dumps(line) + "\n")
+
+
+def _read_history(file: Path) -> list[Entry]:
+    """Every proposal as its last look left it, in the order of the first looks.
+
+    Raises:
+        InputError: not an ordinary file, not UTF-8, or a line that is no proposal.
+    """
+    if not is_there(file):
+        return []
+    found: list[Entry] = []
+    for number, line in enumerate(read_text(file).splitlines(), 1):
         try:
-            entry = json.loads(line)
-            about = {key: str(entry[key]) for key in ("baseline", "candidate", "on")}
-            looks = [(int(seeds), float(share), float(p)) for seeds, share, p in entry["looks"]]
-            proposal = Proposal(float(entry["level"]), looks, str(entry["decision"]))
-        except (ValueError, KeyError, TypeError) as error:
+            place, entry = _parse(line, found)
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            why = f"{error!s:.100}" if str(error) else "nested too deeply"
             raise InputError(
-                f"{file}, line {number}: not a proposal ({error}); restore the file, or begin another with --history"
+                f"{file}, line {number}: not a proposal ({one_line(why)}); restore the file, or begin another with "
+                "--history"
             ) from None
-        found[tuple(about.values())] = (about, proposal)
-    return list(found.values())
+        found[place:] = [entry, *found[place + 1 :]]
+    return found
+
+
+def _parse(line: str, before: list[Entry]) -> tuple[int, Entry]:
+    """The place of a proposal in the history, from 0, and what a line says of it.
+
+    A line of an earlier version has neither "proposal" nor "most" nor "runs": its proposal is that
+    of the same labels, and its most seeds follow from the share of the level at its first look.
+
+    Raises:
+        ValueError, KeyError, TypeError, AttributeError, RecursionError: it is no proposal.
+    """
+    tree = json.loads(line)
+    about = {key: str(tree[key]) for key in ("baseline", "candidate", "on")}
+    level = float(tree["level"])
+    looks = [(int(seeds), float(share), float(p)) for seeds, share, p in tree["looks"]]
+    decision = str(tree["decision"])
+    if not 0 < level <= 1:
+        raise ValueError(f"level {level:g}: expected a number above 0 and up to 1")
+    if decision not in (BETTER, NOT_BETTER, UNDECIDED):
+        raise ValueError(f'decision "{decision}": expected {BETTER}, {NOT_BETTER} or {UNDECIDED}')
+    if not looks:
+        raise ValueError("no looks")
+    for seeds, share, p in looks:
+        if seeds < 1 or not 0 < share <= 1 or not 0 <= p <= 1:
+            raise ValueError(f"look {seeds}, {share:g}, {p:g}: expected seeds, share and p")
+
+    if "runs" in tree:
+        place = int(tree["proposal"]) - 1
+        most = int(tree["most"])
+        runs = [str(one) for one in tree["runs"]]
+        baseline_runs = [str(one) for one in tree["baseline_runs"]]
+        if not 0 <= place <= len(before):
+            raise ValueError(f"proposal {place + 1}: expected one of 1 to {len(before) + 1}")
+        if most < looks[-1][0] and decision == UNDECIDED:
+            raise ValueError(f"most {most}: fewer than the seeds of its last look")
+        return place, Entry(about, Proposal(level, most, looks, decision), runs, baseline_runs)
+
+    same = [n for n, one in enumerate(before) if one.about == about and one.runs is None]
+    most = math.ceil(looks[0][0] / looks[0][1] - 1e-9)
+    place = same[-1] if same else len(before)
+    return place, Entry(about, Proposal(level, most, looks, decision), None, None)

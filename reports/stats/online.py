@@ -7,9 +7,10 @@ Whoever tries 1,000 changes, each at 5 %, keeps some 50 that change nothing. ADD
 at most 5 % of the accepted ones are wrong in expectation. Proposals that are clearly worse, p >
 1/2, cost nothing, and each one that is kept pays for later ones.
 
-A proposal may be looked at several times while its seeds grow. Each look has the share of the level
-that its new seeds are of the most seeds (linear error spending: Lan & DeMets, Biometrika 70, 1983),
-so that the smallest p / share of all looks is a p-value.
+A proposal may be looked at several times while its seeds grow, first with five. Each look has the
+share of the level that its new seeds are of the most seeds (linear error spending: Lan & DeMets,
+Biometrika 70, 1983), so that the smallest p / share of all looks is a p-value. The most seeds are
+fixed at the first look: a larger number later would spend the level again.
 """
 
 from __future__ import annotations
@@ -23,6 +24,9 @@ from scipy.special import ndtr, ndtri
 
 RATE = 0.05  # of the kept proposals, how many may be wrong, in expectation
 BETTER, NOT_BETTER, UNDECIDED = "better", "not better", "undecided"
+FIRST_SEEDS = (
+    5  # of the candidate at the first look: levels are small, and three seeds say too little
+)
 HOPE = 0.1  # less chance to be found better with all seeds, and a proposal is dropped
 _DISCARD, _CANDIDATE = 0.5, 0.25  # tau and lambda, as the authors recommend
 _WEALTH = RATE / 2  # what the first proposals are paid from
@@ -34,11 +38,14 @@ class Proposal:
 
     Attributes:
         level: of the one-sided test, all looks together; fixed at the first look.
+        most: runs of the candidate at the last look; fixed at the first look. As many as there are
+            where no more can come.
         looks: (seeds so far, share of the level, one-sided p) of each.
         decision: "undecided" while more seeds may come.
     """
 
     level: float
+    most: int
     looks: list[tuple[int, float, float]] = field(default_factory=list)
     decision: str = UNDECIDED
 
@@ -88,18 +95,18 @@ def _payment(number: int) -> float:
 
 
 def look(
-    proposal: Proposal, seeds: int, most: int, p: float, gain: float, variances: tuple[float, float]
+    proposal: Proposal, seeds: int, p: float, gain: float, variances: tuple[float, float]
 ) -> None:
     """Add a look at a proposal, and decide.
 
     Args:
-        seeds, most: runs of the candidate now, and at the last look; `most` = `seeds` where no more
-            can come.
+        seeds: runs of the candidate now.
         p: one-sided p-value of "the candidate is no better".
         gain: the candidate's mean less the baseline's.
         variances: of the gain, by the candidate's seeds and by all else.
     """
     before = proposal.looks[-1][0] if proposal.looks else 0
+    most = proposal.most
     proposal.looks.append((seeds, (min(seeds, most) - before) / most, p))
     if proposal.p <= proposal.level:
         proposal.decision = BETTER

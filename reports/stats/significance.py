@@ -9,7 +9,8 @@ A target is what rows are compared by: a score of a task, or the mean of some
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
@@ -23,13 +24,24 @@ from reports.read.examples import Ids
 from reports.stats.clusters import chance
 from reports.stats.estimate import Estimate, Floats
 from reports.stats.example_scores import ExampleScores, Scored
-from reports.stats.simultaneous import ALPHA, FEWEST_SEEDS, Rows, judge, may_be_best, moderate
+from reports.stats.simultaneous import (
+    ALPHA,
+    FEWEST_SEEDS,
+    Rows,
+    judge,
+    keep_own_freedom,
+    may_be_best,
+    moderate,
+)
 from reports.stats.suite_targets import known_targets
 from reports.stats.targets import Measure, Target, targets
 
 FEWEST_EXAMPLES = 10
 SAME, NOT_JUDGED = "not significant", "fewer than 3 seeds: not judged"
 Key = tuple[str, str]  # of a row
+EstimateSpreads = Callable[[Floats, Floats], tuple[Floats, Floats]]
+"""(variances over seeds, numbers of seeds) of rows -> the variance of one run, degrees of freedom.
+"""
 
 
 @dataclass(frozen=True)
@@ -101,14 +113,17 @@ class Significance:
         whole: Significance | None = None,
         examples: ExampleScores | None = None,
         families: int = 1,
+        estimate_spreads: EstimateSpreads = moderate,
     ) -> None:
         """Args:
         whole: of the same comparison with more seeds, whose examples are used.
         examples: what is used instead of all that the runs saved.
         families: of how many comparisons like this one it is: levels and p-values are corrected for
         them (Bonferroni).
+        estimate_spreads: how the spreads of rows over seeds are estimated from one another.
         """
         self.comparison = comparison
+        self._estimate_spreads = estimate_spreads
         own = (
             examples
             if examples is not None
@@ -127,7 +142,10 @@ class Significance:
             first, most = comparison.analyses.first, comparison.analyses.most
             numbers = range(1, len(comparison.analyses.seeds) + 1)
             self._earlier = [
-                Significance(comparison.at_analysis(n), whole=self) for n in numbers[:-1]
+                Significance(
+                    comparison.at_analysis(n), whole=self, estimate_spreads=estimate_spreads
+                )
+                for n in numbers[:-1]
             ]
             for number, one in zip(numbers, (*self._earlier, self), strict=True):
                 one._share = share_of_analysis(number, first, most) / families
@@ -213,6 +231,30 @@ class Significance:
             self._by_row[key] = runs if whole else None
         return self._by_row[key]
 
+    def of_two(self, a: ResultRow, b: ResultRow) -> Significance:
+        """The same of two rows alone, whose spreads over seeds borrow nothing from other rows."""
+        two = replace(self.comparison, rows=(a, b))
+        return type(self)(two, examples=self._examples, estimate_spreads=keep_own_freedom)
+
+    def digests(self, row: ResultRow, target: Target) -> list[str]:
+        """A hash of each run of a row: of its seed, its scores, and what its examples do to them.
+
+        Runs that were made again with other scores have other hashes, whatever their names.
+        """
+        runs = self.by_seed(row, target)
+        if runs is None:
+            return []
+        found = []
+        for seed, run in zip(runs.seeds, runs.ids, strict=True):
+            digest = hashlib.sha256(str(seed).encode())
+            for measure in target.measures:
+                scored = self._scored(measure)[run]
+                numbers = np.append(scored.influence, scored.value)
+                digest.update(repr(measure).encode())
+                digest.update((np.round(numbers, 9) + 0.0).tobytes())
+            found.append(digest.hexdigest()[:16])
+        return found
+
     def judged(self, row: ResultRow, target: Target) -> bool:
         """Whether the row has the target's tasks, and its spread is known: three seeds, or none
         that enters it.
@@ -276,7 +318,7 @@ class Significance:
         for places in pools.values():
             scores = [rows[place][1].scores for place in places]
             counts = np.array([len(values) for values in scores])
-            one, freedom[places] = moderate(
+            one, freedom[places] = self._estimate_spreads(
                 np.array([values.var(ddof=1) for values in scores]), counts
             )
             variance[places] = one / counts

@@ -5,6 +5,7 @@ scripts read.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -23,8 +24,8 @@ Gate = Callable[..., tuple[int, str]]
 
 
 def proposed(p: float, seeds: int = 5, most: int = 5, gain: float = 1.0) -> Proposal:
-    proposal = Proposal(0.01)
-    look(proposal, seeds, most, p, gain, (0.1, 0.1))
+    proposal = Proposal(0.01, most)
+    look(proposal, seeds, p, gain, (0.1, 0.1))
     return proposal
 
 
@@ -50,11 +51,11 @@ def test_few_of_the_kept_are_wrong_although_each_is_looked_at_four_times() -> No
         history: list[Proposal] = []
         real = generator.random(200) < 0.1
         for gain in np.where(real, 5.0, 0.0):
-            proposal = Proposal(next_level(history))
+            proposal = Proposal(next_level(history), most=10)
             runs = generator.normal(gain, 2.0, 10)
             for seeds in (3, 5, 7, 10):
                 mean, variance = float(runs[:seeds].mean()), 4.0 / seeds
-                look(proposal, seeds, 10, float(ndtr(-mean / variance**0.5)), mean, (variance, 0.0))
+                look(proposal, seeds, float(ndtr(-mean / variance**0.5)), mean, (variance, 0.0))
                 if proposal.decision != UNDECIDED:
                     break
             history.append(proposal)
@@ -66,10 +67,10 @@ def test_few_of_the_kept_are_wrong_although_each_is_looked_at_four_times() -> No
 
 
 def test_all_looks_together_spend_the_level_once() -> None:
-    proposal = Proposal(0.05)
-    look(proposal, 3, 10, 0.02, 0.8, (0.2, 0.0))  # 0.02 > 0.05 * 3 / 10
+    proposal = Proposal(0.05, most=10)
+    look(proposal, 3, 0.02, 0.8, (0.2, 0.0))  # 0.02 > 0.05 * 3 / 10
     assert proposal.decision == UNDECIDED
-    look(proposal, 5, 10, 0.009, 0.8, (0.12, 0.0))  # 0.009 < 0.05 * 2 / 10
+    look(proposal, 5, 0.009, 0.8, (0.12, 0.0))  # 0.009 < 0.05 * 2 / 10
     assert proposal.decision == BETTER
     assert proposal.p == pytest.approx(0.009 / 0.2)
 
@@ -96,32 +97,83 @@ def gate(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Gate:
     return ask
 
 
+FAR = [84.9, 85.2, 85.1, 85.3, 85.0]
+NEAR = [80.4, 80.9, 80.0, 80.6, 80.5]
+EQUAL = [80.0, 80.1, 79.9, 80.3, 80.1]
+WORSE = [75.0, 75.2, 75.1, 74.9, 75.1]
+
+
 def test_exit_codes(gate: Gate) -> None:
-    assert gate([84.9, 85.2, 85.1])[0] == 0
-    assert gate([80.0, 80.1, 79.9], candidate="same")[0] == 1
-    assert gate([80.9, 81.4, 80.6], candidate="maybe")[0] == 3
+    assert gate(FAR)[0] == 0
+    assert gate(EQUAL, candidate="same")[0] == 1
+    assert gate(NEAR, candidate="maybe")[0] == 3
     assert gate([99.0, 99.1], candidate="two seeds")[0] == 3
 
 
+def test_nothing_is_decided_with_four_seeds(gate: Gate, tmp_path: Path) -> None:
+    code, printed = gate(FAR[:4])
+    assert code == 3
+    assert "first decision needs 5 of new" in printed
+    assert not (tmp_path / "gate.jsonl").exists()
+
+
 def test_the_same_look_is_answered_again_and_costs_nothing(gate: Gate, tmp_path: Path) -> None:
-    first = gate([80.9, 81.4, 80.6])
-    assert gate([80.9, 81.4, 80.6]) == first
+    first = gate(NEAR)
+    assert gate(NEAR) == first
     assert len((tmp_path / "gate.jsonl").read_text().splitlines()) == 1
-    assert gate([80.9, 81.4, 80.6, 81.0, 81.1], "--json")[0] in (0, 1, 3)
+    assert gate([*NEAR, 80.7, 80.8], "--json")[0] in (0, 1, 3)
     (before, after) = map(json.loads, (tmp_path / "gate.jsonl").read_text().splitlines())
     assert (before["level"], len(before["looks"]), len(after["looks"])) == (after["level"], 1, 2)
 
 
-def test_json_has_every_number(gate: Gate) -> None:
-    code, printed = gate([84.9, 85.2, 85.1], "--json")
+@pytest.mark.parametrize("second", [WORSE, EQUAL, NEAR])
+def test_another_change_under_a_label_that_was_used_is_another_proposal(
+    gate: Gate, second: list[float]
+) -> None:
+    assert gate(FAR)[0] == 0
+    code, printed = gate(second, "--json")
     found = json.loads(printed)
-    assert (code, found["decision"], found["proposal"], found["seeds"]) == (0, "better", 1, 3)
+    assert code != 0
+    assert (found["proposal"], found["proposals"], found["accepted"]) == (2, 2, 1)
+    assert gate(FAR)[0] == 0  # the first change is still known
+
+
+def test_a_good_change_after_a_rejected_one_under_the_same_label_is_kept(gate: Gate) -> None:
+    assert gate(WORSE)[0] == 1
+    assert gate(FAR)[0] == 0
+
+
+def test_seeds_that_replace_others_are_another_proposal(gate: Gate) -> None:
+    gate(NEAR)
+    replaced = json.loads(gate([*NEAR[:4], 80.55, 80.7, 80.8], "--json")[1])
+    assert replaced["proposal"] == 2
+
+
+def test_better_is_not_said_of_a_loss_that_later_seeds_show(gate: Gate) -> None:
+    assert gate(FAR)[0] == 0
+    code, printed = gate([*FAR, *[20.0] * 4])
+    assert code == 1
+    assert printed.startswith("not better:")
+
+
+def test_the_most_seeds_are_fixed_at_the_first_look(gate: Gate, tmp_path: Path) -> None:
+    assert gate(NEAR, "--most", "10")[0] == 3
+    assert gate([*NEAR, 80.7, 80.8], "--most", "30") == (2, "")
+    with pytest.raises(InputError, match="--most 30: proposal 1 was first judged with at most 10"):
+        harness.gate(tmp_path / "scores.csv", baseline="old", candidate="new", most=30)
+    assert json.loads(gate([*NEAR, 80.7, 80.8], "--most", "10", "--json")[1])["most"] == 10
+
+
+def test_json_has_every_number(gate: Gate) -> None:
+    code, printed = gate(FAR, "--json")
+    found = json.loads(printed)
+    assert (code, found["decision"], found["proposal"], found["seeds"]) == (0, "better", 1, 5)
     assert found["p"] <= found["level"] == pytest.approx(next_level([]))
 
 
 def test_rows_of_a_work_directory(tmp_path: Path) -> None:
     made = synthetic.Invented(tmp_path, scale=0.3)
-    for seed in (1, 2, 3):
+    for seed in range(1, 6):
         for label, noise in (("SimCSE", 1.0), ("worse", 8.0)):
             made.add(label, seed, noise=noise, tasks=("STS-B",), curves=False, geometry=False)
     answer = harness.gate(tmp_path, baseline="worse", candidate="SimCSE")
@@ -136,16 +188,87 @@ def test_rows_of_a_work_directory(tmp_path: Path) -> None:
     assert len((tmp_path / "gate.jsonl").read_text().splitlines()) == 2
 
 
-def test_a_damaged_history_is_named_with_its_line(gate: Gate, tmp_path: Path) -> None:
-    gate([84.9, 85.2, 85.1])
-    with (tmp_path / "gate.jsonl").open("a") as file:
-        file.write('{"baseline": "old"\n')
+def write_line(file: Path, **changes: object) -> None:
+    """A sound line of a history, but for the changes."""
+    line = {
+        "proposal": 1,
+        "baseline": "old",
+        "candidate": "other",
+        "on": "the score",
+        "level": 0.0027,
+        "most": 10,
+        "looks": [[5, 0.5, 0.2]],
+        "decision": "undecided",
+        "runs": ["a"],
+        "baseline_runs": ["b"],
+    }
+    file.write_text(json.dumps(line | changes) + "\n")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b'{"baseline": "old"\n',
+        b"\xff\xfe\n",
+        b"[" * 100_000,
+        b"null\n",
+    ],
+)
+def test_a_damaged_history_is_named_with_its_line(
+    gate: Gate, tmp_path: Path, content: bytes
+) -> None:
+    gate(FAR)
+    with (tmp_path / "gate.jsonl").open("ab") as file:
+        file.write(content)
     with pytest.raises(InputError, match=r"gate\.jsonl, line 2"):
         harness.gate(tmp_path / "scores.csv", baseline="old", candidate="new")
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"level": float("nan")},
+        {"level": -1},
+        {"decision": "garbage"},
+        {"looks": []},
+        {"looks": [[5, 0.5, float("nan")]]},
+        {"looks": 3},
+        {"runs": None},
+        {"most": "many"},
+        {"proposal": 7},
+    ],
+)
+def test_a_line_with_a_value_that_cannot_be_is_refused(
+    gate: Gate, tmp_path: Path, change: dict[str, object]
+) -> None:
+    write_line(tmp_path / "gate.jsonl", **change)
+    assert gate(FAR) == (2, "")
+    with pytest.raises(InputError, match=r"gate\.jsonl, line 1: not a proposal"):
+        harness.gate(tmp_path / "scores.csv", baseline="old", candidate="new")
+
+
+def test_a_history_that_is_a_pipe_or_a_device_is_refused(gate: Gate, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for history in (tmp_path / "pipe", Path("/dev/zero")):
+        assert gate(FAR, "--history", str(history)) == (2, "")
+
+
+def test_lines_of_an_earlier_version_count_and_are_no_proposal_of_now(
+    gate: Gate, tmp_path: Path
+) -> None:
+    file = tmp_path / "gate.jsonl"
+    write_line(file, candidate="new", looks=[[3, 0.3, 0.4]])
+    old = json.loads(file.read_text())
+    for key in ("proposal", "most", "runs", "baseline_runs"):
+        del old[key]
+    file.write_text(json.dumps(old) + "\n")
+    found = json.loads(gate(FAR, "--json")[1])
+    assert found["proposal"] == 2
+    assert found["level"] < next_level([])
+
+
 def test_too_few_looks_and_one_row_twice_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="--most 2"):
-        harness.gate(tmp_path, baseline="a", candidate="b", most=2)
+    with pytest.raises(InputError, match="--most 4"):
+        harness.gate(tmp_path, baseline="a", candidate="b", most=4)
     with pytest.raises(InputError, match="name two rows"):
         harness.gate(tmp_path, baseline="a", candidate="a")
