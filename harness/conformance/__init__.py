@@ -27,6 +27,7 @@ CHECKS: dict[str, Callable[[Subject], str]] = {
     "SentenceTransformer reads it": encoding.sentence_transformer,
     "seeds": learning.seeds,
     "a step lowers the loss": learning.descent,
+    "each parameter is trained once": learning.trains_once,
     "small batch, bfloat16": learning.small_batch,
     "heads are dropped": learning.kept,
     "resumes after a kill": learning.resume,

@@ -11,6 +11,7 @@ import torch
 
 from harness.conformance.subject import BrokenPromiseError, Subject, expect, gap, vectors
 from harness.training import Batch
+from harness.training.descent import check_optimizer, decay_groups
 from harness.training.loop import check_terms
 
 
@@ -107,6 +108,20 @@ def _sound(terms: dict[str, torch.Tensor]) -> None:
         expect(bool(torch.isfinite(term)), f'the term "{name}" is {float(term.detach())}')
 
 
+def trains_once(s: Subject) -> str:
+    """The optimiser steps each parameter once, also where the heads hold the encoder.
+
+    Losses of other libraries are modules with the model inside.
+    """
+    bench = Workbench(s)
+    holder = torch.nn.ModuleList([bench.encoder, bench.heads])
+    parameters = [*bench.encoder.parameters(), *holder.parameters()]
+    optimizer = bench.method.optimizer(decay_groups(parameters, bench.method.config.weight_decay))
+    check_optimizer(optimizer)
+    count = sum(len(group["params"]) for group in optimizer.param_groups)
+    return f"{count} tensors"
+
+
 def small_batch(s: Subject) -> str:
     """A last batch of two items and autocast in bfloat16 give finite losses and gradients."""
     from harness.encoder.precision import autocast
@@ -200,5 +215,5 @@ def resume(s: Subject) -> str:
     return f"killed after {at} of {done} steps: the same weights"
 
 
-OF_TRAINED = (descent, small_batch, kept, resume)
+OF_TRAINED = (descent, trains_once, small_batch, kept, resume)
 """The checks of methods that are trained in steps."""

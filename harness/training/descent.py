@@ -29,15 +29,32 @@ logger = logging.getLogger(__name__)
 
 
 def decay_groups(parameters: Iterable[nn.Parameter], weight_decay: float) -> list[dict[str, Any]]:
-    """Groups for an optimiser: matrices decay, biases and LayerNorm do not; frozen parameters are
-    left out.
+    """Return groups for an optimiser: matrices decay, biases and LayerNorm do not.
+
+    Frozen parameters are left out. A parameter that occurs twice, for example of an encoder that
+    the heads hold too, is in one group once: an optimiser would step it twice.
     """
-    learning = [p for p in parameters if p.requires_grad]
+    learning = {id(p): p for p in parameters if p.requires_grad}.values()
     groups = [
         {"params": [p for p in learning if p.ndim >= 2], "weight_decay": weight_decay},
         {"params": [p for p in learning if p.ndim < 2], "weight_decay": 0.0},
     ]
     return [group for group in groups if group["params"]]
+
+
+def check_optimizer(optimizer: torch.optim.Optimizer) -> None:
+    """Check that an optimiser steps each of its parameters once.
+
+    Raises:
+        InputError: a parameter is in it twice.
+    """
+    parameters = [p for group in optimizer.param_groups for p in group["params"]]
+    if len({id(p) for p in parameters}) < len(parameters):
+        raise InputError(
+            "a parameter is in it twice, so it would be trained at twice the rate",
+            key="optimizer",
+            remedy="build the optimiser from the groups that optimizer() is given",
+        )
 
 
 class Descent:
@@ -52,8 +69,7 @@ class Descent:
         (1, 10)
 
     `FOLDER/checkpoint/state.pt` holds the weights of `modules`, the optimiser, the random state,
-    and what `counters`
-    names: a resumed run has the weights of the uninterrupted one if all else is a function of
+    and what `counters` names: a resumed run has the weights of the uninterrupted one if all else is a function of
     `step`.
 
     Attributes:
@@ -77,14 +93,16 @@ class Descent:
         log_every: int,
         precision: str = "fp32",
     ) -> None:
-        self.modules, self.optimizer, self.parameters, self.context = (
-            modules,
-            optimizer,
-            parameters,
-            context,
-        )
-        self.step, self.steps = 0, steps
-        self.max_grad_norm, self.log_every, self.precision = max_grad_norm, log_every, precision
+        check_optimizer(optimizer)
+        self.modules = modules
+        self.optimizer = optimizer
+        self.parameters = parameters
+        self.context = context
+        self.step = 0
+        self.steps = steps
+        self.max_grad_norm = max_grad_norm
+        self.log_every = log_every
+        self.precision = precision
         self.scaler = torch.amp.GradScaler(
             context.device.split(":")[0], enabled=precision == "fp16"
         )

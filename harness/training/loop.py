@@ -297,6 +297,18 @@ def check_terms(terms: Any) -> None:
         )
 
 
+def _own_modules(method: TrainedMethod, device: str) -> dict[str, nn.Module]:
+    """Return the modules that a method holds itself, as a copy of the encoder, on the device.
+
+    They are part of a checkpoint, so that a resumed run has the weights of an uninterrupted one.
+    """
+    modules = {}
+    for name, value in vars(method).items():
+        if isinstance(value, nn.Module) and name != "_encoder":  # that of an earlier fit
+            modules[f"method.{name}"] = value.to(device)
+    return modules
+
+
 class Trainer(Descent):
     """One run of the loop: batches by step, selection on the dev set, the collapse guard.
 
@@ -340,7 +352,7 @@ class Trainer(Descent):
         check_precision(context.precision, context.device)
         groups = decay_groups([*encoder.parameters(), *heads.parameters()], config.weight_decay)
         super().__init__(
-            {"encoder": encoder, "heads": heads},
+            {"encoder": encoder, "heads": heads, **_own_modules(method, context.device)},
             method.optimizer(groups),
             [p for group in groups for p in group["params"]],
             context,

@@ -212,6 +212,13 @@ class TrainsTheHeadOnly(Good):
         return {"loss": heads(encoder(encoder.collate(ids)).detach()).square().mean()}
 
 
+class StepsTwice(Good):
+    def optimizer(self, groups: Any) -> torch.optim.Optimizer:
+        doubled = [{**group, "params": [*group["params"], *group["params"]]} for group in groups]
+        with pytest.warns(UserWarning, match="duplicate parameters"):
+            return torch.optim.AdamW(doubled)
+
+
 class LargeBatches(Good):
     def loss(self, encoder: Any, heads: Any, batch: Any) -> dict[str, torch.Tensor]:
         terms = super().loss(encoder, heads, batch)
@@ -273,6 +280,7 @@ BROKEN: list[tuple[str, type[Any], str]] = [
     ("seeds", IgnoresTheSeed, "set card.deterministic"),
     ("a step lowers the loss", Uphill, "no step down the gradient"),
     ("a step lowers the loss", TrainsTheHeadOnly, "no gradient reaches the encoder"),
+    ("each parameter is trained once", StepsTwice, "twice"),
     ("small batch, bfloat16", LargeBatches, "two items"),
     ("heads are dropped", KeepsItsHead, "card.kept"),
     ("heads are dropped", AddsAHeadAfterwards, "card.kept"),
@@ -382,7 +390,7 @@ def test_the_command_and_its_exit_codes(
     assert main(["check-method", "random"]) == 1
     out = capsys.readouterr().out
     assert "FAILED" in out
-    assert "of 16 checks passed" in out
+    assert "of 17 checks passed" in out
 
 
 def test_small_batches_never_beat_what_was_given(tmp_path: Path) -> None:

@@ -246,6 +246,94 @@ def script() -> list[dict[str, float]]:
     ]  # before training, then at steps 2, 4, 6, 8
 
 
+class Holder(nn.Module):
+    """Heads that hold a model too, as losses of sentence-transformers do."""
+
+    def __init__(self, linear: nn.Module, *models: nn.Module) -> None:
+        super().__init__()
+        self.linear = linear
+        self.models = nn.ModuleList(models)
+
+    def forward(self, rows: torch.Tensor) -> torch.Tensor:
+        out: torch.Tensor = self.linear(rows)
+        return out
+
+
+class HoldsEncoder(Pull):
+    def heads(self, encoder: Encoder) -> nn.Module:
+        return Holder(super().heads(encoder), encoder)
+
+
+class HoldsTransformer(Pull):
+    def heads(self, encoder: Encoder) -> nn.Module:
+        return Holder(super().heads(encoder), encoder.transformer)
+
+
+class SharesALayer(Pull):
+    def heads(self, encoder: Encoder) -> nn.Module:
+        linear = super().heads(encoder)
+        return Holder(linear, nn.Sequential(linear), nn.ParameterList(linear.parameters()))  # type: ignore[arg-type]
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("method", [HoldsEncoder, HoldsTransformer, SharesALayer])
+def test_a_parameter_that_occurs_twice_is_trained_once(method: type[Pull], corpus: Corpus) -> None:
+    expected = Pull(config()).fit(corpus, FitContext(seed=3))
+    held = method(config()).fit(corpus, FitContext(seed=3))
+    for name, tensor in weights(expected).items():
+        assert torch.equal(tensor, weights(held)[name]), name
+    count = "trained_parameters"
+    assert held.fit_report.cost[count] == expected.fit_report.cost[count]
+
+
+def test_an_optimizer_that_holds_a_parameter_twice_is_refused(corpus: Corpus) -> None:
+    class Twice(Pull):
+        def optimizer(self, groups: Any) -> torch.optim.Optimizer:
+            doubled = [{**group, "params": [*group["params"]] * 2} for group in groups]
+            with pytest.warns(UserWarning, match="duplicate parameters"):
+                return torch.optim.AdamW(doubled)
+
+    with pytest.raises(InputError) as caught:
+        Twice(config()).fit(corpus, FitContext())
+    assert caught.value.key == "optimizer"
+
+
+class HasTeacher(Pull):
+    """A moving average of the encoder that the method itself holds, not its heads."""
+
+    def heads(self, encoder: Encoder) -> nn.Module:
+        self.teacher = encoder.copy()
+        return super().heads(encoder)
+
+    def loss(self, encoder: Encoder, heads: nn.Module, batch: Batch) -> dict[str, torch.Tensor]:
+        terms = super().loss(encoder, heads, batch)
+        with torch.no_grad():
+            target = self.teacher(batch.texts)
+        return {"loss": terms["loss"] + (encoder(batch.texts) - target).square().mean()}
+
+    def after_update(self, encoder: Encoder, heads: nn.Module) -> None:
+        with torch.no_grad():
+            for mine, theirs in zip(self.teacher.parameters(), encoder.parameters(), strict=True):
+                mine.lerp_(theirs, 0.1)
+
+
+def test_a_copy_that_a_method_holds_is_resumed(tmp_path: Path, corpus: Corpus) -> None:
+    class StopError(Exception):
+        pass
+
+    def stop(step: int, steps: int, text: str) -> None:
+        if step == 5:
+            raise StopError
+
+    common: dict[str, Any] = {"seed": 3, "checkpoint_seconds": 0.0}
+    whole = HasTeacher(config()).fit(corpus, FitContext(**common))
+    with pytest.raises(StopError):
+        HasTeacher(config()).fit(corpus, FitContext(**common, folder=tmp_path, progress=stop))
+    resumed = HasTeacher(config()).fit(corpus, FitContext(**common, folder=tmp_path))
+    for name, tensor in weights(whole).items():
+        assert torch.equal(tensor, weights(resumed)[name]), name
+
+
 @pytest.mark.parametrize("precision", ["fp32", pytest.param("bf16", marks=pytest.mark.campaign)])
 def test_an_interrupted_run_ends_like_an_uninterrupted_one(
     tmp_path: Path, corpus: Corpus, precision: str
