@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from harness.commands.options import JSON, WORKDIR, Commands, add_command, one_name
 from harness.config import nearest
@@ -179,12 +179,18 @@ def _add_target(options: argparse.ArgumentParser) -> None:
     )
     options.add_argument(
         "--scores",
-        default="",
+        action="append",
+        default=[],
         metavar="PATH",
         help="scores that others made, in place of a work "
         "directory: a CSV or Parquet file (row, seed, task, example, score), results of mteb, logs of "
-        "lm-evaluation-harness or Inspect",
+        "lm-evaluation-harness or Inspect; may be repeated",
     )
+
+
+def _scores_of(args: argparse.Namespace) -> Any:
+    """Return the source that `--scores` names, or a list of several."""
+    return args.scores[0] if len(args.scores) == 1 else args.scores
 
 
 def run_verdict(args: argparse.Namespace) -> int:
@@ -192,7 +198,7 @@ def run_verdict(args: argparse.Namespace) -> int:
     from reports.decide.verdict_answer import verdict
 
     options = (*_SHARED, "base_model", "equivalence", "without_overlap")
-    found = args.scores or args.workdir
+    found = _scores_of(args) or args.workdir
     return _show(
         args, verdict(found, *two_rows(args), **{name: getattr(args, name) for name in options})
     )
@@ -203,7 +209,7 @@ def run_power(args: argparse.Namespace) -> int:
     from reports.decide.power_answer import power
 
     options = (*_SHARED, "difference", "sd", "pairs_sd", "rows")
-    found = args.scores or (args.workdir if args.sd is None else None)
+    found = _scores_of(args) or (args.workdir if args.sd is None else None)
     return _show(args, power(found, **{name: getattr(args, name) for name in options}))
 
 
@@ -213,7 +219,9 @@ def run_gate(args: argparse.Namespace) -> int:
     from reports.stats.online import BETTER, NOT_BETTER
 
     options = ("baseline", "candidate", "on", "comparison", "most", "history")
-    answer = gate(args.scores or args.workdir, **{name: getattr(args, name) for name in options})
+    answer = gate(
+        _scores_of(args) or args.workdir, **{name: getattr(args, name) for name in options}
+    )
     _show(args, answer)
     return {BETTER: 0, NOT_BETTER: 1}.get(answer.data["decision"], 3)
 

@@ -14,7 +14,7 @@ from harness.files.printable import join_some
 from harness.results.record import Record
 from harness.results.spec import RunSpec
 from reports.read.comparison_runs import Comparison, ResultRow
-from reports.read.score_tables import holds_results, read_scores
+from reports.read.score_tables import Source, holds_results, read_scores
 from reports.stats.estimate import Floats
 from reports.stats.example_scores import ExampleScores, Scored
 from reports.stats.influence import influence, of_mean
@@ -28,38 +28,47 @@ if TYPE_CHECKING:
     from typing_extensions import TypeIs
 
 
-Moved = dict[
-    str, list[tuple[float, Floats]]
-]  # of each task, of each run: its score and its influences
+Moved = dict[str, list[tuple[float, Floats]]]
+"""Task -> for each run its score and the influence of each example on it."""
 
 
 class ScoreStatistics(Significance):
-    """What seeds and examples say, as far as they are known: `note` says what is not, and so is not
-    counted.
+    """Verdicts by seeds and examples, as far as they are known.
+
+    `note` says what is not known, and so is not counted.
     """
 
     def unknown(self, target: Target) -> str:
         return ""
 
 
-def is_score_table(source: object) -> TypeIs[str | Path | pd.DataFrame]:
-    """Whether scores that others made are meant: a frame, a file, or a folder of another tool's
-    results.
-    """
+def is_score_table(source: object) -> TypeIs[Source]:
+    """True if scores that others made are meant: a frame, a file, a folder of them, or a list."""
+    if isinstance(source, list | tuple):
+        return True
     if isinstance(source, str | Path):
         path = Path(source)
+        if path.is_file():
+            return True
         is_workdir = any((path / name).is_dir() for name in ("runs", "comparisons"))
-        return path.is_file() or (path.is_dir() and not is_workdir and holds_results(path))
+        return path.is_dir() and not is_workdir and holds_results(path)
     return hasattr(source, "columns")
 
 
-def question_of_scores(
-    source: str | Path | pd.DataFrame, on: str = "", pair: Sequence[str] = ()
-) -> Question:
-    """The rows of a table, compared by one task or by the mean of all that every row has.
+def name_of(source: Source) -> str:
+    """Return what a source of scores is called in messages and titles."""
+    if isinstance(source, str | Path):
+        return str(source)
+    if isinstance(source, list | tuple):
+        return ", ".join(name_of(one) for one in source)
+    return "frame"
 
-    With fewer than three runs of a row no seed counts: each row is the mean of its runs, judged by
-    the examples alone.
+
+def question_of_scores(source: Source, on: str = "", pair: Sequence[str] = ()) -> Question:
+    """Return the rows of a table, compared by one task or by the mean of all that every row has.
+
+    Where examples are known, a row with fewer than three runs is the mean of its runs, judged by
+    the examples alone; without examples it cannot be judged.
 
     Args:
         pair: two rows that alone are compared, to which runs may still be added.
@@ -67,140 +76,185 @@ def question_of_scores(
     Raises:
         InputError: no such row or task, or a run lacks a task or an example that others have.
     """
-    name, frame = str(source) if isinstance(source, str | Path) else "frame", read_scores(source)
+    name = name_of(source)
+    frame = read_scores(source)
+    notes: list[str] = frame.attrs["notes"]
     labels = list(frame["row"].unique())
     for label in pair:
         if label not in labels:
-            raise InputError(
-                f'no row "{label}"{nearest(label, labels)}; rows: {join_some(labels, 12)}'
-            )
+            message = f'no row "{label}"{nearest(label, labels)}; rows: {join_some(labels, 12)}'
+            raise InputError(message)
     frame = frame[frame["row"].isin(pair or labels)]
     tasks, left_out = _choose_tasks(frame, on, name)
     frame = frame[frame["task"].isin(tasks)]
+    _check_mean(frame, tasks, name)
+
     by_run = frame.pivot_table(
         index=["row", "seed"], columns=["task", "example"], values="score", sort=False
     )
-    values = by_run.to_numpy()
     _check_complete(by_run, name)
-    plain = frame["score"][frame["target"].isna()]
-    scale = 1.0 if plain.abs().max() <= 1 else 0.01
-    gold = (
-        frame.groupby(["task", "example"], sort=False)[["target", "metric"]]
-        .first()
-        .reindex(by_run.columns)
-    )
-    moved: Moved = {}
-    for task in tasks:
-        here = by_run.columns.get_level_values("task") == task
-        metric, target = gold["metric"][here].iloc[0], gold["target"][here].to_numpy()
-        moved[task] = [_moved(scores, target, metric, scale) for scores in values[:, here]]
+    moved = _influences(frame, by_run, tasks)
     runs_of: dict[str, list[int]] = {}
     for place, label in enumerate(by_run.index.get_level_values("row")):
         runs_of.setdefault(label, []).append(place)
     if len(runs_of) < 2:
-        raise InputError(f'{name}: one row ("{labels[0]}"); expected two or more')
-    examples = all(len(one[0][1]) > 1 for one in moved.values())
-    fewest = min(map(len, runs_of.values()))
-    joined = examples and fewest < FEWEST_SEEDS and (fewest == 1 or not pair)
-    runs = [[places] if joined else [[place] for place in places] for places in runs_of.values()]
-    rows, scored = _as_rows(
-        name, dict(zip(runs_of, runs, strict=True)), moved, examples=examples, seeded=not joined
-    )
+        raise InputError(f'one row ("{labels[0]}"); expected two or more', file=name)
+
+    has_examples = all(len(runs[0][1]) > 1 for runs in moved.values())
+    few = [label for label, runs in runs_of.items() if len(runs) < FEWEST_SEEDS]
+    joined = set()
+    if has_examples:
+        joined = {label for label in few if len(runs_of[label]) == 1 or not pair}
+    rows, scored = _make_rows(name, runs_of, moved, joined=joined, has_examples=has_examples)
     comparison = Comparison(name, Path(), tuple(rows))
     given = ExampleScores(comparison, {measure.score: runs for measure, runs in scored.items()})
     significance = ScoreStatistics(comparison, examples=given)
     title = f"the mean of {len(tasks)} tasks" if len(tasks) > 1 else tasks[0] or "the score"
     significance.targets = [Target("scores", title, title, tuple(scored))]
-    significance.note = _describe_unknown(fewest, examples, left_out)
+    unknown = _describe_unknown(few, runs_of, has_examples, left_out)
+    significance.note = "; ".join([*unknown, *notes])
     return Question(comparison, significance.targets[0], significance)
 
 
-def _as_rows(
-    name: str, runs: dict[str, list[list[int]]], moved: Moved, *, examples: bool, seeded: bool
+def _influences(frame: pd.DataFrame, by_run: pd.DataFrame, tasks: list[str]) -> Moved:
+    """Return score and influences of each run on each task; runs are the lines of `by_run`."""
+    gold = frame.groupby(["task", "example"], sort=False)[["target", "metric"]].first()
+    gold = gold.reindex(by_run.columns)
+    values = by_run.to_numpy()
+    moved: Moved = {}
+    for task in tasks:
+        here = by_run.columns.get_level_values("task") == task
+        metric = gold["metric"][here].iloc[0]
+        target = gold["target"][here].to_numpy()
+        moved[task] = [_score_and_influence(scores, target, metric) for scores in values[:, here]]
+    return moved
+
+
+def _make_rows(
+    name: str,
+    runs_of: dict[str, list[int]],
+    moved: Moved,
+    *,
+    joined: set[str],
+    has_examples: bool,
 ) -> tuple[list[ResultRow], dict[Measure, dict[str, Scored]]]:
-    """The rows with a record for each run, and of each task the score of each record.
+    """Return the rows with a record for each run, and of each task the score of each record.
 
     Args:
-        runs: label -> of each run the places in `moved` that it is the mean of.
+        runs_of: label -> the places of its runs in `moved`.
+        joined: labels of the rows whose runs are one record, their mean.
     """
-    rows, scored = [], {Measure(task, "scores", "", ""): dict[str, Scored]() for task in moved}
-    for label, of_row in runs.items():
+    rows = []
+    scored = {Measure(task, "scores", "", ""): dict[str, Scored]() for task in moved}
+    for label, places in runs_of.items():
+        groups = [places] if label in joined else [[place] for place in places]
         records = []
-        for seed, places in enumerate(of_row, 1):
+        for seed, group in enumerate(groups, 1):
             spec = RunSpec(
-                method="", config={"row": label}, base_model="", seed=seed, deterministic=not seeded
+                method="",
+                config={"row": label},
+                base_model="",
+                seed=seed,
+                deterministic=label in joined,
             )
             for measure, by_run in scored.items():
-                values, influences = zip(
-                    *(moved[measure.task][place] for place in places), strict=True
-                )
-                by_example = np.mean(influences, axis=0)
-                by_run[spec.id] = Scored(
-                    float(np.mean(values)), by_example if examples else by_example[:0], b""
-                )
-            records.append(
-                Record(
-                    id=spec.id,
-                    spec=spec,
-                    comparison=name,
-                    status="finished",
-                    row=label,
-                    supervision="unsupervised",
-                )
+                runs = [moved[measure.task][place] for place in group]
+                value = float(np.mean([value for value, _ in runs]))
+                by_example = np.mean([influences for _, influences in runs], axis=0)
+                by_run[spec.id] = Scored(value, by_example if has_examples else by_example[:0], b"")
+            record = Record(
+                id=spec.id,
+                spec=spec,
+                comparison=name,
+                status="finished",
+                row=label,
+                supervision="unsupervised",
             )
+            records.append(record)
         rows.append(ResultRow(label, "", tuple(records)))
     return rows, scored
 
 
+def _check_mean(frame: pd.DataFrame, tasks: list[str], name: str) -> None:
+    """Check that the mean of the tasks means something.
+
+    Raises:
+        InputError: one of several tasks has scores without bounds.
+    """
+    unbounded = frame[frame["scale"] == "inf"]["task"].unique()
+    if len(tasks) > 1 and len(unbounded):
+        message = (
+            f'scores of task "{unbounded[0]}" have no bounds, so a mean over tasks has no unit'
+        )
+        raise InputError(message, file=name, remedy="name one task with --on")
+
+
 def _choose_tasks(frame: pd.DataFrame, on: str, name: str) -> tuple[list[str], list[str]]:
-    """The tasks that the rows are compared by, and those that not every row has."""
-    tasks, rows = sorted(frame["task"].unique()), frame["row"].nunique()
-    if on and on not in tasks:
-        raise InputError(f"--on {on}: not known{nearest(on, tasks)}; tasks: {join_some(tasks, 12)}")
-    known = frame.groupby("task")["row"].nunique()
-    some = [on] if on else [task for task in tasks if known[task] == rows]
-    if not some:
-        raise InputError(f"{name}: no task has scores of all {rows} rows; name one with --on")
-    return some, [] if on else [task for task in tasks if task not in some]
+    """Return the tasks that the rows are compared by, and those that not every row has."""
+    tasks = sorted(frame["task"].unique())
+    if on:
+        if on not in tasks:
+            message = f"not known{nearest(on, tasks)}; tasks: {join_some(tasks, 12)}"
+            raise InputError(message, key=f"--on {on}")
+        return [on], []
+    rows = frame["row"].nunique()
+    rows_of = frame.groupby("task")["row"].nunique()
+    shared = [task for task in tasks if rows_of[task] == rows]
+    if not shared:
+        message = f"no task has scores of all {rows} rows"
+        raise InputError(message, file=name, remedy="name one with --on")
+    return shared, [task for task in tasks if task not in shared]
 
 
 def _check_complete(by_run: pd.DataFrame, name: str) -> None:
+    """Check that every run has a score of every task and example.
+
+    Raises:
+        InputError: one is missing.
+    """
     lacking = by_run.isna().to_numpy()
     for place in np.flatnonzero(lacking.any(axis=1)):
-        (row, seed), (task, example) = (
-            list(by_run.index)[place],
-            list(by_run.columns)[lacking[place].argmax()],
-        )
+        row, seed = by_run.index.to_list()[place]
+        task, example = by_run.columns.to_list()[lacking[place].argmax()]
         who = f"row {row}, seed {seed}" if seed else f"row {row}"
-        what = ", ".join(
-            f"{kind} {one}" for kind, one in (("task", task), ("example", example)) if one
-        )
-        raise InputError(f"{name}: {who}: no score of {what}")
+        parts = [("task", task), ("example", example)]
+        what = ", ".join(f"{kind} {one}" for kind, one in parts if one)
+        raise InputError(f"{who}: no score of {what}", file=name)
 
 
-def _moved(scores: Floats, target: Floats, metric: str, scale: float) -> tuple[float, Floats]:
-    """The score of a run on a task, between -1 and 1, and what each example does to it: of a mean
-    or, with gold values, of a correlation. n / (n - 1) makes the variance of a mean the usual one.
+def _score_and_influence(scores: Floats, target: Floats, metric: str) -> tuple[float, Floats]:
+    """Return the score of a run on a task, and what each example does to it.
+
+    It is a mean or, with gold values, a correlation. n / (n - 1) makes the variance of a mean the
+    usual one.
     """
     n = len(scores)
-    gold = not np.isnan(target).any()
-    value, moved = (
-        influence(metric or "spearman", target, scores) if gold else of_mean(scale * scores)
-    )
+    if np.isnan(target).any():
+        value, moved = of_mean(scores)
+    else:
+        value, moved = influence(metric or "spearman", target, scores)
     return value, moved * np.sqrt(n / max(n - 1, 1))
 
 
-def _describe_unknown(fewest: int, examples: bool, left_out: list[str]) -> str:
-    said = []
-    if fewest < FEWEST_SEEDS:
-        runs = "one run" if fewest == 1 else f"{fewest} runs"
-        said.append(
-            f"some rows have only {runs}, so this holds for these runs and not for other seeds"
-        )
-    if not examples:
-        said.append(
+def _describe_unknown(
+    few: list[str], runs_of: dict[str, list[int]], has_examples: bool, left_out: list[str]
+) -> list[str]:
+    """Return what is not known of seeds and examples, a phrase each."""
+    parts = []
+    if few:
+        counts = [len(runs_of[label]) for label in few]
+        runs = "one run" if max(counts) == 1 else "one run or two"
+        if min(counts) == 2:
+            runs = "two runs"
+        who = "all rows have"
+        if len(few) < len(runs_of):
+            verb = "has" if len(few) == 1 else "have"
+            who = f"{join_some(few, 4)} {verb}"
+        parts.append(f"{who} only {runs}, so this holds for these runs and not for other seeds")
+    if not has_examples:
+        parts.append(
             "scores of single examples are not known, so this holds for these test sets alone"
         )
     if left_out:
-        said.append(f"left out, as not every row has them: {join_some(left_out, 4)}")
-    return "; ".join(said)
+        parts.append(f"left out, as not every row has them: {join_some(left_out, 4)}")
+    return parts

@@ -133,7 +133,7 @@ def test_power_reads_the_spread_of_the_runs() -> None:
     assert one["sd"] == pytest.approx(1, abs=0.15)
     assert one["rows"] == 3
     with pytest.raises(InputError, match="so the spread of seeds is not known; give --sd"):
-        harness.power(pd.DataFrame({"row": ["a", "b"], "score": [1.0, 2.0]}))
+        harness.power(pd.DataFrame({"row": ["a", "b"], "score": [71.0, 72.0]}))
 
 
 def test_command_on_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,224 @@
+"""Read a table of a user's: the one reader of CSV, TSV, JSONL and Parquet files, and of frames.
+
+Every cell is text, as it stands in the file, without blanks around it: nothing is guessed, so that
+"02", "NA", "null" and "1e5" stay what they are. The index of the frame is the line of each row in
+its file, for messages. Whoever needs numbers converts a column with `to_numbers`.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+import math
+import unicodedata
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from harness.errors import InputError
+from harness.files.printable import first_line
+from harness.files.reading import require_ordinary
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet")
+LARGEST = 2 << 30  # bytes of a file, unpacked: a packed one may claim to be endless
+_SEPARATORS = (",", ";", "\t")
+_MARKS = {b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
+
+
+def is_table(path: Path) -> bool:
+    """True if a file is a table by its name; it may be packed by gzip."""
+    return Path(path.name.removesuffix(".gz")).suffix in SUFFIXES
+
+
+def read_table(source: Path | pd.DataFrame) -> pd.DataFrame:
+    """Read a table as text.
+
+    Args:
+        source: a file of `SUFFIXES`, or such a file packed as `.gz`, or a frame of pandas.
+
+    Returns:
+        A frame of str. Its index, "line", is the line in the file; of frames and Parquet files the
+        number of the row, from 1.
+
+    Raises:
+        InputError: a file that cannot be read, two columns of one name, or a line with more or
+            fewer cells than the header; with file and line.
+    """
+    import pandas as pd
+
+    if isinstance(source, pd.DataFrame):
+        return _clean_frame(source, "frame")
+    require_ordinary(source)
+    suffix = Path(source.name.removesuffix(".gz")).suffix
+    if suffix == ".parquet":
+        try:
+            frame = pd.read_parquet(source)
+        except (OSError, ValueError) as error:  # pandas' and pyarrow's errors are ValueErrors
+            message = f"cannot be read as Parquet ({first_line(error)})"
+            raise InputError(message, file=source) from None
+        return _clean_frame(frame, str(source))
+    text = _read_text(source)
+    rows = _read_jsonl(source, text) if suffix == ".jsonl" else _read_csv(source, text)
+    return _frame_of(rows, str(source))
+
+
+def to_numbers(frame: pd.DataFrame, column: str, where: str) -> pd.Series[float]:
+    """Return a column as finite numbers.
+
+    Raises:
+        InputError: a cell is no number, with its line.
+    """
+    import pandas as pd
+
+    numbers = []
+    for line, text in frame[column].items():
+        number = _parse_number(text)
+        if number is None:
+            message = f"expected a number, not {text!r}"
+            remedy = "write a point in place of the comma" if _has_decimal_comma(text) else None
+            raise InputError(
+                message, file=f"{where}, line {line}", key=f'column "{column}"', remedy=remedy
+            )
+        numbers.append(number)
+    return pd.Series(numbers, index=frame.index, dtype=float)
+
+
+def _parse_number(text: str) -> float | None:
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    if "_" in text or not math.isfinite(number):  # Python reads 1_000
+        return None
+    return number
+
+
+def _has_decimal_comma(text: str) -> bool:
+    return text.count(",") == 1 and _parse_number(text.replace(",", ".")) is not None
+
+
+def clean(text: object) -> str:
+    """Return a cell as text: composed characters, no byte-order mark, no blanks around it."""
+    return unicodedata.normalize("NFC", str(text)).strip().strip("\ufeff\u200b").strip()
+
+
+def _read_text(path: Path) -> str:
+    """Return the text of a file; a packed one is unpacked up to `LARGEST` bytes."""
+    try:
+        if path.suffix == ".gz":
+            with gzip.open(path) as stream:
+                content = stream.read(LARGEST + 1)
+        else:
+            with path.open("rb") as stream:
+                content = stream.read(LARGEST + 1)
+    except (OSError, EOFError) as error:
+        raise InputError(f"cannot be read ({first_line(error)})", file=path) from None
+    if len(content) > LARGEST:
+        raise InputError(f"is larger than {LARGEST >> 30} GiB", file=path, remedy="split it")
+    for mark, encoding in _MARKS.items():
+        if content.startswith(mark):
+            raise InputError(f"its text is {encoding}", file=path, remedy="save the file as UTF-8")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        place = f"{path}, line {line}"
+        raise InputError("not UTF-8", file=place, remedy="save the file as UTF-8") from None
+
+
+def _read_csv(path: Path, text: str) -> Iterator[tuple[int, dict[str, str]]]:
+    """Yield line number and cells of each row."""
+    header_line = next((line for line in text.splitlines() if line.strip()), "")
+    if not header_line:
+        raise InputError("is empty", file=path, remedy="expected a line with names of columns")
+    separator = max(_SEPARATORS, key=header_line.count)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
+    header: list[str] | None = None
+    line = 1  # the first of a row, which may have line breaks in quotes
+    try:
+        for cells in reader:
+            first, line = line, reader.line_num + 1
+            if not any(cell.strip() for cell in cells):
+                continue
+            if header is None:
+                header = [clean(cell) for cell in cells]
+                _check_header(header, str(path))
+                continue
+            if len(cells) != len(header):
+                message = f"has {len(cells)} cells, but the header has {len(header)}"
+                remedy = "put text that has the separator into quotes"
+                raise InputError(message, file=f"{path}, line {first}", remedy=remedy)
+            yield first, dict(zip(header, map(clean, cells), strict=True))
+    except csv.Error as error:
+        place = f"{path}, line {reader.line_num}"
+        raise InputError(f"not CSV ({error})", file=place) from None
+
+
+def _read_jsonl(path: Path, text: str) -> Iterator[tuple[int, dict[str, str]]]:
+    """Yield line number and cells of each object."""
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line.strip():
+            continue
+        place = f"{path}, line {number}"
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise InputError(f"not JSON ({first_line(error)})", file=place) from None
+        if not isinstance(row, dict):
+            message = f"expected an object with a key a column, not {type(row).__name__}"
+            raise InputError(message, file=place)
+        yield number, {clean(key): _cell(value) for key, value in row.items()}
+
+
+def _frame_of(rows: Iterator[tuple[int, dict[str, str]]], where: str) -> pd.DataFrame:
+    import pandas as pd
+
+    lines: list[int] = []
+    records: list[Mapping[str, str]] = []
+    for line, row in rows:
+        lines.append(line)
+        records.append(row)
+    if not records:
+        raise InputError("has no rows below its header", file=where)
+    index = pd.Index(lines, name="line")
+    frame = pd.DataFrame.from_records(records, index=index)
+    return frame.fillna("").astype(str)
+
+
+def _clean_frame(frame: pd.DataFrame, where: str) -> pd.DataFrame:
+    """Return a frame of numbers, categories or objects as text; what is missing is empty."""
+    import pandas as pd
+
+    header = [clean(name) for name in frame.columns]
+    _check_header(header, where)
+    if not len(frame):
+        raise InputError("has no rows", file=where)
+    index = pd.Index(range(1, len(frame) + 1), name="line")
+    columns = {}
+    for place, name in enumerate(header):
+        columns[name] = [_cell(value) for value in frame.iloc[:, place].tolist()]
+    return pd.DataFrame(columns, index=index, dtype=str)
+
+
+def _check_header(names: list[str], where: str) -> None:
+    for name in names:
+        if not name:
+            raise InputError("a column has no name", file=where, remedy="give it one")
+        if names.count(name) > 1:
+            raise InputError(f'two columns are called "{name}"', file=where, remedy="rename one")
+
+
+def _cell(value: Any) -> str:
+    """Return a value as text; whole numbers without ".0" only where they are integers."""
+    import pandas as pd
+
+    if value is None or value is pd.NaT or value is pd.NA:
+        return ""
+    if isinstance(value, float):
+        return "" if math.isnan(value) else repr(value)
+    return clean(value)

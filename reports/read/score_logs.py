@@ -1,0 +1,294 @@
+"""Results of other tools as lines of scores: mteb, lm-evaluation-harness and Inspect."""
+
+from __future__ import annotations
+
+import json
+import math
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from harness.errors import InputError
+from harness.files.printable import first_line
+from harness.files.reading import read_json, require_ordinary
+from harness.files.tables import LARGEST, clean
+
+Line = dict[str, Any]
+"""A score by the columns of `reports.read.score_tables`; what it lacks is empty."""
+
+_GRADES = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}  # of Inspect's scorers
+_SPLITS = ("test", "dev", "validation")
+_NO_METRIC = {"main_score", "hf_subset", "languages", "mteb_version", "evaluation_time"}
+_UNNAMED = "no_model_name"  # mteb's name of a model that was loaded from a folder
+
+
+def reader_of(file: Path) -> Callable[[Path], Iterator[Line]] | None:
+    """Return what reads a file, by its name; None for a file of another kind."""
+    if file.name.startswith("samples_") and file.suffix == ".jsonl":
+        return _read_lm_eval
+    if file.suffix == ".eval":
+        return _read_inspect
+    if file.name.endswith("_predictions.json"):
+        return _read_predictions
+    if file.suffix == ".json" and file.name != "model_meta.json":
+        return _read_json_results
+    return None
+
+
+def holds_scores(file: Path) -> bool:
+    """True unless a JSON file of a folder is neither a result of mteb nor a log of Inspect."""
+    if reader_of(file) is not _read_json_results:
+        return True
+    try:
+        tree = read_json(file)
+    except InputError:
+        return False
+    return "task_name" in tree or ("eval" in tree and "samples" in tree)
+
+
+def read_log(file: Path) -> Iterator[Line]:
+    """Yield the scores of a file.
+
+    Raises:
+        InputError: it is damaged, or lacks what a score needs; with file, line and key.
+    """
+    reader = reader_of(file)
+    if reader is not None:
+        for line in reader(file):
+            yield {"place": str(file), **line}
+
+
+def _read_json_results(file: Path) -> Iterator[Line]:
+    """Yield the score of a result file of mteb, or those of a log of Inspect as JSON."""
+    tree = read_json(file)
+    if "eval" in tree and "samples" in tree:
+        samples = tree["samples"] or []
+        if not isinstance(samples, list):
+            raise InputError("expected a list", file=file, key='key "samples"')
+        yield from _inspect_lines(file, tree["eval"], samples)
+    elif "task_name" in tree:
+        yield _read_mteb(file, tree)
+
+
+def _read_mteb(file: Path, tree: Mapping[str, Any]) -> Line:
+    """Return the main score of a result file of mteb: the mean over its subsets."""
+    task = tree["task_name"]
+    if not isinstance(task, str):
+        raise InputError("expected a text", file=file, key='key "task_name"')
+    by_split = tree.get("scores")
+    if not isinstance(by_split, dict):
+        raise InputError("expected a table with a list a split", file=file, key='key "scores"')
+    split = next((name for name in _SPLITS if by_split.get(name)), "")
+    parts = by_split.get(split, [])
+    if not isinstance(parts, list) or not all(isinstance(part, dict) for part in parts):
+        key = f'key "scores.{split}"'
+        raise InputError("expected a list with a table a subset", file=file, key=key)
+
+    values = []
+    metrics: set[str] | None = None
+    for part in parts:
+        value = part.get("main_score")
+        key = f'key "scores.{split}.main_score"'
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            remedy = "run the task again, or remove the file"
+            raise InputError(
+                f"expected a number, not {value!r:.40}", file=file, key=key, remedy=remedy
+            )
+        if not math.isfinite(value) or abs(value) > 1:
+            raise InputError(f"expected -1 to 1, not {value:g}", file=file, key=key)
+        values.append(float(value))
+        equal = {name for name, other in part.items() if name not in _NO_METRIC and other == value}
+        metrics = equal if metrics is None else metrics & equal
+    if not values:
+        raise InputError('no "main_score" of a test split', file=file, key='key "scores"')
+    return {
+        "row": _row_of(file),
+        "task": task,
+        "score": sum(values) / len(values),
+        "scale": "1",
+        "split": split,
+        "revision": str(tree.get("dataset_revision") or ""),
+        "version": str(tree.get("mteb_version") or ""),
+        "metrics": " ".join(sorted(metrics or ())),
+    }
+
+
+def _row_of(file: Path) -> str:
+    """Return the model and settings that the path of a result file of mteb names.
+
+    It is ORG__MODEL/REVISION/TASK.json, or ORG__MODEL/REVISION/experiments/SETTINGS/TASK.json.
+    """
+    if file.parent.parent.name == "experiments" and len(file.parents) > 3:
+        return f"{_model_name(file.parents[3].name)} ({file.parent.name})"
+    return _model_name(file.parent.parent.name)
+
+
+def _model_name(folder: str) -> str:
+    return folder.replace("__", "/")
+
+
+def _read_predictions(file: Path) -> Iterator[Line]:
+    """Yield the examples of predictions of mteb (`prediction_folder`).
+
+    They are scored by the data of their task, which is read from the hub.
+    """
+    from harness.tasks.mteb.examples import PAIR, read_examples
+
+    name = file.name.removesuffix("_predictions.json")
+    try:
+        model = read_json(file)["mteb_model_meta"]["model_name"]
+        task = _load_task(name)
+        examples = read_examples(task, file.parent)
+    except (KeyError, TypeError) as error:
+        message = f"not predictions of a task that mteb knows ({first_line(error)})"
+        raise InputError(message, file=file) from None
+    except (OSError, ValueError) as error:
+        message = f"the data of {name} is needed to score predictions ({first_line(error)})"
+        raise InputError(message, file=file) from None
+    if examples is None:
+        return
+    # mteb gives all models that were loaded from a folder one name: the folder tells them apart.
+    row = file.parent.name if str(model).startswith(_UNNAMED) else str(model)
+    main = PAIR if PAIR in set(examples["metric"]) else task.metadata.main_score
+    if main == PAIR:
+        metric = "spearman"
+    elif main.endswith("_ap"):
+        metric = "ap"
+    else:
+        metric = ""
+    for one in examples[examples["metric"] == main].to_dict("records"):
+        yield {
+            "row": row,
+            "task": f"{name} {one['subset']}".strip(),
+            "example": f"{one['split']} {one['example']}",
+            "score": float(one["outcome"]),
+            "target": float(one["target"]),
+            "metric": metric,
+        }
+
+
+@cache
+def _load_task(name: str) -> Any:
+    """Return a task of mteb with its data."""
+    import datasets
+    import mteb
+
+    task = mteb.get_task(name)
+    had_bars = not datasets.are_progress_bars_disabled()
+    datasets.disable_progress_bars()
+    try:
+        task.load_data()
+    finally:
+        if had_bars:
+            datasets.enable_progress_bars()
+    return task
+
+
+def _read_lm_eval(file: Path) -> Iterator[Line]:
+    """Yield the samples of a log of lm-evaluation-harness.
+
+    The folder is the row; the metric is the first that each sample names. A task whose samples
+    stand there once for each of its filters, as gsm8k's do, is a task a filter.
+    """
+    stem = file.stem.removeprefix("samples_")
+    task = stem.rpartition("_")[0] or stem
+    require_ordinary(file)
+    try:
+        text = file.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        number = error.object.count(b"\n", 0, error.start) + 1
+        place = f"{file}, line {number}"
+        raise InputError("not UTF-8", file=place, remedy="save the file as UTF-8") from None
+
+    samples = []
+    # Not splitlines: text of samples may hold U+2028 and U+0085, which JSON does not escape.
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.strip():
+            samples.append((number, _read_sample(file, number, line)))
+    filters = {str(sample.get("filter") or "none") for _, sample in samples}
+    for number, sample in samples:
+        suffix = f" ({sample.get('filter')})" if len(filters) > 1 else ""
+        yield {
+            "row": _model_name(file.parent.name),
+            "task": f"{task}{suffix}",
+            "example": clean(sample["doc_id"]),
+            "score": sample["score"],
+            "place": f"{file}, line {number}",
+        }
+
+
+def _read_sample(file: Path, number: int, line: str) -> dict[str, Any]:
+    """Return a sample of lm-evaluation-harness, with its score under "score"."""
+    try:
+        sample = json.loads(line)
+        named = [name for name in ("acc", "exact_match", "acc_norm") if name in sample]
+        metric = (sample.get("metrics") or named)[0]
+        return {**sample, "doc_id": sample["doc_id"], "score": float(sample[metric])}
+    except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError) as error:
+        message = f'no sample with "doc_id" and a metric ({first_line(error)})'
+        raise InputError(message, file=f"{file}, line {number}") from None
+
+
+def _read_inspect(file: Path) -> Iterator[Line]:
+    """Yield the samples of a log of Inspect in its own format, a zip archive."""
+    try:
+        with zipfile.ZipFile(file) as archive:
+            size = sum(member.file_size for member in archive.infolist())
+            if size > LARGEST:
+                message = f"would be {size >> 20:,} MiB when unpacked"
+                raise InputError(message, file=file, remedy="export fewer samples")
+            header = json.loads(archive.read("header.json"))
+            for name in archive.namelist():
+                if name.startswith("samples/") and name.endswith(".json"):
+                    sample = json.loads(archive.read(name))
+                    yield from _inspect_lines(file, _header_of(file, header), [sample])
+    except (
+        OSError,
+        KeyError,
+        ValueError,
+        RuntimeError,  # encrypted
+        NotImplementedError,  # another compression
+        RecursionError,
+        EOFError,
+        zlib.error,
+        zipfile.BadZipFile,
+    ) as error:
+        raise InputError(f"not a log of Inspect ({first_line(error)})", file=file) from None
+
+
+def _header_of(file: Path, header: Any) -> Any:
+    if not isinstance(header, dict):
+        raise InputError('no key "eval"', file=file, key="header.json")
+    return header.get("eval")
+
+
+def _inspect_lines(file: Path, header: Any, samples: list[Any]) -> Iterator[Line]:
+    """Yield the first score of each sample."""
+    if not isinstance(header, dict) or not all(
+        isinstance(header.get(key), str) for key in ("model", "task")
+    ):
+        raise InputError('expected "model" and "task"', file=file, key='key "eval"')
+    for number, sample in enumerate(samples, 1):
+        if not isinstance(sample, dict) or "id" not in sample:
+            raise InputError('expected a table with "id"', file=file, key=f"sample {number}")
+        scores = sample.get("scores") or {}
+        if not isinstance(scores, dict):
+            key = f"sample {sample['id']}"
+            raise InputError('expected a table of "scores"', file=file, key=key)
+        for scorer, score in list(scores.items())[:1]:
+            key = f'sample {sample["id"]}: scorer "{scorer}"'
+            value = score.get("value") if isinstance(score, dict) else None
+            if isinstance(value, str):
+                value = _GRADES.get(value)
+            if not isinstance(value, bool | int | float):
+                raise InputError("expected a number or a grade", file=file, key=key)
+            yield {
+                "row": header["model"],
+                "task": header["task"],
+                "seed": str(sample.get("epoch", 1)),
+                "example": clean(sample["id"]),
+                "score": float(value),
+            }

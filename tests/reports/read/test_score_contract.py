@@ -1,0 +1,268 @@
+"""What scores of others must fulfil: one scale, split, revision and metric a task, each run once."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import harness
+from harness.errors import InputError
+from reports.read.score_tables import read_scores
+
+
+def write(folder: Path, text: str, name: str = "scores.csv") -> Path:
+    file = folder / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+def table(**rows: list[float]) -> str:
+    lines = [f"{row},{seed},{x}" for row, scores in rows.items() for seed, x in enumerate(scores)]
+    return "\n".join(["row,seed,score", *lines]) + "\n"
+
+
+def refused(source: Any) -> InputError:
+    with pytest.raises(InputError) as caught:
+        harness.verdict(source)
+    assert "\n" not in str(caught.value)
+    return caught.value
+
+
+def note_of(source: Any) -> str:
+    return " ".join(read_scores(source).attrs["notes"])
+
+
+# ------------------------------------------------------------------------------------- scale
+
+
+def test_each_task_has_its_own_scale(tmp_path: Path) -> None:
+    text = "row,seed,task,score\n"
+    for row, first, second in (("a", 0.71, 80.0), ("b", 0.61, 70.0)):
+        for seed in range(3):
+            text += f"{row},{seed},S,{first + seed / 1000}\n{row},{seed},T,{second + seed / 10}\n"
+    answer = harness.verdict(write(tmp_path, text), "a", "b").data
+    assert answer["means"] == pytest.approx([(71.1 + 80.1) / 2, (61.1 + 70.1) / 2])
+    assert answer["difference"] == pytest.approx(10)
+
+
+@pytest.mark.parametrize(
+    "scores",
+    [
+        {"a": [0.81, 0.82, 0.8], "b": [76.0, 76.2, 75.9]},  # two rows
+        {"a": [0.81, 82.0, 80.0], "b": [76.0, 76.2, 75.9]},  # a run of a row
+        {"a": [-0.31, -0.3, -0.29], "b": [40.0, 41.0, 42.0]},  # below zero
+    ],
+)
+def test_two_scales_in_one_task_are_refused_with_both_rows(
+    tmp_path: Path, scores: dict[str, list[float]]
+) -> None:
+    error = refused(write(tmp_path, table(**scores)))
+    assert error.key == 'column "score"'
+    assert "row a has" in str(error)
+    assert "while row" in str(error)
+    assert error.file is not None
+    assert error.file.endswith("scores.csv, line 2")
+
+
+def test_a_scale_that_is_stated_holds(tmp_path: Path) -> None:
+    text = "row,seed,score,scale\n" + "".join(
+        f"{row},{seed},{score + seed / 10},100\n"
+        for row, score in (("a", 0.5), ("b", 76.0))
+        for seed in range(3)
+    )
+    means = harness.verdict(write(tmp_path, text), "b", "a").data["means"]
+    assert means == pytest.approx([76.1, 0.6])
+
+
+def test_scores_beyond_their_scale_are_refused(tmp_path: Path) -> None:
+    assert "780" in str(refused(write(tmp_path, table(a=[78, 780, 79], b=[70, 71, 72]))))
+    assert "neither" in str(refused(write(tmp_path, table(a=[0.9, 1.0, 1.21], b=[0.9, 0.8, 1]))))
+
+
+def test_lower_is_better_turns_the_verdict_round(tmp_path: Path) -> None:
+    text = "row,seed,task,score,scale,lower_is_better\n" + "".join(
+        f"{row},{seed},perplexity,{score + seed / 10},none,True\n"
+        for row, score in (("a", 131.0), ("b", 121.0))
+        for seed in range(3)
+    )
+    answer = harness.verdict(write(tmp_path, text), "b", "a").data
+    assert answer["verdict"] == "better"
+    assert answer["difference"] == pytest.approx(10)
+
+
+def test_a_mean_over_scores_without_bounds_is_refused(tmp_path: Path) -> None:
+    text = "row,seed,task,score,scale\n" + "".join(
+        f"{row},{seed},P,{121 + seed},none\n{row},{seed},A,{71 + seed},\n"
+        for row in "ab"
+        for seed in range(3)
+    )
+    assert "no bounds" in str(refused(write(tmp_path, text)))
+    assert read_scores(write(tmp_path, text))["task"].nunique() == 2
+
+
+# ------------------------------------------------------------------------------------- names
+
+
+@pytest.mark.parametrize("other", ["new ", " new", "new\u00a0", "\ufeffnew"])
+def test_blanks_around_a_name_are_no_part_of_it(tmp_path: Path, other: str) -> None:
+    text = f"row,seed,score\nnew,1,80\nold,1,70\n{other},2,81\nold,2,71\n"
+    assert read_scores(write(tmp_path, text))["row"].unique().tolist() == ["new", "old"]
+
+
+@pytest.mark.parametrize("name", ["null", "NA", "nan", "None", "n/a", "", "01"])
+def test_no_word_is_taken_for_nothing(tmp_path: Path, name: str) -> None:
+    text = f"row,seed,score\n{name},1,80\nold,1,70\n"
+    if name:
+        assert read_scores(write(tmp_path, text))["row"].tolist() == [name, "old"]
+    else:
+        assert refused(write(tmp_path, text)).key == 'column "row"'
+
+
+def test_a_missing_score_is_refused_with_its_line(tmp_path: Path) -> None:
+    for text in ("NA", "null", "", "nan", "1_000"):
+        error = refused(write(tmp_path, f'row,seed,score\n"a\nb",1,80\nold,1,{text}\n'))
+        assert error.file is not None
+        assert error.file.endswith("scores.csv, line 4")  # a name may have a line break
+
+
+def test_seeds_of_a_spreadsheet_are_the_same_seeds(tmp_path: Path) -> None:
+    text = "row,seed,score\na,1,80\na,1.0,81\nb,1,70\n"
+    assert "a second score of row a, seed 1" in str(refused(write(tmp_path, text)))
+    frame = pd.DataFrame({"row": ["a", "b"], "seed": [1.0, float("nan")], "score": [80, 70.5]})
+    assert read_scores(frame)["seed"].tolist() == ["1", ""]
+
+
+def test_rows_that_differ_in_case_alone_are_noted(tmp_path: Path) -> None:
+    assert '"Beta" and "beta"' in note_of(write(tmp_path, table(Beta=[70.5], beta=[71.5])))
+
+
+# ----------------------------------------------------------------------------------- sources
+
+
+def test_several_sources_are_one_table(tmp_path: Path) -> None:
+    one = write(tmp_path, table(a=[80.1, 80.2, 80.3]), "one.csv")
+    two = write(tmp_path, table(b=[70.1, 70.2, 70.3]).replace(",", ";"), "two.csv")
+    assert harness.verdict([one, two], "a", "b").data["difference"] == pytest.approx(10)
+    assert harness.verdict(tmp_path, "a", "b").data["difference"] == pytest.approx(10)
+    error = refused([one, two, write(tmp_path, table(a=[80.1]), "three.csv")])
+    assert "one.csv, line 2" in str(error)
+    assert error.file is not None
+    assert error.file.endswith("three.csv, line 2")
+
+
+def test_files_without_scores_in_a_folder_are_named(tmp_path: Path) -> None:
+    write(tmp_path, table(a=[80.1], b=[70.2]))
+    write(tmp_path, "x,y\n1,2\n", "other.csv")
+    write(tmp_path, "{", "odd.json")
+    assert "other.csv is not read" in note_of(tmp_path)
+
+
+def test_all_scores_of_a_report_are_read(tmp_path: Path) -> None:
+    text = "record,row,base_model,seed,status,task,suite,metric,aggregation,value,n\n"
+    for row, value in (("a", 0.8), ("b", 0.7)):
+        for seed in (1, 2, 3):
+            about = f"r,{row},mini,{seed},finished,STS-B,sts"
+            text += f"{about},spearman,all,{value + seed / 1000},9\n{about},pearson,all,0.1,9\n"
+    answer = harness.verdict(write(tmp_path, text, "all-scores.csv"), "a", "b").data
+    assert answer["means"] == pytest.approx([80.2, 70.2])
+
+
+def test_a_wide_table_says_how_to_make_it_long(tmp_path: Path) -> None:
+    assert 'rename "model" to "row"' in str(refused(write(tmp_path, "model,STS-B\na,1\n")))
+    assert "melt" in str(refused(write(tmp_path, "row,STS-B,SICK-R\na,1,2\n")))
+
+
+def test_runs_that_are_copies_are_noted(tmp_path: Path) -> None:
+    copies = table(a=[80.123, 80.123, 80.123], b=[70.1, 70.2, 70.3])
+    assert "0 and 1, 0 and 2 of a" in note_of(write(tmp_path, copies))
+    rounded = table(a=[80.1, 80.1, 80.2], b=[70.1, 70.2, 70.3])
+    assert "copies" not in note_of(write(tmp_path, rounded))
+
+
+def test_a_row_with_one_run_costs_the_others_nothing(tmp_path: Path) -> None:
+    rows: dict[str, list[float]] = {"a": [80.1, 80.2, 80.4], "b": [70.1, 70.5, 70.3]}
+    alone = harness.verdict(write(tmp_path, table(**rows)), "a", "b").data
+    file = write(tmp_path, table(**rows, c=[75.0]))
+    beside = harness.verdict(file, "a", "b").data
+    assert beside["verdict"] == alone["verdict"] == "better"
+    assert beside["seeds"] == alone["seeds"]
+    assert harness.verdict(file, "a", "c").data["verdict"] != "better"
+
+
+# -------------------------------------------------------------------------------------- mteb
+
+
+def write_mteb(folder: Path, model: str, **changes: Any) -> None:
+    part = {"cosine_spearman": 0.7, "cosine_pearson": 0.6, "main_score": 0.7}
+    tree = {
+        "dataset_revision": "r1",
+        "task_name": "STS12",
+        "mteb_version": "2.26.1",
+        "scores": {changes.pop("split", "test"): [part | changes.pop("part", {})]},
+        **changes,
+    }
+    write(folder, json.dumps(tree), f"org__{model}/revision/STS12.json")
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"split": "dev"}, "splits"),
+        ({"dataset_revision": "deadbeef"}, "revisions"),
+        ({"part": {"main_score": 0.6}}, "cosine_pearson"),
+        ({"part": {"main_score": 5.3}}, "5.3"),
+        ({"part": {"main_score": None}}, "None"),
+    ],
+)
+def test_a_result_that_cannot_be_compared_is_refused_with_its_file(
+    tmp_path: Path, changes: dict[str, Any], named: str
+) -> None:
+    write_mteb(tmp_path, "a")
+    write_mteb(tmp_path, "b", **changes)
+    error = refused(tmp_path)
+    assert named in str(error)
+    assert error.file is not None
+    assert "org__b" in error.file
+
+
+def test_versions_of_mteb_are_noted(tmp_path: Path) -> None:
+    write_mteb(tmp_path, "a")
+    write_mteb(tmp_path, "b", mteb_version="1.0.0")
+    assert "1.0.0, 2.26.1" in note_of(tmp_path)
+
+
+# ------------------------------------------------------------------------------ other tools
+
+
+def test_samples_that_stand_once_for_each_filter_are_two_tasks(tmp_path: Path) -> None:
+    lines = [
+        {"doc_id": n, "filter": name, "metrics": ["exact_match"], "exact_match": float(n % 2)}
+        for name in ("strict-match", "flexible-extract")
+        for n in range(4)
+    ]
+    lines[0]["resps"] = "a\u2028b\u0085c"
+    text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
+    write(tmp_path, "\ufeff" + text, "org__a/samples_gsm8k_2026.jsonl")
+    tasks = read_scores(tmp_path)["task"].unique().tolist()
+    assert tasks == ["gsm8k (strict-match)", "gsm8k (flexible-extract)"]
+
+
+def test_a_log_that_claims_to_be_huge_is_not_unpacked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("reports.read.score_logs.LARGEST", 1 << 20)
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("header.json", json.dumps({"eval": {"model": "m", "task": "t"}}))
+        for number in range(3):
+            archive.writestr(f"samples/{number}.json", " " * (1 << 19))
+    file = tmp_path / "log.eval"
+    file.write_bytes(packed.getvalue())
+    assert "MiB" in str(refused(file))
