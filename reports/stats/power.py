@@ -9,11 +9,13 @@ import numpy as np
 from reports.stats.clusters import Chance
 from reports.stats.estimate import Floats
 from reports.stats.simultaneous import (
+    ALONE,
     ALPHA,
     EXPLORED,
     FEWEST_SEEDS,
     Rows,
     all_pairs,
+    combine_freedom,
     critical_values,
     draw,
     largest,
@@ -50,7 +52,8 @@ def smallest_difference(
     variance, freedom = moderate(drawn, np.full(rows, seeds))
     parts = variance[:, :2] / seeds
     total = parts.sum(axis=1) + examples**2
-    known = np.clip(total / np.maximum((parts / freedom[:, :2]).sum(axis=1), 1e-300), 1.0, 1e5)
+    own = seeds >= ALONE
+    known = combine_freedom(parts.T, freedom[:, :2].T, examples**2, independent=own)
     grid = np.geomspace(1.0, 1e5, 20)
     critical = np.interp(
         np.log(known),

@@ -25,6 +25,7 @@ from reports.stats.clusters import chance
 from reports.stats.estimate import Estimate, Floats
 from reports.stats.example_scores import ExampleScores, Scored
 from reports.stats.simultaneous import (
+    ALONE,
     ALPHA,
     FEWEST_SEEDS,
     Rows,
@@ -292,7 +293,10 @@ class Significance:
                 ([of_row[number] for of_row in influences], self._texts(one))
                 for number, one in enumerate(target.measures)
             ]
-            rows = Rows(means, seeds, freedom, chance(tasks))
+            counts = np.array([len(runs.ids) for _, runs in distinct])
+            moderated = self._estimate_spreads is moderate  # others take a floor from all rows
+            alone = (seeds == 0) | ((counts >= ALONE) & moderated)
+            rows = Rows(means, seeds, freedom, chance(tasks), alone)
             self._known[target] = rows, {row.key: order[runs.ids] for row, runs in found}
         return self._known[target]
 

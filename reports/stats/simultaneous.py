@@ -9,11 +9,8 @@ three parts:
 - seeds of either row: estimated from few seeds, so variances are moderated between rows
   (`moderate`: Smyth 2004).
 
-A t is the difference over its standard error. Its degrees of freedom are the harmonic mean of those
-of the parts, by
-their shares of the variance: the critical value is then nearly the mean of the parts' own (Cochran,
-Biometrics 20, 1964), where Satterthwaite's freedom finds too much when seeds are few and spreads
-unlike. A family of a few differences is judged by the largest |t| that it reaches by chance, drawn
+A t is the difference over its standard error, with the degrees of freedom of `combine_freedom`. A
+family of a few differences is judged by the largest |t| that it reaches by chance, drawn
 with the correlations that its differences have (Hothorn, Bretz & Westfall, Biometrical Journal 50,
 2008; unequal variances: Hasler & Hothorn, the same volume). For all pairs that is Games & Howell's
 test, against one row Dunnett's. A family of many pairs is explored with the false discovery rate of
@@ -28,21 +25,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import chdtr, digamma, polygamma, stdtr, stdtrit
+from scipy.special import chdtr, chdtri, polygamma, stdtr, stdtrit
 
 from reports.stats.clusters import Chance
 from reports.stats.estimate import Estimate, Floats, Interval
 
 ALPHA = 0.05
 EXPLORED = 12  # rows from which on all pairs are explored by their false discovery rate
+ALONE = 10  # seeds from which on a row's spread is its own alone
 FEWEST_SEEDS = 3  # two give one difference, from which a spread cannot be told
 DRAWS = (
     20_000  # of a family under "no difference": the simulation error of a p-value of 0.05 is 0.0015
 )
 _POINTS = 60
+_LOW = 0.25
+_TINY = 1e-300
 _CERTAIN = 1e5  # degrees of freedom of a known variance
 _NOTHING = 1e-9  # a standard error below it: the two rows are the same run
 
@@ -58,46 +59,92 @@ class Rows:
         seeds: (k,) what seeds add to the variance of each mean; 0 where no seed enters.
         freedom: (k,) degrees of freedom of that; infinite where no seed enters.
         examples: what the choice of examples adds, of all rows together.
+        alone: (k,) True for rows whose part of seeds is estimated from their own seeds alone; left
+            out, of none.
     """
 
     means: Floats
     seeds: Floats
     freedom: Floats
     examples: Chance
+    alone: NDArray[np.bool_] | None = None
 
     def of(self, places: Sequence[int]) -> Rows:
         """Some of the rows."""
         some = list(places)
+        alone = None if self.alone is None else self.alone[some]
         return Rows(
-            self.means[some], self.seeds[some], self.freedom[some], self.examples.of_rows(some)
+            self.means[some],
+            self.seeds[some],
+            self.freedom[some],
+            self.examples.of_rows(some),
+            alone,
         )
 
 
 def moderate(variances: Floats, seeds: Floats) -> tuple[Floats, Floats]:
     """The variance of one run of each row, and its degrees of freedom, from the seeds of all rows.
 
-    How much rows say about each other's spread is estimated by empirical Bayes: the prior's degrees
-    of freedom of Smyth (Statistical Applications in Genetics and Molecular Biology 3, 2004;
-    `eBayes` of the R package limma), which count with each row's own. Variances are moderated
-    upwards only, to the pooled one: a row whose few seeds lie close together by chance would win
-    too easily, and one that varies more than the others is not to borrow their calm.
+    A row of ten seeds or more has its own variance and its own degrees of freedom (Welch). A row of
+    fewer borrows from the others by empirical Bayes: the prior's degrees of freedom of Smyth
+    (Statistical Applications in Genetics and Molecular Biology 3, 2004; `eBayes` of the R package
+    limma) say how much the rows tell about each other's spread. Three departures from limma keep
+    the error near its level where spreads are unlike:
+
+    - Variances are moderated towards the pooled one, and upwards only: a row whose few seeds lie
+      close together by chance would win too easily, and one that varies more than the others is not
+      to borrow their calm.
+    - A row that varies more than the pooled variance borrows fewer degrees of freedom, by the
+      square of pooled / own.
+    - For the prior, a variance counts at least as much as the lower quartile that chance gives
+      around the pooled one, so that one row that hardly varies does not end all borrowing (robust
+      eBayes: Phipson et al., Annals of Applied Statistics 10, 2016).
 
     Args:
         variances: (..., rows) sample variances over seeds (n - 1 in the denominator).
-        seeds: (rows,) or of the same shape, how many: two or more of each.
+        seeds: (rows,) how many: two or more of each.
     """
     own = np.asarray(variances, dtype=np.float64)
-    freedom = np.broadcast_to(np.asarray(seeds, dtype=np.float64) - 1, own.shape)
-    total = freedom.sum(axis=-1, keepdims=True)
-    pooled = (own * freedom).sum(axis=-1, keepdims=True) / total
+    own_freedom = np.asarray(seeds, dtype=np.float64) - 1
     if own.shape[-1] < 2:
-        return own, freedom
-    logs = np.log(np.maximum(own, 1e-300)) - digamma(freedom / 2) + np.log(freedom / 2)
-    spread = logs.var(axis=-1, ddof=1, keepdims=True) - polygamma(1, freedom / 2).mean(
-        axis=-1, keepdims=True
-    )
-    prior = np.where(spread > 1e-6, 2 * _inverse_trigamma(np.maximum(spread, 1e-6)), np.inf)
-    return np.maximum(own, pooled), np.minimum(prior + freedom, total)
+        return own, np.broadcast_to(own_freedom, own.shape)
+
+    total = own_freedom.sum()
+    pooled = (own * own_freedom).sum(axis=-1, keepdims=True) / total
+    prior = _prior_freedom(own, own_freedom, pooled)
+    with np.errstate(invalid="ignore"):  # an infinite prior
+        share = np.where(np.isinf(prior), 1.0, prior / (prior + own_freedom))
+    moderated = np.maximum(own, share * pooled + (1 - share) * own)
+
+    surplus = np.minimum(pooled / np.maximum(own, _TINY), 1.0) ** 2
+    borrowed = np.minimum(prior, total - own_freedom) * surplus
+
+    few = own_freedom + 1 < ALONE
+    return np.where(few, moderated, own), own_freedom + np.where(few, borrowed, 0.0)
+
+
+def _prior_freedom(own: Floats, freedom: Floats, pooled: Floats) -> Floats:
+    """(..., 1) how many degrees of freedom the spreads of all rows are worth to each row; infinite
+    where they differ no more than chance makes them.
+    """
+    least = chdtri(freedom, 1 - _LOW) / freedom
+    chance = [_log_moments(float(count)) for count in freedom]
+    expected, variance = np.array(chance).T
+    logs = np.log(np.maximum(np.maximum(own, least * pooled), _TINY)) - expected
+    spread = logs.var(axis=-1, ddof=1, keepdims=True) - variance.mean()
+    return np.where(spread > 1e-6, 2 * _inverse_trigamma(np.maximum(spread, 1e-6)), np.inf)
+
+
+@cache
+def _log_moments(freedom: float) -> tuple[float, float]:
+    """Mean and variance of the logarithm of a sample variance over its true one, where it counts at
+    least as much as its lower quartile.
+    """
+    shares = (np.arange(100_000) + 0.5) / 100_000
+    ratio = chdtri(freedom, 1 - shares) / freedom
+    least = chdtri(freedom, 1 - _LOW) / freedom
+    logs = np.log(np.maximum(ratio, least))
+    return float(logs.mean()), float(logs.var())
 
 
 def keep_own_freedom(variances: Floats, seeds: Floats) -> tuple[Floats, Floats]:
@@ -195,11 +242,37 @@ def others_against(row: int, rows: int) -> Pairs:
 def _differences(rows: Rows, pairs: Pairs) -> tuple[Floats, Floats, Floats]:
     """Value, standard error and degrees of freedom (m,) of each."""
     i, j = pairs.T
-    seeds = rows.seeds[i] + rows.seeds[j]
-    error = np.sqrt(seeds + rows.examples.between(i, j))
-    unknown = rows.seeds[i] / rows.freedom[i] + rows.seeds[j] / rows.freedom[j]
-    freedom = error**2 / np.maximum(unknown, 1e-300)
-    return rows.means[i] - rows.means[j], error, np.clip(freedom, 1.0, _CERTAIN)
+    examples = rows.examples.between(i, j)
+    seeds = np.stack([rows.seeds[i], rows.seeds[j]])
+    error = np.sqrt(seeds.sum(axis=0) + examples)
+    of_each = np.stack([rows.freedom[i], rows.freedom[j]])
+    freedom = combine_freedom(seeds, of_each, examples)
+    if rows.alone is not None:
+        independent = combine_freedom(seeds, of_each, examples, independent=True)
+        freedom = np.where(rows.alone[i] & rows.alone[j], independent, freedom)
+    return rows.means[i] - rows.means[j], error, freedom
+
+
+def combine_freedom(
+    parts: Floats, freedom: Floats, known: Floats | float, *, independent: bool = False
+) -> Floats:
+    """(...) degrees of freedom of a sum of variances.
+
+    The harmonic mean of the parts' freedoms by their shares of the variance: the critical value is
+    then nearly the mean of the parts' own (Cochran, Biometrics 20, 1964), where Satterthwaite's
+    freedom finds too much when seeds are few and spreads unlike.
+
+    Args:
+        parts, freedom: (n, ...) variances that are estimated, and their degrees of freedom.
+        known: a further variance that is certain.
+        independent: each part is estimated from ten seeds or more that no other part has:
+            Satterthwaite's freedom, which makes a difference Welch's t.
+    """
+    total = parts.sum(axis=0) + known
+    share = parts / np.maximum(total, _TINY)
+    weights = share**2 if independent else share
+    unknown = (weights / freedom).sum(axis=0)
+    return np.asarray(np.clip(1 / np.maximum(unknown, _TINY), 1.0, _CERTAIN))
 
 
 def _ratio(value: Floats, error: Floats) -> Floats:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import stdtrit
 
 from reports.stats.clusters import Chance
 from reports.stats.simultaneous import (
+    ALONE,
     ALPHA,
     EXPLORED,
     Rows,
     all_pairs,
+    combine_freedom,
     draw,
     explored_p_values,
     family_p_values,
@@ -58,7 +61,59 @@ def drawn(
     covariance = np.eye(rows) * examples**2
     chance = Chance(covariance, covariance, np.zeros(rows))
     for place in range(trials):
-        yield Rows(mean[place], one[place] / seeds, freedom[place], chance)
+        yield Rows(mean[place], one[place] / seeds, freedom[place], chance, seeds >= ALONE)
+
+
+@dataclass(frozen=True)
+class PlannedPair:
+    """One planned pair, judged alone, beside other rows.
+
+    Attributes:
+        wrong: per cent of comparisons in which two equal rows differ.
+        found: the true difference that is found in 80 % of comparisons.
+        power: per cent of comparisons in which a true difference `of` is found.
+    """
+
+    wrong: float
+    found: float
+    power: float
+
+
+def planned_pair(
+    spreads: Sequence[float],
+    seeds: Sequence[int],
+    *,
+    examples: float = 0.0,
+    of: float = 0.0,
+    level: float = ALPHA,
+    draws: int = 20_000,
+    seed: int = 0,
+) -> PlannedPair:
+    """The second row against the first one, in many comparisons at once.
+
+    Args:
+        spreads, seeds: (rows,) standard deviation over seeds and their number (two or more).
+        examples: standard deviation of the difference by the choice of examples, which is known.
+        level: of the test; below 0.05 for a pair of a family (Bonferroni).
+    """
+    generator = np.random.default_rng(seed)
+    spread, count = np.asarray(spreads, dtype=float), np.asarray(seeds)
+    freedom = count - 1
+    variances = spread**2 * generator.chisquare(freedom, size=(draws, len(count))) / freedom
+    true_error = np.sqrt((spread[:2] ** 2 / count[:2]).sum() + examples**2)
+    error = true_error * generator.standard_normal(draws)
+
+    one, known = moderate(variances, count)
+    parts = one[:, :2] / count[:2]
+    total = parts.sum(axis=1) + examples**2
+    own = min(count[:2]) >= ALONE
+    together = combine_freedom(parts.T, known[:, :2].T, examples**2, independent=own)
+    critical = -stdtrit(together, level / 2) * np.sqrt(total)
+    return PlannedPair(
+        100 * float(np.mean(np.abs(error) > critical)),
+        float(np.quantile(critical - error, 0.8)),
+        100 * float(np.mean(of + error > critical)),
+    )
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from scipy import stats
 
 from reports.stats.clusters import Chance
 from reports.stats.simultaneous import Rows, all_pairs, judge, may_be_best, moderate, others_against
-from tests.support.simulated_rows import SPREADS, drawn, wrong
+from tests.support.simulated_rows import SPREADS, drawn, planned_pair, wrong
 
 
 def rows_of(means, seeds=0.0, freedom=np.inf, examples=0.0) -> Rows:
@@ -90,11 +90,63 @@ def test_variances_that_agree_are_pooled_and_one_that_does_not_keeps_its_own():
     assert freedom == pytest.approx([8, 8, 8])  # all seeds say it together
     variance, freedom = moderate(np.array([0.01, 0.01, 0.01, 9.0]), np.array([5] * 4))
     pooled = (3 * 0.01 + 9) / 4
-    assert list(variance[:3]) == [pooled] * 3  # never below what all rows show
+    assert np.all((variance[:3] > 0.01) & (variance[:3] < pooled))  # upwards, to what all show
     assert variance[3] == 9
-    assert 4 < freedom[3] < 8  # its own, and a little of what the others say
+    assert freedom[3] == pytest.approx(4, abs=0.5)  # its own
     alone, own = moderate(np.array([2.0]), np.array([4]))
     assert (alone[0], own[0]) == (2, 3)
+
+
+def test_from_ten_seeds_on_a_row_has_its_own_spread():
+    own = np.array([0.04, 0.7, 3.0, 0.7])
+    variance, freedom = moderate(own, np.array([10, 50, 12, 3]))
+    assert variance[:3] == pytest.approx(own[:3])
+    assert freedom[:3] == pytest.approx([9, 49, 11])
+    assert variance[3] > 0.7
+
+
+def test_fifty_seeds_are_judged_as_welch_judges_them():
+    """The published runs of SimCSE on four base models: means and standard deviations of fifty
+    seeds. Welch's test with Bonferroni's correction gives p = 0.0009 and 0.17 to 0.84 points.
+    """
+    means = [75.11, 74.95, 74.60, 76.71]
+    deviations = np.array([0.84, 1.74, 0.21, 0.50])
+    variance, freedom = moderate(deviations**2, np.full(4, 50))
+    pairs = all_pairs(4)
+    found = judge(rows_of(means, variance / 50, freedom), pairs)
+    place = pairs.tolist().index([0, 2])
+    welch = stats.ttest_ind_from_stats(75.11, 0.84, 50, 74.60, 0.21, 50, equal_var=False)
+    assert found[place].p == pytest.approx(6 * welch.pvalue, rel=0.2)
+    half = (found[place].high - found[place].low) / 2
+    assert half == pytest.approx((0.84 - 0.17) / 2, rel=0.2)
+
+
+@pytest.mark.parametrize(
+    ("spreads", "seeds", "most"),
+    [
+        ([0.84] + [0.2] * 9, [3] * 10, 9.2),
+        ([0.84] + [0.2] * 19, [3] * 20, 10.0),
+        ([3.0] + [0.2] * 9, [3] * 10, 7.1),
+        ([0.84] + [0.2] * 9, [5] * 10, 6.1),
+        ([3.0] + [0.2] * 9, [5] * 10, 5.2),
+        ([0.84] + [0.2] * 9, [10] * 10, 5.0),
+        ([3.0] + [0.2] * 9, [10] * 10, 5.0),
+        ([0.84, 0.2], [3, 10], 9.2),
+        ([0.84] * 10, [3] * 10, 5.0),
+        ([0.2, 0.2] + [0.84] * 8, [3] * 10, 5.0),
+    ],
+)
+def test_one_planned_pair_of_unlike_spreads(spreads, seeds, most):
+    """Per cent of equal pairs that are called different. The standard error is 0.15."""
+    assert planned_pair(spreads, seeds).wrong <= most + 0.3
+
+
+def test_one_row_that_hardly_varies_costs_the_others_little():
+    """Below five per cent of the power that a pair has without it."""
+    equal = planned_pair([0.84] * 10, [3] * 10)
+    assert equal.found <= 2.55
+    beside = planned_pair([0.84] * 9 + [0.02], [3] * 10, of=equal.found)
+    assert beside.power >= 0.95 * 80
 
 
 def test_the_rows_that_may_be_best_hold_the_leader_and_leave_out_who_is_far_behind():
