@@ -18,8 +18,11 @@ LEADS, BEATEN, SAME, HOPELESS, OPEN = (
     "unlikely to be decided",
     "open",
 )
-HOPE = 0.1  # less chance of a decision with all seeds that may come, and no more are spent
-RULE = "after every seed, at the share of 0.05 that the new seeds are of the most seeds, for all rows together"
+HOPE = 0.15  # less chance of a decision with all seeds that may come, and no more are spent
+RULE = (
+    "after every seed; all analyses with up to n of the most seeds may use (n / most)^2 of 0.05, for all rows "
+    "together"
+)
 
 
 def analyse(workdir: Path, comparison: str) -> Analysis:
@@ -74,19 +77,20 @@ def _chance_of_decision(
     """How likely two rows are found different, or alike, once both have all seeds that may come.
 
     What their difference will be then is drawn from what is known now (stochastic curtailment: Lan,
-    Simon & Halperin, Communications in Statistics C 1, 1982); the spreads are taken as they were
-    estimated.
+    Simon & Halperin, Communications in Statistics C 1, 1982), and judged as the last analysis
+    judges; the spreads are taken as they were estimated.
     """
-    *seeds, examples = block.significance.parts(leader, row, block.target)
-    done = [min(len(block.runs(one)) / most, 1.0) for one in (leader, row)]
-    now, final = (
-        sum(seeds) + examples,
-        sum(v * share for v, share in zip(seeds, done, strict=True)) + examples,
-    )
-    estimate = block.difference(leader, row).estimate
-    half = (estimate.high - estimate.low) / 2 * (final / now) ** 0.5 if now > 0 else 0.0
-    deviation = sum(v * (1 - share) for v, share in zip(seeds, done, strict=True)) ** 0.5 + 1e-12
-    gap, room = abs(estimate.value), equivalence / 100 - half
+    *seeds, _ = block.significance.parts(leader, row, block.target)
+    to_come = 0.0
+    for one, variance in zip((leader, row), seeds, strict=True):
+        to_come += variance * (1 - min(len(block.runs(one)) / most, 1.0))
+    deviation = to_come**0.5 + 1e-12
+
+    half = block.significance.half_width_at_the_end((leader, row), block.contenders, block.target)
+    gap = abs(block.difference(leader, row).estimate.value)
+    room = equivalence / 100 - half
     apart = ndtr((gap - half) / deviation) + ndtr((-gap - half) / deviation)
-    alike = ndtr((room - gap) / deviation) - ndtr((-room - gap) / deviation) if room > 0 else 0.0
+    alike = 0.0
+    if room > 0:
+        alike = ndtr((room - gap) / deviation) - ndtr((-room - gap) / deviation)
     return float(apart + alike)

@@ -27,8 +27,10 @@ from reports.stats.example_scores import ExampleScores, Scored
 from reports.stats.simultaneous import (
     ALONE,
     ALPHA,
+    EXPLORED,
     FEWEST_SEEDS,
     Rows,
+    all_pairs,
     judge,
     keep_own_freedom,
     may_be_best,
@@ -451,6 +453,45 @@ class Significance:
         i, j = places[a.key], places[b.key]
         return float(rows.seeds[i]), float(rows.seeds[j]), float(rows.examples.between(i, j))
 
+    def half_width_at_the_end(
+        self, pair: tuple[ResultRow, ResultRow], rows: Sequence[ResultRow], target: Target
+    ) -> float:
+        """Half the width that the interval of a pair is expected to have at the last analysis that
+        is planned, when both rows have all seeds that may come, judged with all pairs of `rows`.
+        """
+        analyses = self.comparison.analyses
+        assert analyses is not None
+        now, places = self._rows(target)
+        seeds = now.seeds.copy()
+        freedom = now.freedom.copy()
+        assert now.alone is not None
+        alone = now.alone.copy()
+        for row in pair:
+            place = places[row.key]
+            runs = self.by_seed(row, target)
+            assert runs is not None
+            count = len(runs.ids)
+            if seeds[place] == 0 or count >= analyses.most:
+                continue
+            seeds[place] *= count / analyses.most
+            alone[place] = analyses.most >= ALONE
+            freedom[place] += analyses.most - count
+            if alone[place]:
+                freedom[place] = analyses.most - 1
+
+        distinct = list(dict.fromkeys(places[row.key] for row in rows))
+        last = analyses.most - analyses.first + 1
+        share = share_of_analysis(last, analyses.first, analyses.most)
+        found = judge(
+            replace(now, seeds=seeds, freedom=freedom, alone=alone).of(distinct),
+            all_pairs(len(distinct)),
+            level=ALPHA * share,
+            explore=len(distinct) >= EXPLORED,
+        )
+        both = {distinct.index(places[row.key]) for row in pair}
+        of_pair = [set(one) for one in all_pairs(len(distinct)).tolist()].index(both)
+        return (found[of_pair].high - found[of_pair].low) / 2
+
     def may_be_best(self, rows: Sequence[ResultRow], target: Target) -> dict[Key, bool]:
         """Of each row that can be judged, whether it may be the best of them
         (`reports.stats.simultaneous`).
@@ -518,16 +559,19 @@ def _encoding(row: ResultRow) -> tuple[object, ...] | None:
 
 
 def share_of_analysis(number: int, first: int, most: int) -> float:
-    """Of 0.05, the part of an analysis (from 1) with `first` seeds of a row at the first and `most`
-    at the last.
+    """Return the part of 0.05 that an analysis (from 1) may use, with `first` seeds of a row at the
+    first and `most` at the last.
 
-    Whoever adds seeds until p < 0.05 finds a difference between equal rows in 10 to 20 % of
-    comparisons. Here each analysis has the share of 0.05 that its new seeds are of the most seeds:
-    3 / 15 at a first analysis with three of at most 15 seeds, 1 / 15 at each further one (linear
-    error spending: Lan & DeMets, Biometrika 70, 1983). The shares add up to 1, so that all analyses
-    together stay below 5 % whatever their correlation (Bonferroni).
+    Whoever adds seeds until p < 0.05 finds a difference between equal rows in 7 to 15 % of
+    comparisons. Here all analyses with up to n seeds may use (n / most)^2 of 0.05 together: 9 / 225
+    at a first analysis with three of at most 15 seeds, 29 / 225 at the last one (Kim & DeMets,
+    Biometrika 74, 1987; Lan & DeMets, Biometrika 70, 1983). Most is left for the analyses that know
+    most. The shares add up to 1, so that all analyses together stay below 5 % whatever their
+    correlation (Bonferroni).
     """
-    return first / most if number == 1 else 1 / most
+    seeds = first + number - 1
+    before = seeds - 1 if number > 1 else 0
+    return (seeds**2 - before**2) / most**2
 
 
 def combine_analyses(estimates: Sequence[Estimate]) -> Estimate:

@@ -12,6 +12,8 @@ from reports.stats.significance import combine_analyses, share_of_analysis
 def test_the_levels_of_all_analyses_add_up_to_5_percent(first, most):
     shares = [share_of_analysis(number, first, most) for number in range(1, most - first + 2)]
     assert sum(shares) == pytest.approx(1)
+    # After n seeds the square of n / most is spent (Kim & DeMets 1987).
+    assert sum(shares[:-1]) == pytest.approx(((most - 1) / most) ** 2 if most > first else 0)
 
 
 def test_of_all_analyses_the_interval_is_what_they_share_and_p_is_the_smallest():
