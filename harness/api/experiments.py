@@ -25,6 +25,7 @@ from harness.results.store import checked_workdir, read_comparison_file
 from harness.runs.against import find_other_rows
 from harness.runs.differences import summarise_differences
 from harness.runs.experiment import EMBEDDED_DEV, Experiment, ExperimentSource, read_experiment
+from harness.runs.frozen_plan import describe_changes
 from harness.runs.grid import Grid
 from harness.runs.plan import Job, Plan, forget_loaded, make_plan
 from harness.runs.progress import Progress
@@ -308,6 +309,8 @@ def _run(planned: Planned, folder: Path, reporter: Reporter, tracker: Tracker | 
     others = find_other_rows(plan, sources, folder) if sources else None
     for line in notices(plan):
         reporter.say(line)
+    if changes := describe_changes(folder, plan, planned.choices.until):
+        reporter.say(changes)
     executor: Executor = registry.load(registry.EXECUTORS, e.executor.name)(e.executor, folder)
     progress = Progress(folder, e.name, "comparison", e.title, executor, reporter, page)
     grid = Grid(

@@ -159,7 +159,7 @@ def show_plan(
     from harness.api.experiments import more_seeds_of, notices, plan_comparison, sources_of
     from harness.results.store import checked_workdir
     from harness.runs.against import find_other_rows
-    from harness.runs.frozen_plan import freeze_plan
+    from harness.runs.frozen_plan import describe_changes, freeze_plan
     from studies.tune import plan_searches
 
     folder = checked_workdir(workdir, create=False)
@@ -186,6 +186,8 @@ def show_plan(
     lines += find_other_rows(plan, sources_of(planned.choices.against), None).summary()
     for line in [*lines, *notices(plan)]:
         tell(line)
+    if changes := describe_changes(folder, plan, planned.choices.until):
+        tell(changes)
     if freeze:
         file, digest = freeze_plan(folder, plan, planned.choices.until)
         tell(f"plan {digest} written to {file}: publish the hash before the first result")

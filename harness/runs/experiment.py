@@ -259,6 +259,9 @@ class Experiment(Conditions):
         "", "label of a row: its comparison with each other row is planned, and corrected for less"
     )
     contrasts: list[Contrast] = option([], "further pairs of rows whose comparison is planned")
+    primary: str = option(
+        "", 'the score that decides: a task, a suite, or "STS"; all others are called secondary'
+    )
     methods: list[Entry] = Field(description="the rows of the table")
 
     @field_validator("methods", "seeds", "base_models")

@@ -1,17 +1,19 @@
 """A plan that is written before its results, with a date and a hash;
-`reports.comparison.deviations` compares.
+`reports.read.plan_followed` says what differs from it.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from harness.errors import InputError
 from harness.files.atomic import write_atomic
 from harness.files.hashing import content_id
+from harness.files.printable import join_some
 from harness.files.reading import read_json
 from harness.machine import environment
 from harness.runs.plan import Plan
@@ -25,44 +27,183 @@ def plan_file(workdir: Path, name: str) -> Path:
     return workdir / "plans" / f"{name}.json"
 
 
+@dataclass(frozen=True)
+class Deviation:
+    """How a comparison differs from its frozen plan.
+
+    Attributes:
+        text: in words.
+        of_choice: True if somebody chose it (another baseline, rows, settings or seeds): the pairs
+            are no longer those of the plan. A run that failed is nobody's choice.
+    """
+
+    text: str
+    of_choice: bool = True
+
+
 def freeze_plan(workdir: Path, plan: Plan, until: Until | None) -> tuple[Path, str]:
     """Write the plan of a comparison; returns its file and hash.
 
     Raises:
         InputError: the comparison has a plan already.
     """
-    e = plan.experiment
-    file = plan_file(workdir, e.name)
+    name = plan.experiment.name
+    file = plan_file(workdir, name)
     if file.exists():
+        date = read_plan(file)["date"][:10]
         raise InputError(
-            f"{file}: the plan of {read_plan(file)['date'][:10]} exists; a plan is not replaced: give the comparison "
+            f"{file}: the plan of {date} exists; a plan is not replaced: give the comparison "
             "another name, or remove the file"
         )
-    jobs = [job for job in plan.jobs if not plan.row_of(job).added]
-    analysis = {
-        "baseline": e.baseline,
-        "contrasts": [one.model_dump() for one in e.contrasts],
-        "most_seeds": until.most if until else len(e.seeds),
-        "equivalence": (until or Until()).equivalence,
-    }
     content = {
         "schema": 1,
-        "name": e.name,
+        "name": name,
         "date": environment.now(),
-        "analysis": analysis,
-        "tasks": list(plan.keys_of(plan.block_tasks)),
-        "runs": [
-            {"row": j.row, "base_model": j.spec.base_model, "seed": j.spec.seed, "id": j.id}
-            for j in jobs
-        ],
-        "rows": {
-            f"{j.row} · {j.spec.base_model}": settings_of(j.spec.model_dump(mode="json"))
-            for j in jobs
-        },
+        **_contents(plan, until),
     }
     digest = content_id(content)
     write_atomic(file, json.dumps({**content, "sha256": digest}, indent=1) + "\n")
     return file, digest
+
+
+def describe_changes(workdir: Path, plan: Plan, until: Until | None) -> str:
+    """Return one line on how a plan differs from the frozen one; "" without a frozen plan, or
+    where nothing differs.
+
+    Raises:
+        InputError: the frozen plan is damaged, or was changed since it was written.
+    """
+    file = plan_file(workdir, plan.experiment.name)
+    if not file.exists():
+        return ""
+    frozen, now = read_plan(file), _contents(plan, until)
+    settings = {job.id: settings_of(job.spec.model_dump(mode="json")) for job in plan.jobs}
+    found = find_deviations(frozen, now["runs"], now["tasks"], now["analysis"], settings)
+    if not found:
+        return ""
+    said = join_some([one.text for one in found], 5)
+    return f"differs from plan {frozen['sha256'][:12]} of {frozen['date'][:10]}: {said}"
+
+
+def find_deviations(
+    frozen: Mapping[str, Any],
+    runs: Iterable[Mapping[str, Any]],
+    tasks: Sequence[str],
+    analysis: Mapping[str, Any],
+    settings: Mapping[str, Mapping[str, Any]],
+) -> list[Deviation]:
+    """Compare runs, tasks and analysis with those of a frozen plan.
+
+    Args:
+        frozen: the plan, as `read_plan` returns it.
+        runs: "row", "base_model", "seed" and "id" of each run that the file has now.
+        tasks: "SOURCE:TASK" of each task now.
+        analysis: "baseline", "contrasts" and "primary" now.
+        settings: id of a run -> its specification (`settings_of`), where it is known.
+    """
+    found = []
+    before, now = _seeds_by_row(frozen["runs"]), _seeds_by_row(runs)
+    most_seeds = int(frozen["analysis"]["most_seeds"])
+    for row in {**before, **now}:
+        if row not in now:
+            found.append(Deviation(f"{row}: not run"))
+        elif row not in before:
+            found.append(Deviation(f"{row}: not planned"))
+        else:
+            found += _seed_deviations(row, before[row], now[row], most_seeds)
+            changed = _changed_settings(frozen["rows"][row], before[row], now[row], settings)
+            if changed:
+                found.append(Deviation(f"{row}: {changed}"))
+    left_out = [task for task in frozen["tasks"] if task not in tasks]
+    if left_out:
+        found.append(Deviation(f"tasks left out: {join_some(left_out, 5)}"))
+    further = [task for task in tasks if task not in frozen["tasks"]]
+    if further:
+        found.append(Deviation(f"tasks not planned: {join_some(further, 5)}", of_choice=False))
+    for key in ("baseline", "contrasts", "primary"):
+        planned, chosen = frozen["analysis"].get(key) or "none", analysis.get(key) or "none"
+        if planned != chosen:
+            found.append(Deviation(f"{key}: planned {_in_words(planned)}, now {_in_words(chosen)}"))
+    return found
+
+
+def _contents(plan: Plan, until: Until | None) -> dict[str, Any]:
+    """Return what a plan fixes: how it is analysed, tasks, runs, and the settings of each row."""
+    experiment = plan.experiment
+    jobs = [job for job in plan.jobs if not plan.row_of(job).added]
+    analysis = {
+        "baseline": experiment.baseline,
+        "contrasts": [one.model_dump() for one in experiment.contrasts],
+        "primary": experiment.primary,
+        "most_seeds": until.most if until else len(experiment.seeds),
+        "equivalence": (until or Until()).equivalence,
+    }
+    runs = []
+    rows = {}
+    for job in jobs:
+        base_model = job.spec.base_model
+        runs.append({"row": job.row, "base_model": base_model, "seed": job.spec.seed, "id": job.id})
+        rows[f"{job.row} · {base_model}"] = settings_of(job.spec.model_dump(mode="json"))
+    tasks = list(plan.keys_of(plan.block_tasks))
+    return {"analysis": analysis, "tasks": tasks, "runs": runs, "rows": rows}
+
+
+def _seeds_by_row(runs: Iterable[Mapping[str, Any]]) -> dict[str, dict[int, str]]:
+    """Row and base model -> seed -> id of the run."""
+    found: dict[str, dict[int, str]] = {}
+    for run in runs:
+        found.setdefault(f"{run['row']} · {run['base_model']}", {})[int(run["seed"])] = run["id"]
+    return found
+
+
+def _seed_deviations(
+    row: str, before: Mapping[int, str], now: Mapping[int, str], most: int
+) -> list[Deviation]:
+    """Planned seeds of a row that are not run, and seeds that are run and were not planned.
+
+    A plan with `--until` allows the numbers after its largest seed, up to `most` seeds.
+    """
+    largest = max(before)
+    allowed = {*before, *range(largest + 1, largest + 1 + most - len(before))}
+    dropped = sorted(before.keys() - now.keys())
+    added = sorted(now.keys() - allowed)
+    found = []
+    if dropped:
+        found.append(Deviation(f"{row}: {_count_seeds(dropped)} not run"))
+    if added:
+        found.append(Deviation(f"{row}: {_count_seeds(added)} not planned"))
+    return found
+
+
+def _count_seeds(seeds: Sequence[int]) -> str:
+    noun = "seed" if len(seeds) == 1 else "seeds"
+    return f"{noun} {join_some([str(seed) for seed in seeds], 5)}"
+
+
+def _changed_settings(
+    planned: Mapping[str, Any],
+    before: Mapping[int, str],
+    now: Mapping[int, str],
+    settings: Mapping[str, Mapping[str, Any]],
+) -> str:
+    """Return which settings of a row differ from the planned ones; "" if none is known to."""
+    for seed, run in now.items():
+        if run == before.get(seed, run) or run not in settings:
+            continue
+        current = settings[run]
+        texts = []
+        for key in {**planned, **current}:
+            if planned.get(key) != current.get(key):
+                name = key.removeprefix("config.")
+                texts.append(f"{name} {current.get(key)} instead of {planned.get(key)}")
+        return join_some(texts, 5) or "another configuration"
+    return ""
+
+
+def _in_words(value: Any) -> str:
+    if not isinstance(value, list):
+        return str(value)
+    return ", ".join(f"{pair['row']} against {pair['against']}" for pair in value)
 
 
 def settings_of(spec: Mapping[str, Any]) -> dict[str, Any]:

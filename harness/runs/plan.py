@@ -4,13 +4,15 @@ found here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import Any
 
+from harness.config import nearest
 from harness.errors import HarnessError, InputError, OutOfReach, RunError, refuse
+from harness.files.printable import join_some
 from harness.machine.environment import pick_device
 from harness.results.spec import RunSpec, method_version
 from harness.runs.experiment import CorpusSettings, DevSettings, Experiment
@@ -205,6 +207,26 @@ class Plan:
         )
 
 
+def _check_primary(
+    primary: str, suites: Mapping[str, Sequence[str]], block_tasks: Mapping[str, Sequence[Task]]
+) -> None:
+    """Raises:
+    InputError: the primary score is none that the file evaluates.
+    """
+    if not primary:
+        return
+    known: dict[str, None] = {"STS": None}
+    for names in suites.values():
+        known |= dict.fromkeys(name for name in names if name != "embedded")
+    for tasks in block_tasks.values():
+        known |= dict.fromkeys(task_key(task).partition(":")[2] for task in tasks)
+    if primary.lower() not in {name.lower() for name in known}:
+        raise InputError(
+            f'key "primary": the file evaluates no score "{primary}"{nearest(primary, list(known))}; '
+            f"expected one of: {join_some(list(known), 12)}"
+        )
+
+
 def make_plan(
     experiment: Experiment, where: str, *, starts: bool = True, most_sentences: int | None = None
 ) -> Plan:
@@ -241,6 +263,7 @@ def make_plan(
             ) from None
     suites = {name: block.suites or experiment.suites for name, block in experiment.parts.items()}
     block_tasks = {name: _resolve_tasks(names, experiment.source) for name, names in suites.items()}
+    _check_primary(experiment.primary, suites, block_tasks)
 
     def with_budget(row: Row) -> Row:
         return (

@@ -14,7 +14,6 @@ from harness.files.printable import join_some, markdown_text
 from harness.machine.progress import describe_duration
 from harness.results.store import read_comparison_file
 from reports.comparison.comparison_document import span
-from reports.comparison.deviations import deviations
 from reports.read.comparison_runs import base_name, read_comparison
 from reports.write.environment import environment
 
@@ -67,7 +66,7 @@ def checklist(name: str, workdir: Path) -> str:
             rows=len(comparison.rows),
             runs=len({r.id for r in records}),
             lost=sum(r.status != "finished" for r in records),
-            plan=deviations(workdir, name, records),
+            plan=comparison.plan,
             tuned=tuned,
             selected=some([f"{r.dev['task']} ({r.dev['source']}, dev)" for r in records if r.dev]),
             seeds=span(seeds) if seeds else "",

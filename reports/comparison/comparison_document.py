@@ -11,7 +11,6 @@ from harness.errors import InputError
 from harness.results.store import read_comparison_file
 from harness.runs.experiment import BudgetSettings
 from harness.seeds import seed_text
-from reports.comparison.deviations import deviations
 from reports.comparison.headline import headline
 from reports.document.blocks import Block, Document, Figure, Section, Text, slug
 from reports.read.comparison_runs import Comparison
@@ -30,8 +29,8 @@ SECTIONS = {
         "The settings in which rows differ; what usually matters is first.",
     ),
     "base": (
-        "Planned comparisons",
-        "The comparisons that the file plans, and trained rows against untrained ones.",
+        "Named comparisons",
+        "The comparisons that the file names, and trained rows against untrained ones.",
     ),
     "certainty": (
         "How sure the result is",
@@ -99,7 +98,7 @@ def built_in() -> list[TableBuilder]:
         TableBuilder("mteb", mteb_tables, 100, ("mteb",)),
         TableBuilder("mteb", partial(suite_tables, suites=RETRIEVAL), 200, RETRIEVAL),
         TableBuilder("differences", lambda c, _: difference_table(c), 900),
-        TableBuilder("base", lambda c, _: _as_planned(c), 10),
+        TableBuilder("base", lambda c, _: _plan_text(c), 10),
         TableBuilder("base", against_base, 100),
         TableBuilder("base", planned_tables, 50),
         TableBuilder("certainty", interim_analyses_table, 40),
@@ -196,18 +195,26 @@ def _part(part: Comparison, builders: list[TableBuilder]) -> Section:
     )
 
 
-def _plan(comparison: Comparison) -> tuple[str, str, list[str]] | None:
-    records = [*comparison.records, *comparison.held, *comparison.set_aside]
-    return deviations(comparison.workdir, comparison.name, records)
-
-
-def _as_planned(comparison: Comparison) -> list[Block | None]:
-    """Whether the comparison follows its plan."""
-    if (plan := _plan(comparison)) is None:
-        return []
-    date, digest, found = plan
-    how = f"Deviations from it: {'; '.join(found)}." if found else "Everything is as planned."
-    return [Text((f"The plan {digest} of {date[:10]} was written before the results. {how}",))]
+def _plan_text(comparison: Comparison) -> list[Block | None]:
+    """Return a paragraph on whether the comparison follows its plan; nothing without a plan and
+    without pairs that the file names.
+    """
+    plan = comparison.plan
+    if plan is None:
+        if not (comparison.baseline or comparison.contrasts):
+            return []
+        what = "The baseline was" if comparison.baseline else "The pairs were"
+        return [Text((f"{what} chosen in the experiment file, not frozen.",))]
+    said = [f"The plan {plan.sha256} was written on {plan.date[:10]}."]
+    if not plan.deviations:
+        said.append("Everything is as planned.")
+    else:
+        said.append(f"Deviations from it: {'; '.join(plan.texts)}.")
+    if plan.deviates_by_choice:
+        said.append(
+            "So its pairs are judged among all pairs of rows, not as a family of their own."
+        )
+    return [Text((" ".join(said),))]
 
 
 def _spaces(comparison: Comparison, significance: Significance) -> list[Figure | None]:
@@ -267,10 +274,14 @@ def _facts(comparison: Comparison) -> list[tuple[str, str]]:
         (str(count), one if str(count) == "1" else many) for count, one, many in counts if count
     ]
     facts += budget_facts(comparison)
-    if (plan := _plan(comparison)) is not None:
-        date, _, found = plan
-        deviating = f"deviation{'s' if len(found) > 1 else ''} from the plan of {date[:10]}"
-        facts.append((str(len(found)), deviating) if found else ("as planned", f"on {date[:10]}"))
+    plan = comparison.plan
+    if plan is not None:
+        date, count = plan.date[:10], len(plan.deviations)
+        noun = "deviation" if count == 1 else "deviations"
+        if count:
+            facts.append((str(count), f"{noun} from the plan of {date}"))
+        else:
+            facts.append(("as planned", f"on {date}"))
     last = max((r.finished for r in comparison.records), default="")
     return facts + ([(last[:10], "last run")] if last else [])
 

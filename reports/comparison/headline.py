@@ -7,8 +7,16 @@ from collections.abc import Sequence
 from reports.document.table import number_text
 from reports.read.comparison_runs import Comparison, ResultRow, seeded
 from reports.stats.significance import NOT_JUDGED, SAME, Difference, Significance, untrained_base
+from reports.stats.suite_targets import name_target, primary_target
 from reports.stats.targets import Target
-from reports.stats.verdicts import Block, judge_family, own_against_others, planned, starts
+from reports.stats.verdicts import (
+    Block,
+    judge_family,
+    own_against_others,
+    plan_status,
+    planned,
+    starts,
+)
 
 _MOST = 3  # blocks of rows, or rows that are compared with those made elsewhere, that a sentence has room for
 Found = list[tuple[ResultRow, Difference]]
@@ -43,6 +51,8 @@ def headline(comparison: Comparison, significance: Significance) -> list[str]:
         none = len(ended) == len(comparison.rows)
         nothing = "has finished yet" if none else "has stored the examples that a verdict needs"
         sentences = [f"No row of this comparison {nothing}"]
+    if comparison.primary and primary_target(comparison) is None:
+        sentences.insert(0, f"The primary score {comparison.primary} has no result")
     if ended:
         lost = [f"{row.label} ({'not run' if row.unavailable else row.status})" for row in ended]
         sentences[-1] += f"; without a result: {_list(lost)}"
@@ -61,7 +71,7 @@ def _best_rows(comparison: Comparison, significance: Significance, target: Targe
 
 
 def _best(block: Block) -> str:
-    title = block.target.title
+    title = name_target(block.significance.comparison, block.target)
     if len(block.contenders) < 2:
         row = max(block.rows, key=block.mean)
         text = f"{row.label} has the highest score on {title}, {block.mean(row):.2f}"
@@ -104,11 +114,11 @@ def _elsewhere(comparison: Comparison, significance: Significance, target: Targe
     more = f"; {len(own) - _MOST} more rows below" if len(own) > _MOST else ""
     others = sum(bool(row.elsewhere) for row in comparison.rows)
     rows = f"{others} row{'s' if others > 1 else ''} made elsewhere"
-    return f"Against {rows}, on {target.title}: {'; '.join(texts[:_MOST])}{more}"
+    return f"Against {rows}, on {name_target(comparison, target)}: {'; '.join(texts[:_MOST])}{more}"
 
 
 def _planned(comparison: Comparison, significance: Significance, target: Target) -> str:
-    """What the planned comparisons of the file say."""
+    """Say what the comparisons that the file names show, and whether they were planned."""
     against: dict[str, Found] = {}
     for (row, other), d in judge_family(planned(comparison), significance, target):
         against.setdefault(other.label, []).append((row, d))
@@ -125,7 +135,16 @@ def _planned(comparison: Comparison, significance: Significance, target: Target)
         else:
             phrases = ("better:", "worse:", "not significantly different:", "not judged:")
             texts.append(f"against {label}, {_by_verdict(rows, phrases)}")
-    return f"As planned, on {target.title}: {'; '.join(texts)}" if texts else ""
+    if not texts:
+        return ""
+    status = plan_status(comparison)
+    if status == "as planned":
+        start = "As planned"
+    elif comparison.plan is None:
+        start = f"By the {'baseline' if comparison.baseline else 'pairs'} {status}"
+    else:
+        start = f"Not as planned ({status.removeprefix('not as planned: ')})"
+    return f"{start}, on {name_target(comparison, target)}: {'; '.join(texts)}"
 
 
 def _gains(comparison: Comparison, significance: Significance, target: Target) -> str:

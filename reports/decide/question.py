@@ -19,7 +19,7 @@ from reports.read.comparison_runs import (
     read_comparison,
 )
 from reports.stats.significance import Significance
-from reports.stats.suite_targets import known_targets
+from reports.stats.suite_targets import known_targets, primary_target
 from reports.stats.verdicts import Question
 from reports.with_report import WithReport
 
@@ -79,6 +79,9 @@ def question_of(comparison: Comparison, on: str) -> Question:
     significance = Significance(comparison)
     if not on:
         usual = [target for _, target in known]
+        primary = primary_target(comparison)
+        if primary is not None:
+            usual.insert(0, primary)
         target = next((one for one in usual if not significance.unknown(one)), usual[0])
     elif on.lower() in by_word:
         target = by_word[on.lower()]

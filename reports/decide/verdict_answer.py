@@ -15,6 +15,7 @@ from reports.read.comparison_runs import ResultRow, base_name
 from reports.scores.score_table import is_score_table, question_of_scores
 from reports.stats.significance import NOT_JUDGED, Difference
 from reports.stats.simultaneous import EXPLORED
+from reports.stats.suite_targets import name_target, primary_target
 from reports.stats.verdicts import (
     ALIKE,
     BETTER,
@@ -25,6 +26,7 @@ from reports.stats.verdicts import (
     judge_family,
     kind_of,
     own_against_others,
+    plan_status,
     planned,
     starts,
 )
@@ -121,10 +123,11 @@ def _two(
 
 
 def _difference(question: Question, block: Block, a: ResultRow, b: ResultRow) -> Difference:
-    """Of two rows, in the smallest family that was planned with them in it; else in that of all
+    """Judge two rows in the smallest family that was named with them in it; else among all
     pairs.
     """
-    families = [make(question.comparison) for make in (planned, own_against_others, starts)]
+    made = [make(question.comparison) for make in (planned, own_against_others, starts)]
+    families = [family for family in made if family.apart]
     for family in sorted(families, key=lambda family: len(family.pairs)):
         if (a, b) in family.pairs or (b, a) in family.pairs:
             judged = dict(judge_family(family, question.significance, question.target))
@@ -211,7 +214,8 @@ def _table(name: str, block: Block) -> list[str]:
 def _paragraph(block: Block, a: ResultRow, b: ResultRow, d: Difference, equivalence: float) -> str:
     """What a reader may quote."""
     note = f" Note: {block.significance.note}." if block.significance.note else ""
-    title, e, kind = block.target.title, d.estimate, kind_of(d, equivalence)
+    comparison = block.significance.comparison
+    title, e, kind = name_target(comparison, block.target), d.estimate, kind_of(d, equivalence)
     low, high = (number_text(100 * x, 2, signed=True) for x in (e.low, e.high))
     one, other = d.seeds
     seeds = f"{one} and {other} seeds" if one != other else f"{one} seed{'s' * (one != 1)} each"
@@ -233,11 +237,28 @@ def _paragraph(block: Block, a: ResultRow, b: ResultRow, d: Difference, equivale
     p = "p < 0.001" if e.p < 1e-3 else f"p = {e.p:.3f}"
     rate = "; the interval is corrected alike" if len(block.contenders) >= EXPLORED else ""
     text = f"{start}: {numbers}; {p}, corrected for {d.family}{rate}"
-    analyses = block.significance.comparison.analyses
+    analyses = comparison.analyses
     text += f" and {len(analyses.seeds)} interim analyses." if analyses is not None else "."
+    named = _plan_as_json(block, a, b).get("plan")
+    if named:
+        text += f" This pair is {named}."
     if block.detectable is not None and d.family == block.family:
         text += f" In this comparison, {describe_detectable(block.detectable)}."
     return text + note
+
+
+def _plan_as_json(block: Block, a: ResultRow, b: ResultRow) -> dict[str, Any]:
+    """Return what was planned of a verdict: nothing where the file names neither the pair nor a
+    primary score.
+    """
+    comparison = block.significance.comparison
+    found: dict[str, Any] = {}
+    if comparison.primary:
+        found["primary"] = block.target == primary_target(comparison)
+    pairs = planned(comparison).pairs
+    if (a, b) in pairs or (b, a) in pairs:
+        found["plan"] = plan_status(comparison)
+    return found
 
 
 def _as_json(
@@ -261,6 +282,7 @@ def _as_json(
         "high": 100 * d.estimate.high if known else None,
         "p": d.estimate.p if d.judged else None,
         "family": d.family,
+        **_plan_as_json(block, a, b),
         **({"corrected_for_interim_analyses": len(analyses.seeds)} if analyses is not None else {}),
         "equivalence": equivalence,
         "detectable": block.detectable,

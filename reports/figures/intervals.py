@@ -78,7 +78,8 @@ def overview(comparison: Comparison, significance: Significance) -> Figure | Non
             "All rows, best first",
             "Bar: 95 % interval over seeds and examples; rows share the examples, so rows whose bars overlap can "
             "differ significantly. Open dot: fewer than three seeds. Blue: may be the best (95 %). A vertical line "
-            "joins rows that do not differ significantly when all pairs are tested; planned pairs are tested apart."
+            "joins rows that do not differ significantly when all pairs are tested; pairs that the file "
+            "names are tested apart."
             f"{omitted}",
             f"{target.title}: {'; '.join(descriptions)}.",
         )

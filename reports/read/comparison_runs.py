@@ -28,6 +28,7 @@ from harness.results.store import (
 from harness.seeds import PartSeed
 from harness.tasks.catalogue import tasks_of
 from reports.read.examples import Examples, LeftOut, read_examples
+from reports.read.plan_followed import FrozenPlan, read_frozen_plan
 
 SUPERVISION = ("untrained", "transductive", "unsupervised", "supervised")
 STS_ORDER = ("STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R")
@@ -253,6 +254,8 @@ class Comparison:
     contrasts: tuple[
         tuple[str, str], ...
     ] = ()  # labels of further rows that are planned to be compared
+    primary: str = ""  # the score that the file says decides
+    plan: FrozenPlan | None = None  # written before the results; see `reports.read.plan_followed`
     not_compared: tuple[
         Mapping[str, str], ...
     ] = ()  # rows made elsewhere that could not be compared: source, row, why
@@ -500,6 +503,7 @@ def _planned(comparison_file: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "baseline": str(experiment.get("baseline") or ""),
         "contrasts": contrasts,
+        "primary": str(experiment.get("primary") or ""),
         "schedule": schedule,
     }
 
@@ -531,7 +535,11 @@ def read_comparison(workdir: Path, name: str) -> Comparison:
             f'{workdir}: no runs of a comparison "{name}"{nearest(name, list(known))}; {text}'
         )
     rows, aside = _rows(records, tree)
-    parts = tuple(_part(name, workdir, tree, block, records) for block in tree.get("blocks", ()))
+    plan = read_frozen_plan(workdir, name, records)
+    parts = tuple(
+        replace(_part(name, workdir, tree, block, records), plan=plan)
+        for block in tree.get("blocks", ())
+    )
     title, description = tree.get("title") or name, (tree.get("description") or "").strip()
     return Comparison(
         name,
@@ -543,6 +551,7 @@ def read_comparison(workdir: Path, name: str) -> Comparison:
         tuple(aside),
         analyses=analyses,
         warnings=list(damaged.values()),
+        plan=plan,
         not_compared=tuple(tree.get("left_out", ())),
         **_planned(tree),
     )

@@ -36,7 +36,7 @@ from reports.stats.simultaneous import (
     may_be_best,
     moderate,
 )
-from reports.stats.suite_targets import known_targets
+from reports.stats.suite_targets import known_targets, primary_target
 from reports.stats.targets import Measure, Target, targets
 
 FEWEST_EXAMPLES = 10
@@ -156,8 +156,11 @@ class Significance:
     @cached_property
     def targets(self) -> list[Target]:
         """What a report goes by: STS and the embedded pairs; in a comparison without them, what
-        else can be judged, an average before a task.
+        else can be judged, an average before a task. The file's primary score is the first.
         """
+        primary = primary_target(self.comparison)
+        if primary is not None:
+            return [primary, *(one for one in targets(self.comparison) if one != primary)]
         if usual := targets(self.comparison):
             return usual
         others = (one for _, one in known_targets(self.comparison) if not self.unknown(one))

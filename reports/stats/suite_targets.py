@@ -148,6 +148,29 @@ def known_targets(comparison: Comparison) -> Iterator[tuple[tuple[str, ...], Tar
                 yield (task,), alone(Measure(task, source))
 
 
+def primary_target(comparison: Comparison) -> Target | None:
+    """Return the score that the comparison's file names as `primary`; None where it names none,
+    or no run has it.
+    """
+    wanted = comparison.primary.lower()
+    if not wanted:
+        return None
+    for words, target in known_targets(comparison):
+        if wanted in [word.lower() for word in words]:
+            return target
+    return None
+
+
+def name_target(comparison: Comparison, target: Target) -> str:
+    """Return its title, and whether it is the primary score or a secondary one where the file
+    names a primary score.
+    """
+    if not comparison.primary:
+        return target.title
+    role = "the primary score" if target == primary_target(comparison) else "a secondary score"
+    return f"{target.title} ({role})"
+
+
 def _mteb(comparison: Comparison) -> Iterator[tuple[tuple[str, ...], Target]]:
     for suite, sets in MTEB_SUITES.items():
         for category in ("", *sets):

@@ -10,6 +10,7 @@ from functools import cached_property
 
 import numpy as np
 
+from harness.files.printable import join_some
 from reports.read.comparison_runs import Comparison, ResultRow
 from reports.stats.estimate import Floats
 from reports.stats.power import CHANCE, smallest_difference
@@ -33,15 +34,18 @@ Pair = tuple[ResultRow, ResultRow]
 
 @dataclass(frozen=True)
 class Family:
-    """Differences that were planned before any score was known, and are judged together.
+    """Differences that were named before any score was known, and are judged together.
 
     Attributes:
         name: in words: "3 rows against their untrained start".
         pairs: (row, other row).
+        apart: they are corrected for this family alone; else, as after a deviation from a frozen
+            plan, each is judged among all pairs of its rows.
     """
 
     name: str
     pairs: tuple[Pair, ...]
+    apart: bool = True
 
 
 def starts(comparison: Comparison) -> Family:
@@ -63,7 +67,12 @@ def own_against_others(comparison: Comparison) -> Family:
 
 
 def planned(comparison: Comparison) -> Family:
-    """What the comparison's file names: every row against its `baseline`, and its `[[contrasts]]`."""
+    """Return what the comparison's file names: every row against its `baseline`, and its
+    `[[contrasts]]`.
+
+    They are no family of their own where a plan was frozen and its baseline, rows or seeds were
+    changed: whoever changes them can have seen scores.
+    """
     by_label: dict[str, list[ResultRow]] = {}
     for row in comparison.rows:
         by_label.setdefault(row.label, []).append(row)
@@ -77,18 +86,52 @@ def planned(comparison: Comparison) -> Family:
         for b in by_label.get(second, ())
         if a.key != b.key and (a.base_model == b.base_model or len(by_label[second]) == 1)
     )
-    what = f"{_count(tuple(pairs), 'planned pair')}"
+    frozen = comparison.plan
+    apart = frozen is None or not frozen.deviates_by_choice
+    what = f"{_count(tuple(pairs), 'planned pair' if frozen is not None else 'named pair')}"
     if comparison.baseline and not comparison.contrasts:
         what = f"{_count(tuple(pairs), 'row')} against the baseline {comparison.baseline}"
-    return Family(what, tuple(pairs))
+    return Family(what, tuple(pairs), apart)
+
+
+def plan_status(comparison: Comparison) -> str:
+    """Return how the pairs that a comparison's file names were chosen: "as planned" only with a
+    frozen plan from which nothing differs.
+    """
+    frozen = comparison.plan
+    if frozen is None:
+        return "chosen in the experiment file, not frozen"
+    if not frozen.deviations:
+        return "as planned"
+    return f"not as planned: {join_some(frozen.texts, 2)}"
 
 
 def judge_family(
     family: Family, significance: Significance, target: Target
 ) -> list[tuple[Pair, Difference]]:
-    """Its pairs that have the target's tasks, with their differences."""
+    """Return its pairs that have the target's tasks, with their differences."""
+    if not family.apart:
+        return _judge_among_all(family.pairs, significance, target)
     found = significance.differences(family.pairs, target, family.name)
     return [(pair, d) for pair, d in zip(family.pairs, found, strict=True) if d is not None]
+
+
+def _judge_among_all(
+    pairs: Sequence[Pair], significance: Significance, target: Target
+) -> list[tuple[Pair, Difference]]:
+    """Judge each pair among all pairs of the rows that either is compared with."""
+    blocks = significance.comparison.blocks
+    known: dict[tuple[str, ...], Block] = {}
+    found = []
+    for a, b in pairs:
+        names = tuple(dict.fromkeys((a.block, b.block)))
+        if names not in known:
+            rows = [row for name in names for row in blocks[name]]
+            known[names] = Block(rows, significance, target)
+        block = known[names]
+        if a in block.rows and b in block.rows:
+            found.append(((a, b), block.difference(a, b)))
+    return found
 
 
 def _count(items: Sequence[object], noun: str) -> str:

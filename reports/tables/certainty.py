@@ -19,6 +19,7 @@ from reports.stats.spread_sources import (
     decompositions,
     share_of,
 )
+from reports.stats.suite_targets import primary_target
 from reports.stats.targets import common_unit
 from reports.stats.verdicts import (
     Block,
@@ -62,9 +63,16 @@ def against_base(comparison: Comparison, significance: Significance) -> Table | 
 
 
 def planned_tables(comparison: Comparison, significance: Significance) -> list[Table]:
-    """The comparisons that the file plans, and those with rows made elsewhere."""
+    """The comparisons that the file names, and those with rows made elsewhere."""
+    frozen = comparison.plan
+    if frozen is None:
+        title = "Comparisons chosen in the experiment file, not frozen"
+    elif frozen.deviations:
+        title = "Named comparisons, not as planned"
+    else:
+        title = "Planned comparisons"
     wanted = (
-        (planned(comparison), "planned", "Planned comparisons", "Compared with"),
+        (planned(comparison), "planned", title, "Compared with"),
         (
             own_against_others(comparison),
             "elsewhere",
@@ -101,23 +109,33 @@ def _family_table(
         ]
         for a, b in family.pairs
     ]
+    primary = primary_target(comparison)
     for target in significance.targets:
+        group = target.short
+        if primary is not None:
+            group += ", primary" if target == primary else ", secondary"
         columns += [
             Column(
                 f"{target.key} difference",
                 "Difference",
                 "points, 95 % interval",
-                group=target.short,
+                group=group,
             ),
-            Column(f"{target.key} p", "p", group=target.short),
-            Column(f"{target.key} verdict", "Verdict", group=target.short, numeric=False),
+            Column(f"{target.key} p", "p", group=group),
+            Column(f"{target.key} verdict", "Verdict", group=group, numeric=False),
         ]
         found = dict(judge_family(family, significance, target))
         for line, pair in zip(cells, family.pairs, strict=True):
             line += _difference_cells(*pair, found.get(pair))
     unit = common_unit(significance.targets)
     caption = f"Row minus the other one in points of {unit}, on the same examples, over seeds and test examples."
-    legend = f"Intervals and p are corrected for this family, column by column: {family.name}."
+    if family.apart:
+        legend = f"Intervals and p are corrected for this family, column by column: {family.name}."
+    else:
+        legend = (
+            "After deviations from the frozen plan, intervals and p are corrected for all pairs of "
+            "rows, column by column."
+        )
     body = tuple(
         TableRow(tuple(line), block_of(a)) for line, (a, _) in zip(cells, family.pairs, strict=True)
     )

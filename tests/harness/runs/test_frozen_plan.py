@@ -11,7 +11,8 @@ import harness
 from harness.cli import main
 from harness.errors import InputError
 from harness.runs.frozen_plan import plan_file
-from reports.comparison.deviations import deviations
+from reports.read.comparison_runs import read_comparison
+from reports.read.plan_followed import read_frozen_plan
 
 pytestmark = pytest.mark.usefixtures("few_pairs", "no_report")
 
@@ -43,12 +44,16 @@ def planned(tmp_path: Path) -> Path:
 def found(work: Path, *overrides: str, text: str = TEXT) -> list[str]:
     """The deviations of the comparison that is run from this text."""
     (work.parent / "own.toml").write_text(text)
-    compared = harness.compare(
-        str(work.parent / "own.toml"), workdir=work, overrides=overrides, tracked=False
-    )
-    plan = deviations(work, "own", compared.records)
+    harness.compare(str(work.parent / "own.toml"), workdir=work, overrides=overrides, tracked=False)
+    plan = read_comparison(work, "own").plan
     assert plan is not None
-    return plan[2]
+    return plan.texts
+
+
+def printed(capsys: pytest.CaptureFixture[str]) -> str:
+    """What was printed since the last call, in one line."""
+    captured = capsys.readouterr()
+    return " ".join(f"{captured.out} {captured.err}".split())
 
 
 def test_a_comparison_is_as_planned_and_every_change_is_listed(planned: Path) -> None:
@@ -61,8 +66,8 @@ def test_a_comparison_is_as_planned_and_every_change_is_listed(planned: Path) ->
     changes = found(planned, "methods.SimCSE.config.temperature=0.5", text=other)
     assert sorted(changes) == [
         "SCD · embedded:mini-bert: not run",
-        "SimCSE · embedded:mini-bert: seeds 2 not run",
-        "SimCSE · embedded:mini-bert: temperature 0.5 in place of 0.0012",
+        "SimCSE · embedded:mini-bert: seed 2 not run",
+        "SimCSE · embedded:mini-bert: temperature 0.5 instead of 0.0012",
         "baseline: planned SimCSE, now none",
         "new · embedded:mini-bert: not planned",
     ]
@@ -94,4 +99,42 @@ def test_a_plan_is_neither_replaced_nor_changed(
     assert "a plan is not replaced" in capsys.readouterr().err
     file.write_text(file.read_text().replace('"most_seeds": 2', '"most_seeds": 9'))
     with pytest.raises(InputError, match=r"own\.json: its content does not have its hash"):
-        deviations(planned, "own", [])
+        read_frozen_plan(planned, "own", [])
+
+
+def test_a_swapped_seed_is_listed_by_both_halves(planned: Path) -> None:
+    changes = found(planned, text=TEXT.replace("[1, 2]", "[1, 3]"))
+    for row in ("SimCSE", "SCD"):
+        assert f"{row} · embedded:mini-bert: seed 2 not run" in changes
+        assert f"{row} · embedded:mini-bert: seed 3 not planned" in changes
+
+
+def test_the_dry_run_and_the_start_say_what_differs_from_the_plan(
+    planned: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = str(planned.parent / "own.toml")
+    digest = json.loads(plan_file(planned, "own").read_text())["sha256"][:12]
+    same = ["compare", file, "--dry-run", "--workdir", str(planned)]
+    assert main(same) == 0
+    assert "differs from plan" not in printed(capsys)
+    for command in (
+        [*same, "--set", "shared.bucket=1"],
+        ["plan", file, "--workdir", str(planned), "--set", "shared.bucket=1"],
+        ["compare", file, "--workdir", str(planned), "--set", "shared.bucket=1"],
+    ):
+        assert main(command) == 0
+        said = printed(capsys)
+        assert f"differs from plan {digest}" in said
+        assert "bucket 1 instead of 32" in said
+
+
+def test_the_primary_score_is_one_that_the_file_evaluates(
+    planned: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = str(planned.parent / "own.toml")
+    command = ["compare", file, "--dry-run", "--workdir", str(planned), "--set"]
+    assert main([*command, "primary=MRPC"]) == 2
+    assert 'no score "MRPC"' in capsys.readouterr().err
+    assert main([*command, "primary=Embedded-STS-natural"]) == 0
+    said = printed(capsys)
+    assert "primary: planned none, now Embedded-STS-natural" in said

@@ -1,0 +1,72 @@
+"""How what was done in a comparison differs from the plan that was written before it
+(`harness plan --freeze`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.results.record import Record
+from harness.results.store import read_comparison_file
+from harness.runs.frozen_plan import Deviation, find_deviations, plan_file, read_plan, settings_of
+
+
+@dataclass(frozen=True)
+class FrozenPlan:
+    """The plan of a comparison, and how what was done differs from it.
+
+    Attributes:
+        date: when it was written.
+        sha256: its hash.
+        deviations: in the order of the plan; empty where everything is as planned.
+    """
+
+    date: str
+    sha256: str
+    deviations: tuple[Deviation, ...]
+
+    @property
+    def deviates_by_choice(self) -> bool:
+        """True if its pairs are not those of the plan any more: somebody chose another baseline,
+        other rows, settings or seeds.
+        """
+        return any(one.of_choice for one in self.deviations)
+
+    @property
+    def texts(self) -> list[str]:
+        """The deviations in words."""
+        return [one.text for one in self.deviations]
+
+
+def read_frozen_plan(workdir: Path, name: str, records: Iterable[Record]) -> FrozenPlan | None:
+    """Return a comparison's plan with the deviations of its records; None without a plan.
+
+    Raises:
+        InputError: the plan is damaged, or was changed since it was written.
+    """
+    file = plan_file(workdir, name)
+    if not file.exists():
+        return None
+    plan = read_plan(file)
+    done = read_comparison_file(workdir, name) or {"runs": [], "tasks": [], "experiment": {}}
+    runs = [run for run in done["runs"] if not (run.get("added") or "source" in run)]
+    known = {record.id: record for record in records}
+    settings = {
+        record.id: settings_of(record.spec.model_dump(mode="json")) for record in known.values()
+    }
+    found = find_deviations(plan, runs, done["tasks"], done["experiment"], settings)
+    for run in runs:
+        record = known.get(run["id"])
+        if record is not None and record.status != "finished":
+            row = f"{run['row']} · {run['base_model']}"
+            text = f"{row}: seed {run['seed']} has no result ({record.status})"
+            found.append(Deviation(text, of_choice=False))
+    written = plan["date"][:19]
+    own = [known[run["id"]] for run in done["runs"] if "source" not in run and run["id"] in known]
+    early = [record for record in own if record.started and record.started[:19] < written]
+    if early:
+        text = f"{len(early)} of {len(own)} runs had begun before the plan was written"
+        found.append(Deviation(text, of_choice=False))
+    return FrozenPlan(plan["date"], plan["sha256"], tuple(found))
