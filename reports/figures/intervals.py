@@ -101,7 +101,11 @@ def _draw_row(axes: Any, y: int, row: ResultRow, block: Block, *, leading: bool)
     if row not in block.judged:
         axes.plot([mean], [y], "o", color=colour, markerfacecolor="white", markersize=5)
         return f"{mean:.2f} (too few seeds)"
-    interval = mean_over_seeds(scores, block.significance.examples_variance(row, block.target))
+    interval = mean_over_seeds(
+        scores,
+        block.significance.examples_variance(row, block.target),
+        block.significance.examples_freedom(row, block.target),
+    )
     low, high = 100 * interval.low, 100 * interval.high
     axes.plot([low, high], [y, y], color=colour, linewidth=4, alpha=0.35, solid_capstyle="butt")
     axes.plot([mean], [y], "o", color=colour, markersize=5)

@@ -23,7 +23,7 @@ Plain numpy on arrays; nothing here knows records or tasks.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,42 @@ from numpy.typing import NDArray
 from reports.stats.estimate import Floats
 
 Ids = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class FourthMoments:
+    """How uneven the influences of single examples are: what a variance that is estimated from
+    them varies by.
+
+    Attributes:
+        cubes: (rows, rows) sum of x_i^3 y_i over the examples.
+        squares: (rows, rows) sum of x_i^2 y_i^2.
+        count: degrees of freedom of the examples: how many less one for each task.
+    """
+
+    cubes: Floats
+    squares: Floats
+    count: int
+
+    def of_rows(self, here: tuple[Ids, ...]) -> FourthMoments:
+        return FourthMoments(self.cubes[here], self.squares[here], self.count)
+
+    def freedom(self, a: int | Ids, b: int | Ids, variance: Floats) -> Floats:
+        """Degrees of freedom of the variances (by examples) of the differences between rows.
+
+        A sum of squares s over n examples with fourth moments q has the variance q - s^2 / n, which
+        gives 2 s^2 / (q - s^2 / n) degrees of freedom (Satterthwaite, Biometrics Bulletin 2, 1946):
+        n for normal influences, far fewer where few examples bring all, as with an accuracy near
+        100 %. Never more than `count`.
+        """
+        fourth = (
+            self.squares[a, a]
+            + self.squares[b, b]
+            + 6 * self.squares[a, b]
+            - 4 * (self.cubes[a, b] + self.cubes[b, a])
+        )
+        excess = np.maximum(fourth - variance**2 / max(self.count, 1), 1e-300)
+        return np.asarray(np.clip(2 * variance**2 / excess, 1.0, max(self.count, 1)))
 
 
 @dataclass(frozen=True)
@@ -43,11 +79,13 @@ class Chance:
             of the seeds, which is measured on these examples, holds it already (two-way layout:
             Cornfield & Tukey, Annals of Mathematical Statistics 27, 1956), so that it is not
             counted here again.
+        moments: of the influences; None where the covariances are known for certain.
     """
 
     by_examples: Floats
     by_texts: Floats
     interaction: Floats
+    moments: FourthMoments | None = None
 
     @property
     def wider(self) -> Floats:
@@ -57,19 +95,54 @@ class Chance:
     def of_rows(self, rows: Sequence[int]) -> Chance:
         """The covariances of some of the rows."""
         here = np.ix_(rows, rows)
-        return Chance(self.by_examples[here], self.by_texts[here], self.interaction[rows])
+        interaction = self.interaction[list(rows)]
+        moments = None if self.moments is None else self.moments.of_rows(here)
+        return Chance(self.by_examples[here], self.by_texts[here], interaction, moments)
+
+    def without_interaction(self) -> Chance:
+        """The same for rows whose seeds are not judged: nothing else holds their interaction."""
+        return replace(self, interaction=np.zeros_like(self.interaction))
 
     def of(self, row: int) -> float:
         """The variance of a mean: the wider one."""
         wide = max(float(way[row, row]) for way in (self.by_examples, self.by_texts))
         return max(0.0, wide - float(self.interaction[row]))
 
+    def freedom_of(self, row: int) -> float:
+        """Degrees of freedom of the variance of a mean; infinite where it is known."""
+        if self.moments is None:
+            return float("inf")
+        variance = max(float(self.by_examples[row, row]), 1e-300)
+        excess = float(self.moments.squares[row, row]) - variance**2 / max(self.moments.count, 1)
+        freedom = 2 * variance**2 / max(excess, 1e-300)
+        clustered = variance / max(variance, float(self.by_texts[row, row]))
+        return max(1.0, min(freedom, self.moments.count) * clustered)
+
+    def freedom_between(self, a: int | Ids, b: int | Ids) -> Floats:
+        """Degrees of freedom of the variances of the differences; infinite where they are known.
+
+        Examples that share texts are fewer than they look: in proportion to the variances without
+        and with that.
+        """
+        by_examples, by_texts = self._by_both_ways(a, b)
+        if self.moments is None:
+            return np.full(np.shape(by_examples), np.inf)
+        found = self.moments.freedom(a, b, by_examples)
+        clustered = by_examples / np.maximum(np.maximum(by_examples, by_texts), 1e-300)
+        return np.asarray(np.maximum(found * clustered, 1.0))
+
+    def _by_both_ways(self, a: int | Ids, b: int | Ids) -> tuple[Floats, Floats]:
+        """The variances of the differences, by examples and by texts."""
+        by_examples, by_texts = (
+            way[a, a] + way[b, b] - 2 * way[a, b] for way in (self.by_examples, self.by_texts)
+        )
+        return np.asarray(by_examples), np.asarray(by_texts)
+
     def between(self, a: int | Ids, b: int | Ids) -> Floats:
         """The variances of the differences between rows `a` and rows `b`: the wider ones."""
-        ways = [way[a, a] + way[b, b] - 2 * way[a, b] for way in (self.by_examples, self.by_texts)]
-        return np.asarray(
-            np.maximum(np.maximum(*ways) - self.interaction[a] - self.interaction[b], 0.0)
-        )
+        by_examples, by_texts = self._by_both_ways(a, b)
+        interaction = self.interaction[a] + self.interaction[b]
+        return np.asarray(np.maximum(np.maximum(by_examples, by_texts) - interaction, 0.0))
 
 
 def chance(tasks: Sequence[tuple[Sequence[Floats], Ids | None]]) -> Chance:
@@ -87,17 +160,21 @@ def chance(tasks: Sequence[tuple[Sequence[Floats], Ids | None]]) -> Chance:
     interaction = np.array([_interaction(influences) for influences in by_row])
     means = np.stack([influences.mean(axis=0) for influences in by_row])
     by_examples = np.asarray(means @ means.T)
+    moments = FourthMoments(
+        np.asarray(means**3 @ means.T),
+        np.asarray(means**2 @ (means**2).T),
+        means.shape[1] - len(tasks),
+    )
     if all(ids is None for _, ids in tasks):
-        return Chance(by_examples, by_examples, interaction)
+        return Chance(by_examples, by_examples, interaction, moments)
     first, second = _numbered([(np.shape(rows[0])[-1], ids) for rows, ids in tasks])
     two = first != second
     lower, upper = np.minimum(first, second)[two], np.maximum(first, second)[two]
     per_text = _sums(np.r_[first, second[two]], np.vstack([means.T, means.T[two]]))
     # Identical pairs have both texts in common, and so were counted twice.
     per_pair = _sums(lower * (int(upper.max(initial=0)) + 1) + upper, means.T[two])
-    return Chance(
-        by_examples, np.asarray(per_text.T @ per_text - per_pair.T @ per_pair), interaction
-    )
+    by_texts = np.asarray(per_text.T @ per_text - per_pair.T @ per_pair)
+    return Chance(by_examples, by_texts, interaction, moments)
 
 
 def _interaction(influences: Floats) -> float:

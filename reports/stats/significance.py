@@ -301,7 +301,10 @@ class Significance:
             counts = np.array([len(runs.ids) for _, runs in distinct])
             moderated = self._estimate_spreads is moderate  # others take a floor from all rows
             alone = (seeds == 0) | ((counts >= ALONE) & moderated)
-            rows = Rows(means, seeds, freedom, chance(tasks), alone)
+            examples = chance(tasks)
+            # Where seeds are not judged, their interaction with examples is held by nothing else.
+            held = np.where(seeds > 0, examples.interaction, 0.0)
+            rows = Rows(means, seeds, freedom, replace(examples, interaction=held), alone)
             self._known[target] = rows, {row.key: order[runs.ids] for row, runs in found}
         return self._known[target]
 
@@ -319,24 +322,48 @@ class Significance:
         between the trained rows of a group. What the seeds of random rows draw is another thing,
         and says nothing about training.
         """
-        variance, freedom = np.zeros(len(rows)), np.full(len(rows), np.inf)
+        variance = np.zeros(len(rows))
+        freedom = np.full(len(rows), np.inf)
         pools: dict[tuple[str, bool], list[int]] = {}
         for place, (row, runs) in enumerate(rows):
-            if np.ptp(runs.scores) > 0 and self.judged(row, target):
+            random = seeded(row) or np.ptp(runs.scores) > 0
+            if random and self.judged(row, target):
                 pools.setdefault((row.block, trained(row)), []).append(place)
+
+        least = self._rounding_variance(target)
         for places in pools.values():
             scores = [rows[place][1].scores for place in places]
             counts = np.array([len(values) for values in scores])
-            one, freedom[places] = self._estimate_spreads(
-                np.array([values.var(ddof=1) for values in scores]), counts
-            )
-            variance[places] = one / counts
+            own = np.array([max(float(values.var(ddof=1)), least) for values in scores])
+            of_run, freedom[places] = self._estimate_spreads(own, counts)
+            variance[places] = of_run / counts
         return variance, freedom
+
+    def _rounding_variance(self, target: Target) -> float:
+        """The variance that scores have by their steps alone, such as one of 60 answers or a tenth
+        of a point.
+
+        Seeds that tie do not show that a row has no randomness, but that it is below a step. The
+        step of a task is the smallest difference between two runs.
+        """
+        total = 0.0
+        for measure in target.measures:
+            values = [scored.value for scored in self._scored(measure).values()]
+            distinct = np.unique(np.round(values, 9))
+            if len(distinct) > 1:
+                step = float(np.diff(distinct).min()) / len(target.measures)
+                total += step**2 / 12
+        return total
 
     def examples_variance(self, row: ResultRow, target: Target) -> float:
         """What the choice of examples adds to the variance of a row's mean."""
         rows, places = self._rows(target)
         return rows.examples.of(places[row.key])
+
+    def examples_freedom(self, row: ResultRow, target: Target) -> float:
+        """Degrees of freedom of `examples_variance`."""
+        rows, places = self._rows(target)
+        return rows.examples.freedom_of(places[row.key])
 
     def run_variance(self, row: ResultRow, target: Target) -> float | None:
         """What the choice of examples adds to the variance of the score of one run of a row, the
@@ -434,7 +461,8 @@ class Significance:
             if self.judged(a, target) and self.judged(b, target):
                 judged.setdefault(place, []).append(n)
             else:
-                seedless = replace(rows, seeds=np.zeros_like(rows.seeds))
+                examples = rows.examples.without_interaction()
+                seedless = replace(rows, seeds=np.zeros_like(rows.seeds), examples=examples)
                 found[n] = Difference(judge(seedless, np.array([place]))[0], counts)
         level = ALPHA * self._share
         estimates = (

@@ -4,8 +4,8 @@ family.
 A row is a mean over seeds, scored on examples that all rows share. The variance of a difference has
 three parts:
 
-- examples: computed from what each example does to the scores (`reports.stats.clusters`), so it
-  counts as known;
+- examples: computed from what each example does to the scores (`reports.stats.clusters`), with the
+  degrees of freedom that so many examples give;
 - seeds of either row: estimated from few seeds, so variances are moderated between rows
   (`moderate`: Smyth 2004).
 
@@ -242,19 +242,18 @@ def others_against(row: int, rows: int) -> Pairs:
 def _differences(rows: Rows, pairs: Pairs) -> tuple[Floats, Floats, Floats]:
     """Value, standard error and degrees of freedom (m,) of each."""
     i, j = pairs.T
-    examples = rows.examples.between(i, j)
-    seeds = np.stack([rows.seeds[i], rows.seeds[j]])
-    error = np.sqrt(seeds.sum(axis=0) + examples)
-    of_each = np.stack([rows.freedom[i], rows.freedom[j]])
-    freedom = combine_freedom(seeds, of_each, examples)
+    parts = np.stack([rows.seeds[i], rows.seeds[j], rows.examples.between(i, j)])
+    error = np.sqrt(parts.sum(axis=0))
+    of_each = np.stack([rows.freedom[i], rows.freedom[j], rows.examples.freedom_between(i, j)])
+    freedom = combine_freedom(parts, of_each)
     if rows.alone is not None:
-        independent = combine_freedom(seeds, of_each, examples, independent=True)
+        independent = combine_freedom(parts, of_each, independent=True)
         freedom = np.where(rows.alone[i] & rows.alone[j], independent, freedom)
     return rows.means[i] - rows.means[j], error, freedom
 
 
 def combine_freedom(
-    parts: Floats, freedom: Floats, known: Floats | float, *, independent: bool = False
+    parts: Floats, freedom: Floats, known: float = 0.0, *, independent: bool = False
 ) -> Floats:
     """(...) degrees of freedom of a sum of variances.
 
@@ -342,7 +341,7 @@ def critical_values(top: Largest | None, freedom: Floats, level: float, m: int) 
     return high
 
 
-def mean_over_seeds(by_seed: Floats, examples: float) -> Interval:
+def mean_over_seeds(by_seed: Floats, examples: float, examples_freedom: float = np.inf) -> Interval:
     """One row's mean over seeds with its 95 % interval, by its own seeds and the choice of
     examples.
 
@@ -351,10 +350,12 @@ def mean_over_seeds(by_seed: Floats, examples: float) -> Interval:
     Args:
         by_seed: (n,) scores.
         examples: what the choice of examples adds to the variance of the mean.
+        examples_freedom: degrees of freedom of that; infinite where it is known.
     """
     n = len(by_seed)
     seeds = float(np.var(by_seed, ddof=1)) / n if n >= FEWEST_SEEDS else 0.0
     variance, mean = seeds + examples, float(np.mean(by_seed))
-    freedom = min(variance * (n - 1) / seeds, _CERTAIN) if seeds > 0 else _CERTAIN
+    unknown = examples / examples_freedom + (seeds / (n - 1) if seeds > 0 else 0.0)
+    freedom = min(variance / unknown, _CERTAIN) if unknown > 0 else _CERTAIN
     half = -float(stdtrit(freedom, ALPHA / 2)) * variance**0.5
     return Interval(mean, mean - half, mean + half)

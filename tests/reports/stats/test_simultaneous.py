@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from reports.stats.clusters import Chance
+from reports.stats.clusters import Chance, chance
+from reports.stats.influence import of_mean
 from reports.stats.simultaneous import Rows, all_pairs, judge, may_be_best, moderate, others_against
 from tests.support.simulated_rows import SPREADS, drawn, planned_pair, wrong
 
@@ -171,3 +172,47 @@ def test_the_simulation_can_tell_a_procedure_that_fails():
         for rows in drawn(SPREADS["0.2 to 3"](3), np.full(3, 3), examples=0.0, trials=200)
     )
     assert wrong(comparisons).pairs > 8
+
+
+def influences_of(outcomes: np.ndarray) -> np.ndarray:
+    """(seeds, n) of the means of outcomes (seeds, n)."""
+    n = outcomes.shape[-1]
+    return np.stack([of_mean(seed)[1] for seed in outcomes]) * (n / (n - 1)) ** 0.5
+
+
+def misses(outcomes: list[np.ndarray]) -> bool:
+    """True if two rows of the same quality are called different by their examples alone."""
+    examples = chance([([influences_of(row) for row in outcomes], None)]).without_interaction()
+    means = np.array([row.mean() for row in outcomes])
+    rows = Rows(means, np.zeros(2), np.full(2, np.inf), examples, np.ones(2, dtype=bool))
+    return judge(rows, np.array([(0, 1)]))[0].p <= 0.05
+
+
+@pytest.mark.parametrize("count", [5, 10, 20, 60])
+def test_few_examples_count_as_few(count):
+    """Two finished models; with the examples' variance taken as known five examples miss in 13 %."""
+    generator = np.random.default_rng(0)
+    found = [misses(list(generator.normal(size=(2, 1, count)))) for _ in range(1000)]
+    assert 100 * np.mean(found) <= 5 + 2.6 * 0.7
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5, 0.8])
+def test_the_interval_of_two_seeds_holds_what_seeds_do_to_single_examples(share):
+    """`share` of the noise is of one seed and one example; of it 0.8 missed in 27 %."""
+    generator = np.random.default_rng(1)
+    found = []
+    for _ in range(600):
+        shared = generator.normal(size=(2, 1, 60)) * (1 - share) ** 0.5
+        own = generator.normal(size=(2, 2, 60)) * share**0.5
+        found.append(misses(list(shared + own)))
+    assert 100 * np.mean(found) <= 7
+
+
+def test_a_rare_error_gives_few_degrees_of_freedom():
+    outcomes = np.ones((1, 200))
+    outcomes[0, :4] = 0
+    few = chance([([influences_of(outcomes)], None)]).freedom_of(0)
+    assert few == pytest.approx(2 * 4, rel=0.1)  # two for each example that brings the variance
+    normal = np.random.default_rng(0).normal(size=(1, 5000))
+    many = chance([([influences_of(normal)], None)]).freedom_of(0)
+    assert many == pytest.approx(5000, rel=0.1)
