@@ -11,7 +11,7 @@ from harness.errors import InputError
 from harness.results.store import read_comparison_file
 from harness.runs.experiment import BudgetSettings
 from harness.seeds import seed_text
-from reports.comparison.headline import headline
+from reports.comparison.headline import NO_GAIN, headline
 from reports.document.blocks import Block, Document, Figure, Section, Text, slug
 from reports.read.comparison_runs import Comparison
 from reports.read.provenance import provenance_of
@@ -134,6 +134,8 @@ def describe(comparison: Comparison) -> Document:
     first = (
         2 if comparison.baseline or comparison.contrasts else 1
     )  # the planned pairs, and the best
+    if said[0].startswith(NO_GAIN):
+        first += 1
     return Document(
         comparison.title,
         " ".join(said),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from reports.document.table import number_text
-from reports.read.comparison_runs import Comparison, ResultRow, seeded
+from reports.read.comparison_runs import Comparison, InterimAnalyses, ResultRow, seeded
 from reports.stats.significance import NOT_JUDGED, SAME, Difference, Significance, untrained_base
 from reports.stats.suite_targets import name_target, primary_target
 from reports.stats.targets import Target
@@ -18,39 +18,33 @@ from reports.stats.verdicts import (
     starts,
 )
 
+NO_GAIN = "Nothing that was trained is better than its untrained start"
+_OF_FILE = "of the rows of the file, "
 _MOST = 3  # blocks of rows, or rows that are compared with those made elsewhere, that a sentence has room for
 Found = list[tuple[ResultRow, Difference]]
 
 
 def headline(comparison: Comparison, significance: Significance) -> list[str]:
     """Sentences, by the first target: what was planned, which rows may be the best, and what
-    training gained.
+    training gained. Where nothing that was trained is better than its start, that is the first.
     """
     target = significance.first
     sentences = []
     if target is not None and (best := _best_rows(comparison, significance, target)):
+        no_gain = _no_gain(comparison, significance, target)
         texts = [
+            no_gain,
             _elsewhere(comparison, significance, target),
             _planned(comparison, significance, target),
             best,
-            _gains(comparison, significance, target),
+            "" if no_gain else _gains(comparison, significance, target),
         ]
         sentences = [text for text in texts if text]
-        if (analyses := comparison.analyses) is not None:  # every verdict takes them into account
-            count = (
-                f"{len(analyses.seeds)} interim analys{'is' if len(analyses.seeds) == 1 else 'es'}"
-            )
-            how = (
-                f"where a decision was open, {count}"
-                if analyses.ended
-                else f"until rows are decided, {count} so far"
-            )
-            sentences[0] += f"; seeds {'were' if analyses.ended else 'are being'} added {how}"
+        if comparison.analyses is not None:  # every verdict takes them into account
+            sentences[0] += f"; {_describe_analyses(comparison.analyses)}"
     ended = [row for row in comparison.rows if not row.finished]
     if not sentences:
-        none = len(ended) == len(comparison.rows)
-        nothing = "has finished yet" if none else "has stored the examples that a verdict needs"
-        sentences = [f"No row of this comparison {nothing}"]
+        sentences = [_why_nothing(comparison, significance)]
     if comparison.primary and primary_target(comparison) is None:
         sentences.insert(0, f"The primary score {comparison.primary} has no result")
     if ended:
@@ -59,15 +53,101 @@ def headline(comparison: Comparison, significance: Significance) -> list[str]:
     return [f"{sentence}." for sentence in sentences]
 
 
+def _describe_analyses(analyses: InterimAnalyses) -> str:
+    """Say how many interim analyses there were or are so far."""
+    count = len(analyses.seeds)
+    noun = "interim analysis" if count == 1 else "interim analyses"
+    if analyses.ended:
+        return f"seeds were added where a decision was open, {count} {noun}"
+    return f"seeds are being added until rows are decided, {count} {noun} so far"
+
+
+def _why_nothing(comparison: Comparison, significance: Significance) -> str:
+    """Say why no row is named: nothing has finished, nothing was scored, or no row has examples."""
+    finished = [row for row in comparison.rows if row.finished]
+    if not finished:
+        return "No row of this comparison has finished yet"
+    if any(row.rehearsal for row in finished):
+        count = f"{len(finished)} of {len(comparison.rows)} rows"
+        return f"The rehearsal worked for {count}; its scores are of cut tasks and compare nothing"
+    target = significance.first
+    if target is not None and (why := significance.unknown(target)):
+        return f"No row is compared with another on {target.title}: {why}"
+    missing = [f"{task}: {why}" for row in finished for task, why in _missing_scores(row)]
+    if missing:
+        return (
+            f"No row has a score by which rows are compared ({_list(list(dict.fromkeys(missing)))})"
+        )
+    return "No row has a score by which rows are compared"
+
+
+def _missing_scores(row: ResultRow) -> list[tuple[str, str]]:
+    """Task and reason of each score that a finished run of a row lacks."""
+    return [(task, str(why)) for run in row.finished for task, why in run.missing.items()]
+
+
+def _no_gain(comparison: Comparison, significance: Significance, target: Target) -> str:
+    """Say that nothing which was trained is better than its untrained start, and by how much; ""
+    where something is better, or may be but has too few seeds to tell.
+    """
+    found = _differences_to_starts(comparison, significance, target)
+    if not found:
+        return ""
+    for _, d in found:
+        if d.verdict == "better" or (not d.judged and d.estimate.value > 0):
+            return ""
+    texts = []
+    for verdict, phrase in (
+        ("worse", "training worsened"),
+        (SAME, "it made no significant difference to"),
+        (NOT_JUDGED, "lower, but not tested with fewer than three seeds:"),
+    ):
+        names = [f"{row.label} ({_points(d)})" for row, d in found if d.verdict == verdict]
+        if names:
+            texts.append(f"{phrase} {_list(names)}")
+    title = name_target(comparison, target)
+    return f"{NO_GAIN} on {title}: {'; '.join(texts)}"
+
+
+def _differences_to_starts(
+    comparison: Comparison, significance: Significance, target: Target
+) -> Found:
+    """Return each own row with its difference to its untrained start, the largest first."""
+    judged = judge_family(starts(comparison), significance, target)
+    found = [(row, d) for (row, _), d in judged if not row.elsewhere]
+    return sorted(found, key=lambda one: -abs(one[1].estimate.value))
+
+
 def _best_rows(comparison: Comparison, significance: Significance, target: Target) -> str:
     """Which rows may be the best, of each block."""
     blocks = {name: Block(rows, significance, target) for name, rows in comparison.blocks.items()}
-    texts = {name: _best(block) for name, block in blocks.items() if len(block.rows) > 1}
+    texts = {}
+    for name, block in blocks.items():
+        if len(block.rows) > 1:
+            texts[name] = _with_higher_starts(block, _best(block))
+        elif block.rows and len(blocks) == 1:
+            title = name_target(comparison, target)
+            only = _measured(significance, target, block.rows[0])
+            texts[name] = _with_higher_starts(block, f"{only} is the only row on {title}")
     if len(blocks) == 1:
-        return next(iter(texts.values()), "")
+        text = next(iter(texts.values()), "")
+        return text.replace(_OF_FILE, _OF_FILE.capitalize(), 1)
     more = len(texts) - _MOST
     named = "; on ".join(f"{name}, {text}" for name, text in [*texts.items()][:_MOST])
     return f"On {named}{f'; {more} more below' if more > 0 else ''}" if named else ""
+
+
+def _with_higher_starts(block: Block, text: str) -> str:
+    """Return a sentence on the rows of a block, with the added untrained starts that score more
+    than all of them.
+    """
+    best = max(map(block.mean, block.rows))
+    higher = [row for row in block.left_out if block.mean(row) > best]
+    names = [f"{row.label} ({block.mean(row):.2f})" for row in higher]
+    if not names:
+        return text
+    verb = "was" if len(names) == 1 else "were"
+    return f"{_OF_FILE}{text}; higher is {_list(names)}, which {verb} added as untrained start"
 
 
 def _best(block: Block) -> str:
@@ -149,11 +229,7 @@ def _planned(comparison: Comparison, significance: Significance, target: Target)
 
 def _gains(comparison: Comparison, significance: Significance, target: Target) -> str:
     """What training gained, of rows that were not made elsewhere."""
-    found = [
-        (row, d)
-        for (row, _), d in judge_family(starts(comparison), significance, target)
-        if not row.elsewhere
-    ]
+    found = _differences_to_starts(comparison, significance, target)
     phrases = ("improved", "worsened", "made no significant difference to", "is not judged for")
     parts = [_by_verdict(found, phrases, ", and ")] if found else []
     own = [row for row in comparison.rows if not row.elsewhere]

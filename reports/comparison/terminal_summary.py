@@ -15,6 +15,8 @@ from reports.tables.score_cells import HEAD, anchor, head_cells, never_beat_the_
 from reports.tables.suites import NOT_SCORED, other_tables, sts_tables
 
 WIDTH = 100
+_NO_GAIN = "no dev gain"
+_SHORTEST_NAME = 24  # characters: a longer name is cut before a score is left out
 
 
 def summary_table(
@@ -34,19 +36,34 @@ def summary_table(
     whole = read_comparison(workdir, name)
     comparison = next((one for one in whole.parts if one.name == part), whole)
     several = len(comparison.blocks) > 1
-    columns = [["Method", *(row.label for row in comparison.rows)]]
+    names = ["Method", *(row.label for row in comparison.rows)]
+    columns = [names]
     if several:
         columns.append(["Block", *(row.block for row in comparison.rows)])
     columns.append(["Seeds", *(head_cells(row)[2].text for row in comparison.rows)])
     last = [column for column in (_gains(comparison), _status(comparison)) if any(column[1:])]
-    room, without = WIDTH - 1 - sum(map(_width, [*columns, *last])), []
+    taken = sum(map(_width, [*columns[1:], *last]))
+    name_width = min(_width(names), _SHORTEST_NAME + 3)
+    room = WIDTH - 1 - taken - name_width
+    without = []
     for title, together in _scores(comparison):
-        if (width := sum(map(_width, together))) <= room:
-            columns, room = [*columns, *together], room - width
+        width = sum(map(_width, together))
+        if width <= room:
+            columns += together
+            room -= width
         else:
             without.append(title)
+    columns[0] = [_cut(name, name_width - 3 + max(room, 0)) for name in names]
     lines = [list(line) for line in zip(*columns, *last, strict=True)]
     return lines[0], lines[1:], _notes(comparison, columns, without)
+
+
+def _cut(name: str, most: int) -> str:
+    """Return a name with at most so many characters: the middle of a longer one is left out."""
+    if len(name) <= most:
+        return name
+    end = most // 3
+    return f"{name[: most - end - 1]}…{name[-end:]}"
 
 
 def _width(column: list[str]) -> int:
@@ -111,19 +128,17 @@ def _status(comparison: Comparison) -> list[str]:
     """What is to be known of how the runs ended."""
     texts = []
     for row in comparison.rows:
+        words = ["added"] if row.added else []
+        words += dict.fromkeys(record.status for record in row.unfinished)
         never, known = never_beat_the_start(row)
-        words = [
-            *(["added"] if row.added else []),
-            *dict.fromkeys(r.status for r in row.unfinished),
-        ]
-        texts.append(
-            ", ".join([*words, *([f"dev gain: {known - never} of {known}"] if never else [])])
-        )
+        if never:
+            words.append(f"{_NO_GAIN}: {never} of {known}")
+        texts.append(", ".join(words))
     return ["Status", *texts]
 
 
 def _notes(comparison: Comparison, columns: list[list[str]], without: list[str]) -> list[str]:
-    """At most five lines: what the marks mean, and what is not shown."""
+    """At most six lines: what the marks mean, and what is not shown."""
     text = " ".join(cell for column in columns for cell in column[1:])
     marks = [
         *(["* highest mean, which may be chance"] if "*" in text else []),
@@ -131,6 +146,8 @@ def _notes(comparison: Comparison, columns: list[list[str]], without: list[str])
         *(f"{mark} {why}" for mark, why in ABSENT.values() if mark in text.split()),
     ]
     notes = ["; ".join(marks)] if marks else []
+    if any(never_beat_the_start(row)[0] for row in comparison.rows):
+        notes.append(f"{_NO_GAIN}: runs whose best dev score is that of the untrained model")
     if marked := [row.label for row in comparison.rows if prompted(row)]:
         notes.append(f"scored with prompts, see the report: {', '.join(marked)}")
     for name in ("device", "precision"):

@@ -155,6 +155,7 @@ def _all(question: Question, base_model: str, equivalence: float) -> Answer:
             "on": target.title,
             "family": block.family,
             "rows": [row.label for row in block.rows],
+            "left_out": [row.label for row in block.left_out],
             "may_be_best": [row.label for row in block.candidates],
             "groups": block.describe_groups(),
             "pairs": [
@@ -207,6 +208,7 @@ def _table(name: str, block: Block) -> list[str]:
         *([f"may be the best (95 %): {one_line(best)}"] if best else ()),
         *(["not significantly different, best first:"] if block.judged else ()),
         *(f"  {one_line(text)}" for text in block.describe_groups()),
+        *([one_line(left_out)] if (left_out := block.describe_left_out()) else ()),
         *([f"Note: {one_line(note)}."] if (note := block.significance.note) else ()),
     ]
 

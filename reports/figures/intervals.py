@@ -19,6 +19,7 @@ _MOST_ROWS = 24  # rows
 _WIDTH_OF_COSTS = (
     5  # inches: a narrower figure, as wide as a column of a paper, has no room for costs
 )
+_START = " Square: an untrained start that was added to the rows of the file; it is in no group."
 _MOST_GROUPS = 8  # lines of one base model that fit beside the intervals
 
 
@@ -36,7 +37,7 @@ def overview(comparison: Comparison, significance: Significance) -> Figure | Non
     shown, omitted = rows_shown(comparison.rows, target, _MOST_ROWS)
     keys = {row.key for row in shown}
     blocks = [Block(some, significance, target) for some in comparison.blocks.values()]
-    rows = [row for block in blocks for row in block.rows if row.key in keys]
+    rows = [row for block in blocks for row in _in_order(block) if row.key in keys]
     if len(rows) < 2:
         return None
     places = {
@@ -48,8 +49,12 @@ def overview(comparison: Comparison, significance: Significance) -> Figure | Non
         with_costs = plot.get_figwidth() > _WIDTH_OF_COSTS
         axes, side = plot.subplots(1, 2, sharey=True, width_ratios=[5, 3 if with_costs else 1])
         for block in blocks:
-            for row in (row for row in block.rows if row.key in keys):
-                text = _draw_row(axes, places[row.key], row, block, leading=row in block.candidates)
+            for row in (row for row in _in_order(block) if row.key in keys):
+                if row in block.left_out:
+                    text = _draw_start(axes, places[row.key], row, block)
+                else:
+                    leading = row in block.candidates
+                    text = _draw_row(axes, places[row.key], row, block, leading=leading)
                 descriptions.append(f"{row_name(row, comparison)} {text}")
             for x, group in enumerate(
                 [group for group in block.groups() if len(group) > 1][:_MOST_GROUPS]
@@ -80,9 +85,21 @@ def overview(comparison: Comparison, significance: Significance) -> Figure | Non
             "differ significantly. Open dot: fewer than three seeds. Blue: may be the best (95 %). A vertical line "
             "joins rows that do not differ significantly when all pairs are tested; pairs that the file "
             "names are tested apart."
+            f"{_START if any(block.left_out for block in blocks) else ''}"
             f"{omitted}",
             f"{target.title}: {'; '.join(descriptions)}.",
         )
+
+
+def _in_order(block: Block) -> list[ResultRow]:
+    """Return the rows of a block with its added untrained starts, each before the first row that
+    scores less.
+    """
+    rows = list(block.rows)
+    for start in block.left_out:
+        lower = (i for i, row in enumerate(rows) if block.mean(row) < block.mean(start))
+        rows.insert(next(lower, len(rows)), start)
+    return rows
 
 
 def name_lines(panels: Sequence[Any], names: Sequence[str]) -> None:
@@ -110,6 +127,13 @@ def _draw_row(axes: Any, y: int, row: ResultRow, block: Block, *, leading: bool)
     axes.plot([low, high], [y, y], color=colour, linewidth=4, alpha=0.35, solid_capstyle="butt")
     axes.plot([mean], [y], "o", color=colour, markersize=5)
     return f"{mean:.2f} ({low:.2f} to {high:.2f})"
+
+
+def _draw_start(axes: Any, y: int, row: ResultRow, block: Block) -> str:
+    """Draw the mean of an added untrained start, in points; the same in words."""
+    mean = block.mean(row)
+    axes.plot([mean], [y], "s", color=MUTED, markerfacecolor="white", markersize=5)
+    return f"{mean:.2f} (untrained start)"
 
 
 def _write_costs(

@@ -149,6 +149,8 @@ class Block:
         rows: those with the target's tasks: contenders, random controls, then rows with too few
             seeds, each best first.
         judged: those with enough seeds.
+        left_out: the added untrained starts with the target's tasks that are in no pair, best
+            first.
         contenders: the judged ones that are no controls.
     """
 
@@ -160,9 +162,10 @@ class Block:
         also: Sequence[ResultRow] = (),
     ) -> None:
         self.significance, self.target = significance, target
-        wanted = [row for row in rows if not row.added or row in also]
-        scored = [row for row in wanted if significance.by_seed(row, target) is not None]
-        scored.sort(key=lambda row: -self.mean(row))
+        known = [row for row in rows if significance.by_seed(row, target) is not None]
+        known.sort(key=lambda row: -self.mean(row))
+        self.left_out = [row for row in known if row.added and row not in also]
+        scored = [row for row in known if row not in self.left_out]
         judged = [row for row in scored if significance.judged(row, target)]
         self.controls = [row for row in judged if significance.control(row, target)]
         self.contenders = [row for row in judged if row not in self.controls]
@@ -257,6 +260,13 @@ class Block:
             f"{', '.join(str(place + 1) for place in group)}: {', '.join(self.rows[place].label for place in group)}"
             for group in self.groups()
         ]
+
+    def describe_left_out(self) -> str:
+        """Return which rows of the tables are in no pair, in words; "" where all are in some."""
+        if not self.left_out:
+            return ""
+        labels = ", ".join(row.label for row in self.left_out)
+        return f"Not among these rows: {labels}, added as untrained start."
 
     def design(self) -> tuple[int, float, float] | None:
         """Fewest seeds of the rows that seeds enter, their common standard deviation over seeds,

@@ -213,6 +213,9 @@ def pairs_table(block: Block, name: str, most: int = MOST_COLUMNS) -> Table:
     )
     groups = "; ".join(", ".join(str(place + 1) for place in group) for group in block.groups())
     caption = f"Row minus column in points, by {block.target.title}. Rows that do not differ significantly: {groups}."
+    left_out = block.describe_left_out()
+    if left_out:
+        caption += f" {left_out}"
     where, key = (f" · {name}", f"all-pairs-{name}") if name else ("", "all-pairs")
     return Table(
         key,

@@ -11,9 +11,12 @@ import pytest
 
 from harness.results.store import read_records
 from reports.comparison.headline import headline
+from reports.decide.verdict_answer import verdict
+from reports.figures.intervals import overview
 from reports.read.comparison_runs import read_comparison
 from reports.stats.significance import SAME, Significance
 from reports.stats.verdicts import Block
+from reports.tables.certainty import all_pairs
 from tests.support import synthetic
 
 TASKS = ("STS12", "STS-B")
@@ -113,3 +116,76 @@ def test_own_rows_are_first_compared_with_those_made_elsewhere(made: synthetic.I
     pairs = [(rows["mine"], row) for label, row in rows.items() if label != "mine"]
     planned = significance.differences(pairs, significance.targets[0], "as planned")
     assert {d.verdict for d in planned if d} == {"better", "worse"}
+
+
+def with_added_starts(made: synthetic.Invented, noise: float, **rows: float) -> list[str]:
+    """The sentences of a comparison of trained rows whose untrained start was added.
+
+    Args:
+        noise: of the start; a row of more noise scores lower.
+        rows: label -> noise.
+    """
+    for label, other in rows.items():
+        add(made, label, other, seeds=3)
+    made.add("start", 0, noise=noise, supervision="untrained", tasks=TASKS, geometry=False)
+    records = read_records(made.workdir, "invented")
+    synthetic.write_comparison(made.workdir, records, {"start": {"added": True}})
+    comparison = read_comparison(made.workdir, "invented")
+    return headline(comparison, Significance(comparison))
+
+
+def test_where_no_training_helped_that_is_the_first_sentence(made: synthetic.Invented) -> None:
+    first, second, *more = with_added_starts(made, 0.5, SimCSE=3.0, SCD=5.0)
+    form = (
+        r"Nothing that was trained is better than its untrained start on the average of 2 STS tasks "
+        r"\(SentEval\): training worsened SCD \(−\d+\.\d\d\) and SimCSE \(−\d+\.\d\d\)\."
+    )
+    assert re.fullmatch(form, first)
+    assert re.search(
+        r"; higher is start \(\d+\.\d\d\), which was added as untrained start\.$", second
+    )
+    assert second.startswith("Of the rows of the file, SimCSE (")
+    assert not more
+
+
+def test_where_some_training_helped_the_start_is_named_with_the_gain(
+    made: synthetic.Invented,
+) -> None:
+    text = " ".join(with_added_starts(made, 3.0, SimCSE=0.5, SCD=5.0))
+    assert not text.startswith("Nothing")
+    assert "Training improved SimCSE (+" in text
+    assert "higher is" not in text
+
+
+def test_untested_rows_below_their_start_are_called_untested(made: synthetic.Invented) -> None:
+    add(made, "SimCSE", 3.0, seeds=1)
+    first, second = with_added_starts(made, 0.5)
+    assert first.startswith("Nothing that was trained is better than its untrained start")
+    assert "not tested with fewer than three seeds: SimCSE (−" in first
+    assert second.startswith("Of the rows of the file, SimCSE (")
+    assert "is the only row on" in second
+    assert "higher is start (" in second
+
+
+def test_groups_pairs_and_figure_have_the_added_start_or_say_that_it_is_left_out(
+    made: synthetic.Invented,
+) -> None:
+    with_added_starts(made, 0.5, SimCSE=3.0, SCD=5.0, SG=7.0)
+    answer = verdict(made.workdir)
+    assert answer.data[0]["left_out"] == ["start"]
+    assert "Not among these rows: start, added as untrained start." in answer.text
+    comparison = read_comparison(made.workdir, "invented")
+    significance = Significance(comparison)
+    (pairs,) = all_pairs(comparison, significance)
+    assert "Not among these rows: start" in pairs.caption
+    figure = overview(comparison, significance)
+    assert figure is not None
+    assert re.search(r": start \d+\.\d\d \(untrained start\); SimCSE", figure.alt)
+    assert "Square: an untrained start" in figure.caption
+
+
+def test_one_row_without_a_partner_is_not_said_to_lack_examples(made: synthetic.Invented) -> None:
+    add(made, "SimCSE", 1.0, seeds=1)
+    comparison = read_comparison(made.workdir, "invented")
+    sentence = headline(comparison, Significance(comparison))[0]
+    assert re.match(r"SimCSE \(\d+\.\d\d, 1 seed\) is the only row on the average of ", sentence)

@@ -28,9 +28,25 @@ def test_one_suite_is_shown_whole_and_its_average_always(made: synthetic.Invente
     assert len(legend) == 1
     for seed in (1, 2):
         made.add("S" * 70, seed, tasks=("STS12", "STS-B"), curves=False, geometry=False)
-    columns, _, legend = summary_table(made.workdir, "invented")
-    assert columns == ["Method", "Seeds", "STS average"]
-    assert legend[-1] == "only in the report: STS12, STS-B"
+    columns, rows, legend = summary_table(made.workdir, "invented")
+    assert columns == ["Method", "Seeds", "STS average", "STS12", "STS-B"]
+    assert len(legend) == 1
+
+
+def test_a_long_name_is_cut_before_a_score_is_left_out(made: synthetic.Invented) -> None:
+    names = [f"a name that is as long as names are when people explain {end}" for end in "xy"]
+    for label in (*names, "short"):
+        made.add(label, 1, tasks=("STS12", "STS13", "STS14"), curves=False, geometry=False)
+    columns, rows, _ = summary_table(made.workdir, "invented")
+    assert columns == ["Method", "Seeds", "STS average", "STS12", "STS13", "STS14"]
+    shown = [row[0] for row in rows]
+    assert "short" in shown
+    cut = [name for name in shown if name != "short"]
+    assert all("…" in name for name in cut)
+    assert {name[-1] for name in cut} == {"x", "y"}, "the ends of names tell them apart"
+    for line in [columns, *rows]:
+        widths = [max(len(other[i]) for other in [columns, *rows]) + 3 for i in range(len(line))]
+        assert sum(widths) <= 99
 
 
 def test_of_several_suites_the_averages_are_shown_with_a_legend(made: synthetic.Invented) -> None:
