@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from scipy.special import ndtri
 
 from harness.errors import InputError
 from harness.files.printable import one_line
@@ -13,8 +16,10 @@ from reports.decide.question import comparison_of, question_of, two_rows_of
 from reports.document.table import number_text
 from reports.read.comparison_runs import ResultRow, base_name
 from reports.scores.score_table import is_score_table, question_of_scores
+from reports.stats.estimate import Interval
+from reports.stats.power import CHANCE
 from reports.stats.significance import NOT_JUDGED, Difference
-from reports.stats.simultaneous import EXPLORED
+from reports.stats.simultaneous import ALPHA, EXPLORED
 from reports.stats.suite_targets import name_target, primary_target
 from reports.stats.verdicts import (
     ALIKE,
@@ -227,6 +232,8 @@ def _paragraph(block: Block, a: ResultRow, b: ResultRow, d: Difference, equivale
     if kind == NOT_JUDGED:
         few = " and ".join(row.label for row in (a, b) if row in block.unjudged)
         scope = ", where the interval covers the examples only, not the seeds" if interval else ""
+        if not interval:
+            note = _without_claims(note)
         return (
             f"{a.label} and {b.label} cannot be judged on {title}: {numbers}{scope}. Fewer than three seeds of {few} "
             f"are too few to estimate their spread.{note}"
@@ -236,17 +243,43 @@ def _paragraph(block: Block, a: ResultRow, b: ResultRow, d: Difference, equivale
         ALIKE: f"{a.label} and {b.label} differ by nothing that matters (less than {equivalence:g} points) on {title}",
         OPEN: f"Whether {a.label} or {b.label} is better on {title} cannot be decided yet",
     }.get(kind, f"{a.label} is worse than {b.label} on {title}")
-    p = "p < 0.001" if e.p < 1e-3 else f"p = {e.p:.3f}"
-    rate = "; the interval is corrected alike" if len(block.contenders) >= EXPLORED else ""
+    if kind == ALIKE and e.p <= ALPHA:
+        side = "better" if e.value > 0 else "worse"
+        start = (
+            f"{a.label} is {side} than {b.label} on {title}, by less than {equivalence:g} points, "
+            "which is no difference that matters"
+        )
+    explored = d.family == block.family and len(block.contenders) >= EXPLORED
+    letter = "q" if explored else "p"  # the share of wrong ones among all pairs that are found
+    p = f"{letter} < 0.001" if e.p < 1e-3 else f"{letter} = {e.p:.3f}"
+    rate = (
+        f"; of all pairs that are called different, at most {ALPHA:.0%} are wrong in expectation"
+        if explored
+        else ""
+    )
     text = f"{start}: {numbers}; {p}, corrected for {d.family}{rate}"
     analyses = comparison.analyses
     text += f" and {len(analyses.seeds)} interim analyses." if analyses is not None else "."
     named = _plan_as_json(block, a, b).get("plan")
     if named:
         text += f" This pair is {named}."
-    if block.detectable is not None and d.family == block.family:
-        text += f" In this comparison, {describe_detectable(block.detectable)}."
+    if e.low < e.high:
+        least = _detectable_of_pair(block, a, b, e)
+        text += f" Between these two rows, {describe_detectable(least)}."
     return text + note
+
+
+def _detectable_of_pair(block: Block, a: ResultRow, b: ResultRow, e: Interval) -> float:
+    """Return the true difference of two rows, in points, that is found in 80 % of comparisons with
+    the spreads of these.
+    """
+    error = float(sum(block.significance.parts(a, b, block.target)) ** 0.5)
+    return 100 * ((e.high - e.low) / 2 + float(ndtri(CHANCE)) * error)
+
+
+def _without_claims(note: str) -> str:
+    """Return what is not known, without what a verdict holds for: there is none."""
+    return re.sub(r", so this holds for [^;.]*", "", note)
 
 
 def _plan_as_json(block: Block, a: ResultRow, b: ResultRow) -> dict[str, Any]:

@@ -288,3 +288,34 @@ def test_equal_rows_whose_seeds_tie_often_are_seldom_called_different() -> None:
         pairs = harness.verdict(seeds_table(table)).data[0]["pairs"]
         wrong.append(any(pair["p"] <= 0.05 for pair in pairs))
     assert np.mean(wrong) <= 0.05 + 2.6 * (0.05 * 0.95 / 60) ** 0.5
+
+
+def test_an_answer_names_what_is_found_between_these_two_rows() -> None:
+    """Rows that vary by 3 and by 0.1: power is that of the pair, not of the table."""
+    wide = [70.0, 76.0, 73.0, 79.0, 72.0]
+    calm = [75.0, 75.1, 74.9, 75.05, 74.95]
+    table = seeds_table({"wide": wide, "a": calm, "b": [x + 1 for x in calm]})
+    near = harness.verdict(table, "b", "a").data["text"]
+    far = harness.verdict(table, "wide", "a").data
+    least = [
+        float(text.split("differences of ")[1].split(" points")[0]) for text in (near, far["text"])
+    ]
+    assert least[0] < least[1] / 2
+    assert least[1] > (far["high"] - far["low"]) / 2
+
+
+def test_a_small_significant_difference_is_better_by_less_than_what_matters() -> None:
+    runs = [75.0, 75.01, 74.99, 75.02, 74.98]
+    found = harness.verdict(seeds_table({"a": [x + 0.2 for x in runs], "b": runs}), "a", "b").data
+    assert found["verdict"] == "no difference that matters"
+    assert found["p"] <= 0.05
+    assert "a is better than b on the score, by less than 0.5 points" in found["text"]
+
+
+def test_of_many_pairs_a_q_is_named_q_and_without_a_verdict_nothing_holds() -> None:
+    generator = np.random.default_rng(0)
+    table = {f"r{n}": list(generator.normal(75, 1, 3)) for n in range(12)}
+    assert "; q = " in harness.verdict(seeds_table(table), "r0", "r1").data["text"]
+    text = harness.verdict(seeds_table({"a": [75.0], "b": [76.0]}), "a", "b").data["text"]
+    assert "cannot be judged" in text
+    assert "this holds for" not in text
