@@ -83,7 +83,7 @@ def read_json(path: Path) -> dict[str, Any]:
     InputError: as `read_text`, or no JSON object.
     """
     try:
-        tree = json.loads(read_text(path))
+        tree = json.loads(read_text(path).removeprefix("\ufeff"))
     except ValueError as error:
         raise InputError(f"{path}: damaged: not JSON ({error})") from None
     except RecursionError:

@@ -12,7 +12,9 @@ import gzip
 import io
 import json
 import math
+import re
 import unicodedata
+import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,14 +27,21 @@ if TYPE_CHECKING:
     import pandas as pd
 
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet")
-LARGEST = 2 << 30  # bytes of a file, unpacked: a packed one may claim to be endless
+LARGEST = 1 << 29  # bytes of a file, unpacked: a packed one may claim to be endless
+MOST_ROWS = 20_000_000  # of a Parquet file, which packs equal values to nothing
 _SEPARATORS = (",", ";", "\t")
+_UNNAMED_INDEX = re.compile(r"__index_level_\d+__")  # of pandas, in Parquet files
+_UNSEEN = dict.fromkeys(map(ord, "\u200b\u2060\ufeff\u00ad"))  # no width
 _MARKS = {b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
 
 
 def is_table(path: Path) -> bool:
-    """True if a file is a table by its name; it may be packed by gzip."""
-    return Path(path.name.removesuffix(".gz")).suffix in SUFFIXES
+    """True if a file is a table by its name, in any case; text may be packed by gzip."""
+    return _suffix_of(path) in SUFFIXES
+
+
+def _suffix_of(path: Path) -> str:
+    return Path(path.name.lower().removesuffix(".gz")).suffix
 
 
 def read_table(source: Path | pd.DataFrame) -> pd.DataFrame:
@@ -54,17 +63,34 @@ def read_table(source: Path | pd.DataFrame) -> pd.DataFrame:
     if isinstance(source, pd.DataFrame):
         return _clean_frame(source, "frame")
     require_ordinary(source)
-    suffix = Path(source.name.removesuffix(".gz")).suffix
+    suffix = _suffix_of(source)
+    if suffix not in SUFFIXES:
+        message = f"is no table by its name; expected {', '.join(SUFFIXES)}"
+        raise InputError(message, file=source, remedy="rename the file")
     if suffix == ".parquet":
-        try:
-            frame = pd.read_parquet(source)
-        except (OSError, ValueError) as error:  # pandas' and pyarrow's errors are ValueErrors
-            message = f"cannot be read as Parquet ({first_line(error)})"
-            raise InputError(message, file=source) from None
-        return _clean_frame(frame, str(source))
+        return _clean_frame(_read_parquet(source), str(source))
     text = _read_text(source)
     rows = _read_jsonl(source, text) if suffix == ".jsonl" else _read_csv(source, text)
     return _frame_of(rows, str(source))
+
+
+def _read_parquet(path: Path) -> pd.DataFrame:
+    """Return the columns of a Parquet file, a named index of pandas among them."""
+    import pyarrow
+    from pyarrow import parquet
+
+    try:
+        with parquet.ParquetFile(path) as file:
+            rows = file.metadata.num_rows
+            if rows > MOST_ROWS:
+                message = f"has {rows:,} rows; expected at most {MOST_ROWS:,}"
+                raise InputError(message, file=path, remedy="split it")
+            frame: pd.DataFrame = file.read().to_pandas(ignore_metadata=True)
+    except (OSError, ValueError, OverflowError, pyarrow.ArrowException) as error:
+        message = f"cannot be read as Parquet ({first_line(error)})"
+        raise InputError(message, file=path) from None
+    unnamed = [name for name in frame.columns if _UNNAMED_INDEX.fullmatch(str(name))]
+    return frame.drop(columns=unnamed)
 
 
 def to_numbers(frame: pd.DataFrame, column: str, where: str) -> pd.Series[float]:
@@ -80,9 +106,11 @@ def to_numbers(frame: pd.DataFrame, column: str, where: str) -> pd.Series[float]
         number = _parse_number(text)
         if number is None:
             message = f"expected a number, not {text!r}"
-            remedy = "write a point in place of the comma" if _has_decimal_comma(text) else None
             raise InputError(
-                message, file=f"{where}, line {line}", key=f'column "{column}"', remedy=remedy
+                message,
+                file=f"{where}, line {line}",
+                key=f'column "{column}"',
+                remedy=_mend_number(text),
             )
         numbers.append(number)
     return pd.Series(numbers, index=frame.index, dtype=float)
@@ -98,13 +126,31 @@ def _parse_number(text: str) -> float | None:
     return number
 
 
-def _has_decimal_comma(text: str) -> bool:
-    return text.count(",") == 1 and _parse_number(text.replace(",", ".")) is not None
+def _mend_number(text: str) -> str | None:
+    """Return how a text becomes the number that it is meant to be; None where that is not known."""
+    if not text:
+        return "remove the line if there is none"
+    if text.count(",") == 1 and _parse_number(text.replace(",", ".")) is not None:
+        return "write a point in place of the comma"
+    if text.endswith("%") and _parse_number(text[:-1].strip()) is not None:
+        return "leave out the sign %"
+    if text[0] in "\u2212\u2013" and _parse_number(text[1:]) is not None:
+        return "write the minus sign as -"
+    return None
 
 
 def clean(text: object) -> str:
     """Return a cell as text: composed characters, no byte-order mark, no blanks around it."""
     return unicodedata.normalize("NFC", str(text)).strip().strip("\ufeff\u200b").strip()
+
+
+def clean_name(text: object) -> str:
+    """Return a name without what cannot be seen: characters of no width, and blanks in a row.
+
+    >>> clean_name(" new  model\u200b ")
+    'new model'
+    """
+    return " ".join(clean(text).translate(_UNSEEN).split())
 
 
 def _read_text(path: Path) -> str:
@@ -116,28 +162,34 @@ def _read_text(path: Path) -> str:
         else:
             with path.open("rb") as stream:
                 content = stream.read(LARGEST + 1)
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         raise InputError(f"cannot be read ({first_line(error)})", file=path) from None
     if len(content) > LARGEST:
-        raise InputError(f"is larger than {LARGEST >> 30} GiB", file=path, remedy="split it")
+        raise InputError(
+            f"holds more than {LARGEST >> 20} MiB of text", file=path, remedy="split it"
+        )
     for mark, encoding in _MARKS.items():
         if content.startswith(mark):
             raise InputError(f"its text is {encoding}", file=path, remedy="save the file as UTF-8")
     try:
-        return content.decode("utf-8-sig")
+        text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         place = f"{path}, line {line}"
         raise InputError("not UTF-8", file=place, remedy="save the file as UTF-8") from None
+    if "\0" in text:
+        line = text.count("\n", 0, text.index("\0")) + 1
+        place = f"{path}, line {line}"
+        raise InputError("holds NUL, so is no text", file=place, remedy="save the file as UTF-8")
+    return text
 
 
 def _read_csv(path: Path, text: str) -> Iterator[tuple[int, dict[str, str]]]:
     """Yield line number and cells of each row."""
-    header_line = next((line for line in text.splitlines() if line.strip()), "")
-    if not header_line:
-        raise InputError("is empty", file=path, remedy="expected a line with names of columns")
-    separator = max(_SEPARATORS, key=header_line.count)
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
+    separator, skipped = _find_separator(path, text)
+    reader = csv.reader(
+        io.StringIO(text, newline=""), delimiter=separator, skipinitialspace=True, strict=True
+    )
     header: list[str] | None = None
     line = 1  # the first of a row, which may have line breaks in quotes
     try:
@@ -145,18 +197,58 @@ def _read_csv(path: Path, text: str) -> Iterator[tuple[int, dict[str, str]]]:
             first, line = line, reader.line_num + 1
             if not any(cell.strip() for cell in cells):
                 continue
-            if header is None:
-                header = [clean(cell) for cell in cells]
-                _check_header(header, str(path))
+            if first <= skipped:
                 continue
+            if header is None:
+                header = _clean_header(cells)
+                _check_header(header[1:] if not header[0] else header, str(path))
+                continue
+            cells = _without_empty_end(cells, len(header))
             if len(cells) != len(header):
                 message = f"has {len(cells)} cells, but the header has {len(header)}"
                 remedy = "put text that has the separator into quotes"
                 raise InputError(message, file=f"{path}, line {first}", remedy=remedy)
-            yield first, dict(zip(header, map(clean, cells), strict=True))
+            row = dict(zip(header, map(clean, cells), strict=True))
+            row.pop("", None)  # the numbers that pandas gives to rows, in a column without a name
+            yield first, row
     except csv.Error as error:
-        place = f"{path}, line {reader.line_num}"
-        raise InputError(f"not CSV ({error})", file=place) from None
+        place = f"{path}, line {line}"
+        remedy = "close each quote that is opened"
+        raise InputError(f"not CSV ({error})", file=place, remedy=remedy) from None
+
+
+def _find_separator(path: Path, text: str) -> tuple[str, int]:
+    """Return what separates the names of the header, and after which line the header comes.
+
+    A spreadsheet may state the separator in a first line, as "sep=;".
+    """
+    for number, line in enumerate(re.split(r"\r\n|\r|\n", text), 1):
+        stated = re.fullmatch(r"sep=(.)", line.strip("\r\n"), re.IGNORECASE)
+        if stated and number == 1:
+            return stated[1], 1
+        if line.strip():
+            counts = {
+                one: len(next(csv.reader([line], delimiter=one, skipinitialspace=True)))
+                for one in _SEPARATORS
+            }
+            return max(_SEPARATORS, key=lambda one: counts[one]), 0
+    raise InputError("is empty", file=path, remedy="expected a line with names of columns")
+
+
+def _clean_header(cells: list[str]) -> list[str]:
+    """Return the names of columns, without empty ones at the end."""
+    names = [clean(cell) for cell in cells]
+    while not names[-1]:
+        names.pop()
+    return names
+
+
+def _without_empty_end(cells: list[str], count: int) -> list[str]:
+    """Return cells without the empty ones after the first `count`."""
+    end = len(cells)
+    while end > count and not cells[end - 1].strip():
+        end -= 1
+    return cells[:end]
 
 
 def _read_jsonl(path: Path, text: str) -> Iterator[tuple[int, dict[str, str]]]:
@@ -214,11 +306,16 @@ def _check_header(names: list[str], where: str) -> None:
 
 
 def _cell(value: Any) -> str:
-    """Return a value as text; whole numbers without ".0" only where they are integers."""
+    """Return a value as text, a whole number without ".0"; of what is missing, none."""
+    import numpy as np
     import pandas as pd
 
     if value is None or value is pd.NaT or value is pd.NA:
         return ""
+    if isinstance(value, np.generic):
+        value = value.item()
     if isinstance(value, float):
-        return "" if math.isnan(value) else repr(value)
+        if math.isnan(value):
+            return ""
+        return str(int(value)) if value.is_integer() and abs(value) < 2**53 else repr(value)
     return clean(value)

@@ -33,7 +33,7 @@ from reports.stats.verdicts import Question
 from reports.with_report import WithReport
 
 if TYPE_CHECKING:
-    import pandas as pd
+    from reports.read.score_tables import Source
 
 HISTORY = "gate.jsonl"
 
@@ -65,7 +65,7 @@ class Entry:
 
 
 def gate(
-    found: WithReport | str | Path | pd.DataFrame,
+    found: WithReport | Source,
     *,
     baseline: str,
     candidate: str,
@@ -120,13 +120,14 @@ def gate(
         return _decide(question, a, b, most, file)
 
 
-def _history_file(found: WithReport | str | Path | pd.DataFrame, history: str | Path) -> Path:
+def _history_file(found: WithReport | Source, history: str | Path) -> Path:
     """The file of all proposals: the one that is named, else next to what is judged."""
     if history:
         if "\0" in str(history):
             raise InputError("--history: a file name cannot hold the character NUL")
         return Path(history)
-    place = found if isinstance(found, str | Path) else getattr(found, "workdir", "")
+    first = found[0] if isinstance(found, list | tuple) else found
+    place = first if isinstance(first, str | Path) else getattr(first, "workdir", "")
     if not place:
         raise InputError(
             "gate: scores of a frame need a file for the history of proposals (history=FILE)"

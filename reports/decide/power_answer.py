@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.errors import InputError
@@ -15,7 +14,7 @@ from reports.stats.power import CHANCE, MOST_SEEDS, seeds_needed, smallest_diffe
 from reports.with_report import WithReport
 
 if TYPE_CHECKING:
-    import pandas as pd
+    from reports.read.score_tables import Source
 
 SEEDS = (3, 4, 5, 6, 8, 10, 15, 20)
 EXAMPLES_SD = 0.7  # points: median over six rows of the seven STS sets (docs/statistics.md)
@@ -24,7 +23,7 @@ _SD = "--sd (BERT-base has about 0.84 points on STS)"
 
 
 def power(
-    found: WithReport | str | Path | pd.DataFrame | None = None,
+    found: WithReport | Source | None = None,
     difference: float | None = None,
     *,
     on: str = "",

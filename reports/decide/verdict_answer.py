@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from scipy.special import ndtri
@@ -39,11 +38,11 @@ from reports.tables.certainty import pairs_table
 from reports.with_report import WithReport
 
 if TYPE_CHECKING:
-    import pandas as pd
+    from reports.read.score_tables import Source
 
 
 def verdict(
-    found: WithReport | str | Path | pd.DataFrame,
+    found: WithReport | Source,
     a: str = "",
     b: str = "",
     *,

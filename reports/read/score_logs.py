@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import lzma
 import math
+import struct
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping
@@ -12,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import InputError
-from harness.files.printable import first_line
+from harness.files.printable import first_line, join_some
 from harness.files.reading import read_json, require_ordinary
 from harness.files.tables import LARGEST, clean
 
@@ -21,8 +23,16 @@ Line = dict[str, Any]
 
 _GRADES = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}  # of Inspect's scorers
 _SPLITS = ("test", "dev", "validation")
+_PERCENT = {"p-MRR"}  # the metric that mteb stores in percent
 _NO_METRIC = {"main_score", "hf_subset", "languages", "mteb_version", "evaluation_time"}
 _UNNAMED = "no_model_name"  # mteb's name of a model that was loaded from a folder
+LARGEST_SCORE = 1e12  # of scores without bounds: squares of more are lost in a float
+_START = 64  # bytes of a file, of which the first that is no blank tells an object
+_LARGEST_SAMPLE = 64 << 20  # bytes of a sample of Inspect: read as JSON, it takes twenty times that
+
+
+class DamagedJson(InputError):  # noqa: N818 - says what it is
+    """A file is no JSON object, and so no score file either; in a folder it is passed over."""
 
 
 def reader_of(file: Path) -> Callable[[Path], Iterator[Line]] | None:
@@ -39,26 +49,83 @@ def reader_of(file: Path) -> Callable[[Path], Iterator[Line]] | None:
 
 
 def holds_scores(file: Path) -> bool:
-    """True unless a JSON file of a folder is neither a result of mteb nor a log of Inspect."""
+    """True unless a JSON file of a folder is neither a result of mteb nor a log of Inspect.
+
+    Raises:
+        DamagedJson: it cannot be read as JSON.
+    """
     if reader_of(file) is not _read_json_results:
         return True
+    with file.open("rb") as stream:
+        start = stream.read(_START).lstrip(b"\xef\xbb\xbf \t\r\n")
+    if not start.startswith(b"{"):
+        return False
     try:
         tree = read_json(file)
-    except InputError:
-        return False
+    except InputError as error:
+        raise DamagedJson(str(error).removeprefix(f"{file}: ")) from None
     return "task_name" in tree or ("eval" in tree and "samples" in tree)
 
 
-def read_log(file: Path) -> Iterator[Line]:
+def read_log(file: Path, root: Path) -> Iterator[Line]:
     """Yield the scores of a file.
+
+    Args:
+        root: the folder that was named; "folder" of a line is that of its model inside it.
 
     Raises:
         InputError: it is damaged, or lacks what a score needs; with file, line and key.
     """
     reader = reader_of(file)
     if reader is not None:
+        parent = file.absolute().parent
+        base = root.absolute()
+        inside = parent != base and parent.is_relative_to(base)
+        folder = parent.relative_to(base).as_posix() if inside else parent.name
         for line in reader(file):
-            yield {"place": str(file), **line}
+            yield {"place": str(file), "folder": folder, **line}
+
+
+def name_filters(lines: list[Line]) -> None:
+    """Make a task of each filter of a task that has several: samples of gsm8k are scored by two."""
+    filters: dict[str, set[str]] = {}
+    for line in lines:
+        if "filter" in line:
+            filters.setdefault(line["task"], set()).add(line["filter"])
+    for line in lines:
+        filtered = line.pop("filter", "")
+        if len(filters.get(line["task"], ())) > 1:
+            line["task"] = f"{line['task']} ({filtered})"
+
+
+def tell_models_apart(lines: list[Line]) -> list[str]:
+    """Add the folder to the names of models that would be one row although they are several.
+
+    Local models have no name in mteb, and a model may have results of two revisions.
+
+    Returns:
+        A note for each name that has results in several folders and yet is one row.
+    """
+    folders: dict[str, set[str]] = {}
+    of_score: dict[tuple[str, ...], set[str]] = {}
+    for line in lines:
+        row = line["row"]
+        folders.setdefault(row, set()).add(line["folder"])
+        key = (row, line["task"], line.get("seed", ""), line.get("example", ""))
+        of_score.setdefault(key, set()).add(line["folder"])
+    colliding = {key[0] for key, places in of_score.items() if len(places) > 1}
+    for line in lines:
+        row, folder = line["row"], line.pop("folder")
+        if row.startswith(_UNNAMED):
+            line["row"] = folder
+        elif row in colliding:
+            line["row"] = f"{row} ({folder})"
+    notes = []
+    for row, places in folders.items():
+        if len(places) > 1 and row not in colliding and not row.startswith(_UNNAMED):
+            listed = join_some(sorted(places), 3)
+            notes.append(f"results of {row} in {len(places)} folders are one row: {listed}")
+    return notes
 
 
 def _read_json_results(file: Path) -> Iterator[Line]:
@@ -81,7 +148,8 @@ def _read_mteb(file: Path, tree: Mapping[str, Any]) -> Line:
     by_split = tree.get("scores")
     if not isinstance(by_split, dict):
         raise InputError("expected a table with a list a split", file=file, key='key "scores"')
-    split = next((name for name in _SPLITS if by_split.get(name)), "")
+    known = [*(name for name in _SPLITS if name in by_split), *by_split]
+    split = next((name for name in known if by_split[name]), "")
     parts = by_split.get(split, [])
     if not isinstance(parts, list) or not all(isinstance(part, dict) for part in parts):
         key = f'key "scores.{split}"'
@@ -97,23 +165,31 @@ def _read_mteb(file: Path, tree: Mapping[str, Any]) -> Line:
             raise InputError(
                 f"expected a number, not {value!r:.40}", file=file, key=key, remedy=remedy
             )
-        if not math.isfinite(value) or abs(value) > 1:
-            raise InputError(f"expected -1 to 1, not {value:g}", file=file, key=key)
-        values.append(float(value))
         equal = {name for name, other in part.items() if name not in _NO_METRIC and other == value}
+        limit = 100 if _PERCENT & equal else 1
+        if not abs(value) <= limit:  # also NaN
+            raise InputError(f"expected -{limit} to {limit}, not {value!r:.40}", file=file, key=key)
+        values.append(float(value))
         metrics = equal if metrics is None else metrics & equal
     if not values:
         raise InputError('no "main_score" of a test split', file=file, key='key "scores"')
+    subsets = sorted({str(part.get("hf_subset", "default")) for part in parts} - {"default"})
     return {
         "row": _row_of(file),
+        "folder": _revision_of(file),
         "task": task,
         "score": sum(values) / len(values),
-        "scale": "1",
-        "split": split,
+        "scale": "100" if metrics is not None and _PERCENT & metrics else "1",
+        "split": f"{split} ({', '.join(subsets)})" if subsets else split,
         "revision": str(tree.get("dataset_revision") or ""),
         "version": str(tree.get("mteb_version") or ""),
         "metrics": " ".join(sorted(metrics or ())),
     }
+
+
+def _revision_of(file: Path) -> str:
+    parent = file.absolute().parent
+    return parent.parents[1].name if parent.parent.name == "experiments" else parent.name
 
 
 def _row_of(file: Path) -> str:
@@ -121,9 +197,10 @@ def _row_of(file: Path) -> str:
 
     It is ORG__MODEL/REVISION/TASK.json, or ORG__MODEL/REVISION/experiments/SETTINGS/TASK.json.
     """
-    if file.parent.parent.name == "experiments" and len(file.parents) > 3:
-        return f"{_model_name(file.parents[3].name)} ({file.parent.name})"
-    return _model_name(file.parent.parent.name)
+    parents = file.absolute().parents
+    if parents[1].name == "experiments" and len(parents) > 3:
+        return f"{_model_name(parents[3].name)} ({parents[0].name})"
+    return _model_name(parents[1].name)
 
 
 def _model_name(folder: str) -> str:
@@ -139,10 +216,10 @@ def _read_predictions(file: Path) -> Iterator[Line]:
 
     name = file.name.removesuffix("_predictions.json")
     try:
-        model = read_json(file)["mteb_model_meta"]["model_name"]
+        model = str(read_json(file)["mteb_model_meta"]["model_name"])
         task = _load_task(name)
         examples = read_examples(task, file.parent)
-    except (KeyError, TypeError) as error:
+    except (KeyError, TypeError, AttributeError, IndexError) as error:
         message = f"not predictions of a task that mteb knows ({first_line(error)})"
         raise InputError(message, file=file) from None
     except (OSError, ValueError) as error:
@@ -150,8 +227,6 @@ def _read_predictions(file: Path) -> Iterator[Line]:
         raise InputError(message, file=file) from None
     if examples is None:
         return
-    # mteb gives all models that were loaded from a folder one name: the folder tells them apart.
-    row = file.parent.name if str(model).startswith(_UNNAMED) else str(model)
     main = PAIR if PAIR in set(examples["metric"]) else task.metadata.main_score
     if main == PAIR:
         metric = "spearman"
@@ -161,7 +236,7 @@ def _read_predictions(file: Path) -> Iterator[Line]:
         metric = ""
     for one in examples[examples["metric"] == main].to_dict("records"):
         yield {
-            "row": row,
+            "row": model,
             "task": f"{name} {one['subset']}".strip(),
             "example": f"{one['split']} {one['example']}",
             "score": float(one["outcome"]),
@@ -208,14 +283,14 @@ def _read_lm_eval(file: Path) -> Iterator[Line]:
     for number, line in enumerate(text.split("\n"), 1):
         if line.strip():
             samples.append((number, _read_sample(file, number, line)))
-    filters = {str(sample.get("filter") or "none") for _, sample in samples}
     for number, sample in samples:
-        suffix = f" ({sample.get('filter')})" if len(filters) > 1 else ""
         yield {
-            "row": _model_name(file.parent.name),
-            "task": f"{task}{suffix}",
+            "row": _model_name(file.absolute().parent.name),
+            "task": task,
+            "filter": str(sample.get("filter") or "none"),
             "example": clean(sample["doc_id"]),
             "score": sample["score"],
+            "metric": sample["metric"],
             "place": f"{file}, line {number}",
         }
 
@@ -226,8 +301,19 @@ def _read_sample(file: Path, number: int, line: str) -> dict[str, Any]:
         sample = json.loads(line)
         named = [name for name in ("acc", "exact_match", "acc_norm") if name in sample]
         metric = (sample.get("metrics") or named)[0]
-        return {**sample, "doc_id": sample["doc_id"], "score": float(sample[metric])}
-    except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError) as error:
+        score = float(sample[metric])
+        if not math.isfinite(score) or sample["doc_id"] is None:
+            raise ValueError(f"{metric} is {score}, doc_id {sample['doc_id']}")
+        return {**sample, "doc_id": sample["doc_id"], "metric": str(metric), "score": score}
+    except (
+        ValueError,
+        KeyError,
+        IndexError,
+        TypeError,
+        AttributeError,
+        OverflowError,
+        RecursionError,
+    ) as error:
         message = f'no sample with "doc_id" and a metric ({first_line(error)})'
         raise InputError(message, file=f"{file}, line {number}") from None
 
@@ -236,10 +322,7 @@ def _read_inspect(file: Path) -> Iterator[Line]:
     """Yield the samples of a log of Inspect in its own format, a zip archive."""
     try:
         with zipfile.ZipFile(file) as archive:
-            size = sum(member.file_size for member in archive.infolist())
-            if size > LARGEST:
-                message = f"would be {size >> 20:,} MiB when unpacked"
-                raise InputError(message, file=file, remedy="export fewer samples")
+            _check_sizes(file, archive)
             header = json.loads(archive.read("header.json"))
             for name in archive.namelist():
                 if name.startswith("samples/") and name.endswith(".json"):
@@ -253,10 +336,21 @@ def _read_inspect(file: Path) -> Iterator[Line]:
         NotImplementedError,  # another compression
         RecursionError,
         EOFError,
+        struct.error,
+        lzma.LZMAError,
         zlib.error,
         zipfile.BadZipFile,
     ) as error:
         raise InputError(f"not a log of Inspect ({first_line(error)})", file=file) from None
+
+
+def _check_sizes(file: Path, archive: zipfile.ZipFile) -> None:
+    """Check that a log can be read: a small archive may claim to be endless."""
+    sizes = [member.file_size for member in archive.infolist()]
+    largest, total = max(sizes, default=0), sum(sizes)
+    if largest > _LARGEST_SAMPLE or total > LARGEST:
+        message = f"would be {total >> 20:,} MiB when unpacked, one entry {largest >> 20:,} MiB"
+        raise InputError(message, file=file, remedy="export fewer samples")
 
 
 def _header_of(file: Path, header: Any) -> Any:
@@ -283,7 +377,7 @@ def _inspect_lines(file: Path, header: Any, samples: list[Any]) -> Iterator[Line
             value = score.get("value") if isinstance(score, dict) else None
             if isinstance(value, str):
                 value = _GRADES.get(value)
-            if not isinstance(value, bool | int | float):
+            if not isinstance(value, bool | int | float) or not abs(value) <= LARGEST_SCORE:
                 raise InputError("expected a number or a grade", file=file, key=key)
             yield {
                 "row": header["model"],

@@ -179,13 +179,18 @@ def _check_mean(frame: pd.DataFrame, tasks: list[str], name: str) -> None:
     """Check that the mean of the tasks means something.
 
     Raises:
-        InputError: one of several tasks has scores without bounds.
+        InputError: one of several tasks has scores without bounds, or another direction.
     """
     unbounded = frame[frame["scale"] == "inf"]["task"].unique()
     if len(tasks) > 1 and len(unbounded):
         message = (
             f'scores of task "{unbounded[0]}" have no bounds, so a mean over tasks has no unit'
         )
+        raise InputError(message, file=name, remedy="name one task with --on")
+    lower = frame["lower_is_better"] == "true"
+    if lower.any() and not lower.all():
+        one, other = frame[lower]["task"].iloc[0], frame[~lower]["task"].iloc[0]
+        message = f'lower is better on task "{one}" and higher on "{other}", so they have no mean'
         raise InputError(message, file=name, remedy="name one task with --on")
 
 

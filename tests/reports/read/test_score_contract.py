@@ -13,6 +13,7 @@ import pytest
 
 import harness
 from harness.errors import InputError
+from reports.read.score_logs import tell_models_apart
 from reports.read.score_tables import read_scores
 
 
@@ -58,6 +59,7 @@ def test_each_task_has_its_own_scale(tmp_path: Path) -> None:
         {"a": [0.81, 0.82, 0.8], "b": [76.0, 76.2, 75.9]},  # two rows
         {"a": [0.81, 82.0, 80.0], "b": [76.0, 76.2, 75.9]},  # a run of a row
         {"a": [-0.31, -0.3, -0.29], "b": [40.0, 41.0, 42.0]},  # below zero
+        {"a": [0.95, 0.96, 0.94], "b": [15.0, 16.0, 17.0]},  # a factor of 16
     ],
 )
 def test_two_scales_in_one_task_are_refused_with_both_rows(
@@ -107,10 +109,68 @@ def test_a_mean_over_scores_without_bounds_is_refused(tmp_path: Path) -> None:
     assert read_scores(write(tmp_path, text))["task"].nunique() == 2
 
 
+def test_each_file_has_its_own_scale_which_is_noted(tmp_path: Path) -> None:
+    one = write(tmp_path, table(a=[0.81, 0.82, 0.83]), "one.csv")
+    two = write(tmp_path, table(b=[70.1, 70.2, 70.3]), "two.csv")
+    answer = harness.verdict([one, two], "a", "b").data
+    assert answer["means"] == pytest.approx([82, 70.2])
+    assert "one.csv: scores read as 0 to 1" in answer["text"]
+
+
+def test_scores_in_percent_stand_beside_results_of_mteb(tmp_path: Path) -> None:
+    write_mteb(tmp_path, "a")
+    write(tmp_path, "row,task,score\nb,STS12,65.5\n")
+    assert harness.verdict(tmp_path, "org/a", "b").data["means"] == pytest.approx([70, 65.5])
+
+
+@pytest.mark.parametrize("metric", ["perplexity", "loss", "RMSE"])
+def test_a_metric_without_bounds_is_known_by_its_name(tmp_path: Path, metric: str) -> None:
+    text = "row,seed,score,metric\n" + "".join(
+        f"{row},{seed},{score + seed / 10},{metric}\n"
+        for row, score in (("a", 131.0), ("b", 0.5))
+        for seed in range(3)
+    )
+    answer = harness.verdict(write(tmp_path, text), "b", "a").data
+    assert answer["verdict"] == "better"
+    assert answer["difference"] == pytest.approx(130.5)
+
+
+def test_tasks_of_unlike_directions_have_no_mean(tmp_path: Path) -> None:
+    text = "row,seed,task,score,lower_is_better\n" + "".join(
+        f"{row},{seed},E,{21 + seed},true\n{row},{seed},A,{71 + seed},false\n"
+        for row in "ab"
+        for seed in range(3)
+    )
+    assert 'lower is better on task "E"' in str(refused(write(tmp_path, text)))
+    assert harness.verdict(write(tmp_path, text), "a", "b", on="A").data["means"] == pytest.approx(
+        [72, 72]
+    )
+
+
+@pytest.mark.parametrize("column", ["split", "revision", "metric"])
+def test_a_table_may_say_what_was_scored(tmp_path: Path, column: str) -> None:
+    error = refused(write(tmp_path, f"row,score,{column}\na,81,x\nb,80,y\n"))
+    assert error.file is not None
+    assert error.file.endswith("line 3")
+    assert read_scores(write(tmp_path, f"row,score,{column}\na,81,x\nb,80,\n")).shape[0] == 2
+
+
+def test_gold_values_are_those_of_one_test_set(tmp_path: Path) -> None:
+    def gold(first: str, second: str, score: float = 0.5) -> InputError:
+        lines = f"a,1,0.5,{first},ap\na,2,0.5,0,ap\nb,1,{score},{second},ap\nb,2,0.5,0,ap\n"
+        return refused(write(tmp_path, f"row,example,score,target,metric\n{lines}"))
+
+    assert "not 7" in str(gold("7", "7"))
+    assert "some examples have a target" in str(gold("1", ""))
+    assert "0, but 1" in str(gold("1", "0"))
+
+
 # ------------------------------------------------------------------------------------- names
 
 
-@pytest.mark.parametrize("other", ["new ", " new", "new\u00a0", "\ufeffnew"])
+@pytest.mark.parametrize(
+    "other", ["new ", " new", "new\u00a0", "\ufeffnew", "ne\u200bw", "new\u00ad"]
+)
 def test_blanks_around_a_name_are_no_part_of_it(tmp_path: Path, other: str) -> None:
     text = f"row,seed,score\nnew,1,80\nold,1,70\n{other},2,81\nold,2,71\n"
     assert read_scores(write(tmp_path, text))["row"].unique().tolist() == ["new", "old"]
@@ -135,6 +195,9 @@ def test_a_missing_score_is_refused_with_its_line(tmp_path: Path) -> None:
 def test_seeds_of_a_spreadsheet_are_the_same_seeds(tmp_path: Path) -> None:
     text = "row,seed,score\na,1,80\na,1.0,81\nb,1,70\n"
     assert "a second score of row a, seed 1" in str(refused(write(tmp_path, text)))
+    for seed in ("01", "+1", "1.00"):
+        text = f"row,seed,score\na,1,80\na,{seed},81\nb,1,70\n"
+        assert "a second score of row a, seed 1" in str(refused(write(tmp_path, text)))
     frame = pd.DataFrame({"row": ["a", "b"], "seed": [1.0, float("nan")], "score": [80, 70.5]})
     assert read_scores(frame)["seed"].tolist() == ["1", ""]
 
@@ -161,7 +224,20 @@ def test_files_without_scores_in_a_folder_are_named(tmp_path: Path) -> None:
     write(tmp_path, table(a=[80.1], b=[70.2]))
     write(tmp_path, "x,y\n1,2\n", "other.csv")
     write(tmp_path, "{", "odd.json")
-    assert "other.csv is not read" in note_of(tmp_path)
+    write(tmp_path, "[1, 2]", "list.json")
+    write(tmp_path, "", "gate.jsonl")
+    note = note_of(tmp_path)
+    assert "other.csv is not read" in note
+    assert "odd.json is not read" in note
+    assert "list.json" not in note
+
+
+def test_a_damaged_table_of_scores_in_a_folder_is_refused(tmp_path: Path) -> None:
+    write(tmp_path, table(a=[80.1], b=[70.2]))
+    write(tmp_path, "row,score\nc,1,2\n", "more.csv")
+    error = refused(tmp_path)
+    assert error.file is not None
+    assert error.file.endswith("more.csv, line 2")
 
 
 def test_all_scores_of_a_report_are_read(tmp_path: Path) -> None:
@@ -174,14 +250,35 @@ def test_all_scores_of_a_report_are_read(tmp_path: Path) -> None:
     assert answer["means"] == pytest.approx([80.2, 70.2])
 
 
+def test_the_scores_of_a_report_are_those_that_its_tables_show(tmp_path: Path) -> None:
+    text = "record,row,base_model,seed,status,task,suite,source,split,metric,aggregation,value,n\n"
+    for row, base, value in (("a", "mini", 0.8), ("a", "large", 0.9), ("b", "mini", 0.7)):
+        about = f"r,{row},{base},1"
+        text += f"{about},finished,MR,transfer,s,dev,accuracy,,0.1,9\n"
+        text += f"{about},finished,MR,transfer,s,test,f1,,0.2,9\n"
+        text += f"{about},finished,MR,transfer,s,test,accuracy,,{value},9\n"
+        text += f"{about},finished,uniformity,geometry,s,test,uniformity,,-2.5,9\n"
+        text += f"{about},failed,CR,transfer,s,test,accuracy,,0.3,9\n"
+    frame = read_scores(write(tmp_path, text, "all-scores.csv"))
+    assert frame[["row", "task", "score"]].to_numpy().tolist() == [
+        ["a · mini", "MR", 0.8],
+        ["a · large", "MR", 0.9],
+        ["b", "MR", 0.7],
+    ]
+
+
 def test_a_wide_table_says_how_to_make_it_long(tmp_path: Path) -> None:
-    assert 'rename "model" to "row"' in str(refused(write(tmp_path, "model,STS-B\na,1\n")))
+    both = str(refused(write(tmp_path, "model,STS-B,SICK-R\na,1,2\n")))
+    assert 'rename "model" to "row"' in both
+    assert "melt" in both
     assert "melt" in str(refused(write(tmp_path, "row,STS-B,SICK-R\na,1,2\n")))
 
 
 def test_runs_that_are_copies_are_noted(tmp_path: Path) -> None:
     copies = table(a=[80.123, 80.123, 80.123], b=[70.1, 70.2, 70.3])
     assert "0 and 1, 0 and 2 of a" in note_of(write(tmp_path, copies))
+    to_four_digits = table(a=[80.1231, 80.1234, 80.3], b=[70.1, 70.2, 70.3])
+    assert "0 and 1 of a" in note_of(write(tmp_path, to_four_digits))
     rounded = table(a=[80.1, 80.1, 80.2], b=[70.1, 70.2, 70.3])
     assert "copies" not in note_of(write(tmp_path, rounded))
 
@@ -218,6 +315,8 @@ def write_mteb(folder: Path, model: str, **changes: Any) -> None:
         ({"dataset_revision": "deadbeef"}, "revisions"),
         ({"part": {"main_score": 0.6}}, "cosine_pearson"),
         ({"part": {"main_score": 5.3}}, "5.3"),
+        ({"part": {"main_score": 10**400}}, "1000"),
+        ({"part": {"hf_subset": "de"}}, "de"),
         ({"part": {"main_score": None}}, "None"),
     ],
 )
@@ -238,6 +337,22 @@ def test_versions_of_mteb_are_noted(tmp_path: Path) -> None:
     assert "1.0.0, 2.26.1" in note_of(tmp_path)
 
 
+def test_two_revisions_of_a_model_are_two_rows(tmp_path: Path) -> None:
+    write_mteb(tmp_path, "a")
+    result = tmp_path / "org__a" / "revision" / "STS12.json"
+    write(tmp_path, result.read_text(), "org__a/second/STS12.json")
+    assert read_scores(tmp_path)["row"].tolist() == ["org/a (revision)", "org/a (second)"]
+
+
+def test_models_of_one_name_are_told_apart_by_folder() -> None:
+    lines = [
+        {"row": "no_model_name/available", "task": "T", "example": "1", "folder": folder}
+        for folder in ("one/a", "two/a")
+    ]
+    assert tell_models_apart(lines) == []
+    assert [line["row"] for line in lines] == ["one/a", "two/a"]
+
+
 # ------------------------------------------------------------------------------ other tools
 
 
@@ -252,6 +367,46 @@ def test_samples_that_stand_once_for_each_filter_are_two_tasks(tmp_path: Path) -
     write(tmp_path, "\ufeff" + text, "org__a/samples_gsm8k_2026.jsonl")
     tasks = read_scores(tmp_path)["task"].unique().tolist()
     assert tasks == ["gsm8k (strict-match)", "gsm8k (flexible-extract)"]
+
+
+def test_filters_are_told_apart_in_all_rows(tmp_path: Path) -> None:
+    for row, names in (("a", ("strict", "flexible")), ("b", ("strict",))):
+        lines = [
+            {"doc_id": n, "filter": name, "metrics": ["exact_match"], "exact_match": float(n % 2)}
+            for name in names
+            for n in range(4)
+        ]
+        text = "".join(json.dumps(line) + "\n" for line in lines)
+        write(tmp_path, text, f"org__{row}/samples_gsm8k_2026.jsonl")
+    answer = harness.verdict(tmp_path, "org/a", "org/b").data
+    assert answer["tasks"] == ["scores:gsm8k (strict)"]
+
+
+@pytest.mark.parametrize(
+    "sample",
+    [
+        {"id": 1, "scores": {"s": {"value": float("nan")}}},
+        {"id": 1, "scores": {"s": {"value": {"a": 1}}}},
+        {"id": 1, "scores": {"s": 3}},
+        {"id": 1, "scores": ["s"]},
+        {"scores": {"s": {"value": 1}}},
+        ["s"],
+    ],
+)
+def test_an_odd_sample_of_inspect_is_refused(tmp_path: Path, sample: Any) -> None:
+    tree = {"eval": {"model": "m", "task": "t"}, "samples": [sample]}
+    error = refused(write(tmp_path, json.dumps(tree), "log.json"))
+    assert error.file is not None
+    assert error.file.endswith("log.json")
+
+
+@pytest.mark.parametrize("value", ["NaN", '"x"', "[1]", "1" + "0" * 400])
+def test_an_odd_sample_of_lm_eval_is_refused(tmp_path: Path, value: str) -> None:
+    text = f'{{"doc_id": 0, "acc": 1}}\n{{"doc_id": 1, "acc": {value}}}\n'
+    write(tmp_path, text, "org__a/samples_t_2026.jsonl")
+    error = refused(tmp_path)
+    assert error.file is not None
+    assert error.file.endswith("samples_t_2026.jsonl, line 2")
 
 
 def test_a_log_that_claims_to_be_huge_is_not_unpacked(

@@ -1,0 +1,107 @@
+"""The reader of tables: text as it stands in the file, in every form that tables have."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from harness.errors import InputError
+from harness.files.tables import clean_name, read_table, to_numbers
+
+TEXT = 'row,score\n"a, ""b""",NA\nc,02\n'
+CELLS = [['a, "b"', "NA"], ["c", "02"]]
+
+
+def write(folder: Path, content: bytes, name: str) -> Path:
+    (folder / name).write_bytes(content)
+    return folder / name
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("plain.csv", TEXT.encode()),
+        ("CAPITALS.CSV", TEXT.encode()),
+        ("mark.csv", TEXT.encode("utf-8-sig")),
+        ("windows.csv", TEXT.replace("\n", "\r\n").encode()),
+        ("packed.csv.gz", gzip.compress(TEXT.encode())),
+        ("semicolons.csv", b'row;score\n"a, ""b""";NA\nc;02\n'),
+        ("tabs.tsv", b'row\tscore\n"a, ""b"""\tNA\nc\t02\n'),
+        ("excel.csv", b'sep=;\nrow;score\n"a, ""b""";NA\nc;02\n'),
+        ("blanks.csv", b'row, score\n"a, ""b""", NA\n c , 02\n'),
+        ("ends.csv", b'row,score,,\n"a, ""b""",NA,,\n,,,\nc,02,,\n'),
+        ("index.csv", b',row,score\n0,"a, ""b""",NA\n1,c,02\n'),
+        ("lines.jsonl", b'{"row": "a, \\"b\\"", "score": "NA"}\n\n{"row": "c", "score": "02"}\n'),
+    ],
+)
+def test_the_same_table_in_every_form(tmp_path: Path, name: str, content: bytes) -> None:
+    frame = read_table(write(tmp_path, content, name))
+    assert list(frame.columns) == ["row", "score"]
+    assert frame.to_numpy().tolist() == CELLS
+
+
+def test_lines_of_json_end_at_line_feeds_alone(tmp_path: Path) -> None:
+    file = write(tmp_path, '{"row": "a\u2028b\u0085c"}\n{"row": "d"}\n'.encode(), "t.jsonl")
+    assert read_table(file)["row"].tolist() == ["a\u2028b\u0085c", "d"]
+    assert read_table(file).index.tolist() == [1, 2]
+
+
+def test_parquet_keeps_a_named_index_and_categories(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"row": ["a", "b"], "n": [1, 2], "kind": pd.Categorical([None, "x"])})
+    frame["n"] = pd.array([None, 2], dtype="Int64")
+    frame.set_index("row").to_parquet(tmp_path / "named.parquet")
+    read = read_table(tmp_path / "named.parquet")
+    assert read[["row", "n", "kind"]].to_numpy().tolist() == [["a", "", ""], ["b", "2", "x"]]
+    frame.iloc[[1, 0]].to_parquet(tmp_path / "unnamed.parquet")
+    assert list(read_table(tmp_path / "unnamed.parquet").columns) == ["row", "n", "kind"]
+
+
+@pytest.mark.parametrize(
+    ("content", "place", "said"),
+    [
+        (b'row,score\na,1\n"b,2\nc,3\n', "line 3", "quote"),
+        (b"row,score\n\na,1\nb,2,3\n", "line 4", "3 cells"),
+        (b"row,score\na\n", "line 2", "1 cells"),
+        ("row\nä\n".encode("latin-1"), "line 2", "UTF-8"),
+        ("row\na\n".encode("utf-16"), "t.csv", "UTF-16"),
+        ("row\na\n".encode("utf-16-le"), "line 1", "NUL"),
+        (b"row,row\na,b\n", "t.csv", "two columns"),
+        (b"row,,score\na,b,c\n", "t.csv", "no name"),
+        (b"", "t.csv", "empty"),
+        (b"row\n", "t.csv", "no rows"),
+    ],
+)
+def test_faults_name_the_place(tmp_path: Path, content: bytes, place: str, said: str) -> None:
+    with pytest.raises(InputError) as caught:
+        read_table(write(tmp_path, content, "t.csv"))
+    assert str(caught.value.file).endswith(place)
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_small_file_that_unpacks_to_much_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("harness.files.tables.LARGEST", 1 << 20)
+    with pytest.raises(InputError, match="MiB"):
+        read_table(write(tmp_path, gzip.compress(b"a" * (2 << 20)), "t.csv.gz"))
+
+
+@pytest.mark.parametrize(
+    ("text", "remedy"),
+    [("80,5", "point"), ("80.5%", "%"), ("\u22121.5", "minus"), ("", "remove"), ("1_000", None)],
+)
+def test_what_is_no_number_says_how_to_write_it(text: str, remedy: str | None) -> None:
+    frame = read_table(pd.DataFrame({"score": ["1e3", text]}))
+    with pytest.raises(InputError) as caught:
+        to_numbers(frame, "score", "t.csv")
+    assert caught.value.file == "t.csv, line 2"
+    assert (remedy or "") in (caught.value.remedy or "")
+
+
+def test_names_have_nothing_that_cannot_be_seen() -> None:
+    assert clean_name("\ufeff new\u00a0 mo\u00addel\u200b ") == "new model"
+    assert clean_name("cafe\u0301") == "caf\u00e9"
