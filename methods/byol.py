@@ -36,7 +36,8 @@ def bootstrap(q_a: Tensor, q_b: Tensor, t_a: Tensor, t_b: Tensor) -> Tensor:
     """
     check_rows(q_a, t_b)
     check_rows(q_b, t_a)
-    forth, back = ((unit(q) * unit(t.detach())).sum(-1).mean() for q, t in ((q_a, t_b), (q_b, t_a)))
+    forth = (unit(q_a) * unit(t_b.detach())).sum(-1).mean()
+    back = (unit(q_b) * unit(t_a.detach())).sum(-1).mean()
     return 4 - 2 * (forth + back)
 
 
@@ -61,8 +62,8 @@ class BYOLConfig(ViewConfig, TrainingConfig):
     in_parts: ClassVar[bool] = True
 
 
-class Heads(Following):
-    """Also the predictor of the online encoder."""
+class BYOLHeads(Following):
+    """Projector and target of `Following`, and the predictor of the online encoder."""
 
     def __init__(self, encoder: Encoder, config: BYOLConfig) -> None:
         out = config.projector[-1]
@@ -86,15 +87,18 @@ class BYOL(ViewMethod):
     Config: ClassVar[type[MethodConfig]] = BYOLConfig
 
     def heads(self, encoder: Encoder) -> nn.Module:
-        return Heads(encoder, self.config)
+        return BYOLHeads(encoder, self.config)
 
     def loss(self, encoder: Encoder, heads: Any, batch: Batch) -> dict[str, Tensor]:
         config: BYOLConfig = self.config
         views = make_views(batch.items, encoder, config, batch.rng, max_length=config.train_length)
-        predict = nn.Sequential(heads.projector, heads.predictor)
-        q_a, q_b = (predict(h) for h in encode(encoder, views, config.differ_by))
+        h_a, h_b = encode(encoder, views, config.differ_by)
+        q_a = heads.predictor(heads.projector(h_a))
+        q_b = heads.predictor(heads.projector(h_b))
+
         heads.target_encoder.train(config.target_dropout)
-        return {"loss": bootstrap(q_a, q_b, *heads.target(views, config.differ_by))}
+        t_a, t_b = heads.target(views, config.differ_by)
+        return {"loss": bootstrap(q_a, q_b, t_a, t_b)}
 
     def after_update(self, encoder: Encoder, heads: Any) -> None:
         heads.follow(encoder, self.config.momentum)

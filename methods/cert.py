@@ -41,8 +41,8 @@ def info_nce(queries: Tensor, keys: Tensor, queue: Tensor, *, temperature: float
 
 
 class Queue(nn.Module):
-    """The last `size` keys (size, d) of unit length, first in, first out; random directions until
-    it is full.
+    """First-in, first-out queue of the last `size` keys (size, d) of unit length; random directions
+    until it is full.
     """
 
     keys: Tensor
@@ -55,8 +55,8 @@ class Queue(nn.Module):
 
     @torch.no_grad()
     def push(self, keys: Tensor) -> None:
-        """Put `keys` (n, d), unit length, in the place of the n oldest; of more than `size` the
-        last ones stay.
+        """Replace the n oldest keys by `keys` (n, d), unit length; of more than `size` only the
+        last ones enter.
         """
         size = len(self.keys)
         keys = keys[-size:]
@@ -108,9 +108,8 @@ class MoCo(nn.Module):
         self.head = head
         self.key_head = key_head.requires_grad_(False)
         self.queue = queue
-        self.fresh: Tensor | None = (
-            None  # keys of the batch at hand, which enter the queue after the update
-        )
+        # Keys of the batch at hand, which enter the queue after the update.
+        self.fresh: Tensor | None = None
 
 
 class CERT(TrainedMethod):
@@ -122,10 +121,9 @@ class CERT(TrainedMethod):
     Config: ClassVar[type[MethodConfig]] = CERTConfig
 
     def heads(self, encoder: Encoder) -> nn.Module:
-        d, width = encoder.dimension, self.config.head_width
-        head, key_head = (
-            nn.Sequential(nn.Linear(d, d), nn.ReLU(), nn.Linear(d, width)) for _ in range(2)
-        )
+        width = self.config.head_width
+        head = _projection_head(encoder.dimension, width)
+        key_head = _projection_head(encoder.dimension, width)
         key_head.load_state_dict(head.state_dict())
         return MoCo(encoder.copy(), head, key_head, Queue(self.config.queue_size, width))
 
@@ -143,25 +141,24 @@ class CERT(TrainedMethod):
         return 0.5 * (1 - math.cos(math.pi * linear))
 
     def loss(self, encoder: Encoder, heads: Any, batch: Batch) -> dict[str, Tensor]:
-        queries = heads.head(self._dropped(encoder(batch.texts)))
+        queries = heads.head(self._drop_out(encoder(batch.texts)))
         with torch.no_grad():
-            keys = unit(heads.key_head(self._dropped(heads.key(batch.positives))).float())
+            positives = self._drop_out(heads.key(batch.positives))
+            keys = unit(heads.key_head(positives).float())
         heads.fresh = keys
         return {
             "loss": info_nce(queries, keys, heads.queue.keys, temperature=self.config.temperature)
         }
 
-    def _dropped(self, vectors: Tensor) -> Tensor:
-        """`vectors` with units dropped, as BertForSequenceClassification does before its
-        classifier.
-        """
+    def _drop_out(self, vectors: Tensor) -> Tensor:
+        """Apply the dropout that BertForSequenceClassification has before its classifier."""
         rate: float = self.config.head_dropout
-        return (
-            functional.dropout(vectors, rate) if rate else vectors
-        )  # without one no random number is drawn
+        if not rate:
+            return vectors  # no random number is drawn
+        return functional.dropout(vectors, rate)
 
     def after_update(self, encoder: Encoder, heads: Any) -> None:
-        """The key encoder and its head follow; the batch's keys enter the queue."""
+        """Move the key encoder and its head, and put the batch's keys into the queue."""
         follow(heads.key, encoder, self.config.momentum)
         follow(heads.key_head, heads.head, self.config.momentum)
         if heads.fresh is not None:
@@ -169,5 +166,12 @@ class CERT(TrainedMethod):
             heads.fresh = None
 
     def candidates(self, encoder: Encoder, heads: Any) -> tuple[Encoder, ...]:
-        """The encoder that `keep` names."""
-        return (heads.key,) if self.config.keep == "key" else (encoder,)
+        """Return the encoder that `keep` names."""
+        if self.config.keep == "key":
+            return (heads.key,)
+        return (encoder,)
+
+
+def _projection_head(dimension: int, width: int) -> nn.Sequential:
+    """Return Linear - ReLU - Linear, (n, dimension) -> (n, width)."""
+    return nn.Sequential(nn.Linear(dimension, dimension), nn.ReLU(), nn.Linear(dimension, width))

@@ -93,41 +93,43 @@ class ConSERT(TrainedMethod):
 
     def loss(self, encoder: Encoder, heads: nn.Module, batch: Batch) -> dict[str, Tensor]:
         config: ConSERTConfig = self.config
+        sides = (config.view_a, config.view_b)
         rows = encoder.tokenize(batch.texts, max_length=config.train_length)
-        ids = [self._ordered(view, rows, encoder, batch) for view in (config.view_a, config.view_b)]
-        changes = [self._change(view) for view in (config.view_a, config.view_b)]
-        for side, view in enumerate((config.view_a, config.view_b)):
-            if view == "adversarial":
-                seen = views.Seen()
-                changes[side] = seen
-                first = self._contrast(encoder, ids, changes, differ=False)
-                (gradient,) = torch.autograd.grad(first, seen.embeddings)
-                changes[side] = views.moved_by(views.against(gradient.detach(), config.noise))
-        return {"loss": config.contrastive_weight * self._contrast(encoder, ids, changes)}
+        ids = [self._order_tokens(view, rows, encoder, batch) for view in sides]
+        changes = [self._change(view) for view in sides]
 
-    def _ordered(
+        if "adversarial" in sides:  # one of the two at most, as the config checks
+            side = sides.index("adversarial")
+            recorder = views.EmbeddingRecorder()
+            changes[side] = recorder
+            loss = self._contrastive_loss(encoder, ids, changes, differ=False)
+            (gradient,) = torch.autograd.grad(loss, recorder.embeddings)
+            step = views.adversarial_step(gradient.detach(), config.noise)
+            changes[side] = views.shift_by(step)
+
+        return {"loss": config.contrastive_weight * self._contrastive_loss(encoder, ids, changes)}
+
+    def _order_tokens(
         self, view: View, ids: list[list[int]], encoder: Encoder, batch: Batch
     ) -> list[list[int]]:
-        """Token rows, in another order where the view says so."""
+        """Return the token rows of a view; "shuffle" has them in another order."""
         if view != "shuffle":
             return ids
         fixed = markers(encoder.tokenizer) if encoder.pooling.mode == "cls" else frozenset()
         return [shuffle_tokens(row, 1.0, batch.rng, special=fixed) for row in ids]
 
     def _change(self, view: View) -> views.Change:
-        """What happens to the embeddings of a view, but for the adversarial one."""
+        """Return the change of a view's embeddings; none yet for the adversarial view."""
         config = self.config
         if view == "token_cutoff":
             return partial(views.token_cutoff, rate=config.token_cutoff)
         if view == "feature_cutoff":
             return partial(views.feature_cutoff, rate=config.feature_cutoff)
-        return (
-            partial(views.element_dropout, rate=config.dropout)
-            if view == "dropout"
-            else views.as_they_are
-        )
+        if view == "dropout":
+            return partial(views.element_dropout, rate=config.dropout)
+        return views.keep_unchanged
 
-    def _contrast(
+    def _contrastive_loss(
         self,
         encoder: Encoder,
         ids: list[list[list[int]]],
@@ -136,13 +138,12 @@ class ConSERT(TrainedMethod):
         differ: bool = True,
     ) -> Tensor:
         rates = None if self.config.native_dropout else (0.0, 0.0)
-        with views.embeddings_changed(encoder.transformer, *changes):
+        remedy = "choose another view_a or view_b, or set native_dropout = true"
+        with views.change_embeddings(encoder.transformer, *changes):
             h_a, h_b = encoder.two_views(
                 *ids,
                 hidden_dropout=rates,
                 attention_dropout=rates,
-                differ_by="choose another view_a or view_b, or set native_dropout = true"
-                if differ
-                else "",
+                differ_by=remedy if differ else "",
             )
         return nt_xent_symmetric(h_a, h_b, temperature=self.config.temperature)

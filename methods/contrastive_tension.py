@@ -21,13 +21,8 @@ from harness.training import Batch, TrainedMethod, TrainingConfig
 from methods.objectives import Similarity
 from methods.parts.row_vectors import check_rows, full_precision, unit
 
-STEPS = (
-    1.0,
-    0.8,
-    0.6,
-    0.4,
-    0.2,
-)  # shares of the peak rate; it falls after 10, 20, 30 and 40 % of the training steps
+# Shares of the peak rate; it falls after 10, 20, 30 and 40 % of the training steps.
+STEPS = (1.0, 0.8, 0.6, 0.4, 0.2)
 
 
 @full_precision
@@ -62,18 +57,19 @@ def tension_in_batch(
     """
     check_rows(u, v)
     if similarity == "cosine":
-        u, v = unit(u), unit(v)
+        u = unit(u)
+        v = unit(v)
     scores = u @ v.T * log_scale.exp()
     target = torch.arange(len(u), device=u.device)
-    return (
-        functional.cross_entropy(scores, target) + functional.cross_entropy(scores.T, target)
-    ) / 2
+    rows = functional.cross_entropy(scores, target)
+    columns = functional.cross_entropy(scores.T, target)
+    return (rows + columns) / 2
 
 
 def pairs_of(
     texts: Sequence[str], negatives: int, rng: np.random.Generator
 ) -> tuple[list[str], list[str]]:
-    """The sentences that the first copy reads and those of the second, row by row.
+    """Return the sentences that the first copy reads and those of the second, row by row.
 
     Of n sentences in random order the first n // (1 + 2 K) (one at least) are paired with
     themselves; all others, each used once, make pairs of two. So n = 30 with K = 7 gives 2
@@ -81,9 +77,11 @@ def pairs_of(
     different one. With n = 2 there is no different pair.
     """
     order = [texts[int(i)] for i in rng.permutation(len(texts))]
-    alike = max(1, len(order) // (1 + 2 * negatives))
-    half = (len(order) - alike) // 2
-    return order[: alike + half], order[:alike] + order[alike + half : alike + 2 * half]
+    same = max(1, len(order) // (1 + 2 * negatives))
+    half = (len(order) - same) // 2
+    first = order[: same + half]
+    second = order[:same] + order[same + half : same + 2 * half]
+    return first, second
 
 
 class ContrastiveTensionConfig(TrainingConfig):
@@ -130,8 +128,8 @@ class ContrastiveTensionConfig(TrainingConfig):
 
 
 class Twin(nn.Module):
-    """The first copy, trained with the encoder (the second), and the log of the in-batch form's
-    learned factor.
+    """First copy, trained with the encoder (the second), and log of the learned factor of the
+    in-batch form.
     """
 
     def __init__(self, first: Encoder, scale: float, *, learned: bool) -> None:
@@ -161,8 +159,10 @@ class ContrastiveTension(TrainedMethod):
         """
         if self.config.optimizer == "adamw":
             return super().optimizer(groups)
-        rho, eps = (0.9, 1e-7) if self.config.optimizer == "rmsprop" else (0.99, 1e-8)
-        return torch.optim.RMSprop(groups, lr=self.config.learning_rate, alpha=rho, eps=eps)
+        rate = self.config.learning_rate
+        if self.config.optimizer == "rmsprop":
+            return torch.optim.RMSprop(groups, lr=rate, alpha=0.9, eps=1e-7)
+        return torch.optim.RMSprop(groups, lr=rate, alpha=0.99, eps=1e-8)
 
     def schedule(self, step: int, steps: int) -> float:
         """Share of the peak rate; "steps" falls at 500, 1000, 1500 and 2000 of the official 5,000
@@ -175,26 +175,31 @@ class ContrastiveTension(TrainedMethod):
             return step / warm
         if self.config.decay == "constant":
             return 1.0
-        return STEPS[sum(10 * step > part * steps for part in (1, 2, 3, 4))]
+        falls = sum(10 * step > part * steps for part in (1, 2, 3, 4))
+        return STEPS[falls]
 
     def candidates(self, encoder: Encoder, heads: Any) -> tuple[Encoder, ...]:
-        """Both copies, the second first: it is used when no dev set decides."""
-        return (encoder, heads.first) if self.config.keep == "better" else (encoder,)
+        """Return both copies, the second first: it is used when no dev set decides."""
+        if self.config.keep == "better":
+            return (encoder, heads.first)
+        return (encoder,)
 
     def loss(self, encoder: Encoder, heads: Any, batch: Batch) -> dict[str, Tensor]:
         config = self.config
         texts = [text for text in batch.texts if len(text) >= config.min_characters]
         if len(texts) < 2:
             texts = batch.texts
-        left, right = texts, texts
-        if config.objective == "pairs":
-            left, right = pairs_of(texts, config.negatives, batch.rng)
-        u, v = self._vectors(heads.first, left), self._vectors(encoder, right)
+
         if config.objective == "in_batch":
+            u = self._vectors(heads.first, texts)
+            v = self._vectors(encoder, texts)
             return {"loss": tension_in_batch(u, v, heads.log_scale, similarity=config.similarity)}
-        same = torch.tensor(
-            [float(a == b) for a, b in zip(left, right, strict=True)], device=u.device
-        )
+
+        left, right = pairs_of(texts, config.negatives, batch.rng)
+        u = self._vectors(heads.first, left)
+        v = self._vectors(encoder, right)
+        labels = [float(a == b) for a, b in zip(left, right, strict=True)]
+        same = torch.tensor(labels, device=u.device)
         return {"loss": tension(u, v, same, reduction=config.reduction)}
 
     def _vectors(self, copy: Encoder, texts: Sequence[str]) -> Tensor:

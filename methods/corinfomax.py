@@ -26,7 +26,8 @@ def moments(z: Tensor, mean: Tensor, covariance: Tensor, memory: float) -> tuple
     """
     mean = memory * mean + (1 - memory) * z.mean(0)
     centred = z - mean
-    return mean, memory * covariance + (1 - memory) * centred.T @ centred / len(z)
+    covariance = memory * covariance + (1 - memory) * centred.T @ centred / len(z)
+    return mean, covariance
 
 
 def log_determinant(covariance: Tensor, eps: float) -> Tensor:
@@ -85,7 +86,7 @@ class CorInfoMax(TwoViewMethod):
     Config: ClassVar[type[MethodConfig]] = CorInfoMaxConfig
 
     def heads(self, encoder: Encoder) -> nn.Module:
-        """Also the moments of both branches, in buffers."""
+        """Return the projector (and target), with the moments of both branches in buffers."""
         heads: Any = super().heads(encoder)
         d = getattr(heads, "projector", heads)[-1].out_features
         heads.register_buffer("means", torch.zeros(2, d, dtype=torch.float64))
@@ -97,10 +98,12 @@ class CorInfoMax(TwoViewMethod):
         check_rows(z_a, z_b)
         covariance = torch.zeros((), dtype=torch.float64, device=z_a.device)
         for branch, z in enumerate((z_a.double(), z_b.double())):
-            mean, matrix = moments(
-                z, heads.means[branch].clone(), heads.covariances[branch].clone(), config.memory
-            )
+            earlier_mean = heads.means[branch].clone()
+            earlier_matrix = heads.covariances[branch].clone()
+            mean, matrix = moments(z, earlier_mean, earlier_matrix, config.memory)
             covariance = covariance - config.covariance_weight * log_determinant(matrix, config.eps)
-            heads.means[branch], heads.covariances[branch] = mean.detach(), matrix.detach()
+            heads.means[branch] = mean.detach()
+            heads.covariances[branch] = matrix.detach()
+
         invariance = config.invariance_weight * (z_a.double() - z_b.double()).square().mean()
         return {"loss": covariance + invariance, "covariance": covariance, "invariance": invariance}

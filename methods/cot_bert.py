@@ -50,7 +50,9 @@ def extended_nt_xent(
     check_rows(anchors, positives)
     check_rows(anchors, negatives)
     check_temperature(temperature)
-    a, p, n = unit(anchors), unit(positives), unit(negatives)
+    a = unit(anchors)
+    p = unit(positives)
+    n = unit(negatives)
     logits = torch.cat([a @ p.T, a @ n.T, p @ n.T], dim=1) / temperature
     return functional.cross_entropy(logits, torch.arange(len(a), device=a.device))
 
@@ -94,24 +96,26 @@ class CoTBERT(PromptBERT):
     def loss(self, encoder: Encoder, heads: Any, batch: Batch) -> dict[str, Tensor]:
         config: CoTBERTConfig = self.config
         ids_a, ids_b = self.views(encoder, batch)
-        z_a, z_b = self.projected(encoder, heads, ids_a, ids_b)
+        z_a, z_b = self.project_views(encoder, heads, ids_a, ids_b)
         ids_n = self._prompt(2).rows(batch.texts, self._plain(), self._words(encoder))
-        half = (
-            len(ids_n) // 2
-        )  # the rows of one pass, a half as each view; the middle one of an odd number twice
-        first, second = self.encoded(
+        # The negatives in one pass, a half as each view; the middle row of an odd number twice.
+        half = len(ids_n) // 2
+        first, second = self.encode_views(
             encoder, ids_n[: len(ids_n) - half], ids_n[half:], templates=(2, 2)
         )
         z_n = heads.mlp(torch.cat([first[:half], second]))
-        parts = zip(*(z.chunk(config.parts) for z in (z_a, z_b, z_n)), strict=True)
-        losses = [extended_nt_xent(a, p, n, temperature=config.temperature) for a, p, n in parts]
+
+        losses: list[Tensor] = []
+        parts = config.parts
+        for a, p, n in zip(z_a.chunk(parts), z_b.chunk(parts), z_n.chunk(parts), strict=True):
+            losses.append(extended_nt_xent(a, p, n, temperature=config.temperature))
         return self.with_mlm(torch.stack(losses).mean(), encoder, heads, [*ids_a, *ids_b], batch)
 
     def _templates(self) -> tuple[str, ...]:
         return self.config.pooling.removeprefix(PROMPT), self.config.second, self.config.negative
 
     def _hide(self, features: dict[str, Tensor], row: int, words: slice) -> None:
-        """Padding in place of the sentence, at which the template looks; or promptbert's way."""
+        """Put padding, which the template attends to, in place of the sentence; or as promptbert."""
         if self.config.denoise_by == "position":
             super()._hide(features, row, words)
         else:

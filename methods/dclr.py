@@ -1,5 +1,5 @@
-"""DCLR: SimCSE with vectors of noise as further negatives, and without those that another model
-takes for its likes.
+"""DCLR: SimCSE with vectors of noise as further negatives, and without the negatives that another
+model finds similar to the anchor.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Form = Literal["printed", "released"]
 
 
 @full_precision
-def ascended(
+def ascend_noise(
     anchors: Tensor,
     positives: Tensor,
     noise: Tensor,
@@ -35,7 +35,7 @@ def ascended(
     temperature: float,
     form: Form,
 ) -> Tensor:
-    """Noise vectors (m, d) after some steps up the non-uniformity loss, each of the length `rate`.
+    """Move noise vectors (m, d) up the non-uniformity loss, in steps of the length `rate`.
 
     U = (1/n) sum_i log sum_j exp(cos(a_i, h_j)/t) - cos(a_i, p_i)/t;  h_j <- h_j + rate * g_j /
     |g_j|,  g_j = dU/dh_j
@@ -45,7 +45,7 @@ def ascended(
         form: "printed" has the noise alone in the inner sum, "released" the positives of the batch,
             too.
 
-    >>> noise = ascended(torch.eye(2), torch.eye(2), torch.tensor([[1.0, 0.1]]), steps=1, rate=0.1, temperature=1.0,
+    >>> noise = ascend_noise(torch.eye(2), torch.eye(2), torch.tensor([[1.0, 0.1]]), steps=1, rate=0.1, temperature=1.0,
     ...                  form="printed")
     >>> noise[0, 1].item() > 0.1  # it turns to where it is near both anchors
     True
@@ -54,16 +54,18 @@ def ascended(
     """
     check_rows(anchors, positives)
     check_temperature(temperature)
-    a, p = unit(anchors.detach()), unit(positives.detach())
+    if not len(noise):
+        return noise.detach()
+    a = unit(anchors.detach())
+    p = unit(positives.detach())
     others = a @ p.T if form == "released" else a[:, :0]
-    for _ in range(steps if len(noise) else 0):
+    for _ in range(steps):
         with torch.enable_grad():
             moved = noise.detach().requires_grad_()
             logits = torch.cat([others, a @ unit(moved).T], dim=1) / temperature
             (gradient,) = torch.autograd.grad(logits.logsumexp(dim=1).mean(), moved)
-        noise = moved + rate * functional.normalize(
-            gradient, dim=1, eps=torch.finfo(gradient.dtype).tiny
-        )
+        tiny = torch.finfo(gradient.dtype).tiny
+        noise = moved + rate * functional.normalize(gradient, dim=1, eps=tiny)
     return noise.detach()
 
 
@@ -72,13 +74,13 @@ def debiased_contrast(
     anchors: Tensor,
     positives: Tensor,
     noise: Tensor,
-    kept: Tensor,
+    weights: Tensor,
     *,
     temperature: float,
     form: Form,
 ) -> Tensor:
-    """Contrast of every anchor with its positive, against the other positives where `kept` is 1 and
-    vectors of noise.
+    """Contrast of every anchor with its positive, against the other positives where the weight is 1
+    and vectors of noise.
 
     printed:  L = -(1/n) sum_i log( exp(s_ii) / [sum_(j != i) w_ij exp(s_ij) + sum_k exp(r_ik)] )
     released: P_i = softmax of (w_ij s_ij, r_ik) with w_ii = 1;
@@ -89,7 +91,7 @@ def debiased_contrast(
 
     Args:
         anchors, positives: (n, d). noise: (m, d), m >= 0.
-        kept: w, (n, n) of 0 and 1; its diagonal has no effect.
+        weights: w, (n, n) of 0 and 1; its diagonal has no effect.
 
     >>> x = torch.eye(2)  # a sentence and another at a right angle
     >>> round(float(debiased_contrast(x, x, x[:0], torch.ones(2, 2), temperature=1.0, form="printed")), 4)
@@ -103,13 +105,16 @@ def debiased_contrast(
     check_rows(anchors, positives)
     check_temperature(temperature)
     a = unit(anchors)
-    sims, far = a @ unit(positives).T / temperature, a @ unit(noise).T / temperature
+    sims = a @ unit(positives).T / temperature
+    far = a @ unit(noise).T / temperature
     own = torch.eye(len(a), dtype=torch.bool, device=a.device)
     if form == "printed":
-        negatives = torch.cat([sims.masked_fill(own | (kept == 0), -torch.inf), far], dim=1)
-        some = (negatives > -torch.inf).any(dim=1)
-        return (negatives[some].logsumexp(dim=1) - sims[own][some]).sum() / len(a)
-    logits = torch.cat([torch.where(own, sims, sims * kept.to(sims.dtype)), far], dim=1)
+        negatives = torch.cat([sims.masked_fill(own | (weights == 0), -torch.inf), far], dim=1)
+        has_negatives = (negatives > -torch.inf).any(dim=1)
+        denominators = negatives[has_negatives].logsumexp(dim=1)
+        return (denominators - sims[own][has_negatives]).sum() / len(a)
+
+    logits = torch.cat([torch.where(own, sims, sims * weights.to(sims.dtype)), far], dim=1)
     chance = logits.log_softmax(dim=1)
     target = torch.cat([own, torch.zeros_like(far, dtype=torch.bool)], dim=1)
     against = torch.log(-torch.expm1(chance[~target].clamp(max=-1e-7)))
@@ -153,9 +158,7 @@ class DCLRConfig(SimCSEConfig):
 
 
 class DCLR(SimCSE):
-    """`debiased_contrast` of zA and zB against the included sentences of the batch and `ascended`
-    noise.
-    """
+    """`debiased_contrast` of zA and zB against sentences of the batch and noise of `ascend_noise`."""
 
     name = "dclr"
     version = 1
@@ -166,17 +169,17 @@ class DCLR(SimCSE):
 
     @property
     def supervision(self) -> Supervision:
-        """What the authors of the complementary model knew."""
+        """Supervision of the complementary model."""
         known: Supervision = self.config.complement_supervision
         return "unsupervised" if known == "untrained" else known
 
     @property
     def inputs(self) -> dict[str, str]:
-        """The complementary model's fingerprint."""
+        """Fingerprint of the complementary model."""
         return {"complement": model_fingerprint(self.config.complement)}
 
     def heads(self, encoder: Encoder) -> nn.Module:
-        """SimCSE's; the complementary model is loaded too and enters no checkpoint."""
+        """Return SimCSE's heads; also load the complementary model, which enters no checkpoint."""
         self._complement = open_pooled(self.config.complement, self.config.complement_pooling)
         self._complement.to(str(encoder.device))
         return super().heads(encoder)
@@ -185,7 +188,7 @@ class DCLR(SimCSE):
         config: DCLRConfig = self.config
         n, d = z_a.shape
         drawn = torch.from_numpy(batch.rng.standard_normal((int(n * config.noise_share), d)))
-        noise = ascended(
+        noise = ascend_noise(
             z_a,
             z_b,
             drawn.to(z_a.device, torch.float32),
@@ -194,15 +197,15 @@ class DCLR(SimCSE):
             temperature=config.temperature,
             form=config.form,
         )
-        kept = self._kept(batch).to(z_a.device)
+        weights = self._negative_weights(batch).to(z_a.device)
         return debiased_contrast(
-            z_a, z_b, noise, kept, temperature=config.temperature, form=config.form
+            z_a, z_b, noise, weights, temperature=config.temperature, form=config.form
         )
 
     @torch.no_grad()
-    def _kept(self, batch: Batch) -> Tensor:
-        """1 where a sentence of the batch may be a negative of another, (n, n)."""
+    def _negative_weights(self, batch: Batch) -> Tensor:
+        """Return (n, n): 1 where a sentence of the batch may be a negative of another, else 0."""
         assert self._complement is not None  # opened with the heads
         vectors = unit(self._complement.encode(batch.texts, convert_to_tensor=True))
-        kept: Tensor = vectors @ vectors.T < self.config.threshold
-        return kept.float()
+        dissimilar: Tensor = vectors @ vectors.T < self.config.threshold
+        return dissimilar.float()

@@ -26,7 +26,7 @@ from harness.training import Batch, BatchStream, TrainedMethod, TrainingConfig
 from methods.objectives import nt_xent_symmetric
 from methods.parts.cross_batch_memory import CrossBatchMemory
 from methods.parts.optimizers import adamw
-from methods.parts.spans import DocumentTokens, SpanSampler, Strategy, cut, tokens_for
+from methods.parts.spans import DocumentTokens, SpanSampler, Strategy, extract_text, tokens_for
 
 # Tokens that a span of l_max may lose to the cut at train_length: the paper's 512 are cut to 510.
 _TOLERATED = 2
@@ -124,7 +124,9 @@ class DeCLUTRConfig(TrainingConfig):
         return self
 
 
-def slanted_triangle(update: int, length: int, *, cut: float = 0.1, ratio: float = 32.0) -> float:
+def slanted_triangular_rate(
+    update: int, length: int, *, cut: float = 0.1, ratio: float = 32.0
+) -> float:
     """Share of the peak learning rate at `update` (1 is the first) of a schedule of `length`
     updates.
 
@@ -160,8 +162,10 @@ class DeCLUTR(TrainedMethod):
 
     @cached_property
     def _tokens(self) -> DocumentTokens:
-        """The base model's tokens of documents, once its positions are known to hold the longest
-        span.
+        """Tokenizer of documents, after a check that the longest span fits into the base model.
+
+        Raises:
+            InputError: it does not fit.
         """
         c = self.config
         tokens, positions = tokens_for(self.base_model, c.max_length)
@@ -202,7 +206,7 @@ class DeCLUTR(TrainedMethod):
         """
         needed = self.sampler.needed
         how = "lower" if self.config.lower else "as it is"
-        long = self._tokens.long_enough(corpus, needed, self._prepared, how)
+        long = self._tokens.long_enough(corpus, needed, self._prepare, how)
         if len(long) < 2:
             raise InputError(
                 f"corpus {corpus.uri}: {len(long)} of {len(corpus)} documents have the {needed} tokens that "
@@ -227,7 +231,7 @@ class DeCLUTR(TrainedMethod):
         )
 
     def schedule(self, step: int, steps: int) -> float:
-        """Share of the peak learning rate, see `slanted_triangle`.
+        """Share of the peak learning rate, see `slanted_triangular_rate`.
 
         "updates": over all updates. "instances": over as many updates as documents are seen,
         batch_size times too long.
@@ -236,17 +240,17 @@ class DeCLUTR(TrainedMethod):
         """
         c = self.config
         if c.lr_schedule == "released" and step < steps // c.epochs:
-            return slanted_triangle(steps, steps, cut=c.warmup)
+            return slanted_triangular_rate(steps, steps, cut=c.warmup)
         length = steps * c.batch_size if c.lr_schedule == "instances" else steps
-        return slanted_triangle(step + 1, length, cut=c.warmup)
+        return slanted_triangular_rate(step + 1, length, cut=c.warmup)
 
     def loss(self, encoder: Encoder, heads: Any, batch: Batch) -> dict[str, Tensor]:
         c = self.config
-        anchors, positives = self._spans(encoder, batch)
+        anchors, positives = self._draw_spans(encoder, batch)
         terms: dict[str, Tensor] = {}
         embedded: Tensor | None = None
         if c.objective != "contrastive":
-            embedded, terms["mlm"] = self._masked(encoder, heads, anchors, batch.rng)
+            embedded, terms["mlm"] = self._mask_and_embed(encoder, heads, anchors, batch.rng)
         if c.objective != "mlm":
             if embedded is None or not c.masked_anchors:
                 embedded = encoder(encoder.collate(anchors))
@@ -260,29 +264,36 @@ class DeCLUTR(TrainedMethod):
             if c.reduction == "sum":
                 contrast = contrast * 2 * len(a)
             terms["contrastive"] = c.contrastive_weight * contrast
+
         return {"loss": sum(terms.values()), **terms}  # type: ignore[dict-item]
 
-    def _prepared(self, text: str) -> str:
-        return clean(text).lower() if self.config.lower else clean(text)
+    def _prepare(self, text: str) -> str:
+        text = clean(text)
+        return text.lower() if self.config.lower else text
 
-    def _spans(self, encoder: Encoder, batch: Batch) -> tuple[list[list[int]], list[list[int]]]:
-        """Ids of the AN anchors and, in the same order, of the P positives of each."""
-        texts = [self._prepared(text) for text in batch.texts]
-        groups: list[list[str]] = []
+    def _draw_spans(
+        self, encoder: Encoder, batch: Batch
+    ) -> tuple[list[list[int]], list[list[int]]]:
+        """Draw spans: ids of the AN anchors and, in the same order, of the P positives of each."""
+        length = self.config.train_length
+        texts = [self._prepare(text) for text in batch.texts]
+        anchors: list[str] = []
+        positives: list[str] = []
         for text, starts in zip(texts, self._tokens.starts(texts), strict=True):
-            drawn = self.sampler.sample(len(starts) - 1, batch.rng).tolist()
-            groups += [[cut(text, starts, first, end) for first, end in spans] for spans in drawn]
-        anchors = encoder.tokenize([group[0] for group in groups], self.config.train_length)
-        if self.config.objective == "mlm":
-            return anchors, []
-        return anchors, encoder.tokenize(
-            [span for group in groups for span in group[1:]], self.config.train_length
-        )
+            for spans in self.sampler.sample(len(starts) - 1, batch.rng).tolist():
+                anchor, *near = [extract_text(text, starts, first, end) for first, end in spans]
+                anchors.append(anchor)
+                positives += near
 
-    def _masked(
+        anchor_ids = encoder.tokenize(anchors, length)
+        if self.config.objective == "mlm":
+            return anchor_ids, []
+        return anchor_ids, encoder.tokenize(positives, length)
+
+    def _mask_and_embed(
         self, encoder: Encoder, heads: Any, ids: list[list[int]], rng: np.random.Generator
     ) -> tuple[Tensor, Tensor]:
-        """Embeddings of the masked anchors, and their masked-language-modelling loss."""
+        """Return embeddings of the masked anchors, and their masked-language-modelling loss."""
         masked, labels = mask_tokens(
             ids, encoder.tokenizer, rng, probability=self.config.mlm_probability
         )
@@ -292,6 +303,5 @@ class DeCLUTR(TrainedMethod):
         targets = padded_labels(labels)
         chosen = targets != IGNORED
         logits = heads.masked_lm(states[-1][chosen.to(encoder.device)])
-        return encoder.pool(tokens, encoder.counted(features)), masked_lm_loss(
-            logits, targets[chosen]
-        )
+        embeddings = encoder.pool(tokens, encoder.counted(features))
+        return embeddings, masked_lm_loss(logits, targets[chosen])

@@ -19,7 +19,7 @@ from harness.method import MethodConfig
 from harness.recipes import RecipeFile
 from harness.sources.embedded import model_fingerprint
 from harness.training import Batch
-from methods.parts.embedding_views import embeddings_changed
+from methods.parts.embedding_views import Change, change_embeddings
 from methods.parts.projection_heads import projector
 from methods.simcse import SimCSE, SimCSEConfig
 
@@ -63,20 +63,16 @@ class Generator(nn.Module):
     def write(
         self, ids: Sequence[Sequence[int]], masked: Sequence[Sequence[int]]
     ) -> list[list[int]]:
-        """Token rows with the likeliest token, given `masked`, in the place of every ordinary token
-        of `ids`.
-        """
+        """Return `ids` with every ordinary token replaced by the likeliest one, given `masked`."""
         features = self.encoder.collate(masked)
         states = self.eval().encoder.hidden_states(features)[-1]
         special = set(self.encoder.tokenizer.all_special_ids)
         written: list[list[int]] = []
-        for row, state in zip(
-            ids, states, strict=True
-        ):  # one at a time: logits have the vocabulary's width
+        # One row at a time: logits have the vocabulary's width.
+        for row, state in zip(ids, states, strict=True):
             best = self.head(state[: len(row)]).argmax(-1).tolist()
-            written.append(
-                [old if old in special else new for old, new in zip(row, best, strict=True)]
-            )
+            pairs = zip(row, best, strict=True)
+            written.append([old if old in special else new for old, new in pairs])
         return written
 
 
@@ -91,16 +87,20 @@ class Discriminator(nn.Module):
         self.head = nn.Linear(int(encoder.transformer.config.hidden_size), 2)
 
     def forward(self, features: dict[str, Tensor], z_a: Tensor, z_b: Tensor) -> Tensor:
-        """Logits (2n, length, 2) of rows of view a, then of view b, given z_a and z_b, (n, d)."""
-
-        def told(z: Tensor) -> Any:
-            return lambda states, mask: torch.cat(
-                [z.unsqueeze(1).to(states.dtype), states[:, 1:]], dim=1
-            )
-
-        with embeddings_changed(self.transformer, told(z_a), told(z_b)):
+        """Return logits (2n, length, 2) of rows of view a, then of view b; z_a, z_b: (n, d)."""
+        with change_embeddings(self.transformer, _replace_first(z_a), _replace_first(z_b)):
             logits: Tensor = self.head(self.transformer(**features).last_hidden_state)
         return logits
+
+
+def _replace_first(vectors: Tensor) -> Change:
+    """Put `vectors` (n, d) in the place of the first token's embeddings."""
+
+    def change(embeddings: Tensor, mask: Tensor) -> Tensor:
+        first = vectors.unsqueeze(1).to(embeddings.dtype)
+        return torch.cat([first, embeddings[:, 1:]], dim=1)
+
+    return change
 
 
 class DiffCSEConfig(SimCSEConfig):
@@ -145,13 +145,18 @@ class DiffCSE(SimCSE):
 
     @property
     def inputs(self) -> dict[str, str]:
-        """The generator's fingerprint, where it is a model of its own."""
-        return (
-            {"generator": model_fingerprint(self.config.generator)} if self.config.generator else {}
-        )
+        """Fingerprint of the generator; none where it is the base model."""
+        if not self.config.generator:
+            return {}
+        return {"generator": model_fingerprint(self.config.generator)}
 
     def heads(self, encoder: Encoder) -> nn.Module:
-        """SimCSE's, with DiffCSE's projector; the frozen generator and the discriminator."""
+        """Return SimCSE's heads with DiffCSE's projector, the frozen generator and the
+        discriminator.
+
+        Raises:
+            InputError: the vectors are not as wide as the model, or the generator does not fit.
+        """
         heads = super().heads(encoder)
         d = encoder.dimension
         if d != int(encoder.transformer.config.hidden_size):
@@ -165,15 +170,18 @@ class DiffCSE(SimCSE):
         heads.discriminator = Discriminator(encoder)
         return heads
 
-    def projected(
+    def project_views(
         self,
         encoder: Encoder,
         heads: Any,
         ids_a: Sequence[Sequence[int]],
         ids_b: Sequence[Sequence[int]],
     ) -> tuple[Tensor, Tensor]:
-        """As SimCSE's; both views in one call, so that BatchNorm sees both."""
-        z_a, z_b = heads.mlp(torch.cat(self.encoded(encoder, ids_a, ids_b))).chunk(2)
+        """Return the projections (n, d) of both views, made in one call, so that BatchNorm sees
+        both.
+        """
+        h_a, h_b = self.encode_views(encoder, ids_a, ids_b)
+        z_a, z_b = heads.mlp(torch.cat([h_a, h_b])).chunk(2)
         return z_a, z_b
 
     def further_terms(
@@ -191,7 +199,7 @@ class DiffCSE(SimCSE):
         features = {name: tensor.to(z_a.device) for name, tensor in edited.items()}
         logits = heads.discriminator(features, z_a, z_b)
         original = encoder.collate(ids)["input_ids"].to(z_a.device)
-        found = replaced_token_detection(
+        detection = replaced_token_detection(
             logits, features["input_ids"], original, features["attention_mask"]
         )
-        return {"detection": config.rtd_weight * found}
+        return {"detection": config.rtd_weight * detection}

@@ -103,7 +103,7 @@ class ESimCSE(SimCSE):
     def contrast(self, z_a: Tensor, z_b: Tensor, heads: Any, batch: Batch) -> Tensor:
         if not self.config.queue_size:
             return super().contrast(z_a, z_b, heads, batch)
-        return nt_xent_queue(z_a, z_b, heads.queue.held(), temperature=self.config.temperature)
+        return nt_xent_queue(z_a, z_b, heads.queue.newest(), temperature=self.config.temperature)
 
     def loss(self, encoder: Encoder, heads: Any, batch: Batch) -> dict[str, Tensor]:
         terms = super().loss(encoder, heads, batch)

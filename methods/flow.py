@@ -115,7 +115,7 @@ class Flow(ArrayMethod, VectorMap):
                     context.progress(0, 0, "encoding the corpus")
                 if self.config.dropout:
                     torch.manual_seed(derive(context.seed, f"dropout {number}"))
-                    vectors = _dropped(encoder, texts)
+                    vectors = _drop_out(encoder, texts)
                 else:
                     vectors = np.asarray(
                         encoder.encode(texts, device=context.device, precision="fp32")
@@ -164,7 +164,7 @@ class Flow(ArrayMethod, VectorMap):
             self._flow.load_state_dict(load_file(folder / WEIGHTS))
 
 
-def _dropped(encoder: Encoder, texts: list[str]) -> NDArray[np.float32]:
+def _drop_out(encoder: Encoder, texts: list[str]) -> NDArray[np.float32]:
     """Vectors (n, D) with the checkpoint's own dropout."""
     ids = encoder.tokenize(texts)
     out = np.empty((len(ids), encoder.dimension), dtype=np.float32)

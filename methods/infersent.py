@@ -20,7 +20,7 @@ from harness.method import MethodConfig
 from harness.recipes import RecipeFile
 from harness.sources import Corpus, Pair
 from harness.training import Batch, BatchStream, TrainedMethod, TrainingConfig
-from methods.parts.nli import LABELS, Joined, NLIMethod, class_indices, joined, split_parts
+from methods.parts.nli import LABELS, Joined, NLIMethod, class_indices, join_vectors, split_parts
 from methods.parts.recurrent_encoder import FrozenWords, RecurrentEncoder, RecurrentMethod
 from methods.parts.word_vectors import GLOVE, SOURCES, read_word_vectors, vectors_hash
 from methods.static import word_tokenizer
@@ -205,10 +205,10 @@ class InferSent(RecurrentMethod, NLIMethod):
             for row in encoder.tokenize(side, max_length=self.config.train_length)
         ]
         u, v = encoder(encoder.collate(ids)).split(len(pairs))
-        return cast(Tensor, heads.classifier(joined(u, v, split_parts(self.config.joined))))  # type: ignore[operator]
+        return cast(Tensor, heads.classifier(join_vectors(u, v, split_parts(self.config.joined))))  # type: ignore[operator]
 
     def loss(self, encoder: Encoder, heads: nn.Module, batch: Batch) -> dict[str, Tensor]:
-        return self.classified(self._logits(encoder, heads, batch.items), batch.items)
+        return self.loss_and_accuracy(self._logits(encoder, heads, batch.items), batch.items)
 
     def num_parameters(self) -> int:
         """How many numbers the LSTM and the word vectors hold."""

@@ -94,7 +94,7 @@ class PromptBERT(SimCSE):
         )
         return ids_a, ids_b
 
-    def encoded(
+    def encode_views(
         self,
         encoder: Encoder,
         ids_a: Sequence[Sequence[int]],
@@ -102,7 +102,7 @@ class PromptBERT(SimCSE):
         templates: tuple[int, int] = (0, 1),
     ) -> tuple[Tensor, Tensor]:
         """The vectors of both views, without what their `templates`, by number, say by themselves."""
-        h_a, h_b = super().encoded(encoder, ids_a, ids_b)
+        h_a, h_b = super().encode_views(encoder, ids_a, ids_b)
         if not self.config.denoise:
             return h_a, h_b
         of_a, of_b = templates

@@ -11,7 +11,7 @@ from harness.encoder import Encoder
 from harness.method import POOLING_HELP, MethodConfig
 from harness.recipes import RecipeFile
 from harness.training import Batch, TrainingConfig
-from methods.parts.nli import LABELS, Joined, NLIMethod, joined, split_parts
+from methods.parts.nli import LABELS, Joined, NLIMethod, join_vectors, split_parts
 
 
 class SBERTConfig(TrainingConfig):
@@ -58,6 +58,6 @@ class SBERT(NLIMethod):
     def loss(self, encoder: Encoder, heads: nn.Module, batch: Batch) -> dict[str, Tensor]:
         config: SBERTConfig = self.config
         u, v = encoder([*batch.texts, *batch.positives]).split(len(batch.items))
-        features = joined(u, v, split_parts(config.joined))
+        features = join_vectors(u, v, split_parts(config.joined))
         logits = heads.classifier(features)  # type: ignore[operator]
-        return self.classified(logits, batch.items)
+        return self.loss_and_accuracy(logits, batch.items)

@@ -97,7 +97,7 @@ class SimCSE(TrainedMethod):
 
     def loss(self, encoder: Encoder, heads: nn.Module, batch: Batch) -> dict[str, Tensor]:
         ids_a, ids_b = self.views(encoder, batch)
-        z_a, z_b = self.projected(encoder, heads, ids_a, ids_b)
+        z_a, z_b = self.project_views(encoder, heads, ids_a, ids_b)
         contrast, ids = self.contrast(z_a, z_b, heads, batch), [*ids_a, *ids_b]
         terms = self.with_mlm(contrast, encoder, heads, ids, batch)
         for name, term in self.further_terms(z_a, z_b, encoder, heads, ids, batch).items():
@@ -123,7 +123,7 @@ class SimCSE(TrainedMethod):
         ids = encoder.tokenize(batch.texts, max_length=self.config.train_length)
         return ids, ids
 
-    def projected(
+    def project_views(
         self,
         encoder: Encoder,
         heads: nn.Module,
@@ -131,10 +131,10 @@ class SimCSE(TrainedMethod):
         ids_b: Sequence[Sequence[int]],
     ) -> tuple[Tensor, Tensor]:
         """The projections (n, d) of both views."""
-        h_a, h_b = self.encoded(encoder, ids_a, ids_b)
+        h_a, h_b = self.encode_views(encoder, ids_a, ids_b)
         return heads.mlp(h_a), heads.mlp(h_b)  # type: ignore[operator]
 
-    def encoded(
+    def encode_views(
         self, encoder: Encoder, ids_a: Sequence[Sequence[int]], ids_b: Sequence[Sequence[int]]
     ) -> tuple[Tensor, Tensor]:
         """The vectors (n, d) of both views, dropped out at the config's rates."""

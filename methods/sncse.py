@@ -17,7 +17,7 @@ from harness.errors import InputError
 from harness.method import MethodConfig, Supervision, Text
 from harness.recipes import RecipeFile
 from harness.training import Batch
-from methods.parts.negation import negated
+from methods.parts.negation import negate
 from methods.parts.row_vectors import check_rows, full_precision, unit
 from methods.promptbert import PromptBERT, PromptBERTConfig
 
@@ -146,7 +146,7 @@ class SNCSE(PromptBERT):
     def _negations(self, encoder: Encoder, batch: Batch) -> list[list[int]]:
         """Token rows of the soft negatives, in the second template."""
         if self.config.negatives == "rules":
-            texts = [negated(text) for text in batch.texts]
+            texts = [negate(text) for text in batch.texts]
         else:
             texts = [
                 pair.positive if pair.negative is None else pair.negative for pair in batch.items
@@ -170,7 +170,7 @@ class SNCSE(PromptBERT):
             *ids_n[half:],
             *ids_n[: half - (n - half)],
         ]  # as many again; of an odd number the first stands twice
-        h_1, h_2 = self.encoded(encoder, [*ids_a, *ids_n[:half]], [*ids_b, *rest])
+        h_1, h_2 = self.encode_views(encoder, [*ids_a, *ids_n[:half]], [*ids_b, *rest])
         views = (h_1[:n], h_2[:n], torch.cat([h_1[n:], h_2[n:]])[:n])
         z_a, z_b, z_n = (heads.mlp(h) for h in views)
         return z_a, z_b, z_n

@@ -33,14 +33,15 @@ def nt_xent_memory(
     check_rows(a, b)
     check_temperature(temperature)
     x = unit(torch.cat([a, b]))
-    keys = torch.cat([x.detach() if terms == "library" else x, unit(older.detach())])
+    in_batch = x.detach() if terms == "library" else x
+    keys = torch.cat([in_batch, unit(older.detach())])
     own = torch.eye(len(x), len(keys), dtype=torch.bool, device=x.device)
     logits = (x @ keys.T / temperature).masked_fill(own, float("-inf"))
     return functional.cross_entropy(logits, torch.arange(len(x), device=x.device).roll(len(a)))
 
 
 class CrossBatchMemory(nn.Module):
-    """The last `size` embeddings, newest first, in buffers, so that a run resumes with them.
+    """Queue of the last `size` embeddings, newest first, in buffers, so that a run resumes with them.
 
     The last row of a batch counts as its newest: where the end of the queue cuts a batch in two,
     its first rows go.
@@ -70,13 +71,16 @@ class CrossBatchMemory(nn.Module):
             raise ValueError(
                 f"the memory holds {size} embeddings, fewer than the {2 * len(a)} of one batch"
             )
-        value = nt_xent_memory(a, b, self.held(room), temperature=temperature, terms=terms)
+        value = nt_xent_memory(a, b, self.newest(room), temperature=temperature, terms=terms)
         self.push(torch.cat([a, b]))
         return value
 
-    def held(self, most: int | None = None) -> Tensor:
-        """The newest embeddings (m, d), newest first: all there are, or at most so many."""
-        return self.rows[: int(self.filled) if most is None else min(int(self.filled), most)]
+    def newest(self, most: int | None = None) -> Tensor:
+        """Return the newest embeddings (m, d), newest first: all of them, or at most `most`."""
+        count = int(self.filled)
+        if most is not None:
+            count = min(count, most)
+        return self.rows[:count]
 
     @torch.no_grad()
     def push(self, embeddings: Tensor) -> None:

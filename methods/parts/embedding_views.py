@@ -25,13 +25,13 @@ generator.
 """
 
 
-def as_they_are(embeddings: Tensor, mask: Tensor) -> Tensor:
-    """No change."""
+def keep_unchanged(embeddings: Tensor, mask: Tensor) -> Tensor:
+    """Return the embeddings without a change."""
     return embeddings
 
 
 def token_cutoff(embeddings: Tensor, mask: Tensor, *, rate: float) -> Tensor:
-    """floor(rate * length) of a sentence's tokens, special ones included, are set to zero."""
+    """Set floor(rate * length) of a sentence's tokens, special ones included, to zero."""
     draws = torch.rand(mask.shape, device=mask.device).masked_fill(mask == 0, 2.0)
     counts = (rate * mask.sum(1, keepdim=True)).long()
     lost = _ranks(draws) < counts
@@ -39,19 +39,19 @@ def token_cutoff(embeddings: Tensor, mask: Tensor, *, rate: float) -> Tensor:
 
 
 def feature_cutoff(embeddings: Tensor, mask: Tensor, *, rate: float) -> Tensor:
-    """floor(rate * d) features are set to zero, the same ones in all tokens of a sentence."""
+    """Set floor(rate * d) features to zero, the same ones in all tokens of a sentence."""
     n, _, d = embeddings.shape
     lost = _ranks(torch.rand(n, d, device=embeddings.device)) < int(rate * d)
     return embeddings.masked_fill(lost.unsqueeze(1), 0.0)
 
 
 def element_dropout(embeddings: Tensor, mask: Tensor, *, rate: float) -> Tensor:
-    """Each number is set to zero with probability `rate`; the others stay as they are."""
+    """Set each number to zero with probability `rate`; the others stay as they are."""
     return embeddings.masked_fill(torch.rand_like(embeddings, dtype=torch.float32) < rate, 0.0)
 
 
-def moved_by(noise: Tensor) -> Change:
-    """`noise` (n, length, d) is added."""
+def shift_by(noise: Tensor) -> Change:
+    """Return a change that adds `noise` (n, length, d)."""
 
     def move(embeddings: Tensor, mask: Tensor) -> Tensor:
         moved: Tensor = embeddings + noise.to(embeddings.dtype)
@@ -60,16 +60,16 @@ def moved_by(noise: Tensor) -> Change:
     return move
 
 
-def against(gradient: Tensor, norm: float) -> Tensor:
-    """The step of length `norm` for each token that raises a loss fastest, of its gradient (...,
-    d).
+def adversarial_step(gradient: Tensor, norm: float) -> Tensor:
+    """Return, of a loss's gradient (..., d), the step of length `norm` for each token that raises the
+    loss fastest.
     """
     step: Tensor = norm * gradient / (gradient.norm(dim=-1, keepdim=True) + 1e-10)
     return step
 
 
-class Seen:
-    """A change that changes nothing and keeps the embeddings, which have a gradient."""
+class EmbeddingRecorder:
+    """A change that changes nothing and records the embeddings, which have a gradient."""
 
     embeddings: Tensor
 
@@ -79,34 +79,33 @@ class Seen:
 
 
 @contextmanager
-def embeddings_changed(
+def change_embeddings(
     transformer: PreTrainedModel, change_a: Change, change_b: Change
 ) -> Iterator[None]:
-    """In forward passes inside the block the embeddings of the first half of the rows go through
-    `change_a`, those of the second through `change_b`, padded also where the batch is packed. The
+    """Change embeddings in forward passes inside the block: those of the first half of the rows by
+    `change_a`, those of the second by `change_b`, padded also where the batch is packed. The
     backward pass may follow outside, unless it encodes parts of a batch again.
     """
     rates = cast(ViewRates, transformer.view_rates)
     mask: list[Tensor] = []
 
-    def look(module: nn.Module, args: Any, kwargs: dict[str, Any]) -> None:
+    def record_mask(module: nn.Module, args: Any, kwargs: dict[str, Any]) -> None:
         mask[:] = [kwargs["attention_mask"]]
 
     def change(module: nn.Module, args: Any, output: Tensor) -> Tensor:
         packing = rates.packing
         embeddings = output if packing is None else packing.pad(output)
         half = len(embeddings) // 2
-        halves = ((change_a, slice(None, half)), (change_b, slice(half, None)))
-        changed = torch.cat(
-            [function(embeddings[rows], mask[0][rows]) for function, rows in halves]
-        )
+        first = change_a(embeddings[:half], mask[0][:half])
+        second = change_b(embeddings[half:], mask[0][half:])
+        changed = torch.cat([first, second])
         return changed if packing is None else packing.pack(changed)
 
     block = cast(
         nn.Module, getattr(transformer, "embeddings", None) or transformer.get_input_embeddings()
     )
     handles = [
-        transformer.register_forward_pre_hook(look, with_kwargs=True),
+        transformer.register_forward_pre_hook(record_mask, with_kwargs=True),
         block.register_forward_hook(change),
     ]
     try:
@@ -117,5 +116,5 @@ def embeddings_changed(
 
 
 def _ranks(draws: Tensor) -> Tensor:
-    """The place of every entry among those of its row, from 0."""
+    """Return the rank of every entry within its row, from 0."""
     return draws.argsort(dim=1).argsort(dim=1)

@@ -25,32 +25,32 @@ def follow(slow: nn.Module, fast: nn.Module, momentum: float) -> None:
 
 
 class Following(nn.Module):
-    """The projector of the trained encoder, and its target: frozen copies of the encoder and of the
+    """Projector of the trained encoder, and its target: frozen copies of the encoder and of the
     projector.
 
     BatchNorm's running statistics are not averaged: the target has its own.
 
     Args:
-        projected: has the target a projector? If not, its outputs are the vectors of its encoder.
+        with_projector: has the target a projector? If not, its outputs are the vectors of its encoder.
     """
 
-    def __init__(self, encoder: Encoder, projector: nn.Module, *, projected: bool = True) -> None:
+    def __init__(
+        self, encoder: Encoder, projector: nn.Module, *, with_projector: bool = True
+    ) -> None:
         super().__init__()
         self.projector = projector
         self.target_encoder = encoder.copy().requires_grad_(False)
         self.target_projector = (
-            copy.deepcopy(projector).requires_grad_(False) if projected else None
+            copy.deepcopy(projector).requires_grad_(False) if with_projector else None
         )
 
     @torch.no_grad()
     def target(self, views: Views, differ_by: str) -> tuple[Tensor, Tensor]:
-        """What the target makes of both views, without gradient."""
+        """Return the target's outputs (n, d) of both views, without gradient."""
         t_a, t_b = encode(self.target_encoder, views, differ_by)
-        return (
-            (t_a, t_b)
-            if self.target_projector is None
-            else (self.target_projector(t_a), self.target_projector(t_b))
-        )
+        if self.target_projector is None:
+            return t_a, t_b
+        return self.target_projector(t_a), self.target_projector(t_b)
 
     def follow(self, encoder: Encoder, momentum: float) -> None:
         """Move the target after a training step."""

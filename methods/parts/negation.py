@@ -48,18 +48,18 @@ class Word(NamedTuple):
         return self.text.lower()
 
 
-def negated(sentence: str) -> str:
+def negate(sentence: str) -> str:
     """`sentence` with a "not" more or less, and otherwise word for word.
 
     The first rule that fits: a "not" is left out ("n't" too); "not" comes after the first form of
     be, modal verb, have before a participle, or do before a subject; the first verb that its
     neighbours give away gets "do not", "does not" or "did not"; "Not" comes first.
 
-    >>> negated("She is not here."), negated("They can't swim."), negated("A man is playing a guitar.")
+    >>> negate("She is not here."), negate("They can't swim."), negate("A man is playing a guitar.")
     ('She is here.', 'They can swim.', 'A man is not playing a guitar.')
-    >>> negated("He paints tin soldiers."), negated("The hurdler clipped the last barrier.")
+    >>> negate("He paints tin soldiers."), negate("The hurdler clipped the last barrier.")
     ('He does not paint tin soldiers.', 'The hurdler did not clip the last barrier.')
-    >>> negated("Lovely weather today")
+    >>> negate("Lovely weather today")
     'Not Lovely weather today'
     """
     words = [

@@ -76,7 +76,7 @@ class LabelledPairs(Sequence[Pair]):
         return Pair(pair.anchor, pair.positive, label="entailment")
 
 
-def joined(u: Tensor, v: Tensor, parts: Sequence[str]) -> Tensor:
+def join_vectors(u: Tensor, v: Tensor, parts: Sequence[str]) -> Tensor:
     """The vectors (n, d) of both sentences as one (n, d * len(parts)); `parts` are of `JOINED`, in
     order.
 
@@ -130,7 +130,7 @@ class NLIMethod(TrainedMethod):
     def stream(self, corpus: Corpus, seed: int) -> BatchStream:
         return super().stream(self.examples(corpus), seed)  # type: ignore[arg-type]  # needs no more than a sequence
 
-    def classified(self, logits: Tensor, pairs: Sequence[Pair]) -> dict[str, Tensor]:
+    def loss_and_accuracy(self, logits: Tensor, pairs: Sequence[Pair]) -> dict[str, Tensor]:
         """The loss of logits (n, 3), of which triplets use the first two, and the share of pairs
         classified rightly.
         """

@@ -1,5 +1,5 @@
-"""Where DeCLUTR's anchor and positive spans lie in a document, from its number of tokens alone, and
-their text.
+"""DeCLUTR's anchor and positive spans: their places in a document, from its number of tokens alone,
+and their text.
 
 Source: Giorgi et al. 2021, section 3.1.1, and the sampler of its reference code. All positions
 count tokens; a span is [start, end). A document of n tokens must have n >= 2 * anchors * l_max, so
@@ -25,11 +25,10 @@ if TYPE_CHECKING:
     from harness.sources import Corpus
 
 Strategy = Literal["both", "adjacent", "subsuming"]
-ANCHOR_LENGTHS = (
-    4.0,
-    2.0,
-)  # of the Beta distribution: anchors are long, about 2/3 of the way from l_min to l_max
-POSITIVE_LENGTHS = (2.0, 4.0)  # positives are short, about 1/3 of the way
+# Parameters of Beta distributions: anchors are long, about 2/3 of the way from l_min to l_max, and
+# positives short, about 1/3 of the way.
+ANCHOR_LENGTHS = (4.0, 2.0)
+POSITIVE_LENGTHS = (2.0, 4.0)
 
 
 def span_lengths(
@@ -55,11 +54,17 @@ def anchors_on_grid(
     starts = np.empty(len(lengths), dtype=np.int64)
     for i, length in enumerate(lengths.tolist()):
         left = len(lengths) - i
-        scarce = len(cells) // left < left
-        place = int(rng.integers(2)) * (len(cells) - 1) if scarce else int(rng.integers(len(cells)))
+        place = _draw_cell(len(cells), left, rng)
         starts[i] = cells[place] + rng.integers(l_max - length + 1)
         del cells[max(0, place - 1) : place + 2]
     return starts
+
+
+def _draw_cell(cells: int, anchors: int, rng: np.random.Generator) -> int:
+    """Draw one of `cells` for the next of `anchors`; of too few cells the first or the last."""
+    if cells // anchors < anchors:
+        return int(rng.integers(2)) * (cells - 1)
+    return int(rng.integers(cells))
 
 
 def anchors_apart(
@@ -102,27 +107,30 @@ def place_positives(
       begin the document is placed there only if the other side has no room (a strict inequality in
       the reference code).
     """
-    longest = {
-        "both": l_max,
-        "subsuming": end - start,
-        "adjacent": min(l_max, max(start, n - end)),
-    }[strategy]
-    lengths = span_lengths(POSITIVE_LENGTHS, min(l_min, longest), longest, count, rng)
+
+    def draw_lengths(longest: int) -> NDArray[np.int64]:
+        return span_lengths(POSITIVE_LENGTHS, min(l_min, longest), longest, count, rng)
+
     if strategy == "both":
-        starts = rng.integers(
-            np.maximum(0, start - lengths), np.minimum(end, n - lengths), endpoint=True
-        )
+        lengths = draw_lengths(l_max)
+        first = np.maximum(0, start - lengths)
+        last = np.minimum(end, n - lengths)
+        starts = rng.integers(first, last, endpoint=True)
     elif strategy == "subsuming":
+        lengths = draw_lengths(end - start)
         starts = rng.integers(start, end - lengths, endpoint=True)
     else:
-        before, after = start - lengths > 0, end + lengths <= n
-        starts = np.where(after & ~(before & (rng.random(count) < 0.5)), end, start - lengths)
+        lengths = draw_lengths(min(l_max, max(start, n - end)))
+        fits_before = start - lengths > 0
+        fits_after = end + lengths <= n
+        prefers_before = fits_before & (rng.random(count) < 0.5)
+        starts = np.where(fits_after & ~prefers_before, end, start - lengths)
     return np.stack([starts, starts + lengths], axis=1)
 
 
 @dataclass(frozen=True)
 class SpanSampler:
-    """The rule that draws spans.
+    """Draws the spans of documents.
 
     Attributes:
         l_min, l_max: shortest and longest span, in tokens.
@@ -153,7 +161,9 @@ class SpanSampler:
         if n < self.needed:
             raise ValueError(f"a document of {n} tokens is too short; {self.needed} are needed")
         lengths = span_lengths(ANCHOR_LENGTHS, self.l_min, self.l_max, self.anchors, rng)
-        starts = (anchors_on_grid if self.grid else anchors_apart)(n, lengths, self.l_max, rng)
+        place_anchors = anchors_on_grid if self.grid else anchors_apart
+        starts = place_anchors(n, lengths, self.l_max, rng)
+
         spans = np.empty((self.anchors, 1 + self.positives, 2), dtype=np.int64)
         for i, (start, length) in enumerate(zip(starts.tolist(), lengths.tolist(), strict=True)):
             spans[i, 0] = start, start + length
@@ -163,16 +173,13 @@ class SpanSampler:
         return spans
 
 
-# Where the tokens of a document begin, so that a span of tokens can be cut out of its text.
-
-Starts = NDArray[
-    np.uint32
-]  # (n + 1,): the first character of each of n tokens, and the length of the text
+Starts = NDArray[np.uint32]
+"""(n + 1,): the first character of each of a document's n tokens, and the length of its text."""
 
 
-def cut(text: str, starts: Starts, first: int, end: int) -> str:
-    """The text of tokens first..end - 1, as written; a span that begins inside a word begins with
-    its rest.
+def extract_text(text: str, starts: Starts, first: int, end: int) -> str:
+    """Return the text of tokens first..end - 1, as written; a span that begins inside a word begins
+    with its rest.
     """
     begin = int(starts[first])
     # Several tokens may share one character (the bytes of an emoji): that character at least
@@ -197,7 +204,7 @@ class DocumentTokens:
         self._long: dict[tuple[str, str, int], NDArray[np.intp]] = {}
 
     def starts(self, texts: Sequence[str]) -> list[Starts]:
-        """The token starts of each text."""
+        """Return the token starts of each text."""
         if not texts:
             return []
         offsets = self._tokenizer(
@@ -208,14 +215,15 @@ class DocumentTokens:
             return_token_type_ids=False,
             verbose=False,
         )["offset_mapping"]
-        return [
-            np.array([*(start for start, _ in pairs), len(text)], dtype=np.uint32)
-            for pairs, text in zip(offsets, texts, strict=True)
-        ]
+        result: list[Starts] = []
+        for pairs, text in zip(offsets, texts, strict=True):
+            firsts = [start for start, _ in pairs]
+            result.append(np.array([*firsts, len(text)], dtype=np.uint32))
+        return result
 
     def at_least(self, text: str, count: int) -> bool:
-        """Has the text so many tokens? It is tokenised only if its words, of a token or more each,
-        do not say so.
+        """True if the text has `count` tokens. It is tokenised only if it has fewer words, of a token
+        or more each.
         """
         words = 0
         for word in text.split():
@@ -225,27 +233,26 @@ class DocumentTokens:
         return len(self.starts([text])[0]) > count
 
     def long_enough(
-        self, corpus: Corpus, count: int, prepared: Callable[[str], str], preparation: str
+        self, corpus: Corpus, count: int, prepare: Callable[[str], str], preparation: str
     ) -> NDArray[np.intp]:
-        """The places (n,) of the documents with so many tokens; looked for once, as a comparison's
-        rows ask alike.
+        """Return the places (n,) of the documents with at least `count` tokens, cached for the other
+        rows of a comparison.
 
-        `prepared` makes the text that a document's tokens are of, and `preparation` says which text
-        that is.
+        `prepare` makes the text whose tokens count, and `preparation` names it in the cache.
         """
-        asked = (corpus.sha256, preparation, count)
-        if asked not in self._long:
+        key = (corpus.sha256, preparation, count)
+        if key not in self._long:
             places = [
-                place for place, text in enumerate(corpus) if self.at_least(prepared(text), count)
+                place for place, text in enumerate(corpus) if self.at_least(prepare(text), count)
             ]
-            self._long[asked] = np.array(places, dtype=np.intp)
-        return self._long[asked]
+            self._long[key] = np.array(places, dtype=np.intp)
+        return self._long[key]
 
 
 @lru_cache(maxsize=2)
 def tokens_for(base_model: str, max_length: int | None) -> tuple[DocumentTokens, int]:
-    """The tokens of documents as a base model has them, and how many of them it takes; shared by
-    its runs.
+    """Return the `DocumentTokens` of a base model, and its maximum length in tokens; shared by its
+    runs.
 
     Raises:
         InputError: no such model, or its tokenizer does not do.

@@ -1,5 +1,5 @@
-"""What the methods without negatives share: two views, a wide projector, and an objective on its
-outputs.
+"""Base classes of the methods without negatives: two views, a wide projector, and an objective on
+its outputs.
 """
 
 from __future__ import annotations
@@ -77,16 +77,13 @@ class ViewMethod(TrainedMethod):
 
     @property
     def supervision(self) -> Supervision:
-        c = self.config
-        return (
-            "supervised"
-            if "paraphrase" in c.views and c.pairs_are_labelled
-            else self.card.supervision
-        )
+        if "paraphrase" in self.config.views and self.config.pairs_are_labelled:
+            return "supervised"
+        return self.card.supervision
 
     def stream(self, corpus: Corpus, seed: int) -> BatchStream:
-        """As every trained method's, of the documents that have two crops with view =
-        "sentence_crop"; the run reports how many those are.
+        """Return the batches of the corpus; with view = "sentence_crop" only of the documents that
+        have two crops, and the run reports how many those are.
 
         Raises:
             InputError: fewer than two documents have.
@@ -123,31 +120,32 @@ class TwoViewMethod(ViewMethod):
     Config: ClassVar[type[MethodConfig]] = TwoViewConfig
 
     def widths(self, encoder: Encoder) -> Widths:
-        """Of the projector's layers."""
+        """Return the widths of the projector's layers."""
         return self.config.projector or widths_for(encoder.dimension, 8192)
 
     def heads(self, encoder: Encoder) -> nn.Module:
         config = self.config
-        bare = config.target == "ema" and not config.target_projector
         if config.projector_blocks:
             head = blocks(encoder.dimension, config.projector_blocks, init=config.projector_init)
         else:
-            widths = self.widths(encoder)
-            if bare and config.projector is None:
-                widths = (*widths[:-1], encoder.dimension)
-            head = projector(
-                encoder.dimension, widths, bias=config.projector_bias, init=config.projector_init
-            )
-            if bare and widths[-1] != encoder.dimension:
+            head = self._make_projector(encoder)
+        if config.target == "none":
+            return head
+        return Following(encoder, head, with_projector=config.target_projector)
+
+    def _make_projector(self, encoder: Encoder) -> nn.Sequential:
+        config = self.config
+        d = encoder.dimension
+        widths = self.widths(encoder)
+        if config.target == "ema" and not config.target_projector:
+            if config.projector is None:
+                widths = (*widths[:-1], d)
+            if widths[-1] != d:
                 raise InputError(
                     f'{self.name}: key "projector" = {list(widths)}: the target has no projector, so the last width '
-                    f"must be {encoder.dimension}, as its vectors; or set target_projector = true"
+                    f"must be {d}, as its vectors; or set target_projector = true"
                 )
-        return (
-            head
-            if config.target == "none"
-            else Following(encoder, head, projected=config.target_projector)
-        )
+        return projector(d, widths, bias=config.projector_bias, init=config.projector_init)
 
     def loss(self, encoder: Encoder, heads: nn.Module, batch: Batch) -> dict[str, Tensor]:
         config = self.config
@@ -155,10 +153,13 @@ class TwoViewMethod(ViewMethod):
         h_a, h_b = encode(encoder, views, config.differ_by)
         if not isinstance(heads, Following):
             return self.terms(heads(h_a), heads(h_b), heads, batch)
-        z_a, z_b = heads.projector(h_a), heads.projector(h_b)
+
+        z_a = heads.projector(h_a)
+        z_b = heads.projector(h_b)
         t_a, t_b = heads.target(views, config.differ_by)
-        one, two = self.terms(z_a, t_b, heads, batch), self.terms(z_b, t_a, heads, batch)
-        return {name: one[name] + two[name] for name in one}
+        terms_a = self.terms(z_a, t_b, heads, batch)
+        terms_b = self.terms(z_b, t_a, heads, batch)
+        return {name: terms_a[name] + terms_b[name] for name in terms_a}
 
     def after_update(self, encoder: Encoder, heads: nn.Module) -> None:
         if isinstance(heads, Following):
@@ -168,6 +169,6 @@ class TwoViewMethod(ViewMethod):
     def terms(
         self, z_a: Tensor, z_b: Tensor, heads: nn.Module, batch: Batch, /
     ) -> dict[str, Tensor]:
-        """The loss of the projections (n, d) of both views as "loss", and what it is the sum of, by
+        """Return the loss of the projections (n, d) of both views as "loss", and its summands by
         name.
         """

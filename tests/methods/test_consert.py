@@ -19,11 +19,11 @@ from harness.sources import Corpus, load_corpus
 from harness.training import Batch
 from methods.consert import ConSERT
 from methods.parts.embedding_views import (
-    against,
+    adversarial_step,
+    change_embeddings,
     element_dropout,
-    embeddings_changed,
     feature_cutoff,
-    moved_by,
+    shift_by,
     token_cutoff,
 )
 from tests.support.encoder_models import base_model
@@ -71,8 +71,8 @@ def test_the_adversarial_step_has_its_length_for_every_token_and_raises_the_loss
     corpus: Corpus,
 ) -> None:
     g = torch.randn(3, 4, 5)
-    assert bool(torch.isclose(against(g, 0.5).norm(dim=-1), torch.tensor(0.5)).all())
-    assert bool((against(torch.zeros(1, 1, 5), 1.0) == 0).all())
+    assert bool(torch.isclose(adversarial_step(g, 0.5).norm(dim=-1), torch.tensor(0.5)).all())
+    assert bool((adversarial_step(torch.zeros(1, 1, 5), 1.0) == 0).all())
     losses = {}
     for view in ("none", "adversarial"):
         made = ConSERT(
@@ -98,7 +98,7 @@ def test_each_half_of_the_rows_gets_its_own_change(corpus: Corpus) -> None:
     ids = encoder.tokenize(corpus[:3], max_length=12)
     plain = encoder(encoder.collate(ids))
     noise = torch.ones(1)
-    with embeddings_changed(encoder.transformer, lambda h, mask: h, moved_by(noise)):
+    with change_embeddings(encoder.transformer, lambda h, mask: h, shift_by(noise)):
         h_a, h_b = encoder.two_views(ids, ids)
     torch.testing.assert_close(h_a, plain)
     assert not torch.allclose(h_b, plain, atol=1e-3)
@@ -137,7 +137,7 @@ def test_cls_stays_first_where_the_pooling_reads_it(corpus: Corpus) -> None:
         made = ConSERT(ConSERT.configure({"pooling": pooling, "train_length": 16}))
         encoder = made.load_base()
         ids = encoder.tokenize(corpus[:16], max_length=16)
-        mixed = made._ordered("shuffle", ids, encoder, batch(corpus))
+        mixed = made._order_tokens("shuffle", ids, encoder, batch(corpus))
         assert all(row[0] == encoder.tokenizer.cls_token_id for row in mixed) == stays
 
 

@@ -15,7 +15,7 @@ import torch
 from harness.errors import InputError
 from harness.sources import Corpus, load_corpus
 from harness.training import Batch
-from methods.dclr import DCLR, ascended, debiased_contrast
+from methods.dclr import DCLR, ascend_noise, debiased_contrast
 from tests.support.kill_and_resume import weights_whole_and_resumed
 
 pytestmark = pytest.mark.timeout(300)
@@ -101,11 +101,15 @@ def test_noise_climbs_the_non_uniformity_loss(form: Any) -> None:
         slope[place] = (height(up) - height(down)) / (2 * step)
     expected = noise + rate * slope / np.linalg.norm(slope, axis=1, keepdims=True)
     given = [torch.from_numpy(x).requires_grad_() for x in (a, p)]
-    found = ascended(*given, torch.from_numpy(noise), steps=1, rate=rate, temperature=t, form=form)
+    found = ascend_noise(
+        *given, torch.from_numpy(noise), steps=1, rate=rate, temperature=t, form=form
+    )
     np.testing.assert_allclose(found.numpy(), expected, atol=1e-6)
     assert not found.requires_grad
     assert all(x.grad is None for x in given)
-    more = ascended(*given, torch.from_numpy(noise), steps=4, rate=rate, temperature=t, form=form)
+    more = ascend_noise(
+        *given, torch.from_numpy(noise), steps=4, rate=rate, temperature=t, form=form
+    )
     assert height(more.numpy()) > height(found.numpy()) > height(noise)
 
 
@@ -132,7 +136,7 @@ def test_the_loss_of_a_batch(form: str, corpus: Corpus) -> None:
     kept = np.array([[cos(x, y) < 0.93 for y in v] for x in v])
     assert 0 < kept.sum() < kept.size - len(kept), "the threshold parts these sentences"
     noise = torch.from_numpy(np.random.default_rng(0).standard_normal((7, z.shape[1]))).float()
-    noise = ascended(z, z, noise, steps=4, rate=0.5, temperature=0.05, form=form)
+    noise = ascend_noise(z, z, noise, steps=4, rate=0.5, temperature=0.05, form=form)
     sides = (x.double().numpy() for x in (z, z, noise))
     assert value == pytest.approx(plain_loss(*sides, kept, 0.05, form), rel=1e-3)
 

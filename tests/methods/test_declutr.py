@@ -20,9 +20,9 @@ from harness.method import FitContext
 from harness.recipes import declared
 from harness.sources import Corpus, load_corpus
 from harness.training import Batch
-from methods.declutr import DeCLUTR, slanted_triangle
+from methods.declutr import DeCLUTR, slanted_triangular_rate
 from methods.parts.optimizers import adamw
-from methods.parts.spans import DocumentTokens, cut
+from methods.parts.spans import DocumentTokens, extract_text
 from tests.support.encoder_models import base_model
 
 SMALL = {"batch_size": 3, "train_length": 64, "l_min": 3, "l_max": 10, "learning_rate": 1e-3}
@@ -79,7 +79,7 @@ def test_the_released_schedule_stays_at_its_floor_for_the_first_epoch() -> None:
     once, twice = make(lr_schedule="released"), make(lr_schedule="released", epochs=2)
     assert {5e-5 * once.schedule(step, 100) for step in range(100)} == {5e-5 / 32}
     assert {twice.schedule(step, 200) for step in range(100)} == {1 / 32}
-    assert twice.schedule(100, 200) == slanted_triangle(101, 200) > 1 / 32
+    assert twice.schedule(100, 200) == slanted_triangular_rate(101, 200) > 1 / 32
 
 
 def test_short_schedules_are_defined() -> None:
@@ -131,10 +131,10 @@ def test_a_span_is_cut_from_the_text_and_tokenises_to_its_tokens(
     (starts,) = tokens.starts([text])
     ids = encoder.tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
     assert len(starts) == len(ids) + 1
-    assert cut(text, starts, 0, len(ids)) == text.strip()
+    assert extract_text(text, starts, 0, len(ids)) == text.strip()
     begins = [i for i in range(len(ids)) if i == 0 or text[starts[i] - 1] == " "]
     for first, end in zip(begins[:-3:7], begins[3::7], strict=False):
-        span = cut(text, starts, first, end)
+        span = extract_text(text, starts, first, end)
         assert span in text
         assert encoder.tokenizer(span, add_special_tokens=False)["input_ids"] == ids[first:end]
 
@@ -143,8 +143,8 @@ def test_bytes_of_one_character_are_not_an_empty_span() -> None:
     starts = np.array(
         [0, 2, 2, 2, 4, 5], dtype=np.uint32
     )  # "a", an emoji of three byte tokens, "b"
-    assert cut("a 🙂 b", starts, 1, 2) == cut("a 🙂 b", starts, 1, 4) == "🙂"
-    assert cut("a 🙂 b", starts, 0, 5) == "a 🙂 b"
+    assert extract_text("a 🙂 b", starts, 1, 2) == extract_text("a 🙂 b", starts, 1, 4) == "🙂"
+    assert extract_text("a 🙂 b", starts, 0, 5) == "a 🙂 b"
 
 
 def test_a_tokenizer_without_offsets_is_refused() -> None:
@@ -167,7 +167,7 @@ def test_every_anchor_meets_its_own_positives(corpus: Corpus, encoder: Encoder) 
     """With subsuming positives the anchor's text contains each of them."""
     method = make(strategy="subsuming", positives=3)
     method.heads(encoder)
-    anchors, positives = method._spans(encoder, batch_of(corpus))
+    anchors, positives = method._draw_spans(encoder, batch_of(corpus))
     assert (len(anchors), len(positives)) == (3 * 2, 3 * 2 * 3)
     texts = [
         encoder.tokenizer.decode(row, skip_special_tokens=True).replace(" ", "") for row in anchors
@@ -183,8 +183,8 @@ def test_every_anchor_meets_its_own_positives(corpus: Corpus, encoder: Encoder) 
 
 def test_lower_case_is_applied_to_spans(corpus: Corpus, encoder: Encoder) -> None:
     method = make(lower=True)
-    assert method._prepared("ABC Äb") == "abc äb"
-    assert make()._prepared("ABC \ud800") == "ABC ?"
+    assert method._prepare("ABC Äb") == "abc äb"
+    assert make()._prepare("ABC \ud800") == "ABC ?"
 
 
 def test_documents_too_short_are_left_out_and_counted(tmp_path: Path) -> None:
@@ -236,7 +236,7 @@ def test_loss_is_the_contrast_of_anchors_with_the_mean_of_their_positives(corpus
     method = make(objective="contrastive", temperature=0.2)
     encoder = method.load_base().eval()
     heads = method.heads(encoder)
-    anchors, positives = method._spans(encoder, batch_of(corpus))
+    anchors, positives = method._draw_spans(encoder, batch_of(corpus))
     with torch.no_grad():
         one = encoder(encoder.collate(anchors)).double().numpy()
         two = (
@@ -285,7 +285,7 @@ def test_masked_language_modelling_is_the_cross_entropy_of_the_masked_tokens(
     heads = method.heads(encoder)
     value = float(method.loss(encoder, heads, batch_of(corpus))["loss"])
     batch = batch_of(corpus)
-    anchors, _ = method._spans(encoder, batch)
+    anchors, _ = method._draw_spans(encoder, batch)
     masked, labels = mask_tokens(anchors, encoder.tokenizer, batch.rng)
     losses = []
     for row, wanted in zip(masked, labels, strict=True):  # one anchor at a time: no padding

@@ -74,18 +74,18 @@ def test_the_queue_takes_a_batch_after_its_update_and_keeps_the_newest(corpus: C
     encoder.train()
     heads.train()
     method.loss(encoder, heads, batch)
-    assert len(heads.queue.held()) == 0, "a batch is no negative of its own"
+    assert len(heads.queue.newest()) == 0, "a batch is no negative of its own"
     method.after_update(encoder, heads)
     with torch.no_grad():
         slow = heads.mlp(
             heads.slow.eval()(encoder.collate(encoder.tokenize(batch.texts, max_length=12)))
         )
     torch.testing.assert_close(
-        heads.queue.held(), slow.flip(0), msg="slow vectors of the plain text, without dropout"
+        heads.queue.newest(), slow.flip(0), msg="slow vectors of the plain text, without dropout"
     )
     method.loss(encoder, heads, Batch(list(corpus[4:8]), np.random.default_rng(0), 1))
     method.after_update(encoder, heads)
-    torch.testing.assert_close(heads.queue.held()[4:], slow.flip(0)[:2])
+    torch.testing.assert_close(heads.queue.newest()[4:], slow.flip(0)[:2])
 
 
 def test_earlier_sentences_raise_the_loss_and_queue_size_0_has_none(corpus: Corpus) -> None:

@@ -16,7 +16,7 @@ from harness.method import FitContext
 from harness.sources import load_corpus
 from harness.training import Batch
 from methods.flow import Flow
-from methods.parts.nli import LABELS, TWO_CLASSES, LabelledPairs, joined, label_loss
+from methods.parts.nli import LABELS, TWO_CLASSES, LabelledPairs, join_vectors, label_loss
 from methods.sbert import SBERT
 from methods.whitening import Whitening
 from tests.support.labelled_pairs import ROWS, labelled
@@ -59,7 +59,7 @@ def test_the_loss_of_a_batch_equals_the_transcription(tmp_path: Path) -> None:
 
 def test_parts_are_joined_in_the_order_that_is_asked_for() -> None:
     u, v = torch.tensor([[1.0, -2.0]]), torch.tensor([[3.0, 4.0]])
-    assert joined(u, v, ("u", "v", "|u-v|", "u*v")).tolist() == [[1, -2, 3, 4, 2, 6, 3, -8]]
+    assert join_vectors(u, v, ("u", "v", "|u-v|", "u*v")).tolist() == [[1, -2, 3, 4, 2, 6, 3, -8]]
     assert sbert(joined="|u-v|, u*v").config.joined == "|u-v|,u*v"
     with pytest.raises(InputError, match=r'key "joined": .*u, v'):
         sbert(joined="u,w")
@@ -86,7 +86,7 @@ def test_the_third_class_has_no_part_in_the_loss_of_triplets() -> None:
     method = sbert()
     pairs = list(method.examples(load_corpus("embedded:pairs", kind="pairs", limit=4)))
     logits = torch.tensor([[0.0, 0.0, 50.0]] * len(pairs))
-    terms = method.classified(logits, pairs)
+    terms = method.loss_and_accuracy(logits, pairs)
     assert terms["loss"].item() == pytest.approx(np.log(2))
     assert terms["accuracy"].item() == 0.5
 

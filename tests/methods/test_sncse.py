@@ -16,7 +16,7 @@ from harness.errors import InputError
 from harness.sources import Corpus, Pair, load_corpus
 from harness.training import Batch
 from methods.objectives import nt_xent
-from methods.parts.negation import negated
+from methods.parts.negation import negate
 from methods.sncse import SNCSE, bidirectional_margin
 from tests.support.kill_and_resume import weights_whole_and_resumed
 
@@ -91,7 +91,7 @@ def test_the_loss_is_infonce_and_the_weighted_margin(
     method, encoder, heads, batch = set_up(corpus[:n], margin_weight=margin_weight, train_length=60)
     plain = method._plain()
     sides = []
-    for head, texts in ((":", batch.texts), ("of", batch.texts), ("of", map(negated, batch.texts))):
+    for head, texts in ((":", batch.texts), ("of", batch.texts), ("of", map(negate, batch.texts))):
         vectors = []
         for text in texts:
             ids = plain(f'This sentence {head} " {text} " means [MASK] .', return_tensors="pt")[

@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 
 from harness.sources import load_corpus
-from methods.parts.negation import negated
+from methods.parts.negation import negate
 
 RULES = {
     # A "not" less.
@@ -40,17 +40,17 @@ RULES = {
 
 @pytest.mark.parametrize("sentence", RULES)
 def test_each_rule(sentence: str) -> None:
-    assert negated(sentence) == RULES[sentence]
+    assert negate(sentence) == RULES[sentence]
 
 
 @pytest.mark.parametrize("text", ["", " ", "...", "123 456", "🙂", "not", "a\nb\tc"])
 def test_texts_that_are_no_sentence_come_back_changed_and_whole(text: str) -> None:
-    assert negated(text) == ("" if text == "not" else f"Not {text}")
+    assert negate(text) == ("" if text == "not" else f"Not {text}")
 
 
 def test_most_sentences_are_negated_at_a_verb_and_keep_their_other_words() -> None:
     sentences = list(load_corpus("embedded:sentences"))
-    said = [negated(sentence) for sentence in sentences]
+    said = [negate(sentence) for sentence in sentences]
     assert all(a != b for a, b in zip(sentences, said, strict=True))
     in_front = sum(b == f"Not {a}" for a, b in zip(sentences, said, strict=True))
     assert in_front / len(sentences) < 0.2
