@@ -97,7 +97,9 @@ class CoTBERT(PromptBERT):
         config: CoTBERTConfig = self.config
         ids_a, ids_b = self.views(encoder, batch)
         z_a, z_b = self.project_views(encoder, heads, ids_a, ids_b)
-        ids_n = self._prompt(2).rows(batch.texts, self._plain(), self._words(encoder))
+        ids_n = self._prompt(2).rows(
+            batch.texts, self._plain_tokenizer(), self._sentence_length(encoder)
+        )
         # The negatives in one pass, a half as each view; the middle row of an odd number twice.
         half = len(ids_n) // 2
         first, second = self.encode_views(
@@ -119,4 +121,4 @@ class CoTBERT(PromptBERT):
         if self.config.denoise_by == "position":
             super()._hide(features, row, words)
         else:
-            features["input_ids"][row, words] = self._plain().pad_token_id
+            features["input_ids"][row, words] = self._plain_tokenizer().pad_token_id

@@ -78,8 +78,11 @@ class ESimCSE(SimCSE):
     sheet = RecipeFile.beside(__file__)
     Config: ClassVar[type[MethodConfig]] = ESimCSEConfig
 
+    # Slow vectors of the batch at hand, which enter the queue after the update.
+    _fresh: Tensor | None = None
+
     def heads(self, encoder: Encoder) -> nn.Module:
-        """Also the slow encoder and the queue of its vectors."""
+        """Return SimCSE's heads with the slow encoder and the queue of its vectors."""
         if self.config.dropout is None and self.config.attention_rate is None:
             encoder.warn_without_dropout(STATE_A_RATE)
         heads = super().heads(encoder)
@@ -89,16 +92,15 @@ class ESimCSE(SimCSE):
         return heads
 
     def views(self, encoder: Encoder, batch: Batch) -> tuple[list[list[int]], list[list[int]]]:
-        """The sentences, and the sentences with tokens repeated."""
+        """Return the token rows of the sentences, and the same with tokens repeated."""
         ids, _ = super().views(encoder, batch)
-        special, rate, limit = (
-            markers(encoder.tokenizer),
-            self.config.repetition,
-            encoder.max_length,
-        )
-        return ids, [
+        special = markers(encoder.tokenizer)
+        rate = self.config.repetition
+        limit = encoder.max_length
+        repeated = [
             repeat_tokens(row, rate, batch.rng, special=special, limit=limit) for row in ids
         ]
+        return ids, repeated
 
     def contrast(self, z_a: Tensor, z_b: Tensor, heads: Any, batch: Batch) -> Tensor:
         if not self.config.queue_size:
@@ -112,12 +114,8 @@ class ESimCSE(SimCSE):
                 self._fresh = heads.mlp(heads.slow.eval()(batch.texts))
         return terms
 
-    _fresh: Tensor | None = (
-        None  # slow vectors of the batch at hand, which enter the queue after the update
-    )
-
     def after_update(self, encoder: Encoder, heads: Any) -> None:
-        """The batch's vectors enter the queue; the slow encoder follows."""
+        """Put the batch's vectors into the queue, and move the slow encoder."""
         if self._fresh is not None:
             heads.queue.push(self._fresh)
             follow(heads.slow, encoder, self.config.momentum)

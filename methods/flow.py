@@ -75,7 +75,7 @@ class Flow(ArrayMethod, VectorMap):
 
     @property
     def uses_dev(self) -> bool:
-        """No: the last weights are used, as by the authors."""
+        """Always False: the last weights are used, as by the authors."""
         return False
 
     def _new_flow(self, dimension: int) -> Glow:
@@ -94,20 +94,22 @@ class Flow(ArrayMethod, VectorMap):
         self._flow = None
         flow = self._new_flow(encoder.dimension).to(context.device)
         started = time.perf_counter()
-        vectors = self._encoded(encoder, items, context)
-        encoded = time.perf_counter() - started
+        vectors = self._encode_corpus(encoder, items, context)
+        encode_seconds = time.perf_counter() - started
         report = _train(flow, vectors, self.config, context)
         report.cost |= {
-            "encode_corpus_seconds": encoded,
+            "encode_corpus_seconds": encode_seconds,
             "corpus_sentences_seen": float(len(vectors)),
         }
         self._flow = flow.eval()
         return report
 
-    def _encoded(
+    def _encode_corpus(
         self, encoder: Encoder, items: Sequence[Any], context: FitContext
     ) -> NDArray[np.float32]:
-        """(n, D), mapped from an unnamed file: memory stays the same however large the corpus is."""
+        """Return the vectors (n, D) of the corpus, mapped from an unnamed file: memory stays the same
+        however large the corpus is.
+        """
         rows = 0
         with tempfile.TemporaryFile() as file:
             for number, texts in enumerate(text_chunks(items, context)):
@@ -132,17 +134,18 @@ class Flow(ArrayMethod, VectorMap):
         if self._flow is not None and len(x):
             self._flow.to(x.device)
             with torch.inference_mode():
-                x = torch.cat(
-                    [self._flow(x[start : start + ROWS])[0] for start in range(0, len(x), ROWS)]
-                )
+                starts = range(0, len(x), ROWS)
+                parts = [self._flow(x[start : start + ROWS])[0] for start in starts]
+            x = torch.cat(parts)
         vectors: NDArray[np.float32] = x.cpu().numpy()
         return vectors
 
     def num_parameters(self) -> int:
-        """How many numbers encoder and flow hold."""
-        return super().num_parameters() + (
-            sum(p.numel() for p in self._flow.parameters()) if self._flow else 0
-        )
+        """Return the number of parameters of encoder and flow."""
+        count = super().num_parameters()
+        if self._flow is not None:
+            count += sum(p.numel() for p in self._flow.parameters())
+        return count
 
     def _stands_alone(self) -> bool:
         return False
@@ -150,11 +153,11 @@ class Flow(ArrayMethod, VectorMap):
     def _save_map(self, folder: Path) -> None:
         from safetensors.torch import save_file
 
-        if self._flow is not None:
-            weights = {
-                name: t.detach().cpu().contiguous() for name, t in self._flow.state_dict().items()
-            }
-            save_file(weights, folder / WEIGHTS)
+        if self._flow is None:
+            return
+        state = self._flow.state_dict()
+        weights = {name: tensor.detach().cpu().contiguous() for name, tensor in state.items()}
+        save_file(weights, folder / WEIGHTS)
 
     def _load_map(self, folder: Path) -> None:
         from safetensors.torch import load_file
@@ -165,26 +168,28 @@ class Flow(ArrayMethod, VectorMap):
 
 
 def _drop_out(encoder: Encoder, texts: list[str]) -> NDArray[np.float32]:
-    """Vectors (n, D) with the checkpoint's own dropout."""
+    """Encode with the checkpoint's own dropout; vectors (n, D)."""
     ids = encoder.tokenize(texts)
-    out = np.empty((len(ids), encoder.dimension), dtype=np.float32)
+    vectors = np.empty((len(ids), encoder.dimension), dtype=np.float32)
     encoder.train()
     with torch.no_grad():
         for rows in token_budget_batches([len(row) for row in ids], 2048):
-            out[rows] = encoder(encoder.collate([ids[row] for row in rows])).float().cpu().numpy()
+            features = encoder.collate([ids[row] for row in rows])
+            vectors[rows] = encoder(features).float().cpu().numpy()
     encoder.eval()
-    return out
+    return vectors
 
 
 class _Likelihood(Descent):
     """A run of the flow's training."""
 
     counters = ("seconds", "bits")
-    seconds, bits = 0.0, float("nan")
+    seconds = 0.0
+    bits = float("nan")
 
 
 def _train(flow: Glow, vectors: NDArray[np.float32], config: Any, context: FitContext) -> FitReport:
-    """Maximum likelihood; goes on from the checkpoint in `context.folder`, if there is one.
+    """Fit the flow by maximum likelihood, from the checkpoint in `context.folder` on, if there is one.
 
     Raises:
         TrainingStopped: the loss is not finite.
@@ -206,14 +211,15 @@ def _train(flow: Glow, vectors: NDArray[np.float32], config: Any, context: FitCo
         log_every=config.log_every,
     )
     run.resume()
+
     started = time.monotonic() - run.seconds
     flow.train()
     while run.step < steps:
         rows = stream.batch(run.step).items
-        mean = flow.bits_per_dimension(torch.from_numpy(vectors[rows]).to(context.device)).mean()
-        norm = run.update(
-            2 * mean, config.learning_rate
-        )  # the sum of the two sides' means, as the authors add them
+        batch = torch.from_numpy(vectors[rows]).to(context.device)
+        mean = flow.bits_per_dimension(batch).mean()
+        # Twice the mean: the sum of the two sides' means, as the authors add them.
+        norm = run.update(2 * mean, config.learning_rate)
         if run.at_log_step():
             run.bits = float(mean.detach())
             run.log(
@@ -224,6 +230,7 @@ def _train(flow: Glow, vectors: NDArray[np.float32], config: Any, context: FitCo
         run.seconds = time.monotonic() - started
         run.checkpoint()
     run.curves.flush()
+
     return FitReport(
         training={"steps": run.step, "planned_steps": steps, "bits_per_dimension": run.bits},
         cost={

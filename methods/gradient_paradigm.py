@@ -1,5 +1,5 @@
-"""Barlow Twins and VICReg in the gradient paradigm: which rows are pushed apart, by which weights,
-how hard pulled.
+"""Barlow Twins and VICReg in the gradient paradigm: changes to which rows are pushed apart, by which
+weights, and how hard rows are pulled.
 """
 
 from __future__ import annotations
@@ -53,40 +53,47 @@ def gradient_surrogate(
     Source: Li, Zhang & Nie, ACL 2024 (arXiv 2402.18281) and BDBC-KG-NLP/UnderstandingCSE.
     """
     check_rows(a, b, rows=2)
-    u, v = (x if margin is None else _near_others(x, margin) for x in (unit(a), unit(b)))
-    n = len(u)
+    first = unit(a)
+    second = unit(b)
+    if margin is not None:
+        first = _stop_gradient_of_distant(first, margin)
+        second = _stop_gradient_of_distant(second, margin)
+    n = len(first)
+    itself = _identity(n, first)
 
-    def half(u: Tensor, v: Tensor) -> Tensor:
+    def surrogate_of(u: Tensor, v: Tensor) -> Tensor:
         like = v.detach() if base == "barlow_twins" else u.detach()
         if temperature is None:
             weights = like @ like.T * 2 / n**2
         else:
             logits = like @ like.T / temperature
-            weights = torch.exp(
-                logits - logits.masked_fill(_own(n, u), float("-inf")).flatten().logsumexp(0)
-            )
+            total = logits.masked_fill(itself, float("-inf")).flatten().logsumexp(0)
+            weights = torch.exp(logits - total)
+
         apart = redundancy * (weights * (u @ u.detach().T)).sum()
         if ratio is not None:
-            others = weights.masked_fill(_own(n, u), 0.0).sum(1)
+            others = weights.masked_fill(itself, 0.0).sum(1)
             return apart - redundancy * ratio * (others * (u * v).sum(1)).sum()
+
         together = u * v.detach()
         if base == "barlow_twins":
             together = (1 - (1 - redundancy) * together.detach().mean(0)) * together
         return apart - 2 / n * together.sum()
 
-    return half(u, v) + half(v, u)
+    return surrogate_of(first, second) + surrogate_of(second, first)
 
 
-def _own(n: int, like: Tensor) -> Tensor:
+def _identity(n: int, like: Tensor) -> Tensor:
     return torch.eye(n, dtype=torch.bool, device=like.device)
 
 
-def _near_others(x: Tensor, margin: float) -> Tensor:
-    """Rows `x` (n, d) of unit length, without gradient where no other row has a cosine above 1 -
-    `margin`.
+def _stop_gradient_of_distant(x: Tensor, margin: float) -> Tensor:
+    """Return rows `x` (n, d) of unit length, without gradient where no other row has a cosine above
+    1 - `margin`.
     """
-    nearest = (x @ x.T).detach().masked_fill(_own(len(x), x), float("-inf")).amax(1)
-    return torch.where((nearest > 1 - margin).unsqueeze(1), x, x.detach())
+    nearest = (x @ x.T).detach().masked_fill(_identity(len(x), x), float("-inf")).amax(1)
+    is_near = (nearest > 1 - margin).unsqueeze(1)
+    return torch.where(is_near, x, x.detach())
 
 
 class GradientParadigmConfig(TwoViewConfig):

@@ -92,21 +92,21 @@ class InferSent(RecurrentMethod, NLIMethod):
     Config: ClassVar[type[MethodConfig]] = InferSentConfig
 
     _steps_per_epoch = 1
-    _kept_apart: Sequence[Pair] = ()
+    _dev_pairs: Sequence[Pair] = ()
     _heads: nn.Module | None = None
 
     @property
     def start_model(self) -> str:
-        """The vectors: no base model enters."""
+        """Name of the vectors: no base model enters."""
         return str(self.config.vectors)
 
     @property
     def inputs(self) -> dict[str, str]:
-        """The vectors' content hash."""
+        """Content hash of the vectors."""
         return {"vectors": vectors_hash(self.config.vectors)}
 
     def load_base(self) -> Encoder:
-        """The word vectors under an untrained LSTM.
+        """Load the word vectors, under an untrained LSTM.
 
         Raises:
             InputError: no such file of vectors, or one that is damaged.
@@ -115,14 +115,12 @@ class InferSent(RecurrentMethod, NLIMethod):
         table = read_word_vectors(config.vectors, config.words)
         marks = (f"<{config.marks}>", f"</{config.marks}>")
         missing = [mark for mark in marks if mark not in table.row]
-        row = {
-            **table.row,
-            **{mark: len(table.matrix) + place for place, mark in enumerate(missing)},
-        }
-        d = table.matrix.shape[1]
+        count, d = table.matrix.shape
+        new_rows = {mark: place for place, mark in enumerate(missing, count)}
+        row = {**table.row, **new_rows}
         matrix = np.concatenate([table.matrix, np.zeros((len(missing), d), dtype=np.float32)])
         return RecurrentEncoder(
-            marked_tokenizer(row, marks, config.tokens, config.lower_case),
+            make_marked_tokenizer(row, marks, config.tokens, config.lower_case),
             FrozenWords(torch.from_numpy(matrix)),
             nn.LSTM(d, config.hidden, batch_first=True, bidirectional=True),
             reduce=config.pooling,
@@ -132,9 +130,10 @@ class InferSent(RecurrentMethod, NLIMethod):
     def heads(self, encoder: Encoder) -> nn.Module:
         config: InferSentConfig = self.config
         between = nn.Tanh if config.nonlinear else nn.Identity
+        inputs = encoder.dimension * len(split_parts(config.joined))
         heads = nn.Module()
         heads.classifier = nn.Sequential(
-            nn.Linear(encoder.dimension * len(split_parts(config.joined)), config.classifier),
+            nn.Linear(inputs, config.classifier),
             between(),
             nn.Linear(config.classifier, config.classifier),
             between(),
@@ -157,8 +156,9 @@ class InferSent(RecurrentMethod, NLIMethod):
                 f"{corpus.uri}: {len(examples)} labelled pairs leave none for held_out = {self.config.held_out:g}; "
                 "give more pairs, or hold out a larger share"
             )
-        self._kept_apart = [examples[i] for i in apart]
-        rest: Any = Subset(examples, [i for i in range(len(examples)) if i % every != every - 1])  # type: ignore[arg-type]
+        self._dev_pairs = [examples[i] for i in apart]
+        others = [i for i in range(len(examples)) if i % every != every - 1]
+        rest: Any = Subset(examples, others)  # type: ignore[arg-type]
         stream = TrainedMethod.stream(self, rest, seed)
         self._steps_per_epoch = stream.steps_per_epoch
         return stream
@@ -168,17 +168,17 @@ class InferSent(RecurrentMethod, NLIMethod):
         return torch.optim.SGD(groups, lr=self.config.learning_rate)
 
     def schedule(self, step: int, steps: int) -> float:
-        """decay^epoch, and the divisions after epochs whose dev accuracy was no better."""
+        """Return decay^epoch, divided after each epoch whose dev accuracy was no better."""
         shrunk = float(self._heads.shrunk) if self._heads is not None else 1.0  # type: ignore[arg-type]
         return shrunk * float(self.config.decay) ** (step // self._steps_per_epoch)
 
     def after_update(self, encoder: Encoder, heads: nn.Module) -> None:
-        """At the end of an epoch: is the accuracy on the pairs that were held out above the best so
-        far?
+        """Divide the learning rate after an epoch whose accuracy on the held-out pairs is no better
+        than the best so far.
         """
-        updates, best, shrunk = (
-            cast(Tensor, getattr(heads, name)) for name in ("updates", "best", "shrunk")
-        )
+        updates = cast(Tensor, heads.updates)
+        best = cast(Tensor, heads.best)
+        shrunk = cast(Tensor, heads.shrunk)
         updates += 1
         if int(updates) % self._steps_per_epoch:
             return
@@ -189,40 +189,39 @@ class InferSent(RecurrentMethod, NLIMethod):
             shrunk /= self.config.shrink
 
     def _accuracy(self, encoder: Encoder, heads: nn.Module) -> float:
-        apart, size, right = self._kept_apart, self.config.batch_size, 0
+        size = self.config.batch_size
+        correct = 0
         with evaluation(encoder), torch.no_grad():
-            for start in range(0, len(apart), size):
-                pairs = apart[start : start + size]
+            for start in range(0, len(self._dev_pairs), size):
+                pairs = self._dev_pairs[start : start + size]
                 logits = self._logits(encoder, heads, pairs)[:, : self._classes]
-                right += int((logits.argmax(1).cpu() == class_indices(pairs)).sum())
-        return right / len(apart)
+                correct += int((logits.argmax(1).cpu() == class_indices(pairs)).sum())
+        return correct / len(self._dev_pairs)
 
     def _logits(self, encoder: Encoder, heads: nn.Module, pairs: Sequence[Pair]) -> Tensor:
-        texts = [[pair.anchor for pair in pairs], [pair.positive for pair in pairs]]
-        ids = [
-            row
-            for side in texts
-            for row in encoder.tokenize(side, max_length=self.config.train_length)
-        ]
+        length = self.config.train_length
+        ids = encoder.tokenize([pair.anchor for pair in pairs], max_length=length)
+        ids += encoder.tokenize([pair.positive for pair in pairs], max_length=length)
         u, v = encoder(encoder.collate(ids)).split(len(pairs))
-        return cast(Tensor, heads.classifier(join_vectors(u, v, split_parts(self.config.joined))))  # type: ignore[operator]
+        features = join_vectors(u, v, split_parts(self.config.joined))
+        return cast(Tensor, heads.classifier(features))  # type: ignore[operator]
 
     def loss(self, encoder: Encoder, heads: nn.Module, batch: Batch) -> dict[str, Tensor]:
         return self.loss_and_accuracy(self._logits(encoder, heads, batch.items), batch.items)
 
     def num_parameters(self) -> int:
-        """How many numbers the LSTM and the word vectors hold."""
+        """Return the number of values of the LSTM and of the word vectors."""
         return super().num_parameters() + cast(RecurrentEncoder, self.encoder).words.weight.numel()
 
 
-def marked_tokenizer(
+def make_marked_tokenizer(
     row: dict[str, int],
     marks: tuple[str, str],
     tokens: Literal["space", "punctuation"],
     lower_case: bool,
 ) -> PreTrainedTokenizerFast:
-    """The rows of a sentence's known words, between those of the two marks; other words are left
-    out.
+    """Return a tokenizer that gives the rows of a sentence's known words between those of the two
+    marks, and leaves out other words.
     """
     from tokenizers import normalizers, processors
     from transformers import PreTrainedTokenizerFast

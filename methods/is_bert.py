@@ -23,8 +23,7 @@ from methods.parts.optimizers import adamw
 def jensen_shannon_information(
     local: Tensor, mask: Tensor, vectors: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """The two halves of the Jensen-Shannon estimate of mutual information; the loss is their sum
-    (in nats).
+    """Jensen-Shannon estimate of mutual information in two halves; the loss is their sum (in nats).
 
     s_ti = f_t . g_i for all T tokens of the batch and all n sentences:
 
@@ -52,16 +51,14 @@ def jensen_shannon_information(
     dtype = torch.promote_types(torch.promote_types(local.dtype, vectors.dtype), torch.float32)
     n = len(vectors)
     with torch.autocast(device_type=local.device.type, enabled=False):
-        owner, position = mask.nonzero(
-            as_tuple=True
-        )  # tokens only: padding never enters, so it needs no masking out
+        # Tokens only: padding never enters, so it needs no masking out.
+        owner, position = mask.nonzero(as_tuple=True)
         scores = local[owner, position].to(dtype) @ vectors.to(dtype).T  # (T, n)
         is_own = owner.unsqueeze(1) == torch.arange(n, device=owner.device)
         tokens = max(len(owner), 1)
         own = (functional.softplus(-scores[is_own]) - math.log(2)).sum() / tokens
-        others = (functional.softplus(scores[~is_own]) - math.log(2)).sum() / (
-            tokens * max(n - 1, 1)
-        )
+        pairs = tokens * max(n - 1, 1)
+        others = (functional.softplus(scores[~is_own]) - math.log(2)).sum() / pairs
     return own, others
 
 
@@ -109,7 +106,7 @@ class ISBert(TrainedMethod):
     Config: ClassVar[type[MethodConfig]] = ISBertConfig
 
     def load_base(self) -> Encoder:
-        """The base model with untrained convolutions on top, which are a part of the model."""
+        """Load the base model, with untrained convolutions on top, which are a part of the model."""
         from harness.encoder.pooling import TokenConvolution
 
         encoder = super().load_base()
@@ -131,12 +128,10 @@ class ISBert(TrainedMethod):
         return super().heads(encoder)
 
     def loss(self, encoder: Encoder, heads: nn.Module, batch: Batch) -> dict[str, Tensor]:
-        features = encoder.collate(
-            encoder.tokenize(batch.texts, max_length=self.config.train_length)
-        )
+        ids = encoder.tokenize(batch.texts, max_length=self.config.train_length)
+        features = encoder.collate(ids)
         mask = features["attention_mask"].to(encoder.device)
         local = encoder.token_states(features)
-        own, others = jensen_shannon_information(
-            local, mask, encoder.pool(local, encoder.counted(features))
-        )
+        vectors = encoder.pool(local, encoder.counted(features))
+        own, others = jensen_shannon_information(local, mask, vectors)
         return {"loss": own + others, "own": own, "others": others}

@@ -25,7 +25,7 @@ from methods.objectives import nt_xent
 BLANK = "_"  # what masks a token where the tokenizer has no mask token
 
 
-def masked_next_token(states: Tensor, labels: Tensor, vocabulary: Tensor) -> Tensor:
+def masked_next_token_loss(states: Tensor, labels: Tensor, vocabulary: Tensor) -> Tensor:
     """Mean cross-entropy in nats of the masked tokens, each read from the state of the token before
     it.
 
@@ -42,9 +42,9 @@ def masked_next_token(states: Tensor, labels: Tensor, vocabulary: Tensor) -> Ten
     return masked_lm_loss(functional.linear(states[:, :-1][chosen], vocabulary), truth[chosen])
 
 
-def output_embeddings(name: str) -> Tensor | None:
-    """The output embeddings of a causal model (size, d); None where they are its input embeddings,
-    too, or where the checkpoint has none.
+def load_output_embeddings(name: str) -> Tensor | None:
+    """Load the output embeddings of a causal model (size, d); None where they are its input
+    embeddings, too, or where the checkpoint has none.
     """
     from transformers import AutoModelForCausalLM
 
@@ -65,7 +65,7 @@ def output_embeddings(name: str) -> Tensor | None:
 
 
 def add_lora(encoder: Encoder, rank: int, alpha: float, dropout: float) -> None:
-    """Low-rank adapters on all linear layers of the transformer; nothing else is trained.
+    """Put low-rank adapters on all linear layers of the transformer; nothing else is trained.
 
     Raises:
         InputError: peft is not installed.
@@ -92,6 +92,11 @@ def merge_lora(encoder: Encoder) -> None:
             parent, _, leaf = name.rpartition(".")
             setattr(encoder.transformer.get_submodule(parent), leaf, module.get_base_layer())
     encoder.requires_grad_(True)
+
+
+def _warm_up(step: int, warm: int) -> float:
+    """Return the share of the peak rate: from 0 to 1 over `warm` steps, then 1."""
+    return min(1.0, step / warm) if warm else 1.0
 
 
 class LLM2VecConfig(TrainingConfig):
@@ -124,7 +129,7 @@ class LLM2VecConfig(TrainingConfig):
 
 
 class LLM2Vec(TrainedMethod):
-    """`masked_next_token` for the first training steps, then NT-Xent of two views that differ by
+    """`masked_next_token_loss` for the first training steps, then NT-Xent of two views that differ by
     attention dropout.
     """
 
@@ -134,47 +139,46 @@ class LLM2Vec(TrainedMethod):
     Config: ClassVar[type[MethodConfig]] = LLM2VecConfig
 
     def load_base(self) -> Encoder:
-        """As `TrainedMethod.load_base`; each token attends to all others."""
+        """Load the base model, in which each token attends to all others."""
         encoder = super().load_base()
         if self.config.bidirectional:
-            encoder.transformer.config.is_causal = (
-                False  # transformers' own switch, which a saved model keeps
-            )
+            # transformers' own switch, which a saved model keeps.
+            encoder.transformer.config.is_causal = False
         return encoder
 
     def heads(self, encoder: Encoder) -> nn.Module:
-        """The vocabulary that masked tokens are predicted over; the adapters are put into the
+        """Return the vocabulary that masked tokens are predicted over; also put the adapters into the
         encoder.
         """
         c = self.config
         heads = nn.Module()
         if c.mntp_steps:
-            heads.register_buffer("vocabulary", output_embeddings(self.base_model))
+            heads.register_buffer("vocabulary", load_output_embeddings(self.base_model))
         if c.lora is not None:
             add_lora(encoder, c.lora, c.lora_alpha, c.lora_dropout)
         return heads
 
     def schedule(self, step: int, steps: int) -> float:
-        """Linear warm-up to a constant rate in each of the two phases, the first one at its own."""
+        """Share of the peak rate: linear warm-up to a constant in each phase, the first at its own."""
         c: LLM2VecConfig = self.config
         first = min(c.mntp_steps, steps)
-        place, length = (step, first) if step < first else (step - first, steps - first)
-        warm = c.warm_updates(length)
-        share = min(1.0, place / warm) if warm else 1.0
-        return share * (c.mntp_learning_rate / c.learning_rate if step < first else 1.0)
+        if step < first:
+            peak = c.mntp_learning_rate / c.learning_rate
+            return _warm_up(step, c.warm_updates(first)) * peak
+        return _warm_up(step - first, c.warm_updates(steps - first))
 
     def loss(self, encoder: Encoder, heads: Any, batch: Batch) -> dict[str, Tensor]:
         c: LLM2VecConfig = self.config
         if batch.step < c.mntp_steps:
             ids = encoder.tokenize(batch.texts, max_length=c.train_length)
-            return {"loss": self._predicted(encoder, heads, ids, batch)}
+            return {"loss": self._predict_masked(encoder, heads, ids, batch)}
         rate = both(c.attention_rate, c.attention_rate)
         h_a, h_b = encoder.two_views(
             batch.texts, attention_dropout=rate, differ_by="raise attention_rate"
         )
         return {"loss": nt_xent(h_a, h_b, temperature=c.temperature)}
 
-    def _predicted(
+    def _predict_masked(
         self, encoder: Encoder, heads: Any, ids: list[list[int]], batch: Batch
     ) -> Tensor:
         tokenizer = encoder.tokenizer
@@ -190,14 +194,15 @@ class LLM2Vec(TrainedMethod):
             ids, tokenizer, batch.rng, probability=self.config.mask, shares=shares, mask=int(mask)
         )
         states = encoder.hidden_states(encoder.collate(masked))[-1]
+
         vocabulary = heads.vocabulary
         if vocabulary is None:
             inputs: Any = encoder.transformer.get_input_embeddings()
             vocabulary = inputs.weight.detach()
-        return masked_next_token(states, padded_labels(labels).to(states.device), vocabulary)
+        return masked_next_token_loss(states, padded_labels(labels).to(states.device), vocabulary)
 
     def fit(self, corpus: TrainingText | None = None, context: FitContext | None = None) -> Self:
-        """As every trained method; adapters are merged into the weights at the end."""
+        """Train, and merge the adapters into the weights at the end."""
         super().fit(corpus, context)
         if self.config.lora is not None:
             merge_lora(self.encoder)

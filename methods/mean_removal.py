@@ -1,6 +1,4 @@
-"""The mean of a corpus's vectors, or all but the top of them: what all sentences share is taken out
-of each vector.
-"""
+"""Mean removal and all-but-the-top: takes out of each vector what the sentences of a corpus share."""
 
 from __future__ import annotations
 
@@ -25,7 +23,7 @@ Form = Literal["r1", "r2", "abtt"]
 
 
 class MeanRemovalConfig(VectorMapConfig):
-    """Which part of the vectors is removed."""
+    """Choice of the part of the vectors that is removed."""
 
     pooling: str = option("mean", POOLING_HELP)
     max_length: int | None = option(
@@ -47,7 +45,7 @@ class MeanRemovalConfig(VectorMapConfig):
 
 
 def removal(moments: Moments, form: Form, k: int | None) -> tuple[Matrix, Matrix]:
-    """P (d, d) and c (d,) of the map y = (x - c) P.
+    """Return P (d, d) and c (d,) of the map y = (x - c) P.
 
     r1: P = I, c = mu. r2: P = I - m m^T with m = mu / |mu|, c = 0. abtt: P = I - U U^T with U (d,
     k) the first k principal directions of the centred vectors, c = mu.
@@ -69,7 +67,8 @@ def removal(moments: Moments, form: Form, k: int | None) -> tuple[Matrix, Matrix
             )
         direction = mean / np.linalg.norm(mean)
         return np.eye(d) - np.outer(direction, direction), np.zeros(d)
-    k = max(1, round(d / 100)) if k is None else k
+    if k is None:
+        k = max(1, round(d / 100))
     if k >= d:
         raise InputError(
             f"mean_removal: k={k} leaves nothing of the {d} dimensions of the vectors; lower k"
@@ -94,36 +93,38 @@ class MeanRemoval(VectorMap):
         from harness.encoder.pooling import Normalize
 
         moments = moments_of(encoder, items, context)
-        layer = affine_layer(*removal(moments, self.config.form, self.config.k)).to(context.device)
+        matrix, centre = removal(moments, self.config.form, self.config.k)
+        layer = affine_layer(matrix, centre).to(context.device)
         if self.config.unit:
             encoder.head = nn.Sequential(*encoder.head, layer, Normalize())
         else:
             encoder.affine = layer
+
+        count = moments.count
         length = float(np.linalg.norm(moments.mean()))
-        squares = (
-            float(np.trace(moments.covariance())) * (moments.count - 1) / moments.count + length**2
-        )
+        variance = float(np.trace(moments.covariance())) * (count - 1) / count
+        squares = variance + length**2
         training = {
             "dimensions": len(layer.weight),
             "mean_length": length,
             "mean_share": length**2 / squares,
         }
-        return FitReport(training, {"corpus_sentences_seen": float(moments.count)})
+        return FitReport(training, {"corpus_sentences_seen": float(count)})
 
-    def _scaled(self) -> bool:
-        """Does the encoder end with the map and the scaling?"""
+    def _has_unit_vectors(self) -> bool:
+        """True if the encoder ends with the map and the scaling."""
         from harness.encoder.pooling import Normalize
 
-        last: list[nn.Module] = [*self.encoder.head][-1:]
-        return bool(last) and isinstance(last[0], Normalize)
+        layers: list[nn.Module] = [*self.encoder.head]
+        return bool(layers) and isinstance(layers[-1], Normalize)
 
     def _without_map(self) -> Encoder:
         from torch import nn
 
         encoder = super()._without_map()
-        if self._scaled():
+        if self._has_unit_vectors():
             encoder.head = nn.Sequential(*[*encoder.head][:-2])
         return encoder
 
     def _stands_alone(self) -> bool:
-        return super()._stands_alone() or self._scaled()
+        return super()._stands_alone() or self._has_unit_vectors()

@@ -41,7 +41,7 @@ EIGHT = (  # two for each family of tasks: classification, sentiment, paraphrase
 
 
 class MetaEOLConfig(MethodConfig):
-    """The prompts, and the layer that is read."""
+    """Prompts, and the layer that is read."""
 
     pooling: Literal["none"] = option("none", "the templates define which token is read")
     templates: tuple[str, ...] = option(
@@ -54,7 +54,7 @@ class MetaEOLConfig(MethodConfig):
 
     @field_validator("templates")
     @classmethod
-    def _parsed(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+    def _parse_templates(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         if not value:
             raise ValueError("must be at least one template")
         for template in value:
@@ -121,6 +121,7 @@ class MetaEOL(ArrayMethod):
                 f'{self.name}: layer {self.config.layer}: model "{self.base_model}" has 0 to {depth}'
             )
         base.layer = self.config.layer
+
         encoders = [base]
         for template in self.config.templates:
             prompt = Prompt.parse(template)
@@ -133,12 +134,13 @@ class MetaEOL(ArrayMethod):
             encoder.pooling = Pooling.parse(f"prompt:{template}")
             prompt.apply(encoder.tokenizer)
             encoders.append(encoder)
-        self._encoders, self._encoder = encoders, encoders[1]
+        self._encoders = encoders
+        self._encoder = encoders[1]
         return self
 
     @property
     def encoders(self) -> Sequence[LayerEncoder]:
-        """The base model, which reads its last token, and the same in each template.
+        """Base model, which reads its last token, and the same in each template.
 
         Raises:
             NotFitted: before `fit`.
@@ -160,7 +162,7 @@ class MetaEOL(ArrayMethod):
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """What `save` wrote.
+        """Load what `save` wrote.
 
         Raises:
             InputError: the folder is not one, or another method's.

@@ -25,7 +25,8 @@ def mixed_negatives(
     """NT-Xent with a hard negative that is mixed on the unit sphere.
 
     L = -(1/n) sum_i log( exp(cos(a_i, p_i)/t) / [sum_j exp(cos(a_i, p_j)/t) + exp(cos(a_i, m_i)/t)]
-    ) m_i = stop_gradient( mix * u(p_i) + (1 - mix) * u(p_(i + shift mod n)) ),  u(x) = x / |x|
+    )
+    m_i = stop_gradient( mix * u(p_i) + (1 - mix) * u(p_(i + shift mod n)) ),  u(x) = x / |x|
 
     Args:
         anchors, positives: (n, d); row i of one belongs to row i of the other.
@@ -40,7 +41,8 @@ def mixed_negatives(
     n = len(anchors)
     if not (0 < shift < n or n == 1):
         raise ValueError(f"shift must be in 1 .. {n - 1}, got {shift}")
-    a, p = unit(anchors), unit(positives)
+    a = unit(anchors)
+    p = unit(positives)
     logits = a @ p.T
     if n > 1:
         mixed = unit(mix * p + (1 - mix) * p.roll(-shift, 0)).detach()
@@ -68,7 +70,8 @@ class MixCSE(SimCSE):
     Config: ClassVar[type[MethodConfig]] = MixCSEConfig
 
     def contrast(self, z_a: Tensor, z_b: Tensor, heads: nn.Module, batch: Batch) -> Tensor:
-        n, config = len(z_a), self.config
+        n = len(z_a)
+        config = self.config
         shift = int(batch.rng.integers(1, n)) if n > 1 else 0
         return mixed_negatives(
             z_a, z_b, shift=shift, mix=config.mix, temperature=config.temperature

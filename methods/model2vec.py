@@ -42,36 +42,36 @@ ROWS = 1024  # tokens encoded at a time
 
 
 def principal_components(vectors: NDArray[Any], dimensions: int) -> NDArray[np.float64]:
-    """(n, k): the rows of (n, d), centred, along the k directions of most variance, largest first.
+    """Return (n, k): the rows of (n, d), centred, along the k directions of most variance, largest
+    first.
 
     k is at most d and n - 1. Signs are those of the eigenvectors, which no cosine depends on.
     """
     x = vectors.astype(np.float64)
     x -= x.mean(0)
     _, directions = np.linalg.eigh(x.T @ x)
-    kept: NDArray[np.float64] = (
-        x @ directions[:, ::-1][:, : min(dimensions, x.shape[1], max(len(x) - 1, 1))]
-    )
-    return kept
+    k = min(dimensions, x.shape[1], max(len(x) - 1, 1))
+    components: NDArray[np.float64] = x @ directions[:, ::-1][:, :k]
+    return components
 
 
 def sif_weights(probabilities: NDArray[Any], coefficient: float) -> NDArray[np.float64]:
-    """a / (a + p) for every word piece of probability p: smooth inverse frequency (Arora et al.,
-    ICLR 2017).
+    """Return a / (a + p) for every word piece of probability p: smooth inverse frequency (Arora et
+    al., ICLR 2017).
     """
     weights: NDArray[np.float64] = coefficient / (coefficient + probabilities.astype(np.float64))
     return weights
 
 
 def zipf(count: int) -> NDArray[np.float64]:
-    """Probabilities of `count` tokens by frequency: p(r) proportional to 1 / (r + 1), r >= 1."""
+    """Return probabilities of `count` tokens by frequency: p(r) proportional to 1 / (r + 1), r >= 1."""
     inverse = 1.0 / np.arange(2, count + 2)
     probabilities: NDArray[np.float64] = inverse / inverse.sum()
     return probabilities
 
 
 class RowConfig(Config):
-    """The row that is distilled."""
+    """Row that is distilled."""
 
     method: str = Field(description="name of the method")
     preset: str | None = option(None, "a preset of it")
@@ -80,11 +80,11 @@ class RowConfig(Config):
 
     @property
     def kind(self) -> type[Method]:
-        """The plugin."""
+        """Class of the method."""
         return registry.load(registry.METHODS, self.method)  # type: ignore[no-any-return]
 
     def settings(self) -> Any:
-        """Its validated config."""
+        """Return its validated config."""
         return self.kind.configure(self.config, preset=self.preset, family=self.family)
 
 
@@ -133,7 +133,7 @@ class Model2Vec(Static):
     def values_for(
         cls, values: Mapping[str, Any], family: str | None, base_model: str | None
     ) -> Mapping[str, Any]:
-        """A row whose preset depends on the base model gets its family."""
+        """Return `values`, in which a row whose preset depends on the base model gets its family."""
         of = values.get("of")
         if not isinstance(of, Mapping) or of.get("family") or not of.get("preset"):
             return values
@@ -141,11 +141,8 @@ class Model2Vec(Static):
             presets = registry.load(registry.METHODS, str(of.get("method"))).presets
         except InputError:  # reported when the row is validated
             return values
-        if (
-            family is None
-            and base_model is not None
-            and isinstance(presets.get(of["preset"]), Recipes)
-        ):
+        depends_on_base = isinstance(presets.get(of["preset"]), Recipes)
+        if family is None and base_model is not None and depends_on_base:
             from harness.encoder.loading import family_of
 
             family = family_of(base_model)
@@ -153,31 +150,33 @@ class Model2Vec(Static):
 
     @cached_property
     def _row(self) -> Method:
-        """What is distilled."""
+        """Method that is distilled."""
         of = self.config.of
         row: Method = of.kind(of.settings(), base_model=self.base_model)
         return row
 
     @property
     def text(self) -> Text:
-        """What the row learns from; sentences where only frequencies are counted."""
-        counted = self._row.text == "none" and self.config.frequencies == "corpus"
-        return "sentences" if counted else self._row.text
+        """Text that the row learns from; sentences where only frequencies are counted."""
+        if self._row.text == "none" and self.config.frequencies == "corpus":
+            return "sentences"
+        return self._row.text
 
     @property
     def supervision(self) -> Supervision:
-        """That of the row."""
-        counted = self._row.supervision == "untrained" and self.config.frequencies == "corpus"
-        return "unsupervised" if counted else self._row.supervision
+        """Supervision of the row; unsupervised where only frequencies are counted."""
+        if self._row.supervision == "untrained" and self.config.frequencies == "corpus":
+            return "unsupervised"
+        return self._row.supervision
 
     @property
     def start_model(self) -> str:
-        """What the row starts from."""
+        """Model that the row starts from."""
         return self._row.start_model
 
     @property
     def untrained_start(self) -> tuple[str, dict[str, Any]] | None:
-        """The untrained start of the row, distilled."""
+        """Untrained start of the row, distilled."""
         start = self._row.untrained_start
         if start is None or self.supervision == "untrained":
             return None
@@ -186,14 +185,14 @@ class Model2Vec(Static):
 
     @property
     def inputs(self) -> dict[str, str]:
-        """What the row refers to, its version and its config, which a preset's name does not fix."""
+        """Inputs of the row, its version and its config, which a preset's name does not fix."""
         inputs = {f"of {key}": value for key, value in self._row.inputs.items()}
         content = content_id(self._row.config.model_dump(mode="json"))
         return {**inputs, "of version": str(method_version(type(self._row))), "of config": content}
 
     @property
     def uses_dev(self) -> bool:
-        """Where the row does."""
+        """True if the row uses the dev set."""
         return self._row.uses_dev
 
     def fit(self, corpus: TrainingText | None = None, context: FitContext | None = None) -> Self:
@@ -202,19 +201,22 @@ class Model2Vec(Static):
         Raises:
             InputError: no corpus, or one of the wrong kind; the row is no single encoder.
         """
-        context, of = context or FitContext(), self.config.of
+        context = context or FitContext()
+        of = self.config.of
         text = require_corpus(self, corpus) if self.text != "none" else None
         row = of.kind(of.settings(), base_model=self.base_model)
         if row.transductive:
             raise InputError(
                 f"model2vec: {of.method} is fitted to each task's text, so it has no vectors of its own"
             )
+
         folder = context.folder / "of" if context.folder else None
         row.fit(text, replace(context, folder=folder))
         if row._encoder is None:
             raise InputError(
                 f"model2vec: {of.method} is not a single encoder of tokens; distil a row that is one"
             )
+
         encoder = row.encoder
         self._tokenizer = plain_tokenizer(encoder, self.config.max_length)
         ordinary = ordinary_tokens(encoder)
@@ -225,6 +227,7 @@ class Model2Vec(Static):
             (self._tokenizer.get_vocab_size(), vectors.shape[1]), dtype=np.float32
         )
         self._matrix[ordinary] = vectors
+
         report = row.fit_report
         about = {
             "of": {"method": row.name, **report.training},
@@ -235,7 +238,7 @@ class Model2Vec(Static):
         return self
 
     def _frequencies(self, corpus: Corpus | None, ordinary: Sequence[int]) -> NDArray[np.float64]:
-        """Probabilities of the ordinary tokens."""
+        """Return the probabilities of the ordinary tokens."""
         if self.config.frequencies == "zipf":
             return zipf(len(ordinary))
         tokenizer = self._tokenizer
@@ -253,7 +256,7 @@ class Model2Vec(Static):
 
 
 def plain_tokenizer(encoder: Encoder, length: int | None) -> Tokenizer:
-    """The encoder's tokenizer without its frame; an empty text counts as "."."""
+    """Return the encoder's tokenizer without its frame; an empty text counts as "."."""
     from tokenizers import Regex, Tokenizer, normalizers
 
     tokenizer = Tokenizer.from_str(encoder.tokenizer.backend_tokenizer.to_str())
@@ -262,15 +265,16 @@ def plain_tokenizer(encoder: Encoder, length: int | None) -> Tokenizer:
     if length is not None:
         tokenizer.enable_truncation(length)
     empty = normalizers.Replace(Regex(r"\A\s*\z"), ".")
-    tokenizer.normalizer = normalizers.Sequence(
-        [empty, *([tokenizer.normalizer] if tokenizer.normalizer else [])]
-    )
+    steps = [empty]
+    if tokenizer.normalizer:
+        steps.append(tokenizer.normalizer)
+    tokenizer.normalizer = normalizers.Sequence(steps)
     return tokenizer
 
 
 def ordinary_tokens(encoder: Encoder) -> list[int]:
-    """Ids of the tokens of text, in the order of the vocabulary: neither special tokens nor
-    [unusedN].
+    """Return the ids of the tokens of text, in the order of the vocabulary: neither special tokens
+    nor [unusedN].
     """
     backend = encoder.tokenizer.backend_tokenizer
     special = set(encoder.tokenizer.all_special_ids)
@@ -283,7 +287,7 @@ def ordinary_tokens(encoder: Encoder) -> list[int]:
 
 
 def encode_tokens(encoder: Encoder, tokens: Sequence[int]) -> NDArray[np.float32]:
-    """Vectors (n, d) of n tokens, each as a sentence of its own, in float32."""
+    """Encode n tokens, each as a sentence of its own: vectors (n, d) in float32."""
     import torch
 
     echo = encoder.echo_frame
@@ -291,10 +295,12 @@ def encode_tokens(encoder: Encoder, tokens: Sequence[int]) -> NDArray[np.float32
     parts: list[NDArray[np.float32]] = []
     encoder.eval()
     for start in range(0, len(tokens), ROWS):
-        texts = [
-            [*first, *(i for part in others for i in (token, *part))]
-            for token in tokens[start : start + ROWS]
-        ]
+        rows: list[list[int]] = []
+        for token in tokens[start : start + ROWS]:
+            row = list(first)
+            for part in others:
+                row += [token, *part]
+            rows.append(row)
         with torch.inference_mode():
-            parts.append(encoder(encoder.collate(texts)).float().cpu().numpy())
+            parts.append(encoder(encoder.collate(rows)).float().cpu().numpy())
     return np.concatenate(parts)

@@ -61,11 +61,10 @@ class PromptBERTConfig(SimCSEConfig):
         return value
 
     @model_validator(mode="after")
-    def _reads_alike(self) -> Self:
-        if (
-            Prompt.parse(self.pooling.removeprefix(PROMPT)).reads_mask
-            != Prompt.parse(self.second).reads_mask
-        ):
+    def _read_the_same_token(self) -> Self:
+        first = Prompt.parse(self.pooling.removeprefix(PROMPT))
+        second = Prompt.parse(self.second)
+        if first.reads_mask != second.reads_mask:
             raise ValueError(
                 'keys "pooling" and "second": one template has [MASK] and the other has not'
             )
@@ -88,10 +87,11 @@ class PromptBERT(SimCSE):
         return super().heads(encoder)
 
     def views(self, encoder: Encoder, batch: Batch) -> tuple[list[list[int]], list[list[int]]]:
-        """Every sentence in both templates."""
-        ids_a, ids_b = (
-            self._prompt(k).rows(batch.texts, self._plain(), self._words(encoder)) for k in (0, 1)
-        )
+        """Return the token rows of every sentence in both templates."""
+        tokenizer = self._plain_tokenizer()
+        length = self._sentence_length(encoder)
+        ids_a = self._prompt(0).rows(batch.texts, tokenizer, length)
+        ids_b = self._prompt(1).rows(batch.texts, tokenizer, length)
         return ids_a, ids_b
 
     def encode_views(
@@ -101,18 +101,21 @@ class PromptBERT(SimCSE):
         ids_b: Sequence[Sequence[int]],
         templates: tuple[int, int] = (0, 1),
     ) -> tuple[Tensor, Tensor]:
-        """The vectors of both views, without what their `templates`, by number, say by themselves."""
+        """Return the vectors (n, d) of both views, less those of their `templates` (by number) alone."""
         h_a, h_b = super().encode_views(encoder, ids_a, ids_b)
         if not self.config.denoise:
             return h_a, h_b
-        of_a, of_b = templates
-        return h_a - self._bare(encoder, ids_a, of_a), h_b - self._bare(encoder, ids_b, of_b)
+        alone_a = self._template_vectors(encoder, ids_a, templates[0])
+        alone_b = self._template_vectors(encoder, ids_b, templates[1])
+        return h_a - alone_a, h_b - alone_b
 
-    def _bare(self, encoder: Encoder, ids: Sequence[Sequence[int]], which: int) -> Tensor:
-        """The template's own vectors (n, d), as far apart as the sentences in `ids` hold its two
-        sides.
+    def _template_vectors(
+        self, encoder: Encoder, ids: Sequence[Sequence[int]], which: int
+    ) -> Tensor:
+        """Return the template's own vectors (n, d), its two sides as far apart as the sentences in
+        `ids` hold them.
         """
-        before, after = self._prompt(which).pieces(self._plain())
+        before, after = self._prompt(which).pieces(self._plain_tokenizer())
         lengths = sorted({len(row) for row in ids})
         like = {len(row): row for row in ids}
         features = encoder.collate([like[length] for length in lengths])
@@ -128,8 +131,8 @@ class PromptBERT(SimCSE):
         """
         features["attention_mask"][row, words] = 0
 
-    def _plain(self) -> Any:
-        """The base model's tokenizer, without a template."""
+    def _plain_tokenizer(self) -> Any:
+        """Return the base model's tokenizer, without a template."""
         return tokens_of(self.base_model)[0]
 
     def _templates(self) -> tuple[str, ...]:
@@ -138,15 +141,18 @@ class PromptBERT(SimCSE):
     def _prompt(self, which: int) -> Prompt:
         return Prompt.parse(self._templates()[which])
 
-    def _template_tokens(self) -> int:
-        """Of the longest template, special tokens included."""
-        return max(
-            sum(map(len, Prompt.parse(text).pieces(self._plain()))) for text in self._templates()
-        )
+    def _template_length(self) -> int:
+        """Return the number of tokens of the longest template, special tokens included."""
+        tokenizer = self._plain_tokenizer()
+        lengths: list[int] = []
+        for text in self._templates():
+            pieces = Prompt.parse(text).pieces(tokenizer)
+            lengths.append(sum(map(len, pieces)))
+        return max(lengths)
 
-    def _words(self, encoder: Encoder) -> int:
-        """Maximum number of tokens of a sentence: that of the config, or what the longer template
-        leaves room for.
+    def _sentence_length(self, encoder: Encoder) -> int:
+        """Return the maximum number of tokens of a sentence: that of the config, or what the longer
+        template leaves room for.
         """
-        words: int = min(self.config.train_length, encoder.max_length - self._template_tokens())
+        words: int = min(self.config.train_length, encoder.max_length - self._template_length())
         return words

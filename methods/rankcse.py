@@ -1,6 +1,4 @@
-"""RankCSE: SimCSE whose ranking of a batch agrees between the views, and with the ranking by given
-teachers.
-"""
+"""RankCSE: SimCSE whose ranking of a batch agrees between the views, and with that of teachers."""
 
 from __future__ import annotations
 
@@ -33,9 +31,12 @@ def ranking_consistency(scores: Tensor) -> Tensor:
 
     Source: Liu et al., ACL 2023, the ranking consistency.
     """
-    p, q = scores.log_softmax(1), scores.T.log_softmax(1)
+    p = scores.log_softmax(1)
+    q = scores.T.log_softmax(1)
     m = torch.logaddexp(p, q) - torch.log(torch.tensor(2.0, dtype=p.dtype, device=p.device))
-    return 0.5 * ((p.exp() * (p - m)).sum(1) + (q.exp() * (q - m)).sum(1)).mean()
+    kl_p = (p.exp() * (p - m)).sum(1)
+    kl_q = (q.exp() * (q - m)).sum(1)
+    return 0.5 * (kl_p + kl_q).mean()
 
 
 @full_precision
@@ -52,7 +53,8 @@ def list_net(scores: Tensor, teacher: Tensor) -> Tensor:
     if n == 1:
         return scores.sum() * 0.0
     others = ~torch.eye(n, dtype=torch.bool, device=scores.device)
-    s, t = (x[others].view(n, n - 1) for x in (scores, teacher))
+    s = scores[others].view(n, n - 1)
+    t = teacher[others].view(n, n - 1)
     return -(t.softmax(1) * s.log_softmax(1)).sum(1).mean()
 
 
@@ -130,20 +132,20 @@ class RankCSE(SimCSE):
 
     @property
     def supervision(self) -> Supervision:
-        """What the teachers' authors knew."""
+        """Supervision of the teachers."""
         known: Supervision = self.config.teacher_supervision
         return "unsupervised" if known == "untrained" else known
 
     @property
     def inputs(self) -> dict[str, str]:
-        """The teachers' fingerprints."""
+        """Fingerprints of the teachers."""
         return {
             f"teacher {k}": model_fingerprint(name)
             for k, name in enumerate(self.config.teachers, 1)
         }
 
     def heads(self, encoder: Encoder) -> nn.Module:
-        """SimCSE's; the teachers are loaded too and enter no checkpoint."""
+        """Return SimCSE's heads; also load the teachers, which enter no checkpoint."""
         self._teachers = tuple(
             open_pooled(name, self.config.teacher_pooling) for name in self.config.teachers
         )
@@ -164,15 +166,16 @@ class RankCSE(SimCSE):
         cosines = cosines_of(z_a, z_b)
         consistency = config.consistency_weight * ranking_consistency(cosines / config.temperature)
         ranked = cosines / config.ranking_temperature
+        teacher = self._teacher_cosines(batch, ranked)
         if config.distillation == "listmle":
-            ranking = list_mle(ranked, self._ranked(batch, ranked))
+            ranking = list_mle(ranked, teacher)
         else:
-            ranking = list_net(ranked, self._ranked(batch, ranked) / config.teacher_temperature)
+            ranking = list_net(ranked, teacher / config.teacher_temperature)
         return {"consistency": consistency, "ranking": config.ranking_weight * ranking}
 
     @torch.no_grad()
-    def _ranked(self, batch: Batch, like: Tensor) -> Tensor:
-        """The teachers' cosines (n, n) of the batch's sentences, weighted."""
+    def _teacher_cosines(self, batch: Batch, like: Tensor) -> Tensor:
+        """Return the weighted cosines (n, n) of the batch's sentences by the teachers."""
         share = self.config.teacher_share
         weights = (share, 1 - share) if len(self._teachers) == 2 else (1.0,)
         total = torch.zeros_like(like)

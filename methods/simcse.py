@@ -21,7 +21,7 @@ STATE_A_RATE = "set dropout, or attention_rate alone, to a rate above 0, such as
 
 
 class ContrastiveConfig(TrainingConfig):
-    """What the unsupervised and the supervised form share."""
+    """Options that the unsupervised and the supervised form share."""
 
     pooling: str = option("cls", POOLING_HELP)
     temperature: float = option(
@@ -80,15 +80,14 @@ class SimCSE(TrainedMethod):
     Config: ClassVar[type[MethodConfig]] = SimCSEConfig
 
     def heads(self, encoder: Encoder) -> nn.Module:
-        """The tanh layer "mlp" and the vocabulary layer "mlm", each where the config requests it."""
+        """Return the tanh layer "mlp" and the vocabulary layer "mlm", where the config has them."""
         config: ContrastiveConfig = self.config
         heads = nn.ModuleDict({"mlp": nn.Identity()})
         if config.head == "training":
             heads["mlp"] = tanh_mlp(encoder.dimension)
         elif config.head == "mlp":
-            encoder.head = nn.Sequential(*encoder.head, *tanh_mlp(encoder.dimension)).to(
-                encoder.device
-            )
+            head = nn.Sequential(*encoder.head, *tanh_mlp(encoder.dimension))
+            encoder.head = head.to(encoder.device)
         if config.mlm_weight:
             from harness.encoder.masked_lm import MaskedLM
 
@@ -98,7 +97,8 @@ class SimCSE(TrainedMethod):
     def loss(self, encoder: Encoder, heads: nn.Module, batch: Batch) -> dict[str, Tensor]:
         ids_a, ids_b = self.views(encoder, batch)
         z_a, z_b = self.project_views(encoder, heads, ids_a, ids_b)
-        contrast, ids = self.contrast(z_a, z_b, heads, batch), [*ids_a, *ids_b]
+        contrast = self.contrast(z_a, z_b, heads, batch)
+        ids = [*ids_a, *ids_b]
         terms = self.with_mlm(contrast, encoder, heads, ids, batch)
         for name, term in self.further_terms(z_a, z_b, encoder, heads, ids, batch).items():
             terms |= {"loss": terms["loss"] + term, "contrast": contrast, name: term}
@@ -113,13 +113,13 @@ class SimCSE(TrainedMethod):
         ids: Sequence[Sequence[int]],
         batch: Batch,
     ) -> dict[str, Tensor]:
-        """Terms that a subclass adds to the loss, given the projections (n, d) and the token rows
-        of both views.
+        """Return the terms that a subclass adds to the loss, given the projections (n, d) and the
+        token rows of both views.
         """
         return {}
 
     def views(self, encoder: Encoder, batch: Batch) -> tuple[list[list[int]], list[list[int]]]:
-        """Token rows of both views of a batch; here the same."""
+        """Return the token rows of both views of a batch; here the same."""
         ids = encoder.tokenize(batch.texts, max_length=self.config.train_length)
         return ids, ids
 
@@ -130,14 +130,14 @@ class SimCSE(TrainedMethod):
         ids_a: Sequence[Sequence[int]],
         ids_b: Sequence[Sequence[int]],
     ) -> tuple[Tensor, Tensor]:
-        """The projections (n, d) of both views."""
+        """Return the projections (n, d) of both views."""
         h_a, h_b = self.encode_views(encoder, ids_a, ids_b)
         return heads.mlp(h_a), heads.mlp(h_b)  # type: ignore[operator]
 
     def encode_views(
         self, encoder: Encoder, ids_a: Sequence[Sequence[int]], ids_b: Sequence[Sequence[int]]
     ) -> tuple[Tensor, Tensor]:
-        """The vectors (n, d) of both views, dropped out at the config's rates."""
+        """Return the vectors (n, d) of both views, with dropout at the config's rates."""
         config: SimCSEConfig = self.config
         attention = config.dropout if config.attention_rate is None else config.attention_rate
         h_a, h_b = encoder.two_views(
@@ -147,12 +147,12 @@ class SimCSE(TrainedMethod):
             attention_dropout=both(attention, attention),
             differ_by="" if config.same_mask else STATE_A_RATE,
         )
-        return (
-            (h_a, h_a) if config.same_mask else (h_a, h_b)
-        )  # equal text and equal masks are equal vectors
+        if config.same_mask:  # equal text and equal masks are equal vectors
+            return h_a, h_a
+        return h_a, h_b
 
     def contrast(self, z_a: Tensor, z_b: Tensor, heads: nn.Module, batch: Batch) -> Tensor:
-        """The contrastive term of the two views' projections, (n, d) each."""
+        """Return the contrastive term of the two views' projections, (n, d) each."""
         return nt_xent(
             z_a, z_b, temperature=self.config.temperature, similarity=self.config.similarity
         )
@@ -165,8 +165,8 @@ class SimCSE(TrainedMethod):
         ids: Sequence[Sequence[int]],
         batch: Batch,
     ) -> dict[str, Tensor]:
-        """The terms of the loss: `contrast`, and MLM on the token rows `ids` in a forward pass of
-        its own, at the checkpoint's own dropout rates.
+        """Return the terms of the loss: `contrast`, and MLM on the token rows `ids` in a forward pass
+        of its own, at the checkpoint's own dropout rates.
         """
         config: ContrastiveConfig = self.config
         if not config.mlm_weight:

@@ -31,8 +31,8 @@ TEMPLATES = {
 def bidirectional_margin(
     anchors: Tensor, positives: Tensor, negatives: Tensor, *, lower: float, upper: float
 ) -> Tensor:
-    """How far a soft negative's cosine is from being lower than the positive's by at least `lower`,
-    at most `upper`.
+    """Penalty where a soft negative's cosine is not lower than the positive's by at least `lower`
+    and at most `upper`.
 
     L = (1/n) sum_i max(0, D_i + lower) + max(0, -D_i - upper), D_i = cos(a_i, n_i) - cos(a_i, p_i)
 
@@ -48,7 +48,9 @@ def bidirectional_margin(
     """
     check_rows(anchors, positives)
     check_rows(anchors, negatives)
-    a, p, n = unit(anchors), unit(positives), unit(negatives)
+    a = unit(anchors)
+    p = unit(positives)
+    n = unit(negatives)
     gap = (a * n).sum(dim=1) - (a * p).sum(dim=1)
     return (torch.relu(gap + lower) + torch.relu(-gap - upper)).mean()
 
@@ -115,15 +117,14 @@ class SNCSE(PromptBERT):
 
     @property
     def supervision(self) -> Supervision:
-        c = self.config
-        return (
-            "supervised" if c.negatives == "given" and c.negatives_are_labelled else "unsupervised"
-        )
+        if self.config.negatives == "given" and self.config.negatives_are_labelled:
+            return "supervised"
+        return "unsupervised"
 
     def check(self, corpus: Any) -> None:
         """Also refuse a train_length that leaves nothing of a sentence, before any run."""
         super().check(corpus)
-        template = self._template_tokens()
+        template = self._template_length()
         if self.config.train_length <= template:
             raise InputError(
                 f'sncse: key "train_length" = {self.config.train_length}: the template alone has {template} tokens '
@@ -135,7 +136,8 @@ class SNCSE(PromptBERT):
         if not config.margin_weight:
             return super().loss(encoder, heads, batch)
         ids_a, ids_b = self.views(encoder, batch)
-        z_a, z_b, z_n = self._three(encoder, heads, ids_a, ids_b, self._negations(encoder, batch))
+        ids_n = self._negations(encoder, batch)
+        z_a, z_b, z_n = self._project_three(encoder, heads, ids_a, ids_b, ids_n)
         contrast = self.contrast(z_a, z_b, heads, batch)
         terms = self.with_mlm(contrast, encoder, heads, [*ids_a, *ids_b], batch)
         margin = config.margin_weight * bidirectional_margin(
@@ -144,16 +146,16 @@ class SNCSE(PromptBERT):
         return {**terms, "loss": terms["loss"] + margin, "contrast": contrast, "margin": margin}
 
     def _negations(self, encoder: Encoder, batch: Batch) -> list[list[int]]:
-        """Token rows of the soft negatives, in the second template."""
+        """Return the token rows of the soft negatives, in the second template."""
         if self.config.negatives == "rules":
             texts = [negate(text) for text in batch.texts]
         else:
             texts = [
                 pair.positive if pair.negative is None else pair.negative for pair in batch.items
             ]
-        return self._prompt(1).rows(texts, self._plain(), self._words(encoder))
+        return self._prompt(1).rows(texts, self._plain_tokenizer(), self._sentence_length(encoder))
 
-    def _three(
+    def _project_three(
         self,
         encoder: Encoder,
         heads: Any,
@@ -161,23 +163,20 @@ class SNCSE(PromptBERT):
         ids_b: Sequence[Sequence[int]],
         ids_n: Sequence[Sequence[int]],
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Projections (n, d) of both views and the negations, whose rows are half with each view:
-        one forward, one kind of dropout.
+        """Return the projections (n, d) of both views and of the negations, of which half the rows
+        go with each view: one forward pass, one kind of dropout.
         """
         n = len(ids_n)
         half = (n + 1) // 2
-        rest = [
-            *ids_n[half:],
-            *ids_n[: half - (n - half)],
-        ]  # as many again; of an odd number the first stands twice
+        missing = half - (n - half)  # 1 where n is odd: then the first negation occurs twice
+        rest = [*ids_n[half:], *ids_n[:missing]]
         h_1, h_2 = self.encode_views(encoder, [*ids_a, *ids_n[:half]], [*ids_b, *rest])
-        views = (h_1[:n], h_2[:n], torch.cat([h_1[n:], h_2[n:]])[:n])
-        z_a, z_b, z_n = (heads.mlp(h) for h in views)
-        return z_a, z_b, z_n
+        negations = torch.cat([h_1[n:], h_2[n:]])[:n]
+        return heads.mlp(h_1[:n]), heads.mlp(h_2[:n]), heads.mlp(negations)
 
-    def _words(self, encoder: Encoder) -> int:
-        """Maximum number of tokens of a sentence, so that the row with the longer template is
-        within train_length.
+    def _sentence_length(self, encoder: Encoder) -> int:
+        """Return the maximum number of tokens of a sentence, with which the longer template is within
+        train_length.
         """
-        words: int = min(self.config.train_length, encoder.max_length) - self._template_tokens()
+        words: int = min(self.config.train_length, encoder.max_length) - self._template_length()
         return words

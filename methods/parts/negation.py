@@ -1,4 +1,4 @@
-"""An English sentence negated by rules on its words: SNCSE's soft negatives without a parser.
+"""Negation of an English sentence by rules on its words: SNCSE's soft negatives without a parser.
 
 Source: Wang et al. 2022 (arXiv 2201.05979) and generate_soft_negative_samples.py of
 Sense-GVT/SNCSE, which ask spaCy's dependency parser for the first auxiliary or the root of the
@@ -8,7 +8,7 @@ sentence.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -49,7 +49,7 @@ class Word(NamedTuple):
 
 
 def negate(sentence: str) -> str:
-    """`sentence` with a "not" more or less, and otherwise word for word.
+    """Return `sentence` with a "not" more or less, and otherwise word for word.
 
     The first rule that fits: a "not" is left out ("n't" too); "not" comes after the first form of
     be, modal verb, have before a participle, or do before a subject; the first verb that its
@@ -84,71 +84,79 @@ def _without_not(word: Word, sentence: str) -> str | None:
         return sentence[: word.start] + sentence[word.end :].lstrip(" ")
     if re.search(r"n[’']t$", word.low):
         base = word.text[:-3]
-        said = _CONTRACTED.get(base.lower(), base)
-        said = said.capitalize() if base[:1].isupper() else said
-        return sentence[: word.start] + said + sentence[word.end :]
+        verb = _CONTRACTED.get(base.lower(), base)
+        if base[:1].isupper():
+            verb = verb.capitalize()
+        return sentence[: word.start] + verb + sentence[word.end :]
     return None
 
 
 def _is_auxiliary(words: Sequence[Word], place: int) -> bool:
     low = words[place].low
     before = words[place - 1].low if place else ""
-    following = next(_ahead(words, place), "")
+    following = _next_word(words[place + 1 :])
     if low in ("have", "has", "had"):
         return following in _SETS["participle"] or following.endswith("ed")
     if low in ("do", "does", "did"):
         return following in _SETS["subject"] or not place or before in _SETS["asked"]
-    return low in _SETS["auxiliary"] and not (
-        low == "will" and before in _SETS["fixed"]
-    )  # "a second will"
+    if low == "will" and before in _SETS["fixed"]:  # "a second will"
+        return False
+    return low in _SETS["auxiliary"]
 
 
-def _ahead(words: Sequence[Word], place: int) -> Iterator[str]:
-    """The words after one, without adverbs."""
-    return (
-        w.low
-        for w in words[place + 1 :]
-        if not w.low.endswith("ly") and w.low not in _SETS["adverb"]
-    )
+def _next_word(words: Iterable[Word]) -> str:
+    """Return the first of `words` that is no adverb, in lower case; "" if there is none."""
+    for word in words:
+        if not word.low.endswith("ly") and word.low not in _SETS["adverb"]:
+            return word.low
+    return ""
 
 
 def _do_support(words: Sequence[Word], place: int, sentence: str) -> str | None:
-    """What replaces a verb; None where the word is hardly one."""
+    """Return what replaces a verb, such as "does not paint"; None where the word is hardly one."""
     word = words[place]
     low = word.low
     if low in _HAVE_OR_DO:
         return _HAVE_OR_DO[low]
-    behind = (
-        w.low
-        for w in reversed(words[:place])
-        if not w.low.endswith("ly") and w.low not in _SETS["adverb"]
-    )
-    before = next(behind, "")
-    pronoun, third = before in _SETS["subject"], before in _SETS["third"]
-    if before in _NO_SUBJECT and not pronoun:
+
+    before = _next_word(reversed(words[:place]))
+    follows_pronoun = before in _SETS["subject"]
+    follows_third_person = before in _SETS["third"]
+    if before in _NO_SUBJECT and not follows_pronoun:
         return None
     if low in _BASE:
         return f"did not {_BASE[low]}"
-    ends = place + 1 == len(words) or bool(re.match(r"\s*[,;:.!?]", sentence[word.end :]))
-    fits = pronoun or ends or next(_ahead(words, place), "") in _SETS["fixed"]
+
+    looks_like_verb = follows_pronoun or _ends_or_precedes_object(words, place, sentence)
     if low.endswith("ed") and len(low) > 3:
-        apart = (
-            sentence[: word.start].rstrip().endswith(",")
-        )  # "her gravy, revealed only then, was"
-        return f"did not {_base_of_past(low)}" if fits and not apart else None
+        return _negate_past(word, sentence) if looks_like_verb else None
     if low in _NO_VERB or not low.isalpha():
         return None
     if low.endswith("s") and len(low) > 2 and not low.endswith(("ss", "us", "is")):
-        return (
-            f"does not {_base_of_third(low)}"
-            if third or (fits and _one_subject(words[:place]))
-            else None
-        )
-    return f"do not {low}" if pronoun and not third and not low.endswith(("ing", "ly")) else None
+        if follows_third_person or (looks_like_verb and _one_subject(words[:place])):
+            return f"does not {_base_of_third(low)}"
+        return None
+    if follows_pronoun and not follows_third_person and not low.endswith(("ing", "ly")):
+        return f"do not {low}"
+    return None
+
+
+def _ends_or_precedes_object(words: Sequence[Word], place: int, sentence: str) -> bool:
+    """True if a word ends its clause, or an article or the like comes next."""
+    if place + 1 == len(words) or re.match(r"\s*[,;:.!?]", sentence[words[place].end :]):
+        return True
+    return _next_word(words[place + 1 :]) in _SETS["fixed"]
+
+
+def _negate_past(word: Word, sentence: str) -> str | None:
+    """Return the negation of a word in -ed; None for a participle after a comma."""
+    if sentence[: word.start].rstrip().endswith(","):  # "her gravy, revealed only then, was"
+        return None
+    return f"did not {_base_of_past(word.low)}"
 
 
 def _one_subject(words: Sequence[Word]) -> bool:
-    """Do the words end in one thing, as in "the man with a dog" or "a kite surfer"?"""
+    """True if the words end in one thing, as in "the man with a dog" or "a kite surfer"."""
     for distance, word in enumerate(reversed(words)):
         if word.low in _SETS["one"]:
             return distance > 0
@@ -160,7 +168,9 @@ def _one_subject(words: Sequence[Word]) -> bool:
 def _base_of_third(verb: str) -> str:
     if verb.endswith("ies") and len(verb) > 4:
         return f"{verb[:-3]}y"
-    return verb[:-2] if verb.endswith(("sses", "shes", "ches", "xes", "zzes", "oes")) else verb[:-1]
+    if verb.endswith(("sses", "shes", "ches", "xes", "zzes", "oes")):
+        return verb[:-2]
+    return verb[:-1]
 
 
 def _base_of_past(verb: str) -> str:
@@ -169,8 +179,5 @@ def _base_of_past(verb: str) -> str:
         return f"{stem[:-1]}y" if len(stem) > 2 else f"{stem}e"
     if len(stem) > 3 and stem[-1] == stem[-2] and stem[-1] not in "lsz":
         return stem[:-1]
-    return (
-        f"{stem}e"
-        if stem.endswith("e") or (_E_STEM.search(stem) and not stem.endswith(_NO_E_STEM))
-        else stem
-    )
+    ends_in_e = _E_STEM.search(stem) and not stem.endswith(_NO_E_STEM)
+    return f"{stem}e" if stem.endswith("e") or ends_in_e else stem

@@ -1,7 +1,7 @@
-"""Sentence vectors from natural language inference: pairs with their labels, and the softmax over
-joined vectors.
+"""Sentence vectors from natural language inference: pairs with their labels, and a softmax over
+joined vectors, as SBERT and InferSent train.
 
-SBERT and InferSent train so: both sentences go through one encoder, their vectors u and v are
+Both sentences go through one encoder, their vectors u and v are
 joined to one long vector, and a classifier says whether the first sentence entails the second,
 contradicts it, or neither.
 """
@@ -42,7 +42,8 @@ class LabelledPairs(Sequence[Pair]):
     def __init__(self, corpus: Corpus[Pair]) -> None:
         self._pairs = corpus
         labels: set[str | None] = set()
-        negatives = gaps = 0
+        negatives = 0
+        gaps = 0
         for pair in corpus:
             labels.add(pair.label)
             negatives += pair.negative is not None
@@ -77,7 +78,7 @@ class LabelledPairs(Sequence[Pair]):
 
 
 def join_vectors(u: Tensor, v: Tensor, parts: Sequence[str]) -> Tensor:
-    """The vectors (n, d) of both sentences as one (n, d * len(parts)); `parts` are of `JOINED`, in
+    """Join the vectors (n, d) of both sentences to (n, d * len(parts)); `parts` are of `JOINED`, in
     order.
 
     Source: Conneau et al., EMNLP 2017, figure 1; Reimers & Gurevych, EMNLP 2019, section 3 and
@@ -89,7 +90,7 @@ def join_vectors(u: Tensor, v: Tensor, parts: Sequence[str]) -> Tensor:
 
 
 def split_parts(text: str) -> tuple[str, ...]:
-    """ "u,v,|u-v|" as its parts.
+    """Split a text such as "u,v,|u-v|" into its parts.
 
     Raises:
         ValueError: one of them is none of `JOINED`, or there is none of them.
@@ -112,7 +113,7 @@ def label_loss(logits: Tensor, classes: Tensor) -> Tensor:
 
 
 def class_indices(pairs: Sequence[Pair]) -> Tensor:
-    """(n,): the place of each pair's label in `LABELS`."""
+    """Return (n,), the place of each pair's label in `LABELS`."""
     return torch.tensor([LABELS.index(pair.label or "") for pair in pairs])
 
 
@@ -122,7 +123,7 @@ class NLIMethod(TrainedMethod):
     _classes = len(LABELS)
 
     def examples(self, corpus: Corpus) -> LabelledPairs:
-        """The labelled pairs of a corpus; from then on the loss tells as many classes as they have."""
+        """Return the labelled pairs of a corpus; from then on the loss has as many classes as they."""
         examples = LabelledPairs(corpus)
         self._classes = examples.classes
         return examples
@@ -131,15 +132,14 @@ class NLIMethod(TrainedMethod):
         return super().stream(self.examples(corpus), seed)  # type: ignore[arg-type]  # needs no more than a sequence
 
     def loss_and_accuracy(self, logits: Tensor, pairs: Sequence[Pair]) -> dict[str, Tensor]:
-        """The loss of logits (n, 3), of which triplets use the first two, and the share of pairs
-        classified rightly.
-        """
-        logits, classes = logits[:, : self._classes], class_indices(pairs).to(logits.device)
-        right = (logits.argmax(1) == classes).float().mean()
-        return {"loss": label_loss(logits, classes), "accuracy": right}
+        """Return the loss of logits (n, 3), of which triplets use the first two, and the accuracy."""
+        logits = logits[:, : self._classes]
+        classes = class_indices(pairs).to(logits.device)
+        accuracy = (logits.argmax(1) == classes).float().mean()
+        return {"loss": label_loss(logits, classes), "accuracy": accuracy}
 
     def fit(self, corpus: TrainingText | None = None, context: FitContext | None = None) -> Self:
-        """As `TrainedMethod.fit`; a note says where the pairs gave two classes."""
+        """Train on the pairs of the corpus; a note says where they gave two classes."""
         super().fit(require_corpus(self, corpus), context)
         if self._classes == 2:
             self.fit_report.training["notes"] = [TWO_CLASSES]

@@ -92,10 +92,10 @@ def test_what_a_template_says_around_padding_or_hidden_words(
 ) -> None:
     method, encoder, _, batch = started(corpus, denoise_by=denoise_by)
     for which, start in enumerate(ENDS):
-        ids = method._prompt(which).rows(batch.texts, method._plain(), 12)
+        ids = method._prompt(which).rows(batch.texts, method._plain_tokenizer(), 12)
         assert all(encoder.tokenizer.decode(row).startswith(start) for row in ids)
-        bare = method._bare(encoder, ids, which).detach()
-        before, after = method._prompt(which).pieces(method._plain())
+        bare = method._template_vectors(encoder, ids, which).detach()
+        before, after = method._prompt(which).pieces(method._plain_tokenizer())
         for row, vector in zip(ids, bare, strict=True):
             words = len(row) - len(before) - len(after)
             if denoise_by == "pad":
@@ -129,10 +129,10 @@ def test_the_loss_is_of_three_templates_each_part_with_its_own_negatives(
     method, encoder, heads, batch = started(corpus, parts=parts, denoise=denoise)
     z = []
     for which in range(3):
-        ids = method._prompt(which).rows(batch.texts, method._plain(), 12)
+        ids = method._prompt(which).rows(batch.texts, method._plain_tokenizer(), 12)
         h = encoder(encoder.collate(ids))
         z.append(
-            heads.mlp(h - method._bare(encoder, ids, which) if denoise else h)
+            heads.mlp(h - method._template_vectors(encoder, ids, which) if denoise else h)
             .detach()
             .double()
             .numpy()

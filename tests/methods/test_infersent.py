@@ -171,7 +171,7 @@ def test_pairs_held_out_are_not_trained_on(file: Path, tmp_path: Path) -> None:
     trained = {
         pair.anchor for step in range(stream.steps_per_epoch) for pair in stream.batch(step).items
     }
-    held = {pair.anchor for pair in method._kept_apart}
+    held = {pair.anchor for pair in method._dev_pairs}
     assert len(held) == 5
     assert len(trained) == 15
     assert not held & trained

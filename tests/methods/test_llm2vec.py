@@ -16,7 +16,7 @@ from harness.errors import InputError
 from harness.method import FitContext
 from harness.sources import Corpus, load_corpus
 from harness.training import Batch
-from methods.llm2vec import LLM2Vec, masked_next_token
+from methods.llm2vec import LLM2Vec, masked_next_token_loss
 from tests.support.encoder_models import WORDS, base_model
 from tests.support.kill_and_resume import weights_whole_and_resumed
 
@@ -68,7 +68,7 @@ def test_masked_tokens_are_read_from_the_state_before_them() -> None:
     for i, t in ((0, 2), (1, 1), (1, 3)):
         logits = vocabulary @ states[i, t - 1]
         terms.append(float(np.log(np.exp(logits).sum()) - logits[labels[i, t]]))
-    value = masked_next_token(*map(torch.from_numpy, (states, labels, vocabulary)))
+    value = masked_next_token_loss(*map(torch.from_numpy, (states, labels, vocabulary)))
     assert float(value) == pytest.approx(np.mean(terms), rel=1e-5)
 
 

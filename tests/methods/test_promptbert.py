@@ -50,8 +50,8 @@ def test_the_bare_template_stands_where_it_stood_around_the_sentence(corpus: Cor
     """By position ids that leave out the sentence's, as the released code has it."""
     method, encoder, _, batch = set_up(corpus)
     ids_a, _ = method.views(encoder, batch)
-    bare = method._bare(encoder, ids_a, 0).detach()
-    before, after = method._prompt(0).pieces(method._plain())
+    bare = method._template_vectors(encoder, ids_a, 0).detach()
+    before, after = method._prompt(0).pieces(method._plain_tokenizer())
     for row, vector in zip(ids_a, bare, strict=True):
         places = [*range(len(before)), *range(len(row) - len(after), len(row))]
         template = torch.tensor([[*before, *after]])
@@ -68,7 +68,7 @@ def test_the_loss_is_simcse_of_what_is_left(denoise: bool, corpus: Corpus) -> No
     sides = []
     for which, ids in enumerate(method.views(encoder, batch)):
         h = encoder(encoder.collate(ids))
-        sides.append(heads.mlp(h - method._bare(encoder, ids, which) if denoise else h))
+        sides.append(heads.mlp(h - method._template_vectors(encoder, ids, which) if denoise else h))
     value = method.loss(encoder, heads, batch)["loss"]
     torch.testing.assert_close(
         value, nt_xent(sides[0], sides[1], temperature=0.05), atol=1e-5, rtol=1e-4

@@ -102,7 +102,7 @@ def test_two_teachers_are_weighted(corpus: Corpus) -> None:
     method._teachers = tuple(Teacher(v) for v in vectors)  # type: ignore[assignment]
     unit = [v / np.linalg.norm(v, axis=1, keepdims=True) for v in vectors]
     expected = 0.25 * unit[0] @ unit[0].T + 0.75 * unit[1] @ unit[1].T
-    found = method._ranked(batch, torch.zeros(5, 5, dtype=torch.float64))
+    found = method._teacher_cosines(batch, torch.zeros(5, 5, dtype=torch.float64))
     np.testing.assert_allclose(found.numpy(), expected, atol=1e-12)
 
 

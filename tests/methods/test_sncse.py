@@ -89,7 +89,7 @@ def test_the_loss_is_infonce_and_the_weighted_margin(
 ) -> None:
     """Against each row encoded by itself from the text of the template, without dropout."""
     method, encoder, heads, batch = set_up(corpus[:n], margin_weight=margin_weight, train_length=60)
-    plain = method._plain()
+    plain = method._plain_tokenizer()
     sides = []
     for head, texts in ((":", batch.texts), ("of", batch.texts), ("of", map(negate, batch.texts))):
         vectors = []
