@@ -156,7 +156,12 @@ def describe_paper(workdir: Path, definition: Any) -> Report:
     from reports.read.run_library import read_library
     from reports.studies.study_report import trials_on_dev
 
-    library = read_library(workdir, lambda: trials_on_dev(workdir))
+    library = read_library(
+        workdir,
+        lambda: trials_on_dev(workdir),
+        comparisons=definition.comparisons,
+        studies=definition.studies,
+    )
     document, files, data = paper_document.describe(definition, library)
     methods = frozenset(
         row.method for table in definition.tables for row in table.rows if row.method

@@ -291,6 +291,14 @@ class Definition(Config):
     title: str
     description: str = ""
     published: str = Field(description="CSV file of published numbers")
+    comparison: str | list[str] = Field(
+        default="",
+        description="comparisons of ours whose runs fill the rows; empty: every run of the work directory",
+    )
+    studies: list[str] = Field(
+        default=[],
+        description='studies of ours whose trials are used, "*" matches any text; empty: all',
+    )
     runs: int = Field(default=1, ge=1, description="runs whose mean each published number is")
     bases: dict[str, list[str]] = Field(
         default={}, description="base model of the published file -> our names of it"
@@ -354,6 +362,18 @@ class Definition(Config):
     @property
     def name(self) -> str:
         return self._path.stem
+
+    @property
+    def comparisons(self) -> list[str]:
+        """The comparisons that it names, each with its rehearsal."""
+        given = [self.comparison] if isinstance(self.comparison, str) else self.comparison
+        named = [name for name in given if name]
+        return [*named, *(f"{name}-rehearsal" for name in named)]
+
+    @property
+    def shipped(self) -> bool:
+        """True if it comes with this package, so that no user can edit it."""
+        return self.folder == FOLDER
 
     @property
     def folder(self) -> Path:

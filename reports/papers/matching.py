@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+from harness.errors import InputError
+from harness.files.printable import join_some
 from reports.papers.agreement import Verdict, judge
 from reports.papers.conditions import Conditions
 from reports.papers.definition import (
@@ -76,6 +78,25 @@ def trained(row: ResultRow) -> Training | None:
     return None if run.corpus is None else trained_on(run)
 
 
+def _describe_several(
+    definition: Definition,
+    table: PaperTable,
+    row: PaperRow,
+    base: str,
+    candidates: Sequence[ResultRow],
+) -> str:
+    """Say which rows of ours suit one row of a definition, and what tells them apart."""
+    texts = []
+    for one in candidates:
+        run = one.records[0]
+        texts.append(f'"{one.label}" of comparison "{run.comparison}" (run {run.id})')
+    return (
+        f'{definition.name}: table "{table.key}", row "{row.label}": {len(candidates)} '
+        f"configurations on {base} suit it: {join_some(texts, 6)}; name its comparison "
+        '(comparison = "NAME") or its configuration (where = { KEY = VALUE })'
+    )
+
+
 class Matching:
     """A definition, its published numbers and a library of runs, brought together. Everything is
     computed once.
@@ -142,11 +163,11 @@ class Matching:
             return self._candidates[id(row)]
 
         def order(one: ResultRow) -> tuple[Any, ...]:
-            reasons = self.conditions.other_training(row, one)
             tasks = len({score.task for record in one.finished for score in record.scores})
             count = max(((r.corpus or {}).get("count") or 0 for r in one.records), default=0)
             newest = tuple(-ord(c) for c in max((r.finished for r in one.records), default=""))
-            return one.rehearsal, len(reasons), -len(one.finished), -tasks, -count, newest, one.key
+            rank = self._rank(row, one)
+            return *rank, -len(one.finished), -tasks, -count, newest, one.key
 
         by_base: dict[str, list[ResultRow]] = {}
         rows = self.library.find(row.method) if row.method else []
@@ -156,6 +177,31 @@ class Matching:
             base: sorted(rows, key=order) for base, rows in by_base.items()
         }
         return self._candidates[id(row)]
+
+    def check_candidates(self) -> None:
+        """Raises:
+        InputError: several configurations of ours suit one row of the paper equally. In a
+            definition that ships, which names its comparison, such a cell has a footnote instead.
+        """
+        if self.definition.shipped:
+            return
+        for table in self.definition.tables:
+            for row in table.rows if table.columns else ():
+                for base, found in self.candidates(row).items():
+                    best = self._rank(row, found[0])
+                    equal = [one for one in found if self._rank(row, one) == best]
+                    if len(equal) > 1:
+                        raise InputError(
+                            _describe_several(self.definition, table, row, base, equal)
+                        )
+
+    def _rank(self, row: PaperRow, one: ResultRow) -> tuple[bool, int, bool]:
+        """How near our row is to the paper's: rehearsals are last, then fewer unlike settings; in a
+        comparison that the definition names, the row of the same label goes before others.
+        """
+        unlike = len(self.conditions.other_training(row, one))
+        other_label = bool(self.definition.comparisons) and one.label != row.label
+        return one.rehearsal, unlike, other_label
 
     def measure(self, row: ResultRow, column: PaperColumn) -> Measured:
         """The number of a row of ours in a column of scores."""

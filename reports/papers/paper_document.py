@@ -55,12 +55,17 @@ _KINDS = {
 def describe(
     definition: Definition, library: RunLibrary
 ) -> tuple[Document, dict[str, str], dict[str, Any]]:
-    """The document; further files of the report by their path; further keys of data.json."""
+    """The document; further files of the report by their path; further keys of data.json.
+
+    Raises:
+        InputError: several configurations of ours suit one row.
+    """
     from reports.read.provenance import provenance_of
     from reports.tables.row_differences import difference_table
     from reports.tables.run_details import how_it_was_run
 
     matching = Matching(definition, library)
+    matching.check_candidates()
     sections: list[Section] = []
     shown: list[ResultRow] = []
     for table in definition.tables:

@@ -23,8 +23,8 @@ SIGNS = {"club": "♣", "diamond": "♦", "heart": "♥", "spade": "♠"}
 OTHER = "other models"
 BLANK = Cell("–", state="empty")
 _CHOICE = (
-    "One of several configurations. It was not chosen by its scores: first the paper's text and settings, then most "
-    "seeds, most tasks, most training data, the newest. Its card has all settings."
+    "One of several configurations. It was not chosen by its scores: first the paper's text and settings, then "
+    "the row of this name, most seeds, most tasks, most training data, the newest. Its card has all settings."
 )
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import fnmatch
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
@@ -16,7 +16,7 @@ from typing import Any
 from harness import registry
 from harness.errors import InputError
 from harness.results.record import Record
-from harness.results.store import added_starts, read_records
+from harness.results.store import added_starts, read_comparison_file, read_records
 from harness.seeds import PartSeed
 from reports.read.comparison_runs import Comparison, ResultRow, options_of
 
@@ -119,7 +119,10 @@ class RunLibrary:
 
     @cached_property
     def by_id(self) -> dict[str, Record]:
-        return {record.id: record for row in self.rows for record in row.records}
+        found = {record.id: record for row in self.rows for record in row.records}
+        for trial in self.trials:
+            found |= {run.id: run for run in trial.runs}
+        return found
 
 
 def matches(record: Record, where: Mapping[str, Any]) -> bool:
@@ -224,13 +227,35 @@ def read_number(text: str) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def read_library(workdir: Path, trials: Callable[[], Iterable[StoredTrial]] = tuple) -> RunLibrary:
+def _runs_of(workdir: Path, comparisons: Sequence[str], records: Iterable[Record]) -> set[str]:
+    """Return the ids of the runs of some comparisons: those that their files list; without a file
+    those that were made for them.
+    """
+    found = set()
+    for name in comparisons:
+        tree = read_comparison_file(workdir, name)
+        if tree is None:
+            found |= {record.id for record in records if record.comparison == name}
+        else:
+            found |= {run["id"] for run in tree["runs"]}
+    return found
+
+
+def read_library(
+    workdir: Path,
+    trials: Callable[[], Iterable[StoredTrial]] = tuple,
+    *,
+    comparisons: Sequence[str] = (),
+    studies: Sequence[str] = (),
+) -> RunLibrary:
     """All runs of a work directory, but for the untrained starts that comparisons added to their
     rows, which are no rows of a paper. Unreadable files are warnings; an empty directory gives an
     empty library.
 
     Args:
         trials: gives study, value and ids of the runs of each scored trial.
+        comparisons: the rows are those of these comparisons alone; empty: every run is in a row.
+        studies: the trials are those of these studies alone, "*" matches any text; empty: all.
     """
     damaged: dict[str, str] = {}
     try:
@@ -245,6 +270,8 @@ def read_library(workdir: Path, trials: Callable[[], Iterable[StoredTrial]] = tu
     scored, lost = list[ScoredTrial](), Counter[str]()
     try:
         for study, value, ids in trials():
+            if studies and not any(fnmatch.fnmatchcase(study, one) for one in studies):
+                continue
             if runs := tuple(by_id[run] for run in ids if run in by_id):
                 scored.append(ScoredTrial(study, value, runs))
             else:
@@ -255,4 +282,7 @@ def read_library(workdir: Path, trials: Callable[[], Iterable[StoredTrial]] = tu
         f"study {study}: the runs of {count} scored trials are not here"
         for study, count in lost.items()
     ]
+    if comparisons:
+        wanted = _runs_of(workdir, comparisons, records)
+        records = [record for record in records if record.id in wanted]
     return RunLibrary(workdir, _rows(records), tuple(scored), warnings)

@@ -11,7 +11,8 @@ from typing import Any
 from harness import registry
 from harness.results.record import Record, Score
 from harness.results.spec import RunSpec
-from harness.results.store import RunFolder
+from harness.results.store import RunFolder, read_records, write_comparison_file
+from reports.papers import definition
 from reports.read.run_library import RunLibrary, read_library
 
 WIKI = {"uri": "wiki1m", "kind": "sentences", "count": 1_000_000, "sha256": "ab" * 32}
@@ -124,6 +125,19 @@ def run(
     )
     RunFolder(workdir, record.id).write(record)
     return record
+
+
+def write_paper_comparisons(workdir: Path) -> None:
+    """Write the comparison files that the shipped definitions of papers name, each with the runs of
+    the comparison "invented".
+    """
+    runs = []
+    for r in read_records(workdir, damaged={}):
+        if r.comparison == "invented":
+            runs.append({"id": r.id, "row": r.row, "base_model": r.base_model, "seed": r.seed})
+    for paper in definition.names():
+        name = f"paper-{paper}"
+        write_comparison_file(workdir, {"name": name, "tasks": [], "runs": runs})
 
 
 def store_study(workdir: Path, name: str, trials: Iterable[tuple[float, str, str]]) -> None:

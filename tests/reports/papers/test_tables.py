@@ -414,6 +414,7 @@ def test_the_reason_of_missing_data_is_that_of_the_records(rehearsed):
 
 
 def test_every_table_of_a_report_with_rehearsals_is_marked(rehearsed, tmp_path):
+    made.write_paper_comparisons(rehearsed)
     for name in ("scd", "invented"):
         data = json.loads(build_report(name, rehearsed, out=tmp_path / name)["json"].read_text())
         assert data["rehearsal"] is True
@@ -435,6 +436,7 @@ def files(folder: Path) -> dict[str, bytes]:
 @pytest.fixture(scope="module")
 def built(work, tmp_path_factory) -> dict[str, dict[str, Path]]:
     out = tmp_path_factory.mktemp("out")
+    made.write_paper_comparisons(work)
     return {name: build_report(name, work, out=out / name) for name in definition.names()}
 
 
