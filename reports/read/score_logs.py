@@ -64,7 +64,7 @@ def holds_scores(file: Path) -> bool:
         tree = read_json(file)
     except InputError as error:
         raise DamagedJson(str(error).removeprefix(f"{file}: ")) from None
-    return "task_name" in tree or ("eval" in tree and "samples" in tree)
+    return _is_mteb(tree) or ("eval" in tree and "samples" in tree)
 
 
 def read_log(file: Path, root: Path) -> Iterator[Line]:
@@ -136,8 +136,12 @@ def _read_json_results(file: Path) -> Iterator[Line]:
         if not isinstance(samples, list):
             raise InputError("expected a list", file=file, key='key "samples"')
         yield from _inspect_lines(file, tree["eval"], samples)
-    elif "task_name" in tree:
+    elif _is_mteb(tree):
         yield _read_mteb(file, tree)
+
+
+def _is_mteb(tree: Mapping[str, Any]) -> bool:
+    return "task_name" in tree and bool({"scores", "dataset_revision", "mteb_version"} & set(tree))
 
 
 def _read_mteb(file: Path, tree: Mapping[str, Any]) -> Line:
@@ -145,46 +149,67 @@ def _read_mteb(file: Path, tree: Mapping[str, Any]) -> Line:
     task = tree["task_name"]
     if not isinstance(task, str):
         raise InputError("expected a text", file=file, key='key "task_name"')
-    by_split = tree.get("scores")
-    if not isinstance(by_split, dict):
-        raise InputError("expected a table with a list a split", file=file, key='key "scores"')
-    known = [*(name for name in _SPLITS if name in by_split), *by_split]
-    split = next((name for name in known if by_split[name]), "")
-    parts = by_split.get(split, [])
-    if not isinstance(parts, list) or not all(isinstance(part, dict) for part in parts):
-        key = f'key "scores.{split}"'
-        raise InputError("expected a list with a table a subset", file=file, key=key)
-
+    split, parts = _find_split(file, tree.get("scores"))
     values = []
-    metrics: set[str] | None = None
-    for part in parts:
-        value = part.get("main_score")
+    metrics: set[str] = set()
+    for number, part in enumerate(parts):
+        equal = {
+            name
+            for name, value in part.items()
+            if name not in _NO_METRIC and value == part.get("main_score")
+        }
         key = f'key "scores.{split}.main_score"'
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            remedy = "run the task again, or remove the file"
-            raise InputError(
-                f"expected a number, not {value!r:.40}", file=file, key=key, remedy=remedy
-            )
-        equal = {name for name, other in part.items() if name not in _NO_METRIC and other == value}
-        limit = 100 if _PERCENT & equal else 1
-        if not abs(value) <= limit:  # also NaN
-            raise InputError(f"expected -{limit} to {limit}, not {value!r:.40}", file=file, key=key)
-        values.append(float(value))
-        metrics = equal if metrics is None else metrics & equal
-    if not values:
-        raise InputError('no "main_score" of a test split', file=file, key='key "scores"')
+        values.append(_check_main_score(part.get("main_score"), equal, file, key))
+        metrics = metrics & equal if number else equal
     subsets = sorted({str(part.get("hf_subset", "default")) for part in parts} - {"default"})
     return {
         "row": _row_of(file),
         "folder": _revision_of(file),
         "task": task,
         "score": sum(values) / len(values),
-        "scale": "100" if metrics is not None and _PERCENT & metrics else "1",
+        "scale": "100" if _PERCENT & metrics else "1",
         "split": f"{split} ({', '.join(subsets)})" if subsets else split,
         "revision": str(tree.get("dataset_revision") or ""),
         "version": str(tree.get("mteb_version") or ""),
-        "metrics": " ".join(sorted(metrics or ())),
+        "metrics": " ".join(sorted(metrics)),
     }
+
+
+def _find_split(file: Path, by_split: Any) -> tuple[str, list[dict[str, Any]]]:
+    """Return the split that rows are compared by, test where there is one, and its subsets.
+
+    Raises:
+        InputError: there is none, or it is no list of tables.
+    """
+    if not isinstance(by_split, dict):
+        raise InputError("expected a table with a list a split", file=file, key='key "scores"')
+    known = [*(name for name in _SPLITS if name in by_split), *by_split]
+    split = next((name for name in known if by_split[name]), "")
+    if not split:
+        raise InputError('no "main_score" of a test split', file=file, key='key "scores"')
+    parts = by_split[split]
+    if not isinstance(parts, list) or not all(isinstance(part, dict) for part in parts):
+        key = f'key "scores.{split}"'
+        raise InputError("expected a list with a table a subset", file=file, key=key)
+    return split, parts
+
+
+def _check_main_score(value: Any, metrics: set[str], file: Path, key: str) -> float:
+    """Return the main score of a subset.
+
+    Args:
+        metrics: those that have its value: mteb does not store which one it is.
+
+    Raises:
+        InputError: it is no number, or out of range.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        remedy = "run the task again, or remove the file"
+        raise InputError(f"expected a number, not {value!r:.40}", file=file, key=key, remedy=remedy)
+    limit = 100 if _PERCENT & metrics else 1
+    if not abs(value) <= limit:  # also NaN
+        raise InputError(f"expected -{limit} to {limit}, not {value!r:.40}", file=file, key=key)
+    return float(value)
 
 
 def _revision_of(file: Path) -> str:

@@ -244,34 +244,36 @@ def _check_table(table: pd.DataFrame, where: str) -> pd.DataFrame:
 
 def _check_columns(names: list[str], where: str) -> None:
     lacking = [name for name in ("row", "score") if name not in names]
-    unknown = [name for name in names if name not in COLUMNS]
     if lacking:
-        steps = []
-        called = next((name for name in unknown if name in _NAMES_OF_ROW), None)
-        others = [name for name in unknown if name != called]
-        if "row" in lacking and called:
-            steps.append(f'rename "{called}" to "row"')
-        guess = nearest(others[0], lacking) if others else ""
-        if guess and not steps:
-            message = f'unknown column "{others[0]}"{guess}'
-            raise InputError(message, file=where, remedy="rename it")
-        if "score" in lacking and len(others) > 1:
-            steps.append(
-                f"make one line of each score of {join_some(others, 4)} (the table is wide), by "
-                "pandas.melt(frame, id_vars=['row', 'seed'], var_name='task', value_name='score')"
-            )
-        expected = ", ".join(COLUMNS)
-        raise InputError(
-            f'no column "{lacking[0]}", but {join_some(names, 8)}; expected {expected} (row and '
-            "score are needed)",
-            file=where,
-            remedy="; ".join(steps) or f'call a column "{lacking[0]}"',
-        )
+        raise _describe_lacking(names, lacking, where)
     for name in names:
         if name not in COLUMNS:
             known = ", ".join(COLUMNS)
             guess = nearest(name, list(COLUMNS))
             raise InputError(f'unknown column "{name}"{guess}; known: {known}', file=where)
+
+
+def _describe_lacking(names: list[str], lacking: list[str], where: str) -> InputError:
+    """Return the error of a table that lacks a column, with what would mend it."""
+    unknown = [name for name in names if name not in COLUMNS]
+    called = next((name for name in unknown if name in _NAMES_OF_ROW), None)
+    others = [name for name in unknown if name != called]
+    steps = []
+    if "row" in lacking and called:
+        steps.append(f'rename "{called}" to "row"')
+    elif others and (guess := nearest(others[0], lacking)):
+        return InputError(f'unknown column "{others[0]}"{guess}', file=where, remedy="rename it")
+    if "score" in lacking and len(others) > 1:
+        steps.append(
+            f"make one line of each score of {join_some(others, 4)} (the table is wide), by "
+            "pandas.melt(frame, id_vars=['row', 'seed'], var_name='task', value_name='score')"
+        )
+    return InputError(
+        f'no column "{lacking[0]}", but {join_some(names, 8)}; expected {", ".join(COLUMNS)} (row '
+        "and score are needed)",
+        file=where,
+        remedy="; ".join(steps) or f'call a column "{lacking[0]}"',
+    )
 
 
 def _check_words(frame: pd.DataFrame, column: str, known: Sequence[str], where: str) -> None:
