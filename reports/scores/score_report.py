@@ -4,6 +4,7 @@ pairs.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from reports.comparison.headline import headline
@@ -21,28 +22,61 @@ _MOST_TASKS = 12  # columns of the table
 
 
 def describe_scores(source: Path) -> Document:
-    """The document of a file or folder that `harness verdict --scores` takes.
+    """Return the document of a file or folder that `harness verdict --scores` takes.
 
     Raises:
         InputError: bad input, with file, line and column.
     """
     question = question_of_scores(source)
     (block,) = question.blocks().values()
-    answer, note = (
-        " ".join(headline(question.comparison, question.significance)),
-        question.significance.note,
-    )
-    tasks, figure = len(block.target.measures), overview(question.comparison, question.significance)
-    limits = f"{note[0].upper()}{note[1:]}." if note else "Seeds and examples are known."
-    facts = [(str(len(block.rows)), "rows"), (str(tasks), "tasks" if tasks > 1 else "task")]
-    facts.append((str(len(question.comparison.records)), "runs"))
-    parts: list[Part] = [figure] if figure is not None else []
+    answer = " ".join(headline(question.comparison, question.significance))
+    tasks = len(block.target.measures)
+    facts = [
+        (str(len(block.rows)), "rows"),
+        (str(tasks), "tasks" if tasks > 1 else "task"),
+        (str(len(question.comparison.records)), "runs"),
+    ]
+    parts: list[Part] = [_scores(block)]
+    figure = overview(question.comparison, question.significance)
+    if figure is not None:
+        known = _describe_known(block)
+        caption = figure.caption.replace("over seeds and examples", f"over {known}")
+        parts.insert(0, replace(figure, caption=caption))
     sections = [
-        Section("scores", "Scores", [*parts, _scores(block)]),
+        Section("scores", "Scores", parts),
         Section("pairs", "All pairs", [pairs_table(block, "")], folded=True),
-        Section("limits", "Limits", [Text((limits,))]),
+        Section("limits", "Limits", [Text(_limits(block), bullets=True)]),
     ]
     return Document(f"Scores of {source.name}", answer, facts, sections, answer=answer)
+
+
+def _has_examples(block: Block) -> bool:
+    return block.significance.examples(block.target) > 0
+
+
+def _describe_known(block: Block) -> str:
+    """Return what the intervals of the rows cover."""
+    has_seeds = any(len(block.runs(row)) > 1 for row in block.rows)
+    if has_seeds and _has_examples(block):
+        return "seeds and examples"
+    return "examples" if _has_examples(block) else "seeds"
+
+
+def _limits(block: Block) -> tuple[str, ...]:
+    """Return what a reader cannot conclude from the scores, a sentence each."""
+    clauses = [clause for clause in block.significance.note.split("; ") if clause]
+    sentences = [f"{clause[0].upper()}{clause[1:]}." for clause in clauses]
+    if _has_examples(block):
+        sentences.append(
+            "Examples count as independent: where they share texts, intervals are too narrow."
+        )
+    return (
+        *sentences,
+        "The conclusions are about these tasks: nothing follows for others.",
+        "How settings and checkpoints of each row were chosen is not known here: on the test sets, or with more trials "
+        "for some rows than for others, differences are flattered.",
+        "Whether rows differ in data, size or training in other ways is not known here either.",
+    )
 
 
 def _scores(block: Block) -> Table:
@@ -73,11 +107,9 @@ def _scores(block: Block) -> Table:
             )
         )
     left = len(measures) - len(tasks)
-    legend = (
-        [f"The mean is that of {len(measures)} tasks; {left} are not shown."]
-        if tasks and left
-        else []
-    )
+    legend = []
+    if tasks and left:
+        legend.append(f"The mean is that of {len(measures)} tasks; {left} are not shown.")
     caption = "Means over runs in points, ± standard deviation over runs."
     return Table(
         "scores",

@@ -255,8 +255,14 @@ def _describe_unknown(
         if len(few) < len(runs_of):
             verb = "has" if len(few) == 1 else "have"
             who = f"{join_some(few, 4)} {verb}"
-        parts.append(f"{who} only {runs}, so this holds for these runs and not for other seeds")
-    if not has_examples:
+        if has_examples:
+            averaged = "" if max(counts) == 1 else ", which are averaged"
+            parts.append(
+                f"{who} only {runs}{averaged}, so this holds for these runs and not for other seeds"
+            )
+        else:
+            parts.append(f"{who} only {runs}, of which nothing can be concluded without examples")
+    if not has_examples and len(few) < len(runs_of):
         parts.append(
             "scores of single examples are not known, so this holds for these test sets alone"
         )

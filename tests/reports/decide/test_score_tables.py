@@ -266,6 +266,15 @@ def test_report_of_scores_has_answer_table_figure_and_pairs(
     assert {"scores", "all-pairs"} <= data["tables"].keys()
     assert "a <b>" not in (folder / "index.html").read_text().split("<script")[0]
     assert (folder / "figures" / "overview.svg").exists()
+    text = (folder / "report.md").read_text()
+    assert "95 % interval over seeds;" in text
+    assert "nothing follows for others" in text
+
+
+def test_where_neither_seeds_nor_examples_are_known_nothing_is_said_to_hold() -> None:
+    found = harness.verdict(pd.DataFrame({"row": ["a", "b"], "score": [71.0, 70.0]}), "a", "b").data
+    assert "nothing can be concluded" in found["text"]
+    assert "so this holds" not in found["text"]
 
 
 def test_seeds_that_tie_are_no_certainty() -> None:
