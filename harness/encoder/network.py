@@ -22,7 +22,6 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
-from harness.encoder import packing
 from harness.encoder.dropout import Rates, attach, packed_pass, packs
 from harness.encoder.pooling import Pooling, average_layers, one_token, reduce_tokens
 from harness.encoder.precision import autocast
@@ -99,7 +98,6 @@ class Network(nn.Module):
         self.train_length: int | None = None
         self.micro_batch: int | None = None
         self.packed = False
-        self._check_packed = False  # is a packed pass to be compared with a padded one, for the first batch on a GPU?
         self._views_differ = False  # known after the first batch of training
         self._checkpoints_rates = False
 
@@ -151,7 +149,7 @@ class Network(nn.Module):
 
         Args:
             where_possible: encode padded batches, with one line in the log, if the model cannot
-                read packed ones, or if the kernels of a GPU give other vectors for the first batch.
+                read packed ones.
 
         Raises:
             InputError: the model cannot read such a batch (tried with three short rows), unless
@@ -159,7 +157,6 @@ class Network(nn.Module):
         """
         rows = [[token % 7 + 2 for token in range(length)] for length in (3, 8, 5)]
         self.packed = packs(self.transformer, self.view_rates, self._placed(self.collate(rows)))
-        self._check_packed = self.packed and where_possible
         if not self.packed:
             why = f'a model of type "{self.transformer.config.model_type}" cannot read a batch without padding'
             if not where_possible:
@@ -460,19 +457,7 @@ class Network(nn.Module):
         options = {"output_hidden_states": True} if every_layer else {}
         mask = features["attention_mask"]
         if self.packed and self.training and len(mask) > 1 and not bool(mask.all()):
-            if (
-                self._check_packed
-                and self.view_rates.jagged
-                and packing.has_kernels(features["input_ids"])
-            ):
-                self._check_packed = False
-                self.packed = packs(self.transformer, self.view_rates, features)
-                if not self.packed:
-                    _LOG.warning(
-                        "packed: vectors without padding differ on this device; batches are padded"
-                    )
-            if self.packed:
-                return packed_pass(self.transformer, self.view_rates, features, **options)
+            return packed_pass(self.transformer, self.view_rates, features, **options)
         output = self.transformer(**features, **options)
         return output.hidden_states if every_layer else (), output.last_hidden_state
 

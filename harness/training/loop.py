@@ -107,7 +107,7 @@ class TrainingConfig(MethodConfig):
     )
     packed: Literal["auto", True, False] = option(
         "auto",
-        "encode batches without their padding, which is faster: true, false, or auto (where the base model can)",
+        "encode batches without their padding: true, false, or auto (on a CPU, where it is faster)",
     )
 
     matryoshka: Annotated[tuple[Annotated[int, Field(ge=1)], ...], Field(min_length=1)] | None = (
@@ -258,6 +258,9 @@ class TrainedMethod(Method):
         stream_of = require_corpus(self, corpus)
         torch.manual_seed(derive(context.seed, "init"))
         encoder = self.load_base().to(context.device)
+        if self.config.packed == "auto" and not context.device.startswith("cpu"):
+            # On a GPU padding costs less than the many small kernels of packed attention.
+            encoder.packed = False
         heads = self.heads(encoder).to(context.device)
         self.fit_report = FitReport()
         self.fit_report = Trainer(self, encoder, heads, stream_of, context).run(self.fit_report)

@@ -306,46 +306,6 @@ def test_auto_is_on_where_the_model_can_and_else_off_with_one_line(tmp_path, fam
     assert all("mpnet" in line and "\n" not in line for line in lines)
 
 
-def test_kernels_are_compared_with_padded_rows_on_the_first_batch_alone(tmp_path, monkeypatch):
-    """As on a GPU. Comparing draws nothing at random, so that what is dropped is the same."""
-    encoder, ids = automatic(tmp_path)
-    calls = without_rows(monkeypatch)
-    passes = []
-    encoder.transformer.register_forward_hook(
-        lambda *given: passes.append(encoder.transformer.training)
-    )
-    compared = gradients(encoder, ids, **RATES)
-    assert encoder.packed
-    assert calls
-    assert passes.count(False) == 2
-    assert all(
-        torch.equal(compared[name], g) for name, g in gradients(encoder, ids, **RATES).items()
-    )
-    assert passes.count(False) == 2
-
-
-@pytest.mark.parametrize("fault", ["wrong", "refused"])
-def test_kernels_that_differ_leave_batches_padded_with_one_line(
-    tmp_path, monkeypatch, caplog, fault
-):
-    encoder, ids = automatic(tmp_path)
-    padded, _ = started(tmp_path, packed=False)
-    expected = gradients(padded, ids, **RATES)
-    attend = packing.attend
-
-    def faulty(*given):
-        if fault == "refused":
-            raise RuntimeError("no kernel for this shape")
-        return 1.1 * attend(*given)
-
-    without_rows(monkeypatch)
-    monkeypatch.setattr(packing, "attend", faulty)
-    found = gradients(encoder, ids, **RATES)
-    assert not encoder.packed
-    assert all(torch.equal(found[name], gradient) for name, gradient in expected.items())
-    assert len([record for record in caplog.records if record.name.startswith("harness")]) == 1
-
-
 def test_half_precision_is_near_enough(tmp_path, monkeypatch):
     encoder, ids = automatic(tmp_path)
     without_rows(monkeypatch)
