@@ -313,7 +313,7 @@ class GeometryTask:
 
     def evaluate(self, vectors: Vectors, *, pooling: str) -> TaskResult:
         """Metrics "alignment", "uniformity" and those of `SPREAD`; as figure "cosines"
-        (`cosine_histograms` over all pairs).
+        (`cosine_histograms` over the pairs of the test split; over all where there is none).
 
         Raises:
             InputError: no pair passes the threshold.
@@ -346,16 +346,24 @@ class GeometryTask:
             options |= {"similarity": "none" if metric in UNNORMALISED else "L2-normalised"}
             options |= {"version": GEOMETRY_VERSION, "preparation": self.data[0].preparation}
             add_number(result, self, metric, value, n, pooling, split="all", **options)
-        sides = (
-            [text for s in self._subsets for text in s.sentences1],
-            [t for s in self._subsets for t in s.sentences2],
-        )
-        u, v = (finite(vectors(side))[0] for side in sides)
         result.figures[self.name] = {
-            "cosines": cosine_histograms(u, v, np.concatenate([s.gold for s in self._subsets])),
+            "cosines": self._cosines(vectors),
             **Facts("", lacks="numbers of all vectors together").plain(),
         }
         return result
+
+    def _cosines(self, vectors: Vectors) -> dict[str, Any]:
+        """Return the histograms of the test pairs' cosines, with "split": "test"; of all pairs,
+        with "split": "all", where there is no test split.
+        """
+        parts = [part for part in self.data if part.split == "test"]
+        split = "test" if parts else "all"
+        subsets = [subset for part in parts or self.data for subset in part.subsets]
+        left = [text for subset in subsets for text in subset.sentences1]
+        right = [text for subset in subsets for text in subset.sentences2]
+        u, v = finite(vectors(left))[0], finite(vectors(right))[0]
+        gold = np.concatenate([subset.gold for subset in subsets])
+        return {**cosine_histograms(u, v, gold), "split": split}
 
 
 def _task(name: str, source: Source) -> GeometryTask:

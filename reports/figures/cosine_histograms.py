@@ -21,6 +21,11 @@ from reports.stats.targets import SOURCES, Target, rows_shown
 
 _COLUMNS = 3
 _HEIGHT = 1.2  # of a ridge: the highest reach into the one above
+_PAIRS = {
+    "test": "Test pairs",
+    "all": "All pairs",
+    "mixed": "Test pairs, or all pairs for runs of an earlier version,",
+}
 _FEW = 0.002  # share of the pairs below which the outermost bins are not drawn
 
 
@@ -66,8 +71,11 @@ def pooled(runs: Sequence[dict[str, Any]]) -> Cosines:
 def histograms(
     comparison: Comparison, task: str, source: str, target: Target | None = None
 ) -> Figure | None:
-    """The cosines of all pairs of a geometry task by gold score (non-contrastive paper, figure 4)."""
+    """The cosines of the test pairs of a geometry task by gold score (non-contrastive paper,
+    figure 4).
+    """
     by_row = {}
+    splits = set()
     for key, runs in comparison.figure_data.items():
         try:
             if found := [
@@ -76,6 +84,7 @@ def histograms(
                 if "cosines" in (stored := parts.get(task, {}))
             ]:
                 by_row[key] = pooled(found)
+                splits |= {one.get("split", "all") for one in found}
         except (KeyError, TypeError, ValueError):
             ids = ", ".join(record.id for record, _ in runs)
             comparison.warnings.append(
@@ -116,11 +125,12 @@ def histograms(
         f"{row.label} {', '.join(some)}" for row, some in zip(rows, texts, strict=True)
     )
     data = task.removeprefix("geometry:")
+    pairs = _PAIRS[splits.pop() if len(splits) == 1 else "mixed"]
     return finish(
         plot,
         f"cosines-{source}-{data}",
         f"Cosines by gold score · {data}",
-        f"All pairs of {data} ({SOURCES.get(source, source)}), seeds of a row together. Each range of gold scores is "
+        f"{pairs} of {data} ({SOURCES.get(source, source)}), seeds of a row together. Each range of gold scores is "
         "scaled to its own height; the stroke is its mean. Good embeddings give higher ranges higher cosines, with "
         f"little overlap; where all are near 1, the vectors lie in a narrow cone.{others}",
         f"Histograms of cosines for {len(rows)} rows by gold score, with the mean cosines of the ranges "

@@ -36,6 +36,9 @@ ORIGINALS: list[
     ),
     ("mixcse", "code", "bert-base", {"mix": 0.2}),
     ("barlow_twins", "code", "bert-base", {"off_diagonal_weight": 0.0051}),
+    ("barlow_twins", "unsee", "bert-base", {"weight_decay": 0.01}),
+    ("vicreg", "unsee", "bert-base", {"weight_decay": 0.01}),
+    ("corinfomax", "code", "bert-base", {"weight_decay": 0.01}),
     ("self_guided", "code", "bert-base", {"warmup": 0.1, "patience": 10, "drop_last": False}),
     ("is_bert", "code", "bert-base", {"warmup": 0.1, "drop_last": False}),
     ("simcse", "code", "bert-base", {"warmup": 0.0, "drop_last": False}),
@@ -58,3 +61,9 @@ def test_ct_falls_linearly_as_sentence_transformers_trains_it() -> None:
     assert [port.schedule(step, 10) for step in (0, 5, 9)] == [1.0, 0.5, 0.1]
     in_batch = method(method.configure({}, preset="in-batch", family="bert-base"))
     assert [in_batch.schedule(step, 7812) for step in (0, 500, 1000, 4406)] == [0.0, 0.5, 1.0, 0.5]
+
+
+def test_cropping_warms_up_for_a_tenth_of_its_steps_rounded_down() -> None:
+    method: type[Any] = registry.load(registry.METHODS, "infonce")
+    config = method.configure({}, preset="paper", family="mpnet-base")
+    assert config.warm_updates(368) == 36  # int(0.1 * 368), as the released notebook has it

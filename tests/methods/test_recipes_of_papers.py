@@ -138,7 +138,6 @@ PRINTED: list[tuple[str, str, str, dict[str, Any]]] = [
             "view": "sentence_crop",
             "batch_size": 64,
             "learning_rate": 2e-5,
-            "warmup": 0.1,
             "temperature": 0.05,
             "select": "last",
             "native_dropout": True,

@@ -214,3 +214,14 @@ def test_pair_sets_that_were_cut_are_told() -> None:
         lambda texts: np.eye(5)[[ord(t) - ord("a") for t in texts]], pooling="mean"
     ).notes
     assert note.startswith(f"{task.name}: examples: 2 in test (not 1,379); files cut short")
+
+
+def test_histograms_are_of_the_test_pairs_alone() -> None:
+    split = {part.split: part for part in PARTS}
+    count = sum(len(subset.gold) for subset in split["test"].subsets)
+    figures = GeometryTask.of(PARTS).evaluate(on_circle, pooling="mean").figures
+    (kept,) = figures.values()
+    assert kept["cosines"]["split"] == "test"
+    assert sum(bucket["n"] for bucket in kept["cosines"]["buckets"]) == count
+    total = sum(len(subset.gold) for part in PARTS for subset in part.subsets)
+    assert count < total
