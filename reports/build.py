@@ -74,7 +74,8 @@ def build_report(
 
     check_formats(formats)
     workdir, out = Path(workdir), Path(out) if out is not None else None
-    if Path(name).suffix != ".toml" and is_score_table(name):
+    is_comparison = name in comparison_files(workdir)
+    if Path(name).suffix != ".toml" and not is_comparison and is_score_table(name):
         from reports.scores.score_report import describe_scores
 
         source = Path(name)

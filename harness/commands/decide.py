@@ -189,7 +189,13 @@ def _add_target(options: argparse.ArgumentParser) -> None:
 
 
 def _scores_of(args: argparse.Namespace) -> Any:
-    """Return the source that `--scores` names, or a list of several."""
+    """Return the source that `--scores` names, or a list of several.
+
+    Raises:
+        InputError: one is empty, as of a variable of the shell that is not set.
+    """
+    if "" in args.scores:
+        raise InputError("--scores: expected a file or folder, not an empty text")
     return args.scores[0] if len(args.scores) == 1 else args.scores
 
 

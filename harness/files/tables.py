@@ -105,7 +105,7 @@ def to_numbers(frame: pd.DataFrame, column: str, where: str) -> pd.Series[float]
     for line, text in frame[column].items():
         number = _parse_number(text)
         if number is None:
-            message = f"expected a number, not {text!r}"
+            message = f"expected a number, not {text!r:.60}"
             raise InputError(
                 message,
                 file=f"{where}, line {line}",
@@ -121,7 +121,8 @@ def _parse_number(text: str) -> float | None:
         number = float(text)
     except ValueError:
         return None
-    if "_" in text or not math.isfinite(number):  # Python reads 1_000
+    # Python reads 1_000, and digits of every script.
+    if "_" in text or not text.isascii() or not math.isfinite(number):
         return None
     return number
 
@@ -141,7 +142,10 @@ def _mend_number(text: str) -> str | None:
 
 def clean(text: object) -> str:
     """Return a cell as text: composed characters, no byte-order mark, no blanks around it."""
-    return unicodedata.normalize("NFC", str(text)).strip().strip("\ufeff\u200b").strip()
+    content = str(text)
+    if content.isascii():  # nothing to compose, and no mark
+        return content.strip()
+    return unicodedata.normalize("NFC", content).strip().strip("\ufeff\u200b").strip()
 
 
 def clean_name(text: object) -> str:
@@ -306,7 +310,9 @@ def _check_header(names: list[str], where: str) -> None:
 
 
 def _cell(value: Any) -> str:
-    """Return a value as text, a whole number without ".0"; of what is missing, none."""
+    """Return a value as text, a whole number without ".0", and 1 or 0 for true or false; of what is
+    missing, none.
+    """
     import numpy as np
     import pandas as pd
 
@@ -314,6 +320,8 @@ def _cell(value: Any) -> str:
         return ""
     if isinstance(value, np.generic):
         value = value.item()
+    if isinstance(value, bool):
+        return str(int(value))
     if isinstance(value, float):
         if math.isnan(value):
             return ""

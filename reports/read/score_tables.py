@@ -8,7 +8,7 @@ here, once, for all who read scores.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -179,7 +179,8 @@ def _read_folder(folder: Path, notes: list[str]) -> pd.DataFrame:
 
 def _nothing_found(path: Path) -> InputError:
     return InputError(
-        f"no scores found; expected a CSV or Parquet file with the columns {', '.join(COLUMNS)}, "
+        "no scores found; expected a CSV, TSV, JSON Lines or Parquet file (.csv, .tsv, .jsonl, "
+        f".parquet) with the columns {', '.join(COLUMNS)}, "
         "a folder of mteb's results, sample logs of lm-evaluation-harness (samples_*.jsonl) or "
         "logs of Inspect (*.eval)",
         file=path,
@@ -222,8 +223,8 @@ def _check_table(table: pd.DataFrame, where: str) -> pd.DataFrame:
     targets[given] = to_numbers(frame[given], "target", where)
     frame["target"] = targets
     for name in _NAMES:
-        frame[name] = [clean_name(text) for text in frame[name]]
-    frame["seed"] = [_clean_seed(seed) for seed in frame["seed"]]
+        frame[name] = _replace_each(frame[name], clean_name)
+    frame["seed"] = _replace_each(frame["seed"], _clean_seed)
     for name in PROVENANCE:
         frame[name] = ""
     frame["file"] = where
@@ -238,8 +239,14 @@ def _check_table(table: pd.DataFrame, where: str) -> pd.DataFrame:
             )
             raise InputError(message, file=f"{where}, line {line}", key='column "metric"')
     _check_words(frame, "scale", ("", *SCALES), where)
+    frame["lower_is_better"] = frame["lower_is_better"].replace({"1": "true", "0": "false"})
     _check_words(frame, "lower_is_better", ("", "true", "false"), where)
     return frame.reset_index(drop=True)
+
+
+def _replace_each(texts: pd.Series[str], change: Callable[[str], str]) -> pd.Series[str]:
+    """Return texts changed, each distinct one computed once: names repeat on every line."""
+    return texts.map({text: change(text) for text in texts.unique()})
 
 
 def _check_columns(names: list[str], where: str) -> None:
@@ -346,7 +353,7 @@ def _check_logs(lines: list[Line], path: Path, notes: list[str]) -> pd.DataFrame
         if name not in frame.columns:
             frame[name] = float("nan") if name == "target" else ""
     for name in _NAMES:
-        frame[name] = [clean_name(value) for value in frame[name].fillna("")]
+        frame[name] = _replace_each(frame[name].fillna("").astype(str), clean_name)
     for name in ("example", *PROVENANCE):
         frame[name] = frame[name].fillna("")
     frame["file"] = str(path)
@@ -571,7 +578,7 @@ def _find_copies(frame: pd.DataFrame) -> list[str]:
         copies = []
         for seed, run in part.groupby("seed", sort=False):
             ordered = run.sort_values(["task", "example"])
-            if all(_digits(score) < _DIGITS for score in ordered["score"]) and len(run) < _MANY:
+            if len(run) < _MANY and all(_digits(score) < _DIGITS for score in ordered["score"]):
                 continue
             scores = tuple(float(f"{score:.{_DIGITS}g}") for score in ordered["score"])
             if scores in first:

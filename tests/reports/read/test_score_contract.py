@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 
 import harness
+from harness.cli import main
 from harness.errors import InputError
 from reports.read.score_logs import tell_models_apart
 from reports.read.score_tables import read_scores
@@ -218,6 +219,30 @@ def test_several_sources_are_one_table(tmp_path: Path) -> None:
     assert "one.csv, line 2" in str(error)
     assert error.file is not None
     assert error.file.endswith("three.csv, line 2")
+
+
+def test_a_source_without_a_name_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["verdict", "--scores", ""]) == 2
+    assert "--scores" in capsys.readouterr().err
+
+
+def test_a_comparison_goes_before_a_folder_of_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path, table(a=[80.1], b=[70.2]), "mine/scores.csv")
+    write(tmp_path, "{}", "work/comparisons/mine.json")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError) as caught:  # the file of the comparison is empty
+        harness.report("mine", "work")
+    assert "mine.json" in str(caught.value)
+
+
+def test_true_and_false_of_a_typed_table_are_1_and_0(tmp_path: Path) -> None:
+    lines = [(row, n, n % 4 < right) for row, right in (("a", 3), ("b", 2)) for n in range(40)]
+    frame = pd.DataFrame(lines, columns=["row", "example", "score"])
+    frame.to_parquet(tmp_path / "scores.parquet")
+    for source in (frame, tmp_path / "scores.parquet"):
+        assert harness.verdict(source, "a", "b").data["means"] == pytest.approx([75, 50])
 
 
 def test_files_without_scores_in_a_folder_are_named(tmp_path: Path) -> None:
