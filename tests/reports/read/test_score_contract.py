@@ -124,6 +124,16 @@ def test_scores_in_percent_stand_beside_results_of_mteb(tmp_path: Path) -> None:
     assert harness.verdict(tmp_path, "org/a", "b").data["means"] == pytest.approx([70, 65.5])
 
 
+def test_an_error_rate_is_known_by_its_name(tmp_path: Path) -> None:
+    text = "row,seed,score,metric\n" + "".join(
+        f"{row},{seed},{score + seed / 1000},WER\n"
+        for row, score in (("a", 0.31), ("b", 0.21))
+        for seed in range(3)
+    )
+    answer = harness.verdict(write(tmp_path, text), "b", "a").data
+    assert (answer["verdict"], answer["difference"]) == ("better", pytest.approx(10))
+
+
 @pytest.mark.parametrize("metric", ["perplexity", "loss", "RMSE"])
 def test_a_metric_without_bounds_is_known_by_its_name(tmp_path: Path, metric: str) -> None:
     text = "row,seed,score,metric\n" + "".join(
