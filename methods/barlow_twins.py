@@ -14,7 +14,7 @@ from methods.parts.two_views import TwoViewConfig, TwoViewMethod
 
 
 class BarlowTwinsConfig(TwoViewConfig):
-    """The protocol of `TwoViewConfig` and the options of the objective."""
+    """Protocol of `TwoViewConfig` and the options of the objective."""
 
     off_diagonal_weight: float = option(
         5e-3,

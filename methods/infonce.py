@@ -50,7 +50,9 @@ class InfoNCE(ViewMethod):
 
     def loss(self, encoder: Encoder, heads: nn.Module, batch: Batch) -> dict[str, Tensor]:
         config: InfoNCEConfig = self.config
-        z_a, z_b = map(heads, encode_views(encoder, batch, config, max_length=config.train_length))
+        h_a, h_b = encode_views(encoder, batch, config, max_length=config.train_length)
+        z_a = heads(h_a)
+        z_b = heads(h_b)
         loss = nt_xent(z_a, z_b, temperature=config.temperature)
         if config.directions == 2:
             loss = (loss + nt_xent(z_b, z_a, temperature=config.temperature)) / 2

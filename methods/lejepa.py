@@ -62,13 +62,11 @@ class LeJEPA(TwoViewMethod):
         self, z_a: Tensor, z_b: Tensor, heads: nn.Module, batch: Batch, /
     ) -> dict[str, Tensor]:
         c: LeJEPAConfig = self.config
-        draws = torch.from_numpy(
-            batch.rng.standard_normal((z_a.shape[1], c.slices), dtype="float32")
-        )
+        draws = batch.rng.standard_normal((z_a.shape[1], c.slices), dtype="float32")
         return lejepa(
             z_a,
             z_b,
-            draws.to(z_a.device),
+            torch.from_numpy(draws).to(z_a.device),
             weight=c.weight,
             points=c.points,
             limit=c.range,

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class PoolingMethod(Method):
-    """The base model without training; `pooling` (and `first_layer`) say how. One preset for every
+    """Base model without training, pooled as `pooling` (and `first_layer`) say; a preset for every
     usual pooling.
     """
 

@@ -42,18 +42,18 @@ if TYPE_CHECKING:
 OWN: Final = "own"
 
 
-def _known_or_own(value: str) -> str:
-    return value if value == OWN else MethodConfig._known_pooling(value)
+def _check_pooling(value: str) -> str:
+    if value == OWN:
+        return value
+    return MethodConfig._known_pooling(value)
 
 
-OwnPooling = Annotated[str, AfterValidator(_known_or_own)]
-"""How the vectors of another model are pooled, in a config: as its configuration says, or by one of
-ours.
-"""
+OwnPooling = Annotated[str, AfterValidator(_check_pooling)]
+"""Pooling of another model, in a config: "own", as its configuration says, or one of ours."""
 
 
 class PretrainedConfig(MethodConfig):
-    """Which model, and what its authors knew."""
+    """Model, its prompts, and its supervision."""
 
     pooling: str = option(
         OWN, f"own: what the model's configuration says, else mean; or {POOLING_HELP}"
@@ -74,12 +74,13 @@ class PretrainedConfig(MethodConfig):
     @field_validator("pooling")
     @classmethod
     def _known_pooling(cls, value: str) -> str:
-        return _known_or_own(value)
+        return _check_pooling(value)
 
     @field_validator("prompts")
     @classmethod
-    def _some_prompts(cls, value: Any) -> Any:
-        if value in ({}, []) or (isinstance(value, list) and {} in value):
+    def _has_prompts(cls, value: Any) -> Any:
+        empty = value in ({}, [])
+        if empty or (isinstance(value, list) and {} in value):
             raise ValueError('needs at least one, as {STS = "query: "}')
         return value
 
@@ -98,18 +99,18 @@ class Pretrained(Method):
 
     @property
     def start_model(self) -> str:
-        """The model itself: no base model of the comparison enters."""
+        """Name of the model itself: no base model of the comparison enters."""
         return str(self.config.model)
 
     @property
     def supervision(self) -> Supervision:
-        """What the configuration says."""
+        """Supervision that the configuration declares."""
         declared: Supervision = self.config.supervision
         return declared
 
     @property
     def deterministic(self) -> bool:
-        """Whether one run is all: not with a list of prompts, of which each seed uses another."""
+        """True but for a list of prompts, of which each seed uses another."""
         return not isinstance(self.config.prompts, list)
 
     @property
@@ -118,7 +119,7 @@ class Pretrained(Method):
 
     @property
     def inputs(self) -> dict[str, str]:
-        """The model's fingerprint."""
+        """Fingerprint of the model."""
         return {"model": fingerprint(self.config.model)}
 
     def check(self, corpus: Corpus | None) -> None:
@@ -140,11 +141,8 @@ class Pretrained(Method):
             InputError: no such model, a damaged one, or one that needs code of its own; fewer
                 prompts than seeds.
         """
-        self._open(
-            self.config.model,
-            own=self.config.pooling == OWN,
-            seed=1 if context is None else context.seed,
-        )
+        seed = 1 if context is None else context.seed
+        self._open(self.config.model, own=self.config.pooling == OWN, seed=seed)
         if context is not None:
             self.model.to(context.device)
         return self
@@ -169,30 +167,31 @@ class Pretrained(Method):
             if c.max_length is not None:
                 self._model.max_length = min(c.max_length, self._model.max_length)
             how = {"encoder": "harness", "pooling": self._model.pooling.name}
-        self.prompts, said = self._prompts(name, seed)
-        self.fit_report = FitReport(training=how | said)
+        self.prompts, facts = self._choose_prompts(name, seed)
+        self.fit_report = FitReport(training=how | facts)
 
-    def _prompts(self, name: str, seed: int) -> tuple[Prompts | None, dict[str, Any]]:
-        """The prompts before texts, and how a record describes them."""
+    def _choose_prompts(self, name: str, seed: int) -> tuple[Prompts | None, dict[str, Any]]:
+        """Return the prompts before texts, and how a record describes them."""
         from harness.encoder.foreign import chosen_prompts, own_prompts
 
-        asked = self.config.prompts
-        if isinstance(asked, list):
-            if not 1 <= seed <= len(asked):
+        requested = self.config.prompts
+        if isinstance(requested, list):
+            count = len(requested)
+            if not 1 <= seed <= count:
                 raise InputError(
-                    f"pretrained: seed {seed}, but prompts lists {len(asked)}: set seeds = 1 to {len(asked)}"
+                    f"pretrained: seed {seed}, but prompts lists {count}: set seeds = 1 to {count}"
                 )
-            asked = asked[seed - 1]
-        texts, unused = chosen_prompts(name, self._model, own_prompts(name), asked)
+            requested = requested[seed - 1]
+        texts, unused = chosen_prompts(name, self._model, own_prompts(name), requested)
         default = getattr(self._model, "default_prompt", "")
-        said = {"prompts": texts, "unused_prompts": unused, "default_prompt": default}
-        return Prompts(texts) if texts is not None else None, {
-            key: what for key, what in said.items() if what
-        }
+        facts = {"prompts": texts, "unused_prompts": unused, "default_prompt": default}
+        facts = {key: value for key, value in facts.items() if value}
+        prompts = Prompts(texts) if texts is not None else None
+        return prompts, facts
 
     @property
     def model(self) -> Encoder | ForeignEncoder:
-        """The loaded model.
+        """Loaded model.
 
         Raises:
             NotFitted: before `fit`.
@@ -202,11 +201,11 @@ class Pretrained(Method):
         return self._model
 
     def num_parameters(self) -> int:
-        """How many numbers the model holds."""
+        """Return the number of parameters of the model."""
         return sum(p.numel() for p in self.model.parameters())
 
     def encode(self, sentences: str | Sequence[str], **options: Any) -> np.ndarray | torch.Tensor:
-        """As `Method.encode`: vectors (n, d) in float32."""
+        """Encode as `Method.encode` does: vectors (n, d) in float32."""
         return self.model.encode(sentences, **options)  # type: ignore[no-any-return]
 
     def save(self, path: str | Path, *, card: str = "") -> None:
@@ -216,15 +215,13 @@ class Pretrained(Method):
             from harness.encoder.layout import CONFIG
 
             file = Path(path) / CONFIG
-            write_atomic(
-                file,
-                json.dumps({**read_json(file), "prompts": self.prompts.by_key}, indent=2) + "\n",
-            )
+            settings = {**read_json(file), "prompts": self.prompts.by_key}
+            write_atomic(file, json.dumps(settings, indent=2) + "\n")
         write_settings(Path(path), method=self.name, base_model=self.base_model, config=self.config)
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """What `save` wrote.
+        """Load what `save` wrote.
 
         Raises:
             InputError: the folder is not one, or another method's.
@@ -232,14 +229,13 @@ class Pretrained(Method):
         method = unfitted(cls, path)
         if isinstance(method.config.prompts, list):  # the folder has those of its seed
             method.config = method.config.model_copy(update={"prompts": OWN})
-        method._open(
-            str(path), own=True
-        )  # the layout says how to pool, whichever way that was chosen
+        # The layout says how to pool, whichever way that was chosen.
+        method._open(str(path), own=True)
         return method
 
 
 def open_pooled(name: str, pooling: str, **options: Any) -> Encoder | ForeignEncoder:
-    """A model to evaluate: pooled as its own configuration says ("own"), or as a base model with
+    """Open a model to evaluate: pooled as its own configuration says ("own"), or as a base model with
     that `pooling`.
 
     Args:
@@ -251,16 +247,14 @@ def open_pooled(name: str, pooling: str, **options: Any) -> Encoder | ForeignEnc
     from harness.encoder import Encoder
     from harness.encoder.foreign import open_model
 
-    model = (
-        open_model(name)
-        if pooling == OWN
-        else Encoder.from_pretrained(name, pooling=pooling, **options)
-    )
+    if pooling != OWN:
+        return Encoder.from_pretrained(name, pooling=pooling, **options).eval()
+    model = open_model(name)
     return model.eval() if isinstance(model, Encoder) else model
 
 
 def fingerprint(name: str) -> str:
-    """Content hash of a model folder, or the commit of a model on the hub.
+    """Return the content hash of a model folder, or the commit of a model on the hub.
 
     Raises:
         InputError: there is no such model.
@@ -272,9 +266,8 @@ def fingerprint(name: str) -> str:
         # folder of its commit.
         from huggingface_hub import hf_hub_download
 
+        offline = not hub_reachable()
         try:
-            return Path(
-                hf_hub_download(name, "modules.json", local_files_only=not hub_reachable())
-            ).parent.name
+            return Path(hf_hub_download(name, "modules.json", local_files_only=offline)).parent.name
         except Exception:  # the hub client raises classes of its own
             raise error from None

@@ -33,12 +33,14 @@ _END = re.compile(
 
 
 def split_sentences(text: str) -> list[str]:
-    """The sentences of a document, in order, each with a letter or a digit in it at least.
+    """Split a document into its sentences, each with a letter or a digit in it at least.
 
     The rule is as simple as that: abbreviations such as "Dr. Smith" are split.
     """
-    sentences, begin = [], 0
-    for end in [*(match.end() for match in _END.finditer(text)), len(text)]:
+    ends = [match.end() for match in _END.finditer(text)]
+    sentences: list[str] = []
+    begin = 0
+    for end in [*ends, len(text)]:
         sentence = text[begin:end].strip()
         if any(map(str.isalnum, sentence)):
             sentences.append(sentence)
@@ -47,7 +49,7 @@ def split_sentences(text: str) -> list[str]:
 
 
 def neighbours(documents: np.ndarray, context: int) -> np.ndarray:
-    """(n, n): is j at most `context` places from i, in the same document, and not i itself."""
+    """Return (n, n): True where j is at most `context` places from i, in the same document, and not i."""
     places = np.arange(len(documents))
     distance = np.abs(places[:, None] - places[None, :])
     same = documents[:, None] == documents[None, :]
@@ -84,16 +86,18 @@ def neighbour_loss(
     check_rows(f, g)
     check_temperature(temperature)
     if similarity == "cosine":
-        f, g = unit(f), unit(g)
+        f = unit(f)
+        g = unit(g)
     itself = torch.eye(len(f), dtype=torch.bool, device=f.device)
     scores = f @ g.T / temperature
     scores = scores.masked_fill(itself, 0.0 if own == "zero" else float("-inf"))
-    wanted = (targets.to(f.device) != 0) & ~itself
-    rows = wanted.any(1)
+    is_neighbour = (targets.to(f.device) != 0) & ~itself
+    rows = is_neighbour.any(1)
     if not bool(rows.any()):
         return (f.sum() + g.sum()) * 0.0
-    scores, wanted = scores[rows], wanted[rows]
-    near = scores.masked_fill(~wanted, 0.0).sum(1) / wanted.sum(1)
+    scores = scores[rows]
+    is_neighbour = is_neighbour[rows]
+    near = scores.masked_fill(~is_neighbour, 0.0).sum(1) / is_neighbour.sum(1)
     return (scores.logsumexp(1) - near).mean()
 
 
@@ -143,31 +147,29 @@ class QuickThoughts(TrainedMethod):
         )
 
     def candidates(self, encoder: Encoder, heads: Any) -> tuple[Encoder, ...]:
-        return (
-            (encoder, heads.g)
-            if self.config.test == "better" and not self.config.shared
-            else (encoder,)
-        )
+        if self.config.test == "better" and not self.config.shared:
+            return (encoder, heads.g)
+        return (encoder,)
 
     def loss(self, encoder: Encoder, heads: Any, batch: Batch) -> dict[str, Tensor]:
         config = self.config
         features = encoder.collate(encoder.tokenize(batch.texts, max_length=config.train_length))
         g = encoder if config.shared else heads.g
         documents = np.array([getattr(item, "document", 0) for item in batch.items])
-        return {
-            "loss": neighbour_loss(
-                encoder(features),
-                g(features),
-                torch.from_numpy(neighbours(documents, config.context)),
-                temperature=config.temperature,
-                similarity=config.similarity,
-                own=config.own,
-            )
-        }
+        targets = torch.from_numpy(neighbours(documents, config.context))
+        loss = neighbour_loss(
+            encoder(features),
+            g(features),
+            targets,
+            temperature=config.temperature,
+            similarity=config.similarity,
+            own=config.own,
+        )
+        return {"loss": loss}
 
 
 class Sentence(NamedTuple):
-    """A sentence, and the place of its document in the corpus."""
+    """Sentence, and the place of its document in the corpus."""
 
     anchor: str
     document: int
@@ -190,16 +192,18 @@ class ConsecutiveSentences(BatchStream):
             )
         self.batch_size = min(batch_size, total)
         whole, rest = divmod(total, self.batch_size)
-        self.steps_per_epoch = whole + (1 if rest >= 2 and not drop_last else 0)
+        uses_rest = rest >= 2 and not drop_last
+        self.steps_per_epoch = whole + 1 if uses_rest else whole
 
     def batch(self, step: int) -> Batch:
-        """The batch of training step `step` (0-based, over all epochs)."""
+        """Return the batch of training step `step` (0-based, over all epochs)."""
         epoch, within = divmod(step, self.steps_per_epoch)
         order = self._order(epoch)
         ends = np.cumsum(self._counts[order])
         first = within * self.batch_size
         place = int(np.searchsorted(ends, first, side="right"))
-        skipped = first - (int(ends[place - 1]) if place else 0)
+        skipped = first - int(ends[place - 1]) if place else first
+
         items: list[Sentence] = []
         for document in order[place:].tolist():
             if len(items) >= skipped + self.batch_size:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class RandomVectorsConfig(MethodConfig):
-    """No encoder is involved, so there is nothing to pool."""
+    """Length of the vectors. No encoder is involved, so there is nothing to pool."""
 
     pooling: Literal["none"] = option("none", "random vectors have no pooling")
     dimension: int = option(256, "length of the vectors", ge=1, sweep=[256, 768])
@@ -48,7 +48,7 @@ class RandomVectors(ArrayMethod):
 
     @property
     def seed(self) -> int:
-        """The fitted seed.
+        """Seed of the vectors.
 
         Raises:
             NotFitted: before `fit`.
@@ -58,17 +58,17 @@ class RandomVectors(ArrayMethod):
         return self._seed
 
     def num_parameters(self) -> int:
-        """0: nothing is stored."""
+        """Return 0: nothing is stored."""
         return 0
 
     def _vectors(self, texts: Sequence[str], **options: Any) -> NDArray[np.float32]:
         key = derive(self.seed, "random vectors").to_bytes(8, "big")
         vectors = np.empty((len(texts), self.config.dimension), dtype=np.float32)
         for row, text in zip(vectors, texts, strict=True):
-            digest = hashlib.blake2b(
-                text.encode("utf-8", "surrogatepass"), digest_size=16, key=key
-            ).digest()
-            row[:] = np.random.default_rng(int.from_bytes(digest, "big")).standard_normal(len(row))
+            content = text.encode("utf-8", "surrogatepass")
+            digest = hashlib.blake2b(content, digest_size=16, key=key).digest()
+            rng = np.random.default_rng(int.from_bytes(digest, "big"))
+            row[:] = rng.standard_normal(len(row))
         return vectors
 
     def save(self, path: str | Path, *, card: str = "") -> None:
@@ -79,7 +79,7 @@ class RandomVectors(ArrayMethod):
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """What `save` wrote.
+        """Load what `save` wrote.
 
         Raises:
             InputError: the folder is not one, or another method's.

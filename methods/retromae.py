@@ -27,20 +27,23 @@ _MOST_MASKS = 256  # of a text, from which its places draw
 
 
 def word_numbers(tokens: Sequence[str], special: Sequence[bool]) -> np.ndarray:
-    """The number of the word that each token is a part of; -1 for special tokens.
+    """Return the number of the word that each token is a part of; -1 for special tokens.
 
     >>> word_numbers(["[CLS]", "un", "##happy", "dog", "[SEP]"], [True, False, False, False, True]).tolist()
     [-1, 0, 0, 1, -1]
     """
     marked = any(token.startswith(_BEGIN) for token in tokens)
-    new = [token.startswith(_BEGIN) if marked else not token.startswith("##") for token in tokens]
-    begins = [not special[i] and (new[i] or i == 0 or special[i - 1]) for i in range(len(tokens))]
+    begins: list[bool] = []
+    for i, token in enumerate(tokens):
+        new = token.startswith(_BEGIN) if marked else not token.startswith("##")
+        follows_special = i == 0 or special[i - 1]
+        begins.append(not special[i] and (new or follows_special))
     return np.where(special, -1, np.cumsum(begins) - 1)
 
 
 def draw_words(words: np.ndarray, share: float, count: int, rng: np.random.Generator) -> np.ndarray:
-    """`count` times whole words of a text, in random order as long as they fit into `share` of its
-    tokens.
+    """Draw `count` times whole words of a text, in random order as long as they fit into `share` of
+    its tokens.
 
     Args:
         words: of each token (length,), as `word_numbers`. The share is of all tokens, and of one at
@@ -50,7 +53,8 @@ def draw_words(words: np.ndarray, share: float, count: int, rng: np.random.Gener
     of transformers.
     """
     sizes = np.bincount(words[words >= 0])
-    most, every = max(1, round(len(words) * share)), np.arange(count)
+    most = max(1, round(len(words) * share))
+    every = np.arange(count)
     drawn = np.zeros((count, len(sizes) + 1), dtype=bool)  # the last one is that of special tokens
     filled = np.zeros(count, dtype=np.int64)
     for word in rng.random((count, len(sizes))).argsort(axis=1).T:
@@ -63,7 +67,7 @@ def draw_words(words: np.ndarray, share: float, count: int, rng: np.random.Gener
 def hidden_from_places(
     words: Sequence[np.ndarray], share: float, rng: np.random.Generator
 ) -> Tensor:
-    """What each place of each text may not look at, (n, length, length), True where it may not.
+    """Return the attention mask (n, length, length): True where a place of a text may not look.
 
     Each place draws one of the text's masks of whole words, and never sees itself. A place that
     would see nothing, which is padding, sees the first token.
@@ -73,25 +77,27 @@ def hidden_from_places(
     for row, text in enumerate(words):
         length = len(text)
         masks = draw_words(text, share, min(length, _MOST_MASKS), rng)
-        hidden[row, :length, :length] = masks[rng.integers(len(masks), size=length)] | np.eye(
-            length, dtype=bool
-        )
+        choice = masks[rng.integers(len(masks), size=length)]
+        hidden[row, :length, :length] = choice | np.eye(length, dtype=bool)
     hidden[..., 0] &= ~hidden.all(axis=2)
     return torch.from_numpy(hidden)
 
 
 class Decoder(nn.Module):
-    """One layer of BERT, drawn as BERT draws it, whose queries are not what it looks at."""
+    """One layer of BERT, initialised as in BERT, whose queries differ from its keys and values."""
 
     def __init__(self, config: Any) -> None:
         super().__init__()
-        d, eps = int(config.hidden_size), float(getattr(config, "layer_norm_eps", 1e-12))
+        d = int(config.hidden_size)
+        eps = float(getattr(config, "layer_norm_eps", 1e-12))
         inner = int(getattr(config, "intermediate_size", 4 * d))
         rate = float(getattr(config, "attention_probs_dropout_prob", 0.1))
         self.heads = int(config.num_attention_heads)
         self.attention = nn.MultiheadAttention(d, self.heads, dropout=rate, batch_first=True)
-        self.attended, self.out = nn.LayerNorm(d, eps), nn.LayerNorm(d, eps)
-        self.wide, self.narrow = nn.Linear(d, inner), nn.Linear(inner, d)
+        self.attended = nn.LayerNorm(d, eps)
+        self.out = nn.LayerNorm(d, eps)
+        self.wide = nn.Linear(d, inner)
+        self.narrow = nn.Linear(inner, d)
         self.dropout = nn.Dropout(float(getattr(config, "hidden_dropout_prob", 0.1)))
         for name, p in self.named_parameters():
             if p.ndim > 1:
@@ -100,16 +106,15 @@ class Decoder(nn.Module):
                 nn.init.zeros_(p)
 
     def forward(self, queries: Tensor, memory: Tensor, hidden: Tensor) -> Tensor:
-        """States (n, length, d) of `queries` that look at `memory`, both (n, length, d), where
+        """Return states (n, length, d) of `queries` that look at `memory`, both (n, length, d), where
         `hidden` is False.
         """
         mask = hidden.to(memory.device).repeat_interleave(self.heads, dim=0)
         seen, _ = self.attention(queries, memory, memory, attn_mask=mask, need_weights=False)
         states = self.attended(queries + self.dropout(seen))
-        changed: Tensor = self.out(
-            states + self.dropout(self.narrow(functional.gelu(self.wide(states))))
-        )
-        return changed
+        feed_forward = self.narrow(functional.gelu(self.wide(states)))
+        result: Tensor = self.out(states + self.dropout(feed_forward))
+        return result
 
 
 class RetroMAEConfig(TrainingConfig):
@@ -168,7 +173,8 @@ class RetroMAE(TrainedMethod):
 
     def loss(self, encoder: Encoder, heads: Any, batch: Batch) -> dict[str, Tensor]:
         config: RetroMAEConfig = self.config
-        tokenizer, frame = encoder.tokenizer, markers(encoder.tokenizer)
+        tokenizer = encoder.tokenizer
+        frame = markers(tokenizer)
         ids = encoder.tokenize(batch.texts, max_length=config.train_length)
         words = [
             word_numbers(tokenizer.convert_ids_to_tokens(row), [i in frame for i in row])
@@ -190,8 +196,8 @@ class RetroMAE(TrainedMethod):
 def decode(
     encoder: Encoder, decoder: nn.Module, vectors: Tensor, ids: Tensor, hidden: Tensor
 ) -> Tensor:
-    """The decoder's states (n, length, d) for the sentences `ids` (n, length) with `vectors` (n,
-    d).
+    """Return the decoder's states (n, length, d) for the sentences `ids` (n, length) with `vectors`
+    (n, d).
 
     The query of a place is the vector plus the place's embedding. It looks at the vector, in the
     place of the first token, and at the embeddings of the other tokens, where `hidden` (n, length,

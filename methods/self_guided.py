@@ -101,8 +101,8 @@ class SelfGuidedConfig(TrainingConfig):
 
 
 class Guide(nn.Module):
-    """The frozen copy of the encoder, and the head f that vectors of both models pass through: (n,
-    d) -> (n, D).
+    """Frozen copy of the encoder, and the head f that vectors of both models pass through: (n, d) ->
+    (n, D).
     """
 
     def __init__(self, frozen: Encoder, head: nn.Module) -> None:
@@ -127,9 +127,9 @@ class SelfGuided(TrainedMethod):
 
     @property
     def supervision(self) -> Supervision:
-        return (
-            "supervised" if self.config.objective.startswith("back_translation") else "unsupervised"
-        )
+        if self.config.objective.startswith("back_translation"):
+            return "supervised"
+        return "unsupervised"
 
     def heads(self, encoder: Encoder) -> nn.Module:
         config = self.config
@@ -137,22 +137,20 @@ class SelfGuided(TrainedMethod):
         frozen = encoder.copy()
         self._layers(int(encoder.transformer.config.num_hidden_layers))
         if config.freeze_embeddings:
-            block = (
-                getattr(encoder.transformer, "embeddings", None)
-                or encoder.transformer.get_input_embeddings()
-            )
+            block = getattr(encoder.transformer, "embeddings", None)
+            if block is None:
+                block = encoder.transformer.get_input_embeddings()
             block.requires_grad_(False)
+
         if config.head == "none":
             return Guide(frozen, nn.Identity())
-        layers = [
-            nn.Linear(encoder.dimension, config.head_width),
-            nn.Linear(config.head_width, config.head_width),
-        ]
-        for layer in layers:
+        first = nn.Linear(encoder.dimension, config.head_width)
+        second = nn.Linear(config.head_width, config.head_width)
+        for layer in (first, second):
             nn.init.normal_(layer.weight, std=0.02)
             nn.init.zeros_(layer.bias)
         last = nn.GELU() if config.final_gelu else nn.Identity()
-        return Guide(frozen, nn.Sequential(layers[0], nn.GELU(), layers[1], last))
+        return Guide(frozen, nn.Sequential(first, nn.GELU(), second, last))
 
     def optimizer(self, groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
         """AdamW with both betas 0.9 by default, as the code has it."""
@@ -161,40 +159,46 @@ class SelfGuided(TrainedMethod):
         )
 
     def loss(self, encoder: Encoder, heads: Any, batch: Batch) -> dict[str, Tensor]:
-        config, t = self.config, self.config.temperature
+        config = self.config
+        t = config.temperature
         features = encoder.collate(encoder.tokenize(batch.texts, max_length=config.train_length))
         terms: dict[str, Tensor] = {}
         if config.objective.startswith("back_translation"):
             differ_by = "give pairs whose two sides are not the same text"
             h, h_p = encoder.two_views(batch.texts, batch.positives, differ_by=differ_by)
             c = heads.head(h)
-            terms["back_translation"] = self._scaled(
-                nt_xent_symmetric(c, heads.head(h_p), temperature=t)
-            )
+            loss = nt_xent_symmetric(c, heads.head(h_p), temperature=t)
+            terms["back_translation"] = self._scale(loss)
         else:
             c = heads.head(encoder(features))
+
         if config.objective != "back_translation":
             views = heads.head(self._guide(heads.frozen, features, batch.rng))
-            variant: Variant = (
-                config.objective if config.objective in ("base", "opt1", "opt2") else "opt3"
-            )
-            if variant == "opt2" and config.opt2_negatives == "code":
-                guide = opt2_as_coded(c, views[:, 0], temperature=t)
-            else:
-                guide = self_guided(c, views, temperature=t, variant=variant)
-            terms["guide"] = self._scaled(guide) if variant == "base" else guide
+            terms["guide"] = self._guide_loss(c, views)
+
         if config.regularisation > 0:
-            moved = squared_distance(encoder.parameters(), heads.frozen.parameters())
-            terms["regulariser"] = config.regularisation * moved
+            distance = sum_of_squared_differences(encoder.parameters(), heads.frozen.parameters())
+            terms["regulariser"] = config.regularisation * distance
         return {"loss": torch.stack(list(terms.values())).sum(), **terms}
 
-    def _scaled(self, mean: Tensor) -> Tensor:
-        """A mean over 2b rows as `base_reduction` wants it: sum over b is twice as much."""
+    def _guide_loss(self, c: Tensor, views: Tensor) -> Tensor:
+        """Contrast of the tuned vectors c (n, D) with the guide's layers (n, L, D)."""
+        config = self.config
+        t = config.temperature
+        if config.objective == "opt2" and config.opt2_negatives == "code":
+            return opt2_as_coded(c, views[:, 0], temperature=t)
+        if config.objective == "base":
+            return self._scale(self_guided(c, views, temperature=t, variant="base"))
+        variant: Variant = config.objective if config.objective in ("opt1", "opt2") else "opt3"
+        return self_guided(c, views, temperature=t, variant=variant)
+
+    def _scale(self, mean: Tensor) -> Tensor:
+        """Scale a mean over 2b rows as `base_reduction` has it: the sum over b is twice as much."""
         return 2 * mean if self.config.base_reduction == "sum/b" else mean
 
     def _layers(self, depth: int) -> tuple[range, range]:
-        """The guide's layers that are used, and those that the objectives of one sampled layer draw
-        from.
+        """Return the guide's layers that are used, and those that the objectives of one sampled layer
+        draw from.
 
         Raises:
             InputError: the model has no such layer.
@@ -212,26 +216,24 @@ class SelfGuided(TrainedMethod):
     def _guide(
         self, frozen: Encoder, features: dict[str, Tensor], rng: np.random.Generator
     ) -> Tensor:
-        """Pooled layers of the frozen copy (n, L, d), without gradient; L = 1, drawn per sentence,
-        but for opt3.
+        """Return pooled layers of the frozen copy (n, L, d), without gradient; L = 1, drawn per
+        sentence, but for opt3.
         """
+        every_layer = self.config.objective.endswith("opt3")
         frozen.train(self.config.guide_dropout)
         with torch.no_grad():
             states = frozen.hidden_states(features)
             mask = features["attention_mask"].to(states[0].device)
             used, drawn = self._layers(len(states) - 1)
-            layers = used if self.config.objective.endswith("opt3") else drawn
-            pooled = torch.stack(
-                [reduce_tokens(states[k], mask, self.config.layer_pooling) for k in layers], dim=1
-            )
-            if not self.config.objective.endswith("opt3"):
-                choice = torch.from_numpy(rng.integers(len(layers), size=len(pooled))).to(
-                    pooled.device
-                )
-                pooled = pooled[torch.arange(len(pooled), device=pooled.device), choice].unsqueeze(
-                    1
-                )
-        return pooled
+            layers = used if every_layer else drawn
+            vectors = [reduce_tokens(states[k], mask, self.config.layer_pooling) for k in layers]
+            pooled = torch.stack(vectors, dim=1)
+            if every_layer:
+                return pooled
+
+            choice = torch.from_numpy(rng.integers(len(layers), size=len(pooled)))
+            rows = torch.arange(len(pooled), device=pooled.device)
+            return pooled[rows, choice.to(pooled.device)].unsqueeze(1)
 
 
 @full_precision
@@ -257,7 +259,7 @@ def opt2_as_coded(cls: Tensor, views: Tensor, *, temperature: float) -> Tensor:
     return functional.cross_entropy(logits.masked_fill(dropped, float("-inf")), row)
 
 
-def squared_distance(parameters: Iterable[Tensor], start: Iterable[Tensor]) -> Tensor:
+def sum_of_squared_differences(parameters: Iterable[Tensor], start: Iterable[Tensor]) -> Tensor:
     """L_reg = sum over all parameters of (p - p_0)^2, a scalar; gradient 2 (p - p_0) through
     `parameters`.
 

@@ -1,6 +1,4 @@
-"""Skip-Thought: from a sentence's vector two decoders say the sentence before it and the one after
-it.
-"""
+"""Skip-Thought: two decoders write the sentences before and after a sentence from its vector."""
 
 from __future__ import annotations
 
@@ -14,7 +12,7 @@ import torch
 from pydantic import model_validator
 from torch import Tensor, nn
 from torch.nn import functional
-from torch.nn.utils.rnn import pack_padded_sequence
+from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence
 
 from harness.config import option
 from harness.encoder import Encoder
@@ -31,7 +29,7 @@ SPREAD = 0.1  # weights that are not recurrent begin uniformly in [-SPREAD, SPRE
 
 
 class Triple(NamedTuple):
-    """A sentence with its neighbours in the document."""
+    """Sentence with its neighbours in the document."""
 
     before: str
     anchor: str
@@ -39,7 +37,7 @@ class Triple(NamedTuple):
 
 
 class Triples(Sequence[Triple]):
-    """Every sentence of a corpus of documents that has one before it and one after it, in order."""
+    """Sentences of a corpus of documents that have one before and one after them, in order."""
 
     def __init__(self, corpus: Corpus[str]) -> None:
         inner = [max(0, len(split_sentences(text)) - 2) for text in corpus]
@@ -58,11 +56,11 @@ class Triples(Sequence[Triple]):
 
     def __getitem__(self, index: Any) -> Any:
         document = bisect_right(self._ends, index)
-        place = index - (self._ends[document - 1] if document else 0)
+        place = index - self._ends[document - 1] if document else index
         return Triple(*self._sentences(document)[place : place + 3])
 
 
-def decoded_loss(logits: Tensor, targets: Tensor) -> Tensor:
+def word_cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
     """L = sum over words of -log softmax(logits)[word].
 
     Args:
@@ -119,7 +117,7 @@ class SkipThought(RecurrentMethod):
     Config: ClassVar[type[MethodConfig]] = SkipThoughtConfig
 
     def load_base(self) -> Encoder:
-        """Untrained word vectors and GRU, with the tokenizer of the base model.
+        """Make untrained word vectors and GRU, with the tokenizer of the base model.
 
         Raises:
             InputError: the base model has no tokenizer that can be read.
@@ -139,7 +137,8 @@ class SkipThought(RecurrentMethod):
         both = config.direction == "bi"
         words = nn.Embedding(len(tokenizer), config.embedding)
         nn.init.uniform_(words.weight, -SPREAD, SPREAD)
-        layer = _gru(config.embedding, config.hidden // 2 if both else config.hidden, both=both)
+        hidden = config.hidden // 2 if both else config.hidden
+        layer = _gru(config.embedding, hidden, both=both)
         return RecurrentEncoder(
             tokenizer, words, layer, reduce="last", max_length=config.max_length
         )
@@ -159,46 +158,43 @@ class SkipThought(RecurrentMethod):
         return super().stream(Triples(corpus), seed)  # type: ignore[arg-type]  # needs no more than a sequence
 
     def schedule(self, step: int, steps: int) -> float:
-        """Constant."""
+        """Return 1: the learning rate is constant."""
         return 1.0
 
     def loss(self, encoder: Encoder, heads: nn.Module, batch: Batch) -> dict[str, Tensor]:
         triples: list[Triple] = batch.items
-        ids = encoder.tokenize(
-            [triple.anchor for triple in triples], max_length=self.config.train_length
-        )
+        anchors = [triple.anchor for triple in triples]
+        following = [triple.after for triple in triples]
+        preceding = [triple.before for triple in triples]
+
+        ids = encoder.tokenize(anchors, max_length=self.config.train_length)
         vectors = encoder(encoder.collate(ids))
-        after = self._said(
-            encoder, heads, heads.after, vectors, [triple.after for triple in triples]
-        )
-        before = self._said(
-            encoder, heads, heads.before, vectors, [triple.before for triple in triples]
-        )
+        after = self._decode_loss(encoder, heads, heads.after, vectors, following)
+        before = self._decode_loss(encoder, heads, heads.before, vectors, preceding)
         return {"loss": after + before, "after": after, "before": before}
 
-    def _said(
+    def _decode_loss(
         self, encoder: Encoder, heads: Any, decoder: Any, vectors: Tensor, texts: list[str]
     ) -> Tensor:
-        """The loss of saying `texts` from `vectors`, each word after the true words before it."""
+        """Loss of writing `texts` from `vectors`, each word given the true words before it."""
         ids = encoder.tokenize(texts, max_length=self.config.train_length)
-        padded = encoder.collate([row if len(row) > 1 else row * 2 for row in ids])["input_ids"].to(
-            vectors.device
-        )
+        rows = [row if len(row) > 1 else row * 2 for row in ids]  # two tokens at least
+        padded = encoder.collate(rows)["input_ids"].to(vectors.device)
         lengths = torch.tensor([max(1, len(row) - 1) for row in ids])
         words = cast(RecurrentEncoder, encoder).words
         with torch.autocast(device_type=vectors.device.type, enabled=False):
-            told = pack_padded_sequence(
-                words(padded[:, :-1]), lengths, batch_first=True, enforce_sorted=False
-            )
-            targets = pack_padded_sequence(
-                padded[:, 1:], lengths, batch_first=True, enforce_sorted=False
-            )
-            states, _ = decoder(told, vectors.float().unsqueeze(0))
-            return decoded_loss(heads.vocabulary(states.data), targets.data)
+            inputs = _pack(words(padded[:, :-1]), lengths)
+            targets = _pack(padded[:, 1:], lengths)
+            states, _ = decoder(inputs, vectors.float().unsqueeze(0))
+            return word_cross_entropy(heads.vocabulary(states.data), targets.data)
+
+
+def _pack(padded: Tensor, lengths: Tensor) -> PackedSequence:
+    return pack_padded_sequence(padded, lengths, batch_first=True, enforce_sorted=False)
 
 
 def _gru(inputs: int, hidden: int, *, both: bool = False) -> nn.GRU:
-    """A GRU whose weights begin as the paper's: recurrent ones orthogonal, others uniform, biases
+    """Return a GRU initialised as in the paper: recurrent weights orthogonal, others uniform, biases
     0.
     """
     gru = nn.GRU(inputs, hidden, batch_first=True, bidirectional=both)

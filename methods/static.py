@@ -29,7 +29,7 @@ MARK = "\ue000"  # stands before every word of the vocabulary; see `word_tokeniz
 
 
 class StaticConfig(MethodConfig):
-    """Which vectors, and how a sentence becomes words."""
+    """Source of the vectors, and how a sentence becomes words."""
 
     pooling: Literal["mean"] = option("mean", "word vectors are averaged")
     max_length: int | None = option(
@@ -63,12 +63,12 @@ class Static(ArrayMethod):
 
     @property
     def start_model(self) -> str:
-        """The vectors: no base model enters."""
+        """Name of the vectors: no base model enters."""
         return str(self.config.vectors)
 
     @property
     def inputs(self) -> dict[str, str]:
-        """The vectors' content hash."""
+        """Content hash of the vectors."""
         return {"vectors": vectors_hash(self.config.vectors)}
 
     def fit(self, corpus: TrainingText | None = None, context: FitContext | None = None) -> Self:
@@ -87,33 +87,33 @@ class Static(ArrayMethod):
         )
         return self
 
-    def _fitted(self) -> tuple[Tokenizer, NDArray[np.float32]]:
+    def _require_fit(self) -> tuple[Tokenizer, NDArray[np.float32]]:
         if self._tokenizer is None or self._matrix is None:
             raise NotFitted(f"{self.name} is not fitted yet: call fit() or load() first")
         return self._tokenizer, self._matrix
 
     def num_parameters(self) -> int:
-        """How many numbers the vectors hold."""
-        return int(self._fitted()[1].size)
+        """Return the number of values of the vectors."""
+        _, matrix = self._require_fit()
+        return int(matrix.size)
 
     def _vectors(self, texts: Sequence[str], **options: Any) -> NDArray[np.float32]:
-        tokenizer, matrix = self._fitted()
+        tokenizer, matrix = self._require_fit()
         vectors = np.zeros((len(texts), matrix.shape[1]), dtype=np.float32)
         for start in range(0, len(texts), CHUNK):
             # The blank makes an empty text one that the tokenizer's normaliser sees.
-            chunk = [
-                " " + clean(text, start + i) for i, text in enumerate(texts[start : start + CHUNK])
-            ]
-            ids = [
-                encoding.ids
-                for encoding in tokenizer.encode_batch_fast(chunk, add_special_tokens=False)
-            ]
+            numbered = enumerate(texts[start : start + CHUNK], start)
+            chunk = [" " + clean(text, row) for row, text in numbered]
+            encodings = tokenizer.encode_batch_fast(chunk, add_special_tokens=False)
+            ids = [encoding.ids for encoding in encodings]
             counts = np.array([len(row) for row in ids])
+
             known = np.flatnonzero(counts)
             if len(known):
                 flat = np.concatenate([np.array(ids[i]) for i in known])
                 starts = np.concatenate(([0], np.cumsum(counts[known])[:-1]))
-                vectors[start + known] = np.add.reduceat(matrix[flat], starts) / counts[known, None]
+                sums = np.add.reduceat(matrix[flat], starts)
+                vectors[start + known] = sums / counts[known, None]
         return vectors
 
     def save(self, path: str | Path, *, card: str = "") -> None:
@@ -122,15 +122,9 @@ class Static(ArrayMethod):
         """
         from safetensors.numpy import save_file
 
-        tokenizer, matrix = self._fitted()
-        modules = [
-            {
-                "idx": 0,
-                "name": "0",
-                "path": MODULE,
-                "type": "sentence_transformers.models.StaticEmbedding",
-            }
-        ]
+        tokenizer, matrix = self._require_fit()
+        kind = "sentence_transformers.models.StaticEmbedding"
+        modules = [{"idx": 0, "name": "0", "path": MODULE, "type": kind}]
         # The prompt, one blank, is what `encode` puts before a text as well.
         settings = {
             "prompts": {"blank": " "},
@@ -140,16 +134,14 @@ class Static(ArrayMethod):
         with new_folder(self, path, card) as folder:
             (folder / MODULE).mkdir()
             tokenizer.save(str(folder / MODULE / "tokenizer.json"), pretty=False)
-            save_file(
-                {"embedding.weight": np.ascontiguousarray(matrix)},
-                folder / MODULE / "model.safetensors",
-            )
+            weights = {"embedding.weight": np.ascontiguousarray(matrix)}
+            save_file(weights, folder / MODULE / "model.safetensors")
             write_json(folder / MODULES, modules)
             write_json(folder / CONFIG, settings)
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """What `save` wrote.
+        """Load what `save` wrote.
 
         Raises:
             InputError: the folder is not one, or another method's.
@@ -169,7 +161,7 @@ def word_tokenizer(
     lower_case: bool,
     length: int | None,
 ) -> Tokenizer:
-    """A tokenizer that gives the rows of the known words and nothing for the others.
+    """Return a tokenizer that gives the rows of the known words and nothing for the others.
 
     A plain list of words cannot say "nothing"; byte-pair encoding without merges and without
     unknown token can: a word in the vocabulary is taken whole, any other falls into characters,
@@ -183,9 +175,8 @@ def word_tokenizer(
         models.BPE(vocab=vocabulary, merges=[], unk_token=None, ignore_merges=True)
     )
     empty = normalizers.Replace(Regex(r"\A\s*\z"), ".")
-    tokenizer.normalizer = normalizers.Sequence(
-        [normalizers.Lowercase(), empty] if lower_case else [empty]
-    )
+    steps = [normalizers.Lowercase(), empty] if lower_case else [empty]
+    tokenizer.normalizer = normalizers.Sequence(steps)
     split = pre_tokenizers.WhitespaceSplit() if tokens == "space" else pre_tokenizers.Whitespace()
     mark = pre_tokenizers.Metaspace(replacement=MARK, prepend_scheme="always", split=False)
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence([split, mark])

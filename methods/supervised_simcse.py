@@ -56,14 +56,11 @@ class SupervisedSimCSE(SimCSE):
     def loss(self, encoder: Encoder, heads: nn.Module, batch: Batch) -> dict[str, Tensor]:
         config: SupervisedSimCSEConfig = self.config
         pairs: list[Pair] = batch.items
-        columns = [[pair.anchor for pair in pairs], [pair.positive for pair in pairs]]
+        texts = [pair.anchor for pair in pairs]
+        texts += [pair.positive for pair in pairs]
         if self._uses_negatives(pairs, "the batch"):
-            columns.append([pair.negative or "" for pair in pairs])
-        ids = [
-            row
-            for texts in columns
-            for row in encoder.tokenize(texts, max_length=config.train_length)
-        ]
+            texts += [pair.negative or "" for pair in pairs]
+        ids = encoder.tokenize(texts, max_length=config.train_length)
         anchors, positives, *rest = heads.mlp(encoder(encoder.collate(ids))).split(len(pairs))  # type: ignore[operator]
         contrast = nt_xent(
             anchors,
@@ -76,7 +73,7 @@ class SupervisedSimCSE(SimCSE):
         return self.with_mlm(contrast, encoder, heads, ids, batch)
 
     def _uses_negatives(self, pairs: Iterable[Pair], where: str) -> bool:
-        """Do hard negatives enter the loss?
+        """True if hard negatives enter the loss.
 
         Raises:
             InputError: some pairs have one and some do not, or none has although they are required.

@@ -24,7 +24,7 @@ PLACEHOLDER = "<PST>"  # as the authors call it
 
 
 class TokenPrependingConfig(MetaEOLConfig):
-    """Where the extra token is, and in which layers it changes."""
+    """Place of the extra token, and the layers in which it changes."""
 
     templates: tuple[str, ...] = option(
         ('This sentence : <PST> "[X]" means in one word:"',),
@@ -39,15 +39,17 @@ class TokenPrependingConfig(MetaEOLConfig):
 
     @field_validator("templates")
     @classmethod
-    def _prepended(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        if any(template.partition("[X]")[0].count(PLACEHOLDER) != 1 for template in value):
-            raise ValueError(f"must have {PLACEHOLDER} once before [X]")
+    def _has_placeholder(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for template in value:
+            before = template.partition("[X]")[0]
+            if before.count(PLACEHOLDER) != 1:
+                raise ValueError(f"must have {PLACEHOLDER} once before [X]")
         return value
 
 
 class PrependingEncoder(LayerEncoder):
-    """At the input of layers `start` to `exit` - 1 the state of the extra token becomes that of the
-    last token.
+    """Encoder in which, at the input of layers `start` to `exit` - 1, the state of the extra token
+    becomes that of the last token.
     """
 
     start: int = 1
@@ -56,7 +58,8 @@ class PrependingEncoder(LayerEncoder):
     def _run(
         self, features: dict[str, Tensor], *, every_layer: bool = False
     ) -> tuple[tuple[Tensor, ...], Tensor]:
-        ids, rows = features["input_ids"], torch.arange(len(features["input_ids"]))
+        ids = features["input_ids"]
+        rows = torch.arange(len(ids))
         place = ids.eq(self.tokenizer.convert_tokens_to_ids(PLACEHOLDER)).int().argmax(dim=1)
         last = features["attention_mask"].sum(dim=1) - 1
 
@@ -65,11 +68,9 @@ class PrependingEncoder(LayerEncoder):
         ) -> tuple[Any, dict[str, Any]]:
             states = (inputs[0] if inputs else named["hidden_states"]).clone()
             states[rows, place] = states[rows, last]
-            return (
-                ((states, *inputs[1:]), named)
-                if inputs
-                else (inputs, {**named, "hidden_states": states})
-            )
+            if inputs:
+                return (states, *inputs[1:]), named
+            return inputs, {**named, "hidden_states": states}
 
         blocks = _blocks(self.transformer)[self.start : self.exit]
         hooks = [block.register_forward_pre_hook(overwrite, with_kwargs=True) for block in blocks]
@@ -81,13 +82,10 @@ class PrependingEncoder(LayerEncoder):
 
 
 def _blocks(transformer: PreTrainedModel) -> nn.ModuleList:
-    """The layers of a transformer, whatever it calls them."""
+    """Return the layers of a transformer, whatever it calls them."""
     depth = int(transformer.config.num_hidden_layers)
-    return next(
-        part
-        for part in transformer.modules()
-        if isinstance(part, nn.ModuleList) and len(part) == depth
-    )
+    lists = (part for part in transformer.modules() if isinstance(part, nn.ModuleList))
+    return next(part for part in lists if len(part) == depth)
 
 
 class TokenPrepending(MetaEOL):
@@ -106,10 +104,8 @@ class TokenPrepending(MetaEOL):
         base.tokenizer.add_tokens([PLACEHOLDER])
         token = int(base.tokenizer.convert_tokens_to_ids(PLACEHOLDER))
         vector = torch.randn(base.dimension, generator=torch_generator(seed, "init extra token"))
-        with (
-            torch.random.fork_rng(devices=[]),
-            torch.no_grad(),
-        ):  # the new row is drawn at random, then overwritten
+        # The new row is drawn at random, then overwritten.
+        with torch.random.fork_rng(devices=[]), torch.no_grad():
             if token >= base.transformer.config.vocab_size:
                 base.transformer.resize_token_embeddings(token + 1, mean_resizing=False)
             embeddings = base.transformer.get_input_embeddings()
@@ -125,5 +121,6 @@ class TokenPrepending(MetaEOL):
                 f"{self.name}: start {config.start} and exit {config.exit} must be layers, in this order, of the "
                 f'{depth} of model "{self.base_model}"'
             )
-        base.start, base.exit = config.start, config.exit
+        base.start = config.start
+        base.exit = config.exit
         return super()._use(base)

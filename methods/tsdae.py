@@ -1,6 +1,4 @@
-"""TSDAE: from the vector of a sentence that lost most of its words, a decoder writes the whole
-sentence.
-"""
+"""TSDAE: a decoder writes the whole sentence from the vector of one that lost most of its words."""
 
 from __future__ import annotations
 
@@ -27,22 +25,22 @@ _WORD = re.compile(r"\s*(?:\w+|[^\w\s])")  # a word or a punctuation mark, with 
 
 
 def delete_words(text: str, share: float, rng: np.random.Generator) -> str:
-    """`text` without each word or punctuation mark with probability `share`; one at least stays, in
+    """Delete each word or punctuation mark of `text` with probability `share`; one at least stays, in
     the same order.
     """
     words = _WORD.findall(text)
     if not words:
         return text
-    kept = rng.random(len(words)) >= share
-    if not kept.any():
-        kept[rng.integers(len(words))] = True
-    return "".join(word for word, stays in zip(words, kept, strict=True) if stays).strip()
+    stays = rng.random(len(words)) >= share
+    if not stays.any():
+        stays[rng.integers(len(words))] = True
+    return "".join(words[place] for place in np.flatnonzero(stays)).strip()
 
 
 def load_decoder(
     name: str, encoder: Encoder, *, tied: bool, layers: int | None = None
 ) -> PreTrainedModel:
-    """A left-to-right language model with cross-attention, from the checkpoint `name` that
+    """Load a left-to-right language model with cross-attention, from the checkpoint `name` that
     `encoder` was loaded from.
 
     Where the checkpoint has no weights (cross-attention always) they are drawn as the model's
@@ -62,7 +60,8 @@ def load_decoder(
     resolved = resolve_model(name)
     with quiet_transformers():
         config = AutoConfig.from_pretrained(resolved, trust_remote_code=False)
-        config.is_decoder, config.add_cross_attention = True, True
+        config.is_decoder = True
+        config.add_cross_attention = True
         depth = int(config.num_hidden_layers)
         if layers is not None:
             if layers > depth:
@@ -105,11 +104,11 @@ def _share(decoder: PreTrainedModel, encoder: Encoder) -> None:
     registered.
     """
     weights = dict(encoder.transformer.named_parameters())
-    twins = {
-        id(p): weights[name]
-        for name, p in decoder.base_model.named_parameters()
-        if name in weights and weights[name].shape == p.shape
-    }
+    twins: dict[int, nn.Parameter] = {}
+    for name, p in decoder.base_model.named_parameters():
+        if name in weights and weights[name].shape == p.shape:
+            twins[id(p)] = weights[name]
+
     for module in decoder.modules():
         for leaf, p in list(module._parameters.items()):
             if p is not None and id(p) in twins:
@@ -149,8 +148,9 @@ class TSDAE(TrainedMethod):
     Config: ClassVar[type[MethodConfig]] = TSDAEConfig
 
     def schedule(self, step: int, steps: int) -> float:
-        warming = step < self.config.warm_updates(steps)
-        return super().schedule(step, steps) if self.config.decay or warming else 1.0
+        if self.config.decay or step < self.config.warm_updates(steps):
+            return super().schedule(step, steps)
+        return 1.0
 
     def heads(self, encoder: Encoder) -> nn.Module:
         config = self.config
@@ -180,7 +180,8 @@ def reconstruction(decoder: nn.Module, vectors: Tensor, ids: Tensor, mask: Tenso
         vectors: (n, d), all that the decoder sees of the encoder. ids, mask: (n, length), padded on
             the right.
     """
-    ids, mask = ids.to(vectors.device), mask.to(vectors.device)
+    ids = ids.to(vectors.device)
+    mask = mask.to(vectors.device)
     logits: Tensor = decoder(
         input_ids=ids[:, :-1],
         attention_mask=mask[:, :-1],

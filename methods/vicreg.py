@@ -14,7 +14,7 @@ from methods.parts.two_views import TwoViewConfig, TwoViewMethod
 
 
 class VICRegConfig(TwoViewConfig):
-    """The protocol of `TwoViewConfig` and the options of the objective; weights inside the paper's
+    """Protocol of `TwoViewConfig` and the options of the objective; weights inside the paper's
     search ranges.
     """
 

@@ -26,8 +26,8 @@ Statistics = Literal["view", "both"]
 
 
 @full_precision
-def cholesky_whiten(x: Tensor, *, shrinkage: float = 0.0) -> Tensor:
-    """Rows (n, d) centred and mapped so that their covariance is the identity: y_i = L^-1 (x_i -
+def whiten(x: Tensor, *, shrinkage: float = 0.0) -> Tensor:
+    """Centre rows (n, d) and map them so that their covariance is the identity: y_i = L^-1 (x_i -
     mean).
 
     L is the lower Cholesky factor of (1 - shrinkage) S + shrinkage I, S the covariance with divisor
@@ -48,9 +48,8 @@ def cholesky_whiten(x: Tensor, *, shrinkage: float = 0.0) -> Tensor:
     covariance = (1 - shrinkage) * (centred.T @ centred) / (n - 1)
     covariance = covariance + shrinkage * torch.eye(d, dtype=x.dtype, device=x.device)
     factor, failed = torch.linalg.cholesky_ex(covariance)
-    if bool(failed) and bool(
-        covariance.isfinite().all()
-    ):  # what is not finite stays so and is met by the guards
+    # Values that are not finite stay so, and the guards of the training loop meet them.
+    if bool(failed) and bool(covariance.isfinite().all()):
         raise ValueError(
             f"the covariance of {n} rows of {d} dimensions is singular: a shrinkage mends that"
         )
@@ -80,19 +79,21 @@ def whitened_mse(
     """
     check_rows(z_a, z_b, rows=2)
     if statistics == "both":
-        w_a, w_b = cholesky_whiten(torch.cat([z_a, z_b]), shrinkage=shrinkage).chunk(2)
+        w_a, w_b = whiten(torch.cat([z_a, z_b]), shrinkage=shrinkage).chunk(2)
     elif statistics == "view":
-        w_a, w_b = (cholesky_whiten(z, shrinkage=shrinkage) for z in (z_a, z_b))
+        w_a = whiten(z_a, shrinkage=shrinkage)
+        w_b = whiten(z_b, shrinkage=shrinkage)
     else:
         raise ValueError(f'statistics must be "view" or "both", got {statistics!r}')
     if normalise:
-        w_a, w_b = unit(w_a), unit(w_b)
+        w_a = unit(w_a)
+        w_b = unit(w_b)
     distance: Tensor = (w_a - w_b).square().sum(1).mean()
     return distance
 
 
-def slices(count: int, size: int, rng: np.random.Generator) -> list[np.ndarray]:
-    """A random partition of 0 .. count - 1 into as many parts of `size` or more as it gives; one
+def draw_slices(count: int, size: int, rng: np.random.Generator) -> list[np.ndarray]:
+    """Draw a partition of 0 .. count - 1 into as many parts of `size` or more as there are; one
     where count < size.
     """
     return np.array_split(rng.permutation(count), max(1, count // size))
@@ -144,7 +145,9 @@ class WMSE(ViewMethod):
         config: WMSEConfig = self.config
         if config.shrinkage:
             return batches
-        rows = min(config.slice, batches.batch_size) * (2 if config.statistics == "both" else 1)
+        rows = min(config.slice, batches.batch_size)
+        if config.statistics == "both":
+            rows *= 2
         if rows <= config.projector[-1]:
             raise InputError(
                 f"{corpus.uri}: its {len(batches.corpus)} {corpus.kind} make batches of {batches.batch_size}, whose "
@@ -170,12 +173,15 @@ class WMSE(ViewMethod):
     def loss(self, encoder: Encoder, heads: nn.Module, batch: Batch) -> dict[str, Tensor]:
         config: WMSEConfig = self.config
         h_a, h_b = encode_views(encoder, batch, config, max_length=config.train_length)
-        z_a, z_b = (
-            heads(torch.cat([h_a, h_b])).chunk(2) if config.joint_head else (heads(h_a), heads(h_b))
-        )
+        if config.joint_head:
+            z_a, z_b = heads(torch.cat([h_a, h_b])).chunk(2)
+        else:
+            z_a = heads(h_a)
+            z_b = heads(h_b)
+
         total = torch.zeros((), device=z_a.device)
         for _ in range(config.slicings):
-            for rows in slices(len(z_a), config.slice, batch.rng):
+            for rows in draw_slices(len(z_a), config.slice, batch.rng):
                 chosen = torch.from_numpy(rows).to(z_a.device)
                 total = total + len(rows) * self._distance(z_a[chosen], z_b[chosen])
         return {"loss": total / (len(z_a) * config.slicings)}

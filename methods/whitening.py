@@ -21,9 +21,8 @@ if TYPE_CHECKING:
 
     from harness.encoder import Encoder
 
-RANK_TOLERANCE = (
-    1e-10  # variances below this share of the largest are rounding noise of float32 vectors
-)
+# Variances below this share of the largest are rounding noise of float32 vectors.
+RANK_TOLERANCE = 1e-10
 
 Matrix = NDArray[np.float64]
 
@@ -44,30 +43,31 @@ class Moments:
         x = rows.astype(np.float64)
         if self._shift is None or self._sum is None or self._products is None:
             d = x.shape[1]
-            self._shift, self._sum, self._products = x.mean(0), np.zeros(d), np.zeros((d, d))
+            self._shift = x.mean(0)
+            self._sum = np.zeros(d)
+            self._products = np.zeros((d, d))
         x -= self._shift
         self.count += len(x)
         self._sum += x.sum(0)
         self._products += x.T @ x
 
     def mean(self) -> Matrix:
-        """(d,)"""
+        """Return the mean (d,)."""
         assert self._shift is not None
         assert self._sum is not None
         return self._shift + self._sum / self.count
 
     def covariance(self) -> Matrix:
-        """(d, d) with divisor n - 1."""
+        """Return the covariance (d, d), with divisor n - 1."""
         assert self._sum is not None
         assert self._products is not None
-        covariance: Matrix = (self._products - np.outer(self._sum, self._sum) / self.count) / (
-            self.count - 1
-        )
+        products = self._products - np.outer(self._sum, self._sum) / self.count
+        covariance: Matrix = products / (self.count - 1)
         return covariance
 
 
 def moments_of(encoder: Encoder, items: Sequence[Any], context: FitContext) -> Moments:
-    """Mean and covariance of the vectors of a corpus's texts."""
+    """Return mean and covariance of the vectors of a corpus's texts."""
     moments = Moments()
     for texts in text_chunks(items, context):
         moments.add(encoder.encode(texts, device=context.device, precision="fp32"))
@@ -77,7 +77,7 @@ def moments_of(encoder: Encoder, items: Sequence[Any], context: FitContext) -> M
 
 
 def whitening_matrix(covariance: Matrix, *, k: int | None, epsilon: float = 0.0) -> Matrix:
-    """W (d, k) = U[:, :k] (S[:k] + epsilon)^(-1/2) of covariance = U S U^T (Su et al. 2021).
+    """Return W (d, k) = U[:, :k] (S[:k] + epsilon)^(-1/2) of covariance = U S U^T (Su et al. 2021).
 
     `k=None` keeps every direction that has a variance: the exact rank, up to rounding. That may be
     d - 1, because the output of a LayerNorm lies in a hyperplane; dividing by the rounding noise of
@@ -101,13 +101,14 @@ def whitening_matrix(covariance: Matrix, *, k: int | None, epsilon: float = 0.0)
         raise InputError(
             f"whitening: k={k}, but the corpus's vectors span {rank} dimensions; lower k, set epsilon or add text"
         )
-    kept = k if k is not None else d if epsilon > 0 else rank
-    matrix: Matrix = u[:, :kept] / np.sqrt(np.maximum(s[:kept], 0.0) + epsilon)
+    if k is None:
+        k = d if epsilon > 0 else rank
+    matrix: Matrix = u[:, :k] / np.sqrt(np.maximum(s[:k], 0.0) + epsilon)
     return matrix
 
 
 def affine_layer(matrix: Matrix, mean: Matrix) -> torch.nn.Linear:
-    """y = (x - mean) matrix as a layer in float32."""
+    """Return y = (x - mean) matrix as a layer in float32."""
     import torch
 
     affine = torch.nn.utils.skip_init(torch.nn.Linear, *matrix.shape)  # type: ignore[no-untyped-call]
@@ -119,7 +120,7 @@ def affine_layer(matrix: Matrix, mean: Matrix) -> torch.nn.Linear:
 
 
 class WhiteningConfig(VectorMapConfig):
-    """How many dimensions are used."""
+    """Number of dimensions, and shrinkage."""
 
     k: int | None = option(
         None,
@@ -144,12 +145,13 @@ class Whitening(VectorMap):
         moments = moments_of(encoder, items, context)
         w = whitening_matrix(moments.covariance(), k=self.config.k, epsilon=self.config.epsilon)
         d, k = w.shape
-        distinct = len(set(items)) if self.transductive else None
-        if distinct is not None and self.config.epsilon == 0 and k >= distinct - 1:
-            raise InputError(
-                f"whitening: the task has {distinct} distinct sentences: with {k} dimensions whitened, any two of them "
-                "would be equally far apart; lower k, set epsilon, or fit_on another text"
-            )
+        if self.transductive and self.config.epsilon == 0:
+            distinct = len(set(items))
+            if k >= distinct - 1:
+                raise InputError(
+                    f"whitening: the task has {distinct} distinct sentences: with {k} dimensions whitened, any two of "
+                    "them would be equally far apart; lower k, set epsilon, or fit_on another text"
+                )
         encoder.affine = affine_layer(w, moments.mean()).to(context.device)
         return FitReport(
             training={"dimensions": d, "kept": k},

@@ -23,46 +23,45 @@ ENCODER = "encoder"  # the folder of the base model inside of a saved method
 _NOTHING = 1e-12  # squares below this share of their vector are rounding noise
 
 
-def neighbours(k: int, layers: int, window: int, left: str) -> list[int]:
-    """Indices of the layers next to layer k (0-based): `window` on each side, as far as there are
-    any.
+def neighbour_layers(k: int, layers: int, window: int, left: str) -> list[int]:
+    """Return the indices of the layers next to layer k (0-based): `window` on each side, as far as
+    there are any.
 
     With `left="code"` the left ones count from k >= window on: the authors' slice k - window : k
     has a negative start before that, and is empty.
     """
-    before = range(max(0, k - window), k) if left == "available" or k >= window else range(0)
-    return [*before, *range(k + 1, min(k + window + 1, layers))]
+    uses_left = left == "available" or k >= window
+    before = range(max(0, k - window), k) if uses_left else range(0)
+    after = range(k + 1, min(k + window + 1, layers))
+    return [*before, *after]
 
 
-def triangle(gram: Tensor) -> Tensor:
-    """R (n, w, w) with R^T R = `gram` (n, w, w), upper triangular: the R of a QR of the vectors up
+def triangular_factor(gram: Tensor) -> Tensor:
+    """Return R (n, w, w) with R^T R = `gram` (n, w, w), upper triangular: the R of a QR of the vectors up
     to signs of rows.
 
     A vector that the ones before it span gets a zero on the diagonal, and later ones have nothing
     along it.
     """
     w = gram.shape[-1]
+    tiny = torch.finfo(gram.dtype).tiny
     r = torch.zeros_like(gram)
     for j in range(w):
         for i in range(j):
             rest = gram[:, i, j] - (r[:, :i, i] * r[:, :i, j]).sum(1)
             pivot = r[:, i, i]
-            r[:, i, j] = torch.where(
-                pivot > 0, rest / pivot.clamp_min(torch.finfo(gram.dtype).tiny), 0.0
-            )
+            r[:, i, j] = torch.where(pivot > 0, rest / pivot.clamp_min(tiny), 0.0)
         square = gram[:, j, j] - (r[:, :j, j] ** 2).sum(1)
-        r[:, j, j] = torch.where(
-            square > _NOTHING * gram[:, j, j], square.clamp_min(0.0).sqrt(), 0.0
-        )
+        independent = square > _NOTHING * gram[:, j, j]
+        r[:, j, j] = torch.where(independent, square.clamp_min(0.0).sqrt(), 0.0)
     return r
 
 
-def shares(values: Tensor) -> Tensor:
-    """Rows (n, K) scaled to sum 1; a row of sum 0 becomes uniform."""
+def scale_to_shares(values: Tensor) -> Tensor:
+    """Scale rows (n, K) to sum 1; a row of sum 0 becomes uniform."""
     total = values.sum(1, keepdim=True)
-    return torch.where(
-        total != 0, values / torch.where(total != 0, total, 1.0), 1.0 / values.shape[1]
-    )
+    divisor = torch.where(total != 0, total, 1.0)
+    return torch.where(total != 0, values / divisor, 1.0 / values.shape[1])
 
 
 def layer_weights(gram: Tensor, *, window: int, left: str) -> Tensor:
@@ -74,20 +73,23 @@ def layer_weights(gram: Tensor, *, window: int, left: str) -> Tensor:
     Both are scaled to sum 1 over layers, added, and scaled again.
     """
     layers = gram.shape[-1]
-    alignment, novelty = [], []
+    alignment: list[Tensor] = []
+    novelty: list[Tensor] = []
     for k in range(layers):
-        columns = [*neighbours(k, layers, window, left), k]
-        r = triangle(gram[:, columns][:, :, columns])
-        others, current = r[:, :-1, :-1], r[:, :, -1]
+        columns = [*neighbour_layers(k, layers, window, left), k]
+        r = triangular_factor(gram[:, columns][:, :, columns])
+        others = r[:, :-1, :-1]
+        current = r[:, :, -1]
         unit = others / others.norm(dim=1, keepdim=True).clamp_min(_NOTHING)
         inside = current[:, :-1]
         g = (unit.mean(2) * inside).sum(1) / inside.norm(dim=1).clamp_min(_NOTHING)
-        g = torch.where(
-            g.abs() > _NOTHING, g, _NOTHING
-        )  # at a right angle to all neighbours: all the weight
+        # At a right angle to all neighbours a layer gets all the weight.
+        g = torch.where(g.abs() > _NOTHING, g, _NOTHING)
         alignment.append(1 / (2 * len(columns) * g))
         novelty.append(current[:, -1].abs() / current.norm(dim=1).clamp_min(_NOTHING))
-    return shares(shares(torch.stack(alignment, 1)) + shares(torch.stack(novelty, 1)))
+    by_alignment = scale_to_shares(torch.stack(alignment, 1))
+    by_novelty = scale_to_shares(torch.stack(novelty, 1))
+    return scale_to_shares(by_alignment + by_novelty)
 
 
 def wk_vectors(
@@ -102,9 +104,8 @@ def wk_vectors(
     weights are ratios of small differences.
     """
     lengths = mask.sum(1)
-    kept = mask.bool() & (
-        torch.arange(mask.shape[1], device=mask.device) < (lengths - 1).clamp_min(1).unsqueeze(1)
-    )
+    places = torch.arange(mask.shape[1], device=mask.device)
+    kept = mask.bool() & (places < (lengths - 1).clamp_min(1).unsqueeze(1))
     tokens = torch.stack([state[kept] for state in states], 1).double()  # (T, K, d)
     sentence = kept.nonzero()[:, 0]
     gram = tokens @ tokens.transpose(1, 2)
@@ -116,15 +117,15 @@ def wk_vectors(
     weights[kept] = cosines.var(1, correction=0)
     total = weights.sum(1, keepdim=True)
     weights = torch.where(total > 0, weights / total.clamp_min(torch.finfo(total.dtype).tiny), 0.0)
-    weights = torch.where(
-        total > 0, weights, kept / kept.sum(1, keepdim=True)
-    )  # nothing changes: all alike
+    # Where no token changes over layers, all have the same weight.
+    weights = torch.where(total > 0, weights, kept / kept.sum(1, keepdim=True))
+
     out = torch.zeros(len(mask), tokens.shape[2], dtype=tokens.dtype, device=tokens.device)
     return out.index_add(0, sentence, vectors * weights[kept].unsqueeze(1)).float()
 
 
 class WKPoolingConfig(MethodConfig):
-    """Which layers, and how far to look around each."""
+    """Layers that are used, and the window of neighbours around each."""
 
     pooling: Literal["none"] = option("none", "this method is a pooling of its own")
     layer_start: int = option(
@@ -146,13 +147,14 @@ class WKEncoder(Encoder):
 
     def _vectors(self, features: dict[str, Tensor]) -> Tensor:
         settings = self.settings
-        device = (
-            torch.device("cpu") if self.device.type == "mps" else self.device
-        )  # mps has no float64
+        is_mps = self.device.type == "mps"  # has no float64
+        device = torch.device("cpu") if is_mps else self.device
         states, last = self._run(features, every_layer=True)
-        states = tuple(state.to(device) for state in (*states[:-1], last)[settings.layer_start :])
+        layers = (*states[:-1], last)[settings.layer_start :]
+        layers = tuple(layer.to(device) for layer in layers)
         mask = features["attention_mask"].to(device)
-        return wk_vectors(states, mask, window=settings.window, left=settings.left).to(self.device)
+        vectors = wk_vectors(layers, mask, window=settings.window, left=settings.left)
+        return vectors.to(self.device)
 
     def use(self, settings: WKPoolingConfig) -> Self:
         """Take these settings and return self.
@@ -202,7 +204,7 @@ class WKPooling(Method):
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """What `save` wrote.
+        """Load what `save` wrote.
 
         Raises:
             InputError: the folder is not one, or another method's.

@@ -60,7 +60,10 @@ def configuration(s: Subject) -> str:
 def presets_and_sweeps(s: Subject) -> str:
     """Every preset is a valid configuration, every value that a study may try is allowed."""
     for preset, family in declared(s.method.presets):
-        s.method.configure(s.values, preset=preset, family=family)
+        config = s.method.configure(s.values, preset=preset, family=family)
+        again = s.method.Config.parse(json.loads(config.model_dump_json()), "JSON")
+        expect(again == config, f'preset "{preset}" changes on its way through JSON')
+
     plain = s.method.configure(s.values, preset=s.preset, base_model=s.base_model).model_dump()
     sweeps = s.method.Config.sweeps()
     for key, sweep in sweeps.items():

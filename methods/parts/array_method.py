@@ -1,5 +1,5 @@
-"""Methods whose vectors are arrays that no encoder of torch makes, and folders of those that are no
-single encoder.
+"""Base class of methods whose vectors are arrays that no encoder of torch makes, and the folders of
+methods that are no single encoder.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class ArrayMethod(Method):
 
     @abstractmethod
     def _vectors(self, texts: Sequence[str], **options: Any) -> NDArray[np.float32]:
-        """(n, d) of n texts, at their own length; `options`: batch_size, show_progress_bar, device.
+        """Return (n, d) of n texts, not normalised; `options`: batch_size, show_progress_bar, device.
 
         Raises:
             NotFitted: before `fit`.
@@ -42,16 +42,17 @@ class ArrayMethod(Method):
         normalize_embeddings: bool = False,
         **options: Any,
     ) -> NDArray[np.float32] | torch.Tensor:
-        """As `Method.encode`: vectors (n, d) in float32, or (d,) for a single string.
+        """Encode as `Method.encode` does: vectors (n, d) in float32, or (d,) for a single string.
 
         Raises:
             NotFitted: before `fit`.
             InputError: something that is not a string.
         """
+        single = isinstance(sentences, str)
         vectors = self._vectors([sentences] if isinstance(sentences, str) else sentences, **options)
         if normalize_embeddings:
             vectors = unit(vectors)
-        result: NDArray[np.float32] = vectors[0] if isinstance(sentences, str) else vectors
+        result: NDArray[np.float32] = vectors[0] if single else vectors
         if convert_to_numpy and not convert_to_tensor:
             return result
         import torch
@@ -60,17 +61,16 @@ class ArrayMethod(Method):
 
 
 def unit(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Rows at unit length; rows of zeros stay."""
-    scaled: NDArray[np.float32] = vectors / np.maximum(
-        np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12
-    )
+    """Scale rows to unit length; rows of zeros stay."""
+    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+    scaled: NDArray[np.float32] = vectors / np.maximum(norms, 1e-12)
     return scaled
 
 
 @contextmanager
 def new_folder(method: Method, path: str | Path, card: str = "", **more: Any) -> Iterator[Path]:
-    """A folder to write into; it takes the place of `path` when the block ends well, and vanishes
-    when it does not.
+    """Yield a folder to write into; it takes the place of `path` when the block ends well, and
+    vanishes when it does not.
 
     README.md and the file that says how the method was configured, and `more`, are added; so is
     modules.json where the block wrote none, so that sentence-transformers opens the folder. An
@@ -80,9 +80,7 @@ def new_folder(method: Method, path: str | Path, card: str = "", **more: Any) ->
         InputError: `path` holds something that is not a saved method.
     """
     path = Path(path)
-    if path.exists() and not (
-        path.is_dir() and ((path / METHOD_FILE).exists() or not any(path.iterdir()))
-    ):
+    if path.exists() and not _can_be_replaced(path):
         raise InputError(
             f"{path} exists and is not a saved method; choose another folder or remove it"
         )
@@ -91,7 +89,13 @@ def new_folder(method: Method, path: str | Path, card: str = "", **more: Any) ->
         write_settings(
             staged, method=method.name, base_model=method.base_model, config=method.config, **more
         )
-        text = card_text(
-            card.strip() or f"# {method.card.title}", ours=make_sentence_transformer(staged)
-        )
+        title = f"# {method.card.title}"
+        text = card_text(card.strip() or title, ours=make_sentence_transformer(staged))
         (staged / "README.md").write_text(text, "utf-8")
+
+
+def _can_be_replaced(path: Path) -> bool:
+    """True for an empty folder or a saved method."""
+    if not path.is_dir():
+        return False
+    return (path / METHOD_FILE).exists() or not any(path.iterdir())

@@ -46,7 +46,7 @@ class Actnorm(nn.Module):
 
 
 class Reversal(nn.Module):
-    """The channels in reverse order: log |det| = 0."""
+    """Reverses the channels: log |det| = 0."""
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """(n, channels) to the same, and 0."""
@@ -120,7 +120,8 @@ class Coupling(nn.Module):
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """(n, channels) to the same, and log |det| (n,)."""
         first, second = x.chunk(2, -1)
-        shift, logs = self.network(first), torch.zeros_like(second)
+        shift = self.network(first)
+        logs = torch.zeros_like(second)
         if self.affine:
             shift, scale = shift.chunk(2, -1)
             logs = nn.functional.logsigmoid(scale + 2.0)
@@ -149,10 +150,11 @@ class Glow(nn.Module):
         """
         super().__init__()
         if dimension % 2**levels:
+            remedy = "lower `levels`"
+            if dimension % 2:
+                remedy += ", or take a model with an even hidden size"
             raise InputError(
-                f"flow: vectors of {dimension} dimensions cannot be halved {levels} times, once a level; "
-                "lower `levels`"
-                + (", or take a model with an even hidden size" if dimension % 2 else "")
+                f"flow: vectors of {dimension} dimensions cannot be halved {levels} times, once a level; {remedy}"
             )
         self.levels = nn.ModuleList()
         self.dimension = dimension

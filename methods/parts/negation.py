@@ -132,13 +132,18 @@ def _do_support(words: Sequence[Word], place: int, sentence: str) -> str | None:
         return _negate_past(word, sentence) if looks_like_verb else None
     if low in _NO_VERB or not low.isalpha():
         return None
-    if low.endswith("s") and len(low) > 2 and not low.endswith(("ss", "us", "is")):
+    if _may_be_third_person(low):
         if follows_third_person or (looks_like_verb and _one_subject(words[:place])):
             return f"does not {_base_of_third(low)}"
         return None
     if follows_pronoun and not follows_third_person and not low.endswith(("ing", "ly")):
         return f"do not {low}"
     return None
+
+
+def _may_be_third_person(verb: str) -> bool:
+    """True for a word in -s that is no plain noun or adverb by its ending."""
+    return verb.endswith("s") and len(verb) > 2 and not verb.endswith(("ss", "us", "is"))
 
 
 def _ends_or_precedes_object(words: Sequence[Word], place: int, sentence: str) -> bool:

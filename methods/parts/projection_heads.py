@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Annotated, Literal
 
 import torch
@@ -54,10 +55,11 @@ def tanh_mlp(dimension: int, *, generator: torch.Generator | None = None) -> nn.
 
 
 def widths_for(dimension: int, usual: int) -> Widths:
-    """Three layers of the `usual` width, or of four times the width of a base model that is
+    """Return three layers of the `usual` width, or of four times the width of a base model that is
     narrower than BERT-base.
     """
-    return (usual if dimension >= _BERT_BASE else 4 * dimension,) * 3
+    width = usual if dimension >= _BERT_BASE else 4 * dimension
+    return (width, width, width)
 
 
 def projector(
@@ -109,18 +111,15 @@ def blocks(
     asparius/UNSEE.
     """
     wide = 10 * dimension
+    linear = partial(_linear, bias=True, init=init, generator=generator)
     layers: list[nn.Module] = []
     for _ in range(count):
-        into, within, out = (
-            _linear(i, o, bias=True, init=init, generator=generator)
-            for i, o in ((dimension, wide), (wide, wide), (wide, dimension))
-        )
         layers += [
-            into,
+            linear(dimension, wide),
             nn.BatchNorm1d(wide),
             nn.ReLU(inplace=True),
-            within,
+            linear(wide, wide),
             nn.ReLU(inplace=True),
-            out,
+            linear(wide, dimension),
         ]
     return nn.Sequential(*layers)

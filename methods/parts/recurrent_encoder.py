@@ -1,5 +1,5 @@
-"""A sentence encoder without a transformer: word vectors, a recurrent layer, and what is made of
-its states.
+"""A sentence encoder without a transformer: word vectors, a recurrent layer, and the reduction of
+its states to a vector.
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 Reduce = Literal["max", "mean", "last"]
-WORDS, SETTINGS, WEIGHTS = "0_WordEmbeddings", "recurrent.json", "model.safetensors"
+WORDS = "0_WordEmbeddings"
+SETTINGS = "recurrent.json"
+WEIGHTS = "model.safetensors"
 UNLIMITED = 1_000_000  # what sentence-transformers takes for no bound
 _LAYERS: dict[str, type[nn.LSTM] | type[nn.GRU]] = {"LSTM": nn.LSTM, "GRU": nn.GRU}
 
@@ -45,7 +47,7 @@ class FrozenWords(nn.Module):
 
     @property
     def weight(self) -> Tensor:
-        """As `nn.Embedding.weight`."""
+        """Word vectors (words, d), by the name that `nn.Embedding` has for them."""
         return self.vectors
 
     def forward(self, ids: Tensor) -> Tensor:
@@ -74,19 +76,23 @@ class RecurrentEncoder(Encoder):
         max_length: int | None = None,
     ) -> None:
         nn.Module.__init__(self)  # and not the transformer's
-        self.tokenizer, self.words, self.layer = tokenizer, words, layer
+        self.tokenizer = tokenizer
+        self.words = words
+        self.layer = layer
         self.reduce: Reduce = reduce
         self.max_length = max_length or UNLIMITED
-        self.micro_batch = self.train_length = None
+        self.micro_batch = None
+        self.train_length = None
         self._inputs: set[str] = set()
 
     @property
     def dimension(self) -> int:
-        """d of the vectors."""
-        return self.layer.hidden_size * (2 if self.layer.bidirectional else 1)
+        """Number of values of a vector."""
+        directions = 2 if self.layer.bidirectional else 1
+        return self.layer.hidden_size * directions
 
     def tokenize(self, texts: Any, max_length: int | None = None) -> list[list[int]]:
-        """Ids of words, cut to `max_length` (never beyond the encoder's own) with all that follows,
+        """Return ids of words, cut to `max_length` (never beyond the encoder's own) with all that follows,
         unpadded.
         """
         if not texts:
@@ -99,24 +105,23 @@ class RecurrentEncoder(Encoder):
         return [row[:limit] for row in ids["input_ids"]]
 
     def _vectors(self, features: dict[str, Tensor]) -> Tensor:
-        ids, mask = features["input_ids"], features["attention_mask"]
-        with torch.autocast(
-            device_type=ids.device.type, enabled=False
-        ):  # recurrent states add up small steps
+        ids = features["input_ids"]
+        mask = features["attention_mask"]
+        # In float32: recurrent states add up small steps.
+        with torch.autocast(device_type=ids.device.type, enabled=False):
             lengths = mask.sum(1).cpu()
             packed = pack_padded_sequence(
                 self.words(ids).float(), lengths, batch_first=True, enforce_sorted=False
             )
             states, last = self.layer(packed)
             if self.reduce != "last":
-                return reduce_tokens(
-                    pad_packed_sequence(states, batch_first=True)[0], mask, self.reduce
-                )
+                padded, _ = pad_packed_sequence(states, batch_first=True)
+                return reduce_tokens(padded, mask, self.reduce)
             final: Tensor = last[0] if isinstance(last, tuple) else last  # (directions, n, hidden)
             return final.transpose(0, 1).flatten(1)
 
     def hidden_states(self, features: dict[str, Tensor]) -> tuple[Tensor, ...]:
-        """None.
+        """Refuse: a recurrent encoder has no hidden states of layers.
 
         Raises:
             InputError: always; there are no transformer layers to read.
@@ -127,15 +132,15 @@ class RecurrentEncoder(Encoder):
 
     def save(self, path: str | Path, *, card: str = "") -> None:
         """Write tokenizer, word vectors and layer as safetensors into a folder."""
-        folder, kind = Path(path), type(self.layer).__name__
+        folder = Path(path)
+        kind = type(self.layer).__name__
         (folder / WORDS).mkdir(parents=True)
         with quiet_transformers():
             self.tokenizer.save_pretrained(folder / WORDS)
         save_file({"emb_layer.weight": _plain(self.words.weight)}, folder / WORDS / WEIGHTS)
         (folder / f"1_{kind}").mkdir()
-        weights = {
-            f"encoder.{name}": _plain(tensor) for name, tensor in self.layer.state_dict().items()
-        }
+        state = self.layer.state_dict()
+        weights = {f"encoder.{name}": _plain(tensor) for name, tensor in state.items()}
         save_file(weights, folder / f"1_{kind}" / WEIGHTS)
         settings: dict[str, Any] = {
             "layer": kind,
@@ -150,7 +155,7 @@ class RecurrentEncoder(Encoder):
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """What `save` wrote.
+        """Load what `save` wrote.
 
         Raises:
             InputError: the folder is not one, or a damaged file.
@@ -168,16 +173,14 @@ class RecurrentEncoder(Encoder):
                 bidirectional=about["bidirectional"],
             )
             stored = load_file(folder / f"1_{about['layer']}" / WEIGHTS)
-            layer.load_state_dict(
-                {name.removeprefix("encoder."): tensor for name, tensor in stored.items()}
-            )
+            state = {name.removeprefix("encoder."): tensor for name, tensor in stored.items()}
+            layer.load_state_dict(state)
+
             vectors = load_file(folder / WORDS / WEIGHTS)["emb_layer.weight"]
-            count, d = vectors.shape
-            words = (
-                nn.Embedding(count, d, _weight=vectors)
-                if about["trained_words"]
-                else FrozenWords(vectors)
-            )
+            words: FrozenWords | nn.Embedding = FrozenWords(vectors)
+            if about["trained_words"]:
+                count, d = vectors.shape
+                words = nn.Embedding(count, d, _weight=vectors)
             with quiet_transformers():
                 tokenizer = AutoTokenizer.from_pretrained(folder / WORDS, trust_remote_code=False)
             return cls(
@@ -201,7 +204,7 @@ class RecurrentMethod(TrainedMethod):
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """What `save` wrote.
+        """Load what `save` wrote.
 
         Raises:
             InputError: the folder is not one, or another method's.

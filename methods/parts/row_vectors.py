@@ -1,4 +1,4 @@
-"""Row vectors (n, d) as objectives take them: checked, in full precision, of unit length."""
+"""Row vectors (n, d) of objectives: checks, full precision, unit length."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def full_precision(objective: Callable[_P, _R]) -> Callable[_P, _R]:
     """Run `objective` outside autocast on inputs of at least float32."""
 
     @wraps(objective)
-    def wrapped(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+    def run_in_full_precision(*args: _P.args, **kwargs: _P.kwargs) -> _R:
         tensors = [x for x in (*args, *kwargs.values()) if isinstance(x, Tensor)]
         dtype = torch.float64 if any(x.dtype == torch.float64 for x in tensors) else torch.float32
 
@@ -27,15 +27,15 @@ def full_precision(objective: Callable[_P, _R]) -> Callable[_P, _R]:
 
         device = tensors[0].device.type if tensors else "cpu"
         with torch.autocast(device_type=device, enabled=False):
-            return cast(Callable[..., _R], objective)(
-                *(lift(x) for x in args), **{name: lift(x) for name, x in kwargs.items()}
-            )
+            positional = [lift(x) for x in args]
+            named = {name: lift(x) for name, x in kwargs.items()}
+            return cast(Callable[..., _R], objective)(*positional, **named)
 
-    return wrapped
+    return run_in_full_precision
 
 
 def check_rows(a: Tensor, b: Tensor, *, rows: int = 1) -> None:
-    """Both (n, d) of the same shape with at least `rows` rows."""
+    """Refuse tensors that are not both (n, d) of one shape with at least `rows` rows."""
     if a.ndim != 2 or a.shape != b.shape:
         raise ValueError(
             f"expected two (n, d) tensors of one shape, got {tuple(a.shape)} and {tuple(b.shape)}"
@@ -45,11 +45,11 @@ def check_rows(a: Tensor, b: Tensor, *, rows: int = 1) -> None:
 
 
 def check_temperature(temperature: float) -> None:
-    """A temperature divides: it must be positive."""
+    """Refuse a temperature that is not positive: it divides."""
     if not temperature > 0:
         raise ValueError(f"temperature must be > 0, got {temperature}")
 
 
 def unit(x: Tensor) -> Tensor:
-    """Rows (last axis) of length 1; a zero row stays zero, so its cosines are 0."""
+    """Scale rows (last axis) to length 1; a zero row stays zero, so its cosines are 0."""
     return functional.normalize(x, dim=-1, eps=1e-8)

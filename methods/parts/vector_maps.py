@@ -75,7 +75,7 @@ class VectorMap(Method):
 
     @property
     def transductive(self) -> bool:
-        """Is the map fitted to each task's text?"""
+        """True if the map is fitted to each task's text."""
         return bool(self.config.fit_on == "task")
 
     def fit(self, corpus: TrainingText | None = None, context: FitContext | None = None) -> Self:
@@ -94,7 +94,8 @@ class VectorMap(Method):
         return self
 
     def for_task(self, texts: Sequence[str]) -> Self:
-        """A copy whose map is fitted to `texts`; the encoder's weights are shared with this method.
+        """Return a copy whose map is fitted to `texts`; the encoder's weights are shared with this
+        method.
 
         Raises:
             NotFitted: before `fit`.
@@ -102,7 +103,8 @@ class VectorMap(Method):
         """
         fitted = copy.copy(self)
         context = copy.copy(self._context or FitContext(device=str(self.encoder.device)))
-        context.folder, context.progress = None, None
+        context.folder = None
+        context.progress = None
         fitted._fit_to(self._without_map(), texts, "the task's text", context)
         return fitted
 
@@ -119,14 +121,14 @@ class VectorMap(Method):
         self._encoder = encoder
 
     def _without_map(self) -> Encoder:
-        """The encoder as it was before the map: another object with the same weights."""
+        """Return the encoder as it was before the map: another object with the same weights."""
         encoder = twin(self.encoder)
         encoder.affine = None
         return encoder
 
     def _stands_alone(self) -> bool:
-        """Is the encoder the whole method? Not where the map is elsewhere, or is still to be fitted
-        to a task.
+        """True if the encoder is the whole method: not where the map is elsewhere, or is still to be
+        fitted to a task.
         """
         return not self.transductive or self.encoder.affine is not None
 
@@ -144,15 +146,14 @@ class VectorMap(Method):
             super().save(path, card=card)
             return
         encoder = self.encoder
-        with new_folder(
-            self, path, card, **seed_fields(self._context.seed if self._context else 0)
-        ) as folder:
+        seed = self._context.seed if self._context else 0
+        with new_folder(self, path, card, **seed_fields(seed)) as folder:
             encoder.save(folder / ENCODER)
             self._save_map(folder)
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """What `save` wrote.
+        """Load what `save` wrote.
 
         Raises:
             InputError: the folder is not one, or another method's.
@@ -177,15 +178,15 @@ E = TypeVar("E", bound="Encoder")
 
 
 def twin(encoder: E) -> E:
-    """A second encoder on the same weights, to which another map can be attached."""
+    """Return a second encoder on the same weights, to which another map can be attached."""
     other = copy.copy(encoder)
     other._modules = dict(encoder._modules)
     return other
 
 
 def texts_of(item: Any) -> list[str]:
-    """The texts of a corpus's item: itself, or anchor, positive and, where there is one, negative
-    of a pair.
+    """Return the texts of a corpus's item: itself, or anchor, positive and, where there is one,
+    negative of a pair.
     """
     if isinstance(item, str):
         return [item]
@@ -195,7 +196,7 @@ def texts_of(item: Any) -> list[str]:
 def text_chunks(
     items: Sequence[Any], context: FitContext, size: int = CHUNK
 ) -> Iterator[list[str]]:
-    """The texts of `items`, `size` items at a time.
+    """Yield the texts of `items`, `size` items at a time.
 
     Raises:
         StopRequested: by `context.stop`; nothing is saved, as the map is learnt from all of them.
@@ -203,4 +204,7 @@ def text_chunks(
     for start in range(0, len(items), size):
         if context.stop is not None and context.stop():
             raise StopRequested
-        yield [text for item in items[start : start + size] for text in texts_of(item)]
+        texts: list[str] = []
+        for item in items[start : start + size]:
+            texts += texts_of(item)
+        yield texts

@@ -38,8 +38,8 @@ class WordVectors:
 
 
 def read_word_vectors(uri: str, limit: int | None = None) -> WordVectors:
-    """The vectors behind `uri`: a text file, or a model of sentence-transformers that averages word
-    vectors.
+    """Read the vectors behind `uri`: a text file, or a model of sentence-transformers that averages
+    word vectors.
 
     A text file holds one word and its numbers a line, separated by blanks; a first line of exactly
     two fields (count and dimension) is a header. Of a model only words and vectors are used: not
@@ -55,9 +55,10 @@ def read_word_vectors(uri: str, limit: int | None = None) -> WordVectors:
             (file and line).
     """
     files = _files(uri)
-    words, matrix = (
-        _read_text(files[0], limit) if len(files) == 1 else _read_model(files[0], files[1], limit)
-    )
+    if len(files) == 1:
+        words, matrix = _read_text(files[0], limit)
+    else:
+        words, matrix = _read_model(files[0], files[1], limit)
     row: dict[str, int] = {}
     for place, word in enumerate(words):
         row.setdefault(word, place)
@@ -65,15 +66,16 @@ def read_word_vectors(uri: str, limit: int | None = None) -> WordVectors:
 
 
 def vectors_hash(uri: str) -> str:
-    """Content hash of the files behind `uri`.
+    """Return the content hash of the files behind `uri`.
 
     Raises:
         InputError: no such source.
     """
-    files = _files(uri)
-    return "-".join(
-        _sha256(file, file.stat().st_size, file.stat().st_mtime_ns)[:16] for file in files
-    )
+    hashes: list[str] = []
+    for file in _files(uri):
+        facts = file.stat()
+        hashes.append(_sha256(file, facts.st_size, facts.st_mtime_ns)[:16])
+    return "-".join(hashes)
 
 
 @cache
@@ -82,7 +84,7 @@ def _sha256(file: Path, size: int, changed: int) -> str:
 
 
 def _files(uri: str) -> tuple[Path, ...]:
-    """A text file, or the words and the weights of a model."""
+    """Return the path of a text file, or those of the words and the weights of a model."""
     if uri.startswith(HUB):
         data = uri.startswith(f"{HUB}datasets/")
         parts = uri.removeprefix(HUB).removeprefix("datasets/").split("/", 2)
@@ -99,24 +101,19 @@ def _files(uri: str) -> tuple[Path, ...]:
     if uri.strip() and is_there(path):
         require_ordinary(path)
         return (path,)
-    if re.fullmatch(r"\w[\w.-]*/\w[\w.-]*", uri, re.ASCII) and path.suffix not in (
-        ".txt",
-        ".vec",
-        ".gz",
-    ):
+    is_hub_id = re.fullmatch(r"\w[\w.-]*/\w[\w.-]*", uri, re.ASCII)
+    if is_hub_id and path.suffix not in (".txt", ".vec", ".gz"):
         return _model_files(uri, lambda name: hub_file(uri, name, kind="model"))
     raise InputError(f'vectors "{uri}": no such file; give a {SOURCES}, such as {GLOVE}')
 
 
 def _model_files(uri: str, file: Callable[[str], Path]) -> tuple[Path, Path]:
-    """The words and the weights of the module WordEmbeddings; `file` gives the path of a file of
-    the model.
+    """Return the files of the words and the weights of the module WordEmbeddings; `file` gives the
+    path of a file of the model.
     """
     try:
-        paths = {
-            str(m["type"]).rpartition(".")[2]: str(m["path"])
-            for m in json.loads(file("modules.json").read_text())
-        }
+        modules = json.loads(file("modules.json").read_text())
+        paths = {str(m["type"]).rpartition(".")[2]: str(m["path"]) for m in modules}
     except (ValueError, TypeError, KeyError):
         raise InputError(f'vectors "{uri}": its modules.json is damaged') from None
     if "WordEmbeddings" not in paths:
@@ -147,17 +144,16 @@ def _read_model(
     try:
         words = json.loads(words_file.read_text("utf-8"))["vocab"]
         safe = weights_file.suffix == ".safetensors"
-        state = (
-            load_file(weights_file)
-            if safe
-            else torch.load(weights_file, map_location="cpu", weights_only=True)
-        )
+        if safe:
+            state = load_file(weights_file)
+        else:
+            state = torch.load(weights_file, map_location="cpu", weights_only=True)
         matrix: NDArray[np.float32] = state["emb_layer.weight"].float().numpy()
-    except (
-        Exception
-    ) as error:  # json, safetensors, zipfile and pickle have an error of their own each
-        what = f"{weights_file.parent}: damaged word vectors ({type(error).__name__})"
-        raise InputError(f"{what}; replace the files of this folder") from None
+    except Exception as error:  # json, safetensors, zipfile and pickle have errors of their own
+        raise InputError(
+            f"{weights_file.parent}: damaged word vectors ({type(error).__name__}); "
+            "replace the files of this folder"
+        ) from None
     if len(words) != len(matrix) or not len(words) or not np.isfinite(matrix).all():
         raise InputError(
             f"{weights_file}: expected finite vectors for the {len(words)} words of {words_file.name}"
@@ -165,22 +161,22 @@ def _read_model(
     if not matrix[
         0
     ].any():  # sentence-transformers puts a word for padding before those of the file
-        words, matrix = words[1:], matrix[1:]
+        words = words[1:]
+        matrix = matrix[1:]
     return words[:limit], matrix[:limit]
 
 
 def _read_text(path: Path, limit: int | None) -> tuple[list[str], NDArray[np.float32]]:
-    """Words and vectors (n, d). A word with a blank in it, as some files have, can be no token: it
-    is left out.
+    """Read words and vectors (n, d). A word with a blank in it, as some files have, can be no token:
+    it is left out.
     """
-    words, numbers, seen = list[str](), array("f"), 0
-    with (
-        opened(path, zipped=path.name.lower().endswith(".gz")) as stream,
-        warnings.catch_warnings(),
-    ):
-        warnings.simplefilter(
-            "ignore", DeprecationWarning
-        )  # what is no number ends an array early: see `_floats`
+    words: list[str] = []
+    numbers = array("f")
+    seen = 0
+    zipped = path.name.lower().endswith(".gz")
+    with opened(path, zipped=zipped) as stream, warnings.catch_warnings():
+        # What is no number ends an array early: see `_floats`.
+        warnings.simplefilter("ignore", DeprecationWarning)
         lines = enumerate(byte_lines(path, stream), 1)
         first = next(lines, None)
         if first is None:
@@ -195,7 +191,7 @@ def _read_text(path: Path, limit: int | None) -> tuple[list[str], NDArray[np.flo
             )
         if header and header[1] != b"%d" % d:
             raise InputError(
-                f"{path}, line 2: {d} numbers, but the first line announces {_shown(header[1])}"
+                f"{path}, line 2: {d} numbers, but the first line announces {_quote(header[1])}"
             )
         for number, line in chain([start], lines):
             seen += 1
@@ -209,7 +205,7 @@ def _read_text(path: Path, limit: int | None) -> tuple[list[str], NDArray[np.flo
             row = _floats(b" ".join(fields[1:]))
             if len(row) != d:
                 raise InputError(
-                    f"{path}, line {number}: {_shown(b' '.join(fields[1:]))} is not {d} numbers"
+                    f"{path}, line {number}: {_quote(b' '.join(fields[1:]))} is not {d} numbers"
                 )
             if not np.isfinite(row).all():
                 raise InputError(f"{path}, line {number}: holds a number that is infinite, or none")
@@ -219,18 +215,18 @@ def _read_text(path: Path, limit: int | None) -> tuple[list[str], NDArray[np.flo
                 break
     if header and limit is None and header[0].isdigit() and seen < int(header[0]):
         raise InputError(
-            f"{path}: ends after {seen} words; its first line announces {_shown(header[0])}"
+            f"{path}: ends after {seen} words; its first line announces {_quote(header[0])}"
         )
     return words, np.frombuffer(numbers, dtype=np.float32).reshape(-1, d)
 
 
 def _floats(text: bytes) -> NDArray[np.float32]:
-    """The numbers up to the first part that is none."""
+    """Return the numbers of a line up to the first part that is none."""
     try:
         return np.fromstring(text, dtype=np.float32, sep=" ")
     except ValueError:
         return np.empty(0, dtype=np.float32)
 
 
-def _shown(text: bytes) -> str:
+def _quote(text: bytes) -> str:
     return repr(text[:40].decode("utf-8", "replace"))

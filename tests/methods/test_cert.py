@@ -15,7 +15,6 @@ import torch
 
 from harness.errors import InputError
 from harness.method import FitContext
-from harness.recipes import declared
 from harness.sources import Corpus, load_corpus
 from harness.training import Batch
 from methods.cert import CERT, MoCo, Queue, follow, info_nce
@@ -311,11 +310,3 @@ def test_sentences_are_refused() -> None:
         InputError, match="learns from pairs, but embedded:sentences holds sentences"
     ):
         make().fit(load_corpus("embedded:sentences", limit=4))
-
-
-def test_presets_and_sweeps_are_valid() -> None:
-    for preset, family in declared(CERT.presets):
-        CERT.configure({}, preset=preset, family=family)
-    for field, sweep in CERT.Config.sweeps().items():
-        for value in sweep.get("choices") or (sweep["low"], sweep["high"]):
-            CERT.configure({field: value})

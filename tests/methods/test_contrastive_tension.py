@@ -14,7 +14,6 @@ import torch
 
 from harness.errors import InputError
 from harness.method import FitContext
-from harness.recipes import declared
 from harness.sources import Corpus, load_corpus
 from harness.training import Batch
 from methods import contrastive_tension
@@ -316,11 +315,3 @@ def test_bad_settings_are_one_line(values: dict[str, Any]) -> None:
     with pytest.raises(InputError, match=f'key "{next(iter(values))}"') as caught:
         make(**values)
     assert "\n" not in str(caught.value)
-
-
-def test_presets_and_sweeps_are_valid() -> None:
-    for preset, family in declared(ContrastiveTension.presets):
-        ContrastiveTension.configure({}, preset=preset, family=family)
-    for field, sweep in ContrastiveTension.Config.sweeps().items():
-        for value in sweep.get("choices") or (sweep["low"], sweep["high"]):
-            ContrastiveTension.configure({field: value})

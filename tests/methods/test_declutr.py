@@ -17,7 +17,6 @@ from harness.encoder import Encoder
 from harness.encoder.loading import tokens_of
 from harness.errors import InputError
 from harness.method import FitContext
-from harness.recipes import declared
 from harness.sources import Corpus, load_corpus
 from harness.training import Batch
 from methods.declutr import DeCLUTR, slanted_triangular_rate
@@ -407,10 +406,7 @@ def test_bad_settings_are_one_line(values: dict[str, Any], message: str) -> None
     assert len(str(caught.value)) < 250
 
 
-def test_presets_are_settings() -> None:
-    for preset, family in declared(DeCLUTR.presets):
-        config = DeCLUTR.configure({}, preset=preset, family=family)
-        assert DeCLUTR.Config.parse(json.loads(config.model_dump_json()), "round trip") == config
+def test_sentences_are_refused_and_the_last_weights_are_used() -> None:
     assert make().config.select == "last"
     sentences = load_corpus("embedded:sentences", limit=4)
     with pytest.raises(InputError, match="learns from documents"):

@@ -4,7 +4,6 @@ method promises.
 
 from __future__ import annotations
 
-import json
 import math
 from typing import Any
 
@@ -14,7 +13,6 @@ import torch
 
 from harness.errors import InputError
 from harness.method import FitContext
-from harness.recipes import declared
 from harness.sources import load_corpus
 from methods.vicreg import VICReg
 
@@ -138,14 +136,8 @@ def test_half_precision_and_one_row() -> None:
         make().terms(a[:1], b[:1])["loss"]
 
 
-def test_presets_and_sweeps_are_valid_settings() -> None:
-    for preset, family in declared(VICReg.presets):
-        config = VICReg.configure({}, preset=preset, family=family)
-        assert VICReg.Config.parse(json.loads(config.model_dump_json()), "round trip") == config
+def test_sweeps_and_presets_are_those_of_paper_and_code() -> None:
     sweeps = VICReg.Config.sweeps()
-    for field, sweep in sweeps.items():
-        for value in sweep.get("choices") or (sweep["low"], sweep["high"]):
-            VICReg.configure({field: value})
     # Table 3 of the paper: log10 lambda_V in [1, 4], log10 lambda_C in [-3, -1], lambda_I = 1,
     # three learning rates
     assert sweeps["variance_weight"] == {"low": 10.0, "high": 1e4, "log": True}

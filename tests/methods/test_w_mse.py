@@ -19,7 +19,7 @@ from harness.method import FitContext
 from harness.recipes import declared
 from harness.sources import Corpus, load_corpus
 from harness.training import Batch, BatchStream
-from methods.w_mse import WMSE, cholesky_whiten, slices, whitened_mse
+from methods.w_mse import WMSE, draw_slices, whiten, whitened_mse
 from tests.support.kill_and_resume import weights_whole_and_resumed
 
 pytestmark = pytest.mark.timeout(300)
@@ -105,14 +105,14 @@ def test_gradients(statistics: Any, normalise: bool) -> None:
         lambda x, y: whitened_mse(x, y, shrinkage=0.05, statistics=statistics, normalise=normalise),
         (a, b),
     )
-    assert torch.autograd.gradcheck(lambda x: cholesky_whiten(x), (a,))
+    assert torch.autograd.gradcheck(lambda x: whiten(x), (a,))
 
 
 @settings(max_examples=20)
 @given(n=st.integers(2, 12), d=st.integers(1, 8), seed=st.integers(0, 10**6))
 def test_whitened_rows_have_mean_0_and_identity_covariance(n: int, d: int, seed: int) -> None:
     x = torch.from_numpy(np.random.default_rng(seed).normal(3.0, 2.0, (n + d, d)))
-    y = cholesky_whiten(x).numpy()
+    y = whiten(x).numpy()
     assert y.mean(0) == pytest.approx(np.zeros(d), abs=1e-8)
     assert np.cov(y, rowvar=False).reshape(d, d) == pytest.approx(np.eye(d), abs=1e-6)
 
@@ -120,7 +120,7 @@ def test_whitened_rows_have_mean_0_and_identity_covariance(n: int, d: int, seed:
 def test_by_hand() -> None:
     # one feature, rows 1 and 3: mean 2, variance 2: -1/sqrt 2 and 1/sqrt 2
     x = torch.tensor([[1.0], [3.0]], dtype=torch.float64)
-    assert cholesky_whiten(x).flatten().tolist() == pytest.approx([-(0.5**0.5), 0.5**0.5])
+    assert whiten(x).flatten().tolist() == pytest.approx([-(0.5**0.5), 0.5**0.5])
     assert float(whitened_mse(x, 10 * x + 4)) == pytest.approx(0.0), (
         "shift and scale of a view are whitened away"
     )
@@ -140,15 +140,15 @@ def test_whitened_vectors_cannot_collapse() -> None:
 
 def test_too_few_rows_or_no_variance() -> None:
     with pytest.raises(ValueError, match="3 rows cannot whiten 3 dimensions"):
-        cholesky_whiten(torch.randn(3, 3))
+        whiten(torch.randn(3, 3))
     with pytest.raises(ValueError, match="1 rows cannot whiten 1 dimensions"):
-        cholesky_whiten(torch.randn(1, 1), shrinkage=0.5)
+        whiten(torch.randn(1, 1), shrinkage=0.5)
     with pytest.raises(ValueError, match="is singular: a shrinkage mends that"):
-        cholesky_whiten(torch.ones(9, 3))
+        whiten(torch.ones(9, 3))
     with pytest.raises(ValueError, match="at least 2 rows"):
         whitened_mse(torch.randn(1, 2), torch.randn(1, 2))
     bad = torch.full((9, 3), float("nan"))
-    assert not bool(cholesky_whiten(bad).isfinite().any()), "left to the guard against divergence"
+    assert not bool(whiten(bad).isfinite().any()), "left to the guard against divergence"
 
 
 @settings(max_examples=40)
@@ -156,7 +156,7 @@ def test_too_few_rows_or_no_variance() -> None:
 def test_slices_are_a_partition_into_parts_that_are_long_enough(
     count: int, size: int, seed: int
 ) -> None:
-    parts = slices(count, size, np.random.default_rng(seed))
+    parts = draw_slices(count, size, np.random.default_rng(seed))
     assert sorted(np.concatenate(parts).tolist()) == list(range(count))
     assert min(map(len, parts)) >= min(size, count)
     assert len(parts) == max(1, count // size)

@@ -11,7 +11,13 @@ import torch
 from harness.encoder import Encoder
 from harness.encoder.layout import is_whole_method
 from harness.errors import InputError
-from methods.wk_pooling import WKPooling, WKPoolingConfig, layer_weights, neighbours, wk_vectors
+from methods.wk_pooling import (
+    WKPooling,
+    WKPoolingConfig,
+    layer_weights,
+    neighbour_layers,
+    wk_vectors,
+)
 
 TEXTS = [
     "A dog ran over the street.",
@@ -95,8 +101,8 @@ def test_neighbours_as_the_code_slices_them():
             *numbers[k - 2 : k],
             *numbers[k + 1 : k + 3],
         ]  # with k = 1 the start is -1, and nothing comes out
-        assert neighbours(k, 9, 2, "code") == sliced
-    assert neighbours(1, 9, 2, "available") == [0, 2, 3]
+        assert neighbour_layers(k, 9, 2, "code") == sliced
+    assert neighbour_layers(1, 9, 2, "available") == [0, 2, 3]
 
 
 def test_weights_of_a_token_by_hand():
