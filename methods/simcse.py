@@ -145,7 +145,7 @@ class SimCSE(TrainedMethod):
             ids_b,
             hidden_dropout=both(config.dropout, config.dropout),
             attention_dropout=both(attention, attention),
-            differ_by="" if config.same_mask else STATE_A_RATE,
+            differ_by=None if config.same_mask else STATE_A_RATE,
         )
         if config.same_mask:  # equal text and equal masks are equal vectors
             return h_a, h_a

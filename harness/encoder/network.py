@@ -39,6 +39,11 @@ _LOG = logging.getLogger(__name__)
 # Tokens a batch holds per unit of `batch_size`. Sentences average some 25 tokens, so short ones
 # make wider batches. Small batches stay in a CPU's cache; a GPU needs wide ones to be busy.
 _TOKENS_PER_ROW = {"cpu": 24, "cuda": 256}
+DIFFER_BY = (
+    "give rates (hidden_dropout, attention_dropout) or other texts for the second view, or "
+    "differ_by=None if equal views are meant"
+)
+"""What the error on equal views advises where a method does not say."""
 _SAME = 1e-3  # distance of two views, as a share of their length, that rounding may explain; dropout makes it 0.1
 Rows = Sequence[str] | Sequence[Sequence[int]]  # texts, or the token ids of texts
 AT_ONCE = 4096  # texts in one call of a tokenizer, which holds far more of each than its ids until it returns
@@ -245,7 +250,7 @@ class Network(nn.Module):
         *,
         hidden_dropout: Rates | None = None,
         attention_dropout: Rates | None = None,
-        differ_by: str = "",
+        differ_by: str | None = DIFFER_BY,
     ) -> tuple[Tensor, Tensor]:
         """Vectors (n, d) of both views of n sentences from one forward pass of 2n rows.
 
@@ -260,15 +265,17 @@ class Network(nn.Module):
 
         A pair of rates is (view a, view b): `hidden_dropout` for embedding, attention-output and
         feed-forward-output dropout, `attention_dropout` for attention probabilities; None keeps the
-        checkpoint's own. In evaluation mode nothing is dropped. `differ_by` is for an objective
-        that means nothing on equal views: the setting that makes them differ. The first batch in
-        training is then held against it: checkpoints of newer models (ModernBERT, Qwen3) drop
-        nothing by themselves, and training would collapse without a word.
+        checkpoint's own. In evaluation mode nothing is dropped.
+
+        Most objectives mean nothing on equal views, so the first batch in training is checked:
+        checkpoints of newer models (ModernBERT, Qwen3) drop nothing by themselves, and training
+        would collapse without a word. `differ_by` names the setting that makes views differ, for
+        the message; None is for an objective that is meant for equal views.
 
         Raises:
             InputError: views of different counts, a rate outside [0, 1), a model that cannot drop
-                per view, gradient checkpointing that would repeat its layers at other rates, or,
-                with `differ_by`, views that are equal for every sentence.
+                per view, gradient checkpointing that would repeat its layers at other rates, or
+                views that are equal for every sentence, unless `differ_by` is None.
         """
         ids_a = self._ids(a)
         ids_b = ids_a if b is None else self._ids(b)
@@ -297,7 +304,7 @@ class Network(nn.Module):
             return vectors.reshape(2, rows // 2, -1)
 
         view_a, view_b = torch.cat(self._in_parts(encode, parts), dim=1)
-        if differ_by and self.training and not self._views_differ:
+        if differ_by is not None and self.training and not self._views_differ:
             apart, length = (
                 states.detach().float().norm(dim=1) for states in (view_a - view_b, view_a)
             )

@@ -131,7 +131,7 @@ def view_cosine(encoder: Encoder, texts: Sequence[str]) -> float | None:
         return None
     encoder.train()
     with torch.no_grad():
-        a, b = (h.float() for h in encoder.two_views(texts[:_SAMPLE]))
+        a, b = (h.float() for h in encoder.two_views(texts[:_SAMPLE], differ_by=None))
     encoder.eval()
     return float(torch.nn.functional.cosine_similarity(a, b).mean())
 

@@ -147,7 +147,7 @@ def test_the_loss_is_the_objective_of_what_both_networks_give(
 
     def without_check(self: Network, *ids: Any, **options: Any) -> Any:
         """The same, also where the views are equal."""
-        return whole(self, *ids, **{**options, "differ_by": ""})
+        return whole(self, *ids, **{**options, "differ_by": None})
 
     monkeypatch.setattr(Network, "two_views", without_check)
     loss = float(method.loss(encoder, heads, batch(corpus))["loss"].detach())

@@ -97,7 +97,7 @@ def places(encoder, ids, **rates):
 
             handles.append(module.register_forward_hook(hook))
     encoder.train()
-    encoder.two_views(ids, ids, **rates)
+    encoder.two_views(ids, ids, differ_by=None, **rates)
     for handle in handles:
         handle.remove()
     return halves_of
@@ -129,7 +129,7 @@ def test_rates_reach_a_model_whose_checkpoint_has_none(tmp_path):
         assert halves == pytest.approx((0.05, 0.2), abs=0.02), name
     with torch.no_grad():
         views = [
-            encoder.two_views(ids, ids, attention_dropout=rates) for rates in (None, (0.3, 0.3))
+            encoder.two_views(ids, ids, differ_by=None, attention_dropout=rates) for rates in (None, (0.3, 0.3))
         ]
     equal = [torch.allclose(*pair, atol=1e-5) for pair in views]
     assert equal == [True, False], (
@@ -145,13 +145,13 @@ def test_no_dropout_equals_evaluation(encoder):
         a, b = encoder(encoder.collate(ids)), encoder(encoder.collate(shorter))
         encoder.train()
         for _ in range(2):
-            got = encoder.two_views(ids, shorter, **OFF)
+            got = encoder.two_views(ids, shorter, differ_by=None, **OFF)
             torch.testing.assert_close(got, (a, b), atol=1e-5, rtol=0)
-        same = encoder.two_views(ids, ids, **OFF)
+        same = encoder.two_views(ids, ids, differ_by=None, **OFF)
         torch.testing.assert_close(*same, atol=1e-6, rtol=0)
         encoder.eval()
         torch.testing.assert_close(
-            encoder.two_views(ids, shorter, hidden_dropout=(0.5, 0.5)), (a, b), atol=1e-5, rtol=0
+            encoder.two_views(ids, shorter, differ_by=None, hidden_dropout=(0.5, 0.5)), (a, b), atol=1e-5, rtol=0
         )
 
 
@@ -166,8 +166,8 @@ def test_dropping_one_half_leaves_the_other_exact(encoder, place):
     with torch.no_grad():
         exact_a, exact_b = encoder(encoder.collate(ids_a)), encoder(encoder.collate(ids_b))
         encoder.train()
-        a, b = encoder.two_views(ids_a, ids_b, **{**OFF, place: (0.0, 0.5)})
-        c, d = encoder.two_views(ids_a, ids_b, **{**OFF, place: (0.5, 0.0)})
+        a, b = encoder.two_views(ids_a, ids_b, differ_by=None, **{**OFF, place: (0.0, 0.5)})
+        c, d = encoder.two_views(ids_a, ids_b, differ_by=None, **{**OFF, place: (0.5, 0.0)})
     torch.testing.assert_close(a, exact_a, atol=1e-5, rtol=0)
     torch.testing.assert_close(d, exact_b, atol=1e-5, rtol=0)
     assert ((b - exact_b).abs().amax(dim=1) > 1e-3).all()
@@ -180,7 +180,7 @@ def test_seeds_and_own_rates(encoder):
 
     def views(seed, **rates):
         torch.manual_seed(seed)
-        return torch.cat(encoder.two_views(ids, ids, **rates)).detach()
+        return torch.cat(encoder.two_views(ids, ids, differ_by=None, **rates)).detach()
 
     rates = {"hidden_dropout": (0.05, 0.155), "attention_dropout": (0.05, 0.155)}
     assert torch.equal(views(1, **rates), views(1, **rates))
@@ -196,7 +196,7 @@ def test_seeds_and_own_rates(encoder):
 def test_gradients_reach_every_weight_and_copies_keep_their_own_rates(encoder):
     twin = copy.deepcopy(encoder).train()
     ids = twin.tokenize(TEXTS)
-    a, b = twin.two_views(ids, ids, hidden_dropout=(0.05, 0.2), attention_dropout=(0.05, 0.2))
+    a, b = twin.two_views(ids, ids, differ_by=None, hidden_dropout=(0.05, 0.2), attention_dropout=(0.05, 0.2))
     (a * b).sum().backward()
     assert all(p.grad is not None and torch.isfinite(p.grad).all() for p in twin.parameters())
     assert twin.view_rates is not encoder.view_rates
@@ -207,9 +207,9 @@ def test_wrong_rates_and_views(encoder):
     ids = encoder.tokenize(TEXTS)
     encoder.train()
     with pytest.raises(InputError, match=r"\[0, 1\)"):
-        encoder.two_views(ids, ids, hidden_dropout=(0.1, 1.0))
+        encoder.two_views(ids, ids, differ_by=None, hidden_dropout=(0.1, 1.0))
     with pytest.raises(InputError, match="as many"):
-        encoder.two_views(ids, ids[1:])
+        encoder.two_views(ids, ids[1:], differ_by=None)
 
 
 def test_a_model_that_cannot_drop_per_view_says_so(tmp_path):
@@ -218,6 +218,6 @@ def test_a_model_that_cannot_drop_per_view_says_so(tmp_path):
         if name.endswith("attention.attn"):
             module.dropout = nn.Identity()
     ids = encoder.tokenize(TEXTS)
-    encoder.two_views(ids, ids, hidden_dropout=(0.1, 0.2))
+    encoder.two_views(ids, ids, differ_by=None, hidden_dropout=(0.1, 0.2))
     with pytest.raises(InputError, match="no attention dropout"):
-        encoder.two_views(ids, ids, attention_dropout=(0.1, 0.2))
+        encoder.two_views(ids, ids, differ_by=None, attention_dropout=(0.1, 0.2))

@@ -131,7 +131,7 @@ def test_rows_that_a_method_made_itself_are_refused() -> None:
 def test_two_views_and_gradients_go_through(causal: str) -> None:
     encoder = Encoder.from_pretrained(causal, pooling="echo").train()
     ids = encoder.tokenize(TEXTS[:3])
-    a, b = encoder.two_views(ids, ids, attention_dropout=(0.1, 0.1))
+    a, b = encoder.two_views(ids, ids, differ_by=None, attention_dropout=(0.1, 0.1))
     assert not torch.equal(a, b)
     (a * b).sum().backward()
     assert all(p.grad is not None for p in encoder.transformer.layers.parameters())

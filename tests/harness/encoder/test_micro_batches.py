@@ -25,7 +25,7 @@ def gradients(encoder, ids, **rates):
     """Of a loss in which every vector meets every other, by parameter."""
     encoder.zero_grad()
     torch.manual_seed(5)
-    a, b = encoder.two_views(ids, ids, **rates)
+    a, b = encoder.two_views(ids, ids, differ_by=None, **rates)
     (a @ b.T).logsumexp(1).mean().backward()
     return {name: p.grad.clone() for name, p in encoder.named_parameters() if p.grad is not None}
 
@@ -36,7 +36,7 @@ def test_no_pass_sees_more_rows_than_a_part_and_each_part_is_encoded_twice(tmp_p
     encoder.transformer.register_forward_pre_hook(
         lambda _, args, given: rows.append(len(given["input_ids"])), with_kwargs=True
     )
-    a, _ = encoder.two_views(ids, ids)
+    a, _ = encoder.two_views(ids, ids, differ_by=None)
     assert rows == [8, 4]
     a.sum().backward()
     assert rows == [8, 4, 4, 8]
@@ -45,7 +45,7 @@ def test_no_pass_sees_more_rows_than_a_part_and_each_part_is_encoded_twice(tmp_p
     assert rows == [4, 2, 2, 4]
     rows.clear()
     with torch.no_grad():  # nothing is kept for a gradient; a frozen copy is encoded like this
-        encoder.two_views(ids, ids)
+        encoder.two_views(ids, ids, differ_by=None)
     encoder.encode(TEXTS)
     assert sum(rows) == 2 * len(ids) + len(set(TEXTS))
 
@@ -102,7 +102,7 @@ def test_generators_are_brought_back_on_the_device_that_encodes(tmp_path, monkey
         return torch.zeros(2, 2, encoder.dimension, requires_grad=True)
 
     monkeypatch.setattr("harness.encoder.network.checkpoint", spy)
-    encoder.two_views(ids, ids)
+    encoder.two_views(ids, ids, differ_by=None)
     assert devices == [{torch.device("meta")}] * 3
 
 
@@ -124,7 +124,7 @@ def test_half_precision_costs_parts_no_more_than_the_whole_batch(tmp_path):
         encoder.zero_grad()
         torch.manual_seed(5)
         with torch.autocast("cpu", dtype=torch.bfloat16):
-            a, b = encoder.two_views(ids, ids)
+            a, b = encoder.two_views(ids, ids, differ_by=None)
             loss = (a @ b.T).float().logsumexp(1).mean()
         loss.backward()
         return {
@@ -154,7 +154,7 @@ def test_gradient_checkpointing_redraws_what_was_dropped(tmp_path, family, micro
     def loss(encoder, ids):
         encoder.zero_grad()
         torch.manual_seed(5)
-        a, b = encoder.two_views(ids, ids, **RATES)
+        a, b = encoder.two_views(ids, ids, differ_by=None, **RATES)
         states = encoder.hidden_states(encoder.collate(ids))[
             -1
         ]  # as masked-language modelling: the checkpoint's rates
@@ -178,9 +178,9 @@ def test_gradient_checkpointing_that_does_not_know_the_rates_is_refused(tmp_path
     encoder, ids = started(tmp_path)
     encoder.transformer.activation_checkpointing_enable()
     with pytest.raises(InputError, match="checkpoint_gradients"):
-        encoder.two_views(ids, ids, **RATES)
+        encoder.two_views(ids, ids, differ_by=None, **RATES)
     encoder.checkpoint_gradients()
-    encoder.two_views(ids, ids, **RATES)
+    encoder.two_views(ids, ids, differ_by=None, **RATES)
 
 
 def test_gradient_checkpointing_keeps_less(tmp_path):
@@ -191,7 +191,7 @@ def test_gradient_checkpointing_keeps_less(tmp_path):
         with torch.autograd.graph.saved_tensors_hooks(
             lambda t: sizes.append(t.numel()) or t, lambda t: t
         ):
-            encoder.two_views(ids, ids)
+            encoder.two_views(ids, ids, differ_by=None)
         return sum(sizes)
 
     before = kept()

@@ -35,7 +35,7 @@ def gradients(encoder, ids, **rates):
     """Of a loss in which every vector meets every other, by parameter."""
     encoder.zero_grad()
     torch.manual_seed(5)
-    a, b = encoder.two_views(ids, ids, **rates)
+    a, b = encoder.two_views(ids, ids, differ_by=None, **rates)
     (nn.functional.normalize(a) @ nn.functional.normalize(b).T).logsumexp(1).mean().backward()
     return {name: p.grad.clone() for name, p in encoder.named_parameters() if p.grad is not None}
 
@@ -128,10 +128,10 @@ def test_attention_over_rows_of_unequal_length_drops_each_view_at_its_own_rate(
 ):
     encoder, ids = started(tmp_path, family)
     without_dropout(encoder)
-    plain, _ = encoder.two_views(ids, ids, attention_dropout=(0.0, 0.0))
+    plain, _ = encoder.two_views(ids, ids, differ_by=None, attention_dropout=(0.0, 0.0))
     calls = without_rows(monkeypatch)
     for rates, still in (((0.0, 0.5), 0), ((0.5, 0.0), 1), ((0.5, 0.5), None)):
-        views = encoder.two_views(ids, ids, attention_dropout=rates)
+        views = encoder.two_views(ids, ids, differ_by=None, attention_dropout=rates)
         for view, states in enumerate(views):
             apart = (states - plain).norm(dim=1) / plain.norm(dim=1)
             assert bool((apart < 1e-4).all() if view == still else (apart > 1e-3).all())
@@ -185,9 +185,9 @@ def test_linear_layers_see_real_tokens_alone_and_only_in_training(tmp_path, fami
 def test_each_view_is_dropped_at_its_own_rate(tmp_path, family, place):
     encoder, ids = started(tmp_path, family)
     without_dropout(encoder)
-    plain, _ = encoder.two_views(ids, ids, **{place: (0.0, 0.0)})
+    plain, _ = encoder.two_views(ids, ids, differ_by=None, **{place: (0.0, 0.0)})
     for rates, still in (((0.0, 0.5), 0), ((0.5, 0.0), 1)):
-        views = encoder.two_views(ids, ids, **{place: rates})
+        views = encoder.two_views(ids, ids, differ_by=None, **{place: rates})
         torch.testing.assert_close(views[still], plain, rtol=1e-4, atol=1e-4)
         apart = (views[1 - still] - plain).norm(dim=1) / plain.norm(dim=1)
         assert bool((apart > 1e-3).all())
@@ -200,7 +200,7 @@ def test_as_many_units_are_dropped_as_the_rate_says(tmp_path):
     encoder.transformer.embeddings.dropout.register_forward_hook(
         lambda module, given, out: dropped.append(out == 0)
     )
-    encoder.two_views(ids, ids, hidden_dropout=(0.1, 0.4))
+    encoder.two_views(ids, ids, differ_by=None, hidden_dropout=(0.1, 0.4))
     half = sum(map(len, ids))
     assert dropped[0].shape[:2] == (1, 2 * half)
     assert float(dropped[0][:, :half].float().mean()) == pytest.approx(0.1, abs=0.005)
@@ -215,7 +215,7 @@ def test_gradient_checkpointing_redraws_what_was_dropped(tmp_path, family, micro
     def loss(encoder, ids):
         encoder.zero_grad()
         torch.manual_seed(5)
-        a, b = encoder.two_views(ids, ids, **RATES)
+        a, b = encoder.two_views(ids, ids, differ_by=None, **RATES)
         states = encoder.hidden_states(encoder.collate(ids[2:]))[-1]
         ((a * b).sum() + states.square().mean()).backward()
         return {
@@ -310,5 +310,5 @@ def test_half_precision_is_near_enough(tmp_path, monkeypatch):
     encoder, ids = automatic(tmp_path)
     without_rows(monkeypatch)
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        encoder.two_views(ids, ids)
+        encoder.two_views(ids, ids, differ_by=None)
     assert encoder.packed

@@ -298,6 +298,28 @@ def test_an_optimizer_that_holds_a_parameter_twice_is_refused(corpus: Corpus) ->
     assert caught.value.key == "optimizer"
 
 
+class WithoutDropout(Pull):
+    """As on a base model without dropout: both views of a sentence are equal."""
+
+    options: ClassVar[dict[str, Any]] = {}
+
+    def loss(self, encoder: Encoder, heads: nn.Module, batch: Batch) -> dict[str, torch.Tensor]:
+        off = {"hidden_dropout": (0.0, 0.0), "attention_dropout": (0.0, 0.0)}
+        a, b = encoder.two_views(batch.texts, **off, **self.options)
+        return {"loss": (heads(a) * heads(b)).mean()}
+
+
+class MeansEqualViews(WithoutDropout):
+    options: ClassVar[dict[str, Any]] = {"differ_by": None}
+
+
+def test_equal_views_are_refused_unless_they_are_meant(corpus: Corpus) -> None:
+    with pytest.raises(InputError, match="are equal"):
+        WithoutDropout(config()).fit(corpus, FitContext())
+    report = MeansEqualViews(config()).fit(corpus, FitContext()).fit_report
+    assert report.training["steps"] > 0
+
+
 class HasTeacher(Pull):
     """A moving average of the encoder that the method itself holds, not its heads."""
 
