@@ -129,7 +129,8 @@ def test_rates_reach_a_model_whose_checkpoint_has_none(tmp_path):
         assert halves == pytest.approx((0.05, 0.2), abs=0.02), name
     with torch.no_grad():
         views = [
-            encoder.two_views(ids, ids, differ_by=None, attention_dropout=rates) for rates in (None, (0.3, 0.3))
+            encoder.two_views(ids, ids, differ_by=None, attention_dropout=rates)
+            for rates in (None, (0.3, 0.3))
         ]
     equal = [torch.allclose(*pair, atol=1e-5) for pair in views]
     assert equal == [True, False], (
@@ -151,7 +152,10 @@ def test_no_dropout_equals_evaluation(encoder):
         torch.testing.assert_close(*same, atol=1e-6, rtol=0)
         encoder.eval()
         torch.testing.assert_close(
-            encoder.two_views(ids, shorter, differ_by=None, hidden_dropout=(0.5, 0.5)), (a, b), atol=1e-5, rtol=0
+            encoder.two_views(ids, shorter, differ_by=None, hidden_dropout=(0.5, 0.5)),
+            (a, b),
+            atol=1e-5,
+            rtol=0,
         )
 
 
@@ -196,7 +200,9 @@ def test_seeds_and_own_rates(encoder):
 def test_gradients_reach_every_weight_and_copies_keep_their_own_rates(encoder):
     twin = copy.deepcopy(encoder).train()
     ids = twin.tokenize(TEXTS)
-    a, b = twin.two_views(ids, ids, differ_by=None, hidden_dropout=(0.05, 0.2), attention_dropout=(0.05, 0.2))
+    a, b = twin.two_views(
+        ids, ids, differ_by=None, hidden_dropout=(0.05, 0.2), attention_dropout=(0.05, 0.2)
+    )
     (a * b).sum().backward()
     assert all(p.grad is not None and torch.isfinite(p.grad).all() for p in twin.parameters())
     assert twin.view_rates is not encoder.view_rates

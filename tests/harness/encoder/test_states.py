@@ -86,7 +86,9 @@ def test_dropping_views_in_one_copy_leaves_the_other_alone(bases, family):
     twin = encoder.copy()
     drops(encoder, twin)
     drops(twin, encoder)
-    a, b = twin.two_views(ids, ids, differ_by=None, hidden_dropout=(0.0, 0.4), attention_dropout=(0.0, 0.4))
+    a, b = twin.two_views(
+        ids, ids, differ_by=None, hidden_dropout=(0.0, 0.4), attention_dropout=(0.0, 0.4)
+    )
     torch.testing.assert_close(
         a.detach(), encoder.eval()(encoder.collate(ids)).detach(), atol=1e-5, rtol=1e-4
     )

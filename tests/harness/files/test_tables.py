@@ -27,7 +27,7 @@ def write(folder: Path, content: bytes, name: str) -> Path:
         ("CAPITALS.CSV", TEXT.encode()),
         ("mark.csv", TEXT.encode("utf-8-sig")),
         ("windows.csv", TEXT.replace("\n", "\r\n").encode()),
-        ("packed.csv.gz", gzip.compress(TEXT.encode())),
+        ("packed.csv.gz", gzip.compress(TEXT.encode(), mtime=0)),
         ("semicolons.csv", b'row;score\n"a, ""b""";NA\nc;02\n'),
         ("tabs.tsv", b'row\tscore\n"a, ""b"""\tNA\nc\t02\n'),
         ("excel.csv", b'sep=;\nrow;score\n"a, ""b""";NA\nc;02\n'),
