@@ -18,7 +18,7 @@ from reports.read.comparison_runs import Comparison, ResultRow
 from reports.tables.score_cells import HEAD, block_of, name_cell
 
 _NUMBER = re.compile(r"[\d,.]+(e-?\d+)?")
-_LITTLE = "None of it usually matters much."
+_LITTLE = "None of it is known to matter much."
 _ALIKE = (
     "Base model, pooling, text, length of training, learning rate and selection are the same for all rows: they differ "
     "in their methods, and in the methods' own options."

@@ -139,9 +139,35 @@ class ScoreTable:
             for row, c in zip(self.comparison.rows, self.cells, strict=True)
         ]
         body = ranked(self.columns, rows)
+        if self.significance is not None and self.deciding:
+            body = self._without_untested_marks(body, self.significance)
         if self.significance is not None:
             body += self._guessing(digits)
         return Table(key, title, caption, tuple(self.columns), body, (*legend, *said))
+
+    def _without_untested_marks(
+        self, body: Sequence[TableRow], significance: Significance
+    ) -> tuple[TableRow, ...]:
+        """Return the lines, best and second marked only in blocks where rows were tested."""
+        tested = self._tested_blocks(significance)
+        lines = []
+        for line in body:
+            if line.block not in tested:
+                line = replace(line, cells=tuple(replace(cell, rank=0) for cell in line.cells))
+            lines.append(line)
+        return tuple(lines)
+
+    def _tested_blocks(self, significance: Significance) -> set[str]:
+        """Return the names of the blocks that have two judged rows or more in a deciding column."""
+        tested = set()
+        for j in self.deciding:
+            if significance.unknown(self.targets[j]):
+                continue
+            for name, rows in self.comparison.blocks.items():
+                judged = [row for row in rows if significance.judged(row, self.targets[j])]
+                if len(judged) > 1:
+                    tested.add(name)
+        return tested
 
     def _set_decimals(self) -> dict[int, int]:
         """As many decimals as the noise allows: two where the median standard error of the rows is
@@ -193,6 +219,8 @@ class ScoreTable:
             if 0 < len(row.finished) < FEWEST_SEEDS and seeded(row):
                 note = "fewer than three seeds, too few to estimate their spread: not tested"
                 line_of[row.key][2] = line_of[row.key][2].noted(note)
+        if not self._tested_blocks(significance):
+            return []
         said = "Tested over seeds and test examples, all rows of a block together"
         said += f", on {self.columns[known[0]].title}" if len(known) == 1 else ""
         return [f"{said}; {describe_detectable(max(least))}." if least else f"{said}."]

@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple
 
 from harness.tasks.averages import Average, mean_of
 from harness.tasks.senteval.transfer import TRANSFER
+from harness.tasks.suite import Suite
 from reports.document.table import Column, Table, number_text
 from reports.read.comparison_runs import Comparison, ResultRow
 from reports.stats.significance import Significance
@@ -81,6 +82,12 @@ NOT_SCORED = (
     "compression",
     "efficiency",
 )  # suites that describe a model rather than score it
+# Of these metrics a higher score is better, whichever task has them.
+_HIGHER = frozenset(
+    {"spearman", "pearson", "kendall", "cosine_spearman", "cosine_pearson"}
+    | {"accuracy", "f1", "ap", "map", "mrr", "auc", "precision", "recall"}
+    | {"ndcg", "ndcg_at_10", "recall_at_1", "recall_at_10", "v_measure"}
+)
 RETRIEVAL = ("embedded-mteb",)  # in the section of MTEB
 
 
@@ -169,6 +176,17 @@ def other_tables(
     return suite_tables(comparison, significance, [suite for suite in met if suite not in shown])
 
 
+def _better(about: Suite | None, measures: Sequence[Measure]) -> Literal["higher", "lower", ""]:
+    """Return which numbers of a suite are the better ones; "" where neither a suite that is
+    installed nor the names of its metrics say so.
+    """
+    if about is not None:
+        return "higher" if about.higher_is_better else "lower"
+    if measures and all(one.metric in _HIGHER for one in measures):
+        return "higher"
+    return ""
+
+
 def _suite_table(comparison: Comparison, significance: Significance | None, suite: str) -> Table:
     own, about = suite in _KNOWN, registered(suite)
     caption = (
@@ -177,10 +195,8 @@ def _suite_table(comparison: Comparison, significance: Significance | None, suit
         else "Scores that no other table shows."
     )
     known = _KNOWN.get(suite) or _Known(f"Suite {suite}", caption)
-    better: Literal["higher", "lower", ""] = (
-        "" if about is None else "higher" if about.higher_is_better else "lower"
-    )
     measures = {key: main_measure(comparison, suite, *key) for key in comparison.columns(suite)}
+    better = _better(about, [one for one in measures.values() if one is not None])
     values = [
         v
         for m in measures.values()
@@ -220,6 +236,6 @@ def _suite_table(comparison: Comparison, significance: Significance | None, suit
             None,
         )
     legend = f"×100, {MEAN}" if percent else MEAN.capitalize()
-    if about is None:
+    if not better:
         legend += " Nothing installed here says which way is better, so no number is marked."
     return made.table(f"suite-{suite}", known.title, known.caption, legend)

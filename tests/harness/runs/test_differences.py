@@ -50,7 +50,8 @@ def test_a_plan_names_the_differences_of_its_rows_and_marks_those_that_matter() 
         "learning_rate": ("", "0.0003", "0.0001"),
         "evaluations": ("", "3", "2"),
     }
-    assert marked(found) == ["pooling", "steps", "evaluations"]  # 32 items more are one batch of 32
+    # 32 items more are one batch of 32
+    assert marked(found) == ["pooling", "steps", "learning_rate", "evaluations"]
     assert "pooling" in summarise_differences(plan)
     same = plan_of(
         methods=[
@@ -136,3 +137,16 @@ def test_seeds_of_a_row_that_differ_are_all_shown() -> None:
     early, whole = ({"base_model": "bert", "steps": steps} for steps in ("60 of 100", 100))
     found = find_differences({("a", "bert"): [early, whole], ("b", "bert"): [whole]})
     assert found.texts["steps"] == ("60 of 100 / 100", "100")
+
+
+@pytest.mark.parametrize(("key", "values"), [("bucket", (32, 1)), ("learning_rate", (3e-5, 1e-5))])
+def test_batches_of_like_length_and_learning_rates_are_marked(
+    key: str, values: tuple[Any, Any]
+) -> None:
+    rows = {
+        (label, "bert"): [{"base_model": "bert", key: value}]
+        for label, value in zip(("own", "SCD"), values, strict=True)
+    }
+    (column,) = find_differences(rows).marked
+    assert column.key == key
+    assert column.why

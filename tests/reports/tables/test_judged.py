@@ -17,7 +17,7 @@ from reports.stats.influence import of_spearman
 from reports.stats.significance import Significance
 from reports.stats.targets import Measure, alone
 from reports.tables.score_table import with_decimals
-from reports.tables.suites import suite_tables
+from reports.tables.suites import other_tables, sts_tables, suite_tables
 from tests.support import synthetic
 from tests.support.invented_outcomes import EXAMPLES, add_transfer
 
@@ -169,3 +169,31 @@ def test_sets_that_are_draws_of_one_collection_do_not_divide_its_chance(made, un
     target = alone(Measure(task, "embedded", "v_measure", ""))
     found = significance.examples_variance(comparison.rows[0], target)
     assert found == pytest.approx(np.var(values, ddof=1) / share)
+
+
+def test_nothing_is_marked_or_called_tested_where_no_two_rows_have_three_seeds(made):
+    for label, noise in (("SimCSE", 0.8), ("SCD", 1.0), ("SG", 1.2)):
+        for seed in (1, 2):
+            made.add(label, seed, noise=noise, tasks=("STS12", "STS-B"), curves=False)
+    comparison, significance = read(made)
+    (table,) = sts_tables(comparison, significance)
+    assert not any(cell.rank for row in table.rows for cell in row.cells)
+    assert not any("Tested" in text for text in table.legend)
+    for label, noise in (("SimCSE", 0.8), ("SCD", 1.0)):
+        made.add(label, 3, noise=noise, tasks=("STS12", "STS-B"), curves=False)
+    comparison, significance = read(made)
+    (table,) = sts_tables(comparison, significance)
+    assert any(cell.rank == 1 for row in table.rows for cell in row.cells)
+    assert any("Tested" in text for text in table.legend)
+
+
+@pytest.mark.parametrize(("metric", "marked"), [("spearman", True), ("cost_of_calls", False)])
+def test_a_task_of_a_suite_that_is_not_installed_is_marked_by_its_metric(made, metric, marked):
+    for label, value in (("SimCSE", 0.5), ("SCD", 0.4)):
+        record = made.add(label, 1, tasks=(), curves=False, geometry=False)
+        score = synthetic.score("tickets", "tickets", "own", metric, value)
+        made.extend(record, [score])
+    comparison, _ = read(made)
+    (table,) = other_tables(comparison, None, shown=())
+    assert any(cell.rank == 1 for row in table.rows for cell in row.cells) == marked
+    assert any("which way is better" in text for text in table.legend) != marked
