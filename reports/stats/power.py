@@ -9,7 +9,6 @@ import numpy as np
 from reports.stats.clusters import Chance
 from reports.stats.estimate import Floats
 from reports.stats.simultaneous import (
-    ALONE,
     ALPHA,
     EXPLORED,
     FEWEST_SEEDS,
@@ -18,6 +17,7 @@ from reports.stats.simultaneous import (
     combine_freedom,
     critical_values,
     draw,
+    fewest_for_welch,
     largest,
     moderate,
 )
@@ -52,7 +52,7 @@ def smallest_difference(
     variance, freedom = moderate(drawn, np.full(rows, seeds))
     parts = variance[:, :2] / seeds
     total = parts.sum(axis=1) + examples**2
-    own = seeds >= ALONE
+    own = seeds >= fewest_for_welch(1 if planned or rows == 2 else rows)
     known = combine_freedom(parts.T, freedom[:, :2].T, examples**2, independent=own)
     grid = np.geomspace(1.0, 1e5, 20)
     critical = np.interp(

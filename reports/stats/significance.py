@@ -300,11 +300,12 @@ class Significance:
             ]
             counts = np.array([len(runs.ids) for _, runs in distinct])
             moderated = self._estimate_spreads is moderate  # others take a floor from all rows
-            alone = (seeds == 0) | ((counts >= ALONE) & moderated)
+            own_seeds = np.where((counts >= ALONE) & moderated, counts, 0.0)
+            own_seeds[seeds == 0] = np.inf
             examples = chance(tasks)
             # Where seeds are not judged, their interaction with examples is held by nothing else.
             held = np.where(seeds > 0, examples.interaction, 0.0)
-            rows = Rows(means, seeds, freedom, replace(examples, interaction=held), alone)
+            rows = Rows(means, seeds, freedom, replace(examples, interaction=held), own_seeds)
             self._known[target] = rows, {row.key: order[runs.ids] for row, runs in found}
         return self._known[target]
 
@@ -495,8 +496,8 @@ class Significance:
         now, places = self._rows(target)
         seeds = now.seeds.copy()
         freedom = now.freedom.copy()
-        assert now.alone is not None
-        alone = now.alone.copy()
+        assert now.own_seeds is not None
+        own_seeds = now.own_seeds.copy()
         for row in pair:
             place = places[row.key]
             runs = self.by_seed(row, target)
@@ -505,16 +506,16 @@ class Significance:
             if seeds[place] == 0 or count >= analyses.most:
                 continue
             seeds[place] *= count / analyses.most
-            alone[place] = analyses.most >= ALONE
             freedom[place] += analyses.most - count
-            if alone[place]:
+            if analyses.most >= ALONE:
                 freedom[place] = analyses.most - 1
+                own_seeds[place] = analyses.most
 
         distinct = list(dict.fromkeys(places[row.key] for row in rows))
         last = analyses.most - analyses.first + 1
         share = share_of_analysis(last, analyses.first, analyses.most)
         found = judge(
-            replace(now, seeds=seeds, freedom=freedom, alone=alone).of(distinct),
+            replace(now, seeds=seeds, freedom=freedom, own_seeds=own_seeds).of(distinct),
             all_pairs(len(distinct)),
             level=ALPHA * share,
             explore=len(distinct) >= EXPLORED,

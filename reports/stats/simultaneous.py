@@ -36,6 +36,7 @@ from reports.stats.estimate import Estimate, Floats, Interval
 
 ALPHA = 0.05
 EXPLORED = 12  # rows from which on all pairs are explored by their false discovery rate
+MANY_SEEDS = 20  # see `fewest_for_welch`
 ALONE = 10  # seeds from which on a row's spread is its own alone
 FEWEST_SEEDS = 3  # two give one difference, from which a spread cannot be told
 DRAWS = (
@@ -59,26 +60,27 @@ class Rows:
         seeds: (k,) what seeds add to the variance of each mean; 0 where no seed enters.
         freedom: (k,) degrees of freedom of that; infinite where no seed enters.
         examples: what the choice of examples adds, of all rows together.
-        alone: (k,) True for rows whose part of seeds is estimated from their own seeds alone; left
-            out, of none.
+        own_seeds: (k,) how many seeds the part of seeds is estimated from, where those are the row's
+            own alone: 0 where it borrows from other rows, infinite where no seed enters. Left out,
+            all rows borrow.
     """
 
     means: Floats
     seeds: Floats
     freedom: Floats
     examples: Chance
-    alone: NDArray[np.bool_] | None = None
+    own_seeds: Floats | None = None
 
     def of(self, places: Sequence[int]) -> Rows:
         """Some of the rows."""
         some = list(places)
-        alone = None if self.alone is None else self.alone[some]
+        own_seeds = None if self.own_seeds is None else self.own_seeds[some]
         return Rows(
             self.means[some],
             self.seeds[some],
             self.freedom[some],
             self.examples.of_rows(some),
-            alone,
+            own_seeds,
         )
 
 
@@ -246,10 +248,18 @@ def _differences(rows: Rows, pairs: Pairs) -> tuple[Floats, Floats, Floats]:
     error = np.sqrt(parts.sum(axis=0))
     of_each = np.stack([rows.freedom[i], rows.freedom[j], rows.examples.freedom_between(i, j)])
     freedom = combine_freedom(parts, of_each)
-    if rows.alone is not None:
+    if rows.own_seeds is not None:
         independent = combine_freedom(parts, of_each, independent=True)
-        freedom = np.where(rows.alone[i] & rows.alone[j], independent, freedom)
+        fewest = np.minimum(rows.own_seeds[i], rows.own_seeds[j])
+        freedom = np.where(fewest >= fewest_for_welch(len(pairs)), independent, freedom)
     return rows.means[i] - rows.means[j], error, freedom
+
+
+def fewest_for_welch(pairs: int) -> int:
+    """Return the seeds of both rows from which on a difference is Welch's t: of a family it takes
+    more, since with ten seeds all pairs of ten equal rows would differ in 7 % of comparisons.
+    """
+    return ALONE if pairs == 1 else MANY_SEEDS
 
 
 def combine_freedom(
@@ -264,8 +274,8 @@ def combine_freedom(
     Args:
         parts, freedom: (n, ...) variances that are estimated, and their degrees of freedom.
         known: a further variance that is certain.
-        independent: each part is estimated from ten seeds or more that no other part has:
-            Satterthwaite's freedom, which makes a difference Welch's t.
+        independent: each part is estimated from enough seeds that no other part has
+            (`fewest_for_welch`): Satterthwaite's freedom, which makes a difference Welch's t.
     """
     total = parts.sum(axis=0) + known
     share = parts / np.maximum(total, _TINY)

@@ -60,8 +60,9 @@ def drawn(
     one, freedom = moderate(variance, seeds)
     covariance = np.eye(rows) * examples**2
     chance = Chance(covariance, covariance, np.zeros(rows))
+    own_seeds = np.where(seeds >= ALONE, seeds, 0.0)
     for place in range(trials):
-        yield Rows(mean[place], one[place] / seeds, freedom[place], chance, seeds >= ALONE)
+        yield Rows(mean[place], one[place] / seeds, freedom[place], chance, own_seeds)
 
 
 @dataclass(frozen=True)

@@ -260,7 +260,7 @@ def print_few_examples(draws: int = 2000) -> None:
             moved = [np.stack([of_mean(seed)[1] for seed in row]) * widened for row in outcomes]
             known = chance([(moved, None)]).without_interaction()
             means = outcomes.mean(axis=(1, 2))
-            rows = Rows(means, np.zeros(2), np.full(2, np.inf), known, np.ones(2, dtype=bool))
+            rows = Rows(means, np.zeros(2), np.full(2, np.inf), known, np.full(2, np.inf))
             different += judge(rows, np.array([(0, 1)]))[0].p <= ALPHA
             own = mean_over_seeds(outcomes[0].mean(axis=1), known.of(0), known.freedom_of(0))
             missed += not own.low <= 0 <= own.high

@@ -184,7 +184,7 @@ def misses(outcomes: list[np.ndarray]) -> bool:
     """True if two rows of the same quality are called different by their examples alone."""
     examples = chance([([influences_of(row) for row in outcomes], None)]).without_interaction()
     means = np.array([row.mean() for row in outcomes])
-    rows = Rows(means, np.zeros(2), np.full(2, np.inf), examples, np.ones(2, dtype=bool))
+    rows = Rows(means, np.zeros(2), np.full(2, np.inf), examples, np.full(2, np.inf))
     return judge(rows, np.array([(0, 1)]))[0].p <= 0.05
 
 
