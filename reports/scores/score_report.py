@@ -12,7 +12,7 @@ from reports.document.blocks import Block as Part
 from reports.document.blocks import Document, Section, Text
 from reports.document.table import Cell, Column, Table, TableRow, number, ranked
 from reports.figures.intervals import overview
-from reports.scores.score_table import question_of_scores
+from reports.scores.score_table import ScoreStatistics, question_of_scores
 from reports.stats.estimate import mean_sd
 from reports.stats.targets import alone
 from reports.stats.verdicts import Block
@@ -36,7 +36,9 @@ def describe_scores(source: Path) -> Document:
         (str(tasks), "tasks" if tasks > 1 else "task"),
         (str(len(question.comparison.records)), "runs"),
     ]
-    parts: list[Part] = [_scores(block)]
+    statistics = question.significance
+    assert isinstance(statistics, ScoreStatistics)
+    parts: list[Part] = [_scores(block, statistics.files)]
     figure = overview(question.comparison, question.significance)
     if figure is not None:
         known = _describe_known(block)
@@ -79,7 +81,9 @@ def _limits(block: Block) -> tuple[str, ...]:
     )
 
 
-def _scores(block: Block) -> Table:
+def _scores(block: Block, files: dict[str, list[str]]) -> Table:
+    """Return the table of all rows; with their files where there are several."""
+    with_files = len({file for names in files.values() for file in names}) > 1
     measures = block.target.measures
     tasks = measures[:_MOST_TASKS] if len(measures) > 1 else ()
     columns = [
@@ -88,6 +92,8 @@ def _scores(block: Block) -> Table:
         Column("runs", "Runs", aside=True),
         *(Column(f"task-{one.task}", one.task, better="higher") for one in tasks),
     ]
+    if with_files:
+        columns.append(Column("file", "File", numeric=False, aside=True))
     rows = []
     for row in block.rows:
         runs = 100 * block.runs(row)
@@ -96,6 +102,7 @@ def _scores(block: Block) -> Table:
             number(100 * float(found.scores.mean())) for found in by_task if found is not None
         ]
         mean, spread = mean_sd(runs)
+        named = [Cell(", ".join(Path(file).name for file in files[row.label]))]
         rows.append(
             TableRow(
                 (
@@ -103,6 +110,7 @@ def _scores(block: Block) -> Table:
                     number(mean, sd=spread, n=len(runs)),
                     Cell(str(len(runs))),
                     *scores,
+                    *(named if with_files else ()),
                 )
             )
         )

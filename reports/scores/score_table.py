@@ -36,7 +36,12 @@ class ScoreStatistics(Significance):
     """Verdicts by seeds and examples, as far as they are known.
 
     `note` says what is not known, and so is not counted.
+
+    Attributes:
+        files: label of a row -> the files that its scores are from; of logs their folder.
     """
+
+    files: dict[str, list[str]]
 
     def unknown(self, target: Target) -> str:
         return ""
@@ -110,6 +115,9 @@ def question_of_scores(source: Source, on: str = "", pair: Sequence[str] = ()) -
     given = ExampleScores(comparison, {measure.score: runs for measure, runs in scored.items()})
     significance = ScoreStatistics(comparison, examples=given)
     title = f"the mean of {len(tasks)} tasks" if len(tasks) > 1 else tasks[0] or "the score"
+    significance.files = {
+        str(label): list(part["file"].unique()) for label, part in frame.groupby("row", sort=False)
+    }
     significance.targets = [Target("scores", title, title, tuple(scored))]
     unknown = _describe_unknown(few, runs_of, has_examples, left_out)
     significance.note = "; ".join([*unknown, *notes])

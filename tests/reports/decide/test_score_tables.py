@@ -271,6 +271,15 @@ def test_report_of_scores_has_answer_table_figure_and_pairs(
     assert "nothing follows for others" in text
 
 
+def test_report_of_several_files_says_where_each_row_is_from(tmp_path: Path) -> None:
+    for row in "ab":
+        seeds_table({row: [71.0, 71.2, 70.9]}).to_csv(tmp_path / f"of-{row}.csv", index=False)
+    written = harness.report(str(tmp_path), tmp_path / "work", formats=["md"])
+    text = written["md"].read_text()
+    assert "of-a.csv" in text
+    assert "of-b.csv" in text
+
+
 def test_where_neither_seeds_nor_examples_are_known_nothing_is_said_to_hold() -> None:
     found = harness.verdict(pd.DataFrame({"row": ["a", "b"], "score": [71.0, 70.0]}), "a", "b").data
     assert "nothing can be concluded" in found["text"]
