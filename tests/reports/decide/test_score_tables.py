@@ -295,19 +295,6 @@ def test_seeds_that_tie_are_no_certainty() -> None:
     assert tenths["p"] > 0.005
 
 
-def test_equal_rows_whose_seeds_tie_often_are_seldom_called_different() -> None:
-    """Four rows of three seeds, accuracies of 60 examples: at most 5 % beside the simulation's
-    error.
-    """
-    generator = np.random.default_rng(0)
-    wrong = []
-    for _ in range(60):
-        table = {f"r{n}": list(generator.binomial(60, 0.9, 3) / 60) for n in range(4)}
-        pairs = harness.verdict(seeds_table(table)).data[0]["pairs"]
-        wrong.append(any(pair["p"] <= 0.05 for pair in pairs))
-    assert np.mean(wrong) <= 0.05 + 2.6 * (0.05 * 0.95 / 60) ** 0.5
-
-
 def test_an_answer_names_what_is_found_between_these_two_rows() -> None:
     """Rows that vary by 3 and by 0.1: power is that of the pair, not of the table."""
     wide = [70.0, 76.0, 73.0, 79.0, 72.0]
