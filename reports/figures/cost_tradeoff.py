@@ -41,74 +41,95 @@ def pareto(points: Sequence[Point]) -> list[Point]:
 
 def tradeoff(comparison: Comparison, target: Target | None) -> Figure | None:
     """Score of each row against what its training cost; None where nothing was trained."""
-    scores = {
-        row.key: score
-        for row in comparison.rows
-        if target and (score := target.value(row)) is not None
-    }
-    scored = [row for row in comparison.rows if row.key in scores]
-    clock = training_clock(scored)
-    every = [
-        Point(row, cost, scores[row.key])
-        for row in scored
-        if (cost := training_cost(row, clock)) is not None
-    ]
+    if target is None:
+        return None
+    every, clock = _points(comparison, target)
     floor = _SCALE * max((p.score for p in every), default=0.0)
     points = [p for p in every if p.score >= floor]
-    if target is None or len(points) < 2 or not any(p.cost > 0 for p in points):
+    if len(points) < 2 or not any(p.cost > 0 for p in points):
         return None
     from matplotlib.lines import Line2D
 
     front = pareto(points)
-    # Steps: what the front reaches at a cost is the best score of all that is as cheap.
-    costs = [*(p.cost for p in front), max(p.cost for p in points)]
-    corners = [
-        (cost, p.score) for p, *ends in zip(front, costs, costs[1:], strict=False) for cost in ends
-    ]
+    corners = _corners(front, points)
     with style():
         plot = new(7.2, 3.9)
         axes = plot.add_subplot()
-        axes.set_xscale(
-            "symlog", linthresh=min(p.cost for p in points if p.cost > 0)
-        )  # no cost is left of all others
+        # No cost is left of all others.
+        axes.set_xscale("symlog", linthresh=min(p.cost for p in points if p.cost > 0))
         plain(axes.xaxis)
         axes.plot(*zip(*corners, strict=True), color=COLOURS[0], linewidth=1.4, zorder=1)
         for p in points:
-            axes.scatter(
-                p.cost, p.score, color=COLOURS[0] if p in front else GRID, **mark_of(kind_of(p.row))
-            )
+            colour = COLOURS[0] if p in front else GRID
+            axes.scatter(p.cost, p.score, color=colour, **mark_of(kind_of(p.row)))
         axes.margins(0.16, 0.12)
         axes.set_xlabel(f"training, {CLOCKS[clock]}")
         axes.set_ylabel(target.short)
         line = Line2D([], [], color=COLOURS[0], linewidth=1.4, label="Pareto front")
         handles = [*mark_handles(kind_of(p.row) for p in points), line]
         plot.legend(handles=handles, loc="outside upper left", ncols=4, fontsize=8)
-        named = points if len(points) <= _LABELS else _named(points, front)
+        named = points if len(points) <= _LABELS else _choose_named(points, front)
         labels = [row_name(p.row, comparison) if p in named else "" for p in points]
         place_labels(axes, [(p.cost, p.score) for p in points], labels, corners)
-    some = " Named: some of the front, and the four best." if len(named) < len(points) else ""
-    low = ", ".join(f"{p.row.label} ({number_text(p.score, 2)})" for p in every if p not in points)
-    devices = sorted(
-        {str(r.environment.get("device", "")) for p in points for r in p.row.finished} - {""}
+    below = [p for p in every if p not in points]
+    caption = (
+        "Means over seeds. The line is the Pareto front: no row that is as cheap scores higher. "
+        "Rows that were trained elsewhere are left out."
     )
-    unlike = (
-        f" Runs on unlike devices ({', '.join(devices)}) are not comparable."
-        if len(devices) > 1
-        else ""
-    )
+    if below:
+        texts = [f"{p.row.label} ({number_text(p.score, 2)})" for p in below]
+        caption += f" Below the scale: {', '.join(texts)}."
+    if len(named) < len(points):
+        caption += " Named: some of the front, and the four best."
+    devices = _devices(points)
+    if len(devices) > 1:
+        caption += f" Runs on unlike devices ({', '.join(devices)}) are not comparable."
     best = ", ".join(f"{p.row.label} ({p.cost:,.0f}, {p.score:.2f})" for p in front)
     return finish(
         plot,
         "tradeoff",
         f"Score and cost of training · {target.short}",
-        "Means over seeds. The line is the Pareto front: no row that is as cheap scores higher. Rows that were trained "
-        f"elsewhere are left out.{f' Below the scale: {low}.' if low else ''}{some}{unlike}",
+        caption,
         f"Scatter of {target.short} against the cost of training. On the front, with cost and score: {best}.",
     )
 
 
-def _named(points: Sequence[Point], front: Sequence[Point]) -> list[Point]:
-    """Of many: the front (of a long one some, with both its ends), and the best."""
+def _points(comparison: Comparison, target: Target) -> tuple[list[Point], str]:
+    """Return cost and score of each row that has both, and the clock that costs are of."""
+    scores = {}
+    for row in comparison.rows:
+        score = target.value(row)
+        if score is not None:
+            scores[row.key] = score
+    scored = [row for row in comparison.rows if row.key in scores]
+    clock = training_clock(scored)
+    points = []
+    for row in scored:
+        cost = training_cost(row, clock)
+        if cost is not None:
+            points.append(Point(row, cost, scores[row.key]))
+    return points, clock
+
+
+def _corners(front: Sequence[Point], points: Sequence[Point]) -> list[tuple[float, float]]:
+    """Return the corners of the front's steps: what it reaches at a cost is the best score of all
+    that is as cheap.
+    """
+    costs = [*(p.cost for p in front), max(p.cost for p in points)]
+    corners = []
+    for p, start, end in zip(front, costs, costs[1:], strict=False):
+        corners += [(start, p.score), (end, p.score)]
+    return corners
+
+
+def _devices(points: Sequence[Point]) -> list[str]:
+    """Return the names of the devices that the rows' runs were made on."""
+    names = {str(run.environment.get("device", "")) for p in points for run in p.row.finished}
+    return sorted(names - {""})
+
+
+def _choose_named(points: Sequence[Point], front: Sequence[Point]) -> list[Point]:
+    """Of many points, return the front (of a long one some, with both its ends), and the best."""
     few = [front[round(i)] for i in np.linspace(0, len(front) - 1, min(_FRONT, len(front)))]
     best = sorted(points, key=lambda p: -p.score)[:4]
     return [p for p in points if p in few or p in best]

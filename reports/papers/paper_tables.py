@@ -182,55 +182,67 @@ def _own_lines(matching: Matching, table: PaperTable) -> tuple[list[TableRow], l
     return lines, list({row.key: row for row in shown}.values())
 
 
+BlockKey = tuple[str, bool]
+"""Of a block of our lines: base model (or `OTHER`), and whether it is of rehearsals."""
+Lines = dict[str, list[tuple[ResultRow, TableRow]]]
+"""Label of a row of the paper -> our rows for it, each with its line."""
+
+
 def _run_lines(matching: Matching, table: PaperTable, shown: list[ResultRow]) -> list[TableRow]:
     """Our rows that have any of the table's numbers (or ended early), by base model in the
     definition's order.
     """
-    blocks: dict[tuple[str, bool], dict[str, list[tuple[ResultRow, TableRow]]]] = {}
-    for row in table.rows:
-        for base, members in matching.candidates(row).items():
-            scores = [
-                Place(table, row, column)
-                for column in matching.columns(table)
-                if not column.difference
-            ]
-            best = next(
-                (r for r in members if any(matching.value(place, r).by_seed for place in scores)),
-                None,
-            )
-            best = best or next((r for r in members if not r.finished or r.rehearsal), None)
-            if best is not None:
-                key = OTHER if row.weights else base, best.rehearsal
-                line = _run_line(matching, table, row, best, _block_name(*key))
-                blocks.setdefault(key, {}).setdefault(row.label, []).append((best, line))
     # A block without any number is shown only for a rehearsal, whose cells say what was not
     # available.
-    blocks = {
-        key: block
-        for key, block in blocks.items()
-        if key[1]
-        or any(
-            cell.state == "value"
-            for own in block.values()
-            for _, line in own
-            for cell in line.cells
-        )
-    }
+    blocks = {}
+    for key, block in _lines_by_block(matching, table).items():
+        if key[1] or _has_number(block):
+            blocks[key] = block
     if blocks and all(base != OTHER for base, _ in blocks):
         blocks[OTHER, any(rehearsal for _, rehearsal in blocks)] = {}
     known = [ours for names in matching.definition.bases.values() for ours in names]
     order = {base: place for place, base in enumerate(known)}
+
+    def place_of(key: BlockKey) -> tuple[bool, bool, int, str]:
+        base, rehearsal = key
+        return base == OTHER, rehearsal, order.get(base, len(order)), base
+
     lines = []
-    for key in sorted(
-        blocks, key=lambda key: (key[0] == OTHER, key[1], order.get(key[0], len(order)), key[0])
-    ):
+    for key in sorted(blocks, key=place_of):
         for row in table.rows:
-            if own := blocks[key].get(row.label, []):
+            own = blocks[key].get(row.label, [])
+            if own:
                 shown += [ours for ours, _ in own]
                 lines += [line for _, line in own]
             elif _is_expected(matching, table, row, key[0]):
                 lines.append(_line_without_run(matching, table, row, key[0], _block_name(*key)))
     return lines
+
+
+def _lines_by_block(matching: Matching, table: PaperTable) -> dict[BlockKey, Lines]:
+    """Return our lines of a table by block: for each row of the paper and base model the nearest
+    row of ours that has a number of the table, or else that ended early or is a rehearsal.
+    """
+    scores = [column for column in matching.columns(table) if not column.difference]
+    blocks: dict[BlockKey, Lines] = {}
+    for row in table.rows:
+        places = [Place(table, row, column) for column in scores]
+        for base, members in matching.candidates(row).items():
+            measured = (r for r in members if any(matching.value(p, r).by_seed for p in places))
+            early = (r for r in members if not r.finished or r.rehearsal)
+            best = next(measured, None) or next(early, None)
+            if best is None:
+                continue
+            key = OTHER if row.weights else base, best.rehearsal
+            line = _run_line(matching, table, row, best, _block_name(*key))
+            blocks.setdefault(key, {}).setdefault(row.label, []).append((best, line))
+    return blocks
+
+
+def _has_number(block: Lines) -> bool:
+    """True if any line of a block has a number."""
+    lines = [line for own in block.values() for _, line in own]
+    return any(cell.state == "value" for line in lines for cell in line.cells)
 
 
 def _block_name(base: str, rehearsal: bool) -> str:
