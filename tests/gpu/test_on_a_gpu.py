@@ -93,7 +93,9 @@ def test_a_batch_in_parts_has_the_gradients_of_the_whole() -> None:
         encoder = Encoder.load("embedded:mini-bert").to(DEVICE).train()
         encoder.micro_batch = size
         ids = encoder.tokenize(list(load_corpus("embedded:sentences", limit=5)))
-        a, b = encoder.two_views(ids, ids, hidden_dropout=nothing, attention_dropout=nothing)
+        a, b = encoder.two_views(
+            ids, ids, hidden_dropout=nothing, attention_dropout=nothing, differ_by=None
+        )
         (a @ b.T).logsumexp(1).mean().backward()
         found[size] = {
             name: p.grad.cpu() for name, p in encoder.named_parameters() if p.grad is not None
@@ -119,7 +121,9 @@ def test_a_batch_without_padding_has_the_gradients_of_a_padded_one(
         encoder.packed = packed
         encoder.zero_grad()
         with torch.autocast("cuda", dtype=torch.bfloat16, enabled=precision == "bf16"):
-            a, b = encoder.two_views(ids, ids, hidden_dropout=nothing, attention_dropout=nothing)
+            a, b = encoder.two_views(
+                ids, ids, hidden_dropout=nothing, attention_dropout=nothing, differ_by=None
+            )
         (a.float() @ b.float().T).logsumexp(1).mean().backward()
         found[packed] = torch.cat(
             [p.grad.flatten() for p in encoder.parameters() if p.grad is not None]
