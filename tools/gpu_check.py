@@ -1,6 +1,6 @@
 """Measure training and encoding on a GPU, beside sentence-transformers on the same batches.
 
-    python -m tools.gpu_check --minutes 8 --out build/gpu [--device cpu]
+    python -m tools.gpu_check --minutes 8 --out build/gpu [--device cpu] [--sections train exact]
 
 It runs from a checkout on a machine without a network: torch, transformers, sentence-transformers,
 pydantic and pytest are enough. Every section is a process with a time limit, and every line is
@@ -12,6 +12,7 @@ only show that the tool works.
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import platform
@@ -28,15 +29,26 @@ from typing import Any
 import torch
 
 from harness.encoder import Encoder
+from harness.errors import StopRequested
 from harness.machine.energy import EnergyMeter
 from harness.method import FitContext
 from harness.sources import load_corpus, resolve_model
 from methods.simcse import SimCSE
 
 ROOT = Path(__file__).parents[1]
-SECTIONS = ("machine", "train", "encode", "two runs", "tests")
-# The share of the time that a section may use; what it leaves is there for the next ones.
-SHARES = {"machine": 0.1, "train": 0.5, "encode": 0.3, "two runs": 0.5, "tests": 1.0}
+# The share of the time left that a section may use; what it leaves is there for the next ones.
+# torch.compile comes last, because it can take any time.
+SHARES = {
+    "machine": 0.1,
+    "train": 0.4,
+    "exact": 0.25,
+    "encode": 0.3,
+    "two runs": 0.4,
+    "tests": 0.6,
+    "compile": 1.0,
+}
+RESUMED_STEPS = 6
+GRADIENT_TOLERANCES = {torch.float32: 1e-4, torch.float64: 1e-12}
 LENGTH = 32  # tokens of a sentence in training
 Line = dict[str, Any]
 
@@ -99,6 +111,16 @@ def measure_peak(device: str, dtype: torch.dtype, size: int) -> float:
     return count * 2 * size**3 / clock(lambda: [a @ a for _ in range(count)], device)
 
 
+def read_driver() -> str:
+    """Return the version of the GPU's driver, or "unknown"."""
+    command = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=20)
+    except (OSError, subprocess.SubprocessError):
+        return "unknown"
+    return done.stdout.splitlines()[0].strip()
+
+
 def set_tf32(enabled: bool) -> None:
     """Allow or forbid TF32 in float32 products."""
     torch.set_float32_matmul_precision("high" if enabled else "highest")
@@ -113,9 +135,10 @@ def describe_machine(device: str, sizes: Sizes) -> Iterator[Line]:
     import transformers
 
     name = torch.cuda.get_device_name() if device.startswith("cuda") else platform.processor()
+    driver = f", driver {read_driver()}" if device.startswith("cuda") else ""
     versions = f"torch {torch.__version__}, transformers {transformers.__version__}"
     versions += f", sentence-transformers {sentence_transformers.__version__}"
-    yield {"what": "device", "value": name or "CPU", "about": versions}
+    yield {"what": "device", "value": name or "CPU", "about": versions + driver}
     for label, dtype, tf32 in (
         ("fp32", torch.float32, False),
         ("TF32", torch.float32, True),
@@ -226,9 +249,25 @@ def measure_training(device: str, sizes: Sizes, model: str) -> Iterator[Line]:
             cases.append((name, {"precision": precision, "packed": packed}))
         cases.append((f"SentenceTransformer, plain loop, {precision}", {"precision": precision}))
     cases.append(("harness, padded, TF32", {"precision": "fp32", "packed": False}))
-    compiled = {"precision": "bf16", "packed": False, "compiled": True}
-    cases.append(("harness, padded, bf16, torch.compile", compiled))
+    yield from measure_cases(cases, peaks, device, sizes, model)
 
+
+def measure_compiled(device: str, sizes: Sizes, model: str) -> Iterator[Line]:
+    """Yield the speed of training with `torch.compile`."""
+    peaks = {"bf16": measure_peak(device, torch.bfloat16, sizes.product)}
+    options = {"precision": "bf16", "packed": False, "compiled": True}
+    cases = [("harness, padded, bf16, torch.compile", options)]
+    yield from measure_cases(cases, peaks, device, sizes, model)
+
+
+def measure_cases(
+    cases: list[tuple[str, dict[str, Any]]],
+    peaks: dict[str, float],
+    device: str,
+    sizes: Sizes,
+    model: str,
+) -> Iterator[Line]:
+    """Yield the speed of each case; `peaks` are operations a second by precision."""
     for name, options in cases:
         set_tf32("TF32" in name)
         try:
@@ -237,8 +276,7 @@ def measure_training(device: str, sizes: Sizes, model: str) -> Iterator[Line]:
             else:
                 found = train_plainly(model, device, sizes, **options)
         except Exception as error:  # a case that fails is a line with its reason
-            text = f"{type(error).__name__}: {error}".splitlines()[0]
-            yield {"what": name, "value": "failed", "about": text[:200]}
+            yield {"what": f"train: {name}", "value": "failed", "about": describe_error(error)}
             continue
         about = []
         if found.get("flops"):
@@ -251,6 +289,88 @@ def measure_training(device: str, sizes: Sizes, model: str) -> Iterator[Line]:
             about.append(f"{found['joules_per_1000']:.0f} J a 1000 sentences")
         value = f"{found['sentences_per_second']:,.0f} sentences/s"
         yield {"what": f"train: {name}", "value": value, "about": ", ".join(about), **found}
+
+
+def check_exactness(device: str, sizes: Sizes, model: str) -> Iterator[Line]:
+    """Yield whether resumed weights are those of an uninterrupted run, and how far gradients of
+    packed batches are from those of padded ones.
+    """
+    set_tf32(False)
+    for precision in ("fp32", "bf16"):
+        same = resume_is_exact(model, device, sizes, precision)
+        yield {
+            "what": f"exact: resumed = uninterrupted, {precision}",
+            "value": "bit for bit" if same else "differs",
+            "about": f"{RESUMED_STEPS} training steps, stopped after {RESUMED_STEPS // 2}",
+            "holds": same,
+        }
+    for dtype, tolerance in GRADIENT_TOLERANCES.items():
+        name = f"exact: gradient, packed = padded, {str(dtype).removeprefix('torch.')}"
+        try:
+            apart = compare_gradients(model, device, dtype)
+        except Exception as error:  # no kernel for this type: a line with its reason
+            yield {"what": name, "value": "failed", "about": describe_error(error)}
+            continue
+        yield {
+            "what": name,
+            "value": f"{apart:.1e}",
+            "about": f"norm of the difference / norm, tolerance {tolerance:.0e}",
+            "holds": apart < tolerance,
+        }
+
+
+def resume_is_exact(model: str, device: str, sizes: Sizes, precision: str) -> bool:
+    """True if a run that is stopped and resumed has the weights of one that is not."""
+    values = {
+        "batch_size": min(sizes.batch, 64),
+        "train_length": LENGTH,
+        "max_steps": RESUMED_STEPS,
+    }
+
+    def train(folder: Path, stop: Callable[[], bool] | None = None) -> dict[str, torch.Tensor]:
+        method = SimCSE(SimCSE.configure(values), base_model=model)
+        context = FitContext(seed=1, device=device, precision=precision, folder=folder, stop=stop)
+        method.fit(load_corpus("embedded:sentences"), context)
+        return method.encoder.state_dict()
+
+    with tempfile.TemporaryDirectory() as place:
+        whole = train(Path(place) / "whole")
+        steps = itertools.count(1)
+        try:
+            train(Path(place) / "stopped", lambda: next(steps) == RESUMED_STEPS // 2)
+        except StopRequested:
+            resumed = train(Path(place) / "stopped")
+        else:
+            raise RuntimeError("the run was not stopped")
+    return all(torch.equal(whole[name], resumed[name]) for name in whole)
+
+
+def compare_gradients(model: str, device: str, dtype: torch.dtype) -> float:
+    """Return the norm of the difference of packed and padded gradients, over the padded one's."""
+    encoder = Encoder.from_pretrained(model, pooling="cls").to(device).train()
+    encoder.pack_batches()
+    encoder.to(dtype)
+    corpus = load_corpus("embedded:sentences")
+    ids = encoder.tokenize([str(corpus[i]) for i in range(32)], max_length=LENGTH)
+    nothing = (0.0, 0.0)
+    gradients = []
+    for packed in (False, True):
+        encoder.packed = packed
+        encoder.zero_grad()
+        a, b = encoder.two_views(
+            ids, ids, hidden_dropout=nothing, attention_dropout=nothing, differ_by=None
+        )
+        (a @ b.T / encoder.dimension).logsumexp(1).mean().backward()
+        parts = [p.grad.flatten() for p in encoder.parameters() if p.grad is not None]
+        gradients.append(torch.cat(parts).double())
+    padded, packed_gradient = gradients
+    return float((packed_gradient - padded).norm() / padded.norm())
+
+
+def describe_error(error: Exception) -> str:
+    """Return the kind of an error and the first line of its message."""
+    lines = str(error).splitlines() or [""]
+    return f"{type(error).__name__}: {lines[0]}"[:200]
 
 
 def measure_encoding(device: str, sizes: Sizes, model: str) -> Iterator[Line]:
@@ -353,6 +473,10 @@ def run_section(name: str, device: str, model: str) -> Iterator[Line]:
         yield from describe_machine(device, sizes)
     elif name == "train":
         yield from measure_training(device, sizes, make_model(Path(model), sizes))
+    elif name == "compile":
+        yield from measure_compiled(device, sizes, make_model(Path(model), sizes))
+    elif name == "exact":
+        yield from check_exactness(device, sizes, make_model(Path(model), sizes))
     elif name == "encode":
         yield from measure_encoding(device, sizes, make_model(Path(model), sizes))
     elif name == "two runs":
@@ -417,6 +541,7 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=8.0)
     parser.add_argument("--out", type=Path, default=Path("build/gpu"))
     parser.add_argument("--device", default="cuda")
+    parser.add_argument("--sections", nargs="+", choices=SHARES, default=list(SHARES))
     parser.add_argument("--section", help=argparse.SUPPRESS)
     parser.add_argument("--model", default="", help=argparse.SUPPRESS)
     args = parser.parse_args()
@@ -430,7 +555,7 @@ def main() -> None:
     args.out.with_suffix(".jsonl").write_text("")
     args.out.with_suffix(".md").write_text("| what | value | about |\n|---|---|---|\n")
     with tempfile.TemporaryDirectory() as folder:
-        for section in SECTIONS:
+        for section in args.sections:
             left = end - time.monotonic() - 2
             if left < 5:
                 line = {"what": section, "value": "not run", "about": "no time left"}
