@@ -188,54 +188,69 @@ def _better(about: Suite | None, measures: Sequence[Measure]) -> Literal["higher
 
 
 def _suite_table(comparison: Comparison, significance: Significance | None, suite: str) -> Table:
-    own, about = suite in _KNOWN, registered(suite)
-    caption = (
-        f"{about.about[0].upper()}{about.about[1:].rstrip('.')}."
-        if about
-        else "Scores that no other table shows."
-    )
-    known = _KNOWN.get(suite) or _Known(f"Suite {suite}", caption)
+    about = registered(suite)
+    known = _KNOWN.get(suite) or _describe_unknown(suite, about)
     measures = {key: main_measure(comparison, suite, *key) for key in comparison.columns(suite)}
-    better = _better(about, [one for one in measures.values() if one is not None])
-    values = [
-        v
-        for m in measures.values()
-        if m
-        for r in comparison.records
-        if (v := m.value(r)) is not None
-    ]
-    percent = about.percent if about is not None else all(abs(value) <= 1 for value in values)
+    found = [one for one in measures.values() if one is not None]
+    better = _better(about, found)
+    if about is not None:
+        percent = about.percent
+    else:
+        percent = _all_below_one(comparison, found)
     scale, digits = (100, 2) if percent else (1, 4)
+    guessed = about if suite not in _KNOWN else None
     made = ScoreTable(comparison, significance if better == "higher" else None)
-    for (task, source), found in measures.items():
-        measure = found or Measure(task, source, "", "")
-        chance = None if own or about is None else about.chance_of(task)
-        sub = [measure.metric.replace("_", " ")]
-        sub += [f"chance {number_text(scale * chance, digits)}"] if chance is not None else []
-        name = task.removeprefix(known.prefix)
-        group, dash, part = name.partition("-") if known.grouped else ("", "", name)
-        title = LANGUAGES.get(name, name) if suite == "multilingual" else part or name
-        key = task if [one for one, _ in measures].count(task) == 1 else f"{task} {source}"
-        column = Column(
-            key, title, " · ".join(filter(None, sub)), group=group if dash else "", better=better
-        )
-        decides = found is not None and percent
-        made.add_task(column, measure, scale=scale, digits=digits, noun=known.noun, decides=decides)
-    if suite in TRANSFER_SUITES and {
-        task.removeprefix(known.prefix) for task, _ in measures
-    } == set(TRANSFER):
-        seven = [found or Measure(*key, "accuracy", "") for key, found in measures.items()]
+    names = [task for task, _ in measures]
+    for (task, source), measure in measures.items():
+        shown = measure or Measure(task, source, "", "")
+        sub = [shown.metric.replace("_", " ")] if shown.metric else []
+        chance = guessed.chance_of(task) if guessed is not None else None
+        if chance is not None:
+            sub.append(f"chance {number_text(scale * chance, digits)}")
+        group, title = _heads_of(task, suite, known)
+        key = task if names.count(task) == 1 else f"{task} {source}"
+        column = Column(key, title, " · ".join(sub), group=group, better=better)
+        decides = measure is not None and percent
+        made.add_task(column, shown, scale=scale, digits=digits, noun=known.noun, decides=decides)
+    if suite in TRANSFER_SUITES and {n.removeprefix(known.prefix) for n in names} == set(TRANSFER):
+        seven = [one or Measure(*key, "accuracy", "") for key, one in measures.items()]
         averages = [_means(row, seven, decimals=2) for row in comparison.rows]
         column = Column("average", "Avg.", f"{len(TRANSFER)} tasks", better="higher")
         made.add_average(column, averages, transfer_average(comparison, suite))
-    for average in about.averages if about is not None and not own else ():
+    for average in guessed.averages if guessed is not None else ():
         column = Column(f"average {average.title}", average.title, better=better)
-        made.add_average(
-            column,
-            [{r.id: average.of(r.scores) for r in row.finished} for row in comparison.rows],
-            None,
-        )
+        by_row = []
+        for row in comparison.rows:
+            by_row.append({record.id: average.of(record.scores) for record in row.finished})
+        made.add_average(column, by_row, None)
     legend = f"×100, {MEAN}" if percent else MEAN.capitalize()
     if not better:
         legend += " Nothing installed here says which way is better, so no number is marked."
     return made.table(f"suite-{suite}", known.title, known.caption, legend)
+
+
+def _describe_unknown(suite: str, about: Suite | None) -> _Known:
+    """Return title and caption of a suite of another package, by what it says of itself."""
+    if about is None:
+        return _Known(f"Suite {suite}", "Scores that no other table shows.")
+    text = about.about.rstrip(".")
+    return _Known(f"Suite {suite}", f"{text[0].upper()}{text[1:]}.")
+
+
+def _all_below_one(comparison: Comparison, measures: Sequence[Measure]) -> bool:
+    """True if all scores lie between -1 and 1, so that they are shown times 100."""
+    for measure in measures:
+        for record in comparison.records:
+            value = measure.value(record)
+            if value is not None and abs(value) > 1:
+                return False
+    return True
+
+
+def _heads_of(task: str, suite: str, known: _Known) -> tuple[str, str]:
+    """Return the head above some columns ("" for none), and the head of a task's own column."""
+    name = task.removeprefix(known.prefix)
+    if suite == "multilingual":
+        return "", LANGUAGES.get(name, name)
+    group, dash, part = name.partition("-") if known.grouped else ("", "", name)
+    return (group if dash else ""), (part or name)
