@@ -35,7 +35,7 @@ class ExampleScores:
         self, comparison: Comparison, runs: dict[ScoreKey, dict[str, Scored]] | None = None
     ) -> None:
         self.comparison, self._given = comparison, runs
-        self.unlike: set[tuple[str, str, str]] = (
+        self.on_other_examples: set[tuple[str, str, str]] = (
             set()
         )  # (record id, task, source): other examples than the rest
         self._usual: dict[ScoreKey, dict[str, Scored]] = {}
@@ -82,7 +82,7 @@ class ExampleScores:
             runs = self._runs.get(score, {})
             usual = Counter(scored.digest for scored in runs.values()).most_common(1)
             alike = {run: scored for run, scored in runs.items() if scored.digest == usual[0][0]}
-            self.unlike |= {(run, *score[:2]) for run in runs if run not in alike}
+            self.on_other_examples |= {(run, *score[:2]) for run in runs if run not in alike}
             self._usual[score] = alike
         return self._usual[score]
 

@@ -4,7 +4,7 @@ which row may be best.
 A target is what rows are compared by: a score of a task, or the mean of some
 (`reports.stats.targets`). How far a difference may go by chance is computed in
 `reports.stats.simultaneous`; which differences are judged together, as one family, in
-`reports.stats.families`.
+`reports.stats.verdicts`.
 """
 
 from __future__ import annotations
@@ -172,11 +172,11 @@ class Significance:
         return next(iter(self.targets), None)
 
     @property
-    def unlike(self) -> set[tuple[str, str, str]]:
+    def on_other_examples(self) -> set[tuple[str, str, str]]:
         """(record id, task, source) of scores on other examples than the rest; of what was
         requested so far.
         """
-        return self._examples.unlike
+        return self._examples.on_other_examples
 
     def _scored(self, measure: Measure) -> dict[str, Scored]:
         return self._examples.of(measure.score)
@@ -206,13 +206,13 @@ class Significance:
             return f"a task has too few examples ({few}) to estimate the chance of its score"
         return ""
 
-    def lacks_examples(self, record: Record) -> bool:
-        """Whether a run saved no examples of its targets."""
+    def saved_no_examples(self, record: Record) -> bool:
+        """True if a run saved no examples of its targets."""
         measures = [one for target in self.targets for one in target.measures]
         kept = {
             run
             for one in measures
-            for run in (*self._scored(one), *(run for run, *_ in self.unlike))
+            for run in (*self._scored(one), *(run for run, *_ in self.on_other_examples))
         }
         return bool(measures) and record.id not in kept
 

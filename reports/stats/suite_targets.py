@@ -12,7 +12,7 @@ from harness.tasks.mteb.benchmarks import MTEB_SUITES, PREFIX, mteb_scores, name
 from harness.tasks.senteval.transfer import TRANSFER
 from harness.tasks.suite import Suite
 from reports.read.comparison_runs import Comparison
-from reports.stats.targets import SOURCES, Measure, Target, alone, asked_of_most, targets
+from reports.stats.targets import SOURCES, Measure, Target, alone, targets, tasks_of_most_rows
 
 # The number of a task: the first of these that it has, else the metric that its suite names, else
 # its first score.
@@ -198,7 +198,7 @@ def _suite(comparison: Comparison, suite: str) -> Iterator[tuple[tuple[str, ...]
     elif not suite.startswith("embedded") and len(
         {(m.metric, m.source) for m in measures}
     ) == 1 < len(measures):
-        most, _ = asked_of_most(comparison.rows, [(m.task, m.source) for m in measures])
+        most, _ = tasks_of_most_rows(comparison.rows, [(m.task, m.source) for m in measures])
         kept = tuple(m for m in measures if (m.task, m.source) in most)
         yield (
             (suite,),

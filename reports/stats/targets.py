@@ -92,7 +92,7 @@ def alone(measure: Measure, title: str = "") -> Target:
     return Target(f"task-{source}-{task}", name, task, (measure,))
 
 
-def asked_of_most(
+def tasks_of_most_rows(
     rows: Sequence[ResultRow], tasks: Sequence[tuple[str, str]]
 ) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
     """Those of some (task, source) that most finished rows were to be evaluated on, and the others.
@@ -122,7 +122,7 @@ def targets(comparison: Comparison) -> list[Target]:
     for task, source in comparison.columns("sts"):
         by_source.setdefault(source, []).append(task)
     for source, names in by_source.items():
-        tasks, others = asked_of_most(comparison.rows, [(task, source) for task in names])
+        tasks, others = tasks_of_most_rows(comparison.rows, [(task, source) for task in names])
         name = SOURCES.get(source, source)
         if len(tasks) == 1:
             title, short = f"{tasks[0][0]} ({name})", tasks[0][0]

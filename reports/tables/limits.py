@@ -82,12 +82,12 @@ def _runs_left_out(comparison: Comparison, significance: Significance) -> list[s
             f"{', '.join(names)}."
         )
     finished = [record for row in comparison.rows for record in row.finished]
-    lacking = [record.id for record in finished if significance.lacks_examples(record)]
+    lacking = [record.id for record in finished if significance.saved_no_examples(record)]
     if lacking:
         said.append(
             f"Runs without stored examples have no intervals and are not tested: {', '.join(lacking)}."
         )
-    unlike = sorted({run for run, _, _ in significance.unlike})
+    unlike = sorted({run for run, _, _ in significance.on_other_examples})
     if unlike:
         said.append(
             "Runs scored on other examples than the rest have no intervals and are not tested: "
