@@ -15,7 +15,7 @@ from harness.errors import InputError
 from harness.method import FitContext
 from harness.training import Batch
 from methods.infersent import InferSent
-from tests.support.labelled_pairs import labelled
+from tests.support.labelled_pairs import make_labelled_pairs
 
 WORDS = (
     "a dog runs an animal moves the sleeps is old two men eat people nobody eats they are friends ."
@@ -81,7 +81,7 @@ def transcribed(sentence: str, file: Path, method: InferSent, pooling: str = "ma
 @pytest.mark.parametrize("pooling", ["max", "mean"])
 def test_vectors_equal_the_transcription(pooling: str, file: Path, tmp_path: Path) -> None:
     method = infersent(file, pooling=pooling).fit(
-        labelled(tmp_path, times=4), FitContext(max_steps=3)
+        make_labelled_pairs(tmp_path, times=4), FitContext(max_steps=3)
     )
     for sentence in ("a dog runs", "two unheard men eat people .", "", "unheard"):
         expected = transcribed(sentence, file, method, pooling)
@@ -99,7 +99,7 @@ def test_the_loss_is_that_of_u_v_their_difference_and_their_product(
     file: Path, tmp_path: Path
 ) -> None:
     method = infersent(file)
-    pairs = list(method.examples(labelled(tmp_path)))
+    pairs = list(method.examples(make_labelled_pairs(tmp_path)))
     encoder = method.load_base()
     heads = method.heads(encoder)
     loss = method.loss(encoder, heads, Batch(pairs, np.random.default_rng(0), 0))["loss"].item()
@@ -125,7 +125,9 @@ def test_the_rate_falls_after_each_epoch_and_faster_after_one_without_progress(
     file: Path, tmp_path: Path
 ) -> None:
     method = infersent(file)
-    stream = method.stream(labelled(tmp_path, times=4), 0)  # 24 pairs, of which 6 are held out
+    stream = method.stream(
+        make_labelled_pairs(tmp_path, times=4), 0
+    )  # 24 pairs, of which 6 are held out
     assert stream.steps_per_epoch == 5
     encoder = method.load_base()
     heads = method.heads(encoder)
@@ -141,7 +143,7 @@ def test_the_rate_falls_after_each_epoch_and_faster_after_one_without_progress(
 
 
 def test_a_killed_run_goes_on_with_the_rate_that_it_had(file: Path, tmp_path: Path) -> None:
-    corpus = labelled(tmp_path, times=4)
+    corpus = make_labelled_pairs(tmp_path, times=4)
     whole = infersent(file).fit(corpus, FitContext(max_steps=40))
     context = FitContext(max_steps=40, folder=tmp_path / "run", checkpoint_seconds=0.0)
     cut = infersent(file)
@@ -166,7 +168,9 @@ def test_a_killed_run_goes_on_with_the_rate_that_it_had(file: Path, tmp_path: Pa
 
 def test_pairs_held_out_are_not_trained_on(file: Path, tmp_path: Path) -> None:
     method = infersent(file)
-    corpus = labelled(tmp_path, [(f"a dog {i}", "the dog", "neutral") for i in range(20)])
+    corpus = make_labelled_pairs(
+        tmp_path, [(f"a dog {i}", "the dog", "neutral") for i in range(20)]
+    )
     stream = method.stream(corpus, 0)
     trained = {
         pair.anchor for step in range(stream.steps_per_epoch) for pair in stream.batch(step).items
@@ -183,7 +187,7 @@ def test_sentence_transformers_reads_the_same_vectors(file: Path, tmp_path: Path
     from sentence_transformers import SentenceTransformer
 
     method = infersent(file, max_length=4, lower_case=True).fit(
-        labelled(tmp_path), FitContext(max_steps=1)
+        make_labelled_pairs(tmp_path), FitContext(max_steps=1)
     )
     method.save(tmp_path / "model")
     texts = ["A dog runs", "", "the dog is old and moves. </s>", "unheard"]

@@ -19,7 +19,7 @@ from methods.flow import Flow
 from methods.parts.nli import LABELS, TWO_CLASSES, LabelledPairs, join_vectors, label_loss
 from methods.sbert import SBERT
 from methods.whitening import Whitening
-from tests.support.labelled_pairs import ROWS, labelled
+from tests.support.labelled_pairs import ROWS, make_labelled_pairs
 
 SMALL = {"batch_size": 6, "train_length": 16, "bucket": 1}
 TEXTS = ["A dog runs across the field.", "Two children play chess.", "rain"]
@@ -44,7 +44,7 @@ def softmax_loss(
 
 def test_the_loss_of_a_batch_equals_the_transcription(tmp_path: Path) -> None:
     method = sbert()
-    pairs = list(LabelledPairs(labelled(tmp_path)))
+    pairs = list(LabelledPairs(make_labelled_pairs(tmp_path)))
     encoder = method.load_base().eval()
     heads = method.heads(encoder)
     terms = method.loss(encoder, heads, Batch(pairs, np.random.default_rng(0), 0))
@@ -79,7 +79,7 @@ def test_triplets_give_two_classes_and_the_run_says_so(tmp_path: Path) -> None:
     assert (examples[3].anchor, examples[3].positive) == (triplets[1].anchor, triplets[1].negative)
     context = FitContext(precision="fp32", max_steps=1)
     assert sbert().fit(triplets, context).fit_report.training["notes"] == [TWO_CLASSES]
-    assert "notes" not in sbert().fit(labelled(tmp_path), context).fit_report.training
+    assert "notes" not in sbert().fit(make_labelled_pairs(tmp_path), context).fit_report.training
 
 
 def test_the_third_class_has_no_part_in_the_loss_of_triplets() -> None:
@@ -103,13 +103,13 @@ def test_pairs_that_cannot_be_learnt_from_are_refused(
     rows: list[tuple[str, str, str]], message: str, tmp_path: Path
 ) -> None:
     with pytest.raises(InputError, match=message) as error:
-        sbert().check(labelled(tmp_path, rows))
+        sbert().check(make_labelled_pairs(tmp_path, rows))
     assert "\n" not in str(error.value)
 
 
 def test_flow_and_whitening_stand_on_a_saved_sbert(tmp_path: Path) -> None:
     base = tmp_path / "sbert"
-    trained = sbert().fit(labelled(tmp_path), FitContext(precision="fp32", max_steps=2))
+    trained = sbert().fit(make_labelled_pairs(tmp_path), FitContext(precision="fp32", max_steps=2))
     trained.save(base)
     corpus = load_corpus("embedded:sentences", limit=24)
     whitened = Whitening(

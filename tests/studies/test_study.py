@@ -19,7 +19,7 @@ from studies.samplers import check
 from studies.storage import lock_study
 from tests.support import short_runs
 from tests.support.configurations import know_base_models
-from tests.support.small_studies import CHEAP, NATURAL, outcomes, search, written
+from tests.support.small_studies import CHEAP, NATURAL, outcomes, record_times, search
 
 
 @pytest.fixture(autouse=True)
@@ -31,11 +31,11 @@ def no_figures(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
 
 def test_a_grid_runs_every_cell_and_the_same_call_runs_none_again(tmp_path: Path) -> None:
     found = search(tmp_path)
-    first = written(tmp_path)
+    first = record_times(tmp_path)
     assert found.trials()["dimension"].tolist() == [2, 4, 8]
     assert {r.comparison for r in read_records(tmp_path)} == {"cheap"}
     again = search(tmp_path)
-    assert (written(tmp_path), outcomes(again)) == (first, outcomes(found))
+    assert (record_times(tmp_path), outcomes(again)) == (first, outcomes(found))
     assert (
         found.best["dimension"] == max(outcomes(found), key=lambda trial: trial[3])[2]["dimension"]
     )
@@ -66,11 +66,11 @@ def test_a_study_draws_figures_and_writes_its_report(
 
 def test_a_configuration_proposed_twice_is_run_once(tmp_path: Path) -> None:
     found = search(tmp_path, sampler="random", trials=6, space={"dimension": [2, 4]})
-    first = written(tmp_path)
+    first = record_times(tmp_path)
     assert (len(outcomes(found)), len(first)) == (6, 2)
     assert found.trials()["reused"].tolist().count("no") == 2
     search(tmp_path, name="another", space={"dimension": [4, 2]})
-    assert written(tmp_path) == first
+    assert record_times(tmp_path) == first
 
 
 def test_trials_that_share_a_run_train_it_once_also_with_workers_at_a_time(tmp_path: Path) -> None:
@@ -82,7 +82,9 @@ def test_trials_that_share_a_run_train_it_once_also_with_workers_at_a_time(tmp_p
     serial = search(tmp_path / "serial", **keys)
     both = search(tmp_path / "workers", arguments={"executor": {"workers": 2}}, **keys)
     assert outcomes(both) == outcomes(serial)  # random proposals do not depend on the workers
-    assert len(written(tmp_path / "workers")) == both.trials()["reused"].tolist().count("no") == 2
+    assert (
+        len(record_times(tmp_path / "workers")) == both.trials()["reused"].tolist().count("no") == 2
+    )
 
 
 def test_each_value_of_by_gets_the_same_number_of_trials(tmp_path: Path) -> None:
@@ -132,11 +134,11 @@ def test_a_failed_trial_is_reported_and_the_same_call_tries_it_again(
         failed = search(tmp_path)
     assert failed.trials()["state"].tolist() == ["complete", "fail", "complete"]
     assert "out of memory" in failed.failed[1]
-    first = written(tmp_path)
+    first = record_times(tmp_path)
     mended = search(tmp_path)
     assert mended.trials()["state"].tolist() == ["complete"] * 3
     assert mended.trials()["dimension"].tolist() == [2, 4, 8]
-    assert sum(written(tmp_path)[run] != when for run, when in first.items()) == 1
+    assert sum(record_times(tmp_path)[run] != when for run, when in first.items()) == 1
 
 
 def test_another_space_under_the_same_name_is_refused(tmp_path: Path) -> None:

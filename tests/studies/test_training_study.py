@@ -20,7 +20,7 @@ import torch
 from harness import api
 from harness.results.record import Record
 from harness.results.store import RunFolder
-from tests.support.small_studies import NATURAL, TRAINED, dev_steps, outcomes, search, written
+from tests.support.small_studies import NATURAL, TRAINED, dev_steps, outcomes, record_times, search
 
 pytestmark = pytest.mark.usefixtures("no_report")
 WORKERS = {"name": "processes", "workers": 2}
@@ -72,11 +72,11 @@ def test_the_best_run_enters_a_comparison_without_training(done: Any) -> None:
     assert best in {record.id for record in found.records}
     assert record_of(done.workdir, best).score(NATURAL) is not None
     assert {file: file.stat().st_mtime_ns for file in weights} == weights
-    before = written(done.workdir)
+    before = record_times(done.workdir)
     assert [t[3] for t in outcomes(search(done.workdir, TRAINED, name="again"))] == [
         t[3] for t in outcomes(done)
     ]
-    assert written(done.workdir) == before
+    assert record_times(done.workdir) == before
 
 
 @pytest.mark.parametrize("executor", ["serial", WORKERS])
@@ -97,7 +97,7 @@ def test_a_pruned_run_has_a_curve_and_a_study_without_a_pruner_trains_it_to_its_
     }
     found = search(tmp_path, keys, arguments={"executor": executor})
     ((_, state, _, _, scores),) = outcomes(found)
-    (run,) = written(tmp_path)
+    (run,) = record_times(tmp_path)
     record = record_of(tmp_path, run)
     assert (state, record.status) == ("PRUNED", "pruned")
     assert 3 <= record.training["steps"] < steps
@@ -156,13 +156,13 @@ def test_a_study_that_was_killed_has_the_same_trials_and_values(
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     first = {
         run: when
-        for run, when in written(work).items()
+        for run, when in record_times(work).items()
         if record_of(work, run).status == "finished"
     }
     assert len(first) < 3
     resumed = search(work, TRAINED, arguments={"executor": executor})
     assert outcomes(resumed) == outcomes(done)
-    after = written(work)
+    after = record_times(work)
     assert len(after) == 3
     assert {
         run: after[run] for run in first

@@ -22,7 +22,7 @@ from harness.runs.selection import Budget
 from studies.trials import result_of
 from studies.tune import plan_searches
 from tests.support.bases import narrow_bert
-from tests.support.small_studies import written
+from tests.support.small_studies import record_times
 
 pytestmark = pytest.mark.usefixtures("few_pairs", "no_report")
 
@@ -82,10 +82,10 @@ def done(few_pairs: None, no_report: None, tmp_path_factory: pytest.TempPathFact
         patch.setattr(runner, "execute", interrupted)
         with pytest.raises(KeyboardInterrupt):
             compare(work)
-    first = written(work)
+    first = record_times(work)
     assert len(first) == 3
     compare(work)
-    assert {run: written(work)[run] for run in first} == first
+    assert {run: record_times(work)[run] for run in first} == first
     return work
 
 
@@ -127,9 +127,9 @@ def test_every_row_has_the_same_number_of_trials_on_seeds_of_their_own(
 
 
 def test_the_same_call_again_trains_nothing(done: Path) -> None:
-    before, answers = written(done), tuned(done)
+    before, answers = record_times(done), tuned(done)
     compare(done)
-    assert written(done) == before
+    assert record_times(done) == before
     assert tuned(done) == answers
 
 
@@ -154,10 +154,10 @@ def test_a_tuned_run_has_a_command_that_repeats_it_alone(done: Path) -> None:
 def test_a_study_of_that_name_with_another_definition_is_refused_before_anything_runs(
     done: Path,
 ) -> None:
-    before = written(done)
+    before = record_times(done)
     with pytest.raises(InputError, match=r"config\.batch_size"):
         compare(done, shared={**EXPERIMENT["shared"], "batch_size": 16})
-    assert written(done) == before
+    assert record_times(done) == before
 
 
 @pytest.mark.parametrize(

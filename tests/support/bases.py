@@ -16,7 +16,7 @@ from harness.sources import resolve_model
 
 @cache
 def narrow_bert() -> str:
-    """Its folder, made once for all processes of a test run."""
+    """Return the model's folder, made once for all processes of a test run."""
     folder = Path(os.environ["HARNESS_TEST_FOLDER"]) / "narrow-bert"
     if not folder.is_dir():
         embedded = resolve_model("embedded:mini-bert")

@@ -22,7 +22,7 @@ ROBERTA: dict[str, Any] = {**BERT, "model_type": "roberta", "vocab_size": 50265}
 
 
 def folder_of(folder: Path, configuration: dict[str, Any]) -> str:
-    """A model folder that holds a configuration alone; its name."""
+    """Write a model folder that holds a configuration alone, and return its name."""
     (folder / "config.json").write_text(json.dumps(configuration))
     return str(folder)
 

@@ -35,7 +35,9 @@ class Browser:
     """One page of one browser; `errors` collects exceptions, failed loads and console errors."""
 
     def __init__(self, program: str, profile: Path, *, seconds: float = 60) -> None:
-        self.seconds, self.count, self.buffer = seconds, 0, b""
+        self.seconds = seconds
+        self.count = 0
+        self.buffer = b""
         self.errors: list[str] = []
         self.events: list[str] = []
         # Chromium reads commands from descriptor 3 and writes to 4, each message ended by a zero
@@ -48,14 +50,9 @@ class Browser:
             os.dup2(theirs[0], 3)
             os.dup2(theirs[1], 4)
 
+        options = [*FLAGS, "--remote-debugging-pipe", f"--user-data-dir={profile}"]
         self.process = subprocess.Popen(
-            [
-                program,
-                *FLAGS,
-                "--remote-debugging-pipe",
-                f"--user-data-dir={profile}",
-                "about:blank",
-            ],
+            [program, *options, "about:blank"],
             preexec_fn=descriptors,
             close_fds=False,
             stdout=subprocess.DEVNULL,
@@ -65,9 +62,8 @@ class Browser:
             os.close(fd)
         self.session = ""
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
-        self.session = self.call("Target.attachToTarget", targetId=target, flatten=True)[
-            "sessionId"
-        ]
+        attached = self.call("Target.attachToTarget", targetId=target, flatten=True)
+        self.session = attached["sessionId"]
         for domain in ("Page", "Runtime", "Log"):
             self.call(f"{domain}.enable")
 
@@ -81,7 +77,8 @@ class Browser:
             self.buffer += data
         raw, _, self.buffer = self.buffer.partition(b"\0")
         message: dict[str, Any] = json.loads(raw)
-        method, params = message.get("method", ""), message.get("params", {})
+        method = message.get("method", "")
+        params = message.get("params", {})
         self.events.append(method)
         if method == "Runtime.exceptionThrown":
             self.errors.append(str(params["exceptionDetails"]))
@@ -93,9 +90,10 @@ class Browser:
 
     def call(self, method: str, **params: Any) -> Any:
         self.count += 1
-        asked = {"id": self.count, "method": method, "params": params}
-        asked |= {"sessionId": self.session} if self.session else {}
-        os.write(self.out, json.dumps(asked).encode() + b"\0")
+        request = {"id": self.count, "method": method, "params": params}
+        if self.session:
+            request["sessionId"] = self.session
+        os.write(self.out, json.dumps(request).encode() + b"\0")
         while (answer := self._message()).get("id") != self.count:
             pass
         assert "error" not in answer, answer
@@ -123,7 +121,7 @@ class Browser:
             self._message()
 
     def js(self, expression: str) -> Any:
-        """The JSON value of an expression (or of the promise that it is)."""
+        """Return the JSON value of an expression (or of the promise that it is)."""
         done = self.call(
             "Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True
         )

@@ -28,7 +28,7 @@ def add_transfer(
     facts: Mapping[str, tuple[float, float]] | None = None,
     supervision: str = "unsupervised",
 ) -> Record:
-    """A run that is right on about that share of the examples of every task; what all runs find
+    """Add a run that is right on about that share of the examples of every task; what all runs find
     hard is the same.
 
     `facts`: chance and majority of tasks. Every third text is there twice.
@@ -36,25 +36,27 @@ def add_transfer(
     import pandas as pd
 
     record = made.add(label, seed, tasks=(), curves=False, geometry=False, supervision=supervision)
-    scores, frames = [], []
+    scores = []
+    frames = []
     for place, task in enumerate(tasks):
         hard = np.random.default_rng(place).uniform(size=EXAMPLES)
         own = np.random.default_rng([seed, place, len(label), int(1000 * right)])
-        correct = (0.7 * hard + 0.3 * own.uniform(size=EXAMPLES) < right).astype(float)
+        difficulty = 0.7 * hard + 0.3 * own.uniform(size=EXAMPLES)
+        correct = (difficulty < right).astype(float)
+        accuracy = correct.mean()
         scores.append(
-            synthetic.score(task, "transfer", "senteval", "accuracy", correct.mean(), n=EXAMPLES)
+            synthetic.score(task, "transfer", "senteval", "accuracy", accuracy, n=EXAMPLES)
         )
-        unit = text_ids([f"{task} {number - (number % 3 == 2)}" for number in range(EXAMPLES)])
-        frames.append(
-            outcomes_frame(
-                task=task,
-                source="senteval",
-                split="test",
-                metric="accuracy",
-                outcome=correct,
-                unit=unit,
-            )
+        texts = [f"{task} {number - (number % 3 == 2)}" for number in range(EXAMPLES)]
+        frame = outcomes_frame(
+            task=task,
+            source="senteval",
+            split="test",
+            metric="accuracy",
+            outcome=correct,
+            unit=text_ids(texts),
         )
+        frames.append(frame)
     record = made.extend(record, scores)
     folder = RunFolder(made.workdir, record.id)
     if outcomes:
@@ -62,9 +64,9 @@ def add_transfer(
         assert examples is not None
         folder.write_examples(examples)
     if facts:
-        kept = {
-            t: {KEY: {"unit": "", "metric": "accuracy", "chance": a, "majority": b}}
-            for t, (a, b) in facts.items()
-        }
-        folder.write_details({"figures": kept})
+        figures = {}
+        for task, (chance, majority) in facts.items():
+            about = {"unit": "", "metric": "accuracy", "chance": chance, "majority": majority}
+            figures[task] = {KEY: about}
+        folder.write_details({"figures": figures})
     return record

@@ -46,21 +46,19 @@ def score(
 
 
 def sts(percent: float, **rest: Any) -> list[Score]:
-    """The same value on all seven tasks."""
+    """Return scores with the same value on all seven tasks."""
     return [score(task, percent, **rest) for task in STS]
 
 
 def recipe(
     method: str, preset: str = "paper", family: str = "bert-base", **values: Any
 ) -> dict[str, Any]:
-    """Every option of a method as a preset has it for a family of base models, with some of them
-    otherwise.
+    """Return every option of a method as a preset has it for a family of base models, with some of
+    them otherwise.
     """
     plugin = registry.load(registry.METHODS, method)
-    return {
-        **plugin.configure({}, preset=preset, family=family, where=method).model_dump(mode="json"),
-        **values,
-    }
+    config = plugin.configure({}, preset=preset, family=family, where=method)
+    return {**config.model_dump(mode="json"), **values}
 
 
 def run(
@@ -89,25 +87,25 @@ def run(
     count = len(list(folder.glob("*"))) if folder.exists() else 0
     given = scores or []
     about = {"similarity": "cosine", "preparation": "Moses-tokenised and lower-cased"}
-    of_spec = {
-        key: more.pop(key) for key in list(more) if key in RunSpec.model_fields and key != "missing"
-    }
+    keys_of_spec = [key for key in more if key in RunSpec.model_fields and key != "missing"]
+    of_spec = {key: more.pop(key) for key in keys_of_spec}
     if dev := of_spec.get("dev"):
         of_spec["dev"] = {"sha256": "cd" * 32, **dev}
-    known = method in registry.names(registry.METHODS)
-    options = {**(recipe(method, "default", "") if known else {}), **(config or {}), "seed": seed}
-    spec = RunSpec(
-        **{
-            "method": method,
-            "version": f"{comparison} {count + 1}",
-            "config": options,
-            "base_model": base,
-            "model": base,
-            "seed": seed,
-            "corpus": corpus,
-            **of_spec,
-        }
-    )
+
+    is_installed = method in registry.names(registry.METHODS)
+    options = recipe(method, "default", "") if is_installed else {}
+    options |= {**(config or {}), "seed": seed}
+    fields = {
+        "method": method,
+        "version": f"{comparison} {count + 1}",
+        "config": options,
+        "base_model": base,
+        "model": base,
+        "seed": seed,
+        "corpus": corpus,
+    }
+    spec = RunSpec(**{**fields, **of_spec})
+
     record = Record(
         id=spec.id,
         spec=spec,
@@ -141,9 +139,7 @@ def write_paper_comparisons(workdir: Path) -> None:
 
 
 def store_study(workdir: Path, name: str, trials: Iterable[tuple[float, str, str]]) -> None:
-    """A study on the dev set in the work directory's storage; of each trial its value, its state
-    and its run.
-    """
+    """Store a study on the dev set in the work directory's storage, of (value, state, run) by trial."""
     import json
 
     import optuna
@@ -162,7 +158,7 @@ def store_study(workdir: Path, name: str, trials: Iterable[tuple[float, str, str
 
 
 def read_papers_library(workdir: Path) -> RunLibrary:
-    """All runs of a work directory, and the trials of its studies."""
+    """Read all runs of a work directory, and the trials of its studies."""
     from reports.studies.study_report import trials_on_dev
 
     return read_library(workdir, lambda: trials_on_dev(workdir))

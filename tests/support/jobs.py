@@ -85,10 +85,10 @@ def checkpoint_every_step() -> None:
     execute.FitContext = partial(execute.FitContext, checkpoint_seconds=0.0)  # type: ignore[misc, assignment]
 
 
-def observed(
+def run_observed(
     log: str, at: int, number: int, checkpoints: bool, function: Callable[[Any], Any], job: Any
 ) -> Any:
-    """The function, in whose process each training step adds a line to a file; after the step that
+    """Run a function in whose process each training step adds a line to a file; after the step that
     makes `at` lines the process sends itself signal `number`.
 
     Args:
@@ -112,18 +112,18 @@ def observed(
         hook.remove()
 
 
-def _observed(*arguments: Any) -> Any:
-    """As `observed`, in a worker, which cuts the scored pairs as the tests' own process does."""
+def _run_observed_in_worker(*arguments: Any) -> Any:
+    """Do as `run_observed`, in a worker, which cuts the scored pairs as the tests' process does."""
     import pytest
 
     from tests.support import short_runs
 
     short_runs.few_pairs(pytest.MonkeyPatch())
-    return observed(*arguments)
+    return run_observed(*arguments)
 
 
 def steps(log: str | Path) -> list[str]:
-    """The process of each training step."""
+    """Return the process id of each training step."""
     return Path(log).read_text().splitlines() if Path(log).exists() else []
 
 
@@ -134,14 +134,13 @@ def observing(
     number: int = signal.SIGKILL,
     checkpoints: bool = True,
 ) -> type[Executor]:
-    """The executor, whose jobs are `observed`."""
+    """Return a class of executors whose jobs pass through `run_observed`."""
 
     class Observing(kind):  # type: ignore[valid-type, misc]
         def run(
             self, function: Callable[[Any], Any], queue: deque[Any], tick: Callable[[], None]
         ) -> Iterator[Answer]:
-            yield from super().run(
-                partial(_observed, str(log), at, number, checkpoints, function), queue, tick
-            )
+            job = partial(_run_observed_in_worker, str(log), at, number, checkpoints, function)
+            yield from super().run(job, queue, tick)
 
     return Observing

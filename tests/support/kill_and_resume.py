@@ -20,11 +20,11 @@ class Kill(Exception):  # noqa: N818 - what it does, not what went wrong
 def weights_whole_and_resumed(
     method: type[Method], values: dict[str, Any], corpus: Corpus, folder: Path
 ) -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor]]:
-    """The encoder's weights after 4 updates in one go, and after 4 with a kill during the third
+    """Return the encoder's weights after 4 updates in one go, and after 4 with a kill during the third
     (checkpoint: 2).
     """
 
-    def fitted(**context: Any) -> Any:
+    def train(**context: Any) -> Any:
         made = method(method.configure({**values, "log_every": 1, "max_steps": 4}))
         return made.fit(corpus, FitContext(seed=5, precision="fp32", **context))
 
@@ -32,9 +32,9 @@ def weights_whole_and_resumed(
         if step == 3:
             raise Kill
 
-    whole = fitted().encoder.state_dict()
+    whole = train().encoder.state_dict()
     try:
-        fitted(folder=folder, checkpoint_seconds=-1.0, progress=kill)
+        train(folder=folder, checkpoint_seconds=-1.0, progress=kill)
     except Kill:
         assert (folder / "checkpoint" / "state.pt").is_file()
-    return whole, fitted(folder=folder).encoder.state_dict()
+    return whole, train(folder=folder).encoder.state_dict()

@@ -19,13 +19,12 @@ ROWS = [
 ]
 
 
-def labelled(
+def make_labelled_pairs(
     folder: Path, rows: Sequence[tuple[str, str, str]] = ROWS, *, times: int = 1
 ) -> Corpus:
-    """A corpus of pairs with labels; `times` repeats the rows."""
+    """Make a corpus of pairs with labels; `times` repeats the rows."""
     file = folder / "labelled.jsonl"
     keys = ("premise", "hypothesis", "label")
-    file.write_text(
-        "".join(json.dumps(dict(zip(keys, row, strict=True))) + "\n" for row in rows) * times
-    )
+    lines = [json.dumps(dict(zip(keys, row, strict=True))) + "\n" for row in rows]
+    file.write_text("".join(lines) * times)
     return load_corpus(str(file), kind="pairs", columns=COLUMNS)

@@ -19,20 +19,25 @@ GRID = (1e-5, 1e-4, 1e-3, 1e-2)
 
 
 def first_weights(d: int, classes: int, seed: int) -> Array:
-    """(classes, d + 1): torch's linear layer, bias last."""
+    """Return (classes, d + 1): the initial weights of torch's linear layer, bias last."""
     import torch
 
     state = torch.get_rng_state()
     torch.manual_seed(seed)
     layer = torch.nn.Linear(d, classes)
     torch.set_rng_state(state)
-    return np.concatenate(
-        [layer.weight.detach().numpy(), layer.bias.detach().numpy()[:, None]], axis=1
-    ).astype(float)
+    weight = layer.weight.detach().numpy()
+    bias = layer.bias.detach().numpy()
+    return np.concatenate([weight, bias[:, None]], axis=1).astype(float)
 
 
 def classify(w: Array, x: Array) -> Array:
     return np.asarray((x @ w[:, :-1].T + w[:, -1]).argmax(axis=1))
+
+
+def _with_ones(x: Array) -> Array:
+    """Append a column of ones, for the bias, to x (n, d)."""
+    return np.concatenate([x, np.ones((len(x), 1))], axis=1).astype(float)
 
 
 def fit(
@@ -47,13 +52,19 @@ def fit(
     epoch_size: int = 4,
     max_epoch: int = 200,
 ) -> tuple[float, Array]:
-    """Adam with weight decay on the mean cross-entropy, stopped by the dev accuracy: that accuracy
-    and the weights.
+    """Run Adam with weight decay on the mean cross-entropy, stopped by the dev accuracy; return that
+    accuracy and the weights.
     """
-    x, y = np.concatenate([train[0], np.ones((len(train[0]), 1))], axis=1).astype(float), train[1]
+    x = _with_ones(train[0])
+    y = train[1]
     target = np.eye(len(w))[y]
-    mean, square, t = np.zeros_like(w), np.zeros_like(w), 0
-    best, kept, misses, passes = -1.0, w, 0, 0
+    mean = np.zeros_like(w)
+    square = np.zeros_like(w)
+    t = 0
+    best = -1.0
+    kept = w
+    misses = 0
+    passes = 0
     while passes <= max_epoch:
         for _ in range(epoch_size):
             order = shuffle.permutation(len(y))
@@ -70,7 +81,8 @@ def fit(
         passes += epoch_size
         accuracy = float((classify(w, dev[0]) == dev[1]).mean())
         if accuracy > best:
-            best, kept = accuracy, w
+            best = accuracy
+            kept = w
         else:
             misses += 1
             if misses > tenacity:
@@ -81,13 +93,16 @@ def fit(
 def fit_with_own_slice(
     x: Array, y: Array, l2: float, w: Array, seed: int, **settings: int
 ) -> Array:
-    """A twentieth of the rows is the dev set, drawn by the generator that goes on to shuffle the
+    """Fit with a twentieth of the rows as dev set, drawn by the generator that goes on to shuffle the
     rest.
     """
     generator = np.random.RandomState(seed)
-    order, cut = generator.permutation(len(y)), int(0.05 * len(y))
-    rest, held = order[cut:], order[:cut]
-    return fit((x[rest], y[rest]), (x[held], y[held]), l2, w, generator, **settings)[1]
+    order = generator.permutation(len(y))
+    count = int(0.05 * len(y))
+    dev = order[:count]
+    rest = order[count:]
+    _, weights = fit((x[rest], y[rest]), (x[dev], y[dev]), l2, w, generator, **settings)
+    return weights
 
 
 def folds(y: Array, k: int, state: int) -> Iterator[tuple[Array, Array]]:
@@ -99,25 +114,27 @@ def folds(y: Array, k: int, state: int) -> Iterator[tuple[Array, Array]]:
 def search(
     x: Array, y: Array, w: Array, *, k: int, state: int, seed: int, **settings: int
 ) -> tuple[float, float]:
-    """The L2 value with the best mean accuracy over k folds, in percent of two decimals, and that
-    percentage.
+    """Return the L2 value with the best mean accuracy over k folds, in percent of two decimals, and
+    that percentage.
     """
     scores = []
     for l2 in GRID:
-        accuracies = [
-            fit((x[a], y[a]), (x[b], y[b]), l2, w, np.random.RandomState(seed), **settings)[0]
-            for a, b in folds(y, k, state)
-        ]
+        accuracies = []
+        for a, b in folds(y, k, state):
+            shuffle = np.random.RandomState(seed)
+            accuracy, _ = fit((x[a], y[a]), (x[b], y[b]), l2, w, shuffle, **settings)
+            accuracies.append(accuracy)
         scores.append(round(100 * float(np.mean(accuracies)), 2))
     return GRID[int(np.argmax(scores))], max(scores)
 
 
-def nested(
+def nested_cross_validation(
     x: Array, y: Array, *, k: int = 10, seed: int = 1111, **settings: int
 ) -> tuple[float, float]:
     """Dev and test accuracy in percent; both levels of folds have the state 1111 whatever the seed."""
     w = first_weights(x.shape[1], int(y.max()) + 1, seed)
-    dev, test = [], []
+    dev = []
+    test = []
     for a, b in folds(y, k, 1111):
         l2, score = search(x[a], y[a], w, k=k, state=1111, seed=seed, **settings)
         weights = fit_with_own_slice(x[a], y[a], l2, w, seed, **settings)
@@ -148,7 +165,8 @@ def train_dev_test(
 ) -> tuple[float, float]:
     """Dev and test accuracy in percent; x and y by "train", "dev" and "test"."""
     w = first_weights(x["train"].shape[1], int(y["train"].max()) + 1, seed)
-    scores, weights = [], []
+    scores = []
+    weights = []
     for l2 in GRID:
         generator = np.random.RandomState(seed)
         score, fitted = fit(
@@ -157,13 +175,12 @@ def train_dev_test(
         scores.append(round(100 * score, 2))
         weights.append(fitted)
     best = int(np.argmax(scores))
-    return scores[best], round(
-        100 * float((classify(weights[best], x["test"]) == y["test"]).mean()), 2
-    )
+    right = classify(weights[best], x["test"]) == y["test"]
+    return scores[best], round(100 * float(right.mean()), 2)
 
 
 def grade_distribution(scores: Array) -> Array:
-    """(n, 5): mass of the two whole grades around each score; grade 0 does not exist, so its mass
+    """Return (n, 5): the mass of the two whole grades around each score; grade 0 does not exist, so its mass
     is lost.
     """
     target = np.zeros((len(scores), 5))
@@ -178,22 +195,24 @@ def grade_distribution(scores: Array) -> Array:
 def regress(
     x: dict[str, Array], scores: dict[str, Array], *, seed: int = 1111, max_passes: int = 1000
 ) -> tuple[float, Array]:
-    """SentEval's regressor of pair scores: Pearson on dev at the weights that were kept, and the
-    scores of test.
+    """Fit SentEval's regressor of pair scores; return Pearson on dev at the weights that were kept, and
+    the scores of test.
     """
-    x = {
-        part: np.concatenate([v, np.ones((len(v), 1))], axis=1).astype(float)
-        for part, v in x.items()
-    }
-    w, target = first_weights(x["train"].shape[1] - 1, 5, seed), grade_distribution(scores["train"])
+    x = {part: _with_ones(vectors) for part, vectors in x.items()}
+    w = first_weights(x["train"].shape[1] - 1, 5, seed)
+    target = grade_distribution(scores["train"])
     shuffle = np.random.RandomState(seed)
-    mean, square, t = np.zeros_like(w), np.zeros_like(w), 0
+    mean = np.zeros_like(w)
+    square = np.zeros_like(w)
+    t = 0
 
     def softmax(part: Array) -> Array:
         p = np.exp(part @ w.T)
         return np.asarray(p / p.sum(axis=1, keepdims=True))
 
-    best, kept, misses = -1.0, np.empty(0), 0
+    best = -1.0
+    kept = np.empty(0)
+    misses = 0
     for passes in itertools.count(50, 50):
         for _ in range(50):
             order = shuffle.permutation(len(target))
@@ -209,7 +228,8 @@ def regress(
         expected = {part: softmax(x[part]) @ np.arange(1, 6) for part in ("dev", "test")}
         now = float(np.corrcoef(expected["dev"], scores["dev"])[0, 1])
         if now > best:
-            best, kept = now, expected["test"]
+            best = now
+            kept = expected["test"]
         else:
             misses += 1
         if misses > 3 or passes > max_passes:

@@ -21,11 +21,12 @@ def few_pairs(patch: pytest.MonkeyPatch, count: int = 20) -> None:
     def few(*args: Any, **more: Any) -> pair_sets.PairSet:
         pairs = read(*args, **more)
         n = max(3, count // len(pairs.subsets))
-        cut = [
-            replace(s, sentences1=s.sentences1[:n], sentences2=s.sentences2[:n], gold=s.gold[:n])
-            for s in pairs.subsets
-        ]
-        return replace(pairs, subsets=tuple(cut))
+        subsets = []
+        for s in pairs.subsets:
+            first = s.sentences1[:n]
+            second = s.sentences2[:n]
+            subsets.append(replace(s, sentences1=first, sentences2=second, gold=s.gold[:n]))
+        return replace(pairs, subsets=tuple(subsets))
 
     patch.setattr("harness.sources.pair_sets.load_sts", few)
     patch.setattr("harness.sources.load_sts", few)

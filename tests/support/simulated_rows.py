@@ -43,7 +43,7 @@ def drawn(
     trials: int = 1000,
     seed: int = 0,
 ) -> Iterator[Rows]:
-    """The rows of `trials` comparisons.
+    """Yield the rows of `trials` comparisons.
 
     Args:
         spreads, seeds: (rows,) standard deviation over seeds and their number (two or more).
@@ -51,7 +51,8 @@ def drawn(
         means: true ones, in points.
     """
     generator = np.random.default_rng(seed)
-    rows, most = len(spreads), int(max(seeds))
+    rows = len(spreads)
+    most = int(max(seeds))
     scores = generator.normal(size=(trials, rows, most)) * spreads[:, None]
     mask = np.arange(most) < seeds[:, None]
     mean = np.where(mask, scores, 0).sum(axis=2) / seeds
@@ -90,7 +91,7 @@ def planned_pair(
     draws: int = 20_000,
     seed: int = 0,
 ) -> PlannedPair:
-    """The second row against the first one, in many comparisons at once.
+    """Judge the second row against the first one, in many comparisons at once.
 
     Args:
         spreads, seeds: (rows,) standard deviation over seeds and their number (two or more).
@@ -98,7 +99,8 @@ def planned_pair(
         level: of the test; below 0.05 for a pair of a family (Bonferroni).
     """
     generator = np.random.default_rng(seed)
-    spread, count = np.asarray(spreads, dtype=float), np.asarray(seeds)
+    spread = np.asarray(spreads, dtype=float)
+    count = np.asarray(seeds)
     freedom = count - 1
     variances = spread**2 * generator.chisquare(freedom, size=(draws, len(count))) / freedom
     true_error = np.sqrt((spread[:2] ** 2 / count[:2]).sum() + examples**2)
@@ -133,12 +135,14 @@ class Wrong:
 
 
 def wrong(comparisons: Iterator[Rows], draws: int = 1000) -> Wrong:
-    """How often something is found where there is nothing."""
+    """Return how often something is found where there is nothing."""
     found = np.zeros(3)
     count = 0
     for rows in comparisons:
         k = len(rows.means)
-        z, pairs, others = draw(rows, draws), all_pairs(k), others_against(0, k)
+        z = draw(rows, draws)
+        pairs = all_pairs(k)
+        others = others_against(0, k)
         every = explored_p_values(rows, pairs) if k >= EXPLORED else family_p_values(rows, pairs, z)
         planned = family_p_values(rows, others, z)
         best = family_p_values(rows, others, z, sides=1)

@@ -15,7 +15,8 @@ from harness.runs.plan import Job, Plan, make_plan
 from tests.support import short_runs
 from tests.support.bases import narrow_bert
 
-NATURAL, CONTRAST = "Embedded-STS-natural", "Embedded-STS-contrast"
+NATURAL = "Embedded-STS-natural"
+CONTRAST = "Embedded-STS-contrast"
 BASE = narrow_bert()
 STEPS = 4
 SIMCSE = {
@@ -45,49 +46,48 @@ EXPERIMENT: dict[str, Any] = {
 
 
 def compare(workdir: Path, **more: Any) -> Comparison:
-    """The comparison, with other keys of the experiment or arguments of `harness.compare`; no
+    """Run the comparison, with other keys of the experiment or arguments of `harness.compare`; no
     report is written.
     """
-    keys = {
-        key: more.pop(key)
-        for key in list(more)
-        if key in EXPERIMENT or key in ("keep", "budget", "blocks")
-    }
+    of_experiment = {*EXPERIMENT, "keep", "budget", "blocks"}
+    keys = {key: value for key, value in more.items() if key in of_experiment}
+    arguments = {key: value for key, value in more.items() if key not in of_experiment}
+    arguments = {"tracked": False, "formats": [], **arguments}
     with pytest.MonkeyPatch.context() as patch:
         short_runs.no_report(patch)
-        return api.compare(
-            {**EXPERIMENT, **keys}, workdir=workdir, **{"tracked": False, "formats": [], **more}
-        )
+        return api.compare({**EXPERIMENT, **keys}, workdir=workdir, **arguments)
 
 
 def plan_of(**more: Any) -> Plan:
-    """The plan of the comparison with other keys."""
+    """Make the plan of the comparison with other keys."""
     return make_plan(read_experiment({**EXPERIMENT, **more}), "small")
 
 
 def job_of(row: str = "SimCSE", **more: Any) -> Job:
-    """The first job of a row."""
+    """Return the first job of a row."""
     return next(job for job in plan_of(**more).jobs if job.row == row)
 
 
 def weights(records: list[Record]) -> dict[str, dict[str, str]]:
-    """Id of a trained run -> hashes of its weights and training curve."""
-    assert {r.status for r in records} == {"finished"}, [
-        (r.row, r.seed, r.status, r.reason) for r in records
-    ]
-    parts = ("model/", "curves")
-    return {
-        r.id: {n: d for n, d in r.files.items() if n.startswith(parts)}
-        for r in records
-        if r.spec.trained
-    }
+    """Return id of a trained run -> hashes of its weights and training curve."""
+    _assert_finished(records)
+    hashes: dict[str, dict[str, str]] = {}
+    for record in records:
+        if record.spec.trained:
+            files = record.files.items()
+            hashes[record.id] = {n: d for n, d in files if n.startswith(("model/", "curves"))}
+    return hashes
 
 
 def numbers(records: list[Record]) -> dict[tuple[str, int], Any]:
-    """What must be the same wherever and however often interrupted a run was made: scores, and
-    hashes of its files.
+    """Return the scores of each run and the hashes of its files, which are the same wherever and
+    however often interrupted it was made.
     """
-    assert {r.status for r in records} == {"finished"}, [
-        (r.row, r.seed, r.status, r.reason) for r in records
-    ]
+    _assert_finished(records)
     return {(r.row, r.seed): ([s.model_dump() for s in r.scores], r.files) for r in records}
+
+
+def _assert_finished(records: list[Record]) -> None:
+    unfinished = [r for r in records if r.status != "finished"]
+    assert records
+    assert not unfinished, [(r.row, r.seed, r.status, r.reason) for r in unfinished]

@@ -28,10 +28,8 @@ TRAINED: dict[str, Any] = {
     "base_model": narrow_bert(),
     "config": {"learning_rate": 3e-4, "batch_size": 8, "eval_every": 3, "train_length": 12},
     "corpus": {"uri": "embedded:sentences", "limit": 80},
-    "dev": {
-        "task": NATURAL,
-        "pairs": 20,
-    },  # in workers too, which a patch of this process would not reach
+    # `pairs` holds in workers too, which a patch of this process would not reach.
+    "dev": {"task": NATURAL, "pairs": 20},
     "steps": 9,
     "precision": "fp32",
     "sampler": "grid",
@@ -51,19 +49,17 @@ def search(
 
 
 def outcomes(result: StudyResult) -> list[tuple[Any, ...]]:
-    """Number, state, configuration, values and dev scores of every trial that Optuna has."""
+    """Return number, state, configuration, values and dev scores of every trial that Optuna has."""
     trials = result.stored.get_trials(deepcopy=False)
     return [(t.number, t.state.name, t.params, t.values, t.intermediate_values) for t in trials]
 
 
-def written(workdir: Path) -> dict[str, int]:
-    """Run -> when its record was written."""
-    return {
-        file.parent.name: file.stat().st_mtime_ns
-        for file in (workdir / "runs").glob("*/record.json")
-    }
+def record_times(workdir: Path) -> dict[str, int]:
+    """Return run -> when its record was written."""
+    files = (workdir / "runs").glob("*/record.json")
+    return {file.parent.name: file.stat().st_mtime_ns for file in files}
 
 
 def dev_steps(workdir: Path, run: str) -> list[int]:
-    """The training steps after which a run was scored on the dev set."""
+    """Return the training steps after which a run was scored on the dev set."""
     return [line["step"] for line in RunFolder(workdir, run).curves() if line["kind"] == "dev"]

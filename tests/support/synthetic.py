@@ -37,13 +37,15 @@ class Invented:
     """A work directory to which runs are added one by one."""
 
     def __init__(self, workdir: Path, comparison: str = "invented", scale: float = 1.0) -> None:
-        self.workdir, self.comparison, self.scale = workdir, comparison, scale
+        self.workdir = workdir
+        self.comparison = comparison
+        self.scale = scale
         self.count = 0
         generator = np.random.default_rng(5)
-        self.gold = {
-            task: np.round(generator.uniform(0, 5, max(30, int(n * scale))) * 5) / 5
-            for task, n in (STS | EMBEDDED).items()
-        }
+        self.gold: dict[str, Any] = {}
+        for task, n in (STS | EMBEDDED).items():
+            count = max(30, int(n * scale))
+            self.gold[task] = np.round(generator.uniform(0, 5, count) * 5) / 5
         # What every model finds easy or hard about a pair: makes models correlate, as real ones do.
         self.common = {task: generator.normal(size=len(gold)) for task, gold in self.gold.items()}
 
@@ -73,15 +75,12 @@ class Invented:
         generator = np.random.default_rng(
             [seed if supervision == "unsupervised" else 0, len(row), int(noise * 1000)]
         )
-        scores, frames, protocols = [], [], {}
+        scores: list[Score] = []
+        frames = []
+        protocols = {}
         for task in tasks if status == "finished" else ():
             gold = self.gold[task]
-            # Seed noise in two parts: a shared shift of quality and the model's own view of each
-            # pair.
-            level = noise * (1 + 0.03 * generator.normal())
-            cosine = gold / 5 + level * (
-                0.35 * self.common[task] + 0.25 * generator.normal(size=len(gold))
-            )
+            cosine = self._cosines(task, noise, generator)
             suite, where = ("sts", source) if task in STS else ("embedded", "embedded")
             comparable = f"{data}{task}"[:12]
             protocols[comparable] = {
@@ -91,10 +90,8 @@ class Invented:
                 "similarity": "cosine",
                 "version": "v1",
             }
-            for metric, value in (
-                ("spearman", spearman(gold, cosine)),
-                ("pearson", float(np.corrcoef(gold, cosine)[0, 1])),
-            ):
+            pearson = float(np.corrcoef(gold, cosine)[0, 1])
+            for metric, value in (("spearman", spearman(gold, cosine)), ("pearson", pearson)):
                 scores.append(
                     Score(
                         task=task,
@@ -125,28 +122,8 @@ class Invented:
                 )
             )
         if status == "finished" and geometry:
-            for task, where in (("geometry:Embedded-STS-natural", "embedded"),):
-                for metric, value in (
-                    ("alignment", 0.2 + 0.25 / noise),
-                    ("uniformity", -1 - 2 / (0.5 + noise)),
-                    ("effective_rank", 80 / noise),
-                    ("mean_cosine", noise / 8),
-                    ("std", 1 - noise / 8),
-                ):
-                    scores.append(
-                        Score(
-                            task=task,
-                            suite="geometry",
-                            source=where,
-                            split="all",
-                            metric=metric,
-                            aggregation="",
-                            value=value + 0.01 * generator.normal(),
-                            n=90 if metric == "alignment" else 480,
-                            protocol="g",
-                            comparable=f"g{metric}",
-                        )
-                    )
+            scores += _geometry_scores(noise, generator)
+
         trained = supervision == "unsupervised"
         spec = RunSpec(
             method=row.split()[0].lower(),
@@ -214,41 +191,23 @@ class Invented:
         )
         folder = RunFolder(self.workdir, record.id)
         folder.write(record)
-        if (
-            examples := join_examples(
-                pd.concat(frames, ignore_index=True) if frames else None, None
-            )
-        ) is not None:
+        if frames:
+            examples = join_examples(pd.concat(frames, ignore_index=True), None)
+            assert examples is not None
             folder.write_examples(examples)
         if trained and curves:
-            lines: list[dict[str, Any]] = []
-            for step in range(0, 251, 10):
-                fall = float(np.exp(-step / 80))
-                lines.append(
-                    {
-                        "step": step,
-                        "kind": "train",
-                        "loss": 1 + 3 * fall + 0.1 * generator.normal(),
-                        "invariance": fall,
-                        "redundancy": 1 - fall,
-                        "lr": 3e-5,
-                    }
-                )
-                if step % 50 == 0:
-                    lines.append(
-                        {
-                            "step": step,
-                            "kind": "dev",
-                            "spearman": 0.65
-                            - 0.13 * fall
-                            - 0.05 * noise
-                            + 0.01 * generator.normal(),
-                            "std": 0.9,
-                            "effective_rank": 60 - 20 * fall,
-                        }
-                    )
-            folder.curves_file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+            lines = [json.dumps(line) + "\n" for line in _curve_lines(noise, generator)]
+            folder.curves_file.write_text("".join(lines))
         return record
+
+    def _cosines(self, task: str, noise: float, generator: np.random.Generator) -> Any:
+        """Draw the cosines of a task's pairs, with seed noise in two parts: a shared shift of quality
+        and the model's own view of each pair.
+        """
+        gold = self.gold[task]
+        level = noise * (1 + 0.03 * generator.normal())
+        own = generator.normal(size=len(gold))
+        return gold / 5 + level * (0.35 * self.common[task] + 0.25 * own)
 
     def extend(
         self,
@@ -277,6 +236,61 @@ class Invented:
         return more
 
 
+def _geometry_scores(noise: float, generator: np.random.Generator) -> list[Score]:
+    values = {
+        "alignment": 0.2 + 0.25 / noise,
+        "uniformity": -1 - 2 / (0.5 + noise),
+        "effective_rank": 80 / noise,
+        "mean_cosine": noise / 8,
+        "std": 1 - noise / 8,
+    }
+    scores: list[Score] = []
+    for metric, value in values.items():
+        made = Score(
+            task="geometry:Embedded-STS-natural",
+            suite="geometry",
+            source="embedded",
+            split="all",
+            metric=metric,
+            aggregation="",
+            value=value + 0.01 * generator.normal(),
+            n=90 if metric == "alignment" else 480,
+            protocol="g",
+            comparable=f"g{metric}",
+        )
+        scores.append(made)
+    return scores
+
+
+def _curve_lines(noise: float, generator: np.random.Generator) -> list[dict[str, Any]]:
+    """Draw a training curve of 250 steps, with a dev score every 50."""
+    lines: list[dict[str, Any]] = []
+    for step in range(0, 251, 10):
+        fall = float(np.exp(-step / 80))
+        lines.append(
+            {
+                "step": step,
+                "kind": "train",
+                "loss": 1 + 3 * fall + 0.1 * generator.normal(),
+                "invariance": fall,
+                "redundancy": 1 - fall,
+                "lr": 3e-5,
+            }
+        )
+        if step % 50 == 0:
+            level = 0.65 - 0.13 * fall - 0.05 * noise
+            lines.append(
+                {
+                    "step": step,
+                    "kind": "dev",
+                    "spearman": level + 0.01 * generator.normal(),
+                    "std": 0.9,
+                    "effective_rank": 60 - 20 * fall,
+                }
+            )
+    return lines
+
+
 def score(
     task: str,
     suite: str,
@@ -289,7 +303,7 @@ def score(
     split: str = "test",
     comparable: str = "",
 ) -> Score:
-    """A score; one protocol for each task and metric where none is given."""
+    """Make a score; one protocol for each task and metric where none is given."""
     comparable = comparable or f"{task}/{metric}"
     return Score(
         task=task,
@@ -336,7 +350,7 @@ def write_comparison(
 
 
 def full(workdir: Path, scale: float = 1.0, seeds: tuple[int, ...] = (1, 2, 3)) -> Invented:
-    """Everything a report has to cope with, in one comparison."""
+    """Invent one comparison with everything that a report has to cope with."""
     made = Invented(workdir, scale=scale)
     for label, noise, pooling in (
         ("mean", 1.3, "mean"),

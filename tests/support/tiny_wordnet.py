@@ -27,11 +27,11 @@ def write(folder: Path) -> Path:
     root = folder / "corpora" / "wordnet"
     root.mkdir(parents=True)
     lexnames = ["adj.all", "adv.all", "noun.all", "verb.all"]
-    (root / "lexnames").write_text(
-        "".join(f"{i:02d}\t{name}\t1\n" for i, name in enumerate(lexnames))
-    )
+    numbered = [f"{i:02d}\t{name}\t1\n" for i, name in enumerate(lexnames)]
+    (root / "lexnames").write_text("".join(numbered))
     for pos, senses in SENSES.items():
-        letter, where = _LETTER[pos], dict[str, list[int]]()
+        letter = _LETTER[pos]
+        where: dict[str, list[int]] = {}
         data = "  1 Written for a test.\n"
         for names in senses:
             offset = len(data)

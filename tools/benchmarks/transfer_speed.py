@@ -120,7 +120,7 @@ def transcription(data: Data, k: int, seed: int) -> float:
     from tests.support import senteval_reference as reference
 
     if "all" in data:
-        return reference.nested(*data["all"], k=k, seed=seed)[1]
+        return reference.nested_cross_validation(*data["all"], k=k, seed=seed)[1]
     if "dev" not in data:
         return reference.kfold_on_train(*data["train"], *data["test"], k=k, seed=seed)[1]
     x, y = ({part: both[i] for part, both in data.items()} for i in (0, 1))

@@ -67,7 +67,7 @@ for moment in ("training", "saving", "scoring", "recorded"):
     if child == 0:
         trap(moment)
         at = 3 if moment == "training" else 0
-        jobs.observed(log, at, signal.SIGKILL, True, lambda job: execute(job, work), job)
+        jobs.run_observed(log, at, signal.SIGKILL, True, lambda job: execute(job, work), job)
         os._exit(0)
     ended = os.WTERMSIG(os.waitpid(child, 0)[1])
     record = folder.read()
@@ -125,7 +125,7 @@ def test_a_stop_writes_a_checkpoint_from_which_the_same_call_continues(
     log, work = tmp_path / "steps", tmp_path / "work"
 
     def compare(at: int) -> Comparison:
-        return jobs.observed(
+        return jobs.run_observed(
             str(log), at, signal.SIGTERM, False, lambda _: small_runs.compare(work, seeds=[1]), None
         )
 

@@ -44,7 +44,7 @@ def test_equal_pairs_are_ties_for_us_and_noise_in_float32_for_senteval() -> None
     )  # most: the same twice
     gold = rng.integers(0, 6, 200).astype(float)
     ours, theirs = set(), set()
-    for a, b in [(u, v), *official.respelled(u, v.astype(np.float32), rng, 10)]:
+    for a, b in [(u, v), *official.rescaled_copies(u, v.astype(np.float32), rng, 10)]:
         ours.add(round(100 * spearman(cosine(a, b), gold), 6))
         theirs.add(round(official.rho(official.cosines(a, b), gold), 6))
     assert len(ours) == 1
@@ -78,7 +78,7 @@ def test_real_vectors_score_exactly_and_within_senteval_s_own_noise(task: str) -
             subset.name
         )
         same = np.array([a == b for a, b in zip(subset.sentences1, subset.sentences2, strict=True)])
-        spelled = [(u, v), *official.respelled(u, v, rng, VARIANTS)]
+        spelled = [(u, v), *official.rescaled_copies(u, v, rng, VARIANTS)]
         theirs = [
             official.rho(np.where(same, 1, official.cosines(a, b)), subset.gold) for a, b in spelled
         ]

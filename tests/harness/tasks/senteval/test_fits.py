@@ -142,7 +142,7 @@ def test_every_scheme_equals_a_float64_transcription(classes: int, seed: int) ->
 
     accuracies = classify({"all": x}, {"all": y}, classes, config)
     assert (accuracies.dev, accuracies.test) == pytest.approx(
-        reference.nested(x, y, k=3, **settings), abs=one
+        reference.nested_cross_validation(x, y, k=3, **settings), abs=one
     )
 
     train, test = slice(0, 160), slice(160, 240)
