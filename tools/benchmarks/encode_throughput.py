@@ -21,7 +21,7 @@ import numpy as np
 
 
 def mixed_sentences(count: int, seed: int = 0) -> list[str]:
-    """`count` distinct texts: fragments, sentences, and runs of up to five sentences."""
+    """Draw `count` distinct texts: fragments, sentences, and runs of up to five sentences."""
     from harness.sources import embedded_rows
 
     pool = [row["text"] for row in embedded_rows("sentences")]
@@ -35,17 +35,19 @@ def mixed_sentences(count: int, seed: int = 0) -> list[str]:
             start = draw.randrange(len(words))
             text = " ".join(words[start : start + draw.randint(1, 6)])
         elif kind < 0.9:
-            text = draw.choice(pool) if kind < 0.5 else f"{draw.choice(pool)} {draw.choice(pool)}"
+            text = draw.choice(pool)
+            if kind >= 0.5:
+                text = f"{text} {draw.choice(pool)}"
         else:
             text = " ".join(draw.choices(pool, k=draw.randint(3, 5)))
         texts[text] = None
     return list(texts)
 
 
-def timed(
+def measure_time(
     encode: Callable[[list[str]], np.ndarray], texts: list[str]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(wall seconds, processor seconds) and the vectors."""
+    """Return (wall seconds, processor seconds) and the vectors."""
     start = np.array([time.perf_counter(), time.process_time()])
     vectors = encode(texts)
     return np.array([time.perf_counter(), time.process_time()]) - start, vectors
@@ -75,28 +77,29 @@ def main() -> None:
 
     texts = mixed_sentences(arguments.count)
     pooling = arguments.pooling
-    encoder = (
-        Encoder.from_pretrained(arguments.model, pooling=pooling)
-        if pooling
-        else Encoder.load(arguments.model)
-    )
+    if pooling:
+        encoder = Encoder.from_pretrained(arguments.model, pooling=pooling)
+    else:
+        encoder = Encoder.load(arguments.model)
     with tempfile.TemporaryDirectory() as folder:
         encoder.save(f"{folder}/model")
         other = SentenceTransformer(f"{folder}/model", device=arguments.device)
     size = arguments.batch_size
-    contenders: dict[str, Callable[[list[str]], np.ndarray]] = {
-        "Encoder": lambda batch: encoder.encode(batch, batch_size=size, device=arguments.device),
-        "SentenceTransformer": lambda batch: other.encode(
-            batch, batch_size=size, show_progress_bar=False
-        ),
-    }
+
+    def encode_here(batch: list[str]) -> np.ndarray:
+        return encoder.encode(batch, batch_size=size, device=arguments.device)
+
+    def encode_there(batch: list[str]) -> np.ndarray:
+        return other.encode(batch, batch_size=size, show_progress_bar=False)
+
+    contenders = {"Encoder": encode_here, "SentenceTransformer": encode_there}
     best = {name: np.full(2, np.inf) for name in contenders}
     vectors: dict[str, np.ndarray] = {}
     for encode in contenders.values():
         encode(texts[:256])  # set-up is not measured
     for _ in range(arguments.rounds):
         for name, encode in contenders.items():
-            seconds, vectors[name] = timed(encode, texts)
+            seconds, vectors[name] = measure_time(encode, texts)
             best[name] = np.minimum(best[name], seconds)
     lengths = [len(ids) for ids in encoder.tokenize(texts)]
     print(

@@ -18,6 +18,10 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from harness.runs.plan import Job
 
 os.environ |= {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
 ROWS = 4
@@ -43,69 +47,64 @@ config = {{ temperature = {temperature} }}
 
 
 def make(folder: Path, records: int) -> None:
-    """A work directory "w" below `folder` with so many records of one comparison."""
+    """Make a work directory "w" below `folder` with so many records of one comparison."""
     from harness.runs.experiment import read_experiment
     from harness.runs.plan import make_plan
 
-    rows = "".join(
-        ENTRY.format(number=n, temperature=round(0.05 * n, 2)) for n in range(1, ROWS + 1)
-    )
-    file, work = folder / "many.toml", folder / "w"
+    numbers = range(1, ROWS + 1)
+    rows = "".join(ENTRY.format(number=n, temperature=round(0.05 * n, 2)) for n in numbers)
+    seeds = list(range(1, records // ROWS + 1))
+    file = folder / "many.toml"
+    work = folder / "w"
     file.write_text(EXPERIMENT.format(seeds=[1]) + rows)
-    subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "harness",
-            "compare",
-            str(file),
-            "--workdir",
-            str(work),
-            "--tracking-uri=none",
-            "--format",
-            "md",
-            "--quiet",
-        ],
-        check=True,
-        stdout=subprocess.DEVNULL,
-    )
-    file.write_text(EXPERIMENT.format(seeds=list(range(1, records // ROWS + 1))) + rows)
+    command = [sys.executable, "-m", "harness", *compare_command(str(file), str(work))]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+
+    file.write_text(EXPERIMENT.format(seeds=seeds) + rows)
     plan = make_plan(read_experiment(str(file), []), str(file))
     first = {job.row: job.id for job in plan.jobs if job.spec.seed == 1}
     listed = work / "comparisons" / "many.json"
     tree = json.loads(listed.read_text())
     starts = [run for run in tree["runs"] if run.get("added")]
-    tree["experiment"]["seeds"] = list(range(1, records // ROWS + 1))
-    tree["runs"] = [
-        {"id": job.id, "row": job.row, "base_model": job.spec.base_model, "seed": job.spec.seed}
-        for job in plan.jobs
-        if job.row in first and not plan.row_of(job).added
-    ] + starts
+    runs = []
+    for job in plan.jobs:
+        if job.row in first and not plan.row_of(job).added:
+            base = job.spec.base_model
+            runs.append({"id": job.id, "row": job.row, "base_model": base, "seed": job.spec.seed})
+    tree["experiment"]["seeds"] = seeds
+    tree["runs"] = runs + starts
     listed.write_text(json.dumps(tree))
+
     rng = random.Random(0)
     for job in plan.jobs:
-        source, target = work / "runs" / first[job.row], work / "runs" / job.id
-        if target.exists():
-            continue
-        target.mkdir()
-        record = json.loads((source / "record.json").read_text())
-        record |= {"digest": "", "id": job.id, "spec": job.spec.model_dump(mode="json")}
-        weights = {
-            name: digest for name, digest in record["files"].items() if name.startswith("model/")
-        }
-        record["files"] = {
-            name: digest for name, digest in record["files"].items() if name not in weights
-        }
-        record["removed"] = weights  # they are not copied
-        for score in record["scores"]:
-            score["value"] += rng.gauss(0, 0.01)
-        (target / "record.json").write_text(json.dumps(record, indent=1) + "\n")
-        for name in record["files"]:
-            shutil.copy(source / name, target / name)
+        target = work / "runs" / job.id
+        if not target.exists():
+            copy_run(work / "runs" / first[job.row], target, job, rng)
 
 
-def measured(command: list[str]) -> tuple[int, float, float]:
-    """Exit code, processor seconds and peak MiB of a command."""
+def copy_run(source: Path, target: Path, job: Job, rng: random.Random) -> None:
+    """Copy a run without its weights under the id of `job`, with other scores."""
+    target.mkdir()
+    record = json.loads((source / "record.json").read_text())
+    record |= {"digest": "", "id": job.id, "spec": job.spec.model_dump(mode="json")}
+    files = record["files"].items()
+    record["removed"] = {name: digest for name, digest in files if name.startswith("model/")}
+    record["files"] = {name: digest for name, digest in files if not name.startswith("model/")}
+    for score in record["scores"]:
+        score["value"] += rng.gauss(0, 0.01)
+    (target / "record.json").write_text(json.dumps(record, indent=1) + "\n")
+    for name in record["files"]:
+        shutil.copy(source / name, target / name)
+
+
+def compare_command(file: str, work: str) -> list[str]:
+    """Return the words of `harness compare` that run an experiment file quietly."""
+    options = ["--tracking-uri=none", "--format", "md", "--quiet"]
+    return ["compare", file, "--workdir", work, *options]
+
+
+def measure(command: list[str]) -> tuple[int, float, float]:
+    """Return exit code, processor seconds and peak MiB of a command."""
     process = subprocess.Popen(
         [sys.executable, "-m", "harness", *command], stdout=subprocess.DEVNULL
     )
@@ -115,7 +114,7 @@ def measured(command: list[str]) -> tuple[int, float, float]:
 
 
 def main() -> int:
-    """Exit code 1 where a command failed."""
+    """Measure the commands; exit code 1 where one failed."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -126,30 +125,13 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         make(folder, args.records)
-        work, file = str(folder / "w"), str(folder / "many.toml")
+        work = str(folder / "w")
+        file = str(folder / "many.toml")
+        formats = ["--format", "md", "--format", "csv"]
         commands = {
             "compare --dry-run": ["compare", file, "--workdir", work, "--dry-run"],
-            "report build": [
-                "report",
-                "build",
-                "many",
-                "--workdir",
-                work,
-                "--format",
-                "md",
-                "--format",
-                "csv",
-            ],
-            "compare, all reused": [
-                "compare",
-                file,
-                "--workdir",
-                work,
-                "--tracking-uri=none",
-                "--format",
-                "md",
-                "--quiet",
-            ],
+            "report build": ["report", "build", "many", "--workdir", work, *formats],
+            "compare, all reused": compare_command(file, work),
             "doctor --workdir": ["doctor", "--workdir", work],
             "status": ["status", "--workdir", work],
             "track sync": ["track", "sync", "--workdir", work],
@@ -157,7 +139,7 @@ def main() -> int:
         print(f"{'command':<20} {'code':>4} {'processor s':>12} {'peak MiB':>9}")
         for title, command in commands.items():
             if args.command in title:
-                code, seconds, peak = measured(command)
+                code, seconds, peak = measure(command)
                 good &= code == 0
                 print(f"{title:<20} {code:>4} {seconds:>12.1f} {peak:>9.0f}", flush=True)
     return 0 if good else 1

@@ -28,9 +28,11 @@ FORMATS = ("txt", "txt.gz", "csv", "jsonl", "jsonl.gz")
 
 
 def status(field: str) -> int:
-    """A memory figure of this process in bytes (Linux)."""
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith(f"{field}:")), 0)
+    """Return a memory figure of this process in bytes (Linux)."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith(f"{field}:"):
+            return int(line.split()[1]) * 1024
+    return 0
 
 
 def write_corpus(path: Path, count: int) -> None:
@@ -38,26 +40,24 @@ def write_corpus(path: Path, count: int) -> None:
     the file's name.
     """
     rng = random.Random(1)
-    words = [
-        "".join(rng.choices("abcdefghijklmnopqrstuvwxyzé", k=rng.randint(2, 10)))
-        for _ in range(20_000)
-    ]
+    letters = "abcdefghijklmnopqrstuvwxyzé"
+    words = ["".join(rng.choices(letters, k=rng.randint(2, 10))) for _ in range(20_000)]
+    is_zipped = path.suffix == ".gz"
     with (
-        gzip.open(path, "wt", 1, "utf-8")
-        if path.suffix == ".gz"
-        else path.open("w", encoding="utf-8") as file
+        gzip.open(path, "wt", 1, "utf-8") if is_zipped else path.open("w", encoding="utf-8") as file
     ):
         table = csv.writer(file)
         if ".csv" in path.suffixes:
             table.writerow(["text"])
         for _ in range(count):
-            text = " ".join(rng.choices(words, k=min(60, max(5, int(rng.gauss(20, 10))))))
+            length = min(60, max(5, int(rng.gauss(20, 10))))
+            text = " ".join(rng.choices(words, k=length))
             if ".csv" in path.suffixes:
                 table.writerow([text])
+            elif ".jsonl" in path.suffixes:
+                file.write(json.dumps({"text": text}) + "\n")
             else:
-                file.write(
-                    (json.dumps({"text": text}) if ".jsonl" in path.suffixes else text) + "\n"
-                )
+                file.write(text + "\n")
 
 
 def read_corpus(path: Path, results: multiprocessing.Queue[str]) -> None:
@@ -76,7 +76,7 @@ def read_corpus(path: Path, results: multiprocessing.Queue[str]) -> None:
 
 
 def small_encoder() -> Any:
-    """Two random layers with the vocabulary of the embedded model."""
+    """Make two random layers with the vocabulary of the embedded model."""
     from transformers import BertConfig, BertModel
 
     from harness.encoder import Encoder
@@ -94,7 +94,7 @@ def small_encoder() -> Any:
 
 
 def texts(count: int) -> Iterator[str]:
-    """Short sentences, of which one in ten repeats an earlier one."""
+    """Yield short sentences, of which one in ten repeats an earlier one."""
     draw = random.Random(1)
     words = [
         "a",
@@ -124,7 +124,8 @@ def encode(model: str | None, count: int, results: multiprocessing.Queue[str]) -
     torch.set_num_threads(1)
     encoder = Encoder.from_pretrained(model) if model else small_encoder()
     encoder.encode(list(texts(256)))
-    before, began = status("VmRSS"), time.process_time()
+    before = status("VmRSS")
+    began = time.process_time()
     vectors = encoder.encode(texts(count)).nbytes
     seconds = time.process_time() - began
     beyond = (status("VmHWM") - before - vectors) / 1e6
@@ -132,7 +133,7 @@ def encode(model: str | None, count: int, results: multiprocessing.Queue[str]) -
 
 
 def measure(work: Callable[..., None], *arguments: Any) -> str:
-    """The line that `work` reports from a process of its own."""
+    """Return the line that `work` reports from a process of its own."""
     context = multiprocessing.get_context("spawn")
     results = context.Queue()
     process = context.Process(target=work, args=(*arguments, results))

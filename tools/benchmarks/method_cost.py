@@ -23,10 +23,9 @@ from harness.training import TrainedMethod
 
 def seconds(method: type[Method], config: Any, corpus: Corpus) -> float:
     """Training seconds per text seen in one epoch, from a fresh start."""
-    report = (
-        method(config, base_model="embedded:mini-bert").fit(corpus, FitContext(seed=1)).fit_report
-    )
-    return float(report.cost["train_seconds"]) / float(report.cost["corpus_sentences_seen"])
+    fitted = method(config, base_model="embedded:mini-bert").fit(corpus, FitContext(seed=1))
+    cost = fitted.fit_report.cost
+    return float(cost["train_seconds"]) / float(cost["corpus_sentences_seen"])
 
 
 def main() -> None:
@@ -40,27 +39,29 @@ def main() -> None:
         "--methods", nargs="*", help="NAME or NAME:KEY=VALUE (default: all that train)"
     )
     args = parser.parse_args()
-    known = {
-        name: registry.load("harness.methods", name) for name in registry.names("harness.methods")
-    }
-    trained = [name for name, method in known.items() if issubclass(method, TrainedMethod)]
-    reference = known["simcse"]
+    names = registry.names(registry.METHODS)
+    methods = {name: registry.load(registry.METHODS, name) for name in names}
+    trained = [name for name, method in methods.items() if issubclass(method, TrainedMethod)]
+    reference = methods["simcse"]
     sentences = load_corpus("embedded:sentences", limit=args.texts)
-    for asked in args.methods or [*trained, "simcse:mlm_weight=0.1"]:
-        name, _, changed = asked.partition(":")
-        method = known[name]
-        config = method.configure(
-            {"epochs": 1, **dict([setting(changed)] if changed else [])}, preset="mini"
-        )
+    for entry in args.methods or [*trained, "simcse:mlm_weight=0.1"]:
+        name, _, override = entry.partition(":")
+        method = methods[name]
+        values: dict[str, Any] = {"epochs": 1}
+        if override:
+            key, value = setting(override)
+            values[key] = value
+        config = method.configure(values, preset="mini")
         kind = method(config).text
         corpus = load_corpus(f"embedded:{kind}", kind=kind, limit=args.texts)
         usual = reference.configure({"epochs": 1}, preset="mini")
-        own, beside = [], []
+        own = []
+        beside = []
         for _ in range(args.rounds):
             beside.append(seconds(reference, usual, sentences))
             own.append(seconds(method, config, corpus))
         print(
-            f"{asked:24} {kind:10} {1000 * min(own):7.2f} ms a text, {min(own) / min(beside):5.2f} x SimCSE",
+            f"{entry:24} {kind:10} {1000 * min(own):7.2f} ms a text, {min(own) / min(beside):5.2f} x SimCSE",
             flush=True,
         )
 

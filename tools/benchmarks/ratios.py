@@ -27,7 +27,8 @@ from harness.machine.environment import describe, versions
 from tools.benchmarks.encode_throughput import mixed_sentences
 
 Timed = Callable[[], float]  # runs once; processor seconds
-_STEPS, _BATCH = 12, 64
+_STEPS = 12
+_BATCH = 64
 
 
 @dataclass(frozen=True)
@@ -41,33 +42,27 @@ class Line:
 
     def cells(self) -> tuple[str, str, str, str]:
         digits = 1 if self.unit else 2
-        middle, *ends = (
-            f"{v:.{digits}f}"
-            for v in (statistics.median(self.values), min(self.values), max(self.values))
-        )
-        return (
-            self.what,
-            f"{middle}{' ' if self.unit else ''}{self.unit}",
-            " to ".join(ends),
-            self.about,
-        )
+        middle = f"{statistics.median(self.values):.{digits}f} {self.unit}".rstrip()
+        low = f"{min(self.values):.{digits}f}"
+        high = f"{max(self.values):.{digits}f}"
+        return self.what, middle, f"{low} to {high}", self.about
 
 
-def timed(work: Callable[[], object]) -> float:
+def measure_time(work: Callable[[], object]) -> float:
     started = time.process_time()
     work()
     return time.process_time() - started
 
 
 def turns(theirs: Timed, ours: Timed, repeats: int) -> tuple[list[float], str]:
-    """theirs / ours of each repeat, and the median seconds of both."""
+    """Return theirs / ours of each repeat, and the median seconds of both."""
     pairs = [(theirs(), ours()) for _ in range(repeats)]
     seconds = [statistics.median(side) for side in zip(*pairs, strict=True)]
     return [a / b for a, b in pairs], f"{seconds[0]:.2f} s against {seconds[1]:.2f} s"
 
 
 def encode(repeats: int) -> Iterator[Line]:
-    """Sentences to vectors, and what that is of the machine's own peak in matrix multiplication."""
+    """Compare encoding, also with the machine's own peak in matrix multiplication."""
     import torch
     from sentence_transformers import SentenceTransformer
     from torch.utils.flop_counter import FlopCounterMode
@@ -87,17 +82,18 @@ def encode(repeats: int) -> Iterator[Line]:
         return other.encode(texts, batch_size=64, show_progress_bar=False)
 
     apart = float(np.abs(ours() - theirs()).max())  # both have run once
-    values, seconds = turns(lambda: timed(theirs), lambda: timed(ours), repeats)
+    values, seconds = turns(lambda: measure_time(theirs), lambda: measure_time(ours), repeats)
     about = f"{len(texts)} texts, mini-bert, fp32: {seconds}; vectors differ by {apart:.0e}"
     yield Line("SentenceTransformer.encode / Encoder.encode", values, about)
     with FlopCounterMode(display=False) as counter:
         ours()
     done = counter.get_total_flops()
-    shares, peaks = [], []
+    shares = []
+    peaks = []
     for _ in range(repeats):
         peak = peak_of_matmul(torch.float32)
         peaks.append(peak)
-        shares.append(100 * done / timed(ours) / peak)
+        shares.append(100 * done / measure_time(ours) / peak)
     about = (
         f"{statistics.median(peaks) / 1e9:.0f} GFLOP a processor second, by products of 1024 x 1024"
     )
@@ -105,18 +101,18 @@ def encode(repeats: int) -> Iterator[Line]:
 
 
 def peak_of_matmul(dtype: object) -> float:
-    """Floating-point operations a processor second of the largest products that stay in the cache."""
+    """Return the floating-point operations a processor second of the largest products that stay in the cache."""
     import torch
 
     a = torch.randn(1024, 1024).to(dtype)  # type: ignore[arg-type]
     for _ in range(3):
         a @ a
     count = 20
-    return count * 2 * 1024**3 / timed(lambda: [a @ a for _ in range(count)])
+    return count * 2 * 1024**3 / measure_time(lambda: [a @ a for _ in range(count)])
 
 
 def trainer(repeats: int) -> Iterator[Line]:
-    """SimCSE by sentence-transformers' trainer and by our loop: same texts, batch, length and
+    """Compare SimCSE by sentence-transformers' trainer and by our loop: same texts, batch, length and
     steps, fp32.
     """
     from datasets import Dataset
@@ -154,7 +150,7 @@ def trainer(repeats: int) -> Iterator[Line]:
         loop = SentenceTransformerTrainer(
             model=model, args=arguments, train_dataset=pairs, loss=loss
         )
-        return timed(loop.train)
+        return measure_time(loop.train)
 
     def ours(**batches: object) -> float:
         # No preset: its dropout rate would be another than the trainer's, which is the base
@@ -188,8 +184,8 @@ def trainer(repeats: int) -> Iterator[Line]:
             )
 
 
-def packed(repeats: int) -> Iterator[Line]:
-    """Gradients of SimCSE's loss on layers of BERT-base's size, of random batches that are padded
+def packing(repeats: int) -> Iterator[Line]:
+    """Compare gradients of SimCSE's loss on layers of BERT-base's size, of random batches that are padded
     and that are packed; lengths are spread about as those of Wikipedia's sentences: log-normal, 29
     tokens in the middle.
     """
@@ -199,7 +195,8 @@ def packed(repeats: int) -> Iterator[Line]:
     from harness.encoder import Encoder, Pooling
     from methods.objectives import nt_xent
 
-    layers, rows = 2, 64
+    layers = 2
+    rows = 64
     draw = np.random.default_rng(0)
     torch.manual_seed(0)
     transformer = BertModel(BertConfig(num_hidden_layers=layers), add_pooling_layer=False)
@@ -217,7 +214,9 @@ def packed(repeats: int) -> Iterator[Line]:
 
         update(True)
         values, seconds = turns(
-            lambda: timed(lambda: update(False)), lambda: timed(lambda: update(True)), repeats
+            lambda: measure_time(lambda: update(False)),
+            lambda: measure_time(lambda: update(True)),
+            repeats,
         )
         padding = rows * max(lengths) / sum(lengths)
         about = (
@@ -228,19 +227,16 @@ def packed(repeats: int) -> Iterator[Line]:
 
 
 def start(repeats: int) -> Iterator[Line]:
-    """Processes from nothing, by what importing sentence-transformers takes."""
+    """Compare processes from nothing with what importing sentence-transformers takes."""
 
     def process(*words: str) -> Timed:
         def run() -> float:
             before = os.times()
             subprocess.run([sys.executable, *words], check=True, capture_output=True)
             after = os.times()
-            return (
-                after.children_user
-                + after.children_system
-                - before.children_user
-                - before.children_system
-            )
+            user = after.children_user - before.children_user
+            system = after.children_system - before.children_system
+            return user + system
 
         return run
 
@@ -252,13 +248,14 @@ def start(repeats: int) -> Iterator[Line]:
     }
     for name, words in commands.items():
         ours = process("-m", "harness", *words)
-        theirs(), ours()
+        theirs()  # files are in the cache of the system from here on
+        ours()
         values, seconds = turns(ours, theirs, repeats)
         yield Line(f"harness {name} / import sentence_transformers", values, seconds)
 
 
 def dev(repeats: int) -> Iterator[Line]:
-    """What selection on the dev set takes of a small training, and its tokenisation of that."""
+    """Measure what selection on the dev set takes of a small training, and tokenisation of that."""
     from harness.encoder import Encoder
     from harness.method import FitContext
     from harness.sources import load_corpus, load_sts
@@ -270,21 +267,20 @@ def dev(repeats: int) -> Iterator[Line]:
     config = SimCSE.configure({"max_steps": _STEPS}, preset="mini")
     shares = []
     for _ in range(repeats):
-        cost = (
-            SimCSE(config)
-            .fit(corpus, FitContext(seed=1, precision="fp32", dev=chosen))
-            .fit_report.cost
-        )
-        shares.append(100 * cost["dev_seconds"] / (cost["dev_seconds"] + cost["train_seconds"]))
+        context = FitContext(seed=1, precision="fp32", dev=chosen)
+        cost = SimCSE(config).fit(corpus, context).fit_report.cost
+        seconds = cost["dev_seconds"] + cost["train_seconds"]
+        shares.append(100 * cost["dev_seconds"] / seconds)
     about = f"SimCSE's preset for mini-bert, {_STEPS} training steps, {len(chosen.texts())} sentences (wall time)"
     yield Line("dev evaluation: share of a training", shares, about, "%")
     encoder = Encoder.load("embedded:mini-bert")
     texts = chosen.texts()
     encoder.encode(texts)
-    tokens = [
-        100 * timed(lambda: encoder.tokenize(texts)) / timed(lambda: encoder.encode(texts))
-        for _ in range(repeats)
-    ]
+    tokens = []
+    for _ in range(repeats):
+        tokenising = measure_time(lambda: encoder.tokenize(texts))
+        encoding = measure_time(lambda: encoder.encode(texts))
+        tokens.append(100 * tokenising / encoding)
     yield Line(
         "tokenisation: share of a dev evaluation", tokens, "what caching the ids would save", "%"
     )
@@ -293,7 +289,7 @@ def dev(repeats: int) -> Iterator[Line]:
 PARTS: dict[str, Callable[[int], Iterator[Line]]] = {
     "encode": encode,
     "trainer": trainer,
-    "packed": packed,
+    "packed": packing,
     "start": start,
     "dev": dev,
 }
@@ -317,10 +313,11 @@ def main() -> None:
         for line in PARTS[part](args.repeats):
             printed.append(f"| {' | '.join(line.cells())} |")
             print(printed[-1], flush=True)
-    known = versions(("torch", "transformers", "sentence-transformers"))
+    libraries = versions(("torch", "transformers", "sentence-transformers"))
+    library_text = ", ".join(f"{name} {number}" for name, number in libraries.items())
     printed.append(
         f"\n{machine['cpu']}, {machine['cores']} cores, {machine['threads']} in use, Python {machine['python']}, "
-        f"{', '.join(f'{name} {number}' for name, number in known.items())}; {args.repeats} repeats; "
+        f"{library_text}; {args.repeats} repeats; "
         f"{time.strftime('%B %Y')}."
     )
     print(printed[-1])

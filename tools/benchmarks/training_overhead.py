@@ -23,7 +23,7 @@ from methods.simcse import SimCSE
 
 
 def bare(texts: list[list[str]], precision: str) -> float:
-    """Seconds of a plain loop over `texts`."""
+    """Run a plain loop over `texts` and return its seconds."""
     from transformers import AutoModel, AutoTokenizer
 
     folder = resolve_model("embedded:mini-bert")
@@ -61,7 +61,8 @@ def main() -> None:
     stream = BatchStream(corpus, batch_size=64, bucket=32, seed=1, length_cap=6 * 32)
     texts = [stream.batch(step).texts for step in range(args.steps)]
     context = FitContext(seed=1, precision=args.precision)
-    ours, plain = [], []
+    ours = []
+    plain = []
     for _ in range(3):
         plain.append(bare(texts, args.precision))
         ours.append(SimCSE(config).fit(corpus, context).fit_report.cost["train_seconds"])

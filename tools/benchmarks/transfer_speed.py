@@ -34,7 +34,7 @@ Data = dict[str, tuple[Array, Array]]  # part -> features, labels
 
 
 def vectors_of(task: Any, model: str, keep: Path | None) -> Callable[[list[str]], Array]:
-    """The table of the task's vectors: encoded, or read from `keep`."""
+    """Return the table of the task's vectors: encoded, or read from `keep`."""
     from harness.encoder import Encoder
     from harness.sources import resolve_model
     from harness.tasks.vectors import encode_once
@@ -43,29 +43,30 @@ def vectors_of(task: Any, model: str, keep: Path | None) -> Callable[[list[str]]
     texts = list(dict.fromkeys(task.texts()))
     if file and file.exists():
         stored = np.load(file)
-        return encode_once(lambda asked: stored, texts)
+        return encode_once(lambda _: stored, texts)
     encoder = Encoder.load(resolve_model(model))
-    table = encode_once(lambda asked: encoder.encode(asked, batch_size=64), texts)
+    table = encode_once(lambda new: encoder.encode(new, batch_size=64), texts)
     if file:
         file.parent.mkdir(parents=True, exist_ok=True)
         np.save(file, table.vectors)
     return table
 
 
-def shortened(data: Any, limit: int) -> Any:
-    """The task's data with at most `limit` examples a part, evenly taken."""
+def shorten(data: Any, limit: int) -> Any:
+    """Return the task's data with at most `limit` examples a part, evenly taken."""
     from harness.sources.senteval.labelled import Labelled, LabelledSplit
 
     parts = {}
     for name, part in data.parts.items():
         rows = np.linspace(0, len(part) - 1, min(limit, len(part))).astype(int)
+        first = [part.first[i] for i in rows]
         second = [part.second[i] for i in rows] if part.second else []
-        parts[name] = LabelledSplit([part.first[i] for i in rows], second, part.labels[rows])
+        parts[name] = LabelledSplit(first, second, part.labels[rows])
     return Labelled(parts, data.classes, data.sha256)
 
 
 def scikit_learn(data: Data, k: int, grid: str) -> float:
-    """SentEval's scikit-learn path: the test accuracy in percent."""
+    """Return the test accuracy in percent by SentEval's scikit-learn path."""
     from sklearn.linear_model import LogisticRegression
     from sklearn.model_selection import StratifiedKFold
     from threadpoolctl import threadpool_limits
@@ -78,43 +79,34 @@ def scikit_learn(data: Data, k: int, grid: str) -> float:
             return [1 / (l2 * n) for l2 in (1e-5, 1e-4, 1e-3, 1e-2)]
         return [2.0**e for e in range(first, last)]
 
-    def searched(x: Array, y: Array, first: int, last: int) -> Any:
+    def search_and_fit(x: Array, y: Array, first: int, last: int) -> Any:
         scores = []
         cs = values(len(y), first, last)
         for c in cs:
             inner = folds.split(x, y)
-            scores.append(
-                round(
-                    100 * float(np.mean([fit(x[a], y[a], c).score(x[b], y[b]) for a, b in inner])),
-                    2,
-                )
-            )
+            accuracies = [fit(x[a], y[a], c).score(x[b], y[b]) for a, b in inner]
+            scores.append(round(100 * float(np.mean(accuracies)), 2))
         return fit(x, y, cs[int(np.argmax(scores))])
 
     folds = StratifiedKFold(k, shuffle=True, random_state=1111)
-    with threadpool_limits(
-        1
-    ):  # its products are so small that a second thread made it ten times slower
+    # One thread: its products are so small that a second one made it ten times slower.
+    with threadpool_limits(1):
         if "all" in data:
             x, y = data["all"]
-            return float(
-                np.mean(
-                    [
-                        100 * searched(x[a], y[a], -2, 4).score(x[b], y[b])
-                        for a, b in folds.split(x, y)
-                    ]
-                )
-            )
+            accuracies = []
+            for a, b in folds.split(x, y):
+                model = search_and_fit(x[a], y[a], -2, 4)
+                accuracies.append(100 * model.score(x[b], y[b]))
+            return float(np.mean(accuracies))
         if "dev" not in data:
-            return float(100 * searched(*data["train"], -1, 6).score(*data["test"]))
+            return float(100 * search_and_fit(*data["train"], -1, 6).score(*data["test"]))
         models = [fit(*data["train"], c) for c in values(len(data["train"][1]), -2, 4)]
-        return float(
-            100 * max(models, key=lambda m: round(m.score(*data["dev"]), 4)).score(*data["test"])
-        )
+        best = max(models, key=lambda m: round(m.score(*data["dev"]), 4))
+        return float(100 * best.score(*data["test"]))
 
 
 def transcription(data: Data, k: int, seed: int) -> float:
-    """The test accuracy in percent of SentEval's protocol as the tests' float64 numpy reads it:
+    """Return the test accuracy in percent of SentEval's protocol as the tests' float64 numpy reads it:
     minutes a task.
     """
     from tests.support import senteval_reference as reference
@@ -123,7 +115,8 @@ def transcription(data: Data, k: int, seed: int) -> float:
         return reference.nested_cross_validation(*data["all"], k=k, seed=seed)[1]
     if "dev" not in data:
         return reference.kfold_on_train(*data["train"], *data["test"], k=k, seed=seed)[1]
-    x, y = ({part: both[i] for part, both in data.items()} for i in (0, 1))
+    x = {part: vectors for part, (vectors, _) in data.items()}
+    y = {part: labels for part, (_, labels) in data.items()}
     return reference.train_dev_test(x, y, seed=seed)[1]
 
 
@@ -136,18 +129,17 @@ class Run:
     processor: float
 
 
-def timed(run: Callable[[], float]) -> Run:
-    wall, cpu = time.perf_counter(), time.process_time()
+def measure_time(run: Callable[[], float]) -> Run:
+    wall = time.perf_counter()
+    cpu = time.process_time()
     accuracies = run()
     return Run(accuracies, time.perf_counter() - wall, time.process_time() - cpu)
 
 
 def row(first: str, ours: list[str], rest: list[str]) -> str:
-    return (
-        f"{first:6} "
-        + "".join(f"{cell:>9}" for cell in ours)
-        + "".join(f"{cell:>14}" for cell in rest)
-    )
+    left = "".join(f"{cell:>9}" for cell in ours)
+    right = "".join(f"{cell:>14}" for cell in rest)
+    return f"{first:6} {left}{right}"
 
 
 def main() -> None:
@@ -176,19 +168,14 @@ def main() -> None:
     print(
         f"{args.model}, {args.classifier}, {torch.get_num_threads()} threads; s: wall (processor), ours a seed"
     )
-    print(
-        row(
-            "task",
-            [f"seed {s}" for s in seeds],
-            ["sklearn", "mean - theirs", "s ours", "s sklearn", "theirs/ours"],
-        )
-    )
+    titles = ["sklearn", "mean - theirs", "s ours", "s sklearn", "theirs/ours"]
+    print(row("task", [f"seed {s}" for s in seeds], titles))
     all_ours: list[list[Run]] = []
     all_theirs: list[Run] = []
     for name in args.tasks.split(","):
         task = transfer_task(name)
         table = vectors_of(task, args.model, args.keep)
-        task.data = shortened(task.data, args.limit)
+        task.data = shorten(task.data, args.limit)
         x, _ = task.inputs(table)
         data = {part: (x[part], rows.labels) for part, rows in task.data.parts.items()}
 
@@ -198,30 +185,22 @@ def main() -> None:
             task.classifier = dataclasses.replace(FULL, seed=seed)
             return float(task.outcome(table)[0].test)
 
-        runs = [timed(partial(ours, seed)) for seed in seeds]
-        theirs = (
-            Run(nan, nan, nan)
-            if args.without_sklearn
-            else timed(partial(scikit_learn, data, 10, args.grid))
-        )
+        runs = [measure_time(partial(ours, seed)) for seed in seeds]
+        theirs = Run(nan, nan, nan)
+        if not args.without_sklearn:
+            theirs = measure_time(partial(scikit_learn, data, 10, args.grid))
         all_ours.append(runs)
         all_theirs.append(theirs)
         print(line(name, runs, theirs), flush=True)
-    means = [mean_of([runs[i] for runs in all_ours], "accuracy") for i in range(len(seeds))]
-    total = [
-        Run(m, sum(runs[i].wall for runs in all_ours), sum(runs[i].processor for runs in all_ours))
-        for i, m in enumerate(means)
-    ]
-    print(
-        line(
-            "all",
-            total,
-            Run(
-                mean_of(all_theirs, "accuracy"),
-                *(sum(getattr(r, k) for r in all_theirs) for k in ("wall", "processor")),
-            ),
-        )
-    )
+    by_seed = zip(*all_ours, strict=True)
+    print(line("all", [summarise(list(runs)) for runs in by_seed], summarise(all_theirs)))
+
+
+def summarise(runs: list[Run]) -> Run:
+    """Return the mean accuracy and the sums of the times."""
+    wall = sum(run.wall for run in runs)
+    processor = sum(run.processor for run in runs)
+    return Run(mean_of(runs, "accuracy"), wall, processor)
 
 
 def mean_of(runs: list[Run], what: str) -> float:
@@ -229,7 +208,8 @@ def mean_of(runs: list[Run], what: str) -> float:
 
 
 def line(name: str, ours: list[Run], theirs: Run) -> str:
-    wall, cpu = mean_of(ours, "wall"), mean_of(ours, "processor")
+    wall = mean_of(ours, "wall")
+    cpu = mean_of(ours, "processor")
     return row(
         name,
         [f"{run.accuracy:.2f}" for run in ours],

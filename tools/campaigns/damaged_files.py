@@ -45,7 +45,7 @@ Change = Callable[[Path], None]
 
 
 def digit(file: Path, rng: random.Random) -> None:
-    """Another digit in place of one."""
+    """Put another digit in place of one."""
     content = bytearray(file.read_bytes())
     place = rng.choice([at for at, byte in enumerate(content) if chr(byte).isdigit()])
     content[place] = ord(rng.choice([d for d in "0123456789" if ord(d) != content[place]]))
@@ -53,13 +53,13 @@ def digit(file: Path, rng: random.Random) -> None:
 
 
 def flip(file: Path) -> None:
-    """Another bit in the middle."""
+    """Flip a bit in the middle."""
     content = bytearray(file.read_bytes())
     content[len(content) // 2] ^= 4
     file.write_bytes(content)
 
 
-def cut(file: Path) -> None:
+def cut_in_half(file: Path) -> None:
     file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
 
 
@@ -77,11 +77,13 @@ def link_to_itself(file: Path) -> None:
     file.symlink_to(file.name)
 
 
-def words_swapped(file: Path) -> None:
-    """Two words of a tokenizer change places."""
+def swap_words(file: Path) -> None:
+    """Swap two words of a tokenizer."""
     tree = json.loads(file.read_text())
     words = tree["model"]["vocab"]
-    words["the"], words["of"] = words["of"], words["the"]
+    place = words["the"]
+    words["the"] = words["of"]
+    words["of"] = place
     file.write_text(json.dumps(tree))
 
 
@@ -93,17 +95,17 @@ def swap(one: Path, other: Path) -> None:
 
 
 def cases(digits: int, rng: random.Random) -> Iterator[tuple[str, Change]]:
-    """What is damaged -> how, in a copy of the work directory."""
+    """Yield the name of a damage and the function that does it to a copy of the work directory."""
     whole: dict[str, Change] = {
         "flipped": flip,
-        "cut": cut,
+        "cut": cut_in_half,
         "deleted": Path.unlink,
         "a folder": folder_instead,
         "a link to itself": link_to_itself,
         "empty": empty,
     }
     for number in range(digits):
-        yield f"record: digit {number}", lambda w: digit(trained(w)[0] / "record.json", rng)
+        yield f"record: digit {number}", lambda w: digit(trained_runs(w)[0] / "record.json", rng)
         if number % 3 == 0:
             yield (
                 f"comparison: digit {number}",
@@ -117,16 +119,25 @@ def cases(digits: int, rng: random.Random) -> Iterator[tuple[str, Change]]:
         "model/model.safetensors",
     ):
         for how, change in whole.items():
-            yield f"{name}: {how}", lambda w, name=name, change=change: change(trained(w)[0] / name)
-        yield f"{name}: swapped", lambda w, name=name: swap(*(run / name for run in trained(w)))
+            yield (
+                f"{name}: {how}",
+                lambda w, name=name, change=change: change(trained_runs(w)[0] / name),
+            )
+        yield (
+            f"{name}: swapped",
+            lambda w, name=name: swap(*(run / name for run in trained_runs(w))),
+        )
     for name in ("config.json", "tokenizer.json", "harness_method.json"):
-        yield f"{name}: digit", lambda w, name=name: digit(trained(w)[0] / "model" / name, rng)
-    yield "model: swapped", lambda w: swap(*(run / "model" for run in trained(w)))
-    yield "run folders of two seeds: swapped", lambda w: swap(*trained(w))
-    yield "run folders of two rows: swapped", lambda w: swap(trained(w)[0], untrained(w)[0])
+        yield f"{name}: digit", lambda w, name=name: digit(trained_runs(w)[0] / "model" / name, rng)
+    yield "model: swapped", lambda w: swap(*(run / "model" for run in trained_runs(w)))
+    yield "run folders of two seeds: swapped", lambda w: swap(*trained_runs(w))
+    yield (
+        "run folders of two rows: swapped",
+        lambda w: swap(trained_runs(w)[0], untrained_runs(w)[0]),
+    )
     yield (
         "records of two rows: swapped",
-        lambda w: swap(*(f[0] / "record.json" for f in (trained(w), untrained(w)))),
+        lambda w: swap(*(f[0] / "record.json" for f in (trained_runs(w), untrained_runs(w)))),
     )
     for how, change in whole.items():
         yield (
@@ -134,83 +145,86 @@ def cases(digits: int, rng: random.Random) -> Iterator[tuple[str, Change]]:
             lambda w, change=change: change(w / "comparisons" / "campaign.json"),
         )
         yield f"measurements: {how}", lambda w, change=change: change(w / "measurements.json")
-        yield f"vectors: {how}", lambda w, change=change: change(unscored(w)[0])
-    yield "vectors of two models: swapped", lambda w: swap(*unscored(w)[:2])
+        yield f"vectors: {how}", lambda w, change=change: change(vectors_to_read(w)[0])
+    yield "vectors of two models: swapped", lambda w: swap(*vectors_to_read(w)[:2])
     yield (
         "vectors of all models: swapped",
-        lambda w: swap(*(file.parent for file in unscored(w)[:2])),
+        lambda w: swap(*(file.parent for file in vectors_to_read(w)[:2])),
     )
 
 
-def trained(work: Path) -> list[Path]:
+def trained_runs(work: Path) -> list[Path]:
     return sorted(folder.parent for folder in work.glob("runs/*/model"))
 
 
-def untrained(work: Path) -> list[Path]:
+def untrained_runs(work: Path) -> list[Path]:
     return sorted(folder for folder in work.glob("runs/*") if not (folder / "model").exists())
 
 
-def unscored(work: Path) -> list[Path]:
-    """Stored vectors, which the next comparison reads: examples are gone."""
-    for run in trained(work):
+def vectors_to_read(work: Path) -> list[Path]:
+    """Delete the examples, and return the stored vectors, which the next comparison reads."""
+    for run in trained_runs(work):
         (run / "examples.parquet").unlink()
     return sorted(work.glob("cache/embeddings/*/*.safetensors"))
 
 
 def rows(text: str) -> list[str]:
-    """The lines of tables with scores, without times."""
-    return [
-        line
-        for line in text.splitlines()
-        if re.search(r"\d\d\.\d\d", line) and not re.search(r"\d s\b|MB", line)
-    ]
+    """Return the lines of tables with scores, without times."""
+    scores: list[str] = []
+    for line in text.splitlines():
+        is_time = re.search(r"\d s\b|MB", line)
+        if re.search(r"\d\d\.\d\d", line) and not is_time:
+            scores.append(line)
+    return scores
 
 
 def fault_of(change: Change, work: Path, compare: list[str], truth: tuple[str, str]) -> str:
-    """Damage the work directory; what is wrong with what commands make of it, or the empty string."""
+    """Damage the work directory; return what is wrong with what commands make of it, or ""."""
     place = ["--workdir", str(work)]
     change(work)
     doctor = forked.run(["doctor", *place])
     report = forked.run(["report", "build", "campaign", "--format", "md", *place])
-    written = (work / "reports" / "campaign" / "report.md") if report.code == 0 else None
-    shown = written.read_text() if written else ""
+    shown = ""
+    if report.code == 0:
+        shown = (work / "reports" / "campaign" / "report.md").read_text()
     again = forked.run([*compare, *place])
     after = forked.run(["doctor", *place])
     for ended in (doctor, report, again, after):
-        if fault := ended.fault() or (
-            "" if ended.code == 0 or ended.err.count("\n") <= 1 else "several lines"
-        ):
+        fault = ended.fault()
+        if not fault and ended.code and ended.err.count("\n") > 1:
+            fault = "several lines"
+        if fault:
             return f"{fault}: {ended.err}"
-    said = [bool(re.search(SAID, text)) for text in (doctor.out, shown + report.err, again.err)]
-    if shown and rows(shown) != rows(truth[1]) and not said[1]:
+
+    doctor_notices = bool(re.search(SAID, doctor.out))
+    report_notices = bool(re.search(SAID, shown + report.err))
+    comparison_notices = bool(re.search(SAID, again.err))
+    if shown and rows(shown) != rows(truth[1]) and not report_notices:
         return "the report shows another score without a word"
     if again.code == 0 and rows(again.out) != rows(truth[0]):
         return f"the comparison shows another score: {again.out}"
-    if not any(said):
+    if not (doctor_notices or report_notices or comparison_notices):
         return "not noticed"
-    lasting = re.search(
-        "what is left of the training curve|trains it again", after.out
-    )  # only a training would help
-    return (
-        f"not repaired: {after.out}{again.err}"
-        if again.code or (after.code and not lasting)
-        else ""
-    )
+    # Only a training would help.
+    lasting = re.search("what is left of the training curve|trains it again", after.out)
+    if again.code or (after.code and not lasting):
+        return f"not repaired: {after.out}{again.err}"
+    return ""
 
 
 def models(work: Path, rng: random.Random) -> Iterator[tuple[str, Change]]:
-    """What is damaged in a saved model -> how."""
+    """Yield the name of a damage and the function that does it to a saved model."""
     yield "weights flipped", lambda m: flip(m / "model.safetensors")
     yield (
         "weights of another",
-        lambda m: shutil.copy(trained(work)[1] / "model" / "model.safetensors", m) and None,
+        lambda m: shutil.copy(trained_runs(work)[1] / "model" / "model.safetensors", m) and None,
     )
-    yield "weights cut", lambda m: cut(m / "model.safetensors")
+    yield "weights cut", lambda m: cut_in_half(m / "model.safetensors")
     yield "weights deleted", lambda m: (m / "model.safetensors").unlink()
     for name in ("config.json", "tokenizer.json", "harness_method.json", "1_Pooling/config.json"):
         for number in range(3):
             yield f"a digit of {name}, {number}", lambda m, name=name: digit(m / name, rng)
-    yield "words of the tokenizer swapped", lambda m: words_swapped(m / "tokenizer.json")
+    yield "words of the tokenizer swapped", lambda m: swap_words(m / "tokenizer.json")
 
 
 def main() -> int:
@@ -222,12 +236,16 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", default="", help="cases with this in their name")
     args = parser.parse_args()
-    rng, started, tried, failed = random.Random(args.seed), time.monotonic(), 0, 0
+    rng = random.Random(args.seed)
+    started = time.monotonic()
+    tried = 0
+    failed = 0
     with tempfile.TemporaryDirectory() as name, forked.nothing_drawn():
         folder = Path(name).resolve()
-        file, sound, work, model = (
-            folder / part for part in ("campaign.toml", "sound", "work", "model")
-        )
+        file = folder / "campaign.toml"
+        sound = folder / "sound"
+        work = folder / "work"
+        model = folder / "model"
         file.write_text(EXPERIMENT)
         compare = ["compare", str(file), "--tracking-uri", "none", "--quiet", "--format", "md"]
         evaluate = ["evaluate", str(model), "--suite", "Embedded-STS-contrast", "--device", "cpu"]
@@ -235,25 +253,27 @@ def main() -> int:
         assert first.code == 0, first
         truth = first.out, (sound / "reports" / "campaign" / "report.md").read_text()
         shutil.rmtree(sound / "reports")
-        shutil.copytree(trained(sound)[0] / "model", model)
+        shutil.copytree(trained_runs(sound)[0] / "model", model)
         scores = rows(forked.run(evaluate).out)
 
-        def refused(change: Change) -> str:
+        def check_model(change: Change) -> str:
             shutil.rmtree(model)
-            shutil.copytree(trained(sound)[0] / "model", model)
+            shutil.copytree(trained_runs(sound)[0] / "model", model)
             change(model)
             ended = forked.run(evaluate)
             wrong = ended.code == 0 and rows(ended.out) != scores
-            return ended.fault((0, 2)) or ("another score without a word" if wrong else "")
+            if fault := ended.fault((0, 2)):
+                return fault
+            return "another score without a word" if wrong else ""
 
-        def noticed(change: Change) -> str:
+        def check_workdir(change: Change) -> str:
             shutil.rmtree(work, ignore_errors=True)
             shutil.copytree(sound, work)
             return fault_of(change, work, compare, truth)
 
         for kind, check, every in (
-            ("", noticed, cases(args.digits, rng)),
-            ("model: ", refused, models(sound, rng)),
+            ("", check_workdir, cases(args.digits, rng)),
+            ("model: ", check_model, models(sound, rng)),
         ):
             for what, change in every:
                 if args.only in kind + what:

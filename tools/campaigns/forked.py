@@ -18,25 +18,23 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-os.environ |= {
-    "OMP_NUM_THREADS": "1",
-    "TOKENIZERS_PARALLELISM": "false",
-}  # a process with threads cannot be forked
+# A process with threads cannot be forked.
+os.environ |= {"OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
 
-TRACEBACK, TIMEOUT = 99, 124  # exit codes of what must not happen
+# Exit codes of what must not happen.
+TRACEBACK = 99
+TIMEOUT = 124
 
 
 class Ended(NamedTuple):
-    """How a command ended: its exit code (negative: the signal that killed it), and what it
-    printed.
-    """
+    """End of a command: its exit code (negative: the signal that killed it), and what it printed."""
 
     code: int
     out: str
     err: str
 
     def fault(self, allowed: Sequence[int] = (0, 1, 2)) -> str:
-        """What no command may do; empty where it did nothing of the kind."""
+        """Return what the command did that none may do; empty where it did nothing of the kind."""
         if self.code == TRACEBACK or "Traceback" in self.out + self.err:
             return f"a traceback: {(self.err.strip().splitlines() or [''])[-1][:200]}"
         if self.code == TIMEOUT:
@@ -68,11 +66,11 @@ class Started:
         os.kill(self.pid, signal.SIGKILL)
 
     def poll(self) -> bool:
-        """Is it still under way?"""
+        """True if it is still under way."""
         return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
 
     def wait(self, seconds: float = 600.0) -> Ended:
-        """Its end; killed after `seconds`."""
+        """Wait for its end, and kill it after `seconds`."""
         late = time.monotonic() + seconds
         while self.poll() and time.monotonic() < late:
             time.sleep(0.005)
@@ -82,7 +80,8 @@ class Started:
         code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
         for stream in self._said:
             stream.seek(0)
-        out, err = (stream.read() for stream in self._said)
+        out = self._said[0].read()
+        err = self._said[1].read()
         for stream in self._said:
             stream.close()
         return Ended(TIMEOUT if timed_out else code, out, err)
@@ -138,28 +137,28 @@ def import_what_is_used_by(*commands: Sequence[str]) -> list[Ended]:
 
 @contextlib.contextmanager
 def every_update_a_checkpoint() -> Iterator[None]:
-    """What `harness` writes every 30 seconds it writes at every update."""
+    """Write a checkpoint at every update instead of every 30 seconds."""
     from harness.method import FitContext
 
-    kept = FitContext.__init__.__defaults__ or ()
-    FitContext.__init__.__defaults__ = tuple(0.0 if d == 30.0 else d for d in kept)
+    defaults = FitContext.__init__.__defaults__ or ()
+    FitContext.__init__.__defaults__ = tuple(0.0 if d == 30.0 else d for d in defaults)
     try:
         yield
     finally:
-        FitContext.__init__.__defaults__ = kept
+        FitContext.__init__.__defaults__ = defaults
 
 
 @contextlib.contextmanager
 def nothing_drawn() -> Iterator[None]:
-    """Figures are composed and not rendered, which is nine tenths of a small report's time."""
+    """Compose figures without rendering them, which is nine tenths of a small report's time."""
     from matplotlib.figure import Figure
 
-    def saved(self: Figure, file: Any, *, format: str, **_: Any) -> None:
+    def save_stub(self: Figure, file: Any, *, format: str, **_: Any) -> None:
         file.write("<svg ></svg>" if isinstance(file, io.TextIOBase) else format.encode())
 
-    kept = Figure.savefig
-    Figure.savefig = saved  # type: ignore[method-assign]
+    savefig = Figure.savefig
+    Figure.savefig = save_stub  # type: ignore[method-assign]
     try:
         yield
     finally:
-        Figure.savefig = kept  # type: ignore[method-assign]
+        Figure.savefig = savefig  # type: ignore[method-assign]

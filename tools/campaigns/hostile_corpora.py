@@ -179,61 +179,60 @@ CASES = [
 ]
 
 
-def bounded() -> None:
-    """In the process of a case: no more memory than `ROOM` beyond what it has."""
+def limit_memory() -> None:
+    """Let this process have no more memory than `ROOM` beyond what it has."""
     status = Path("/proc/self/status").read_text()
-    has = next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmData"))
-    resource.setrlimit(resource.RLIMIT_DATA, (1024 * has + ROOM,) * 2)
+    (line,) = [line for line in status.splitlines() if line.startswith("VmData")]
+    limit = 1024 * int(line.split()[1]) + ROOM
+    resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
 
 
 def fault_of(case: Case, folder: Path) -> str:
-    """What is wrong with how a case ended; empty where it ended as expected."""
+    """Return what is wrong with how a case ended; empty where it ended as expected."""
     file = folder / case.name
     if case.content is not None:
-        case.content(file) if callable(case.content) else file.write_bytes(case.content)
+        if callable(case.content):
+            case.content(file)
+        else:
+            file.write_bytes(case.content)
     uri = case.uri.format(folder=folder) if case.content is None else str(file)
-    command = [
-        "train",
-        METHODS[case.kind],
-        "--out",
-        str(folder / "model"),
-        "--corpus",
-        uri,
-        "--dev",
-        "none",
-        "--device",
-        "cpu",
-        "--precision",
-        "fp32",
-        "--quiet",
-        "--set",
-        "batch_size=2",
-        "--set",
-        "max_steps=1",
-    ]
-    ended = forked.run(
-        command, seconds=300, before=bounded if isinstance(case.expected, str) else None
-    )
+    command = train_command(METHODS[case.kind], folder / "model", uri)
+    command += ["--precision", "fp32", "--quiet", "--set", "max_steps=1"]
+    to_be_refused = isinstance(case.expected, str)
+    ended = forked.run(command, seconds=300, before=limit_memory if to_be_refused else None)
+
     if fault := ended.fault((0, 2)):
         return fault
-    if any(c in ended.err + ended.out for c in "\x1b\0") or "SECRET" in ended.err + ended.out:
+    printed = ended.err + ended.out
+    if "\x1b" in printed or "\0" in printed or "SECRET" in printed:
         return "a control character or a credential left"
     if isinstance(case.expected, list):
         if ended.code:
             return f"refused: {ended.err.strip()[:300]}"
-        return _other_texts(uri, case)
+        return _compare_texts(uri, case)
+    return _fault_of_refusal(case, case.expected, file, ended)
+
+
+def train_command(method: str, out: Path, corpus: str) -> list[str]:
+    """Return the words of `harness train` with a corpus, in batches of two."""
+    place = ["--out", str(out), "--corpus", corpus]
+    return ["train", method, *place, "--dev", "none", "--device", "cpu", "--set", "batch_size=2"]
+
+
+def _fault_of_refusal(case: Case, words: str, file: Path, ended: forked.Ended) -> str:
+    """Return what is wrong with the message on a case that is to be refused with these words."""
     if ended.code == 0:
         return "accepted"
     if ended.err.count("\n") != 1:
         return f"{ended.err.count(chr(10))} lines: {ended.err[:300]}"
-    if not re.search(case.expected, ended.err):
+    if not re.search(words, ended.err):
         return f"other words: {ended.err.strip()[:300]}"
     if case.content is not None and file.name not in ended.err:
         return f"does not name the file: {ended.err.strip()[:300]}"
-    return "something was written" if (folder / "model").exists() else ""
+    return "something was written" if (file.parent / "model").exists() else ""
 
 
-def _other_texts(uri: str, case: Case) -> str:
+def _compare_texts(uri: str, case: Case) -> str:
     from harness.sources import load_corpus
 
     read = list(load_corpus(uri, kind=case.kind))  # type: ignore[call-overload]
@@ -261,20 +260,7 @@ def main() -> int:
             folder.mkdir()
             if number == 0:
                 (folder / "first.txt").write_bytes(PLAIN)
-                train = [
-                    "train",
-                    "simcse",
-                    "--out",
-                    str(folder / "m"),
-                    "--corpus",
-                    str(folder / "first.txt"),
-                    "--dev",
-                    "none",
-                    "--device",
-                    "cpu",
-                    "--set",
-                    "batch_size=2",
-                ]
+                train = train_command("simcse", folder / "m", str(folder / "first.txt"))
                 assert forked.import_what_is_used_by(train)[0].code == 0
             elif fault := fault_of(case, folder):
                 failed[case.name] = fault

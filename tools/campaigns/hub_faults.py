@@ -90,7 +90,7 @@ class Proxy(BaseHTTPRequestHandler):
             self.wfile.write(answer.body)
 
     def part(self, answer: Answer, share: float) -> None:
-        """Headers and the first part of the body."""
+        """Send headers and the first part of the body."""
         size = len(answer.body)
         self.answer(
             Answer(answer.status, answer.headers, answer.body[: int(share * size)]),
@@ -101,7 +101,7 @@ class Proxy(BaseHTTPRequestHandler):
     def refuse(self, status: int, body: bytes = b"", **headers: str) -> None:
         self.answer(Answer(status, {"content-length": str(len(body))}, body), **headers)
 
-    def cut(self, *, reset: bool = False) -> None:
+    def break_off(self, *, reset: bool = False) -> None:
         """Close the connection."""
         self.close_connection = True
         if reset:
@@ -112,12 +112,11 @@ class Proxy(BaseHTTPRequestHandler):
         pass
 
 
-def _garbled(proxy: Proxy, answer: Answer) -> None:
-    """Every thousandth byte another one; the length is right."""
+def _garble(proxy: Proxy, answer: Answer) -> None:
+    """Replace every thousandth byte; the length is right."""
     body = bytearray(answer.body)
-    body[:: min(1000, max(1, len(body) // 2))] = b"\xff" * len(
-        body[:: min(1000, max(1, len(body) // 2))]
-    )
+    step = min(1000, max(1, len(body) // 2))
+    body[::step] = b"\xff" * len(body[::step])
     proxy.answer(Answer(answer.status, answer.headers, bytes(body)))
 
 
@@ -140,25 +139,27 @@ def _stall() -> None:
 
 
 FAULTS: dict[str, Callable[[Proxy, Answer], None]] = {
-    "refused": lambda p, a: p.cut(reset=True),
-    "closed before an answer": lambda p, a: p.cut(),
+    "refused": lambda p, a: p.break_off(reset=True),
+    "closed before an answer": lambda p, a: p.break_off(),
     "cut in the headers": lambda p, a: _then(
-        lambda: p.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Le") and None, p.cut
+        lambda: p.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Le") and None, p.break_off
     ),
-    "cut after the headers": lambda p, a: _then(lambda: p.part(a, 0), p.cut),
-    "cut in the body": lambda p, a: _then(lambda: p.part(a, 0.6), p.cut),
-    "reset in the body": lambda p, a: _then(lambda: p.part(a, 0.6), lambda: p.cut(reset=True)),
+    "cut after the headers": lambda p, a: _then(lambda: p.part(a, 0), p.break_off),
+    "cut in the body": lambda p, a: _then(lambda: p.part(a, 0.6), p.break_off),
+    "reset in the body": lambda p, a: _then(
+        lambda: p.part(a, 0.6), lambda: p.break_off(reset=True)
+    ),
     "no protocol": lambda p, a: _then(
-        lambda: p.wfile.write(b"no protocol at all\r\n\r\n") and None, p.cut
+        lambda: p.wfile.write(b"no protocol at all\r\n\r\n") and None, p.break_off
     ),
-    "garbled": _garbled,
+    "garbled": _garble,
     "length too long": lambda p, a: _then(
-        lambda: p.answer(a, content_length=str(len(a.body) + 999)), p.cut
+        lambda: p.answer(a, content_length=str(len(a.body) + 999)), p.break_off
     ),
     "length too short": lambda p, a: _then(
-        lambda: p.answer(a, content_length=str(len(a.body) // 2)), p.cut
+        lambda: p.answer(a, content_length=str(len(a.body) // 2)), p.break_off
     ),
-    "length no number": lambda p, a: _then(lambda: p.answer(a, content_length="many"), p.cut),
+    "length no number": lambda p, a: _then(lambda: p.answer(a, content_length="many"), p.break_off),
     "stalls at once": lambda p, a: _stall(),
     "stalls in the body": lambda p, a: _then(lambda: p.part(a, 0.5), _stall),
     "slow drip": _drip,
@@ -255,8 +256,9 @@ def commands(base_model: str, folder: Path) -> dict[str, list[str]]:
 
 @contextmanager
 def proxy(folder: Path, upstream: str) -> Iterator[tuple[str, Path]]:
-    """Its address and control file; it runs in a process of its own."""
-    control, address = folder / "control", folder / "address"
+    """Run the proxy in a process of its own; yield its address and control file."""
+    control = folder / "control"
+    address = folder / "address"
     control.write_text('["", "all"]')
     with subprocess.Popen([sys.executable, __file__, "--serve", upstream, str(folder)]) as server:
         while not address.exists():
@@ -278,8 +280,8 @@ def serve(upstream: str, folder: Path) -> int:
     return 0
 
 
-def impatient() -> None:
-    """In the process of a case."""
+def lose_patience() -> None:
+    """Let this process wait only `PATIENCE` seconds for a byte."""
     from harness.sources.remote import hub
 
     hub.SILENCE = float(PATIENCE)
@@ -288,7 +290,8 @@ def impatient() -> None:
 def campaign(base_model: str, only: str) -> int:
     """Prints the table; exit code 1 where a case failed."""
     upstream = os.environ.get("HF_ENDPOINT") or "https://huggingface.co"
-    failed, started = [], time.monotonic()
+    failed = []
+    started = time.monotonic()
     with tempfile.TemporaryDirectory() as name, proxy(Path(name), upstream) as (address, control):
         folder = Path(name).resolve()
         caches = folder / "caches"
@@ -314,7 +317,7 @@ def campaign(base_model: str, only: str) -> int:
                 shutil.rmtree(left, ignore_errors=True)
             control.write_text(json.dumps([fault, where]))
             begun = time.monotonic()
-            ended = forked.run(jobs[job], seconds=300, before=impatient)
+            ended = forked.run(jobs[job], seconds=300, before=lose_patience)
             took = time.monotonic() - begun
             control.write_text('["", "all"]')
             why = ended.fault((1, 2) if fault != "slow drip" else (0,))
@@ -325,16 +328,18 @@ def campaign(base_model: str, only: str) -> int:
                 if fault == "garbled":
                     _remove_named(ended.err, caches)
                 shutil.rmtree(folder / "model", ignore_errors=True)
-                again = forked.run(jobs[job], before=impatient)
-                why = again.fault((0,)) and f"afterwards: {again.fault((0,))}"
-                if not why and _scores(again.out) != _scores(undisturbed[job].out):
+                again = forked.run(jobs[job], before=lose_patience)
+                if fault_afterwards := again.fault((0,)):
+                    why = f"afterwards: {fault_afterwards}"
+                elif _scores(again.out) != _scores(undisturbed[job].out):
                     why = f"afterwards another answer: {again.out[-300:]}"
+            message = lines[-1][:150] if lines else ""
             print(
-                f"{fault:<24} {where:<5} {job:<8} {ended.code:>4} {took:>7.1f}  {lines[-1][:150] if lines else ''}"
-                + (f"\n  FELL: {why}" if why else ""),
+                f"{fault:<24} {where:<5} {job:<8} {ended.code:>4} {took:>7.1f}  {message}",
                 flush=True,
             )
             if why:
+                print(f"  FELL: {why}", flush=True)
                 failed.append(f"{fault} of {where}, {job}: {why}")
     counts = f"tried {len(cases)}, passed {len(cases) - len(failed)}, failed {len(failed)}"
     print(f"{counts}, {time.monotonic() - started:.0f} s")
@@ -343,12 +348,12 @@ def campaign(base_model: str, only: str) -> int:
 
 
 def _scores(out: str) -> list[str]:
-    """The numbers with decimals that a command printed, but for seconds."""
+    """Return the numbers with decimals that a command printed, but for seconds."""
     return re.findall(r"\d+\.\d\d\b(?! s)", out)
 
 
 def _remove_named(message: str, caches: Path) -> None:
-    """What a user does after the message that a downloaded file is damaged."""
+    """Remove the files that a message calls damaged, as a user does."""
     for named in re.findall(rf"{re.escape(str(caches))}[^\s:,;']*", message):
         place = Path(named)
         if place.is_dir():
@@ -369,11 +374,9 @@ def main() -> int:
     parser.add_argument("--only", default="", help="cases with this in fault, requests and job")
     parser.add_argument("--serve", nargs=2, metavar=("UPSTREAM", "FOLDER"), help=argparse.SUPPRESS)
     args = parser.parse_args()
-    return (
-        serve(args.serve[0], Path(args.serve[1]))
-        if args.serve
-        else campaign(args.base_model, args.only)
-    )
+    if args.serve:
+        return serve(args.serve[0], Path(args.serve[1]))
+    return campaign(args.base_model, args.only)
 
 
 if __name__ == "__main__":

@@ -94,7 +94,7 @@ def results(workdir: Path) -> dict[str, Any]:
 
 
 def main() -> int:
-    """Kill as often as requested; the exit code."""
+    """Kill as often as requested, and return the exit code."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -103,7 +103,9 @@ def main() -> int:
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
-    rng, faults, kills = random.Random(args.seed), 0, 0
+    rng = random.Random(args.seed)
+    faults = 0
+    kills = 0
     os.environ |= {"OMP_NUM_THREADS": "1"}
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
@@ -112,15 +114,13 @@ def main() -> int:
         words = ["compare"] if args.what == "compare" else ["study", "run"]
 
         def command(workdir: Path) -> list[str]:
-            own = [sys.executable, "-m", "harness", *words, str(file), "--workdir", str(workdir)]
-            own += ["--tracking-uri=none", "--quiet"] + (
-                ["--format", "md"] if args.what == "compare" else []
-            )
-            return own + (
-                ["--executor", "processes", "--workers", str(args.workers)]
-                if args.workers > 1
-                else []
-            )
+            line = [sys.executable, "-m", "harness", *words, str(file), "--workdir", str(workdir)]
+            line += ["--tracking-uri=none", "--quiet"]
+            if args.what == "compare":
+                line += ["--format", "md"]
+            if args.workers > 1:
+                line += ["--executor", "processes", "--workers", str(args.workers)]
+            return line
 
         start = time.monotonic()
         assert run(command(folder / "whole")) == 0
@@ -128,7 +128,8 @@ def main() -> int:
         expected = results(folder / "whole")
         round_ = 0
         while kills < args.kills:
-            workdir, known = folder / f"killed-{round_}", dict[str, Any]()
+            workdir = folder / f"killed-{round_}"
+            known: dict[str, Any] = {}
             round_ += 1
             while True:
                 after = rng.uniform(0.1, 1.0) * whole if kills < args.kills else None
@@ -140,14 +141,12 @@ def main() -> int:
                 known = now
                 if code != -9:
                     break
-            same = {run: value[:2] for run, value in now.items()} == {
-                run: v[:2] for run, v in expected.items()
-            }
-            faults += not same or code != 0
-            print(
-                f"work directory {round_}: {kills} kills so far, {'equal' if same and code == 0 else 'NOT EQUAL'}",
-                flush=True,
-            )
+            seen = {run: value[:2] for run, value in now.items()}
+            wanted = {run: value[:2] for run, value in expected.items()}
+            good = seen == wanted and code == 0
+            faults += not good
+            verdict = "equal" if good else "NOT EQUAL"
+            print(f"work directory {round_}: {kills} kills so far, {verdict}", flush=True)
     print(f"{args.what}, {args.workers} workers: {kills} kills, {faults} faults")
     return 1 if faults else 0
 

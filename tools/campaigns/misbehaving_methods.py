@@ -96,13 +96,12 @@ FIRST = '{ method = "misbehaving", preset = "mini" },'
 
 
 def fault_of(folder: Path, executor: str, truth: dict[tuple[str, int], float]) -> str:
-    """Run the comparison with the misbehaving method; what is wrong with its end, or the empty
-    string.
-    """
+    """Run the comparison with the misbehaving method; return what is wrong with its end, or ""."""
     from harness.results.store import read_comparison_file, read_records
     from tools.campaigns import forked
 
-    file, work = folder / "campaign.toml", folder / "work"
+    file = folder / "campaign.toml"
+    work = folder / "work"
     file.write_text(EXPERIMENT.format(first=FIRST))
     ended = forked.run(command(file, work, executor), seconds=180)
     if executor == "serial" and ended.code < 0:  # a signal: nobody is left who could say it
@@ -120,37 +119,28 @@ def fault_of(folder: Path, executor: str, truth: dict[tuple[str, int], float]) -
     if executor == "processes" and (missing := truth.keys() - found.keys()):
         return f"no scores of {sorted(missing)}"
     bad = [r.status for r in records if r.row == "misbehaving"]
-    return "exit code 0 though runs failed" if ended.code == 0 and {*bad} - {"finished"} else ""
+    if ended.code == 0 and {*bad} - {"finished"}:
+        return "exit code 0 though runs failed"
+    return ""
 
 
 def command(file: Path, work: Path, executor: str) -> list[str]:
     more = ["--executor", executor, "--workers", "1"] if executor == "processes" else []
-    return [
-        "compare",
-        str(file),
-        "--workdir",
-        str(work),
-        "--tracking-uri",
-        "none",
-        "--quiet",
-        "--format",
-        "csv",
-        *more,
-    ]
+    options = ["--tracking-uri", "none", "--quiet", "--format", "csv", *more]
+    return ["compare", str(file), "--workdir", str(work), *options]
 
 
 def scores(work: Path) -> dict[tuple[str, int], float]:
-    """Row and seed -> score, of the rows that behave."""
+    """Return row and seed -> score, of the rows that behave."""
     from harness.results.store import read_records
 
-    found = {
-        (r.row, r.seed): r.score("Embedded-STS-contrast")
-        for r in read_records(work)
-        if r.status == "finished"
-    }
-    return {
-        key: value for key, value in found.items() if key[0] != "misbehaving" and value is not None
-    }
+    found: dict[tuple[str, int], float] = {}
+    for record in read_records(work):
+        value = record.score("Embedded-STS-contrast")
+        behaves = record.row != "misbehaving" and record.status == "finished"
+        if behaves and value is not None:
+            found[record.row, record.seed] = value
+    return found
 
 
 def main() -> int:
@@ -161,12 +151,10 @@ def main() -> int:
     parser.add_argument("--executor", action="append", choices=("serial", "processes"))
     parser.add_argument("--only", default="", help="cases with this in their name")
     args = parser.parse_args()
-    executors, started, failed, tried = (
-        args.executor or ["serial", "processes"],
-        time.monotonic(),
-        0,
-        0,
-    )
+    executors = args.executor or ["serial", "processes"]
+    started = time.monotonic()
+    failed = 0
+    tried = 0
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:
         folder = Path(name).resolve()
         about = folder / "plugins" / "misbehaving-1.0.dist-info"

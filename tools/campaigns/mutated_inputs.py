@@ -208,8 +208,8 @@ INSERTED = (
 )
 
 
-def mutated(text: str, rng: random.Random) -> bytes:
-    """The text with one to three faults of a kind that hands, editors and disks make."""
+def mutate(text: str, rng: random.Random) -> bytes:
+    """Put one to three faults into a text, of a kind that hands, editors and disks make."""
     for _ in range(rng.choice((1, 1, 2, 3))):
         lines = text.split("\n")
         place = rng.randrange(len(lines))
@@ -237,8 +237,9 @@ def mutated(text: str, rng: random.Random) -> bytes:
 
 
 def fault_of(command: list[str], file: Path, allowed: tuple[int, ...] = (0, 2)) -> str:
-    """What is wrong with how a command on a file ended; empty where nothing is."""
-    out, err = io.StringIO(), io.StringIO()
+    """Return what is wrong with how a command on a file ended; empty where nothing is."""
+    out = io.StringIO()
+    err = io.StringIO()
     try:
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
             code = main(command)
@@ -269,29 +270,28 @@ def campaign(
     folder: Path,
     rng: random.Random,
 ) -> dict[int, str]:
-    """Number of a mutation -> its fault, for those that failed."""
+    """Return number of a mutation -> its fault, for those that failed."""
     failed = {}
     file = folder / "in" / "file.toml"
     file.parent.mkdir()
     for text in dict.fromkeys(seeds):
         file.write_text(text)
-        assert not (
-            said := fault_of(command(file), file, (0,) if text not in PAPERS else (0, 2))
-        ), said
+        fault = fault_of(command(file), file, (0, 2) if text in PAPERS else (0,))
+        assert not fault, fault
     for number in range(count):
-        file.write_bytes(mutated(rng.choice(seeds), rng))
-        said = fault_of(command(file), file)
-        if not said and list(folder.iterdir()) != [file.parent]:
-            said = "something was written outside of the folder"
-        if said:
-            failed[number] = said
-            print(f"  {number}: {said}", file=sys.stderr)
+        file.write_bytes(mutate(rng.choice(seeds), rng))
+        fault = fault_of(command(file), file)
+        if not fault and list(folder.iterdir()) != [file.parent]:
+            fault = "something was written outside of the folder"
+        if fault:
+            failed[number] = fault
+            print(f"  {number}: {fault}", file=sys.stderr)
             (folder.parent / f"failed-{number}.toml").write_bytes(file.read_bytes())
     return failed
 
 
 def run() -> int:
-    """All three campaigns; prints the table."""
+    """Run all three campaigns and print the table."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -312,7 +312,8 @@ def run() -> int:
     print(f"{'':12} {'tried':>6} {'passed':>6} {'failed':>6} {'seconds':>8}")
     fallen = 0
     for name, (_, seeds, command) in kinds.items():
-        started, count = time.perf_counter(), getattr(args, name)
+        started = time.perf_counter()
+        count = getattr(args, name)
         (kept / name / "w").mkdir(parents=True)
         failed = campaign(count, seeds, command, kept / name / "w", random.Random(args.seed))
         fallen += len(failed)

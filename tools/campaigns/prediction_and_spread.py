@@ -16,8 +16,8 @@ from reports.stats.spread_sources import pairs_freedom, variance_interval
 from tests.support.simulated_streams import coverage
 
 
-def published(trials: int) -> None:
-    """Where the mean of several more runs is expected; per cent that are inside."""
+def published_numbers(trials: int) -> None:
+    """Print how often the mean of several more runs is where it is expected, in per cent."""
     print("| published number | our seeds | inside |\n|---|---|---|")
     generator = np.random.default_rng(0)
     for runs in (5, 8):
@@ -40,7 +40,7 @@ STREAMS = {
 
 
 def streams(trials: int) -> None:
-    """A stream's standard deviation and its share of all streams' variance."""
+    """Print the coverage of a stream's standard deviation and of its share of all streams' variance."""
     print("\n| what a stream brings | runs | standard deviation | share |\n|---|---|---|---|")
     for name, (alone, others, together) in STREAMS.items():
         for runs in (4, 5, 10):
@@ -49,7 +49,9 @@ def streams(trials: int) -> None:
 
 
 def pairs(trials: int) -> None:
-    """The standard deviation that the drawn pairs bring, by what each pair moves one run's score."""
+    """Print the coverage of the standard deviation that the drawn pairs bring, by what each pair moves
+    one run's score.
+    """
     print("\n| pairs | correlation | standard deviation of the test pairs |\n|---|---|---|")
     generator = np.random.default_rng(0)
     for n in (200, 1379):
@@ -59,10 +61,14 @@ def pairs(trials: int) -> None:
                 x, y = generator.normal(size=(2, n))
                 return x, rho * x + np.sqrt(1 - rho**2) * y
 
-            truth = np.var(
-                [influence("spearman", y, x)[0] for x, y in (draw() for _ in range(4000))]
-            )
-            hits, tries = 0, max(trials // 10, 100)
+            correlations = []
+            for _ in range(4000):
+                x, y = draw()
+                correlations.append(influence("spearman", y, x)[0])
+            truth = np.var(correlations)
+
+            hits = 0
+            tries = max(trials // 10, 100)
             for _ in range(tries):
                 x, y = draw()
                 correlation, moved = influence("spearman", y, x)
@@ -77,7 +83,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--trials", type=int, default=4000)
     trials = parser.parse_args().trials
-    published(trials)
+    published_numbers(trials)
     streams(trials)
     pairs(trials)
 

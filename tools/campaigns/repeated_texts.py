@@ -30,52 +30,45 @@ WAYS = ("pairs", "sentences", "groups of pairs", "sub-corpora")
 
 
 class Sets:
-    """The test pairs of some tasks of one source, side by side."""
+    """Test pairs of some tasks of one source, side by side."""
 
     def __init__(self, source: str, tasks: tuple[str, ...]) -> None:
         sets = [load_sts(task, source=source) for task in tasks]
         self.gold = [np.concatenate([part.gold for part in one.subsets]) for one in sets]
-        self.ids = [
-            np.stack(
-                [
-                    text_ids([t for part in one.subsets for t in getattr(part, side)])
-                    for side in ("sentences1", "sentences2")
-                ],
-                axis=1,
-            )
-            for one in sets
-        ]
+        self.ids = []
+        for one in sets:
+            first = [text for part in one.subsets for text in part.sentences1]
+            second = [text for part in one.subsets for text in part.sentences2]
+            self.ids.append(np.stack([text_ids(first), text_ids(second)], axis=1))
         self.ends = np.cumsum([len(g) for g in self.gold])[:-1]
         ids = np.vstack(self.ids)
         sentences, places = np.unique(ids, return_inverse=True)
         self.places = places.reshape(ids.shape)
         self.sentences = len(sentences)
-        _, first, pair = np.unique(
+        _, self.first, pair = np.unique(
             np.sort(self.places, axis=1), axis=0, return_index=True, return_inverse=True
         )
-        self.first, self.pair = first, pair.ravel()
+        self.pair = pair.ravel()
         n = len(ids)
         edges = csr_matrix((np.ones(n), tuple(self.places.T)), shape=(self.sentences,) * 2)
         self.group = connected_components(edges)[1][self.places[:, 0]]
-        names = [
-            f"{one.task} {part.name}" for one in sets for part in one.subsets for _ in part.gold
-        ]
+        names: list[str] = []
+        for one in sets:
+            for part in one.subsets:
+                names += [f"{one.task} {part.name}"] * len(part.gold)
         self.corpus = np.unique(names, return_inverse=True)[1]
 
-    def drawn_gold(self, generator: np.random.Generator) -> np.ndarray:
-        """Of every pair, from those of all: on ranks of the task, since scales differ."""
-        ranks = np.concatenate(
-            [np.argsort(np.argsort(g, kind="stable")) / len(g) for g in self.gold]
-        )
-        return generator.permutation(ranks[self.first])[self.pair]
+    def draw_gold(self, generator: np.random.Generator) -> np.ndarray:
+        """Draw a gold score for every pair from those of all: ranks in the task, since scales differ."""
+        ranks = [np.argsort(np.argsort(gold, kind="stable")) / len(gold) for gold in self.gold]
+        return generator.permutation(np.concatenate(ranks)[self.first])[self.pair]
 
-    def scored(self, gold: np.ndarray, score: np.ndarray) -> tuple[float, list[np.ndarray]]:
-        """The mean over tasks, and the pairs' influences on it."""
-        parts = [
-            of_spearman(*sides)
-            for sides in zip(*(np.split(x, self.ends) for x in (gold, score)), strict=True)
-        ]
-        return float(np.mean([value for value, _ in parts])), [x / len(parts) for _, x in parts]
+    def score(self, gold: np.ndarray, score: np.ndarray) -> tuple[float, list[np.ndarray]]:
+        """Return the mean over tasks, and the pairs' influences on it."""
+        by_task = zip(np.split(gold, self.ends), np.split(score, self.ends), strict=True)
+        parts = [of_spearman(of_gold, of_score) for of_gold, of_score in by_task]
+        mean = float(np.mean([value for value, _ in parts]))
+        return mean, [influences / len(parts) for _, influences in parts]
 
     def variances(self, influences: list[np.ndarray]) -> np.ndarray:
         found = chance([(x[None], ids) for x, ids in zip(influences, self.ids, strict=True)])
@@ -85,7 +78,7 @@ class Sets:
 
 
 def noise(sets: Sets, share: float | None, generator: np.random.Generator) -> np.ndarray:
-    """Of one row, variance 1."""
+    """Draw the noise of one row, of variance 1."""
     sentence = generator.normal(size=sets.sentences)[sets.places].sum(axis=1) / 2**0.5
     if share is None:
         vectors = generator.normal(size=(sets.sentences, 4))[sets.places]
@@ -115,16 +108,17 @@ def main() -> None:
         ("product", None),
     ):
         generator = np.random.default_rng(1)
-        values, errors = [], []
+        values = []
+        errors = []
         for _ in range(args.trials):
-            gold = sets.drawn_gold(generator)
-            rows = [
-                sets.scored(gold, gold * 3 + 0.8 * noise(sets, share, generator)) for _ in range(2)
-            ]
-            apart = [a - b for a, b in zip(rows[0][1], rows[1][1], strict=True)]
-            values.append((rows[0][0] - rows[1][0], rows[0][0]))
-            errors.append([np.sqrt(sets.variances(x)) for x in (apart, rows[0][1])])
-        off, known = np.array(values), np.array(errors)
+            gold = sets.draw_gold(generator)
+            one, of_one = sets.score(gold, gold * 3 + 0.8 * noise(sets, share, generator))
+            other, of_other = sets.score(gold, gold * 3 + 0.8 * noise(sets, share, generator))
+            apart = [a - b for a, b in zip(of_one, of_other, strict=True)]
+            values.append((one - other, one))
+            errors.append([np.sqrt(sets.variances(x)) for x in (apart, of_one)])
+        off = np.array(values)
+        known = np.array(errors)
         off[:, 1] -= off[:, 1].mean()
         for place, what in enumerate(("difference", "mean")):
             ratio = known[:, place].mean(axis=0) / off[:, place].std()

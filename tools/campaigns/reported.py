@@ -3,7 +3,7 @@
     python -m tools.campaigns.reported FOLDER [--only LETTER]
 
 FOLDER holds inputs that were reported; a point finds its own by their names, anywhere below. Each
-point is a function that is registered with its letter; it yields a `Case` for each input of the
+point is a function that is registered with its letter; it yields a `Finding` for each input of the
 folder and for inputs of its own, which differ in mechanism. A line is printed for each: letter, case, expected,
 seen, ok. The exit code is 1 if a case fails.
 """
@@ -21,7 +21,7 @@ from harness.files.printable import one_line
 
 
 @dataclass(frozen=True)
-class Case:
+class Finding:
     """What one input gave.
 
     Attributes:
@@ -36,7 +36,7 @@ class Case:
     ok: bool
 
 
-Point = Callable[[Path, Path], Iterator[Case]]
+Point = Callable[[Path, Path], Iterator[Finding]]
 """(folder of reported inputs, empty folder to write to) -> cases."""
 
 POINTS: dict[str, Point] = {}

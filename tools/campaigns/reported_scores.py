@@ -16,7 +16,7 @@ from typing import Any
 import pandas as pd
 
 from harness.cli import main
-from tools.campaigns.reported import Case, point
+from tools.campaigns.reported import Finding, point
 
 
 def run_command(*arguments: str) -> tuple[object, str]:
@@ -32,34 +32,34 @@ def run_command(*arguments: str) -> tuple[object, str]:
     return code, output.getvalue().strip()
 
 
-def is_refused(name: str, source: Path | list[Path], *words: str) -> Case:
-    """Case: the source ends with exit code 2 and one line that holds the words."""
+def is_refused(name: str, source: Path | list[Path], *words: str) -> Finding:
+    """Finding: the source ends with exit code 2 and one line that holds the words."""
     sources = source if isinstance(source, list) else [source]
     arguments = [argument for one in sources for argument in ("--scores", str(one))]
     code, text = run_command("verdict", *arguments)
     ok = code == 2 and "\n" not in text and all(word in text for word in words)
-    return Case(name, f"exit 2, one line with {words}", f"exit {code}: {text[-300:]}", ok)
+    return Finding(name, f"exit 2, one line with {words}", f"exit {code}: {text[-300:]}", ok)
 
 
-def has_means(name: str, source: Any, means: dict[str, float], note: str = "") -> Case:
-    """Case: these means of rows, in points, and a note that holds `note`."""
+def has_means(name: str, source: Any, means: dict[str, float], note: str = "") -> Finding:
+    """Finding: these means of rows, in points, and a note that holds `note`."""
     import harness
 
     expected = f"{means} {note}"
     try:
         blocks = harness.verdict(source).data
     except Exception as error:
-        return Case(name, expected, f"{type(error).__name__}: {error}"[:300], ok=False)
+        return Finding(name, expected, f"{type(error).__name__}: {error}"[:300], ok=False)
     seen: dict[str, float] = {}
     said = ""
     for pair in blocks[0]["pairs"]:
         seen |= {pair["a"]: pair["means"][0], pair["b"]: pair["means"][1]}
         said = pair["text"]
     same = seen.keys() == means.keys() and all(abs(seen[r] - means[r]) < 0.01 for r in means)
-    return Case(name, expected, f"{seen} {said[-200:]}", same and note in said)
+    return Finding(name, expected, f"{seen} {said[-200:]}", same and note in said)
 
 
-def of_folder(folder: Path, name: str, make: Callable[[Path], Case]) -> Iterator[Case]:
+def of_folder(folder: Path, name: str, make: Callable[[Path], Finding]) -> Iterator[Finding]:
     """Yield the case of each input of that name below a folder."""
     for file in sorted(folder.rglob(name)):
         yield make(file)
@@ -81,7 +81,7 @@ def table(rows: dict[str, list[object]], task: str = "T", header: bool = True) -
 
 
 @point("e")
-def scales_names_and_seeds(folder: Path, room: Path) -> Iterator[Case]:
+def scales_names_and_seeds(folder: Path, room: Path) -> Iterator[Finding]:
     yield from of_folder(
         folder,
         "mixed_scale.csv",
@@ -250,7 +250,7 @@ def mteb_result(
 
 
 @point("m")
-def contract_of_an_entry(folder: Path, room: Path) -> Iterator[Case]:
+def contract_of_an_entry(folder: Path, room: Path) -> Iterator[Finding]:
     for source in sorted(folder.rglob("mteb/scale")):
         yield is_refused("a main score of 5.3", source, "5.3", "labmax", "main_score")
     for source in sorted(folder.rglob("mteb/split")):
@@ -258,7 +258,7 @@ def contract_of_an_entry(folder: Path, room: Path) -> Iterator[Case]:
     yield from of_folder(
         folder,
         "all-scores.csv",
-        lambda file: Case("all-scores.csv of a report", "exit 0", *_exit_of(file)),
+        lambda file: Finding("all-scores.csv of a report", "exit 0", *_exit_of(file)),
     )
     for name, words in (
         ("wide.csv", ('"row"', "melt")),
@@ -326,7 +326,7 @@ def contract_of_an_entry(folder: Path, room: Path) -> Iterator[Case]:
         import harness
 
         verdict = harness.verdict(file, "a", "b").data["verdict"]
-        yield Case(name, "a is better", f"a is {verdict}", verdict == "better")
+        yield Finding(name, "a is better", f"a is {verdict}", verdict == "better")
     copies: dict[str, list[object]] = {"a": [81.12, 81.12, 81.12], "b": rows["b"]}
     yield has_means(
         "copied runs", write(room, "copies.csv", table(copies)), {"a": 81.12, "b": 70.21}, "copies"
@@ -345,7 +345,9 @@ def contract_of_an_entry(folder: Path, room: Path) -> Iterator[Case]:
     answer = run_command(
         "verdict", "a", "b", "--scores", str(write(room, "single.csv", table(single)))
     )
-    yield Case("a row with one run", "3 seeds each", answer[1][:200], "3 seeds each" in answer[1])
+    yield Finding(
+        "a row with one run", "3 seeds each", answer[1][:200], "3 seeds each" in answer[1]
+    )
 
 
 def _exit_of(file: Path) -> tuple[str, bool]:
@@ -354,7 +356,7 @@ def _exit_of(file: Path) -> tuple[str, bool]:
 
 
 @point("scores")
-def damaged_files(folder: Path, room: Path) -> Iterator[Case]:
+def damaged_files(folder: Path, room: Path) -> Iterator[Finding]:
     """Whatever a score file holds, the command ends with exit code 2 and one line."""
     for source in sorted(folder.rglob("09-score-files/make.py")):
         import runpy
@@ -374,7 +376,7 @@ def damaged_files(folder: Path, room: Path) -> Iterator[Case]:
     yield from _damaged_tables(room)
 
 
-def _damaged_inspect_logs(room: Path) -> Iterator[Case]:
+def _damaged_inspect_logs(room: Path) -> Iterator[Finding]:
     header = {"eval": {"model": "m", "task": "t"}}
     sample: dict[str, Any] = {"id": 1, "scores": {"s": {"value": 1}}}
     for name, changed in (
@@ -407,7 +409,7 @@ def _damaged_inspect_logs(room: Path) -> Iterator[Case]:
     yield is_refused("Inspect: 300 MiB in one sample", bomb, "MiB")
 
 
-def _damaged_results(room: Path) -> Iterator[Case]:
+def _damaged_results(room: Path) -> Iterator[Finding]:
     for name, value in (
         ("a very large number", 10**400),
         ("infinite", float("inf")),
@@ -452,7 +454,7 @@ def _damaged_results(room: Path) -> Iterator[Case]:
     yield has_means("odd JSON files in a folder", place, means, "cut.json")
 
 
-def _damaged_tables(room: Path) -> Iterator[Case]:
+def _damaged_tables(room: Path) -> Iterator[Finding]:
     packed = room / "bomb.csv.gz"
     with gzip.open(packed, "wb") as stream:
         stream.write(b"row,score\n")
