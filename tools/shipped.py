@@ -20,7 +20,12 @@ from harness.files.atomic import write_atomic
 from harness.files.printable import tell, tell_error
 from harness.results.elsewhere import open_workdir, without_weights
 from harness.results.facts import facts_of
-from harness.results.store import RunFolder, comparison_file, read_comparison_file
+from harness.results.store import (
+    RunFolder,
+    comparison_file,
+    comparison_text,
+    read_comparison_file,
+)
 from harness.sources.pair_sets import PHENOMENA
 from harness.tasks.phenomena import TAGS
 from reports.decide.question import comparison_of, question_of
@@ -109,8 +114,8 @@ def pack(workdir: Path, comparison: str, archive: Path) -> list[str]:
     runs = [run for run in tree["runs"] if run["row"] not in unfinished]
     members = {
         comparison_file(Path(), comparison).as_posix(): (
-            json.dumps({**tree, "runs": runs}, indent=1) + "\n"
-        ).encode()
+            comparison_text({**tree, "runs": runs}).encode()
+        )
     }
     for run in dict.fromkeys(run["id"] for run in runs):
         light = without_weights(records[run])

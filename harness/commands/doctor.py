@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -120,7 +121,25 @@ def _show_faults(workdir: Path, as_json: bool) -> int:
                 f"Damage in {workdir}", ["file", "what", "what it costs"], faults, texts=True
             )
         tell(f"{len(runs)} runs checked, {len(faults) or 'no'} files damaged")
+        for name in _find_files_without_hash(workdir):
+            tell(
+                f"comparisons/{name}.json has no hash, so its labels cannot be checked: an earlier "
+                "version wrote it; the same comparison writes it again"
+            )
     return 1 if faults else 0
+
+
+def _find_files_without_hash(workdir: Path) -> list[str]:
+    """Return the comparisons whose file an earlier version wrote."""
+    from harness.results.store import comparison_files, read_comparison_file
+
+    names = []
+    for name in comparison_files(workdir):
+        with suppress(InputError):  # reported as damage
+            tree = read_comparison_file(workdir, name)
+            if tree is not None and "sha256" not in tree:
+                names.append(name)
+    return names
 
 
 def check_run(folder: RunFolder) -> list[Fault]:

@@ -29,12 +29,12 @@ from pydantic import ValidationError
 from harness.config import first_fault
 from harness.errors import InputError
 from harness.files.atomic import sweep, write_atomic
-from harness.files.hashing import sha256_of
+from harness.files.hashing import content_id, sha256_of
 from harness.files.locks import LOCK_FILE, try_run_lock
 from harness.files.printable import name_fault
 from harness.files.reading import read_json, read_text
 from harness.results.model_card import is_card
-from harness.results.record import SCHEMA, Record
+from harness.results.record import Record
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -42,6 +42,10 @@ if TYPE_CHECKING:
 MODEL = "model/"  # how the names of weight files begin among `Record.files`
 STOP = "stop"  # a request to a run in another process; see `harness.runs.execute`
 _PAIRS = "cosine"  # the metric of the examples that are pairs of sentences
+
+COMPARISON_SCHEMA = 2
+_SCHEMA_WITHOUT_HASH = 1
+"""Of the file of a comparison."""
 
 
 class DamagedRecord(InputError):  # noqa: N818 - names what was found
@@ -366,36 +370,53 @@ def comparison_files(workdir: Path) -> dict[str, Path]:
     return {file.stem: file for file in sorted((workdir / "comparisons").glob("*.json"))}
 
 
+def comparison_text(comparison: Mapping[str, Any]) -> str:
+    """Return a comparison as its file holds it, with its schema and the hash of its content."""
+    content = {key: value for key, value in comparison.items() if key not in ("schema", "sha256")}
+    whole = {"schema": COMPARISON_SCHEMA, **content}
+    return json.dumps({**whole, "sha256": _hash_comparison(whole)}, indent=1) + "\n"
+
+
+def _hash_comparison(tree: Mapping[str, Any]) -> str:
+    content = {key: value for key, value in tree.items() if key != "sha256"}
+    return content_id(json.loads(json.dumps(content)), digits=64)
+
+
 def write_comparison_file(workdir: Path, comparison: Mapping[str, Any]) -> None:
     """Write the file of a comparison; its lock must be held."""
     file = comparison_file(workdir, comparison["name"])
     if file.is_dir():
         remove(file)
     sweep(file)
-    write_atomic(file, json.dumps({"schema": SCHEMA, **comparison}, indent=1) + "\n")
+    write_atomic(file, comparison_text(comparison))
 
 
 def read_comparison_file(workdir: Path, comparison: str) -> dict[str, Any] | None:
-    """The file of a comparison, or None when there is none.
+    """Read the file of a comparison; None when there is none.
+
+    A file of before has no hash and no "sha256": its labels cannot be checked.
 
     Raises:
-        InputError: it is damaged, or another version of the harness wrote it.
+        InputError: it is damaged, was changed since, or another version of the harness wrote it.
     """
-    file = comparison_files(workdir).get(
-        comparison
-    )  # looked up, so that no name leads out of the folder
+    # Looked up, so that no name leads out of the folder.
+    file = comparison_files(workdir).get(comparison)
     if file is None:
         return None
+    remedy = "`harness compare` with the same experiment writes it again"
     try:
         tree: Any = read_json(file)
-        keys = {"id", "row", "base_model", "seed"}
-        if tree["schema"] == SCHEMA and all(keys <= run.keys() for run in tree["runs"]):
-            return dict(tree)
+        needed = {"id", "row", "base_model", "seed"}
+        is_whole = all(needed <= run.keys() for run in tree["runs"])
+        schema = tree["schema"]
     except (InputError, KeyError, TypeError, AttributeError):
-        pass
-    raise InputError(
-        f"{file}: damaged, or of another version; `harness compare` with the same experiment writes it again"
-    )
+        is_whole = False
+        schema = None
+    if not is_whole or schema not in (_SCHEMA_WITHOUT_HASH, COMPARISON_SCHEMA):
+        raise InputError("damaged, or of another version", file=file, remedy=remedy)
+    if schema == COMPARISON_SCHEMA and tree.get("sha256") != _hash_comparison(tree):
+        raise InputError("damaged: its content does not have its hash", file=file, remedy=remedy)
+    return dict(tree)
 
 
 def added_starts(workdir: Path) -> set[str]:

@@ -550,11 +550,18 @@ def read_comparison(workdir: Path, name: str) -> Comparison:
         parts,
         tuple(aside),
         analyses=analyses,
-        warnings=list(damaged.values()),
+        warnings=[*damaged.values(), *_warn_of_missing_hash(tree)],
         plan=plan,
         not_compared=tuple(tree.get("left_out", ())),
         **_planned(tree),
     )
+
+
+def _warn_of_missing_hash(comparison_file: Mapping[str, Any]) -> list[str]:
+    """Return a line if the file of a comparison cannot be checked."""
+    if not comparison_file or "sha256" in comparison_file:
+        return []
+    return ["the comparison's file has no hash, so its labels cannot be checked"]
 
 
 def comparisons(workdir: Path) -> dict[str, int]:

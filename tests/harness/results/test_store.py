@@ -174,18 +174,61 @@ def test_a_comparison_file_is_replaced_as_a_whole(tmp_path: Path) -> None:
         file.write_text("{")
     write_comparison_file(tmp_path, {"name": "a", "runs": []})
     assert [left.exists(), another.exists()] == [False, True]
-    assert read_comparison_file(tmp_path, "a") == {"schema": 1, "name": "a", "runs": []}
+    tree = read_comparison_file(tmp_path, "a")
+    assert tree is not None
+    assert (tree["name"], tree["runs"]) == ("a", [])
     assert read_comparison_file(tmp_path, "../a") is None
 
 
 @pytest.mark.parametrize(
-    "text", ["{", "[]", '{"schema": 1}', '{"schema": 2, "runs": []}', '{"schema": 1, "runs": [{}]}']
+    "text", ["{", "[]", '{"schema": 1}', '{"schema": 3, "runs": []}', '{"schema": 1, "runs": [{}]}']
 )
 def test_a_damaged_comparison_file_is_named(tmp_path: Path, text: str) -> None:
     (tmp_path / "comparisons").mkdir()
     (tmp_path / "comparisons" / "a.json").write_text(text)
     with pytest.raises(InputError, match=r"a\.json"):
         read_comparison_file(tmp_path, "a")
+
+
+RUNS = [
+    {"id": run, "row": row, "base_model": "b", "seed": seed}
+    for run, row, seed in (("r1", "SimCSE", 1), ("r2", "SCD", 1), ("r3", "SCD", 2))
+]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda text: text.replace("SimCSE", "x").replace("SCD", "SimCSE").replace('"x"', '"SCD"'),
+        lambda text: text.replace('"seed": 2', '"seed": 3'),
+        lambda text: json.dumps({**json.loads(text), "runs": json.loads(text)["runs"][:-1]}),
+        lambda text: json.dumps({**json.loads(text), "only": ["SCD"]}),
+        lambda text: json.dumps({k: v for k, v in json.loads(text).items() if k != "sha256"}),
+    ],
+)
+def test_a_comparison_file_that_was_changed_is_refused(
+    tmp_path: Path, change: Callable[[str], str]
+) -> None:
+    write_comparison_file(tmp_path, {"name": "a", "runs": RUNS})
+    file = comparison_file(tmp_path, "a")
+    whole = file.read_text()
+    assert change(whole) != whole
+    file.write_text(change(whole))
+    with pytest.raises(InputError, match="hash") as caught:
+        read_comparison_file(tmp_path, "a")
+    assert caught.value.file == str(file)
+
+
+def test_a_comparison_file_without_a_hash_is_read_and_doctor_names_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "comparisons").mkdir()
+    (tmp_path / "runs").mkdir()
+    old = {"schema": 1, "name": "a", "runs": RUNS}
+    comparison_file(tmp_path, "a").write_text(json.dumps(old))
+    assert (read_comparison_file(tmp_path, "a") or {})["runs"] == RUNS
+    assert main(["doctor", "--workdir", str(tmp_path)]) == 0
+    assert "a.json has no hash" in " ".join(capsys.readouterr().out.split())
 
 
 def test_a_folder_in_place_of_a_comparison_file_is_named_and_replaced(tmp_path: Path) -> None:
