@@ -11,7 +11,7 @@ import torch
 from harness import registry
 from harness.errors import InputError
 from harness.sources import load_corpus
-from methods.parts.embedding_views import embeddings_changed, feature_cutoff, token_cutoff
+from methods.parts.embedding_views import change_embeddings, feature_cutoff, token_cutoff
 from tests.methods.test_large_batches import IN_PARTS, base, expect_equal, gradients, method
 from tests.support.encoder_models import base_model
 from tests.support.kill_and_resume import weights_whole_and_resumed
@@ -68,7 +68,7 @@ def test_changed_embeddings_are_those_of_the_padded_batch(base: str) -> None:
             lambda h, mask: token_cutoff(h, mask, rate=0.4),
             lambda h, mask: feature_cutoff(h, mask, rate=0.4),
         )
-        with embeddings_changed(encoder.transformer, *changes):
+        with change_embeddings(encoder.transformer, *changes):
             vectors = encoder.two_views(
                 ids, ids, hidden_dropout=(0.0, 0.0), attention_dropout=(0.0, 0.0)
             )

@@ -80,7 +80,11 @@ def suite_table(comparison: Comparison) -> Table:
 def test_a_suite_that_nothing_installed_knows_has_a_table_from_its_scores(tmp_path: Path) -> None:
     table = suite_table(runs(tmp_path))
     column = table.columns[3]
-    assert (column.title, column.sub, column.better) == ("word-order", "accuracy · 10 examples", "")
+    assert (column.title, column.sub, column.better) == (
+        "word-order",
+        "accuracy · 10 examples",
+        "higher",
+    )
     assert [row.cells[3].text for row in table.rows] == ["55.00", "52.25"]
     assert [row.cells[3].spread for row in table.rows] == ["", "± 3.18"]  # 4.5 / sqrt(2)
     assert table.rows[1].cells[2].text == "2"
