@@ -84,8 +84,20 @@ class Slurm(Executor):
         return self.settings.workers or 1_000_000
 
     def _parameters(self, threads: int) -> dict[str, Any]:
-        """Of `sbatch`, in submitit's words; other options are passed on unchanged."""
-        own, gpus = dict(self.settings.slurm), self.settings.gpus_per_run
+        """Return the options of `sbatch` in submitit's words; others are passed on unchanged.
+
+        Raises:
+            InputError: a part of a GPU, or a line break: each option is a line of a shell script.
+        """
+        own = dict(self.settings.slurm)
+        gpus = self.settings.gpus_per_run
+        for key, value in own.items():
+            if any(len(text.splitlines()) > 1 for text in (f"{key}.", f"{value}.")):
+                raise InputError(
+                    "a line break cannot be part of an option of sbatch",
+                    key=f"[executor.slurm] {key!r}",
+                    remedy="write it in one line",
+                )
         if gpus != int(gpus):
             raise InputError(f"executor slurm: gpus_per_run = {gpus:g}: SLURM gives whole GPUs")
         parameters = {

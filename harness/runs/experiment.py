@@ -422,7 +422,8 @@ def _find_row(rows: list[dict[str, Any]], wanted: str, override: str) -> dict[st
         if wanted in (row.get("name"), row.get("method"), str(number)):
             return row
     labels = ", ".join(str(row.get("name") or row.get("method")) for row in rows)
-    raise InputError(f'--set {override}: no row "{wanted}"; rows: {labels}')
+    numbers = "; rows are numbered from 1" if wanted.lstrip("-").isdigit() else ""
+    raise InputError(f'--set {override}: no row "{wanted}"; rows: {labels}{numbers}')
 
 
 def _resolve_conflicts(tree: dict[str, Any], overrides: Sequence[str]) -> None:

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import signal
 import socket
@@ -28,6 +29,7 @@ from harness.results.store import RunFolder
 
 _EVERY = 2.0  # seconds between two writings of the file
 _SILENT = 60.0  # a process that has not written for so long has ended or hangs
+_SAME_START = 5.0  # seconds by which the start of one process may seem to differ
 OPEN = ("waiting", "running")
 
 
@@ -85,6 +87,7 @@ class Progress:
             "executor": self.executor.name if self.executor is not None else "serial",
             "host": socket.gethostname(),
             "pid": os.getpid(),
+            "process_start": _start_of(os.getpid()),
             "started": time.time(),
         }
         self._written = self._cost = 0.0
@@ -235,26 +238,79 @@ class Progress:
 
 
 def read_progress(workdir: Path) -> list[dict[str, Any]]:
-    """The comparisons and studies of a work directory, the latest first; a process that has ended
-    or hangs is "interrupted".
+    """Return the comparisons and studies of a work directory, the latest first.
+
+    One whose process has ended or hangs is "interrupted". What is damaged is left out: the file is
+    for people who watch, and is written again.
     """
     try:
-        known = json.loads((workdir / "progress.json").read_text("utf-8"))
-        states = sorted(known.values(), key=lambda state: -float(state["updated"]))
-    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        tree = json.loads((workdir / "progress.json").read_text("utf-8"))
+    except (OSError, ValueError, RecursionError):
         return []
-    for state in (state for state in states if state["phase"] == "running"):
-        here = state["host"] == socket.gethostname()
-        if not (
-            psutil.pid_exists(int(state["pid"]))
-            if here
-            else time.time() - state["updated"] < _SILENT
-        ):
-            state["phase"], state["reason"] = (
-                "interrupted",
-                "its process has ended; the same command resumes",
-            )
+    known = tree.values() if isinstance(tree, dict) else []
+    states = [state for state in known if _is_sound(state)]
+    states.sort(key=lambda state: -state["updated"])
+    for state in states:
+        if state["phase"] == "running" and not _is_running(state):
+            state["phase"] = "interrupted"
+            state["reason"] = "its process has ended; the same command resumes"
     return states
+
+
+_TEXTS = ("name", "title", "kind", "phase", "reason", "host", "executor")
+_NUMBERS = ("pid", "workers", "started", "updated")
+
+
+def _is_sound(state: Any) -> bool:
+    """True if a state has all that is shown of it."""
+    if not isinstance(state, dict) or not isinstance(state.get("runs"), list):
+        return False
+    left = state.get("remaining_seconds")
+    numbers = [state.get(key) for key in _NUMBERS] + ([] if left is None else [left])
+    if not all(_is_number(number) for number in numbers):
+        return False
+    if not all(isinstance(state.get(key), str) for key in _TEXTS):
+        return False
+    return all(_is_sound_run(run) for run in state["runs"])
+
+
+def _is_sound_run(run: Any) -> bool:
+    if not isinstance(run, dict) or run.keys() != RunState.__dataclass_fields__.keys():
+        return False
+    texts = ("label", "row", "base_model", "seed", "id", "state", "text")
+    numbers = ("step", "steps", "seconds", "began")
+    return all(isinstance(run[key], str) for key in texts) and all(
+        _is_number(run[key]) for key in numbers
+    )
+
+
+def _is_number(value: Any) -> bool:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return math.isfinite(value)
+
+
+def _is_running(state: dict[str, Any]) -> bool:
+    """True if the process of a state is there: the same one, not another of its number."""
+    if state["host"] != socket.gethostname():
+        return bool(time.time() - state["updated"] < _SILENT)
+    start = _start_of(int(state["pid"]))
+    stated = state.get("process_start")
+    if start is None or stated is None or not _is_number(stated):
+        return False
+    return abs(start - float(stated)) < _SAME_START
+
+
+def _start_of(pid: int) -> float | None:
+    """Return the seconds from the machine's start to that of a process; None if there is none.
+
+    The clock may be set meanwhile, and a number may be another process's after a restart.
+    """
+    try:
+        start: float = psutil.Process(pid).create_time() - psutil.boot_time()
+        return start
+    except (psutil.Error, ValueError, OverflowError):
+        return None
 
 
 def request_stop(workdir: Path, name: str) -> str:

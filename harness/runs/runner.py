@@ -14,6 +14,7 @@ from typing import Protocol
 
 from harness.errors import HarnessError, StopRequested, TrainingStopped
 from harness.executors.executor import LEAVE, TICK, Answer, Executor
+from harness.files.atomic import write_atomic
 from harness.results.record import Record
 from harness.results.store import RunFolder
 from harness.runs.execute import execute, find_finished, record_failure
@@ -139,7 +140,8 @@ class Runner:
             for step, score in self.progress.runs[job.label].dev:
                 if run not in self._pruned and (reason := self.proposer.prune(job, step, score)):
                     self._pruned.add(run)
-                    RunFolder(self.workdir, run).stop_file.write_text(reason, "utf-8")
+                    # Whole at once: a worker takes an empty request for that of a stop.
+                    write_atomic(RunFolder(self.workdir, run).stop_file, reason, durable=False)
 
     def _take(self, answer: Answer) -> None:
         """Give the record of an answer to the jobs that wait for it."""

@@ -66,9 +66,12 @@ def threads() -> tuple[str, int]:
 
 
 def wait_with_pid(folder: str) -> None:
-    """Leave the id of this process, and stay for a minute."""
-    (Path(folder) / "pid").write_text(str(os.getpid()))
-    time.sleep(60)
+    """Write the id of this process, and stay for a minute, as a run whose os._exit is replaced."""
+    from harness.machine.process_state import preserve_process_state
+
+    with preserve_process_state():
+        (Path(folder) / "pid").write_text(str(os.getpid()))
+        time.sleep(60)
 
 
 def leave_at_signal(number: int) -> None:

@@ -207,7 +207,29 @@ def test_workers_end_with_a_coordinator_that_is_killed(tmp_path: Path) -> None:
                 break
         worker = psutil.Process(int(pid.read_text()))
         coordinator.kill()
-    assert psutil.wait_procs([worker], timeout=60)[1] == []
+    assert psutil.wait_procs([worker], timeout=20)[1] == []  # the job takes a minute
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        {"comment": "x\ntouch made\n#"},
+        {"comment": "x\rtouch made"},
+        {"comment": "x\u2028y"},
+        {"comment\ntouch made\n#": "x"},
+        {"partition": "a\nb"},
+        {"comment": "x\n"},
+    ],
+)
+def test_an_option_of_sbatch_is_one_line(tmp_path: Path, option: dict[str, str]) -> None:
+    pytest.importorskip("submitit")
+    from submitit.slurm.test_slurm import mocked_slurm
+
+    engine = executor(Slurm, tmp_path, slurm=option)
+    with mocked_slurm(), pytest.raises(InputError, match="line break") as caught:
+        list(engine.run(jobs.call, deque([Call("value", jobs.double, (21,))]), lambda: None))
+    assert caught.value.key is not None
+    assert "executor.slurm" in caught.value.key
 
 
 def test_a_script_without_a_main_guard_runs_once(tmp_path: Path) -> None:

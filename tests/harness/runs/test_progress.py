@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -70,7 +71,51 @@ def test_several_comparisons_share_the_file_and_a_lost_process_is_noticed(tmp_pa
             request_stop(tmp_path, "second")
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "3", '{"a": 1}', '{"a": {"updated": "x"}}'])
+def test_a_stop_ends_no_other_process_of_the_recorded_number(tmp_path: Path) -> None:
+    with subprocess.Popen(["sleep", "60"]) as other:
+        with Progress(tmp_path, "mine") as progress:
+            progress.expect(states(1))
+            file = tmp_path / "progress.json"
+            for changes in ({"process_start": None}, {"process_start": 1.0}, {}):
+                known = json.loads(file.read_text())
+                known["mine"] |= {"pid": other.pid, **changes}
+                if changes == {}:
+                    del known["mine"]["process_start"]  # as an earlier version wrote it
+                file.write_text(json.dumps(known))
+                assert read_progress(tmp_path)[0]["phase"] == "interrupted"
+                with pytest.raises(RunError):
+                    request_stop(tmp_path, "mine")
+        assert other.poll() is None
+        other.kill()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"updated": 1.0, "runs": None},
+        {"pid": "x"},
+        {"updated": float("nan")},
+        {"runs": [{"label": "a"}]},
+        {"runs": [3]},
+        {"phase": 1},
+        {"remaining_seconds": "soon"},
+    ],
+)
+def test_a_damaged_state_is_left_out(tmp_path: Path, change: dict[str, object]) -> None:
+    for name in ("mine", "other"):
+        with Progress(tmp_path, name) as progress:
+            progress.expect(states(1))
+    file = tmp_path / "progress.json"
+    known = json.loads(file.read_text())
+    known["mine"] |= change
+    file.write_text(json.dumps(known))
+    assert [state["name"] for state in read_progress(tmp_path)] == ["other"]
+    assert main(["status", "--workdir", str(tmp_path)]) in (0, 1)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", "3", '{"a": 1}', '{"a": {"updated": 1}}', "[" * 100_000]
+)
 def test_a_damaged_file_shows_nothing(tmp_path: Path, text: str) -> None:
     (tmp_path / "progress.json").write_text(text)
     assert read_progress(tmp_path) == []
