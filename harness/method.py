@@ -90,7 +90,7 @@ class MethodConfig(Config):
 
     @field_validator("pooling")
     @classmethod
-    def _known_pooling(cls, value: str) -> str:
+    def _check_pooling(cls, value: str) -> str:
         if value.startswith("prompt:"):
             from harness.encoder.prompts import Prompt
 
@@ -418,7 +418,7 @@ class Method(ABC):
         """
         from harness.encoder import Encoder
 
-        method = unfitted(cls, path)
+        method = load_unfitted(cls, path)
         method._encoder = Encoder.load(path)
         return method
 
@@ -426,14 +426,14 @@ class Method(ABC):
 M = TypeVar("M", bound=Method)
 
 
-def unfitted(kind: type[M], path: str | Path) -> M:
+def load_unfitted(kind: type[M], path: str | Path) -> M:
     """The method that was saved in `path`, configured as it was, without what it had learnt; its
     weights are checked.
 
         >>> harness.train("whitening", corpus=["A dog runs.", "It rains."], dev=None, out=work / "white").name
         'whitening'
         >>> from harness import registry
-        >>> unfitted(registry.load(registry.METHODS, "whitening"), work / "white").base_model
+        >>> load_unfitted(registry.load(registry.METHODS, "whitening"), work / "white").base_model
         'embedded:mini-bert'
 
     Raises:

@@ -94,7 +94,7 @@ class SavedMethod(InputModule):
 class _Chosen(Module):
     """Leaves some tokens of each row to the pooling that follows."""
 
-    def counted(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    def pooling_mask(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         """`mask` (n, length) without the other tokens of the rows `ids` (n, length)."""
         raise NotImplementedError
 
@@ -109,7 +109,7 @@ class _Chosen(Module):
             raise InputError(
                 f"{kind} needs padded rows; open the model without unpadded flash attention"
             )
-        mask = self.counted(features["input_ids"], features["attention_mask"])
+        mask = self.pooling_mask(features["input_ids"], features["attention_mask"])
         without = {
             key: value for key, value in features.items() if key != "token_weights_sum"
         }  # of all tokens
@@ -141,7 +141,7 @@ class LastMask(_Chosen):
         super().__init__()  # type: ignore[no-untyped-call]
         self.pooling, self.token = pooling, token
 
-    def counted(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    def pooling_mask(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         return one_token(one_token(mask, ids == self.token))
 
 
@@ -165,5 +165,5 @@ class SecondCopy(_Chosen):
         self.pooling = pooling
         self.before, self.between, self.after = before, between, after
 
-    def counted(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    def pooling_mask(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         return EchoFrame(self.before, self.between, self.after).second(ids, mask)

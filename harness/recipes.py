@@ -115,7 +115,7 @@ class RecipeFile(Mapping[str, Mapping[str, Any] | Recipes]):
     @cached_property
     def card(self) -> dict[str, Any]:
         """The values of a `MethodCard`, from the table `[card]`."""
-        given = self._expected(dict, "card", self._tree.get("card"))
+        given = self._check_kind(dict, "card", self._tree.get("card"))
         return {
             key: tuple(value) if isinstance(value, list) else value for key, value in given.items()
         }
@@ -133,9 +133,9 @@ class RecipeFile(Mapping[str, Mapping[str, Any] | Recipes]):
         for name, given in self._tree.items():
             if name == "card":
                 continue
-            preset = dict(self._expected(dict, name, given))
-            aliases = self._expected(dict, f"{name}.aliases", preset.pop("aliases", {}))
-            source = self._expected(str, f"{name}.source", preset.pop("source", ""))
+            preset = dict(self._check_kind(dict, name, given))
+            aliases = self._check_kind(dict, f"{name}.aliases", preset.pop("aliases", {}))
+            source = self._check_kind(str, f"{name}.source", preset.pop("source", ""))
             for key, table in preset.items():
                 for family in key.split(", "):
                     row = self._row(name, family, f"{name}.{key}", table, rows)
@@ -154,30 +154,30 @@ class RecipeFile(Mapping[str, Mapping[str, Any] | Recipes]):
     def _row(
         self, preset: str, family: str, key: str, table: Any, rows: Mapping[tuple[str, str], Recipe]
     ) -> Recipe:
-        values = dict(self._expected(dict, key, table))
+        values = dict(self._check_kind(dict, key, table))
         like, begin = values.pop("like", None), Recipe({})
         if like is not None:
-            self._expected(str, f"{key}.like", like)
+            self._check_kind(str, f"{key}.like", like)
             found = rows.get((preset, like)) or rows.get((like, family))
             if found is None:
                 raise InputError(
                     f'{self.path}: key "{key}.like": "{like}" is no row above it, and no preset that has one'
                 )
             begin = found
-        source = self._expected(str, f"{key}.source", values.pop("source", begin.source))
-        empty = self._expected(list, f"{key}.empty", values.pop("empty", []))
+        source = self._check_kind(str, f"{key}.source", values.pop("source", begin.source))
+        empty = self._check_kind(list, f"{key}.empty", values.pop("empty", []))
         return Recipe({**begin.values, **values, **dict.fromkeys(map(str, empty))}, source)
 
-    def _expected(self, kind: type, key: str, given: Any) -> Any:
+    def _check_kind(self, kind: type, key: str, given: Any) -> Any:
         if not isinstance(given, kind):
             raise InputError(f'{self.path}: key "{key}": expected {_KINDS[kind]}, not {given!r}')
         return given
 
 
-def declared(presets: Presets) -> Iterator[tuple[str, str | None]]:
+def iterate_presets(presets: Presets) -> Iterator[tuple[str, str | None]]:
     """Every preset with each of its families; None as the family where it is for every base model.
 
-    >>> list(declared({"code": {"epochs": 1}, "paper": Recipes({"bert-base": Recipe({})})}))
+    >>> list(iterate_presets({"code": {"epochs": 1}, "paper": Recipes({"bert-base": Recipe({})})}))
     [('code', None), ('paper', 'bert-base')]
     """
     for name, preset in presets.items():

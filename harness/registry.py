@@ -105,18 +105,18 @@ def add(group: Group, name: str, plugin: Any) -> None:
     _added.setdefault(group.entry_points, {})[name] = plugin
 
 
-def added(group: Group) -> set[str]:
+def names_of_process(group: Group) -> set[str]:
     """The names of the plugins that only this process knows."""
     return set(_added.get(group.entry_points, ()))
 
 
 def _points(group: str) -> dict[str, tuple[EntryPoint, ...]]:
     """The entry points of a group by name; those of one name are of several packages."""
-    return _installed().get(group, {})
+    return _read_entry_points().get(group, {})
 
 
 @cache
-def _installed() -> dict[str, dict[str, tuple[EntryPoint, ...]]]:
+def _read_entry_points() -> dict[str, dict[str, tuple[EntryPoint, ...]]]:
     """Group -> its entry points, from one look at the packages, which takes long."""
     groups: dict[str, dict[str, tuple[EntryPoint, ...]]] = {
         group.entry_points: {} for group in GROUPS
@@ -152,7 +152,7 @@ def load(group: Group, name: str) -> Any:
         )
     if len(points) > 1:
         raise InputError(collision(group, name, points))
-    return opened(group, points[0])
+    return open_plugin(group, points[0])
 
 
 def collision(group: Group, name: str, points: Sequence[EntryPoint]) -> str:
@@ -160,7 +160,7 @@ def collision(group: Group, name: str, points: Sequence[EntryPoint]) -> str:
     return f'{group.noun} "{name}" comes from several packages: {"; ".join(map(origin, points))}: uninstall all but one'
 
 
-def opened(group: Group, point: EntryPoint) -> Any:
+def open_plugin(group: Group, point: EntryPoint) -> Any:
     """What an entry point of `group` names.
 
     Raises:

@@ -303,5 +303,5 @@ class DeCLUTR(TrainedMethod):
         targets = padded_labels(labels)
         chosen = targets != IGNORED
         logits = heads.masked_lm(states[-1][chosen.to(encoder.device)])
-        embeddings = encoder.pool(tokens, encoder.counted(features))
+        embeddings = encoder.pool(tokens, encoder.pooling_mask(features))
         return embeddings, masked_lm_loss(logits, targets[chosen])

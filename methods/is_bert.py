@@ -132,6 +132,6 @@ class ISBert(TrainedMethod):
         features = encoder.collate(ids)
         mask = features["attention_mask"].to(encoder.device)
         local = encoder.token_states(features)
-        vectors = encoder.pool(local, encoder.counted(features))
+        vectors = encoder.pool(local, encoder.pooling_mask(features))
         own, others = jensen_shannon_information(local, mask, vectors)
         return {"loss": own + others, "own": own, "others": others}

@@ -18,7 +18,7 @@ from harness.encoder import Encoder
 from harness.encoder.pooling import Pooling
 from harness.encoder.prompts import Prompt
 from harness.errors import InputError, NotFitted
-from harness.method import FitContext, MethodConfig, unfitted
+from harness.method import FitContext, MethodConfig, load_unfitted
 from harness.recipes import RecipeFile
 from methods.parts.array_method import ArrayMethod, new_folder
 from methods.parts.vector_maps import ENCODER, twin
@@ -167,4 +167,4 @@ class MetaEOL(ArrayMethod):
         Raises:
             InputError: the folder is not one, or another method's.
         """
-        return unfitted(cls, path)._use(cls.kind.load(Path(path) / ENCODER).eval())
+        return load_unfitted(cls, path)._use(cls.kind.load(Path(path) / ENCODER).eval())

@@ -23,7 +23,7 @@ from harness.method import (
     Method,
     MethodConfig,
     Supervision,
-    unfitted,
+    load_unfitted,
 )
 from harness.recipes import RecipeFile
 from harness.saved_method import write_settings
@@ -45,7 +45,7 @@ OWN: Final = "own"
 def _check_pooling(value: str) -> str:
     if value == OWN:
         return value
-    return MethodConfig._known_pooling(value)
+    return MethodConfig._check_pooling(value)
 
 
 OwnPooling = Annotated[str, AfterValidator(_check_pooling)]
@@ -73,7 +73,7 @@ class PretrainedConfig(MethodConfig):
 
     @field_validator("pooling")
     @classmethod
-    def _known_pooling(cls, value: str) -> str:
+    def _check_pooling(cls, value: str) -> str:
         return _check_pooling(value)
 
     @field_validator("prompts")
@@ -226,7 +226,7 @@ class Pretrained(Method):
         Raises:
             InputError: the folder is not one, or another method's.
         """
-        method = unfitted(cls, path)
+        method = load_unfitted(cls, path)
         if isinstance(method.config.prompts, list):  # the folder has those of its seed
             method.config = method.config.model_copy(update={"prompts": OWN})
         # The layout says how to pool, whichever way that was chosen.

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from harness.config import option
 from harness.errors import NotFitted
-from harness.method import FitContext, MethodConfig, unfitted
+from harness.method import FitContext, MethodConfig, load_unfitted
 from harness.recipes import RecipeFile
 from harness.saved_method import saved_seed
 from harness.seeds import derive, seed_fields
@@ -84,6 +84,6 @@ class RandomVectors(ArrayMethod):
         Raises:
             InputError: the folder is not one, or another method's.
         """
-        method = unfitted(cls, path)
+        method = load_unfitted(cls, path)
         method._seed = saved_seed(path)
         return method

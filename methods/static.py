@@ -13,7 +13,7 @@ from harness.config import option
 from harness.encoder.layout import CONFIG, MODULES, write_json
 from harness.encoder.sentences import clean
 from harness.errors import NotFitted
-from harness.method import FitContext, FitReport, MethodConfig, unfitted
+from harness.method import FitContext, FitReport, MethodConfig, load_unfitted
 from harness.recipes import RecipeFile
 from methods.parts.array_method import ArrayMethod, new_folder
 from methods.parts.word_vectors import GLOVE, SOURCES, read_word_vectors, vectors_hash
@@ -149,7 +149,7 @@ class Static(ArrayMethod):
         from safetensors.numpy import load_file
         from tokenizers import Tokenizer
 
-        method = unfitted(cls, path)
+        method = load_unfitted(cls, path)
         method._tokenizer = Tokenizer.from_file(str(Path(path) / MODULE / "tokenizer.json"))
         method._matrix = load_file(Path(path) / MODULE / "model.safetensors")["embedding.weight"]
         return method

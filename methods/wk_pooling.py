@@ -14,7 +14,7 @@ from torch import Tensor
 from harness.config import option
 from harness.encoder import Encoder
 from harness.errors import InputError
-from harness.method import FitContext, Method, MethodConfig, unfitted
+from harness.method import FitContext, Method, MethodConfig, load_unfitted
 from harness.recipes import RecipeFile
 from harness.sources import TrainingText
 from methods.parts.array_method import new_folder
@@ -209,6 +209,6 @@ class WKPooling(Method):
         Raises:
             InputError: the folder is not one, or another method's.
         """
-        method = unfitted(cls, path)
+        method = load_unfitted(cls, path)
         method._encoder = WKEncoder.load(Path(path) / ENCODER).use(method.config).eval()
         return method

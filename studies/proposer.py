@@ -156,7 +156,7 @@ class OptunaTrials:
         trial.add(record, executed=not reused and record.id not in self._executed)
         self._executed.add(record.id)
         if self.tracker is not None:
-            self.tracker.log(record.labelled(record.row, self.study.name))
+            self.tracker.log(record.as_row(record.row, self.study.name))
         self._ready += self._advance(trial)
 
     def _advance(self, trial: OpenTrial) -> list[Job]:

@@ -109,7 +109,7 @@ def train(
                 fitted.fit(items, context)
         except TrainingStopped as stop:
             curves = f" (curves: {folder / 'curves.jsonl'})" if folder is not None else ""
-            shown.done(f"{stop.status}: {stop.reason}{curves}")
+            shown.finish_run(f"{stop.status}: {stop.reason}{curves}")
             raise
         if target is not None:
             where = markdown_text(
@@ -118,7 +118,7 @@ def train(
             fitted.save(target, card=f"Trained by `{kind.name}` {where}, seed {seed}.\n")
         best = fitted.fit_report.training.get("best_dev")
         kept = f"saved to {target}" if target is not None else "fitted"
-        shown.done(kept + (f", best dev {100 * best:.2f}" if best is not None else ""))
+        shown.finish_run(kept + (f", best dev {100 * best:.2f}" if best is not None else ""))
     return fitted
 
 

@@ -216,7 +216,7 @@ def _find_fault(group: Group, point: EntryPoint) -> str:
     from harness.tasks import catalogue
 
     try:
-        registry.opened(group, point)
+        registry.open_plugin(group, point)
         if group is registry.TASKS:  # the entry point of a family is no name of a task
             catalogue.check(point)
         else:

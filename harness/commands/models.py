@@ -193,7 +193,7 @@ def _show(title: str, result: Any, suites: list[str]) -> None:
     for heading, average in {
         average.title: average for one in named for average in one.averages
     }.items():
-        tell(f"{heading}: {average.of(result.scores).shown()}")
+        tell(f"{heading}: {average.of(result.scores).describe()}")
     for note in result.notes:
         tell(f"note: {note}")
     speed, cached = (

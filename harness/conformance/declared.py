@@ -10,7 +10,7 @@ from typing import Any, get_args
 from harness.conformance.subject import BrokenPromiseError, Subject, expect
 from harness.errors import InputError, NotFitted
 from harness.method import Supervision, Text
-from harness.recipes import declared
+from harness.recipes import iterate_presets
 
 
 def refusal(call: Callable[[], Any], what: str, kind: type[Exception] = InputError) -> str:
@@ -59,7 +59,7 @@ def configuration(s: Subject) -> str:
 
 def presets_and_sweeps(s: Subject) -> str:
     """Every preset is a valid configuration, every value that a study may try is allowed."""
-    for preset, family in declared(s.method.presets):
+    for preset, family in iterate_presets(s.method.presets):
         config = s.method.configure(s.values, preset=preset, family=family)
         again = s.method.Config.parse(json.loads(config.model_dump_json()), "JSON")
         expect(again == config, f'preset "{preset}" changes on its way through JSON')

@@ -186,12 +186,12 @@ def resume(s: Subject) -> str:
     cut = s.new()
     loss = cut.loss
 
-    def killed(encoder: Any, heads: Any, batch: Any) -> Any:
+    def stop_at_step(encoder: Any, heads: Any, batch: Any) -> Any:
         if batch.step >= at:
             raise KilledError
         return loss(encoder, heads, batch)
 
-    cut.__dict__["loss"] = killed
+    cut.__dict__["loss"] = stop_at_step
     with suppress(KilledError):
         s.fit(cut, folder=folder)
     expect(

@@ -203,21 +203,23 @@ class _OpenTask:
 
 
 def _open(task: Task) -> _OpenTask:
-    def unchecked(why: str, data: str = "") -> _OpenTask:
+    def mark_unchecked(why: str, data: str = "") -> _OpenTask:
         return _OpenTask(TaskOverlap(data=data, suite=task.suite, unchecked=why))
 
     if (
         hasattr(task, "at_least") and task.source != "embedded"
     ):  # it fetches its data when it is scored
-        return unchecked(_UNKNOWN)
+        return mark_unchecked(_UNKNOWN)
     try:
         sha256, texts = task.sha256, list(dict.fromkeys(task.texts()))
     except (
         Exception
     ) as error:  # a task, perhaps of another package, must not prevent the check of the others
-        return unchecked(redacted(str(error)).partition("\n")[0])
+        return mark_unchecked(redacted(str(error)).partition("\n")[0])
     if not texts or len(texts) > MOST_TEXTS:
-        return unchecked(f"it has more than {MOST_TEXTS:,} texts" if texts else _UNKNOWN, sha256)
+        return mark_unchecked(
+            f"it has more than {MOST_TEXTS:,} texts" if texts else _UNKNOWN, sha256
+        )
     pairs = {
         s.name: (s.sentences1, s.sentences2)
         for s in getattr(getattr(task, "data", None), "subsets", ())

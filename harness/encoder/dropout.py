@@ -98,7 +98,7 @@ class ViewRates:
         """
         if self.rows and states.shape[0] == self.rows:
             return list(states.tensor_split([self.rows // 2]))
-        if self.rows and self.packing is not None and self.packing.holds(states):
+        if self.rows and self.packing is not None and self.packing.is_packed(states):
             return list(states.tensor_split([self.packing.half], dim=1))
         return None
 
@@ -155,7 +155,7 @@ def _attend(
 
     rates: ViewRates | None = getattr(module, "view_rates", None)
     packing = rates.packing if rates is not None else None
-    if rates is not None and packing is not None and packing.holds(query.transpose(1, 2)):
+    if rates is not None and packing is not None and packing.is_packed(query.transpose(1, 2)):
         jagged = rates.jagged and attention.has_kernels(query)
         if jagged and attention.fits(query, key, attention_mask, packing, kwargs):
             drops = _drops(rates, packing, module.training) or (dropout,)

@@ -25,7 +25,7 @@ from torch.utils.checkpoint import checkpoint
 from harness.encoder.dropout import Rates, attach, packed_pass, packs
 from harness.encoder.pooling import Pooling, average_layers, one_token, reduce_tokens
 from harness.encoder.precision import autocast
-from harness.encoder.prefixes import replayed_pass
+from harness.encoder.prefixes import replay_pass
 from harness.encoder.prompts import EchoFrame
 from harness.encoder.quiet import evaluation
 from harness.encoder.sentences import clean, token_budget_batches
@@ -161,7 +161,7 @@ class Network(nn.Module):
                 `where_possible`.
         """
         rows = [[token % 7 + 2 for token in range(length)] for length in (3, 8, 5)]
-        self.packed = packs(self.transformer, self.view_rates, self._placed(self.collate(rows)))
+        self.packed = packs(self.transformer, self.view_rates, self._to_device(self.collate(rows)))
         if not self.packed:
             why = f'a model of type "{self.transformer.config.model_type}" cannot read a batch without padding'
             if not where_possible:
@@ -228,7 +228,7 @@ class Network(nn.Module):
             features["token_type_ids"] = torch.zeros_like(input_ids)
         return features
 
-    @replayed_pass(cut=True)
+    @replay_pass(cut=True)
     def forward(self, given: Rows | dict[str, Tensor]) -> Tensor:
         """Vectors (n, d) of texts, token rows or collated features, head and affine applied; the
         checkpoint's own dropout in training.
@@ -237,12 +237,12 @@ class Network(nn.Module):
         add_tokens(features["attention_mask"])
         slices = _cuts(len(features["attention_mask"]), self.micro_batch)
         parts = [
-            self._placed({name: tensor[rows] for name, tensor in features.items()})
+            self._to_device({name: tensor[rows] for name, tensor in features.items()})
             for rows in slices
         ]
         return torch.cat(self._in_parts(self._vectors, parts))
 
-    @replayed_pass(cut=True)
+    @replay_pass(cut=True)
     def two_views(
         self,
         a: Rows,
@@ -293,7 +293,7 @@ class Network(nn.Module):
             )
         add_tokens([*ids_a, *ids_b])
         slices = _cuts(len(ids_a), self.micro_batch)
-        parts = [self._placed(self.collate([*ids_a[rows], *ids_b[rows]])) for rows in slices]
+        parts = [self._to_device(self.collate([*ids_a[rows], *ids_b[rows]])) for rows in slices]
 
         def encode(features: dict[str, Tensor]) -> Tensor:
             rows = len(features["attention_mask"])
@@ -375,7 +375,7 @@ class Network(nn.Module):
         result = out[0] if single else out
         return result if as_tensor else result.numpy()
 
-    @replayed_pass()
+    @replay_pass()
     def hidden_states(self, features: dict[str, Tensor]) -> tuple[Tensor, ...]:
         """(H_0 .. H_L) of collated `features`, each (n, length, d); the checkpoint's own dropout in
         training.
@@ -384,19 +384,19 @@ class Network(nn.Module):
         normalisation included.
         """
         add_tokens(features["attention_mask"])
-        states, last = self._run(self._placed(features), every_layer=True)
+        states, last = self._run(self._to_device(features), every_layer=True)
         return (*states[:-1], last)
 
-    @replayed_pass()
+    @replay_pass()
     def token_states(self, features: dict[str, Tensor]) -> Tensor:
         """What pooling reduces over tokens (n, length, d): H_L, or the average of the layers that
         the pooling names, after the token module if there is one; the checkpoint's own dropout in
         training.
         """
         add_tokens(features["attention_mask"])
-        return self._tokens(self._placed(features))
+        return self._tokens(self._to_device(features))
 
-    @replayed_pass(cut=True)
+    @replay_pass(cut=True)
     def pool(self, tokens: Tensor, attention_mask: Tensor) -> Tensor:
         """Vectors (n, d) of token vectors (n, length, d): reduced over tokens, head and affine
         applied.
@@ -410,7 +410,7 @@ class Network(nn.Module):
         vectors: Tensor = self.head(reduce_tokens(tokens, mask, self.pooling.mode))
         return vectors if self.affine is None else self.affine(vectors)
 
-    def counted(self, features: dict[str, Tensor]) -> Tensor:
+    def pooling_mask(self, features: dict[str, Tensor]) -> Tensor:
         """The tokens that the pooling counts (n, length): the real ones, those of a second copy, or
         of each row the one that it reads.
         """
@@ -438,9 +438,9 @@ class Network(nn.Module):
         return self.tokenize(texts, self.train_length) if texts else given  # type: ignore[return-value]
 
     def _vectors(self, features: dict[str, Tensor]) -> Tensor:
-        return self._pool(self._tokens(features), self.counted(features))
+        return self._pool(self._tokens(features), self.pooling_mask(features))
 
-    def _placed(self, features: dict[str, Tensor]) -> dict[str, Tensor]:
+    def _to_device(self, features: dict[str, Tensor]) -> dict[str, Tensor]:
         device = self.device
         return {name: tensor.to(device, non_blocking=True) for name, tensor in features.items()}
 

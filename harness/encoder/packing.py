@@ -53,7 +53,7 @@ class Packing:
         )
         return padded.view(self.rows, self.length, *tokens.shape[1:])
 
-    def holds(self, tensor: Tensor) -> bool:
+    def is_packed(self, tensor: Tensor) -> bool:
         """Is `tensor` (1, tokens, ...)?"""
         return tensor.dim() > 1 and tensor.shape[0] == 1 and tensor.shape[1] == self.tokens
 

@@ -58,10 +58,10 @@ class Prefixes:
         result: T = self.passes[self.place - 1]
         return result
 
-    def cut(self, vectors: Tensor | tuple[Tensor, ...]) -> Any:
+    def truncate(self, vectors: Tensor | tuple[Tensor, ...]) -> Any:
         """Vectors (n, d), or several of them, with zeros in place of what is behind the width."""
         if isinstance(vectors, tuple):
-            return tuple(self.cut(part) for part in vectors)
+            return tuple(self.truncate(part) for part in vectors)
         self.was_cut = True
         return functional.pad(vectors[:, : self.width], (0, max(0, vectors.shape[1] - self.width)))
 
@@ -69,19 +69,19 @@ class Prefixes:
 _prefixes: ContextVar[Prefixes | None] = ContextVar("prefixes", default=None)
 
 
-def replayed_pass(*, cut: bool = False) -> Callable[[Callable[P, T]], Callable[P, T]]:
+def replay_pass(*, cut: bool = False) -> Callable[[Callable[P, T]], Callable[P, T]]:
     """A pass of an encoder, which inside a `Prefixes` is made once; `cut`: it gives vectors, which
     are cut.
     """
 
     def decorate(encode: Callable[P, T]) -> Callable[P, T]:
         @wraps(encode)
-        def replayed(*args: P.args, **options: P.kwargs) -> T:
+        def replay(*args: P.args, **options: P.kwargs) -> T:
             if (prefixes := _prefixes.get()) is None:
                 return encode(*args, **options)
             result = prefixes.of(partial(encode, *args, **options))
-            return prefixes.cut(result) if cut else result  # type: ignore[arg-type]
+            return prefixes.truncate(result) if cut else result  # type: ignore[arg-type]
 
-        return replayed
+        return replay
 
     return decorate

@@ -14,13 +14,13 @@ import numpy as np
 from harness.errors import HarnessError, InputError
 from harness.files.atomic import storage_fault
 from harness.results.record import missing
-from harness.results.text_ids import stacked
+from harness.results.text_ids import stack
 from harness.tasks.base import Encode, Task, TaskResult, Vectors, needs_model, task_key
 from harness.tasks.prompts import PromptedVectors, Prompts, of_mteb
 from harness.tasks.vectors import UNNAMED, EmbeddingTable, Origin, VectorStore, encode_once
 
 
-def joined(parts: Sequence[TaskResult]) -> TaskResult:
+def merge_results(parts: Sequence[TaskResult]) -> TaskResult:
     """One result of several; their costs are added up."""
     whole = TaskResult()
     for part in parts:
@@ -37,8 +37,8 @@ def joined(parts: Sequence[TaskResult]) -> TaskResult:
         }
     pairs = [part.pairs for part in parts if part.pairs is not None]
     outcomes = [part.outcomes for part in parts if part.outcomes is not None]
-    whole.pairs = stacked(pairs) if pairs else None
-    whole.outcomes = stacked(outcomes) if outcomes else None
+    whole.pairs = stack(pairs) if pairs else None
+    whole.outcomes = stack(outcomes) if outcomes else None
     if whole.cost.get("encode_seconds"):
         encoded = whole.cost["sentences"] - whole.cost.get("sentences_cached", 0.0)
         whole.cost["sentences_per_second"] = encoded / whole.cost["encode_seconds"]
@@ -76,7 +76,7 @@ def each(
     return answers, faults
 
 
-def announced(task: Task, most: int | None = None) -> Sequence[str]:
+def texts_of(task: Task, most: int | None = None) -> Sequence[str]:
     """The texts of a task.
 
     Raises:
@@ -99,7 +99,7 @@ def _check_number(count: int, most: int | None) -> None:
         )
 
 
-def set_aside(
+def record_missing(
     result: TaskResult, unread: Mapping[str, Exception], unscored: Mapping[str, Exception]
 ) -> None:
     """Enter the tasks without scores: those whose data could not be read, and those that could not
@@ -145,7 +145,7 @@ def evaluate(
         RunError: `encode` returned something else than one vector a text.
         OSError: the disk is full or fails.
     """
-    readable, unread = each(tasks, lambda task: announced(task, most))
+    readable, unread = each(tasks, lambda task: texts_of(task, most))
     if prompts is not None:
         readable = [(task, [] if of_mteb(task) else texts) for task, texts in readable]
     before = (
@@ -185,8 +185,8 @@ def evaluate(
         return task.evaluate(vectors, pooling=how)
 
     scored, unscored = each([task for task, _ in readable], score)
-    result = joined([part for _, part in scored])
-    set_aside(result, unread, unscored)
+    result = merge_results([part for _, part in scored])
+    record_missing(result, unread, unscored)
     if prompts is not None and prompts.unfit:
         result.notes.append(prompts.unfit)
     sentences = len(texts) + table.requested

@@ -146,7 +146,7 @@ def check_known(settings: ExecutorSettings, methods: Iterable[str]) -> None:
     Raises:
         InputError: one of them is registered in this process only.
     """
-    own = ", ".join(sorted(registry.added(registry.METHODS).intersection(methods)))
+    own = ", ".join(sorted(registry.names_of_process(registry.METHODS).intersection(methods)))
     if registry.load(registry.EXECUTORS, settings.name).parallel and own:
         raise InputError(
             f'executor "{settings.name}": install as a package the class of a script or notebook: {own}'

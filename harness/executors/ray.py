@@ -80,7 +80,7 @@ class Ray(Executor):
             max_retries=self.settings.retries,  # of lost workers and nodes alone: what a job raises is its answer
             max_calls=0,  # a worker stays for the next job, on GPUs too: what it has loaded stays loaded
             **({"memory": int(memory * 2**30)} if memory else {}),
-        )(_called)
+        )(_run_job)
         most = self.settings.workers or _WAITING
         waiting: dict[Any, Any] = {}
         try:
@@ -121,7 +121,7 @@ class Ray(Executor):
         return self.settings.cpus_per_run or max(1, shared)
 
 
-def _called(threads: int, function: Callable[[Any], Any], job: Any) -> Any:
+def _run_job(threads: int, function: Callable[[Any], Any], job: Any) -> Any:
     """A job in its worker."""
     use_threads(threads)
     return function(job)

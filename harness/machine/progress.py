@@ -27,7 +27,7 @@ class Reporter:
         >>> with Reporter(2, quiet=True) as reporter:
         ...     reporter.start("SimCSE, seed 1")
         ...     reporter.step(3, 24, "loss 0.12")
-        ...     reporter.done("finished")
+        ...     reporter.finish_run("finished")
         >>> reporter.number
         1
 
@@ -102,7 +102,7 @@ class Reporter:
             left = f" ({self.remaining})" if self.remaining else ""
             self._print(f"[{self.number}/{self.total}] {'; '.join(shown[:NAMED])}{more}{left}")
 
-    def done(self, text: str) -> None:
+    def finish_run(self, text: str) -> None:
         """The current run has ended."""
         if self._bars is not None:
             self._bars.show_whole(done=self.number)

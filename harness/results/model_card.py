@@ -214,11 +214,11 @@ def results(record: Record) -> str:
         "",
     ]
     lines += ["## How it was made", "", "| | |", "|---|---|"]
-    lines += [f"| {name} | {markdown_text(text)} |" for name, text in _made(record)]
+    lines += [f"| {name} | {markdown_text(text)} |" for name, text in _training_rows(record)]
     return "\n".join(lines) + "\n"
 
 
-def _made(record: Record) -> list[tuple[str, str]]:
+def _training_rows(record: Record) -> list[tuple[str, str]]:
     rows = [
         ("method", record.method),
         ("base model", record.base_model),

@@ -212,7 +212,7 @@ class Record(BaseModel):
         parts = ("train_seconds", "dev_seconds", "encode_seconds", "evaluate_seconds")
         return sum(self.cost.get(part, 0.0) for part in parts)
 
-    def labelled(self, row: str, comparison: str, base_model: str | None = None) -> Record:
+    def as_row(self, row: str, comparison: str, base_model: str | None = None) -> Record:
         """The record as a row of a comparison, which may know the base model by another name."""
         spec = (
             self.spec

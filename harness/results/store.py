@@ -298,19 +298,19 @@ def join_examples(pairs: pd.DataFrame | None, outcomes: pd.DataFrame | None) -> 
     if not frames:
         return None
     columns = list(_no_examples().columns)
-    return pd.concat([_typed(frame[columns]) for frame in frames], ignore_index=True)
+    return pd.concat([_convert_types(frame[columns]) for frame in frames], ignore_index=True)
 
 
 def _no_examples() -> pd.DataFrame:
     import pandas as pd
 
     texts = ("task", "source", "split", "subset", "metric")
-    return _typed(
+    return _convert_types(
         pd.DataFrame(columns=[*texts, "example", "unit", "outcome", "target", "text1", "text2"])
     )
 
 
-def _typed(frame: pd.DataFrame) -> pd.DataFrame:
+def _convert_types(frame: pd.DataFrame) -> pd.DataFrame:
     numbers = {"example": "int64", "outcome": "float64", "target": "float64"}
     return frame.astype({**numbers, **dict.fromkeys(("unit", "text1", "text2"), "Int64")})
 
@@ -489,7 +489,7 @@ def read_records(
     if tree is not None:
         known = [(run, record) for run in tree["runs"] if (record := read(run["id"])) is not None]
         return [
-            limit_to_tasks(record, requested_tasks(tree, run)).labelled(
+            limit_to_tasks(record, requested_tasks(tree, run)).as_row(
                 run["row"], tree["name"], run["base_model"] if "source" in run else None
             )
             for run, record in known

@@ -76,7 +76,7 @@ def pair_units(first: Sequence[str], second: Sequence[str]) -> NDArray[np.int64]
     return ids
 
 
-def stacked(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
+def stack(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
     """The rows of all frames, with new numbers."""
     import pandas as pd
 

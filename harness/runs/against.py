@@ -75,7 +75,7 @@ class OtherRows:
     def records(self, comparison: str) -> list[Record]:
         """Their records as rows of a comparison."""
         return [
-            limit_to_tasks(record, row.tasks).labelled(row.label, comparison, entry["base_model"])
+            limit_to_tasks(record, row.tasks).as_row(row.label, comparison, entry["base_model"])
             for row in self.rows
             for record, entry in row.runs
         ]

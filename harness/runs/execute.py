@@ -13,7 +13,7 @@ from typing import Any
 from harness import registry
 from harness.errors import HarnessError, InputError, StopRequested, TrainingStopped
 from harness.evaluation.inference_cost import measure_inference
-from harness.evaluation.scoring import announced, each, evaluate, joined, set_aside
+from harness.evaluation.scoring import each, evaluate, merge_results, record_missing, texts_of
 from harness.evaluation.vector_cache import EmbeddingCache, StoredVectors, folder_hash
 from harness.files.atomic import settle, storage_fault
 from harness.files.locks import run_lock
@@ -180,7 +180,7 @@ class Execution:
                     faults[readable][task.name] = (
                         error if isinstance(error, Exception) else RuntimeError(repr(error))
                     )
-                set_aside(result, *faults)
+                record_missing(result, *faults)
             else:
                 line = redacted(str(error)).partition("\n")[0]
                 kind = "" if isinstance(error, HarnessError) else f"{type(error).__name__}: "
@@ -345,10 +345,10 @@ class Execution:
                 method.for_task(task.texts()), [task], f"{pooling}, fitted to the task's text"
             )
 
-        readable, unread = each(tasks, lambda task: announced(task, most))
+        readable, unread = each(tasks, lambda task: texts_of(task, most))
         parts, unscored = each([task for task, _ in readable], alone)
-        result = joined([part for _, part in parts])
-        set_aside(result, unread, unscored)
+        result = merge_results([part for _, part in parts])
+        record_missing(result, unread, unscored)
         return result
 
     def make_record(

@@ -76,7 +76,7 @@ class DevSettings(Config):
         from harness.tasks.sts import DevSet
 
         whole = load_sts(self.task, source=self.where, split="dev")
-        return DevSet(whole if self.pairs is None else whole.drawn(self.pairs))
+        return DevSet(whole if self.pairs is None else whole.draw(self.pairs))
 
 
 EMBEDDED_DEV = DevSettings(

@@ -111,7 +111,7 @@ def find_deviations(
             found.append(Deviation(f"{row}: not planned"))
         else:
             found += _seed_deviations(row, before[row], now[row], most_seeds)
-            changed = _changed_settings(frozen["rows"][row], before[row], now[row], settings)
+            changed = _name_changed_settings(frozen["rows"][row], before[row], now[row], settings)
             if changed:
                 found.append(Deviation(f"{row}: {changed}"))
     left_out = [task for task in frozen["tasks"] if task not in tasks]
@@ -180,7 +180,7 @@ def _count_seeds(seeds: Sequence[int]) -> str:
     return f"{noun} {join_some([str(seed) for seed in seeds], 5)}"
 
 
-def _changed_settings(
+def _name_changed_settings(
     planned: Mapping[str, Any],
     before: Mapping[int, str],
     now: Mapping[int, str],

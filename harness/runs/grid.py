@@ -89,7 +89,7 @@ class Grid:
 
     def finish(self, job: Job, record: Record, *, reused: bool) -> None:
         """As `Proposer.finish`."""
-        shown = limit_to_tasks(record, job.tasks).labelled(job.row, job.comparison)
+        shown = limit_to_tasks(record, job.tasks).as_row(job.row, job.comparison)
         self.records[job.place] = shown
         state = (
             "n/a"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from harness.results.record import Record
-from harness.results.text_ids import stacked
+from harness.results.text_ids import stack
 from harness.tasks.base import Task, task_key
 
 if TYPE_CHECKING:
@@ -74,4 +74,4 @@ def merge_examples(
         return new
     scored = {(task.name, task.source) for task in tasks}
     others = old[[pair not in scored for pair in zip(old["task"], old["source"], strict=True)]]
-    return others if new is None else stacked([others, new] if len(others) else [new])
+    return others if new is None else stack([others, new] if len(others) else [new])

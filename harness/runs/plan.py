@@ -361,10 +361,10 @@ _TASKS: dict[str, Task] = {}
 @lru_cache(maxsize=4096)
 def is_readable(key: str, most_sentences: int | None) -> bool:
     """Is the data of a task available now?"""
-    from harness.evaluation.scoring import announced
+    from harness.evaluation.scoring import texts_of
 
     with suppress(HarnessError):
-        announced(find_task(key), most_sentences)
+        texts_of(find_task(key), most_sentences)
         return True
     return False
 

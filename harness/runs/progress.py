@@ -192,7 +192,7 @@ class Progress:
         run.state, run.text, run.seconds = state, reason, seconds
         if self.reporter.label != label:
             self.reporter.start(label)
-        self.reporter.done(line)
+        self.reporter.finish_run(line)
         self.write(seldom=True)
 
     def remaining(self) -> float | None:

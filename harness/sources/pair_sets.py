@@ -91,7 +91,7 @@ class PairSet:
             else []
         )
 
-    def drawn(self, count: int) -> PairSet:
+    def draw(self, count: int) -> PairSet:
         """So many of the pairs, drawn once for all by what the set holds, in their order.
 
         Raises:
@@ -215,7 +215,7 @@ def read_translated_file(file: Path) -> senteval.ScoredPairs:
     return frame["sentence1"].tolist(), frame["sentence2"].tolist(), gold.tolist()
 
 
-def _translated(task: str, split: str) -> list[_Named]:
+def _read_translated(task: str, split: str) -> list[_Named]:
     language = TRANSLATED[task]
     try:
         return [(split, read_translated_file(hub_file(_TRANSLATIONS, f"stsb-{language}-test.csv")))]
@@ -227,7 +227,7 @@ def _translated(task: str, split: str) -> list[_Named]:
             raise error from None
 
 
-def _embedded(task: str, split: str) -> Iterable[_Named]:
+def _read_embedded(task: str, split: str) -> Iterable[_Named]:
     for part in EMBEDDED_PARTS[task]:
         rows = [row for row in embedded_rows("sts", (part,)) if row["split"] == split]
         if task == EMBEDDED_STS[0]:
@@ -253,8 +253,8 @@ _READERS: dict[Source, dict[str, _Reader]] = {
         "STS-B": (_ALL_SPLITS, "raw text", _mteb),
         "SICK-R": (("test",), "raw text, train + trial + test", _mteb),
     },
-    "embedded": dict.fromkeys(EMBEDDED_PARTS, (("dev", "test"), "raw text", _embedded)),
+    "embedded": dict.fromkeys(EMBEDDED_PARTS, (("dev", "test"), "raw text", _read_embedded)),
     "stsb-multi-mt": dict.fromkeys(
-        TRANSLATED, (("test",), "raw text, machine-translated", _translated)
+        TRANSLATED, (("test",), "raw text, machine-translated", _read_translated)
     ),
 }

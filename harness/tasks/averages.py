@@ -20,7 +20,7 @@ class Average:
     missing: tuple[str, ...]
     of: int
 
-    def shown(self) -> str:
+    def describe(self) -> str:
         """ "76.80 (18 of 18)", or that it is incomplete and by what."""
         if self.value is not None:
             return f"{self.value:.2f} ({self.of} of {self.of})"

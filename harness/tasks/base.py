@@ -156,10 +156,10 @@ def as_array(x: Any) -> Array:
     return np.asarray(x)
 
 
-def checked(vectors: Any, n: int) -> Array:
+def check_vectors(vectors: Any, n: int) -> Array:
     """What an `encode` returned, as an (n, d) floating-point array.
 
-        >>> checked(np.zeros((2, 3)), 2).shape
+        >>> check_vectors(np.zeros((2, 3)), 2).shape
         (2, 3)
 
     Raises:

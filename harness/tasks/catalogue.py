@@ -44,7 +44,7 @@ def offers() -> Mapping[str, tuple[EntryPoint, ...]]:
 def _family(point: EntryPoint) -> TaskFamily | None:
     """The family that an entry point names; None where it names one task, or cannot be imported."""
     try:
-        plugin = registry.opened(registry.TASKS, point)
+        plugin = registry.open_plugin(registry.TASKS, point)
     except InputError:
         return None
     return plugin if isinstance(plugin, TaskFamily) else None
@@ -54,7 +54,7 @@ def _make(point: EntryPoint, name: str, source: Source) -> Task:
     """Raises:
     InputError: the entry point cannot be imported, or gives no task or one of another name.
     """
-    plugin = registry.opened(registry.TASKS, point)
+    plugin = registry.open_plugin(registry.TASKS, point)
     if isinstance(plugin, TaskFamily):
         return plugin.make(name, source)
     task = plugin()

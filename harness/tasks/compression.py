@@ -74,22 +74,22 @@ def forms(vectors: Array, left: NDArray[np.intp], right: NDArray[np.intp]) -> It
     """
     from sentence_transformers.util.quantization import quantize_embeddings  # slow
 
-    def alike(x: Array) -> NDArray[Any]:
+    def cosines(x: Array) -> NDArray[Any]:
         return cosine(x[left], x[right])
 
     d = vectors.shape[1]
-    yield "", 4.0 * d, [alike(vectors)]
+    yield "", 4.0 * d, [cosines(vectors)]
     components, rng = principal_components(vectors), numpy_generator(0, "compression")
     for k in (k for k in WIDTHS if k < d):
-        yield f"first_{k}", 4.0 * k, [alike(vectors[:, :k])]
-        yield f"pca_{k}", 4.0 * k, [alike(components[:, :k])]
+        yield f"first_{k}", 4.0 * k, [cosines(vectors[:, :k])]
+        yield f"pca_{k}", 4.0 * k, [cosines(components[:, :k])]
         drawn = [rng.permutation(d)[:k] for _ in range(DRAWS)]
-        yield f"random_{k}", 4.0 * k, [alike(vectors[:, some]) for some in drawn]
+        yield f"random_{k}", 4.0 * k, [cosines(vectors[:, some]) for some in drawn]
     unit = unit_rows(vectors).astype(np.float32)
-    yield "st_int8", float(d), [alike(np.asarray(quantize_embeddings(unit, "int8")))]
+    yield "st_int8", float(d), [cosines(np.asarray(quantize_embeddings(unit, "int8")))]
     yield "mteb_int8", float(d), [cosine(mteb_int8(vectors[left]), mteb_int8(vectors[right]))]
     bits = vectors > 0
-    yield "binary", d / 8, [alike(bits.astype(np.float32))]
+    yield "binary", d / 8, [cosines(bits.astype(np.float32))]
     yield "hamming", d / 8, [(bits[left] == bits[right]).mean(axis=1)]
 
 

@@ -119,7 +119,7 @@ def _wide(x: Any) -> Floats:
     return wide
 
 
-def _centred(x: Any) -> Floats | None:
+def _centre(x: Any) -> Floats | None:
     """`x` less its mean; None when all rows are equal up to float32 rounding."""
     wide = _wide(x)
     centred = wide - wide.mean(axis=0)
@@ -131,7 +131,7 @@ def singular_values(x: Any, *, centre: bool = True) -> Floats:
 
     `centre` takes the mean off first.
     """
-    wide = _centred(x) if centre else _wide(x)
+    wide = _centre(x) if centre else _wide(x)
     if wide is None or not wide.any():
         return np.zeros(min(_wide(x).shape))
     # Eigenvalues of the smaller Gram matrix are the squared singular values: far cheaper than an
@@ -169,7 +169,7 @@ def isoscore(x: Any) -> float:
     variance along k of d axes and none along the rest gives (k - 1) / (d - 1). 0 without spread; 1
     for d = 1.
     """
-    centred = _centred(x)
+    centred = _centre(x)
     if centred is None:
         return 0.0
     d = centred.shape[1]

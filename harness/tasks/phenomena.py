@@ -146,7 +146,7 @@ class MarginTask:
             damaged += bad_u + bad_v
             cosines.append(cosine(u, v))
         result.note_damaged(self.name, damaged)
-        alike = self._alike()
+        alike = self._nearest_paraphrases()
         shares = wins(cosines[0], cosines[1], alike)
         about = {
             "metric": "accuracy",
@@ -163,7 +163,7 @@ class MarginTask:
         result.figures[self.name] = Facts(PAIRS, "", "accuracy", 0.5, agreement=agreement).plain()
         return result
 
-    def _alike(self) -> NDArray[np.intp]:
+    def _nearest_paraphrases(self) -> NDArray[np.intp]:
         """(n, `NEAREST`): for each pair of the tag the paraphrases nearest in overlap, equal ones
         in their order.
         """

@@ -26,7 +26,7 @@ from harness.tasks.base import (
     TaskResult,
     Vectors,
     as_array,
-    checked,
+    check_vectors,
     finite,
     unit_rows,
 )
@@ -53,7 +53,7 @@ def _ranks(x: Array) -> NDArray[np.float64]:
     return average
 
 
-def _paired(similarities: Any, gold: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _pair(similarities: Any, gold: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     x = np.asarray(as_array(similarities), dtype=np.float64).ravel()
     y = np.asarray(as_array(gold), dtype=np.float64).ravel()
     if x.shape != y.shape:
@@ -70,7 +70,7 @@ def pearson(similarities: Any, gold: Any) -> float:
     pairs, or one side constant) is 0: a method that gives every pair the same score knows nothing
     about them.
     """
-    x, y = _paired(similarities, gold)
+    x, y = _pair(similarities, gold)
     if x.size < 2 or np.ptp(x) == 0 or np.ptp(y) == 0:
         return 0.0
     x, y = x - x.mean(), y - y.mean()
@@ -83,7 +83,7 @@ def spearman(similarities: Any, gold: Any) -> float:
 
     NaN, infinity and constant input as in `pearson`.
     """
-    x, y = _paired(similarities, gold)
+    x, y = _pair(similarities, gold)
     return pearson(_ranks(x), _ranks(y))
 
 
@@ -321,7 +321,7 @@ class DevSet:
         }
 
     def _encode(self, encode: Encode) -> Array:
-        return finite(checked(encode(self._texts), len(self._texts)))[0]
+        return finite(check_vectors(encode(self._texts), len(self._texts)))[0]
 
     def _spearman(self, x: Array) -> float:
         return pearson(_ranks(cosine(x[self._left], x[self._right])), self._gold_ranks)

@@ -11,7 +11,7 @@ from typing import Protocol
 import numpy as np
 
 from harness.errors import RunError
-from harness.tasks.base import Array, Encode, checked
+from harness.tasks.base import Array, Encode, check_vectors
 
 
 class VectorStore(Protocol):
@@ -89,12 +89,12 @@ class EmbeddingTable:
         if self._more is None or all(text in self._place for text in texts):
             rows: Array = self.vectors[[self._place[text] for text in texts]]
             return rows
-        known = self._encoded(self._more, texts)
+        known = self._encode_missing(self._more, texts)
         return np.stack(
             [known[text] if text in known else self.vectors[self._place[text]] for text in texts]
         )
 
-    def _encoded(
+    def _encode_missing(
         self, more: Callable[[list[str]], EmbeddingTable], texts: Sequence[str]
     ) -> dict[str, Array]:
         """Vectors of those `texts` that were not announced, from before or encoded now."""
@@ -133,7 +133,7 @@ def encode_once(
     if known and not unknown:
         return EmbeddingTable(distinct, np.stack(list(known.values())), fresh=0)
     start = time.perf_counter()
-    vectors = _float32(checked(encode(unknown), len(unknown)))
+    vectors = _float32(check_vectors(encode(unknown), len(unknown)))
     seconds = time.perf_counter() - start
     if cache is not None:
         cache.update(zip(unknown, vectors, strict=True))

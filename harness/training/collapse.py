@@ -45,7 +45,7 @@ class Limits(Protocol):
     def min_rank(self) -> float: ...
 
 
-def alike(seen: Mapping[str, Any], config: Limits) -> str:
+def describe_collapse(seen: Mapping[str, Any], config: Limits) -> str:
     """What says that embeddings have become constant (spread) or span a line only (rank); empty
     where nothing does.
     """
@@ -56,7 +56,7 @@ def alike(seen: Mapping[str, Any], config: Limits) -> str:
     return ""
 
 
-def decided_early(looks: Sequence[Mapping[str, Any]], config: Limits) -> bool:
+def collapsed_twice(looks: Sequence[Mapping[str, Any]], config: Limits) -> bool:
     """Does an early look, the last of `looks`, end the run? Where the one before saw the same,
     after an update too.
 
@@ -64,12 +64,12 @@ def decided_early(looks: Sequence[Mapping[str, Any]], config: Limits) -> bool:
     """
     return (
         len(looks) > 2
-        and not alike(looks[0], config)
-        and all(alike(look, config) for look in looks[-2:])
+        and not describe_collapse(looks[0], config)
+        and all(describe_collapse(look, config) for look in looks[-2:])
     )
 
 
-def explained(
+def explain_collapse(
     looks: Sequence[Mapping[str, Any]],
     lines: Sequence[Mapping[str, Any]],
     config: Limits,
@@ -87,10 +87,10 @@ def explained(
     """
     seen = looks[-1]
     parts = [
-        f"{alike(seen, config)} at step {seen['step']} of {steps}",
+        f"{describe_collapse(seen, config)} at step {seen['step']} of {steps}",
         _began(looks, config),
         _geometry(seen, views),
-        moved(lines, config.batch_size),
+        describe_loss_terms(lines, config.batch_size),
     ]
     return "; ".join(part for part in parts if part)
 
@@ -99,7 +99,7 @@ def _began(looks: Sequence[Mapping[str, Any]], config: Limits) -> str:
     """When the embeddings became all alike, as far as the looks tell."""
     first, before = looks[-1]["step"], None
     for look in reversed(looks):
-        if not alike(look, config):
+        if not describe_collapse(look, config):
             before = look["step"]
             break
         first = look["step"]
@@ -136,7 +136,7 @@ def view_cosine(encoder: Encoder, texts: Sequence[str]) -> float | None:
     return float(torch.nn.functional.cosine_similarity(a, b).mean())
 
 
-def moved(lines: Sequence[Mapping[str, Any]], batch_size: int) -> str:
+def describe_loss_terms(lines: Sequence[Mapping[str, Any]], batch_size: int) -> str:
     """What became of each term of the loss, from the training lines of a curve: the vanished ones
     first.
     """
@@ -160,7 +160,7 @@ def moved(lines: Sequence[Mapping[str, Any]], batch_size: int) -> str:
     return f"of the loss, {'; '.join(parts)}" if len(names) > 1 else "; ".join(parts)
 
 
-def unmoved(lines: Sequence[Mapping[str, Any]]) -> str:
+def note_constant_loss(lines: Sequence[Mapping[str, Any]]) -> str:
     """A note on a loss that stayed the same from batch to batch, which no loss does that learns;
     empty else.
     """

@@ -183,7 +183,7 @@ class Descent:
         """
         return True
 
-    def _stored(self) -> dict[str, Any] | None:
+    def _load_checkpoint(self) -> dict[str, Any] | None:
         """The last checkpoint; None where there is none, or a damaged one, which costs its training
         and no more.
         """
@@ -224,8 +224,8 @@ class Descent:
         Raises:
             InputError: it is another run's.
         """
-        state = self._stored()
-        self.curves.cut(-1 if state is None else state["step"])
+        state = self._load_checkpoint()
+        self.curves.truncate(-1 if state is None else state["step"])
         if state is None:
             return False
         theirs = state["identity"]
@@ -257,7 +257,7 @@ class Curves:
         self.file = folder / "curves.jsonl" if folder else None
         self.lines: list[dict[str, Any]] = []
 
-    def cut(self, step: int) -> None:
+    def truncate(self, step: int) -> None:
         """Read what an earlier process wrote, up to and including `step`."""
         if self.file is not None and self.file.exists():
             try:

@@ -33,12 +33,12 @@ from harness.training.batches import BatchStream
 from harness.training.best_weights import BestWeights
 from harness.training.collapse import (
     EARLY,
-    alike,
-    decided_early,
+    collapsed_twice,
+    describe_collapse,
     early_looks,
-    explained,
+    explain_collapse,
     not_finite,
-    unmoved,
+    note_constant_loss,
     view_cosine,
 )
 from harness.training.descent import Descent, decay_groups
@@ -528,9 +528,9 @@ class Trainer(Descent):
             )
         looks = [line for line in self.curves.lines if line["kind"] in ("dev", EARLY)]
         ends = (
-            bool(alike(seen, self.config))
+            bool(describe_collapse(seen, self.config))
             and self.step > 0
-            and (not early or decided_early(looks, self.config))
+            and (not early or collapsed_twice(looks, self.config))
         )
         if ends:
             self.last = seen
@@ -540,14 +540,14 @@ class Trainer(Descent):
         assert self.context.dev is not None
         views = view_cosine(self.encoder, self.context.dev.texts())
         lines = [line for line in self.curves.lines if line["kind"] == "train"]
-        return explained(looks, lines, self.config, self.steps, views) + self._helps()
+        return explain_collapse(looks, lines, self.config, self.steps, views) + self._helps()
 
     def _helps(self) -> str:
         helps = self.method.card.when_it_collapses
         return f"; what usually helps: {helps}" if helps else ""
 
     def _fill(self, report: FitReport) -> None:
-        note = unmoved([line for line in self.curves.lines if line["kind"] == "train"])
+        note = note_constant_loss([line for line in self.curves.lines if line["kind"] == "train"])
         report.training = {
             "steps": self.step,
             "planned_steps": self.steps,

@@ -136,14 +136,14 @@ def make_views(
         same = not any(name in TEXT_VIEWS for name in config.views)
         ids_b = ids_a if same else encoder.tokenize(sides[1], max_length=max_length)
 
-    def changed(row: list[int]) -> list[int]:
+    def change(row: list[int]) -> list[int]:
         for name in config.views:
             if name in TOKEN_VIEWS:
                 limit = {"limit": encoder.max_length} if name == "repetition" else {}
                 row = _CHANGES[name](row, getattr(config, name), rng, special=special, **limit)
         return row
 
-    ids_a, ids_b = [changed(row) for row in ids_a], [changed(row) for row in ids_b]
+    ids_a, ids_b = [change(row) for row in ids_a], [change(row) for row in ids_b]
     return Views(ids_a, ids_b, *config.dropout_rates)
 
 

@@ -148,7 +148,7 @@ class ViewConfig(Config):
 
     @field_validator("view")
     @classmethod
-    def _known_views(cls, value: str) -> str:
+    def _check_views(cls, value: str) -> str:
         names = value.split("+")
         for name in names:
             if name not in VIEWS:

@@ -21,7 +21,7 @@ from harness.encoder.quiet import quiet_transformers
 from harness.encoder.sentences import clean
 from harness.errors import InputError
 from harness.files.reading import read_json
-from harness.method import unfitted
+from harness.method import load_unfitted
 from harness.training import TrainedMethod
 from methods.parts.array_method import new_folder
 
@@ -209,7 +209,7 @@ class RecurrentMethod(TrainedMethod):
         Raises:
             InputError: the folder is not one, or another method's.
         """
-        method = unfitted(cls, path)
+        method = load_unfitted(cls, path)
         method._encoder = RecurrentEncoder.load(path).eval()
         return method
 

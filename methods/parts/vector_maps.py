@@ -20,8 +20,8 @@ from harness.method import (
     MethodConfig,
     Supervision,
     Text,
+    load_unfitted,
     require_corpus,
-    unfitted,
 )
 from harness.saved_method import saved_seed
 from harness.seeds import seed_fields
@@ -163,7 +163,7 @@ class VectorMap(Method):
         folder = Path(path)
         if not (folder / ENCODER).is_dir():
             return super().load(path)
-        method = unfitted(cls, path)
+        method = load_unfitted(cls, path)
         method._context = FitContext(seed=saved_seed(folder))
         method._encoder = Encoder.load(folder / ENCODER)
         method._load_map(folder)

@@ -9,7 +9,15 @@ import pytest
 
 from harness import registry
 from harness.errors import InputError
-from harness.recipes import Presets, Recipe, RecipeFile, Recipes, declared, preset_names, recipe_of
+from harness.recipes import (
+    Presets,
+    Recipe,
+    RecipeFile,
+    Recipes,
+    iterate_presets,
+    preset_names,
+    recipe_of,
+)
 from harness.runs.experiment import Experiment
 from harness.runs.rows import resolve_rows
 from tests.support.configurations import ROBERTA, folder_of
@@ -121,7 +129,7 @@ def test_aliases_are_names_of_nothing_else() -> None:
 def test_every_recipe_says_where_it_stands() -> None:
     for name in registry.names(registry.METHODS):
         method = registry.load(registry.METHODS, name)
-        for preset, family in declared(method.presets):
+        for preset, family in iterate_presets(method.presets):
             if family is not None:
                 assert method.recipe(preset, family).source.strip(), f"{name}: {preset} on {family}"
 

@@ -21,7 +21,7 @@ Install = Callable[..., None]
 
 
 def forget() -> None:
-    registry._installed.cache_clear()
+    registry._read_entry_points.cache_clear()
     catalogue.offers.cache_clear()
 
 

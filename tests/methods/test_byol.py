@@ -14,7 +14,7 @@ import torch
 from harness.encoder.network import Network
 from harness.errors import InputError
 from harness.method import FitContext
-from harness.recipes import declared
+from harness.recipes import iterate_presets
 from harness.sources import Corpus, load_corpus
 from harness.training import Batch
 from methods.byol import BYOL, bootstrap
@@ -213,5 +213,5 @@ def test_bad_settings_are_refused_in_one_line(values: dict[str, Any]) -> None:
         BYOL.configure(values)
     assert next(iter(values)) in str(error.value)
     assert "\n" not in str(error.value)
-    for preset, family in declared(BYOL.presets):
+    for preset, family in iterate_presets(BYOL.presets):
         BYOL.configure({}, preset=preset, family=family)

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from harness.errors import InputError
-from harness.recipes import declared
+from harness.recipes import iterate_presets
 from harness.sources import load_corpus
 from harness.training import Batch
 from methods.mixcse import MixCSE, mixed_negatives
@@ -145,6 +145,6 @@ def test_bad_settings_are_refused_in_one_line(values: dict[str, Any]) -> None:
         MixCSE.configure(values)
     assert next(iter(values)) in str(error.value)
     assert "\n" not in str(error.value)
-    for preset, family in declared(MixCSE.presets):
+    for preset, family in iterate_presets(MixCSE.presets):
         share = 0.6 if preset == "code-before-june-2022" else 0.2
         assert MixCSE.configure({}, preset=preset, family=family).mix == share

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from harness.errors import InputError
 from harness.method import FitContext
-from harness.recipes import declared
+from harness.recipes import iterate_presets
 from harness.sources import Corpus, load_corpus
 from harness.training import Batch
 from methods.quick_thoughts import (
@@ -313,7 +313,7 @@ def test_a_step_lowers_the_loss(corpus: Corpus) -> None:
 
 
 def test_presets_and_bad_settings() -> None:
-    for preset, family in declared(QuickThoughts.presets):
+    for preset, family in iterate_presets(QuickThoughts.presets):
         config = QuickThoughts.configure({}, preset=preset, family=family)
         assert (
             QuickThoughts.Config.parse(json.loads(config.model_dump_json()), "round trip") == config

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from harness import registry
-from harness.recipes import declared
+from harness.recipes import iterate_presets
 
 ORDERED = ("quick_thoughts", "skip_thought")  # their originals do not shuffle single sentences
 
@@ -231,7 +231,7 @@ def test_papers_and_codes_shuffle_at_random() -> None:
     seen = 0
     for name in registry.names(registry.METHODS):
         method = registry.load(registry.METHODS, name)
-        for preset, family in declared(method.presets):
+        for preset, family in iterate_presets(method.presets):
             config: Any = method.configure({}, preset=preset, family=family)
             if family not in (None, "mini") and hasattr(config, "bucket") and name not in ORDERED:
                 assert config.bucket == 1, f"{name}: {preset} on {family}"

@@ -15,7 +15,7 @@ import torch
 
 from harness.errors import InputError
 from harness.method import FitContext
-from harness.recipes import declared
+from harness.recipes import iterate_presets
 from harness.sources import Corpus, Pair, load_corpus
 from harness.training import Batch
 from methods.supervised_simcse import SupervisedSimCSE
@@ -140,7 +140,7 @@ def test_weight_of_minus_twenty_all_but_removes_the_own_negative(pairs: Corpus[P
 
 
 def test_presets_are_settings_and_the_card_says_what_it_learns_from() -> None:
-    for preset, family in declared(SupervisedSimCSE.presets):
+    for preset, family in iterate_presets(SupervisedSimCSE.presets):
         config = SupervisedSimCSE.configure({}, preset=preset, family=family)
         assert (config.train_length, config.head) == (32, "mlp")
         assert (

@@ -16,7 +16,7 @@ from scipy.linalg import cholesky, solve
 
 from harness.errors import InputError, TrainingStopped
 from harness.method import FitContext
-from harness.recipes import declared
+from harness.recipes import iterate_presets
 from harness.sources import Corpus, load_corpus
 from harness.training import Batch, BatchStream
 from methods.w_mse import WMSE, draw_slices, whiten, whitened_mse
@@ -233,7 +233,7 @@ def test_the_head_sees_a_view_or_both(corpus: Corpus, joint: bool) -> None:
 
 
 def test_presets_are_valid_and_wrong_values_are_named() -> None:
-    for preset, family in declared(WMSE.presets):
+    for preset, family in iterate_presets(WMSE.presets):
         WMSE.configure({}, preset=preset, family=family)
     for values in ({"projector": ()}, {"shrinkage": 1.0}, {"slice": 1}, {"statistics": "none"}):
         with pytest.raises(InputError, match=next(iter(values))):

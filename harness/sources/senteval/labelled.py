@@ -109,7 +109,7 @@ def downstream_folder(root: Path | None = None) -> Path:
     Raises:
         InputError: a given folder does not exist; the hub cannot be reached.
     """
-    given = _given(root)
+    given = _named_folder(root)
     if given is not None and (given / "downstream").is_dir():
         return given / "downstream"
     if given is None or (
@@ -126,13 +126,13 @@ def probing_folder(root: Path | None = None) -> Path:
     Raises:
         InputError: a given folder does not exist; the files cannot be downloaded.
     """
-    given = _given(root)
+    given = _named_folder(root)
     if given is None:
         return prepared_folder("probing")
     return given / "probing" if (given / "probing").is_dir() else given
 
 
-def _given(root: Path | None) -> Path | None:
+def _named_folder(root: Path | None) -> Path | None:
     named = os.environ.get("HARNESS_SENTEVAL")
     given = root or (Path(named).expanduser() if named else None)
     if given is not None and not given.is_dir():
@@ -206,7 +206,7 @@ def read_year(root: Path, task: str) -> Iterator[tuple[str, ScoredPairs]]:
         for (number, line), (_, gold) in zip(lines, golds, strict=True):
             first, _, second = line.partition("\t")
             if "\t" in second or not first.split() or not second.split():
-                raise damaged(texts, number, "two sentences, a tab between")
+                raise line_error(texts, number, "two sentences, a tab between")
             if gold.strip():
                 kept.append((first, second, gold_score(scores, number, gold)))
         if not kept:
@@ -227,7 +227,9 @@ def read_probing(task: str, folder: Path) -> Labelled:
     for number, line in numbered_lines(file):
         fields = line.rstrip().split("\t")
         if len(fields) != 3 or fields[0] not in rows:
-            raise damaged(file, number, "tr, va or te, a label and a sentence, separated by tabs")
+            raise line_error(
+                file, number, "tr, va or te, a label and a sentence, separated by tabs"
+            )
         rows[fields[0]].append((number, fields[1], fields[2]))
     place = {name: i for i, name in enumerate(sorted({label for _, label, _ in rows["tr"]}))}
     parts: dict[str, list[Example]] = {}
@@ -260,7 +262,7 @@ def unusual_sizes(data: str, counts: Mapping[str, int]) -> list[str]:
     ]
 
 
-def labelled(rows: Sequence[Mapping[str, Any]]) -> Labelled:
+def build_labelled(rows: Sequence[Mapping[str, Any]]) -> Labelled:
     """Rows with "split" (train, test), "label" and either "text" or "sentence1" and "sentence2", in
     their order.
 
@@ -274,10 +276,10 @@ def labelled(rows: Sequence[Mapping[str, Any]]) -> Labelled:
             parts[row["split"]].append(
                 (row[first], row.get(second, ""), classes.index(row["label"]))
             )
-    return _labelled(parts, len(classes))
+    return _assemble(parts, len(classes))
 
 
-def _labelled(parts: Mapping[str, Sequence[Example]], classes: int) -> Labelled:
+def _assemble(parts: Mapping[str, Sequence[Example]], classes: int) -> Labelled:
     digest = hashlib.sha256()
     made = {}
     for name, rows in parts.items():
@@ -306,7 +308,7 @@ def _in_order(
     for name, rows in parts.items():
         words = sorted(((a.split(), b.split(), label) for a, b, label in rows), key=place)
         made[name] = [(" ".join(a), " ".join(b), label) for a, b, label in words]
-    return _labelled(made, classes)
+    return _assemble(made, classes)
 
 
 def _examples(root: Path, written: _Format, part: str) -> list[Example]:
@@ -315,14 +317,14 @@ def _examples(root: Path, written: _Format, part: str) -> list[Example]:
     if written.header:
         first, names = lines.pop(0)
         if names.strip().split("\t")[0] != written.header:
-            raise damaged(file, first, f'the names of the columns, "{written.header}" the first')
+            raise line_error(file, first, f'the names of the columns, "{written.header}" the first')
         if not lines:
             raise InputError(f"{file}: no examples; the file is empty or truncated")
     rows: list[Example] = []
     for number, line in lines:
         match = re.fullmatch(written.line, line.strip())
         if match is None:
-            raise damaged(file, number, written.expected)
+            raise line_error(file, number, written.expected)
         label = (
             written.labels.index(match["label"])
             if written.labels
@@ -341,7 +343,7 @@ def _snli(folder: Path, part: str) -> list[Example]:
         )
     for number, label in enumerate(labels, 1):
         if label.strip() not in SNLI_LABELS:
-            raise damaged(folder / f"labels.{part}", number, f"one of {', '.join(SNLI_LABELS)}")
+            raise line_error(folder / f"labels.{part}", number, f"one of {', '.join(SNLI_LABELS)}")
     return list(
         zip(first, second, (SNLI_LABELS.index(label.strip()) for label in labels), strict=True)
     )
@@ -383,7 +385,7 @@ def numbered_lines(
     return numbered
 
 
-def damaged(file: Path, number: int, expected: str) -> InputError:
+def line_error(file: Path, number: int, expected: str) -> InputError:
     """The error for a line that does not have the expected format."""
     return InputError(
         f"{file}, line {number}: expected {expected}; the file is damaged or truncated"
@@ -397,7 +399,7 @@ def gold_score(file: Path, number: int, text: str) -> float:
         InputError: not a plain decimal number from 0 to 5.
     """
     if not _SCORE.fullmatch(text.strip()) or not 0 <= float(text) <= 5:
-        raise damaged(file, number, f"a score from 0 to 5, not {text.strip()[:40]!r}")
+        raise line_error(file, number, f"a score from 0 to 5, not {text.strip()[:40]!r}")
     return float(text)
 
 

@@ -141,7 +141,7 @@ def open_task(name: str, subset: str = "") -> Any:
     Raises:
         InputError: mteb knows no such task or subset, or it is not about text.
     """
-    task = _known(name)
+    task = _load_known(name)
     parts = list(task.metadata.hf_subsets)
     if subset and subset != "all" and subset not in parts:
         raise InputError(
@@ -175,7 +175,7 @@ def texts_at_least(task: Any) -> int:
     return sum(texts_at_least(open_task(getattr(part, "metadata", part).name)) for part in parts)
 
 
-def _known(name: str) -> Any:
+def _load_known(name: str) -> Any:
     if name.startswith(EMBEDDED):
         from harness.tasks.mteb.embedded_tasks import TASKS
 

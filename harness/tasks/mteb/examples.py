@@ -132,7 +132,7 @@ def read_examples(task: Any, folder: Path) -> pd.DataFrame | None:
             for split, predictions in splits.items() if subset != "mteb_model_meta" else ():
                 shown = subset if subset not in ("default", "parallel") else ""
                 found = rows_of(part, predictions, split, subset)
-                frames += [_labelled(rows, split, name, shown) for rows in found]
+                frames += [_add_split(rows, split, name, shown) for rows in found]
     return pd.concat(frames, ignore_index=True) if frames else None
 
 
@@ -157,7 +157,7 @@ def clustering(name: str, scores: Mapping[str, Sequence[Mapping[str, Any]]]) -> 
                     subset=level if len(levels) > 1 else ""
                 )
                 frames.append(
-                    _labelled(rows, split, one.get("hf_subset", "default").replace("default", ""))
+                    _add_split(rows, split, one.get("hf_subset", "default").replace("default", ""))
                 )
     return pd.concat(frames, ignore_index=True) if frames else None
 
@@ -229,7 +229,7 @@ def _labels(task: Any, split: str, subset: str) -> list[int]:
     return [int(count["count"]) for count in (statistics.get("labels") or {}).values()]
 
 
-def _labelled(rows: pd.DataFrame, split: str, *names: str) -> pd.DataFrame:
+def _add_split(rows: pd.DataFrame, split: str, *names: str) -> pd.DataFrame:
     """The rows with their split, and a subset of several names."""
     return rows.assign(
         split=split, subset=" ".join(filter(None, (*names, *rows["subset"].head(1))))

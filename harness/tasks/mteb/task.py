@@ -15,7 +15,7 @@ from harness.errors import InputError
 from harness.files.hashing import content_id
 from harness.files.printable import first_line, redacted
 from harness.results.outcomes import COLUMNS
-from harness.results.text_ids import PAIR_IDS, stacked
+from harness.results.text_ids import PAIR_IDS, stack
 from harness.sources.embedded import embedded_rows, topic_rows
 from harness.sources.remote.hub import cached_folder, hub_reachable
 from harness.tasks.base import TaskResult, Vectors
@@ -163,7 +163,7 @@ class MTEBTask:
         kept = rows.assign(metric=description.metric, target=rows["target"].astype(np.float32))[
             list(COLUMNS)
         ]
-        result.outcomes = kept if result.outcomes is None else stacked([result.outcomes, kept])
+        result.outcomes = kept if result.outcomes is None else stack([result.outcomes, kept])
 
 
 def _embedded_texts(task_name: str, subset: str) -> list[str]:

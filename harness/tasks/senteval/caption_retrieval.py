@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from harness.errors import InputError
 from harness.results.facts import IMAGES, Facts
 from harness.results.outcomes import outcomes_frame
-from harness.results.text_ids import stacked, text_ids
+from harness.results.text_ids import stack, text_ids
 from harness.sources.senteval.labelled import downstream_folder
 from harness.sources.senteval.prepared import CAPTIONS, given_or_prepared, read_captions
 from harness.tasks.base import Array, TaskResult, Vectors, finite
@@ -47,19 +47,19 @@ class Recalls:
     @property
     def image_to_text(self) -> tuple[float, ...]:
         """Recall at 1, 5 and 10 in percent and the median rank (from 1), averaged over the folds."""
-        return self._averaged(self.image_ranks)
+        return self._average_folds(self.image_ranks)
 
     @property
     def text_to_image(self) -> tuple[float, ...]:
         """The same for captions."""
-        return self._averaged(self.caption_ranks)
+        return self._average_folds(self.caption_ranks)
 
     @property
     def total(self) -> float:
         """The sum of the six recalls: what SentEval selects by and calls devacc."""
         return sum(self.image_to_text[:3]) + sum(self.text_to_image[:3])
 
-    def _averaged(self, ranks: NDArray[np.int64]) -> tuple[float, ...]:
+    def _average_folds(self, ranks: NDArray[np.int64]) -> tuple[float, ...]:
         rows = [
             [
                 *(100 * float((fold < k).mean()) for k in _FIRST),
@@ -256,4 +256,4 @@ class CaptionRetrievalTask:
             outcomes_frame(**about, metric=m, outcome=hit, unit=unit)
             for m, (hit, unit) in hits.items()
         ]
-        result.outcomes = stacked(frames)
+        result.outcomes = stack(frames)

@@ -20,7 +20,7 @@ from torch.nn import functional as F  # noqa: N812 - torch's own convention
 
 from harness.results.facts import PAIRS, Facts
 from harness.results.outcomes import outcomes_frame
-from harness.results.text_ids import pair_units, stacked
+from harness.results.text_ids import pair_units, stack
 from harness.tasks.base import Array, TaskResult, Vectors
 from harness.tasks.senteval.classifier import Classifier
 from harness.tasks.senteval.fits import Heads, logits, with_ones
@@ -73,7 +73,7 @@ def regress(x: dict[str, Array], scores: dict[str, Array], *, seed: int = 1111) 
         by_p = (p - target[:, rows[0]]) * (2 / p.numel())
         return (p * (by_p - (by_p * p).sum(2, keepdim=True)))[:, :, 1:]
 
-    def expected(part: str) -> NDArray[np.float64]:
+    def predict(part: str) -> NDArray[np.float64]:
         with torch.no_grad():
             p = logits(heads.layers, features[part][None])[0, 0].double().softmax(0).cpu().numpy()
         grades: NDArray[np.float64] = np.arange(1, GRADES + 1) @ p
@@ -83,14 +83,14 @@ def regress(x: dict[str, Array], scores: dict[str, Array], *, seed: int = 1111) 
     heads = Heads(
         train, every, torch.zeros(1, 1, device=train.device), GRADES, Classifier(seed=seed), 0
     )
-    best, kept, failures, passes = -1.0, expected("test"), 0, 0
+    best, kept, failures, passes = -1.0, predict("test"), 0, 0
     while passes <= _MAX_PASSES and failures <= _TENACITY:
         for _ in range(_PASSES):
             heads.train_epoch(errors)
         passes += _PASSES
-        now = pearson(expected("dev"), scores["dev"])
+        now = pearson(predict("dev"), scores["dev"])
         if now > best:
-            best, kept = now, expected("test")
+            best, kept = now, predict("test")
         else:
             failures += 1
     return Regression(best, kept)
@@ -141,7 +141,7 @@ class RegressorTask(LabelledTask):
             outcomes_frame(**about, metric=m, outcome=fit.predicted, target=gold)
             for m in ("spearman", "pearson")
         ]
-        result.outcomes = stacked(
+        result.outcomes = stack(
             [*frames, outcomes_frame(**about, metric="mse", outcome=(fit.predicted - gold) ** 2)]
         )
         result.figures[self.name] = Facts(PAIRS, metric="spearman", chance=0.0).plain()

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.sources.embedded import embedded_rows
-from harness.sources.senteval.labelled import PROBING, labelled, probing_folder, read_probing
+from harness.sources.senteval.labelled import PROBING, build_labelled, probing_folder, read_probing
 from harness.tasks.senteval.caption_retrieval import CaptionRetrievalTask
 from harness.tasks.senteval.classifier import CONFIGURATIONS, FULL, Classifier
 from harness.tasks.senteval.transfer import (
@@ -62,7 +62,7 @@ class EmbeddedTransferTask(ClassificationTask):
         rows = EMBEDDED_TRANSFER[name]
         super().__init__(
             name,
-            lambda: labelled(embedded_rows(*rows)),
+            lambda: build_labelled(embedded_rows(*rows)),
             suite="embedded-transfer",
             classifier=classifier,
         )

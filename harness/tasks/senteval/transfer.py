@@ -15,7 +15,7 @@ import numpy as np
 
 from harness.results.facts import PAIRS, SENTENCES, Facts
 from harness.results.outcomes import outcomes_frame
-from harness.results.text_ids import pair_units, stacked, text_ids
+from harness.results.text_ids import pair_units, stack, text_ids
 from harness.sources.senteval.labelled import (
     PREPARATION,
     Labelled,
@@ -218,7 +218,7 @@ class ClassificationTask(LabelledTask):
                     **about, metric="f1", outcome=outcome.predicted, target=tested.labels
                 )
             )
-        return stacked(frames)
+        return stack(frames)
 
 
 def f1(gold: Array, predicted: Array) -> float:

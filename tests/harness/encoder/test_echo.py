@@ -59,7 +59,7 @@ def test_under_causal_attention_the_second_copy_knows_the_end_of_the_sentence(ca
         for text in ("the cat sat on the mat", "the cat sat on the tree"):
             (ids,) = encoder.tokenize([text])
             features = encoder.collate([ids])
-            at = encoder.counted(features)[0].nonzero()[0]
+            at = encoder.pooling_mask(features)[0].nonzero()[0]
             first.append(encoder.hidden_states(features)[-1][0, at].detach())
         assert bool((first[0] - first[1]).abs().max() > 1e-3) == seen
 

@@ -275,7 +275,7 @@ def test_a_model_whose_tokens_meet_elsewhere_is_refused_in_one_line(tmp_path, mo
     assert "\n" not in str(error.value)
     assert not encoder.packed
     encoder, _ = started(tmp_path / "bert", packed=False)
-    monkeypatch.setattr(Packing, "holds", lambda self, tensor: False)
+    monkeypatch.setattr(Packing, "is_packed", lambda self, tensor: False)
     with pytest.raises(InputError, match='"bert"'):
         encoder.pack_batches()
     assert encoder.training

@@ -48,7 +48,7 @@ from harness.machine.progress import Reporter
 with Reporter.of_caller() as reporter:
     reporter.expect(2)
     reporter.start("first")
-    reporter.done("finished")
+    reporter.finish_run("finished")
 print(len(seen), "all runs" in seen[-1], "1/2" in seen[-1], "[1/2] first: finished" in seen[-1])
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from harness.errors import InputError, RunError
-from harness.evaluation.scoring import announced, evaluate
+from harness.evaluation.scoring import evaluate, texts_of
 from harness.tasks.catalogue import resolve_tasks, suites
 from harness.tasks.mteb.benchmarks import (
     EN_V1,
@@ -289,7 +289,7 @@ def test_a_rehearsal_refuses_a_large_set_before_anything_of_it_is_fetched(
         with pytest.raises(
             InputError, match=r"asks for [\d,]+ sentences; a rehearsal encodes up to 4,000"
         ):
-            announced(task, 4000)
+            texts_of(task, 4000)
     whole, part = resolve_tasks(["mteb:STS17/all", "mteb:STS17/es-es"])
     assert isinstance(part, MTEBTask)
     assert isinstance(whole, MTEBTask)
@@ -354,7 +354,7 @@ def test_averages_go_over_data_sets_and_take_the_numbers_that_each_table_prints(
     last = suites()["mteb-en-v1"].averages[-1]
     assert last.title == "mteb-en-v1, average over data sets"
     assert last.of(scores) == overall
-    assert last.of(scores[:-2]).shown() == "incomplete (55 of 56; missing: SummEval)"
+    assert last.of(scores[:-2]).describe() == "incomplete (55 of 56; missing: SummEval)"
 
 
 @pytest.mark.hub

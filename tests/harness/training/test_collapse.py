@@ -15,7 +15,12 @@ from harness.method import FitContext
 from harness.sources import load_corpus, load_sts
 from harness.tasks.sts import DevSet
 from harness.training import TrainingConfig
-from harness.training.collapse import decided_early, early_looks, moved, unmoved
+from harness.training.collapse import (
+    collapsed_twice,
+    describe_loss_terms,
+    early_looks,
+    note_constant_loss,
+)
 from methods.simcse import SimCSE
 from tests.support.bases import narrow_bert
 
@@ -33,10 +38,10 @@ def test_early_looks_double_until_the_first_regular_one() -> None:
 
 
 def test_an_early_look_ends_what_the_one_before_saw_too() -> None:
-    assert decided_early([look(0, 0.5), look(1, 0.001), look(2, 0.001)], CONFIG)
-    assert not decided_early([look(0, 0.5), look(1, 0.001)], CONFIG)  # seen once
-    assert not decided_early([look(0, 0.5), look(1, 0.001), look(2, 0.3)], CONFIG)  # and got over
-    assert not decided_early([look(0, 0.001), look(1, 0.001), look(2, 0.001)], CONFIG)  # began so
+    assert collapsed_twice([look(0, 0.5), look(1, 0.001), look(2, 0.001)], CONFIG)
+    assert not collapsed_twice([look(0, 0.5), look(1, 0.001)], CONFIG)  # seen once
+    assert not collapsed_twice([look(0, 0.5), look(1, 0.001), look(2, 0.3)], CONFIG)  # and got over
+    assert not collapsed_twice([look(0, 0.001), look(1, 0.001), look(2, 0.001)], CONFIG)  # began so
 
 
 def test_the_term_that_vanished_stands_first() -> None:
@@ -61,19 +66,22 @@ def test_the_term_that_vanished_stands_first() -> None:
             "lr": 0.1,
         },
     ]
-    said = moved(lines, 8)
+    said = describe_loss_terms(lines, 8)
     assert said.startswith(
         "of the loss, pull (1 to 0.001) vanished; hold (3.001) did not move; spread went from 2 to"
     )
     alone = [{"step": step, "kind": "train", "loss": math.log(64)} for step in (1, 5)]
-    assert moved(alone, 64) == "loss (4.159 = log 64, that of equal vectors) did not move"
+    assert (
+        describe_loss_terms(alone, 64)
+        == "loss (4.159 = log 64, that of equal vectors) did not move"
+    )
 
 
 def test_a_loss_that_stays_the_same_is_noted() -> None:
     lines = [{"step": step, "loss": 3.0 if step < 4 else 2.0} for step in range(1, 11)]
-    assert "from 2 after training step 4" in unmoved(lines)
-    assert unmoved(lines[:8]) == ""
-    assert unmoved([]) == ""
+    assert "from 2 after training step 4" in note_constant_loss(lines)
+    assert note_constant_loss(lines[:8]) == ""
+    assert note_constant_loss([]) == ""
 
 
 @pytest.fixture(scope="module")
@@ -98,7 +106,7 @@ def test_early_looks_change_neither_weights_nor_choice(
 
     looking = trained(dev, tmp_path)
     curve = Curves(tmp_path)
-    curve.cut(99)
+    curve.truncate(99)
     assert [line["step"] for line in curve.lines if line["kind"] == "early"] == [1, 2, 4]
     assert [line["step"] for line in curve.lines if line["kind"] == "dev"] == [0, 5, 6]
     assert "mean_cosine" in curve.lines[0]

@@ -18,7 +18,7 @@ from torch.nn import functional
 
 from harness import registry
 from harness.encoder.network import count_tokens
-from harness.encoder.prefixes import Prefixes, replayed_pass
+from harness.encoder.prefixes import Prefixes, replay_pass
 from harness.errors import InputError
 from harness.method import FitContext, require_corpus
 from harness.sources import load_corpus
@@ -98,7 +98,7 @@ def test_it_is_the_loss_of_sentence_transformers_on_the_same_vectors() -> None:
     model = SentenceTransformer(modules=[Given()], device="cpu")
     theirs = MatryoshkaLoss(model, MultipleNegativesRankingLoss(model), [*WIDTHS])
     expected = theirs([{"vectors": a}, {"vectors": b}], torch.empty(0))
-    views = replayed_pass(cut=True)(lambda: (a, b))
+    views = replay_pass(cut=True)(lambda: (a, b))
     with Prefixes() as prefixes:
         ours = sum(nt_xent(*views(), temperature=0.05) for _ in prefixes.widths(WIDTHS))
     torch.testing.assert_close(ours, expected)

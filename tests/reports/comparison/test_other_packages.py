@@ -31,12 +31,12 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[object]
             file.write(
                 f"[{group}]\n" + "".join(f"{name} = {value}\n" for name, value in lines.items())
             )
-        registry._installed.cache_clear()
+        registry._read_entry_points.cache_clear()
         return site
 
     monkeypatch.syspath_prepend(str(site))
     yield points
-    registry._installed.cache_clear()
+    registry._read_entry_points.cache_clear()
 
 
 def runs(workdir: Path) -> Comparison:
