@@ -145,16 +145,7 @@ def family_of(base_model: str) -> str:
     Raises:
         InputError: no such model, or one whose configuration transformers does not know.
     """
-    from transformers import AutoConfig
-
-    from harness.sources import resolve_model
-    from harness.sources.remote.hub import hub_reachable
-
-    source = resolve_model(base_model)
-    with _one_line(base_model):
-        config = AutoConfig.from_pretrained(
-            source, trust_remote_code=False, local_files_only=not hub_reachable()
-        )
+    config = _read_config(base_model)
     width, depth = (
         int(getattr(config, "hidden_size", 0)),
         int(getattr(config, "num_hidden_layers", 0)),
@@ -166,6 +157,29 @@ def family_of(base_model: str) -> str:
     )
     many = int(getattr(config, "vocab_size", 0)) > _MULTILINGUAL_VOCABULARY
     return "bert-base-multilingual" if family == "bert-base" and many else family
+
+
+@cache
+def depth_of(base_model: str) -> int:
+    """Number of layers of the transformer of a base model; 0 where its configuration names none.
+
+    Raises:
+        InputError: as `family_of`.
+    """
+    return int(getattr(_read_config(base_model), "num_hidden_layers", 0))
+
+
+def _read_config(base_model: str) -> Any:
+    from transformers import AutoConfig
+
+    from harness.sources import resolve_model
+    from harness.sources.remote.hub import hub_reachable
+
+    source = resolve_model(base_model)
+    with _one_line(base_model):
+        return AutoConfig.from_pretrained(
+            source, trust_remote_code=False, local_files_only=not hub_reachable()
+        )
 
 
 def positions_of(transformer: PreTrainedModel) -> int:

@@ -23,6 +23,8 @@ from torch import nn
 
 from harness.config import option
 from harness.encoder import Encoder
+from harness.encoder.last_layers import check_depth, freeze_below
+from harness.encoder.loading import depth_of
 from harness.encoder.network import count_tokens
 from harness.encoder.precision import autocast, check_precision
 from harness.encoder.prefixes import Prefixes
@@ -118,6 +120,13 @@ class TrainingConfig(MethodConfig):
             later=True,
         )
     )
+    trainable_layers: int | None = option(
+        None,
+        "train the last so many layers of the transformer alone, and what lies above them; its "
+        "embeddings and lower layers are frozen; empty: train all",
+        ge=1,
+        later=True,
+    )
 
     in_parts: ClassVar[bool] = False
     """May `micro_batch` be set? True for a loss that asks the encoder for nothing but `two_views`
@@ -182,6 +191,8 @@ class TrainedMethod(Method):
         encoder = super().load_base()
         encoder.train_length = self.config.train_length
         encoder.micro_batch = self.config.micro_batch
+        if self.config.trainable_layers is not None:
+            freeze_below(encoder, self.config.trainable_layers, self.base_model)
         if self.config.gradient_checkpointing:
             encoder.checkpoint_gradients()
         if self.config.packed:
@@ -210,7 +221,12 @@ class TrainedMethod(Method):
         )
 
     def check(self, corpus: Corpus | None) -> None:
-        """As `Method.check`; what `stream` refuses is refused here already."""
+        """As `Method.check`; what `stream` refuses is refused here already, and more
+        `trainable_layers` than the base model has.
+        """
+        count = self.config.trainable_layers
+        if count is not None and (depth := depth_of(self.base_model)):
+            check_depth(count, depth, self.base_model)
         self.stream(require_corpus(self, corpus), 0)
 
     def optimizer(self, groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
@@ -353,6 +369,10 @@ class Trainer(Descent):
                 f'key "matryoshka": {self.widths[-1]}, but vectors have {encoder.dimension} dimensions'
             )
         check_precision(context.precision, context.device)
+        if (
+            config.trainable_layers is not None
+        ):  # again: heads may have put adapters into all layers
+            freeze_below(encoder, config.trainable_layers, method.base_model)
         groups = decay_groups([*encoder.parameters(), *heads.parameters()], config.weight_decay)
         super().__init__(
             {"encoder": encoder, "heads": heads, **_own_modules(method, context.device)},
