@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import optuna
 
 from harness.files.printable import tell
+from harness.results.comparison import TunedRow, Tuning
 from harness.results.store import RunFolder
 from harness.runs.experiment import Entry, Experiment
 from harness.runs.rows import Row, resolve_rows
@@ -23,16 +23,12 @@ from studies.trials import SLOT, best_trials, ended_trials, has_result, result_o
 
 def tune_rows(
     experiment: Experiment, budget: Budget, workdir: Path, *, quiet: bool = True, **options: Any
-) -> dict[str, Any]:
+) -> Tuning:
     """Run the studies of all rows one after the other; a call that was interrupted resumes.
 
     Args:
         budget: as `harness.runs.selection.check_budget` returns it.
         quiet, options: as in `run_trials`.
-
-    Returns:
-        What the comparison's file has under "tuned": the budget and, under "rows", a search of each
-        row. Without "values" there is no tuned row, and "reason" says why.
 
     Raises:
         InputError: as `plan_searches`; nothing has been run then. RunError: from a study.
@@ -42,19 +38,20 @@ def tune_rows(
         experiment.methods, plan_searches(experiment, budget, workdir), strict=True
     ):
         if isinstance(study, str):
-            rows.append(_search(entry.label, reason=study))
+            rows.append(_describe_search(entry.label, reason=study))
             continue
         if not quiet:
             tell(f"{study.title}: {budget.trials} trials of {budget.steps} training steps")
         space, settings = make_space(study, "--tune"), experiment.executor
         stored = run_trials(study, space, workdir, settings, where="--tune", quiet=quiet, **options)
-        rows.append(_search(entry.label, **_result(stored, budget, workdir)))
-    return {**asdict(budget), "seeds": list(budget.seeds), "rows": rows}
+        rows.append(_describe_search(entry.label, **_result(stored, budget, workdir)))
+    assert budget.steps is not None
+    return Tuning(trials=budget.trials, steps=budget.steps, seeds=budget.seeds, rows=tuple(rows))
 
 
-def _search(row: str, **found: Any) -> dict[str, Any]:
+def _describe_search(row: str, **found: Any) -> TunedRow:
     nothing = {"study": "", "trials": 0, "runs": 0, "seconds": 0.0, "values": {}, "reason": ""}
-    return {"row": row, "label": f"{row} · tuned", **nothing, **found}
+    return TunedRow(row=row, label=f"{row} · tuned", **{**nothing, **found})
 
 
 def plan_searches(experiment: Experiment, budget: Budget, workdir: Path) -> list[Study | str]:

@@ -23,7 +23,6 @@ from harness.results.facts import facts_of
 from harness.results.store import (
     RunFolder,
     comparison_file,
-    comparison_text,
     read_comparison_file,
 )
 from harness.sources.pair_sets import PHENOMENA
@@ -103,21 +102,18 @@ def pack(workdir: Path, comparison: str, archive: Path) -> list[str]:
     Raises:
         InputError: no such comparison, or a damaged record.
     """
-    tree = read_comparison_file(workdir, comparison)
-    if tree is None:
+    file = read_comparison_file(workdir, comparison)
+    if file is None:
         raise InputError(f'{workdir}: no comparison "{comparison}"')
-    folders = {run["id"]: RunFolder(workdir, run["id"]) for run in tree["runs"]}
+    folders = {run.id: RunFolder(workdir, run.id) for run in file.runs}
     records = {
         run: record for run, folder in folders.items() if (record := folder.read()) is not None
     }
-    unfinished = {run["row"] for run in tree["runs"] if run["id"] not in records}
-    runs = [run for run in tree["runs"] if run["row"] not in unfinished]
-    members = {
-        comparison_file(Path(), comparison).as_posix(): (
-            comparison_text({**tree, "runs": runs}).encode()
-        )
-    }
-    for run in dict.fromkeys(run["id"] for run in runs):
+    unfinished = {run.row for run in file.runs if run.id not in records}
+    runs = tuple(run for run in file.runs if run.row not in unfinished)
+    text = file.model_copy(update={"runs": runs}).to_text()
+    members = {comparison_file(Path(), comparison).as_posix(): text.encode()}
+    for run in dict.fromkeys(run.id for run in runs):
         light = without_weights(records[run])
         content = {name: small(folders[run], name) for name in light.files}
         light = light.model_copy(

@@ -7,7 +7,7 @@ import logging
 import shlex
 from collections.abc import Mapping, Sequence
 from contextlib import closing, nullcontext, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -21,6 +21,7 @@ from harness.files.locks import comparison_lock
 from harness.files.reading import inline
 from harness.machine.progress import Reporter
 from harness.method import DEFAULT_BASE_MODEL, Method, locating
+from harness.results.comparison import Tuning
 from harness.results.store import checked_workdir, read_comparison_file
 from harness.runs.against import find_other_rows
 from harness.runs.differences import summarise_differences
@@ -73,7 +74,7 @@ class Planned:
     choices: Choices
     plan: Plan
     budget: Budget | None
-    tuned: dict[str, Any] = field(default_factory=dict)
+    tuned: Tuning | None = None
 
 
 def plan_comparison(experiment: Source, **choices: Any) -> Planned:
@@ -384,13 +385,12 @@ def reproduce_command(planned: Planned, plan: Plan, job: Job) -> str:
         changes += [f"vary={json.dumps(spec.vary)}", f"held_seed={spec.held}"]
     if plan.row_of(job).added:  # an added start comes with a row of the file
         row = next((other.row for other in plan.jobs if plan.starts.get(other.id) == job.id), row)
-    for number, search in enumerate(planned.tuned.get("rows", ()), 1):
-        if search["label"] == job.row:
-            row, values = search["row"], search["values"]
-            changes += [
-                f"methods.{number}.config.{key}={inline(value).as_string()}"
-                for key, value in values.items()
-            ]
+    searches = planned.tuned.rows if planned.tuned is not None else ()
+    for number, search in enumerate(searches, 1):
+        if search.label == job.row:
+            row = search.row
+            for key, value in search.values.items():
+                changes.append(f"methods.{number}.config.{key}={inline(value).as_string()}")
     only = [row] if len(plan.experiment.methods) > 1 else []
     if isinstance(planned.source, Experiment):
         keys = planned.source.model_dump(mode="json", exclude_unset=True)

@@ -147,8 +147,9 @@ def load(path: str | Path, name: str = "") -> Any:
         raise InputError(f"{folder}: {wanted}it holds {', '.join(known)}: name one of them")
     if not compared:
         return open_study(name, folder)
+    file = read_comparison_file(folder, name)
     try:
-        experiment = read_experiment((read_comparison_file(folder, name) or {})["experiment"])
-    except (KeyError, InputError):
+        experiment = read_experiment(file.experiment) if file is not None else None
+    except InputError:
         experiment = None
     return Comparison(name, folder, read_records(folder, name), experiment)

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -131,15 +130,10 @@ def _show_faults(workdir: Path, as_json: bool) -> int:
 
 def _find_files_without_hash(workdir: Path) -> list[str]:
     """Return the comparisons whose file an earlier version wrote."""
-    from harness.results.store import comparison_files, read_comparison_file
+    from harness.results.store import read_sound_comparison_files
 
-    names = []
-    for name in comparison_files(workdir):
-        with suppress(InputError):  # reported as damage
-            tree = read_comparison_file(workdir, name)
-            if tree is not None and "sha256" not in tree:
-                names.append(name)
-    return names
+    files = read_sound_comparison_files(workdir)
+    return [name for name, file in files.items() if not file.sha256]
 
 
 def check_run(folder: RunFolder) -> list[Fault]:

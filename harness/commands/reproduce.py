@@ -14,6 +14,7 @@ from harness.commands.options import Commands, Parser
 from harness.config import nearest
 from harness.errors import InputError, RunError
 from harness.files.printable import one_line, tell, visible
+from harness.results.comparison import ComparisonFile
 
 _COMMANDS = (
     ["harness", "compare"],
@@ -145,9 +146,7 @@ def _repeat(
     """Run the commands in a new work directory; is the cell of the new report the same as shown?"""
     from harness.results.store import comparison_files, read_comparison_file
 
-    merged: dict[str, Any] = {
-        "runs": []
-    }  # each command leaves a comparison of its own part (--only) and seed
+    merged: ComparisonFile | None = None  # each command leaves one of its own part and seed
     if workdir.exists() and (not workdir.is_dir() or any(workdir.iterdir())):
         raise InputError(f"--run {workdir}: not empty; name a new folder")
     for words in map(shlex.split, commands):
@@ -159,13 +158,10 @@ def _repeat(
         tell(f"running: {command}")
         if run_command(words[1:], workdir) not in (0, 1):
             raise RunError(f"{command}: failed")
-        for tree in filter(
-            None, (read_comparison_file(workdir, known) for known in comparison_files(workdir))
-        ):
-            known_ids = {run["id"] for run in merged["runs"]}
-            merged = tree | {
-                "runs": merged["runs"] + [run for run in tree["runs"] if run["id"] not in known_ids]
-            }
+        for known in comparison_files(workdir):
+            file = read_comparison_file(workdir, known)
+            if file is not None:
+                merged = _join_runs(merged, file)
     new = find_cells(_new_report(data, merged, workdir)).get(name)
     if new is None:
         tell("the report of the new runs has no such cell")
@@ -184,6 +180,14 @@ def _repeat(
         )
     )
     return bool(cell["text"] == new["text"])
+
+
+def _join_runs(earlier: ComparisonFile | None, file: ComparisonFile) -> ComparisonFile:
+    """Return the second comparison with the runs of both."""
+    runs = earlier.runs if earlier is not None else ()
+    known_ids = {run.id for run in runs}
+    further = tuple(run for run in file.runs if run.id not in known_ids)
+    return file.model_copy(update={"runs": runs + further})
 
 
 def run_command(words: list[str], workdir: Path) -> int:
@@ -218,12 +222,14 @@ def _is_executor_option(override: str) -> bool:
     return re.split(r"[.\s]", key)[0].strip("\"'") == "executor"
 
 
-def _new_report(data: dict[str, Any], merged: dict[str, Any], workdir: Path) -> dict[str, Any]:
+def _new_report(
+    data: dict[str, Any], merged: ComparisonFile | None, workdir: Path
+) -> dict[str, Any]:
     """The same report, of all runs of the new work directory."""
     from harness.results.store import write_comparison_file
     from reports.build import build_report
 
     name = str(data.get("comparison") or data.get("report"))
-    if "comparison" in data:
-        write_comparison_file(workdir, merged | {"name": name})
+    if "comparison" in data and merged is not None:
+        write_comparison_file(workdir, merged.model_copy(update={"name": name}))
     return read_report(build_report(name, workdir, formats=["csv"])["json"])

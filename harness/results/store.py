@@ -29,10 +29,11 @@ from pydantic import ValidationError
 from harness.config import first_fault
 from harness.errors import InputError
 from harness.files.atomic import sweep, write_atomic
-from harness.files.hashing import content_id, sha256_of
+from harness.files.hashing import sha256_of
 from harness.files.locks import LOCK_FILE, try_run_lock
 from harness.files.printable import name_fault
 from harness.files.reading import read_json, read_text
+from harness.results.comparison import ComparisonFile
 from harness.results.model_card import is_card
 from harness.results.record import Record
 
@@ -42,10 +43,6 @@ if TYPE_CHECKING:
 MODEL = "model/"  # how the names of weight files begin among `Record.files`
 STOP = "stop"  # a request to a run in another process; see `harness.runs.execute`
 _PAIRS = "cosine"  # the metric of the examples that are pairs of sentences
-
-COMPARISON_SCHEMA = 2
-_SCHEMA_WITHOUT_HASH = 1
-"""Of the file of a comparison."""
 
 
 class DamagedRecord(InputError):  # noqa: N818 - names what was found
@@ -348,14 +345,7 @@ def checked_workdir(path: str | Path, *, create: bool = True) -> Path:
 
 
 def comparison_file(workdir: Path, comparison: str) -> Path:
-    """Which runs a comparison consists of.
-
-    Its keys: "name", "title", "description", "experiment" (resolved), "tasks" ("SOURCE:TASK"), and
-    "runs" in the order of the table. Each run has "id", "row", "base_model" and its seed; "added"
-    where it is the untrained start of rows, and no row of the file; "start", the id of its own
-    untrained start; "rate_from", the origin of its learning rate; "blocks", "analysis" (the first
-    interim analysis that includes it), "source" and "tasks" of a run made elsewhere.
-    Further keys: "blocks", "only", "schedule", "tuned", "until", "left_out".
+    """Return the path of the file of a comparison (`harness.results.comparison`).
 
     Raises:
         InputError: the name cannot be that of a file.
@@ -370,31 +360,17 @@ def comparison_files(workdir: Path) -> dict[str, Path]:
     return {file.stem: file for file in sorted((workdir / "comparisons").glob("*.json"))}
 
 
-def comparison_text(comparison: Mapping[str, Any]) -> str:
-    """Return a comparison as its file holds it, with its schema and the hash of its content."""
-    content = {key: value for key, value in comparison.items() if key not in ("schema", "sha256")}
-    whole = {"schema": COMPARISON_SCHEMA, **content}
-    return json.dumps({**whole, "sha256": _hash_comparison(whole)}, indent=1) + "\n"
-
-
-def _hash_comparison(tree: Mapping[str, Any]) -> str:
-    content = {key: value for key, value in tree.items() if key != "sha256"}
-    return content_id(json.loads(json.dumps(content)), digits=64)
-
-
-def write_comparison_file(workdir: Path, comparison: Mapping[str, Any]) -> None:
+def write_comparison_file(workdir: Path, comparison: ComparisonFile) -> None:
     """Write the file of a comparison; its lock must be held."""
-    file = comparison_file(workdir, comparison["name"])
+    file = comparison_file(workdir, comparison.name)
     if file.is_dir():
         remove(file)
     sweep(file)
-    write_atomic(file, comparison_text(comparison))
+    write_atomic(file, comparison.to_text())
 
 
-def read_comparison_file(workdir: Path, comparison: str) -> dict[str, Any] | None:
+def read_comparison_file(workdir: Path, comparison: str) -> ComparisonFile | None:
     """Read the file of a comparison; None when there is none.
-
-    A file of before has no hash and no "sha256": its labels cannot be checked.
 
     Raises:
         InputError: it is damaged, was changed since, or another version of the harness wrote it.
@@ -403,46 +379,32 @@ def read_comparison_file(workdir: Path, comparison: str) -> dict[str, Any] | Non
     file = comparison_files(workdir).get(comparison)
     if file is None:
         return None
-    remedy = "`harness compare` with the same experiment writes it again"
     try:
-        tree: Any = read_json(file)
-        needed = {"id", "row", "base_model", "seed"}
-        is_whole = all(needed <= run.keys() for run in tree["runs"])
-        schema = tree["schema"]
-    except (InputError, KeyError, TypeError, AttributeError):
-        is_whole = False
-        schema = None
-    if not is_whole or schema not in (_SCHEMA_WITHOUT_HASH, COMPARISON_SCHEMA):
-        raise InputError("damaged, or of another version", file=file, remedy=remedy)
-    if schema == COMPARISON_SCHEMA and tree.get("sha256") != _hash_comparison(tree):
-        raise InputError("damaged: its content does not have its hash", file=file, remedy=remedy)
-    return dict(tree)
+        return ComparisonFile.from_tree(read_json(file))
+    except InputError:
+        fault = "damaged, or of another version"
+    except ValueError as error:
+        fault = str(error)
+    remedy = "`harness compare` with the same experiment writes it again"
+    raise InputError(fault, file=file, remedy=remedy)
+
+
+def read_sound_comparison_files(workdir: Path) -> dict[str, ComparisonFile]:
+    """Read the files of all comparisons by name; damaged ones are skipped."""
+    found = {}
+    for name in comparison_files(workdir):
+        with suppress(InputError):  # reported where that comparison is read
+            file = read_comparison_file(workdir, name)
+            if file is not None:
+                found[name] = file
+    return found
 
 
 def added_starts(workdir: Path) -> set[str]:
-    """Ids of the runs that comparisons only contain as added untrained starts; damaged files are
-    skipped.
-    """
-    added: dict[str, bool] = {}
-    for name in comparison_files(workdir):
-        with suppress(InputError):
-            for run in (read_comparison_file(workdir, name) or {"runs": []})["runs"]:
-                added[run["id"]] = added.get(run["id"], True) and bool(run.get("added"))
-    return {run for run, only_added in added.items() if only_added}
-
-
-def requested_tasks(comparison: Mapping[str, Any], run: Mapping[str, Any]) -> list[str]:
-    """The tasks ("SOURCE:TASK") that a run of a comparison was to be scored on."""
-    if "tasks" in run:
-        return list(run["tasks"])
-    if "blocks" not in run:
-        return list(comparison["tasks"])
-    return [
-        task
-        for block in comparison["blocks"]
-        if block["name"] in run["blocks"]
-        for task in block["tasks"]
-    ]
+    """Return the ids of the runs that comparisons only contain as added untrained starts."""
+    runs = [run for file in read_sound_comparison_files(workdir).values() for run in file.runs]
+    added = {run.id for run in runs if run.added}
+    return added - {run.id for run in runs if not run.added}
 
 
 def limit_to_tasks(record: Record, tasks: Iterable[str]) -> Record:
@@ -485,15 +447,16 @@ def read_records(
             return None
         return None if record is None or record.status == "trained" else record
 
-    tree = read_comparison_file(workdir, comparison) if comparison else None
-    if tree is not None:
-        known = [(run, record) for run in tree["runs"] if (record := read(run["id"])) is not None]
-        return [
-            limit_to_tasks(record, requested_tasks(tree, run)).as_row(
-                run["row"], tree["name"], run["base_model"] if "source" in run else None
-            )
-            for run, record in known
-        ]
+    listed = read_comparison_file(workdir, comparison) if comparison else None
+    if listed is not None:
+        records = []
+        for run in listed.runs:
+            record = read(run.id)
+            if record is not None:
+                base_model = run.base_model if run.source else None
+                limited = limit_to_tasks(record, listed.tasks_of(run))
+                records.append(limited.as_row(run.row, listed.name, base_model))
+        return records
     found = [read(file.parent.name) for file in sorted((workdir / "runs").glob("*/record.json"))]
     records = [r for r in found if r is not None and comparison in (None, r.comparison)]
     return sorted(records, key=lambda r: (r.comparison, r.row, r.base_model, r.seed, r.id))

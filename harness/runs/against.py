@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from harness import registry
 from harness.errors import InputError
 from harness.files.printable import join_some
+from harness.results.comparison import ListedRun, RowNotCompared
 from harness.results.elsewhere import copy_run, open_workdir
 from harness.results.record import Record, Score
 from harness.results.spec import NUMERICS, method_version, scoring_version
@@ -28,7 +28,7 @@ from harness.results.store import (
 from harness.runs.plan import Plan
 from harness.tasks.base import task_key
 
-Run = tuple[Record, Mapping[str, Any]]  # a record, and its entry in the file of a comparison
+Run = tuple[Record, ListedRun]
 
 
 @dataclass
@@ -45,12 +45,10 @@ class OtherRow:
 
 @dataclass
 class OtherRows:
-    """The comparable rows, and "source", "row" and "why" of those that are not, as the comparison's
-    file has it.
-    """
+    """The comparable rows, and those that are not."""
 
     rows: list[OtherRow] = field(default_factory=list)
-    left_out: list[dict[str, str]] = field(default_factory=list)
+    left_out: list[RowNotCompared] = field(default_factory=list)
 
     def summary(self) -> Iterator[str]:
         """Lines: how many rows of each source, and which are left out, by reason."""
@@ -59,25 +57,25 @@ class OtherRows:
             yield f"compared with {len(runs)} rows of {source} ({sum(runs)} runs)"
         reasons: dict[str, list[str]] = {}
         for row in self.left_out:
-            reasons.setdefault(f"left out, of {row['source']}: {row['why']}", []).append(row["row"])
+            reasons.setdefault(f"left out, of {row.source}: {row.why}", []).append(row.row)
         for reason, labels in reasons.items():
             yield f"{reason}: {join_some(labels)}"
 
-    def entries(self, blocks: Sequence[Any]) -> list[dict[str, Any]]:
-        """Their entries for the comparison's file; in a file with blocks they belong to each."""
-        placed = {"blocks": list(blocks)} if blocks else {}
-        return [
-            {**entry, "row": row.label, "source": row.source, "tasks": row.tasks, **placed}
-            for row in self.rows
-            for _, entry in row.runs
-        ]
+    def list_runs(self, blocks: tuple[str, ...]) -> list[ListedRun]:
+        """Return their runs for the comparison's file; in a file with blocks they belong to each."""
+        listed = []
+        for row in self.rows:
+            here = {"row": row.label, "source": row.source, "tasks": tuple(row.tasks)}
+            for _, run in row.runs:
+                listed.append(run.model_copy(update={**here, "blocks": blocks, "analysis": 0}))
+        return listed
 
     def records(self, comparison: str) -> list[Record]:
         """Their records as rows of a comparison."""
         return [
-            limit_to_tasks(record, row.tasks).as_row(row.label, comparison, entry["base_model"])
+            limit_to_tasks(record, row.tasks).as_row(row.label, comparison, run.base_model)
             for row in self.rows
-            for record, entry in row.runs
+            for record, run in row.runs
         ]
 
     def limit_to_protocols(self, own: Sequence[Record]) -> None:
@@ -94,7 +92,7 @@ class OtherRows:
             }
             if lost := [task for task in row.tasks if task in unlike]:
                 why = f"scored under another protocol: {', '.join(lost)}"
-                self.left_out.append({"source": row.source, "row": row.label, "why": why})
+                self.left_out.append(RowNotCompared(source=row.source, row=row.label, why=why))
             row.tasks = [task for task in row.tasks if task not in unlike]
         self.rows = [row for row in self.rows if row.tasks]
 
@@ -127,7 +125,7 @@ def find_other_rows(plan: Plan, sources: Mapping[str, Path], workdir: Path | Non
                 except InputError as error:
                     why = str(error)
                 if why:
-                    found.left_out.append({"source": name, "row": label, "why": why})
+                    found.left_out.append(RowNotCompared(source=name, row=label, why=why))
                     continue
                 shown = (
                     f"{label} ({name})"
@@ -137,13 +135,9 @@ def find_other_rows(plan: Plan, sources: Mapping[str, Path], workdir: Path | Non
                 labels.add(shown)
                 found.rows.append(OtherRow(shown, name, tasks, []))
                 for record, run in runs:
-                    entry = {
-                        key: value
-                        for key, value in run.items()
-                        if key not in ("blocks", "analysis")
-                    }
-                    entry["base_model"] = base_models.get(record.spec.model, record.base_model)
-                    found.rows[-1].runs.append((record, entry))
+                    own = base_models.get(record.spec.model, record.base_model)
+                    renamed = run.model_copy(update={"base_model": own})
+                    found.rows[-1].runs.append((record, renamed))
     return found
 
 
@@ -151,8 +145,8 @@ def _rows(other: Path) -> Iterator[tuple[str, str, list[Run]]]:
     """(comparison, label, runs) of every row. A run of several comparisons belongs to the first."""
     seen: set[str] = set()
     for name in comparison_files(other):
-        tree = read_comparison_file(other, name) or {}
-        runs = {(run["id"], run["row"]): run for run in tree.get("runs", ())}
+        listed = read_comparison_file(other, name)
+        runs = listed.runs_by_row if listed is not None else {}
         rows: dict[str, list[Run]] = {}
         for record in read_records(other, name):
             rows.setdefault(record.row, []).append((record, runs[record.id, record.row]))

@@ -8,10 +8,10 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from harness.files.reading import read_toml
+from harness.results.comparison import Tuning
 from harness.results.record import Record
 from harness.results.spec import RunSpec
 from harness.runs.plan import Job, Plan
@@ -92,21 +92,19 @@ def _settings(spec: RunSpec, trained: Mapping[str, Any], **given: Any) -> Settin
     return {key: value for key, value in (settings | given).items() if value is not None}
 
 
-def rate_origin(
-    plan: Plan, row: Row, tuned: Mapping[str, Any] = MappingProxyType({})
-) -> str | None:
+def rate_origin(plan: Plan, row: Row, tuned: Tuning | None = None) -> str | None:
     """Where the learning rate of a row comes from; None where it has none, or the row is not in the
     file.
 
     Args:
-        tuned: what `--tune` found, as the comparison's file has it.
+        tuned: what `--tune` found.
     """
     entry = next((entry for entry in plan.experiment.methods if entry.label == row.label), None)
     if entry is None or row.fault or not hasattr(row.config, "learning_rate"):
         return None
-    for search in tuned.get("rows", ()):
-        if search["label"] == row.label and "learning_rate" in search["values"]:
-            return f"searched: {search['trials']} trials on the dev set"
+    for search in tuned.rows if tuned is not None else ():
+        if search.label == row.label and "learning_rate" in search.values:
+            return f"searched: {search.trials} trials on the dev set"
     if "learning_rate" in entry.config:
         return "given in the file"
     if "learning_rate" in plan.experiment.shared:

@@ -5,12 +5,12 @@ them.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from harness.files.printable import join_some
+from harness.results.comparison import ComparisonFile, DevSchedule, ListedBlock, ListedRun, Tuning
 from harness.results.record import Record
 from harness.results.store import limit_to_tasks, write_comparison_file
 from harness.runs.against import OtherRows
@@ -34,7 +34,7 @@ class Grid:
         progress: gets a line for each run.
         command_of: the command that makes the run of a job again.
         tracker: gets every record.
-        tuned: how rows were tuned, as the comparison's file has it under "tuned".
+        tuned: how rows were tuned, where they were.
         only: which part of an experiment the plan is.
         more_seeds: the course of `--until`, of which the plan is that of the first analysis.
         others: rows made elsewhere, whose runs are in `workdir`; their records follow those of the
@@ -46,7 +46,7 @@ class Grid:
     progress: Progress
     command_of: Callable[[Job], str] = lambda job: ""
     tracker: Tracker | None = None
-    tuned: Mapping[str, Any] = field(default_factory=dict)
+    tuned: Tuning | None = None
     only: Sequence[str] = ()
     more_seeds: MoreSeeds | None = None
     others: OtherRows | None = None
@@ -113,53 +113,55 @@ class Grid:
         return own + (self.others.records(self.plan.experiment.name) if self.others else [])
 
     def write(self) -> None:
-        """Write the file of the comparison: see `harness.results.store.comparison_file`."""
-        plan, e = self.plan, self.plan.experiment
-        blocks = [
-            {
-                "name": name,
-                "title": b.title or name,
-                "description": b.description,
-                "tasks": list(plan.keys_of([name])),
-            }
-            for name, b in e.blocks.items()
-        ]
+        """Write the file of the comparison."""
+        plan = self.plan
+        experiment = plan.experiment
+        blocks = []
+        for name, block in experiment.blocks.items():
+            listed = ListedBlock(
+                name=name,
+                title=block.title or name,
+                description=block.description,
+                tasks=plan.keys_of([name]),
+            )
+            blocks.append(listed)
+        schedule = None
+        if plan.schedule.every:
+            changed = plan.schedule.instead_of
+            schedule = DevSchedule(every=plan.schedule.every, instead_of=changed)
         runs = [self._describe_run(job) for job in plan.jobs]
-        runs += self.others.entries(list(e.blocks)) if self.others else []
-        content = e.model_dump(include={"name", "title", "description"}) | {
-            "experiment": e.model_dump(mode="json"),
-            "tasks": list(plan.keys_of(plan.block_tasks)),
-            "runs": runs,
-        }
-        further = {
-            "blocks": blocks,
-            "only": list(self.only),
-            "schedule": asdict(plan.schedule) if plan.schedule.every else None,
-            "tuned": self.tuned,
-            "until": self.more_seeds.describe() if self.more_seeds else None,
-            "left_out": self.others.left_out if self.others else None,
-        }
-        write_comparison_file(
-            self.workdir, content | {key: value for key, value in further.items() if value}
+        if self.others is not None:
+            runs += self.others.list_runs(tuple(experiment.blocks))
+        file = ComparisonFile(
+            name=experiment.name,
+            title=experiment.title,
+            description=experiment.description,
+            experiment=experiment.model_dump(mode="json"),
+            tasks=plan.keys_of(plan.block_tasks),
+            runs=tuple(runs),
+            blocks=tuple(blocks),
+            only=tuple(self.only),
+            schedule=schedule,
+            tuned=self.tuned,
+            until=self.more_seeds.describe() if self.more_seeds else None,
+            left_out=tuple(self.others.left_out) if self.others else (),
         )
+        write_comparison_file(self.workdir, file)
 
-    def _describe_run(self, job: Job) -> dict[str, Any]:
-        """A run as the file of the comparison names it."""
+    def _describe_run(self, job: Job) -> ListedRun:
+        """Return a run as the file of the comparison lists it."""
         row = self.plan.row_of(job)
-        further = {
-            "blocks": list(job.blocks) if self.plan.experiment.blocks else None,
-            "rate_from": rate_origin(self.plan, row, self.tuned),
-            "added": row.added,
-            "start": self.plan.starts.get(job.id),
-            "analysis": self.more_seeds.since[job.place] if self.more_seeds else None,
-        }
-        run = {
-            "id": job.id,
-            "row": job.row,
-            "base_model": job.spec.base_model,
+        return ListedRun(
+            id=job.id,
+            row=job.row,
+            base_model=job.spec.base_model,
             **seed_fields(job.spec.random_seed),
-        }
-        return run | {key: value for key, value in further.items() if value}
+            blocks=job.blocks if self.plan.experiment.blocks else (),
+            rate_from=rate_origin(self.plan, row, self.tuned) or "",
+            added=row.added,
+            start=self.plan.starts.get(job.id, ""),
+            analysis=self.more_seeds.since[job.place] if self.more_seeds else 0,
+        )
 
 
 def describe_record(record: Record) -> str:

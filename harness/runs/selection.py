@@ -6,13 +6,14 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Any, TypeVar
 
 from harness.config import nearest
 from harness.errors import HarnessError, InputError, refuse
+from harness.results.comparison import Tuning
 from harness.runs.experiment import BudgetSettings, CorpusSettings, DevSettings, Experiment
 from harness.runs.plan import load_dev, load_text
 from harness.runs.rows import apply_schedule, resolve_rows
@@ -224,14 +225,12 @@ def check_budget(budget: Budget | None, experiment: Experiment) -> Budget | None
     return replace(budget, steps=steps)
 
 
-def with_winners(experiment: Experiment, tuned: Mapping[str, Any]) -> Experiment:
-    """The experiment with each tuned row after its untuned one; `tuned` is what
-    `studies.tune.tune_rows` returns.
-    """
+def with_winners(experiment: Experiment, tuned: Tuning) -> Experiment:
+    """The experiment with each tuned row after its untuned one."""
     rows = []
-    for entry, search in zip(experiment.methods, tuned["rows"], strict=True):
+    for entry, search in zip(experiment.methods, tuned.rows, strict=True):
         rows.append(entry)
-        if search["values"]:
-            update = {"name": search["label"], "config": {**entry.config, **search["values"]}}
+        if search.values:
+            update = {"name": search.label, "config": {**entry.config, **search.values}}
             rows.append(entry.model_copy(update=update))
     return experiment.model_copy(update={"methods": rows})

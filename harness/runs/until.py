@@ -11,11 +11,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from harness.errors import InputError, refuse
+from harness.results.comparison import ComparisonFile, ListedAnalysis, SeedsAdded
 from harness.runs.experiment import Experiment
 from harness.runs.plan import Plan
 from harness.runs.rows import Row
@@ -94,7 +95,7 @@ class MoreSeeds:
     own: Sequence[int]
     analyse: Analyse
     rule: str
-    analyses: list[dict[str, Any]] = field(default_factory=list)
+    analyses: list[ListedAnalysis] = field(default_factory=list)
     ended: Literal["", "decided", "seeds"] = ""
     since: dict[tuple[str, str, int], int] = field(default_factory=dict)
 
@@ -111,19 +112,18 @@ class MoreSeeds:
         """Seeds of a row at the first analysis."""
         return max(FIRST, len(self.own))
 
-    def check_earlier(self, name: str, stored: Mapping[str, Any] | None) -> None:
+    def check_earlier(self, name: str, stored: ComparisonFile | None) -> None:
         """Refuse other seeds than those of an earlier call, which its stored file names.
 
         Raises:
             InputError: they differ.
         """
-        earlier = (stored or {}).get("until") or {}
-        if earlier.get("analyses") and (earlier["seeds"], earlier["first"]) != (
-            self.seeds,
-            self.first,
-        ):
+        earlier = stored.until if stored is not None else None
+        if earlier is None or not earlier.analyses:
+            return
+        if (list(earlier.seeds), earlier.first) != (self.seeds, self.first):
             raise InputError(
-                f"--until: this comparison was analysed with at most {earlier['most']} seeds, and not {self.until.most}"
+                f"--until: this comparison was analysed with at most {earlier.most} seeds, and not {self.until.most}"
                 f', or with others; give it another name (--set name="{name}-2"), all runs are reused'
             )
 
@@ -131,26 +131,30 @@ class MoreSeeds:
         """The plan of the first analysis."""
         return self._with_seeds(plan, {_key(row): self.first for row in plan.rows})
 
-    def describe(self) -> dict[str, Any]:
-        """As the comparison's file stores it under "until"."""
-        state = {
-            "first": self.first,
-            "seeds": self.seeds,
-            "analyses": self.analyses,
-            "ended": self.ended,
-        }
-        return {"kind": "decided", "rule": self.rule, **asdict(self.until), **state}
+    def describe(self) -> SeedsAdded:
+        """Return the state as the comparison's file has it."""
+        return SeedsAdded(
+            kind="decided",
+            rule=self.rule,
+            most=self.until.most,
+            equivalence=self.until.equivalence,
+            first=self.first,
+            seeds=tuple(self.seeds),
+            analyses=tuple(self.analyses),
+            ended=self.ended,
+        )
 
     def open_analysis(self) -> None:
         """All runs of the next analysis have ended: the comparison's file has to name it before it
         is made.
         """
-        self.analyses.append({"seeds": self.first + len(self.analyses)})
+        self.analyses.append(ListedAnalysis(seeds=self.first + len(self.analyses)))
 
     def close_analysis(self, plan: Plan, workdir: Path) -> Plan | None:
         """Make the analysis; the plan of the next round, None at the end."""
         analysis = self.analyse(workdir, plan.experiment.name)
-        self.analyses[-1].update({"by": analysis.by, "rows": list(analysis.rows)})
+        made = {"by": analysis.by, "rows": analysis.rows}
+        self.analyses[-1] = self.analyses[-1].model_copy(update=made)
         counts = Counter((job.spec.base_model, job.row) for job in plan.jobs)
         number = self.first + len(self.analyses)
         more = self._with_seeds(
@@ -164,8 +168,8 @@ class MoreSeeds:
     def summary(self) -> str:
         """One line about the last analysis."""
         last = self.analyses[-1]
-        rows = "; ".join(f"{row['row']}: {row['state']}" for row in last.get("rows", ()))
-        line = f"interim analysis {len(self.analyses)}, {last['seeds']} seeds: {rows or 'nothing to compare'}"
+        rows = "; ".join(f"{row['row']}: {row['state']}" for row in last.rows or ())
+        line = f"interim analysis {len(self.analyses)}, {last.seeds} seeds: {rows or 'nothing to compare'}"
         return f"{line} ({_ENDINGS[self.ended]})" if self.ended else line
 
     def _with_seeds(self, plan: Plan, counts: Mapping[Key, int]) -> Plan:

@@ -12,7 +12,6 @@ from pathlib import Path
 
 from harness.files.printable import join_some, markdown_text
 from harness.machine.progress import describe_duration
-from harness.results.store import read_comparison_file
 from reports.comparison.comparison_document import span
 from reports.read.comparison_runs import base_name, read_comparison
 from reports.write.environment import environment
@@ -27,7 +26,7 @@ def checklist(name: str, workdir: Path) -> str:
     comparison = read_comparison(workdir, name)
     records = comparison.records
     every = {record.id: record for record in [*records, *comparison.held]}.values()
-    tuned = (read_comparison_file(workdir, name) or {}).get("tuned")
+    tuned = comparison.file.tuned
     seeds = [
         len(row.finished)
         for row in comparison.rows
@@ -48,7 +47,7 @@ def checklist(name: str, workdir: Path) -> str:
         f"{c.get('uri')}: {c.get('count', 0):,} {c.get('kind')}" for r in records if (c := r.corpus)
     ]
     tests = {f"{s.task} ({s.source})": s.n for r in records for s in r.scores if s.split != "dev"}
-    search = sum(float(row.get("seconds") or 0) for row in tuned["rows"]) if tuned else 0
+    search = sum(row.seconds for row in tuned.rows) if tuned is not None else 0
 
     def took(*kinds: str) -> str:
         return describe_duration(

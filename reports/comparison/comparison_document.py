@@ -8,7 +8,6 @@ from dataclasses import replace
 from functools import partial
 
 from harness.errors import InputError
-from harness.results.store import read_comparison_file
 from harness.runs.experiment import BudgetSettings
 from harness.seeds import seed_text
 from reports.comparison.headline import NO_GAIN, headline
@@ -291,10 +290,8 @@ def _facts(comparison: Comparison) -> list[tuple[str, str]]:
 def budget_facts(comparison: Comparison) -> list[tuple[str, str]]:
     """The training budget that all rows share; without one, the planned training steps of the rows."""
     try:
-        experiment = (read_comparison_file(comparison.workdir, comparison.name) or {}).get(
-            "experiment"
-        ) or {}
-        amount, of = BudgetSettings.parse(experiment.get("budget") or {}, "budget").describe()
+        budget = comparison.file.experiment.get("budget") or {}
+        amount, of = BudgetSettings.parse(budget, "budget").describe()
     except InputError:
         amount, of = "", ""
     if amount:

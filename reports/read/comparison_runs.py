@@ -7,7 +7,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any
 from harness import registry
 from harness.config import nearest
 from harness.errors import InputError
+from harness.results.comparison import ComparisonFile, ListedBlock
 from harness.results.facts import Facts, facts_of
 from harness.results.record import Record, Score
 from harness.results.store import (
@@ -24,6 +24,7 @@ from harness.results.store import (
     limit_to_tasks,
     read_comparison_file,
     read_records,
+    read_sound_comparison_files,
 )
 from harness.seeds import PartSeed
 from harness.tasks.catalogue import tasks_of
@@ -200,25 +201,29 @@ class InterimAnalyses:
     equivalence: float
 
 
-def _interim_analyses(comparison_file: Mapping[str, Any]) -> InterimAnalyses | None:
-    """The interim analyses of a comparison file; None if the seeds were fixed beforehand.
+def _read_interim_analyses(file: ComparisonFile) -> InterimAnalyses | None:
+    """Return the interim analyses of a comparison; None if the seeds were fixed beforehand.
 
     Runs of a round that has not ended count as one more analysis.
     """
-    until = comparison_file.get("until")
-    if not until:
+    until = file.until
+    if until is None:
         return None
-    first, most, taken = int(until["first"]), int(until["most"]), list(until["analyses"])
-    since = {
-        (c["base_model"], c["row"], c["seed"]): int(c["analysis"]) for c in comparison_file["runs"]
-    }
-    while len(taken) < max(since.values(), default=1):
-        taken.append({"seeds": min(first + len(taken), most)})
-    seeds = tuple(int(analysis["seeds"]) for analysis in taken)
-    rows = tuple(tuple(analysis.get("rows", ())) for analysis in taken)
-    rule, ended = str(until.get("rule", "")), str(until.get("ended", ""))
+    since = {(run.base_model, run.row, run.seed): run.analysis for run in file.runs}
+    seeds = [analysis.seeds for analysis in until.analyses]
+    rows = [analysis.rows or () for analysis in until.analyses]
+    while len(seeds) < max(since.values(), default=1):
+        seeds.append(min(until.first + len(seeds), until.most))
+        rows.append(())
     return InterimAnalyses(
-        first, most, seeds, since, rows, rule, ended, float(until["equivalence"])
+        first=until.first,
+        most=until.most,
+        seeds=tuple(seeds),
+        since=since,
+        rows=tuple(rows),
+        rule=until.rule,
+        ended=until.ended,
+        equivalence=until.equivalence,
     )
 
 
@@ -231,6 +236,9 @@ class Comparison:
     name: str
     workdir: Path
     rows: tuple[ResultRow, ...]
+    file: ComparisonFile = field(
+        default_factory=lambda: ComparisonFile(name="", runs=())
+    )  # empty, of rows that no comparison put together
     title: str = ""  # heading and paragraph of the experiment file
     description: str = ""
     parts: tuple[Comparison, ...] = ()  # the blocks of its file, each with its own rows and tasks
@@ -247,18 +255,12 @@ class Comparison:
     show_texts: bool = (
         False  # its page may hold texts of all data sets, not of the embedded suite alone
     )
-    schedule: Mapping[str, Any] = field(
-        default_factory=dict
-    )  # how often rows were scored on the dev set
     baseline: str = ""  # label of the row that all others are planned to be compared with
     contrasts: tuple[
         tuple[str, str], ...
     ] = ()  # labels of further rows that are planned to be compared
     primary: str = ""  # the score that the file says decides
     plan: FrozenPlan | None = None  # written before the results; see `reports.read.plan_followed`
-    not_compared: tuple[
-        Mapping[str, str], ...
-    ] = ()  # rows made elsewhere that could not be compared: source, row, why
 
     @property
     def records(self) -> list[Record]:
@@ -428,10 +430,10 @@ def _row(label: str, base_model: str, records: Iterable[Record]) -> tuple[Result
 
 
 def _rows(
-    records: Iterable[Record], comparison_file: Mapping[str, Any]
+    records: Iterable[Record], file: ComparisonFile
 ) -> tuple[tuple[ResultRow, ...], list[Record]]:
     """Records by label and base model, and those that a newer configuration replaces."""
-    runs = {(run["id"], run["row"]): run for run in comparison_file.get("runs", ())}
+    runs = file.runs_by_row
     grouped: dict[tuple[str, str], list[Record]] = {}
     for record in records:
         grouped.setdefault((record.row, record.base_model), []).append(record)
@@ -439,9 +441,9 @@ def _rows(
     for (label, base_model), members in grouped.items():
         row, old = _row(label, base_model, members)
         listed = [runs[key] for r in row.records if (key := (r.id, label)) in runs]
-        added = any(run.get("added") for run in listed)
-        start = next((run["start"] for run in listed if "start" in run), "")
-        elsewhere = next((run["source"] for run in listed if "source" in run), "")
+        added = any(run.added for run in listed)
+        start = next((run.start for run in listed if run.start), "")
+        elsewhere = next((run.source for run in listed if run.source), "")
         rows.append(replace(row, added=added, start=start, elsewhere=elsewhere))
         aside += old
     rows = _grouped(rows)
@@ -470,41 +472,38 @@ def _grouped(rows: list[ResultRow]) -> list[ResultRow]:
     ]
 
 
-def _part(
-    name: str,
-    workdir: Path,
-    comparison_file: dict[str, Any],
-    block: dict[str, Any],
-    records: Iterable[Record],
+def _read_block(
+    workdir: Path, file: ComparisonFile, block: ListedBlock, records: Iterable[Record]
 ) -> Comparison:
-    """One block of a comparison: its own runs alone, with the scores that it asks for."""
-    runs = {
-        (run["id"], run["row"]) for run in comparison_file["runs"] if block["name"] in run["blocks"]
-    }
-    own = [
-        limit_to_tasks(record, block["tasks"])
-        for record in records
-        if (record.id, record.row) in runs
-    ]
-    rows, _ = _rows(own, comparison_file)
-    title, description = block["title"], block.get("description", "")
-    return Comparison(block["name"], workdir, rows, title, description, **_planned(comparison_file))
-
-
-def _planned(comparison_file: Mapping[str, Any]) -> dict[str, Any]:
-    """What the experiment file plans: comparisons of rows, and how often rows are scored on the dev
-    set.
-    """
-    experiment = comparison_file.get("experiment") or {}
-    contrasts = tuple(
-        (str(one["row"]), str(one["against"])) for one in experiment.get("contrasts") or ()
+    """Return one block of a comparison: its own runs alone, with the scores that it asks for."""
+    listed = file.runs_by_row
+    own = []
+    for record in records:
+        run = listed.get((record.id, record.row))
+        if run is not None and block.name in run.blocks:
+            own.append(limit_to_tasks(record, block.tasks))
+    rows, _ = _rows(own, file)
+    return Comparison(
+        block.name,
+        workdir,
+        rows,
+        file=file,
+        title=block.title,
+        description=block.description,
+        **_planned_comparisons(file),
     )
-    schedule = comparison_file.get("schedule") or {}
+
+
+def _planned_comparisons(file: ComparisonFile) -> dict[str, Any]:
+    """Return the comparisons of rows that the experiment file plans."""
+    experiment = file.experiment
+    contrasts = [
+        (str(one["row"]), str(one["against"])) for one in experiment.get("contrasts") or ()
+    ]
     return {
         "baseline": str(experiment.get("baseline") or ""),
-        "contrasts": contrasts,
+        "contrasts": tuple(contrasts),
         "primary": str(experiment.get("primary") or ""),
-        "schedule": schedule,
     }
 
 
@@ -515,15 +514,8 @@ def read_comparison(workdir: Path, name: str) -> Comparison:
         InputError: the work directory holds no run of that name.
     """
     damaged: dict[str, str] = {}
-    try:
-        tree = read_comparison_file(workdir, name) or {}
-        records = read_records(workdir, comparison=name, damaged=damaged)
-        analyses = _interim_analyses(tree)
-    except (ValueError, KeyError, TypeError, AttributeError):
-        file = comparison_files(workdir).get(name, workdir)
-        raise InputError(
-            f"{file}: damaged; `harness compare` with the same experiment writes it again"
-        ) from None
+    file = read_comparison_file(workdir, name)
+    records = read_records(workdir, comparison=name, damaged=damaged)
     if not records:
         known = comparisons(workdir)
         text = (
@@ -534,34 +526,28 @@ def read_comparison(workdir: Path, name: str) -> Comparison:
         raise InputError(
             f'{workdir}: no runs of a comparison "{name}"{nearest(name, list(known))}; {text}'
         )
-    rows, aside = _rows(records, tree)
-    plan = read_frozen_plan(workdir, name, records)
-    parts = tuple(
-        replace(_part(name, workdir, tree, block, records), plan=plan)
-        for block in tree.get("blocks", ())
-    )
-    title, description = tree.get("title") or name, (tree.get("description") or "").strip()
+    warnings = list(damaged.values())
+    if file is None:  # of records that an evaluation made
+        file = ComparisonFile(name=name, runs=())
+    elif not file.sha256:
+        warnings.append("the comparison's file has no hash, so its labels cannot be checked")
+    rows, aside = _rows(records, file)
+    plan = read_frozen_plan(workdir, file, records)
+    blocks = [_read_block(workdir, file, block, records) for block in file.blocks]
     return Comparison(
         name,
         workdir,
         rows,
-        title,
-        description,
-        parts,
-        tuple(aside),
-        analyses=analyses,
-        warnings=[*damaged.values(), *_warn_of_missing_hash(tree)],
+        file=file,
+        title=file.title or name,
+        description=file.description.strip(),
+        parts=tuple(replace(block, plan=plan) for block in blocks),
+        set_aside=tuple(aside),
+        analyses=_read_interim_analyses(file),
+        warnings=warnings,
         plan=plan,
-        not_compared=tuple(tree.get("left_out", ())),
-        **_planned(tree),
+        **_planned_comparisons(file),
     )
-
-
-def _warn_of_missing_hash(comparison_file: Mapping[str, Any]) -> list[str]:
-    """Return a line if the file of a comparison cannot be checked."""
-    if not comparison_file or "sha256" in comparison_file:
-        return []
-    return ["the comparison's file has no hash, so its labels cannot be checked"]
 
 
 def comparisons(workdir: Path) -> dict[str, int]:
@@ -569,16 +555,11 @@ def comparisons(workdir: Path) -> dict[str, int]:
 
     Runs made elsewhere that a comparison is compared with are no comparison of their own.
     """
-    files = comparison_files(workdir)
+    names = comparison_files(workdir)
     guests: set[str] = set()
-    for name in files:
-        with suppress(InputError):  # reported where that comparison is read
-            guests |= {
-                run["id"]
-                for run in (read_comparison_file(workdir, name) or {})["runs"]
-                if "source" in run
-            }
+    for file in read_sound_comparison_files(workdir).values():
+        guests |= {run.id for run in file.runs if run.source}
     records = read_records(workdir, damaged={})
     return dict(
-        Counter(r.comparison for r in records if r.id not in guests or r.comparison in files)
+        Counter(r.comparison for r in records if r.id not in guests or r.comparison in names)
     )

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness.results.comparison import ComparisonFile
 from harness.results.record import Record
-from harness.results.store import read_comparison_file
 from harness.runs.frozen_plan import Deviation, find_deviations, plan_file, read_plan, settings_of
 
 
@@ -40,31 +40,32 @@ class FrozenPlan:
         return [one.text for one in self.deviations]
 
 
-def read_frozen_plan(workdir: Path, name: str, records: Iterable[Record]) -> FrozenPlan | None:
+def read_frozen_plan(
+    workdir: Path, comparison: ComparisonFile, records: Iterable[Record]
+) -> FrozenPlan | None:
     """Return a comparison's plan with the deviations of its records; None without a plan.
 
     Raises:
         InputError: the plan is damaged, or was changed since it was written.
     """
-    file = plan_file(workdir, name)
+    file = plan_file(workdir, comparison.name)
     if not file.exists():
         return None
     plan = read_plan(file)
-    done = read_comparison_file(workdir, name) or {"runs": [], "tasks": [], "experiment": {}}
-    runs = [run for run in done["runs"] if not (run.get("added") or "source" in run)]
+    runs = [run for run in comparison.runs if not (run.added or run.source)]
     known = {record.id: record for record in records}
     settings = {
         record.id: settings_of(record.spec.model_dump(mode="json")) for record in known.values()
     }
-    found = find_deviations(plan, runs, done["tasks"], done["experiment"], settings)
+    listed = [run.model_dump() for run in runs]
+    found = find_deviations(plan, listed, comparison.tasks, comparison.experiment, settings)
     for run in runs:
-        record = known.get(run["id"])
+        record = known.get(run.id)
         if record is not None and record.status != "finished":
-            row = f"{run['row']} · {run['base_model']}"
-            text = f"{row}: seed {run['seed']} has no result ({record.status})"
+            text = f"{run.row} · {run.base_model}: seed {run.seed} has no result ({record.status})"
             found.append(Deviation(text, of_choice=False))
     written = plan["date"][:19]
-    own = [known[run["id"]] for run in done["runs"] if "source" not in run and run["id"] in known]
+    own = [known[run.id] for run in comparison.runs if not run.source and run.id in known]
     early = [record for record in own if record.started and record.started[:19] < written]
     if early:
         text = f"{len(early)} of {len(own)} runs had begun before the plan was written"

@@ -86,7 +86,7 @@ class RunLibrary:
 
     def as_comparison(self, name: str, rows: Iterable[ResultRow], title: str = "") -> Comparison:
         """Some rows as the figures and tables of comparisons take them."""
-        return Comparison(name, self.workdir, tuple(rows), title or name)
+        return Comparison(name, self.workdir, tuple(rows), title=title or name)
 
     @cached_property
     def settings(self) -> list[TrialSetting]:
@@ -233,11 +233,11 @@ def _runs_of(workdir: Path, comparisons: Sequence[str], records: Iterable[Record
     """
     found = set()
     for name in comparisons:
-        tree = read_comparison_file(workdir, name)
-        if tree is None:
+        file = read_comparison_file(workdir, name)
+        if file is None:
             found |= {record.id for record in records if record.comparison == name}
         else:
-            found |= {run["id"] for run in tree["runs"]}
+            found |= {run.id for run in file.runs}
     return found
 
 

@@ -62,12 +62,12 @@ def _limits_of_selection(comparison: Comparison) -> list[str]:
 
 def _limits_of_schedule(comparison: Comparison) -> list[str]:
     """Say of which rows the preset would score more or less often on the dev set."""
-    changed = comparison.schedule.get("instead_of")
-    if not changed:
+    schedule = comparison.file.schedule
+    if schedule is None or not schedule.instead_of:
         return []
-    own = ", ".join(f"{label} (every {every:,})" for label, every in changed.items())
+    own = ", ".join(f"{label} (every {every:,})" for label, every in schedule.instead_of.items())
     return [
-        f"All rows were scored on the dev set every {comparison.schedule['every']:,} training steps; the presets "
+        f"All rows were scored on the dev set every {schedule.every:,} training steps; the presets "
         f"of some rows say otherwise: {own}."
     ]
 
@@ -105,8 +105,8 @@ def _runs_left_out(comparison: Comparison, significance: Significance) -> list[s
 def _rows_not_compared(comparison: Comparison) -> list[str]:
     """Name the rows made elsewhere that could not be compared, by source and reason."""
     by_reason: dict[tuple[str, str], list[str]] = {}
-    for left in comparison.not_compared:
-        by_reason.setdefault((left["source"], left["why"]), []).append(left["row"])
+    for left in comparison.file.left_out:
+        by_reason.setdefault((left.source, left.why), []).append(left.row)
     said = []
     for (source, why), rows in by_reason.items():
         said.append(f"Rows of {source} that are not compared: {', '.join(rows)}: {why}.")

@@ -6,11 +6,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from contextlib import suppress
 from dataclasses import replace
 
-from harness.errors import InputError
-from harness.results.store import read_comparison_file
 from harness.runs.differences import Differences, Settings, find_differences, recorded_settings
 from reports.document.blocks import Text
 from reports.document.table import EMPTY, Column, Table, TableRow
@@ -71,16 +68,13 @@ def of_rows(comparison: Comparison, rows: Iterable[ResultRow]) -> Differences:
     """The differences between rows by their records and training logs; finished runs count where
     there are any.
     """
-    tree = {}
-    with suppress(InputError):  # a damaged file, which `read_comparison` reports
-        tree = read_comparison_file(comparison.workdir, comparison.name) or {}
-    rates = {(run["id"], run["row"]): run.get("rate_from") for run in tree.get("runs", ())}
+    listed = comparison.file.runs_by_row
     by_row: dict[tuple[str, str], list[Settings]] = {}
     for row in rows:
         logs = dict(comparison.training_logs.get(row.key, ()))
         for record in row.finished or row.records:
-            run = recorded_settings(
-                record, logs.get(record.seed, ()), rates.get((record.id, record.row))
-            )
+            entry = listed.get((record.id, record.row))
+            rate = entry.rate_from or None if entry is not None else None
+            run = recorded_settings(record, logs.get(record.seed, ()), rate)
             by_row.setdefault((row.label, row.base_model), []).append(run)
     return find_differences(by_row)

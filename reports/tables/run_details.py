@@ -7,10 +7,10 @@ from typing import Any
 
 from harness import registry
 from harness.errors import InputError
+from harness.results.comparison import TunedRow
 from harness.results.record import Record, Score
-from harness.results.store import read_comparison_file
 from reports.document.blocks import Block, Facts, Text
-from reports.document.table import Cell, Column, Table, TableRow, number
+from reports.document.table import EMPTY, Cell, Column, Table, TableRow, number
 from reports.read.comparison_runs import Comparison, ResultRow
 from reports.tables.score_cells import anchor, block_of
 
@@ -28,14 +28,14 @@ def tuning_table(comparison: Comparison) -> Table | None:
     """One line for each row that `harness compare --tune` considered, searched or not; None without
     a search.
     """
-    tuned = (read_comparison_file(comparison.workdir, comparison.name) or {}).get("tuned")
-    if not tuned:
+    tuned = comparison.file.tuned
+    if tuned is None:
         return None
     links = {row.label: anchor(row) for row in comparison.rows}
-    seeds = ", ".join(map(str, tuned["seeds"]))
+    seeds = ", ".join(map(str, tuned.seeds))
     caption = (
-        f"Every row that can be searched had {tuned['trials']} trials of up to {tuned['steps']} training steps with "
-        f"{'seed' if len(tuned['seeds']) == 1 else 'seeds'} {seeds}, none of which is in any other table; the best "
+        f"Every row that can be searched had {tuned.trials} trials of up to {tuned.steps} training steps with "
+        f"{'seed' if len(tuned.seeds) == 1 else 'seeds'} {seeds}, none of which is in any other table; the best "
         'score on the dev set chose the configuration of the row called "tuned".'
     )
     legend = (
@@ -46,28 +46,26 @@ def tuning_table(comparison: Comparison) -> Table | None:
         "Tuning",
         caption,
         _TUNING,
-        tuple(_tuned_row(row, links) for row in tuned["rows"]),
+        tuple(_describe_search(row, links) for row in tuned.rows),
         legend,
     )
 
 
-def _tuned_row(row: dict[str, Any], links: dict[str, str]) -> TableRow:
-    head = Cell(row["row"], link=links.get(row["label"], ""))
-    if not row["study"]:
-        return TableRow(
-            (head, *[Cell("", state="empty")] * 3, Cell(row["reason"]), Cell("", state="empty"))
-        )
-    values = ", ".join(
-        f"{k} {v:.3g}" if isinstance(v, float) else f"{k} {v}" for k, v in row["values"].items()
-    )
+def _describe_search(row: TunedRow, links: dict[str, str]) -> TableRow:
+    head = Cell(row.row, link=links.get(row.label, ""))
+    if not row.study:
+        return TableRow((head, EMPTY, EMPTY, EMPTY, Cell(row.reason), EMPTY))
+    values = []
+    for key, value in row.values.items():
+        values.append(f"{key} {value:.3g}" if isinstance(value, float) else f"{key} {value}")
     return TableRow(
         (
             head,
-            Cell(str(row["trials"]), value=row["trials"], state="value"),
-            Cell(str(row["runs"]), value=row["runs"], state="value"),
-            number(row["seconds"], digits=1),
-            Cell(values or row["reason"]),
-            Cell(row["study"], code=True),
+            Cell(str(row.trials), value=row.trials, state="value"),
+            Cell(str(row.runs), value=row.runs, state="value"),
+            number(row.seconds, digits=1),
+            Cell(", ".join(values) or row.reason),
+            Cell(row.study, code=True),
         )
     )
 

@@ -18,6 +18,7 @@ from mlflow.entities import Run
 
 from harness.errors import InputError, RunError
 from harness.mlflow_tracker import Mlflow
+from harness.results.comparison import ComparisonFile, ListedRun
 from harness.results.record import Record, Score
 from harness.results.spec import RunSpec
 from harness.results.store import RunFolder, write_comparison_file
@@ -263,9 +264,9 @@ def test_one_run_shows_in_every_comparison_that_lists_it(store: Store) -> None:
         "row": "SimCSE, tuned",
         "base_model": "embedded:mini-bert",
     }
-    write_comparison_file(
-        store.workdir, {"name": "second", "tasks": ["senteval:STS12"], "runs": [{**run, "seed": 1}]}
-    )
+    listed = ListedRun(**run, seed=1)
+    file = ComparisonFile(name="second", tasks=("senteval:STS12",), runs=(listed,))
+    write_comparison_file(store.workdir, file)
     sync(store.workdir)
     assert store.seeds("second")[1].data.params["row"] == "SimCSE, tuned"
     assert store.seeds()[1].data.params["row"] == "SimCSE"

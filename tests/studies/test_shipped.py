@@ -4,6 +4,8 @@ theirs.
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 import tomllib
 from pathlib import Path
@@ -13,7 +15,7 @@ import pytest
 from docs.make import REPOSITORY
 from harness.api.experiments import sources_of
 from harness.results.elsewhere import open_workdir
-from harness.results.store import read_comparison_file, read_records
+from harness.results.store import comparison_file, read_comparison_file, read_records
 from harness.runs.against import find_other_rows
 from harness.runs.experiment import read_experiment
 from harness.runs.plan import make_plan
@@ -33,17 +35,30 @@ def conditions() -> dict[str, object]:
 def test_they_are_whole_rows_of_the_file_and_small() -> None:
     experiment = read_experiment("shipped")
     with open_workdir(SHIPPED) as folder:
-        content = read_comparison_file(folder, NAME) or {}
+        file = read_comparison_file(folder, NAME)
+        assert file is not None
         records = read_records(folder, NAME)
         seeds: dict[str, set[int]] = {}
-        for run in content["runs"]:
-            if not run.get("counterpart") and not run["row"].startswith("untrained "):
-                seeds.setdefault(run["row"], set()).add(run["seed"])
+        for run in file.runs:
+            if not run.row.startswith("untrained "):
+                seeds.setdefault(run.row, set()).add(run.seed)
         assert seeds.keys() == {entry.name for entry in experiment.methods}
         assert all(some in ({1}, set(experiment.seeds)) for some in seeds.values())
-        assert len(records) == len(content["runs"])
+        assert len(records) == len(file.runs)
         assert not list(Path(folder).rglob("*.safetensors"))
     assert SHIPPED.stat().st_size < 3_000_000
+
+
+def test_their_comparison_file_is_written_as_it_was_read_with_a_hash() -> None:
+    with open_workdir(SHIPPED) as folder:
+        text = comparison_file(folder, NAME).read_text(encoding="utf-8")
+        file = read_comparison_file(folder, NAME)
+    assert file is not None
+    assert file.sha256 == ""  # an earlier version wrote it
+    expected = {**json.loads(text), "schema": 2}
+    canonical = json.dumps(expected, sort_keys=True, separators=(",", ":"))
+    expected["sha256"] = hashlib.sha256(canonical.encode()).hexdigest()
+    assert file.to_text() == json.dumps(expected, indent=1) + "\n"
 
 
 def test_a_file_with_their_conditions_is_compared_with_them(conditions: dict[str, object]) -> None:

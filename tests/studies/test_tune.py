@@ -14,6 +14,7 @@ from harness import api
 from harness.api.studies import open_study
 from harness.errors import InputError
 from harness.method import DEFAULT_BASE_MODEL
+from harness.results.comparison import TunedRow
 from harness.results.record import Record
 from harness.results.store import RunFolder, read_comparison_file, read_records
 from harness.runs.experiment import read_experiment
@@ -58,10 +59,11 @@ def compare(workdir: Path, tune: Budget | None = Budget(trials=2), **more: Any) 
     )
 
 
-def tuned(workdir: Path) -> dict[str, dict[str, Any]]:
-    content = read_comparison_file(workdir, "small")
-    assert content is not None
-    return {row["row"]: row for row in content["tuned"]["rows"]}
+def tuned(workdir: Path) -> dict[str, TunedRow]:
+    file = read_comparison_file(workdir, "small")
+    assert file is not None
+    assert file.tuned is not None
+    return {row.row: row for row in file.tuned.rows}
 
 
 @pytest.fixture(scope="module")
@@ -116,14 +118,14 @@ def test_every_row_has_the_same_number_of_trials_on_seeds_of_their_own(
     }  # the search begins with the row itself
     best = max(trials, key=lambda t: t.value or 0.0)
     answer = tuned(done)[row]
-    assert (answer["values"], answer["trials"], answer["runs"]) == (best.params, 2, 2)
-    assert answer["seconds"] == pytest.approx(
+    assert (answer.values, answer.trials, answer.runs) == (best.params, 2, 2)
+    assert answer.seconds == pytest.approx(
         sum(r.cost["train_seconds"] + r.cost["dev_seconds"] for r in runs)
     )
     winner = next(r for r in read_records(done, "small") if r.row == f"{row} · tuned")
     assert best.params.items() <= winner.config.items()
     assert winner.config["batch_size"] == 8  # what the comparison fixes is not searched
-    assert row != "SimCSE" or "dropout" not in answer["values"]  # nor what the row fixes
+    assert row != "SimCSE" or "dropout" not in answer.values  # nor what the row fixes
 
 
 def test_the_same_call_again_trains_nothing(done: Path) -> None:
@@ -134,7 +136,7 @@ def test_the_same_call_again_trains_nothing(done: Path) -> None:
 
 
 def test_rows_without_a_search_have_a_reason(done: Path) -> None:
-    assert tuned(done)["pooling"]["reason"]
+    assert tuned(done)["pooling"].reason
     assert len(open_study("small--SCD", done).ended) == 2
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from harness import registry
+from harness.results.comparison import ComparisonFile, ListedRun
 from harness.results.record import Record, Score
 from harness.results.spec import RunSpec
 from harness.results.store import RunFolder, read_records, write_comparison_file
@@ -132,10 +133,11 @@ def write_paper_comparisons(workdir: Path) -> None:
     runs = []
     for r in read_records(workdir, damaged={}):
         if r.comparison == "invented":
-            runs.append({"id": r.id, "row": r.row, "base_model": r.base_model, "seed": r.seed})
+            run = ListedRun(id=r.id, row=r.row, base_model=r.base_model, seed=r.seed)
+            runs.append(run)
     for paper in definition.names():
         name = f"paper-{paper}"
-        write_comparison_file(workdir, {"name": name, "tasks": [], "runs": runs})
+        write_comparison_file(workdir, ComparisonFile(name=name, runs=tuple(runs)))
 
 
 def store_study(workdir: Path, name: str, trials: Iterable[tuple[float, str, str]]) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import rankdata
 
+from harness.results.comparison import ComparisonFile
 from harness.results.record import Missing, Record, Score
 from harness.results.spec import RunSpec
 from harness.results.store import RunFolder, join_examples, write_comparison_file
@@ -336,17 +337,13 @@ def write_comparison(
     keys = {s.task_key for r in records for s in r.scores} | {
         f"senteval:{task}" for r in records for task in r.missing
     }
-    own = [
-        {
-            "id": r.id,
-            "row": r.row,
-            "base_model": r.base_model,
-            "seed": r.seed,
-            **(runs or {}).get(r.row, {}),
-        }
-        for r in records
-    ]
-    write_comparison_file(workdir, {"name": name, "tasks": sorted(keys), "runs": own, **more})
+    own = []
+    for r in records:
+        further = (runs or {}).get(r.row, {})
+        run = {"id": r.id, "row": r.row, "base_model": r.base_model, "seed": r.seed, **further}
+        own.append(run)
+    content = {"name": name, "tasks": sorted(keys), "runs": own, **more}
+    write_comparison_file(workdir, ComparisonFile.model_validate(content))
 
 
 def full(workdir: Path, scale: float = 1.0, seeds: tuple[int, ...] = (1, 2, 3)) -> Invented:

@@ -108,9 +108,9 @@ def fault_of(folder: Path, executor: str, truth: dict[tuple[str, int], float]) -
         ended = ended._replace(code=1)
     if fault := ended.fault((0, 1)):
         return fault
-    tree = read_comparison_file(work, "campaign")
-    records = read_records(work, "campaign") if tree is not None else []
-    if ended.code == 0 and (tree is None or len(records) != len(tree["runs"])):
+    listed = read_comparison_file(work, "campaign")
+    records = read_records(work, "campaign") if listed is not None else []
+    if ended.code == 0 and (listed is None or len(records) != len(listed.runs)):
         return f"exit code 0, and {len(records)} records"
     found = scores(work)
     wrong = {key: value for key, value in found.items() if key in truth and value != truth[key]}

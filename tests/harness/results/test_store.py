@@ -18,6 +18,7 @@ from harness.cli import main
 from harness.commands.doctor import check_run
 from harness.errors import InputError
 from harness.files.locks import comparison_lock, run_lock
+from harness.results.comparison import ComparisonFile, ListedRun
 from harness.results.record import Record
 from harness.results.store import (
     DamagedRecord,
@@ -172,11 +173,11 @@ def test_a_comparison_file_is_replaced_as_a_whole(tmp_path: Path) -> None:
     left.parent.mkdir()
     for file in (left, another):
         file.write_text("{")
-    write_comparison_file(tmp_path, {"name": "a", "runs": []})
+    write_comparison_file(tmp_path, ComparisonFile(name="a", runs=()))
     assert [left.exists(), another.exists()] == [False, True]
-    tree = read_comparison_file(tmp_path, "a")
-    assert tree is not None
-    assert (tree["name"], tree["runs"]) == ("a", [])
+    file = read_comparison_file(tmp_path, "a")
+    assert file is not None
+    assert (file.name, file.runs) == ("a", ())
     assert read_comparison_file(tmp_path, "../a") is None
 
 
@@ -194,6 +195,7 @@ RUNS = [
     {"id": run, "row": row, "base_model": "b", "seed": seed}
     for run, row, seed in (("r1", "SimCSE", 1), ("r2", "SCD", 1), ("r3", "SCD", 2))
 ]
+LISTED = tuple(ListedRun.model_validate(run) for run in RUNS)
 
 
 @pytest.mark.parametrize(
@@ -209,7 +211,7 @@ RUNS = [
 def test_a_comparison_file_that_was_changed_is_refused(
     tmp_path: Path, change: Callable[[str], str]
 ) -> None:
-    write_comparison_file(tmp_path, {"name": "a", "runs": RUNS})
+    write_comparison_file(tmp_path, ComparisonFile(name="a", runs=LISTED))
     file = comparison_file(tmp_path, "a")
     whole = file.read_text()
     assert change(whole) != whole
@@ -226,7 +228,9 @@ def test_a_comparison_file_without_a_hash_is_read_and_doctor_names_it(
     (tmp_path / "runs").mkdir()
     old = {"schema": 1, "name": "a", "runs": RUNS}
     comparison_file(tmp_path, "a").write_text(json.dumps(old))
-    assert (read_comparison_file(tmp_path, "a") or {})["runs"] == RUNS
+    file = read_comparison_file(tmp_path, "a")
+    assert file is not None
+    assert (file.runs, file.sha256) == (LISTED, "")
     assert main(["doctor", "--workdir", str(tmp_path)]) == 0
     assert "a.json has no hash" in " ".join(capsys.readouterr().out.split())
 
@@ -235,8 +239,10 @@ def test_a_folder_in_place_of_a_comparison_file_is_named_and_replaced(tmp_path: 
     comparison_file(tmp_path, "c").mkdir(parents=True)
     with pytest.raises(InputError, match=r"c\.json"):
         read_comparison_file(tmp_path, "c")
-    write_comparison_file(tmp_path, {"name": "c", "runs": []})
-    assert (read_comparison_file(tmp_path, "c") or {})["runs"] == []
+    write_comparison_file(tmp_path, ComparisonFile(name="c", runs=()))
+    file = read_comparison_file(tmp_path, "c")
+    assert file is not None
+    assert file.runs == ()
 
 
 @pytest.mark.parametrize(

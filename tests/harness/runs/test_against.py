@@ -52,12 +52,10 @@ def test_rows_of_an_archive_are_shown_with_the_own_ones_and_nothing_of_them_runs
     assert [(r.id, r.scores) for r in theirs] == [(r.id, r.scores) for r in small.records[1:]]
     assert read_records(work, "ours") == found.records
     assert all(check_run(RunFolder(work, r.id)) == [] for r in theirs)
-    tree = read_comparison_file(work, "ours")
-    assert tree is not None
-    assert {run["row"] for run in tree["runs"] if run.get("source") == "theirs"} == {
-        "SimCSE (theirs)"
-    }
-    assert [one["row"] for one in tree["left_out"]] == ["cls"]  # it is the same run
+    file = read_comparison_file(work, "ours")
+    assert file is not None
+    assert {run.row for run in file.runs if run.source == "theirs"} == {"SimCSE (theirs)"}
+    assert [one.row for one in file.left_out] == ["cls"]  # it is the same run
     assert "theirs" in capsys.readouterr().err
     alone = small_runs.compare(work, name="ours", seeds=[1], methods=[CLS, OURS])
     assert alone.rows == ["cls", "ours"]
@@ -78,9 +76,7 @@ def test_rows_under_other_conditions_are_left_out_with_the_reason(
     plan = plan_of(**{"methods": [OURS], **change})
     found = find_other_rows(plan, {"theirs": small.workdir}, None)
     assert [row.label for row in found.rows] in ([], ["cls (theirs)"])
-    assert any(reason in one["why"] for one in found.left_out if one["row"] == "SimCSE"), (
-        found.left_out
-    )
+    assert any(reason in one.why for one in found.left_out if one.row == "SimCSE"), found.left_out
 
 
 def test_rows_of_other_code_are_left_out(
@@ -88,7 +84,7 @@ def test_rows_of_other_code_are_left_out(
 ) -> None:
     monkeypatch.setattr("harness.runs.against.method_version", lambda kind: "another")
     found = find_other_rows(plan_of(methods=[OURS]), {"theirs": small.workdir}, None)
-    assert "SimCSE" in {one["row"] for one in found.left_out}
+    assert "SimCSE" in {one.row for one in found.left_out}
 
 
 def test_an_archive_is_a_work_directory_without_weights_and_equal_runs_give_equal_bytes(

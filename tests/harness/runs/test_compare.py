@@ -66,12 +66,12 @@ def test_records_hold_what_a_reader_needs(small: Comparison) -> None:
     pairs = RunFolder(small.workdir, simcse.id).pairs()
     score = simcse.score(NATURAL)
     assert pairs["score"].corr(pairs["gold"], method="spearman") == pytest.approx(score, abs=1e-6)
-    tree = read_comparison_file(small.workdir, "small")
-    assert tree is not None
-    assert [(run["id"], run["row"], run["seed"]) for run in tree["runs"]] == [
+    file = read_comparison_file(small.workdir, "small")
+    assert file is not None
+    assert [(run.id, run.row, run.seed) for run in file.runs] == [
         (r.id, r.row, r.seed) for r in small.records
     ]
-    assert [run.get("start") for run in tree["runs"]] == [None, start.id, start.id]
+    assert [run.start for run in file.runs] == ["", start.id, start.id]
     assert read_records(small.workdir, "small") == small.records
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from harness.api.result import Comparison
+from harness.results.comparison import TunedRow, Tuning
 from harness.results.store import RunFolder, read_comparison_file
 from harness.runs.differences import (
     Differences,
@@ -64,8 +65,9 @@ def test_a_plan_names_the_differences_of_its_rows_and_marks_those_that_matter() 
 
 def test_records_have_the_conditions_of_their_plan(small: Comparison) -> None:
     plan = plan_of()
-    tree = read_comparison_file(small.workdir, "small") or {}
-    rates = {run["id"]: run.get("rate_from") for run in tree["runs"]}
+    file = read_comparison_file(small.workdir, "small")
+    assert file is not None
+    rates = {run.id: run.rate_from or None for run in file.runs}
     for job in plan.jobs:
         folder = RunFolder(small.workdir, job.id)
         record = folder.read()
@@ -91,7 +93,17 @@ def test_a_learning_rate_has_an_origin(
     plan = plan_of(methods=[{"method": "simcse", **entry}], shared=shared)
     (row,) = (row for row in plan.rows if row.label == "simcse")
     assert str(rate_origin(plan, row)).startswith(origin)
-    tuned = {"rows": [{"label": "simcse", "trials": 8, "values": {"learning_rate": 5e-5}}]}
+    search = TunedRow(
+        row="simcse",
+        label="simcse",
+        study="small--simcse",
+        trials=8,
+        runs=8,
+        seconds=1.0,
+        values={"learning_rate": 5e-5},
+        reason="",
+    )
+    tuned = Tuning(trials=8, steps=10, seeds=(101,), rows=(search,))
     assert str(rate_origin(plan, row, tuned)).startswith("searched: 8 trials")
     assert rate_origin(plan_of(methods=[CLS]), plan_of(methods=[CLS]).rows[0]) is None
 

@@ -14,6 +14,7 @@ from harness.api import experiments
 from harness.api.result import Comparison
 from harness.cli import main
 from harness.errors import InputError
+from harness.results.comparison import ComparisonFile
 from harness.results.store import read_comparison_file
 from harness.runs import runner
 from harness.runs.until import Analysis, Until
@@ -34,9 +35,10 @@ class Scripted:
         self.answers = answers
 
     def __call__(self, workdir: Path, comparison: str) -> Analysis:
-        tree = read_comparison_file(workdir, comparison)
-        assert tree is not None
-        answer = self.answers[len(tree["until"]["analyses"]) - 1]
+        file = read_comparison_file(workdir, comparison)
+        assert file is not None
+        assert file.until is not None
+        answer = self.answers[len(file.until.analyses) - 1]
         if answer is None:
             raise KeyboardInterrupt
         going = frozenset((BASE, row) for row in ("mean", "A", "B") if row in answer.split())
@@ -64,28 +66,29 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("until")
 
 
-def compare(folder: Path, name: str, **options: Any) -> tuple[Comparison, dict[str, Any]]:
+def compare(folder: Path, name: str, **options: Any) -> tuple[Comparison, ComparisonFile]:
     until = Until(**{"most": 6, **options})
     done = small_runs.compare(
         folder, name=name, seeds=[4, 2], suites=[CONTRAST], dev=None, methods=ROWS, until=until
     )
-    tree = read_comparison_file(folder, name)
-    assert tree is not None
-    return done, tree
+    file = read_comparison_file(folder, name)
+    assert file is not None
+    return done, file
 
 
 def test_open_rows_get_one_seed_more_in_an_order_that_is_fixed_beforehand(
     decide: Any, folder: Path
 ) -> None:
     decide("mean A B", "A", "")
-    done, tree = compare(folder, "rounds")
+    done, file = compare(folder, "rounds")
     seeds = {row: [r.seed for r in done.records if r.row == row] for row in done.rows}
     assert seeds == {"mean": [4], "A": [4, 2, 5, 6, 7], "B": [4, 2, 5, 6]}  # no seed enters "mean"
-    until = tree["until"]
-    assert until["seeds"] == [4, 2, 5, 6, 7, 8]
-    assert (until["first"], until["most"], until["ended"]) == (3, 6, "decided")
-    assert [analysis["seeds"] for analysis in until["analyses"]] == [3, 4, 5]
-    first = {(run["row"], run["seed"]): run["analysis"] for run in tree["runs"]}
+    until = file.until
+    assert until is not None
+    assert until.seeds == (4, 2, 5, 6, 7, 8)
+    assert (until.first, until.most, until.ended) == (3, 6, "decided")
+    assert [analysis.seeds for analysis in until.analyses] == [3, 4, 5]
+    first = {(run.row, run.seed): run.analysis for run in file.runs}
     assert [first["A", seed] for seed in (4, 2, 5, 6, 7)] == [1, 1, 1, 2, 3]
 
 
@@ -102,15 +105,16 @@ def test_a_kill_at_an_analysis_and_the_same_call_come_to_the_same_end(
     decide("A", "B", "")
     again, resumed = compare(folder, "killed")
     assert executed == [("B", BASE, 7)]  # the third round's
-    whole, tree = compare(folder, "whole")
-    assert (resumed["until"], resumed["runs"]) == (tree["until"], tree["runs"])
+    whole, file = compare(folder, "whole")
+    assert (resumed.until, resumed.runs) == (file.until, file.runs)
     assert [r.id for r in again.records] == [r.id for r in whole.records]
 
 
 def test_no_round_is_started_beyond_the_most_seeds(decide: Any, folder: Path) -> None:
     decide(*["A B"] * 9)
-    done, tree = compare(folder, "four", most=4)
-    assert (len(done.records), tree["until"]["ended"]) == (9, "seeds")
+    done, file = compare(folder, "four", most=4)
+    assert file.until is not None
+    assert (len(done.records), file.until.ended) == (9, "seeds")
 
 
 def test_seeds_cannot_change_after_an_analysis(decide: Any, folder: Path) -> None:

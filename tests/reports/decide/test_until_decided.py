@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from harness.cli import main
+from harness.results.comparison import ComparisonFile, ListedAnalysis, ListedRun, SeedsAdded
 from harness.results.record import Record
-from harness.results.store import read_records, write_comparison_file
+from harness.results.store import read_comparison_file, read_records, write_comparison_file
 from reports.decide.sequential import analyse
 from reports.read.comparison_runs import read_comparison
 from reports.stats.significance import Difference, Significance
@@ -39,27 +40,29 @@ def write(work: Path, name: str, analyses: int, equivalence: float = 0.5, ended:
     """Analyses with three seeds, four, ...; rows in contention have one more seed at each."""
     own: list[Record] = [r for r in read_records(work, "fixed") if r.seed < 3 + max(analyses, 1)]
     runs = [
-        {
-            "id": r.id,
-            "row": r.row,
-            "base_model": r.base_model,
-            "seed": r.seed,
-            "analysis": max(1, r.seed - 2),
-        }
+        ListedRun(
+            id=r.id,
+            row=r.row,
+            base_model=r.base_model,
+            seed=r.seed,
+            analysis=max(1, r.seed - 2),
+        )
         for r in own
     ]
-    taken = [{"seeds": 3 + number, "by": "STS-B", "rows": []} for number in range(analyses)]
-    until = {
-        "rule": "",
-        "first": 3,
-        "most": 15,
-        "equivalence": equivalence,
-        "seeds": list(range(1, 16)),
-    }
-    until |= {"analyses": taken, "ended": ended}
-    write_comparison_file(
-        work, {"name": name, "tasks": ["senteval:STS-B"], "runs": runs, "until": until}
+    taken = [ListedAnalysis(seeds=3 + number, by="STS-B", rows=()) for number in range(analyses)]
+    until = SeedsAdded(
+        kind="decided",
+        rule="",
+        first=3,
+        most=15,
+        equivalence=equivalence,
+        seeds=tuple(range(1, 16)),
+        analyses=tuple(taken),
+        ended=ended,
     )
+    tasks = ("senteval:STS-B",)
+    file = ComparisonFile(name=name, tasks=tasks, runs=tuple(runs), until=until)
+    write_comparison_file(work, file)
 
 
 def differences(work: Path, name: str) -> list[Difference]:
@@ -105,9 +108,11 @@ def test_every_analysis_counts(work: Path) -> None:
 
 def test_runs_of_a_round_that_has_not_ended_are_one_more_analysis(work: Path) -> None:
     write(work, "begun", analyses=2)
-    tree = json.loads((work / "comparisons" / "begun.json").read_text())
-    tree["until"]["analyses"].pop()
-    write_comparison_file(work, tree)
+    file = read_comparison_file(work, "begun")
+    assert file is not None
+    assert file.until is not None
+    until = file.until.model_copy(update={"analyses": file.until.analyses[:-1]})
+    write_comparison_file(work, file.model_copy(update={"until": until}))
     analyses = read_comparison(work, "begun").analyses
     assert analyses is not None
     assert analyses.seeds == (3, 4)

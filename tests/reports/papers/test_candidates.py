@@ -10,6 +10,7 @@ import pytest
 
 from harness.errors import InputError
 from harness.files.reading import read_toml
+from harness.results.comparison import ComparisonFile, ListedRun
 from harness.results.record import Record
 from harness.results.store import write_comparison_file
 from reports.build import build_report
@@ -50,9 +51,9 @@ def work(tmp_path: Path) -> Path:
         runs["ablation"].append(simcse(workdir, "ablation", 0.1, 40.0, seed))
     for name, records in runs.items():
         listed = [
-            {"id": r.id, "row": r.row, "base_model": r.base_model, "seed": r.seed} for r in records
+            ListedRun(id=r.id, row=r.row, base_model=r.base_model, seed=r.seed) for r in records
         ]
-        write_comparison_file(workdir, {"name": name, "tasks": [], "runs": listed})
+        write_comparison_file(workdir, ComparisonFile(name=name, runs=tuple(listed)))
     return workdir
 
 
@@ -105,8 +106,8 @@ def test_the_configuration_tells_runs_apart_too(work: Path) -> None:
 
 def test_a_run_that_two_comparisons_share_belongs_to_both(work: Path) -> None:
     run = simcse(work, "first", 0.2, 55.0)
-    listed = [{"id": run.id, "row": "mine", "base_model": run.base_model, "seed": 1}]
-    write_comparison_file(work, {"name": "second", "tasks": [], "runs": listed})
+    listed = ListedRun(id=run.id, row="mine", base_model=run.base_model, seed=1)
+    write_comparison_file(work, ComparisonFile(name="second", runs=(listed,)))
     assert float(measured(work, 'comparison = "second"')) == pytest.approx(55)
 
 

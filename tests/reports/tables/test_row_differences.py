@@ -112,6 +112,19 @@ def test_columns_in_which_rows_differ_and_why_they_matter(tmp_path: Path) -> Non
     ]
 
 
+def test_a_block_knows_where_the_learning_rates_of_its_rows_come_from(tmp_path: Path) -> None:
+    records = [trained(tmp_path, row, 100) for row in ("given", "searched")]
+    origins = {row: {"rate_from": row, "blocks": ["one"]} for row in ("given", "searched")}
+    tasks = sorted({score.task_key for record in records for score in record.scores})
+    block = {"name": "one", "title": "One", "description": "", "tasks": tasks}
+    write_comparison(tmp_path, records, origins, blocks=[block])
+    (part,) = read_comparison(tmp_path, "invented").parts
+    assert texts(table_of(part)) == {
+        "row": ["given", "searched"],
+        "rate_from": ["given", "searched"],
+    }
+
+
 def test_rows_alike_are_said_in_a_sentence(tmp_path: Path) -> None:
     records = [trained(tmp_path, "cold", 100), trained(tmp_path, "hot", 100, temperature=0.1)]
     assert isinstance(difference_table(written(tmp_path, records)), Text)
