@@ -11,16 +11,20 @@ import logging
 import os
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import datetime
+from glob import escape
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from harness.errors import InputError
 from harness.files.hashing import content_id
 from harness.files.printable import markdown_text
-from harness.machine.environment import disable_telemetry
+from harness.files.reading import is_there, require_ordinary
+from harness.machine.environment import TELEMETRY, disable_telemetry
 from harness.results.flat import Points, curve_points, record_numbers, row_params
 from harness.results.record import Record
 from harness.results.store import RunFolder
@@ -38,6 +42,8 @@ SETTINGS = {
     "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
     "GIT_PYTHON_REFRESH": "quiet",
 }
+_LOGS = ("mlflow", "alembic", "urllib3.connectionpool")
+_levels: dict[str, int] = {}  # of these logs, as the caller had them
 LAYOUT = (
     5  # part of each content hash: raise it when what is sent changes, and `sync` replaces all runs
 )
@@ -52,22 +58,43 @@ class Mlflow:
 
     def __init__(self, workdir: Path, name: str, uri: str) -> None:
         self.workdir, self.client = workdir, connect(uri)
-        self.id = self._experiment(name, uri)
+        self.sending = _sending_lock(workdir, uri)
         self.rows: dict[str, str] = {}  # hash of a row's parameters -> id of its run
         self.sent: dict[
             tuple[str, str], Run
         ] = {}  # record id and row, as one run may be in several rows
         self.changed: set[str] = set()  # ids of the runs of rows that have to be written
-        for run in self._runs():
+        with self.sending():
+            self.id = self._experiment(name, uri)
+            self._take(self._runs())
+
+    def _take(self, runs: Sequence[Run]) -> None:
+        """Learn what the store has, and mend what senders left that were killed, or that sent at
+        the same time from other machines.
+        """
+        for run in sorted(runs, key=lambda run: (run.info.start_time, run.info.run_id)):
             tags, run_id, is_running = run.data.tags, run.info.run_id, run.info.status == "RUNNING"
-            key = tags.get("harness.id", ""), tags.get("harness.row", "")
-            if row := tags.get("harness.parent"):
-                self.rows[row] = run_id
-                self.changed |= {run_id} if is_running else set()
-            elif key[0] and (is_running or key in self.sent):  # its sending was interrupted
-                self.client.delete_run(run_id)
+            key = _key_of(run)
+            row = tags.get("harness.parent")
+            if row:
+                if self.rows.setdefault(row, run_id) != run_id:
+                    self._join_rows(self.rows[row], run_id)
+                elif is_running:
+                    self.changed.add(run_id)
             elif key[0]:
-                self.sent[key] = run
+                known = self.sent.get(key)
+                is_other = known is not None and known.info.run_id != run_id
+                if is_running or is_other:  # its sending was interrupted
+                    self.client.delete_run(run_id)
+                else:
+                    self.sent[key] = run
+
+    def _join_rows(self, row: str, other: str) -> None:
+        """Give the seeds of a row that is there twice to its first run, and remove the other."""
+        for seed in self._runs(f"tags.`{PARENT}` = '{other}'"):
+            self.client.set_tag(seed.info.run_id, PARENT, row)
+        self.client.delete_run(other)
+        self.changed.add(row)
 
     def _experiment(self, name: str, uri: str) -> str:
         if (experiment := self.client.get_experiment_by_name(name)) is not None:
@@ -93,15 +120,30 @@ class Mlflow:
 
     def send(self, record: Record) -> bool:
         """Store `record`; False when it is there already. A run that has changed is replaced."""
-        key, row, folder = (
-            (record.id, record.row),
-            content_id(row_params(record)),
-            RunFolder(self.workdir, record.id),
-        )
-        if (known := self.sent.get(key)) is not None:
-            if known.data.tags.get(CONTENT) == _content(record):
+        if self._has(record):
+            return False
+        with self.sending():
+            found = self._runs(f"tags.`harness.id` = '{record.id}'")  # others may send, too
+            for key in [(record.id, record.row), *map(_key_of, found)]:
+                self.sent.pop(key, None)
+            self._take(found)
+            row = content_id(row_params(record))
+            if row not in self.rows:
+                self._take(self._runs(f"tags.`harness.parent` = '{row}'"))
+            if self._has(record):
                 return False
-            self.client.delete_run(known.info.run_id)
+            self._send(record, row)
+            return True
+
+    def _has(self, record: Record) -> bool:
+        known = self.sent.get((record.id, record.row))
+        return known is not None and known.data.tags.get(CONTENT) == _content(record)
+
+    def _send(self, record: Record, row: str) -> None:
+        key = record.id, record.row
+        folder = RunFolder(self.workdir, record.id)
+        if key in self.sent:
+            self.client.delete_run(self.sent.pop(key).info.run_id)
         start, end = _milliseconds(record.started), _milliseconds(record.finished)
         if row not in self.rows:
             base_model = re.split("[/:]", record.base_model.rstrip("/"))[-1]
@@ -115,9 +157,8 @@ class Mlflow:
             self.id, start, tags, f"{record.row} seed {seed_text(record.random_seed)}"[:250]
         )
         run_id = run.info.run_id
-        for file in (folder.record_file, folder.curves_file, folder.examples_file):
-            if file.is_file():
-                self.client.log_artifact(run_id, str(file))
+        for file in folder.own_files(record):
+            self.client.log_artifact(run_id, str(file))
         own = dict(
             zip(OWN_PARAMS, (record.seed, record.environment.get("device_name", "")), strict=True)
         )
@@ -131,12 +172,15 @@ class Mlflow:
         )  # last: all sent
         self.sent[key] = run
         self.changed.add(self.rows[row])
-        return True
 
     def end_rows(self) -> None:
         """Give each row that has changed its parameters and the means over its seeds, and end its
         run.
         """
+        with self.sending():
+            self._end_rows()
+
+    def _end_rows(self) -> None:
         for run_id in sorted(self.changed):
             if seeds := self._runs(f"tags.`{PARENT}` = '{run_id}'"):
                 done = [
@@ -168,26 +212,76 @@ class Mlflow:
             points, entries = points[800:], entries[100:]
 
 
-def set_environment() -> None:
-    """Settings of MLflow that the user has not set: no telemetry, short waits."""
+@contextmanager
+def own_settings() -> Iterator[None]:
+    """Settings of MLflow that the user has not set, until the block ends: no telemetry, short
+    waits, no log but errors.
+    """
+    added = [name for name in (*SETTINGS, *TELEMETRY) if name not in os.environ]
     disable_telemetry()
     for name, value in SETTINGS.items():
         os.environ.setdefault(name, value)
+    try:
+        yield
+    finally:
+        for name in added:
+            os.environ.pop(name, None)
+        while _levels:
+            name, level = _levels.popitem()
+            logging.getLogger(name).setLevel(level)
+
+
+def sqlite_uri(file: Path) -> str:
+    """Return the URI of a database, whatever its path holds.
+
+    >>> sqlite_uri(Path("/data/what?/mlflow.db"))
+    'sqlite:////data/what%3F/mlflow.db'
+
+    Raises:
+        InputError: the installed SQLAlchemy has no way to write the path.
+    """
+    path = str(file)
+    if not {"?", "%"} & set(path):
+        return f"{SQLITE}{path}"
+    uri = SQLITE + path.replace("%", "%25").replace("?", "%3F")
+    if sqlite_file(uri) != file:
+        raise InputError('a path with "?" or "%" cannot hold a database', file=file.parent)
+    return uri
+
+
+def sqlite_file(uri: str) -> Path:
+    """Return the file of a database, as SQLAlchemy reads its URI."""
+    from sqlalchemy.engine import make_url
+
+    return Path(make_url(uri).database or "")
+
+
+def _sending_lock(workdir: Path, uri: str) -> Callable[[], AbstractContextManager[Any]]:
+    """Return what keeps other processes of this machine from sending at the same time."""
+    from filelock import FileLock
+
+    place = sqlite_file(uri).parent if uri.startswith(SQLITE) else workdir
+    if not os.access(place, os.W_OK):
+        return nullcontext
+    lock = FileLock(place / ".track.lock")
+    return lambda: lock
 
 
 def connect(uri: str) -> MlflowClient:
     """A client of an initialised store; a server that does not answer raises after seconds, not
     MLflow's minutes.
     """
-    set_environment()
     from filelock import FileLock
     from mlflow import MlflowClient
 
-    for name in ("mlflow", "alembic", "urllib3.connectionpool"):
-        logging.getLogger(name).setLevel(logging.ERROR)  # after the import, which sets the levels
+    for name in _LOGS:  # after the import, which sets the levels
+        _levels.setdefault(name, logging.getLogger(name).level)
+        logging.getLogger(name).setLevel(logging.ERROR)
     if not uri.startswith(SQLITE):
         return MlflowClient(tracking_uri=uri)
-    database = Path(uri.removeprefix(SQLITE))
+    database = sqlite_file(uri)
+    if is_there(database):
+        require_ordinary(database)  # a pipe would be waited for
     database.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(
         database.with_name(f".{database.name}.lock"), timeout=120
@@ -195,14 +289,36 @@ def connect(uri: str) -> MlflowClient:
         if (
             not database.exists()
         ):  # created under another name and moved, so that a kill leaves no half of a store
-            for left in database.parent.glob(f".{database.name}.new-*"):
+            for left in database.parent.glob(f".{escape(database.name)}.new-*"):
                 left.unlink()
             new = database.with_name(
                 f".{database.name}.new-{time.time_ns()}"
             )  # MLflow caches stores by name
-            MlflowClient(tracking_uri=f"{SQLITE}{new}").search_experiments()
+            _open_store(sqlite_uri(new))
             os.replace(new, database)
-        return MlflowClient(tracking_uri=uri)
+        return _open_store(uri)
+
+
+def _open_store(uri: str) -> MlflowClient:
+    """Return a client of a database that it has opened.
+
+    MLflow makes the folder that the URI names before its escapes are read, beside the real one; it
+    is removed again.
+    """
+    from mlflow import MlflowClient
+
+    folder = Path(uri.removeprefix(SQLITE)).parent
+    is_new = not folder.exists()
+    client = MlflowClient(tracking_uri=uri)
+    client.search_experiments(max_results=1)
+    if is_new and folder.is_dir():
+        os.removedirs(folder)  # and its parents, as far as they are empty
+    return client
+
+
+def _key_of(run: Run) -> tuple[str, str]:
+    """Return the record id and row of a seed's run."""
+    return run.data.tags.get("harness.id", ""), run.data.tags.get("harness.row", "")
 
 
 def _content(record: Record) -> str:

@@ -12,7 +12,9 @@ is how the spread of scores is split by where it comes from.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 if TYPE_CHECKING:
@@ -127,3 +129,24 @@ def torch_generator(seed: int, purpose: str, device: str = "cpu") -> torch.Gener
     import torch
 
     return torch.Generator(device=device).manual_seed(derive(seed, purpose))
+
+
+@contextmanager
+def preserve_random_state() -> Iterator[None]:
+    """Give the caller's generators (Python's, NumPy's, torch's) back as they were."""
+    import numpy as np
+    import torch
+
+    python = random.getstate()
+    numpy = np.random.get_state()
+    processor = torch.get_rng_state()
+    # A GPU that nothing has used yet is not started for this.
+    devices = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []  # type: ignore[no-untyped-call]
+    try:
+        yield
+    finally:
+        random.setstate(python)
+        np.random.set_state(numpy)
+        torch.set_rng_state(processor)
+        if devices:
+            torch.cuda.set_rng_state_all(devices)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Protocol
@@ -17,14 +18,16 @@ from urllib.parse import urlsplit
 
 from harness import registry
 from harness.errors import InputError, RunError, root_cause
+from harness.files.links import refuse_links
 from harness.files.printable import redacted
-from harness.mlflow_tracker import SQLITE, Mlflow, set_environment
+from harness.mlflow_tracker import SQLITE, Mlflow, own_settings, sqlite_file, sqlite_uri
 from harness.results.record import Record
 from harness.results.store import comparison_files, read_records
 
 logger = logging.getLogger(__name__)
 
 CLOSE_SECONDS = 600
+ENDS = (Exception, SystemExit, GeneratorExit)  # what a tracker of another package may raise
 
 
 class Backend(Protocol):
@@ -44,7 +47,7 @@ class Backend(Protocol):
 
 def default_uri(workdir: Path) -> str:
     """The store that is used when none is named: a sqlite file of MLflow in the work directory."""
-    return f"{SQLITE}{(workdir / 'mlflow.db').resolve()}"
+    return sqlite_uri((workdir / "mlflow.db").resolve())
 
 
 def _open(workdir: Path, name: str, uri: str) -> Backend:
@@ -66,7 +69,9 @@ class Tracker:
 
     def __init__(self, workdir: Path, comparison: str, uri: str | None = None) -> None:
         self.workdir, self.comparison, self.uri = workdir, comparison, uri or default_uri(workdir)
-        set_environment()  # before the first run: what is set during a run is undone at its end
+        # Before the first run: what is set during a run is undone at its end.
+        self._settings = ExitStack()
+        self._settings.enter_context(own_settings())
         self._queue: SimpleQueue[Record | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
 
@@ -81,11 +86,12 @@ class Tracker:
 
     def close(self) -> None:
         """Wait until everything is sent, at most ten minutes."""
-        if self._thread is not None:
-            self._queue.put(None)
-            self._thread.join(CLOSE_SECONDS)
-            if self._thread.is_alive():
-                self._warn(TimeoutError(f"not done after {CLOSE_SECONDS} s"))
+        with self._settings:
+            if self._thread is not None:
+                self._queue.put(None)
+                self._thread.join(CLOSE_SECONDS)
+                if self._thread.is_alive():
+                    self._warn(TimeoutError(f"not done after {CLOSE_SECONDS} s"))
 
     def _work(self) -> None:
         """What the thread does until `close`, or until the first failure: no run is lost because of
@@ -100,10 +106,10 @@ class Tracker:
                     backend.end_rows()
             if backend is not None:
                 backend.end_rows()
-        except Exception as error:
+        except ENDS as error:
             self._warn(error)
 
-    def _warn(self, error: Exception) -> None:
+    def _warn(self, error: BaseException) -> None:
         logger.warning(
             "tracking: %s failed (%s); runs continue and are saved in %s; send them later with: harness track "
             "sync --workdir %s%s",
@@ -120,9 +126,10 @@ def sync(workdir: Path, uri: str | None = None) -> int:
     many were sent.
 
     Raises:
-        InputError: `workdir` holds no records.
+        InputError: `workdir` holds no records, or links that lead out of it.
         RunError: the store cannot be used; what was sent stays, and the same call sends the rest.
     """
+    refuse_links(workdir)
     comparisons = dict(_comparisons(workdir))
     if not any(comparisons.values()):
         raise InputError(
@@ -130,13 +137,14 @@ def sync(workdir: Path, uri: str | None = None) -> int:
         )
     target, count = uri or default_uri(workdir), 0
     try:
-        for comparison, records in comparisons.items():
-            backend = _open(workdir, comparison, target)
-            count += sum(backend.send(record) for record in records)
-            backend.end_rows()
-    except Exception as error:
-        file = target.removeprefix(SQLITE)
-        remedy = f"; if {file} is damaged, remove it first" if target.startswith(SQLITE) else ""
+        with own_settings():
+            for comparison, records in comparisons.items():
+                backend = _open(workdir, comparison, target)
+                count += sum(bool(backend.send(record)) for record in records)
+                backend.end_rows()
+    except ENDS as error:
+        local = target.startswith(SQLITE)
+        remedy = f"; if {sqlite_file(target)} is damaged, remove it first" if local else ""
         raise RunError(
             f"tracking: {redacted(target)} failed ({_cause(error)}); the same command sends the rest{remedy}"
         ) from error

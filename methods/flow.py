@@ -19,7 +19,7 @@ from harness.encoder import Encoder
 from harness.encoder.sentences import token_budget_batches
 from harness.method import FitContext, FitReport, Method, MethodConfig
 from harness.recipes import RecipeFile
-from harness.seeds import derive
+from harness.seeds import derive, preserve_random_state
 from harness.sources.remote.cache_folder import writing
 from harness.training import BatchStream, Descent, planned_steps
 from methods.parts.array_method import ArrayMethod
@@ -89,6 +89,7 @@ class Flow(ArrayMethod, VectorMap):
             mixing=c.mixing,
         )
 
+    @preserve_random_state()
     def _learn(self, encoder: Encoder, items: Sequence[Any], context: FitContext) -> FitReport:
         torch.manual_seed(derive(context.seed, "init"))
         self._flow = None

@@ -11,6 +11,7 @@ from typing import Any
 
 from harness.config import nearest
 from harness.errors import InputError
+from harness.files.links import refuse_links
 from harness.results.store import comparison_files
 from reports.document.blocks import Document, marked, slug
 from reports.read.comparison_runs import Comparison, comparisons, read_comparison
@@ -67,13 +68,16 @@ def build_report(
         Format -> what was written ("csv" -> the folder of tables; also "json" -> data.json).
 
     Raises:
-        InputError: nothing of that name, unknown format, a definition that is none.
+        InputError: nothing of that name, unknown format, a definition that is none, or links that
+            lead out of the work directory or the folder.
         RunError: the folder cannot be written, or the PDF cannot be made.
     """
     from reports.papers import definition
 
     check_formats(formats)
     workdir, out = Path(workdir), Path(out) if out is not None else None
+    if out is None:
+        refuse_links(workdir)
     is_comparison = name in comparison_files(workdir)
     if Path(name).suffix != ".toml" and not is_comparison and is_score_table(name):
         from reports.scores.score_report import describe_scores
@@ -103,6 +107,7 @@ def build_comparison(
         RunError: the folder cannot be written.
     """
     check_formats(formats)
+    refuse_links(workdir)
     return _write(describe(name, workdir), workdir / "reports" / slug(name), formats)
 
 

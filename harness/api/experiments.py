@@ -33,6 +33,7 @@ from harness.runs.progress import Progress
 from harness.runs.runner import Runner
 from harness.runs.selection import Budget, check_budget, rehearse, select, with_winners
 from harness.runs.until import MoreSeeds, Until, check_until
+from harness.seeds import preserve_random_state
 from harness.tracking import Tracker
 from reports import build
 from reports.decide.sequential import RULE, analyse
@@ -115,6 +116,7 @@ def plan_comparison(experiment: Source, **choices: Any) -> Planned:
     return Planned(source, where, c, plan, budget)
 
 
+@preserve_random_state()
 def compare(
     experiment: Source,
     *,

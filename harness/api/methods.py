@@ -17,11 +17,13 @@ from harness.method import DEFAULT_BASE_MODEL, FitContext, Method, locating
 from harness.results.spec import method_version
 from harness.runs.experiment import EMBEDDED_DEV, DevSettings
 from harness.saved_method import METHOD_FILE
+from harness.seeds import preserve_random_state
 from harness.sources import TrainingText, corpus_of
 
 M = TypeVar("M", bound=Method)
 
 
+@preserve_random_state()
 def train(
     method: str | type[Method] | Method,
     *,

@@ -13,6 +13,7 @@ from harness.machine.progress import Reporter
 from harness.method import Method
 from harness.results.store import comparison_files
 from harness.saved_method import METHOD_FILE
+from harness.seeds import preserve_random_state
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from harness.encoder.foreign import ForeignEncoder
 
 
+@preserve_random_state()
 def evaluate(
     model: str | Path | type[Method] | Method | SentenceTransformer | Callable[[list[str]], Any],
     suites: str | Sequence[str] = ("sts",),

@@ -18,6 +18,7 @@ from harness.executors.executor import ExecutorSettings, check_known, executor_s
 from harness.machine.progress import Reporter
 from harness.results.store import RunFolder, checked_workdir
 from harness.runs.plan import forget_loaded
+from harness.seeds import preserve_random_state
 from reports.live import page
 from reports.with_report import WithReport
 from studies.definition.space import Space, make_space, plan_trials
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+@preserve_random_state()
 def study(
     source: str | Path | Mapping[str, Any] | Study,
     workdir: str | Path = "work",

@@ -5,6 +5,7 @@ work directory.
 from __future__ import annotations
 
 import argparse
+import shlex
 import time
 from collections import Counter
 from typing import Any
@@ -95,7 +96,7 @@ def sync_runs(args: argparse.Namespace) -> int:
         f"sent {sent} runs to {redacted(uri)}" if sent else f"{redacted(uri)} has every run already"
     )
     if uri.startswith("sqlite:"):
-        tell(f"show them with: mlflow ui --backend-store-uri {uri}")
+        tell(f"show them with: mlflow ui --backend-store-uri {shlex.quote(uri)}")
     return 0
 
 

@@ -17,6 +17,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 
 from harness.errors import InputError
+from harness.files.atomic import write_atomic
 
 log = logging.getLogger(__name__)
 
@@ -86,7 +87,8 @@ def work_lock(workdir: Path, prefix: str = "", what: str = "") -> Iterator[None]
     try:
         workdir.mkdir(parents=True, exist_ok=True)
         lock.acquire()
-        holder_file.write_text(json.dumps({"pid": os.getpid(), "host": socket.gethostname()}))
+        holder = json.dumps({"pid": os.getpid(), "host": socket.gethostname()})
+        write_atomic(holder_file, holder, durable=False)  # a link there is replaced, not followed
     except Timeout:
         raise InputError(
             f"{what or f'work directory {workdir}'} is in use by {_holder(holder_file)}; "

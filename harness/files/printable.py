@@ -14,17 +14,39 @@ from typing import Any
 # Credentials: of tracking servers, databases and mirrors of the hub.
 HIDDEN = "***"
 
-_URI = re.compile(r"""(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<rest>[^\s"'<>]+)""")
+_URI = re.compile(r"""(?P<scheme>[A-Za-z][A-Za-z0-9+.-]{0,40})://(?P<rest>[^\s"'<>]+)""")
+_KEY = (  # of a credential: "token", "OPENAI_API_KEY", "clientSecret"
+    r"(?<![A-Za-z0-9])(?:[A-Za-z0-9]{1,40}[_-]){0,6}(?:(?-i:[a-z]{1,40}(?=[A-Z])))?"
+    r"(?:(?P<weak>token|auth|sig|signature|credentials?)|"
+    r"password|passwd|pwd|passphrase|secret|apikey|(?:api|access|secret|private)[ _-]?key)"
+)
 # "token=", also in the middle of what is no URI: the key-value form in which libpq and its drivers
 # tell of a connection
-_SECRETS = re.compile(
-    r"(?P<key>\b(?:[A-Za-z0-9]+[_-])*"
-    r"(?:password|passwd|pwd|passphrase|token|secret|apikey|(?:api|access|secret|private)[_-]?key|auth|sig|signature|"
-    r"credentials?)=)"
-    r"""(?P<value>"[^"]*"|'[^']*'|[^&;,\s"')]+)""",
+_ASSIGNED = re.compile(
+    rf"""(?P<key>{_KEY}=)(?P<value>"[^"]*"|'[^']*'|[^&;,\s"')]+)""", re.IGNORECASE
+)
+# "token: X" of YAML and headers, "'token': 'X'" of JSON, "token = X" of TOML, "--token X"
+_STATED = re.compile(
+    rf"""(?P<key>{_KEY}\b["']?\s*[:=]\s*|--{_KEY.replace("<weak>", "<flag>")}\s+)"""
+    r"""(?P<value>"[^"\n]+"|'[^'\n]+'|[^\s"'&;,)}\]]+)""",
     re.IGNORECASE,
 )
-_HUB_TOKEN = re.compile(r"\bhf_[A-Za-z0-9]{16,}")
+_PROSE = re.compile(r"[a-z]{1,11}")
+_WORDS = ("expected", "must", "is", "not", "missing", "required", "unknown", "needed", "wrong")
+_HEADER = re.compile(
+    r"""(?P<key>\b(?:(?:proxy-)?authorization|(?:set-)?cookie)["']?\s*[:=]\s*["']?)[^"'\n]+""",
+    re.IGNORECASE,
+)
+_BEARER = re.compile(r"(?P<key>\bBearer\s+)(?=\S*[^a-z\s])[\w.~+/=-]{4,}", re.IGNORECASE)
+_PRIVATE = re.compile(
+    r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*-----|\Z)", re.DOTALL
+)
+_KNOWN = re.compile(  # as their issuers write them
+    r"\b(?:hf_[A-Za-z0-9]{16,}|(?:sk|rk|pk)[-_](?=[\w-]*\d)[\w-]{8,}|gh[pousr]_[A-Za-z0-9]{16,}|"
+    r"github_pat_\w{16,}|glpat-[\w-]{16,}|xox[abeoprs]-[\w-]{8,}|(?:AKIA|ASIA)[A-Z0-9]{12,}|AIza[\w-]{20,}|"
+    r"ya29\.[\w.-]{16,}|npm_[A-Za-z0-9]{20,}|pypi-[\w-]{32,}|dapi[0-9a-f]{32}\w*|"
+    r"eyJ[\w-]{8,}\.[\w-]+(?:\.[\w-]*)?)"
+)
 
 
 def redacted(text: str) -> str:
@@ -33,10 +55,24 @@ def redacted(text: str) -> str:
     Of a URI that is all between "://" and its last "@": a password may hold "@", "/" and ":"
     itself, and a user's name alone may be a token. Too much is hidden rather than too little,
     except in `hf://`, where "@" is before a revision. Also hidden are values of keys such as
-    `password=` and `token=`, and tokens of the hub.
+    `password=`, `token:` and `--api-key`, of the headers Authorization and Cookie, private keys,
+    and tokens that are known by their beginning (of the hub, GitHub, OpenAI, AWS, Slack and others).
     """
-    text = _URI.sub(_without_user, text)
-    return _HUB_TOKEN.sub(HIDDEN, _SECRETS.sub(lambda found: f"{found['key']}{HIDDEN}", text))
+    text = _PRIVATE.sub(HIDDEN, _URI.sub(_without_user, text))
+    for named in (_HEADER, _BEARER, _ASSIGNED):
+        text = named.sub(lambda found: f"{found['key']}{HIDDEN}", text)
+    return _KNOWN.sub(HIDDEN, _STATED.sub(_without_value, text))
+
+
+def _without_value(stated: re.Match[str]) -> str:
+    """Return a key without its value. A word after "token:" may be prose, as in "token: expected a
+    number", which is not hidden.
+    """
+    is_last = stated.end() == len(stated.string) or stated.string[stated.end()] == "\n"
+    is_prose = _PROSE.fullmatch(stated["value"]) is not None
+    if is_prose and (not is_last if stated["weak"] else stated["value"] in _WORDS):
+        return stated[0]
+    return f"{stated['key']}{HIDDEN}"
 
 
 def _without_user(uri: re.Match[str]) -> str:

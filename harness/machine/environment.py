@@ -68,12 +68,15 @@ def describe(device: str, precision: str) -> dict[str, Any]:
     }
 
 
+TELEMETRY = ("HF_HUB_DISABLE_TELEMETRY", "MLFLOW_DISABLE_TELEMETRY", "DO_NOT_TRACK")
+
+
 def disable_telemetry() -> None:
     """Turn off the telemetry of the libraries; what the user has set in the environment stays.
 
     Costs nothing and imports nothing; takes effect for libraries imported later.
     """
-    for name in ("HF_HUB_DISABLE_TELEMETRY", "MLFLOW_DISABLE_TELEMETRY", "DO_NOT_TRACK"):
+    for name in TELEMETRY:
         os.environ.setdefault(name, "1")
 
 

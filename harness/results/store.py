@@ -30,6 +30,7 @@ from harness.config import first_fault
 from harness.errors import InputError
 from harness.files.atomic import sweep, write_atomic
 from harness.files.hashing import sha256_of
+from harness.files.links import refuse_link, refuse_links, refuse_links_below
 from harness.files.locks import LOCK_FILE, try_run_lock
 from harness.files.printable import name_fault
 from harness.files.reading import read_json, read_text
@@ -133,11 +134,20 @@ class RunFolder:
             if file.is_dir():
                 remove(file)
 
+    def refuse_links(self) -> None:
+        """Check that what is written into this folder stays in it.
+
+        Raises:
+            InputError: it is a link, or has one that leads out of it.
+        """
+        refuse_link(self.path, self.path.parent)
+        refuse_links_below(self.path)
+
     def tidy(self) -> None:
         """Remove the leftovers and the checkpoint of a finished run, unless another process works
-        on it.
+        on it, or the folder is a link.
         """
-        if self.checkpoint.exists():
+        if self.checkpoint.exists() and not self.path.is_symlink():
             with try_run_lock(self.path) as held:
                 if held:
                     self.remove_leftovers()
@@ -244,6 +254,18 @@ class RunFolder:
             )
         return lines
 
+    def own_files(self, record: Record) -> list[Path]:
+        """Return the record, examples and curve as far as they are the run's: no links, with the
+        hashes that the record has.
+        """
+        found = []
+        for file in (self.record_file, self.curves_file, self.examples_file):
+            if file.is_symlink() or not file.is_file():
+                continue
+            if file == self.record_file or sha256_of(file) == record.files.get(file.name):
+                found.append(file)
+        return found
+
     def weight_hashes(self) -> dict[str, str]:
         """Name -> sha256 of every file of the saved model but its card, which people may edit."""
         files = sorted(f for f in self.model.rglob("*") if f.is_file() and not is_card(f))
@@ -324,7 +346,8 @@ def checked_workdir(path: str | Path, *, create: bool = True) -> Path:
     """The work directory, absolute, created if need be (not for a dry run).
 
     Raises:
-        InputError: it cannot be created or written, or version 0.1 of the harness wrote it.
+        InputError: it cannot be created or written, version 0.1 of the harness wrote it, or it has
+            links that lead out of it.
     """
     workdir = Path(path).absolute()
     if any((workdir / name).exists() for name in ("precision.json", "live")) or any(
@@ -335,6 +358,7 @@ def checked_workdir(path: str | Path, *, create: bool = True) -> Path:
             f"--workdir {path}: a work directory of version 0.1, which this version does not read; name a new folder"
         )
     if create:
+        refuse_links(workdir)
         try:
             (workdir / "runs").mkdir(parents=True, exist_ok=True)
         except OSError as error:

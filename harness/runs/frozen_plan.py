@@ -13,6 +13,7 @@ from typing import Any
 from harness.errors import InputError
 from harness.files.atomic import write_atomic
 from harness.files.hashing import content_id
+from harness.files.links import refuse_links
 from harness.files.printable import join_some
 from harness.files.reading import read_json
 from harness.machine import environment
@@ -49,6 +50,7 @@ def freeze_plan(workdir: Path, plan: Plan, until: Until | None) -> tuple[Path, s
     """
     name = plan.experiment.name
     file = plan_file(workdir, name)
+    refuse_links(workdir)
     if file.exists():
         date = read_plan(file)["date"][:10]
         raise InputError(

@@ -87,6 +87,7 @@ class Runner:
                     RunFolder(self.workdir, job.id).tidy()
                     self.proposer.finish(job, record, reused=True)
                 else:
+                    RunFolder(self.workdir, job.id).refuse_links()
                     new[job.id] = [job]
             started = [same[0] for same in new.values()]
             if self.executor.parallel:

@@ -30,7 +30,7 @@ from harness.encoder.precision import autocast, check_precision
 from harness.encoder.prefixes import Prefixes
 from harness.errors import InputError, TrainingStopped
 from harness.method import FitContext, FitReport, Method, MethodCard, MethodConfig, require_corpus
-from harness.seeds import derive
+from harness.seeds import derive, preserve_random_state
 from harness.training.batches import BatchStream
 from harness.training.best_weights import BestWeights
 from harness.training.collapse import (
@@ -262,6 +262,7 @@ class TrainedMethod(Method):
     def loss(self, encoder: Encoder, heads: nn.Module, batch: Batch) -> dict[str, torch.Tensor]:
         """Named scalar terms of one batch; "loss" is what is minimised, the others are logged."""
 
+    @preserve_random_state()
     def fit(self, corpus: TrainingText | None = None, context: FitContext | None = None) -> Self:
         """Train on `corpus`; the best weights on `context.dev` are used (the last ones without a
         dev set).

@@ -88,9 +88,21 @@ def _indented(command: str) -> str:
     return "\n".join(f"      {line}" for line in visible(command).splitlines())
 
 
+# A tab, carriage return or line feed begins a formula by itself, whatever follows (OWASP).
+_FORMULA = re.compile(
+    r"[\t\r\n]|[\s\x00-\x1f\x7f-\xa0\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f"
+    r"\u2000-\u200f\u2028-\u202f\u205f-\u206f\u2800\u3000\u3164\ufe00-\ufe0f\ufeff\uffa0]*"
+    r"[=+\-@\uff1d\uff0b\uff0d\uff20\ufe62\ufe63\ufe66\ufe6b]"
+)
+
+
 def csv_text(text: str) -> str:
-    """Text that a spreadsheet does not take for a formula (OWASP, "CSV injection")."""
-    return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r") else text
+    """Text that a spreadsheet does not take for a formula (OWASP, "CSV injection").
+
+    Blanks, line breaks and characters of no width before a sign do not make it text, and some
+    programs read full-width signs as plain ones.
+    """
+    return f"'{text}" if _FORMULA.match(text) else text
 
 
 def csv_lines(head: Sequence[str], lines: Iterable[Sequence[Any]]) -> str:

@@ -11,6 +11,9 @@ from typing import Any
 
 from harness.config import nearest
 from harness.errors import InputError, RunError
+from harness.files.atomic import sweep, write_atomic
+from harness.files.links import refuse_links_below
+from harness.files.reading import read_json
 from reports.document.blocks import Document, slug
 from reports.write import latex
 from reports.write import markdown as render
@@ -64,8 +67,10 @@ def write(
         data: further keys of data.json and of the data in the page.
 
     Raises:
+        InputError: the folder has links that lead out of it.
         RunError: the folder cannot be written, or the PDF cannot be made.
     """
+    refuse_links_below(folder)
     typeset = "latex" in formats or "pdf" in formats
     files: dict[str, str | bytes] = {}
     for figure in document.figures():
@@ -106,10 +111,8 @@ def write(
         _remove_stale(folder, set(files))
         for name, content in files.items():
             _put(folder / name, content)
-        _put(
-            folder / "data.json",
-            json.dumps(listed, indent=1, sort_keys=True, ensure_ascii=False) + "\n",
-        )
+        text = json.dumps(listed, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+        _put(folder / "data.json", text)
         if "pdf" in formats:
             _put(folder / "report.pdf", latex.pdf(tex, folder))
     except OSError as error:
@@ -120,28 +123,22 @@ def write(
 
 
 def _put(path: Path, content: str | bytes) -> None:
-    """Replace a file in one step. No fsync and the usual permissions: a report can be rebuilt and
-    is to be shared.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.part")
-    temporary.write_bytes(content if isinstance(content, bytes) else content.encode())
-    temporary.replace(path)
+    """Replace a file in one step, without waiting for the disk: a report can be rebuilt."""
+    sweep(path)  # what a killed build left
+    write_atomic(path, content, durable=False)
 
 
 def _remove_stale(folder: Path, wanted: set[str]) -> None:
-    """Delete what a killed build left, and what an earlier one listed as its own and this one does
-    not write.
-    """
-    for place in (folder, *(folder / name for name in _OWNED)):
-        for left in place.glob(".*.part"):
-            left.unlink(missing_ok=True)
+    """Delete what an earlier build listed as its own and this one does not write."""
     try:
-        listed = json.loads((folder / "data.json").read_text(encoding="utf-8"))["files"]
-        names = {name for name in listed if isinstance(name, str)}
-    except (OSError, ValueError, KeyError, TypeError):
+        listed = read_json(folder / "data.json").get("files")
+    except InputError:
         return
+    names = (
+        {name for name in listed if isinstance(name, str)} if isinstance(listed, list) else set()
+    )
     for name in names - wanted:
         parts = Path(name).parts
         if len(parts) > 1 and parts[0] in _OWNED and ".." not in parts:
+            sweep(folder / name)
             (folder / name).unlink(missing_ok=True)

@@ -1,13 +1,18 @@
 from __future__ import annotations
 
 import hashlib
+import random
+from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
+import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.seeds import derive, numpy_generator, torch_generator
+import harness
+from harness.seeds import derive, numpy_generator, preserve_random_state, torch_generator
 
 PURPOSES = ("data order", "init", "dropout", "views")
 
@@ -47,3 +52,54 @@ def test_drawing_from_one_purpose_does_not_move_another() -> None:
     torch.rand(1000, generator=torch_generator(7, "init"))
     numpy_generator(7, "views").random(1000)
     assert np.array_equal(numpy_generator(7, "data order").permutation(50), plain)
+
+
+SMALL = {"batch_size": 2, "max_steps": 1}
+TEXTS = ["A dog runs.", "It rains.", "She sells maps.", "He sings."]
+
+
+def _train(folder: Path) -> None:
+    harness.train("simcse", preset="mini", corpus=TEXTS, config=SMALL)
+
+
+def _fit_flow(folder: Path) -> None:
+    harness.train("flow", corpus=TEXTS, config={"epochs": 1})
+
+
+def _compare(folder: Path) -> None:
+    rows = [{"method": "pooling", "config": {"pooling": "cls"}}, "random"]
+    harness.compare(rows, suites="Embedded-STS-natural", workdir=folder, tracked=False, formats=[])
+
+
+def _evaluate(folder: Path) -> None:
+    harness.evaluate("embedded:mini-bert", "Embedded-STS-natural", cached=False)
+
+
+@pytest.mark.parametrize("call", [_train, _fit_flow, _compare, _evaluate])
+def test_a_call_leaves_the_callers_generators_as_they_were(
+    tmp_path: Path, call: Callable[[Path], None]
+) -> None:
+    for seed in (1, 2):
+        random.seed(seed)
+        np.random.seed(seed)
+        torch.manual_seed(seed)
+        call(tmp_path)
+        drawn = random.random(), np.random.rand(), float(torch.rand(1))
+        torch.manual_seed(seed)
+        expected = random.Random(seed).random(), np.random.RandomState(seed).rand()
+        assert drawn == (*expected, float(torch.rand(1)))
+
+
+def test_generators_are_given_back_after_an_error_too() -> None:
+    torch.manual_seed(5)
+
+    @preserve_random_state()
+    def fail() -> None:
+        torch.manual_seed(6)
+        raise ValueError("oh")
+
+    with pytest.raises(ValueError, match="oh"):
+        fail()
+    after = torch.rand(1)
+    torch.manual_seed(5)
+    assert torch.equal(after, torch.rand(1))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import socket
 import subprocess
 import sys
@@ -69,9 +70,8 @@ def make_record(
         "started": "2026-11-21T10:00:00+00:00",
         "finished": "2026-11-21T10:01:00+00:00",
     }
-    record = Record(**(values | changes))
-    folder = RunFolder(workdir, record.id)
-    folder.write(record)
+    folder = RunFolder(workdir, spec.id)
+    folder.path.mkdir(parents=True, exist_ok=True)
     lines = [
         {"step": step, "kind": "train", "loss": 1 / (step + 1), "lr": 1e-5}
         for step in range(TRAIN_LINES)
@@ -81,6 +81,8 @@ def make_record(
         {"step": 10, "kind": "early", "spearman": 0.5},
     ]
     folder.curves_file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    record = Record(**(values | {"files": folder.result_hashes()} | changes))
+    folder.write(record)
     return record
 
 
@@ -256,6 +258,109 @@ def test_what_an_interrupted_process_left_is_sent_again_and_not_doubled(
     (row,) = store.rows("cut").values()
     assert row.data.metrics["seeds"] == 2
     assert row.data.metrics["sts/STS12"] == pytest.approx((0.8 + 1.0) / 2)
+
+
+def test_two_senders_at_once_send_each_row_and_seed_once(tmp_path: Path) -> None:
+    for seed in (0, 1):
+        for row in ("a", "b"):
+            make_record(tmp_path, seed, {"temperature": 1, "row": row}, row=row)
+    code = "import sys, harness.tracking as t; t.sync(t.Path(sys.argv[1]))"
+    command = [sys.executable, "-c", code, str(tmp_path)]
+    both = [subprocess.Popen(command) for _ in range(2)]
+    assert [one.wait() for one in both] == [0, 0]
+    runs = Store(tmp_path).runs("demo")
+    assert sorted(run.data.tags.get("harness.row", "row") for run in runs) == [
+        "a",
+        "a",
+        "b",
+        "b",
+        "row",
+        "row",
+    ]
+
+
+def test_a_row_that_is_there_twice_becomes_one_with_all_seeds(store: Store) -> None:
+    for seed in (0, 1):
+        make_record(store.workdir, 20 + seed, comparison="twice")
+    sync(store.workdir)
+    (row,) = store.rows("twice").values()
+    experiment = store.client.get_experiment_by_name("twice").experiment_id
+    tags = {key: row.data.tags[key] for key in ("harness.parent", "mlflow.note.content")}
+    other = store.client.create_run(experiment, row.info.start_time + 1, tags, "SimCSE (twin)")
+    moved = store.seeds("twice")[21]
+    store.client.set_tag(moved.info.run_id, "mlflow.parentRunId", other.info.run_id)
+    store.client.set_terminated(other.info.run_id)
+
+    sync(store.workdir)
+    (kept,) = [run for run in store.runs("twice") if "harness.parent" in run.data.tags]
+    assert kept.info.run_id == row.info.run_id
+    assert kept.data.metrics["seeds"] == 2
+    parents = {run.data.tags["mlflow.parentRunId"] for run in store.seeds("twice").values()}
+    assert parents == {row.info.run_id}
+
+
+@pytest.mark.parametrize("name", ["curves.jsonl", "examples.parquet"])
+def test_files_that_are_links_or_not_the_records_are_not_sent(
+    store: Store, tmp_path: Path, name: str
+) -> None:
+    secret = tmp_path / "secret.txt"
+    secret.write_text("my secret")
+    seed = 30 if name == "curves.jsonl" else 31
+    record = make_record(store.workdir, seed, comparison="linked")
+    file = RunFolder(store.workdir, record.id).path / name
+    file.unlink(missing_ok=True)
+    file.symlink_to(secret)
+    if name == "curves.jsonl":  # not a curve, so no number of it is sent either
+        file.unlink()
+        file.write_text("changed since")
+    sync(store.workdir)
+    run = store.seeds("linked")[seed]
+    sent = [one.path for one in store.client.list_artifacts(run.info.run_id)]
+    assert name not in sent
+    assert "record.json" in sent
+
+
+@pytest.mark.parametrize("name", ["what?", "50%3F", "a#b&c=d", "?mode=ro"])
+def test_a_work_directory_of_any_name_has_its_database_inside(tmp_path: Path, name: str) -> None:
+    workdir = tmp_path / name
+    make_record(workdir)
+    assert sync(workdir) == 1
+    assert (workdir / "mlflow.db").stat().st_size > 0
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+    assert len(Store(workdir).seeds()) == 1
+
+
+def test_a_callers_environment_and_logs_are_as_they_were(tmp_path: Path) -> None:
+    make_record(tmp_path)
+    names = ("mlflow", "alembic", "urllib3.connectionpool")
+    before = dict(os.environ)
+    levels = [logging.getLogger(name).level for name in names]
+    tracker = Tracker(tmp_path, "demo")
+    assert "MLFLOW_HTTP_REQUEST_TIMEOUT" in os.environ
+    tracker.log(make_record(tmp_path))
+    tracker.close()
+    sync(tmp_path)
+    assert dict(os.environ) == before
+    assert [logging.getLogger(name).level for name in names] == levels
+
+
+@pytest.mark.parametrize("raised", [SystemExit(0), GeneratorExit(), ValueError("")])
+def test_a_tracker_that_ends_in_any_way_is_one_warning(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    raised: BaseException,
+) -> None:
+    def send(*_: Any) -> bool:
+        raise raised
+
+    monkeypatch.setattr(Mlflow, "send", send)
+    tracker = Tracker(tmp_path, "demo")
+    tracker.log(make_record(tmp_path))
+    tracker.close()
+    assert len([one for one in caplog.records if one.levelno >= logging.WARNING]) == 1
+    with pytest.raises(RunError, match=r"mlflow\.db"):
+        sync(tmp_path)
 
 
 def test_one_run_shows_in_every_comparison_that_lists_it(store: Store) -> None:

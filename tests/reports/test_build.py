@@ -200,9 +200,8 @@ def test_stale_files_go_and_foreign_files_stay(tmp_path: Path) -> None:
     (out / "tables").mkdir(parents=True)
     (out / "tables" / "mine.csv").write_text("1")
     build_report("invented", tmp_path, out=out, formats=["csv", "md"])
-    half = [
-        out / name for name in (".report.md.part", "tables/.cost.csv.part")
-    ]  # a build was killed while writing
+    # A build was killed while writing.
+    half = [out / name for name in (".index.html.12.0a1b2c3d", "tables/.cost.csv.12.0a1b2c3d")]
     for file in half:
         file.write_text("")
     build_report("invented", tmp_path, out=out, formats=["html"])

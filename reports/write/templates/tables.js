@@ -26,9 +26,13 @@
     }))
     .filter((block) => block.rows.length);
 
+  // What a spreadsheet would take for a formula: see csv_text of reports/write/markdown.py.
+  const FORMULA = new RegExp("^(?:[\\t\\r\\n]|[\\s\\x00-\\x1f\\x7f-\\xa0\\xad\\u034f\\u061c\\u115f\\u1160\\u17b4\\u17b5"
+    + "\\u180b-\\u180f\\u2000-\\u200f\\u2028-\\u202f\\u205f-\\u206f\\u2800\\u3000\\u3164\\ufe00-\\ufe0f\\ufeff\\uffa0]*"
+    + "[=+\\-@\\uff1d\\uff0b\\uff0d\\uff20\\ufe62\\ufe63\\ufe66\\ufe6b])");
   const field = (text) => {
-    const safe = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text; // a spreadsheet would take it for a formula
-    return /[",\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+    const safe = FORMULA.test(text) ? `'${text}` : text;
+    return /[",\n\r]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
   };
   const csv = (table) => {
     const above = groups(table);

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -79,17 +80,26 @@ def test_a_file_in_its_place_is_one_clear_line(tmp_path: Path) -> None:
     assert file.read_text() == "precious"
 
 
-@pytest.mark.skipif(
-    not Path("/dev/full").exists(), reason="needs Linux' /dev/full to stand for a full disk"
-)
-def test_a_full_disk_is_one_clear_line_and_frees_the_lock(tmp_path: Path) -> None:
-    holder = tmp_path / ".lock-holder"
-    holder.symlink_to("/dev/full")
-    with pytest.raises(InputError, match="No space left on device"), work_lock(tmp_path):
-        pass
-    holder.unlink()
+def test_a_file_system_that_refuses_is_one_clear_line_and_frees_the_lock(tmp_path: Path) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
+    try:
+        with pytest.raises(InputError, match="File too large"), work_lock(tmp_path):
+            pass
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     with work_lock(tmp_path):
         pass
+
+
+def test_a_link_in_the_place_of_the_holders_file_is_replaced(tmp_path: Path) -> None:
+    other = tmp_path / "precious.txt"
+    other.write_text("precious")
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work" / ".lock-holder").symlink_to(other)
+    with work_lock(tmp_path / "work"):
+        pass
+    assert other.read_text() == "precious"
 
 
 def test_a_second_process_waits_for_a_run_says_so_and_goes_on_when_the_first_one_dies(

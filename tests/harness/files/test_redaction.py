@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from harness.files.printable import redacted
@@ -26,6 +28,27 @@ CASES = {
     f"Authorization failed for {TOKEN} at the hub": "Authorization failed for *** at the hub",
     "(to https://a:secret@b/c, then http://secret@d)": "(to https://***@b/c, then http://***@d)",
 }
+CASES |= {
+    "token: AAAA": "token: ***",
+    "Authorization: Bearer BBBB": "Authorization: ***",
+    "{'Authorization': 'Basic dTpw', 'n': 1}": "{'Authorization': '***', 'n': 1}",
+    "Cookie: session=1; user=me": "Cookie: ***",
+    "got Bearer a1.b2-c3 back": "got Bearer *** back",
+    '{"api_key":"k","n":1}': '{"api_key":***,"n":1}',
+    "'token': 'two words'": "'token': ***",
+    "X-Api-Key: abc": "X-Api-Key: ***",
+    "password: hunter for me": "password: *** for me",
+    'client_secret = "a b"': "client_secret = ***",
+    "clientSecret: abc": "clientSecret: ***",
+    "OPENAI_API_KEY=abc-1": "OPENAI_API_KEY=***",
+    "curl --token A1 --seed 1": "curl --token *** --seed 1",
+    "no access with sk-proj-Ab1cdEfghij_k": "no access with ***",
+    f"ghp_{'a1' * 18} and github_pat_{'a1' * 20}": "*** and ***",
+    f"glpat-{'a1' * 10}, xoxb-12345678-abc": "***, ***",
+    "AKIAIOSFODNN7EXAMPLE": "***",
+    "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2ln": "***",
+    "-----BEGIN RSA PRIVATE KEY-----\nMIIE\nabc\n-----END RSA PRIVATE KEY-----\n.": "***\n.",
+}
 UNTOUCHED = (
     "http://127.0.0.1:5000",
     "sqlite:////home/me@work/mlflow.db",
@@ -33,6 +56,10 @@ UNTOUCHED = (
     "file:///tmp/a@b",
     'unknown key "token"; known keys: max_tokens=5, tokens',
     "mail a@b.org",
+    "methods.own.token: expected a number, not text",
+    "a bearer of news",
+    "the task-based scikit-learn-1 run",
+    "tokens: 512, tokenizer: bert",
 )
 
 
@@ -45,3 +72,12 @@ def test_what_may_be_a_credential_is_hidden(text: str) -> None:
 @pytest.mark.parametrize("text", UNTOUCHED)
 def test_what_is_none_stays(text: str) -> None:
     assert redacted(text) == text
+
+
+@pytest.mark.parametrize(
+    "text", ["a-", "a_", "a", "token: ", "http://a", "-----BEGIN PRIVATE KEY-----"]
+)
+def test_a_long_text_takes_no_longer_than_its_length(text: str) -> None:
+    started = time.process_time()
+    redacted(text * (400_000 // len(text)))
+    assert time.process_time() - started < 10  # of backtracking it would be hours

@@ -9,11 +9,13 @@ import io
 import json
 import re
 import shutil
+import subprocess
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 
+import reports
 from harness.files.printable import markdown_text, one_line, visible
 from harness.results.record import Missing
 from harness.results.store import RunFolder
@@ -168,3 +170,51 @@ def test_one_by_one(name: str) -> None:
     assert csv_text(text)[0] not in "=+-@\t\r"
     assert latex_text(text).isascii() or name == "scripts"
     assert visible("שלום") == "שלום"
+
+
+FORMULAS = (
+    "=1+1",
+    "+1",
+    "-1",
+    "@SUM(1)",
+    "\t=1",
+    "\r=1",
+    "\n=1",
+    "\nx",
+    " =1",
+    "\u00a0=1",
+    "\ufeff=1",
+    "\u200b=1",
+    "\u3000-1",
+    "\u2028=1",
+    "\x00=1",
+    "\uff1d1",
+    "\uff0b1",
+    "\uff0d1",
+    "\uff20A",
+    " \t\uff1d1",
+)
+PLAIN = ("", "a=1", "1", "SimCSE", " a", "\u22120.5", "(=1)", "\u200bab", "'=1")
+TABLES_JS = Path(reports.__file__).parent / "write" / "templates" / "tables.js"
+
+
+@pytest.mark.parametrize("text", FORMULAS)
+def test_a_cell_that_a_spreadsheet_could_run_is_text(text: str) -> None:
+    assert csv_text(text) == f"'{text}"
+
+
+@pytest.mark.parametrize("text", PLAIN)
+def test_any_other_cell_stays(text: str) -> None:
+    assert csv_text(text) == text
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="needs node")
+def test_the_page_guards_the_same_cells() -> None:
+    code = re.search(r"  const FORMULA = .*?\n  };\n", TABLES_JS.read_text(), re.DOTALL)
+    assert code is not None
+    texts = json.dumps([*FORMULAS, *PLAIN])
+    script = f"{code[0]}\nconsole.log(JSON.stringify({texts}.map(field)))"
+    done = subprocess.run(["node", "-e", script], capture_output=True, text=True, check=True)
+    fields = json.loads(done.stdout)
+    cells = [next(csv.reader(io.StringIO(field, newline="")), [""])[0] for field in fields]
+    assert cells == [csv_text(text) for text in (*FORMULAS, *PLAIN)]

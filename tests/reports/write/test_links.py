@@ -1,0 +1,91 @@
+"""A report of a work directory from somebody else writes and deletes nothing outside of it."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from harness.cli import main
+from harness.errors import InputError
+from harness.results.store import checked_workdir
+from reports.build import build_report
+from tests.support import synthetic
+
+PLACES = (
+    "reports/invented/figures",
+    "reports/invented/tables",
+    "reports/invented/figures/deep",
+    "reports/invented/index.html",
+    "reports/invented",
+    "reports",
+    "cache",
+    "cache/embeddings",
+    "plans",
+    "mlartifacts",
+    "comparisons/invented.json",
+    "progress.json",
+    "mlflow.db",
+    ".progress.lock",
+    "runs",
+)
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_nothing_is_written_or_deleted_through_a_link_that_leads_out(
+    tmp_path: Path, place: str
+) -> None:
+    workdir = tmp_path / "work"
+    synthetic.Invented(workdir, scale=0.03).add("a", tasks=("STS-B", "Embedded-STS-natural"))
+    build_report("invented", workdir, formats=["md"])
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    for name in ("precious.txt", ".precious.txt.part", ".hidden"):
+        (outside / name).write_text("precious")
+    before = sorted((str(p), p.stat().st_mtime_ns) for p in outside.rglob("*"))
+
+    listed = workdir / "reports" / "invented" / "data.json"
+    tree = json.loads(listed.read_text())
+    tree["files"] += ["figures/precious.txt", "tables/precious.txt", "figures/deep/precious.txt"]
+    listed.write_text(json.dumps(tree))
+    link = workdir / place
+    if link.exists():
+        link.rename(tmp_path / "before")
+    link.parent.mkdir(parents=True, exist_ok=True)
+    link.symlink_to(outside / "precious.txt" if link.suffix else outside)
+
+    with pytest.raises(InputError) as refused:
+        build_report("invented", workdir, formats=["md", "html"])
+    assert refused.value.file == str(link)
+    with pytest.raises(InputError) as refused:
+        checked_workdir(workdir)
+    assert refused.value.file == str(link.absolute())
+    assert main(["track", "sync", "--workdir", str(workdir)]) == 2
+    assert sorted((str(p), p.stat().st_mtime_ns) for p in outside.rglob("*")) == before
+
+
+def test_runs_may_be_elsewhere_and_links_that_stay_inside_are_followed(tmp_path: Path) -> None:
+    workdir = tmp_path / "work"
+    synthetic.Invented(workdir, scale=0.03).add("a", tasks=("STS-B", "Embedded-STS-natural"))
+    (workdir / "runs").rename(tmp_path / "large-disk")
+    (workdir / "runs").symlink_to(tmp_path / "large-disk")
+    (workdir / "reports").mkdir()
+    (workdir / "reports" / "real").mkdir()
+    (workdir / "reports" / "invented").symlink_to("real")
+    (workdir / "data").symlink_to(tmp_path)  # of the user
+    checked_workdir(workdir)
+    build_report("invented", workdir, formats=["md"])
+    assert (workdir / "reports" / "real" / "report.md").is_file()
+
+
+def test_an_own_folder_with_a_link_is_refused_too(tmp_path: Path) -> None:
+    workdir = tmp_path / "work"
+    synthetic.Invented(workdir, scale=0.03).add("a", tasks=("STS-B", "Embedded-STS-natural"))
+    out = tmp_path / "out"
+    out.mkdir()
+    os.symlink(tmp_path, out / "figures")
+    with pytest.raises(InputError) as refused:
+        build_report("invented", workdir, out=out, formats=["md"])
+    assert refused.value.file == str(out / "figures")
