@@ -18,9 +18,8 @@ from glob import escape
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
-from harness.errors import InputError
 from harness.files.hashing import content_id
 from harness.files.printable import markdown_text
 from harness.files.reading import is_there, require_ordinary
@@ -236,24 +235,13 @@ def sqlite_uri(file: Path) -> str:
 
     >>> sqlite_uri(Path("/data/what?/mlflow.db"))
     'sqlite:////data/what%3F/mlflow.db'
-
-    Raises:
-        InputError: the installed SQLAlchemy has no way to write the path.
     """
-    path = str(file)
-    if not {"?", "%"} & set(path):
-        return f"{SQLITE}{path}"
-    uri = SQLITE + path.replace("%", "%25").replace("?", "%3F")
-    if sqlite_file(uri) != file:
-        raise InputError('a path with "?" or "%" cannot hold a database', file=file.parent)
-    return uri
+    return SQLITE + str(file).replace("%", "%25").replace("?", "%3F")
 
 
 def sqlite_file(uri: str) -> Path:
     """Return the file of a database, as SQLAlchemy reads its URI."""
-    from sqlalchemy.engine import make_url
-
-    return Path(make_url(uri).database or "")
+    return Path(unquote(uri.removeprefix(SQLITE).partition("?")[0]))
 
 
 def _sending_lock(workdir: Path, uri: str) -> Callable[[], AbstractContextManager[Any]]:
