@@ -28,6 +28,7 @@ from harness.runs.differences import summarise_differences
 from harness.runs.experiment import EMBEDDED_DEV, Experiment, ExperimentSource, read_experiment
 from harness.runs.frozen_plan import describe_changes
 from harness.runs.grid import Grid
+from harness.runs.own_data import remarks_on_files
 from harness.runs.plan import Job, Plan, forget_loaded, make_plan
 from harness.runs.progress import Progress
 from harness.runs.runner import Runner
@@ -326,6 +327,7 @@ def _run(planned: Planned, folder: Path, reporter: Reporter, tracker: Tracker | 
         only=planned.choices.only,
         more_seeds=more_seeds,
         others=others,
+        said=set(remarks_on_files(plan)),
     )
     Runner(folder, executor, progress).run(grid)
     if others is not None:
@@ -358,7 +360,7 @@ def sources_of(against: Sequence[str | Path]) -> dict[str, Path]:
 
 def notices(plan: Plan) -> list[str]:
     """Lines that a reader should know before the first run."""
-    lines = [plan.schedule.note, summarise_differences(plan)]
+    lines = [plan.schedule.note, summarise_differences(plan), *remarks_on_files(plan)]
     own_text = any(
         row.corpus is not None and not row.corpus.uri.startswith("embedded:") for row in plan.rows
     )

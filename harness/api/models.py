@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @preserve_random_state()
 def evaluate(
     model: str | Path | type[Method] | Method | SentenceTransformer | Callable[[list[str]], Any],
-    suites: str | Sequence[str] = ("sts",),
+    suites: Any = ("sts",),
     *,
     source: str = "senteval",
     pooling: str | None = None,
@@ -49,7 +49,8 @@ def evaluate(
         model: a hub id, a SentenceTransformer folder, a saved method or embedded:NAME; a fitted
             `Method`, or the class of one that learns nothing; a `SentenceTransformer`, or a
             function from n texts to vectors (n, d).
-        suites: names of suites or tasks, or one of them.
+        suites: names of suites or tasks, files (.csv, .tsv, .jsonl, .parquet, a BEIR folder) or
+            frames (pandas, polars, Arrow, `datasets`), or one of them.
         source: which copy of the STS sets, "senteval" or "mteb".
         pooling: for a plain transformer; what the model says, else mean, when left out.
         max_length: tokens of a sentence; as many as the model takes, when left out.
@@ -78,7 +79,8 @@ def evaluate(
     from harness.tasks.vectors import Origin
 
     model = _fitted(model)
-    tasks = resolve_tasks([suites] if isinstance(suites, str) else suites, source=source)
+    several = isinstance(suites, Sequence) and not isinstance(suites, str)
+    tasks = resolve_tasks(suites if several else [suites], source=source)
     where = pick_device(device)
     named, bars = isinstance(model, str | Path), (progress or Reporter.of_caller()).draws
     if not named and mteb_results is not None:

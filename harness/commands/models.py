@@ -214,10 +214,9 @@ def _in_percent(score: Score) -> bool:
     """
     from harness.tasks.catalogue import suites
 
-    if score.metric in ("spearman", "pearson", "accuracy", "f1") or score.suite in (
-        "mteb",
-        "embedded-mteb",
-    ):
+    if score.metric in ("spearman", "pearson", "accuracy", "f1"):
+        return True
+    if score.suite in ("mteb", "embedded-mteb") or score.suite.startswith("own-"):
         return True
     declared = suites().get(score.suite)
     return declared is not None and declared.metric == score.metric and declared.percent

@@ -206,8 +206,9 @@ def _open(task: Task) -> _OpenTask:
     def mark_unchecked(why: str, data: str = "") -> _OpenTask:
         return _OpenTask(TaskOverlap(data=data, suite=task.suite, unchecked=why))
 
-    if (
-        hasattr(task, "at_least") and task.source != "embedded"
+    if hasattr(task, "at_least") and task.source not in (
+        "embedded",
+        "file",
     ):  # it fetches its data when it is scored
         return mark_unchecked(_UNKNOWN)
     try:

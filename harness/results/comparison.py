@@ -148,6 +148,20 @@ class RowNotCompared(_Part):
     why: str
 
 
+class ListedFile(_Part):
+    """A task that is a file of the user's.
+
+    Attributes:
+        settings: path, columns and kind, as `harness.tasks.own.data.TaskFile` has them.
+        sha256: of what was read.
+        examples: how many each part has.
+    """
+
+    settings: dict[str, Any]
+    sha256: str
+    examples: dict[str, int] = {}
+
+
 class ComparisonFile(_Part):
     """Which runs a comparison consists of.
 
@@ -157,6 +171,7 @@ class ComparisonFile(_Part):
         runs: in the order of the table.
         only: the blocks or patterns of rows that alone were run (`--only`).
         left_out: rows made elsewhere that could not be compared.
+        files: "SOURCE:TASK" of the tasks that are files of the user's.
         sha256: hash of the content that was read; "" of a file that an earlier version wrote, whose
             labels cannot be checked, and of content that was not read from a file.
     """
@@ -173,6 +188,7 @@ class ComparisonFile(_Part):
     tuned: Tuning | None = None
     until: SeedsAdded | None = None
     left_out: tuple[RowNotCompared, ...] = ()
+    files: dict[str, ListedFile] = Field(default_factory=dict)
     sha256: str = ""
 
     def tasks_of(self, run: ListedRun) -> tuple[str, ...]:

@@ -133,5 +133,9 @@ def method_version(kind: type) -> int | str:
 def scoring_version(task: Any) -> str:
     """The version of the code that scores a task: a change of it makes scores due again, without
     training.
+
+    That of a task of a file also has a hash of what the file holds.
     """
-    return f"{NUMERICS}.{getattr(type(task), 'version', 1)}"
+    content = getattr(task, "content", "")
+    version = f"{NUMERICS}.{getattr(type(task), 'version', 1)}"
+    return f"{version}.{content}" if content else version

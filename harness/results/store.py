@@ -7,6 +7,7 @@
                     model/             saved weights
                     checkpoint/        of a training that has not ended
     WORKDIR/comparisons/NAME.json      which runs a comparison consists of
+    WORKDIR/splits/NAME/FILE.csv       the dev and test part of a file of the user's, where drawn
     WORKDIR/studies.journal            the trials of studies
     WORKDIR/measurements.json          what was measured on this machine
 

@@ -29,10 +29,18 @@ from harness.results.spec import NUMERICS, RunSpec, scoring_version
 from harness.results.store import MODEL, RunFolder, join_examples, remove
 from harness.runs.experiment import CorpusSettings, DevSettings
 from harness.runs.merge import merge_examples, merge_records
-from harness.runs.plan import Job, find_task, is_readable, load_dev, load_text
+from harness.runs.plan import (
+    Job,
+    find_task,
+    is_readable,
+    load_dev,
+    load_text,
+    open_planned_files,
+)
 from harness.seeds import seed_text
 from harness.sources import Corpus
 from harness.tasks.base import Task, TaskResult, task_key
+from harness.tasks.own.data import TaskFile
 from harness.tasks.sts import DevSet
 
 log = logging.getLogger(__name__)
@@ -94,6 +102,7 @@ def execute(job: Job, workdir: Path, **hooks: Any) -> Record:
         hooks: `progress`, `on_dev` and `stop`, as in `Execution`.
     """
     with run_lock(RunFolder(workdir, job.id).path), preserve_process_state():
+        open_planned_files(job.files)
         done = find_finished(job, workdir)  # another process may have finished it in the meantime
         return done or Execution(job, workdir, **hooks).run()
 
@@ -456,9 +465,19 @@ def read_dev(spec: RunSpec) -> DevSet | None:
     """The selection set of a specification; None where it has none."""
     if spec.dev is None:
         return None
-    return load_dev(
-        DevSettings(task=spec.dev["task"], source=spec.dev["source"], pairs=spec.dev.get("pairs"))
-    )
+    if "file" not in spec.dev:
+        return load_dev(
+            DevSettings(
+                task=spec.dev["task"], source=spec.dev["source"], pairs=spec.dev.get("pairs")
+            )
+        )
+    file = TaskFile(**spec.dev["file"])
+    pairs = spec.dev.get("pairs")
+    dev = load_dev(DevSettings(task=file.task, columns=file.columns, share=file.share, pairs=pairs))
+    if dev.sha256 != spec.dev["sha256"]:
+        message = "the dev set has changed since the comparison was planned"
+        raise InputError(message, file=file.path, remedy="give the same command again")
+    return dev
 
 
 def stored_vectors(spec: RunSpec, workdir: Path, device: str) -> StoredVectors:

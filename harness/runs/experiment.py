@@ -19,6 +19,7 @@ from harness.files.reading import is_there, read_toml
 from harness.method import DEFAULT_BASE_MODEL
 from harness.results.record import SCHEMA
 from harness.seeds import Stream
+from harness.tasks.own.data import SHARE, TaskFile, has_split, name_files, names_file, read_own
 from harness.tasks.sts import DevSet
 
 Kind = Literal["sentences", "pairs", "documents"]
@@ -49,7 +50,7 @@ class CorpusSettings(Config):
 class DevSettings(Config):
     """The set that selects checkpoints."""
 
-    task: str = option("STS-B", "an STS task with a dev split")
+    task: str = option("STS-B", "an STS task with a dev split, or a file of scored pairs")
     source: Source | Literal["embedded"] | None = option(
         None, "which copy of it; default: senteval, or embedded"
     )
@@ -60,10 +61,43 @@ class DevSettings(Config):
     pairs: int | None = option(
         None, "use a fixed random subset of so many of its pairs; default: all", ge=2
     )
+    columns: dict[str, str] = option({}, "of a file: column of the kind -> what the file calls it")
+    share: float | None = option(
+        None,
+        "of a file without a column split: the share of its pairs that selects; default: half of "
+        "a file that the suites name too, else all",
+        gt=0,
+        lt=1,
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _task_alone(cls, value: Any) -> Any:
+        return {"task": value} if isinstance(value, str) else value
+
+    def __hash__(self) -> int:
+        return hash(self.model_dump_json())
 
     @property
-    def where(self) -> Source | Literal["embedded"]:
+    def file(self) -> TaskFile | None:
+        """The file that it is; None for a task."""
+        if not names_file(self.task) or self.source is not None:
+            return None
+        (named,) = name_files(
+            [TaskFile(task=self.task, columns=self.columns, share=self.share, kind="similarity")]
+        )
+        return named
+
+    @property
+    def label(self) -> str:
+        """What it is called: the task, or the name of the file."""
+        return self.task if self.file is None else self.file.name
+
+    @property
+    def where(self) -> Literal["senteval", "mteb", "embedded", "file"]:
         """The source in effect."""
+        if self.file is not None:
+            return "file"
         return self.source or ("embedded" if self.task.startswith("Embedded") else "senteval")
 
     def load(self) -> DevSet:
@@ -75,8 +109,19 @@ class DevSettings(Config):
         from harness.sources import load_sts
         from harness.tasks.sts import DevSet
 
-        whole = load_sts(self.task, source=self.where, split="dev")
-        return DevSet(whole if self.pairs is None else whole.draw(self.pairs))
+        remarks: list[str] = []
+        if self.file is not None:
+            from harness.tasks.own.similarity import scored_pairs
+
+            own = read_own(self.file.path, self.file)
+            whole = scored_pairs(own, "dev")
+            remarks = own.remarks if own.split == "whole" else []
+        elif self.columns or self.share is not None:
+            message = "is no file, so it has neither columns nor a share"
+            raise InputError(message, key=f'[dev] task = "{self.task}"')
+        else:
+            whole = load_sts(self.task, source=self.where, split="dev")
+        return DevSet(whole if self.pairs is None else whole.draw(self.pairs), remarks)
 
 
 EMBEDDED_DEV = DevSettings(
@@ -120,7 +165,7 @@ class Block(Config):
     base_models: list[str] = option([], "for rows without their own; default: the comparison's")
     seeds: list[int] = option([], "default: the comparison's")
     vary: list[Stream] = option([], "default: the comparison's")
-    suites: list[str] = option(
+    suites: list[str | TaskFile] = option(
         [], "what its rows are evaluated on; default: the comparison's suites"
     )
 
@@ -235,7 +280,7 @@ class Experiment(Conditions):
     held_seed: int | None = option(
         None, "the seed of the streams that do not vary; default: the first seed"
     )
-    suites: list[str] = option(["embedded"], "suites or tasks to evaluate")
+    suites: list[str | TaskFile] = option(["embedded"], "suites, tasks or files to evaluate on")
     max_steps: int | None = option(None, "upper bound on the training steps of every method", ge=1)
     budget: BudgetSettings = option(
         BudgetSettings(), "the training budget that all rows share; default: their own"
@@ -310,6 +355,47 @@ class Experiment(Conditions):
                         f'{place}key "{key}" and a budget of {self.budget.kind} exclude each other'
                     )
         return self
+
+    def evaluated(self) -> dict[str, list[str | TaskFile]]:
+        """Return the suites of each block, in which files have names and, where the dev set is one
+        of them, its share and columns.
+        """
+        from harness.tasks.catalogue import own_file
+
+        by_block = {name: block.suites or self.suites for name, block in self.parts.items()}
+        files = [
+            file
+            for suites in by_block.values()
+            for entry in suites
+            if (file := own_file(entry)) is not None
+        ]
+        named = iter(name_files([self._with_dev_part(file) for file in files]))
+        return {
+            name: [next(named) if own_file(entry) is not None else entry for entry in suites]
+            for name, suites in by_block.items()
+        }
+
+    def selection(self) -> DevSettings | None:
+        """Return the dev set; a file that is evaluated too gives a share of its pairs."""
+        dev = self.dev
+        if dev is None or dev.file is None:
+            return dev
+        for entry in [*self.suites, *(one for b in self.blocks.values() for one in b.suites)]:
+            file = entry if isinstance(entry, TaskFile) else TaskFile(task=entry)
+            if file.path == dev.file.path and not has_split(dev.file):
+                columns = dev.columns or file.columns
+                share = dev.share or file.share or SHARE
+                return dev.model_copy(update={"share": share, "columns": columns})
+        return dev
+
+    def _with_dev_part(self, file: TaskFile) -> TaskFile:
+        dev = self.selection()
+        if dev is None or dev.file is None or dev.file.path != file.path:
+            return file
+        if file.share not in (None, dev.share):
+            message = "the file has another share in suites than in dev"
+            raise InputError(message, file=file.task, key='key "share"', remedy="leave one out")
+        return file.model_copy(update={"share": dev.share, "columns": file.columns or dev.columns})
 
     @property
     def parts(self) -> dict[str, Block]:

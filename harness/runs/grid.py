@@ -15,6 +15,7 @@ from harness.results.record import Record
 from harness.results.store import limit_to_tasks, write_comparison_file
 from harness.runs.against import OtherRows
 from harness.runs.differences import rate_origin
+from harness.runs.own_data import describe_files, write_splits
 from harness.runs.plan import Job, Plan
 from harness.runs.progress import Progress, RunState
 from harness.runs.until import MoreSeeds
@@ -39,6 +40,7 @@ class Grid:
         more_seeds: the course of `--until`, of which the plan is that of the first analysis.
         others: rows made elsewhere, whose runs are in `workdir`; their records follow those of the
             plan.
+        said: notes that were printed.
     """
 
     plan: Plan
@@ -50,8 +52,8 @@ class Grid:
     only: Sequence[str] = ()
     more_seeds: MoreSeeds | None = None
     others: OtherRows | None = None
+    said: set[str] = field(default_factory=set)
     records: dict[tuple[str, str, int], Record] = field(default_factory=dict, init=False)
-    _notes: set[str] = field(default_factory=set, init=False)
     _proposed: bool = field(default=False, init=False)
 
     def propose(self, room: int) -> list[Job]:
@@ -59,6 +61,7 @@ class Grid:
         if self._proposed and (self.more_seeds is None or self._open() or not self._analyse()):
             return []
         self._proposed = True
+        write_splits(self.plan, self.workdir)
         self.write()
         jobs = self._open()
         states = [(job, seed_text(job.spec.random_seed)) for job in jobs]
@@ -101,8 +104,8 @@ class Grid:
         line = describe_record(shown) + (" (reused)" if reused else "")
         self.progress.finish(job.label, state, line, reason=record.reason, seconds=record.seconds)
         for note in record.training.get("notes", []):
-            if note not in self._notes:  # the same data in every run
-                self._notes.add(note)
+            if note not in self.said:  # the same data in every run
+                self.said.add(note)
                 self.progress.reporter.say(f"note: {note}")
         if self.tracker is not None:
             self.tracker.log(shown)
@@ -145,6 +148,7 @@ class Grid:
             tuned=self.tuned,
             until=self.more_seeds.describe() if self.more_seeds else None,
             left_out=tuple(self.others.left_out) if self.others else (),
+            files=describe_files(plan),
         )
         write_comparison_file(self.workdir, file)
 

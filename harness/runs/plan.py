@@ -29,7 +29,21 @@ from harness.seeds import seed_fields, seed_text
 from harness.sources import Corpus
 from harness.sources.embedded import model_fingerprint
 from harness.tasks.base import Task, task_key
+from harness.tasks.own.data import TaskFile
 from harness.tasks.sts import DevSet
+
+
+@dataclass(frozen=True)
+class PlannedFile:
+    """A task of a file, as a worker finds it: its settings with the absolute path, and its sha256."""
+
+    settings: TaskFile
+    sha256: str
+
+    @property
+    def key(self) -> str:
+        """ "SOURCE:TASK" of the task."""
+        return f"file:{self.settings.prefix}{self.settings.name}"
 
 
 @dataclass(frozen=True)
@@ -46,6 +60,7 @@ class Job:
         steps: planned training steps; 0 where there are none.
         keep: what stays of the run once it is scored: "weights", "vectors".
         trial: the trial of a study that requests it.
+        files: the tasks of them that are files, with the hash of what they held.
     """
 
     spec: RunSpec
@@ -58,6 +73,7 @@ class Job:
     steps: int = 0
     keep: tuple[str, ...] = ("weights", "vectors")
     trial: int | None = None
+    files: tuple[PlannedFile, ...] = ()
 
     @cached_property
     def id(self) -> str:
@@ -135,6 +151,7 @@ class Plan:
                         blocks=blocks,
                         steps=steps,
                         keep=keep,
+                        files=planned_files(map(find_task, tasks)),
                     )
                 )
         return jobs
@@ -172,7 +189,7 @@ class Plan:
         """The specification of the runs of a row, but for their seed."""
         known: dict[str, Any] = {}
         if not row.fault:
-            selects, dev = row.instance.uses_dev, self.experiment.dev
+            selects, dev = row.instance.uses_dev, self.experiment.selection()
             known["model"] = (
                 model_fingerprint(row.base_model)
                 if row.start_model == row.base_model
@@ -186,12 +203,14 @@ class Plan:
                 known["corpus"] = {**corpus.describe(), **stated}
             if selects and dev is not None and self.dev is not None:
                 known["dev"] = {
-                    "task": dev.task,
+                    "task": dev.label,
                     "source": dev.where,
                     "split": "dev",
                     "sha256": self.dev.sha256,
                 }
                 known["dev"] |= {"pairs": dev.pairs} if dev.pairs is not None else {}
+                if dev.file is not None:
+                    known["dev"]["file"] = dev.file.located().model_dump(exclude_defaults=True)
             if selects or hasattr(row.config, "learning_rate"):
                 known |= {"max_steps": row.max_steps, "precision": self.experiment.precision}
         return RunSpec(
@@ -208,7 +227,9 @@ class Plan:
 
 
 def _check_primary(
-    primary: str, suites: Mapping[str, Sequence[str]], block_tasks: Mapping[str, Sequence[Task]]
+    primary: str,
+    suites: Mapping[str, Sequence[str | TaskFile]],
+    block_tasks: Mapping[str, Sequence[Task]],
 ) -> None:
     """Raises:
     InputError: the primary score is none that the file evaluates.
@@ -217,7 +238,7 @@ def _check_primary(
         return
     known: dict[str, None] = {"STS": None}
     for names in suites.values():
-        known |= dict.fromkeys(name for name in names if name != "embedded")
+        known |= dict.fromkeys(str(name) for name in names if name != "embedded")
     for tasks in block_tasks.values():
         known |= dict.fromkeys(task_key(task).partition(":")[2] for task in tasks)
     if primary.lower() not in {name.lower() for name in known}:
@@ -254,14 +275,15 @@ def make_plan(
         )
         rows = [row for row in checked if not (row.added and row.fault)]
     dev = None
-    if experiment.dev is not None and any(row.instance.uses_dev for row in rows):
+    selection = experiment.selection()
+    if selection is not None and any(row.instance.uses_dev for row in rows):
         try:
-            dev = load_dev(experiment.dev)
+            dev = load_dev(selection)
         except OutOfReach as error:
             raise InputError(
                 f"{error} (table [dev]; embedded: --set dev.task=Embedded-STS-natural)"
             ) from None
-    suites = {name: block.suites or experiment.suites for name, block in experiment.parts.items()}
+    suites = experiment.evaluated()
     block_tasks = {name: _resolve_tasks(names, experiment.source) for name, names in suites.items()}
     _check_primary(experiment.primary, suites, block_tasks)
 
@@ -331,7 +353,7 @@ def load_dev(settings: DevSettings) -> DevSet:
     return settings.load()
 
 
-def _resolve_tasks(suites: list[str], source: str) -> list[Task]:
+def _resolve_tasks(suites: Sequence[str | TaskFile], source: str) -> list[Task]:
     """The tasks of suites; a task that was resolved before in this process is the same object, with
     its data.
     """
@@ -356,6 +378,33 @@ def find_task(key: str) -> Task:
 
 
 _TASKS: dict[str, Task] = {}
+
+
+def planned_files(tasks: Iterable[Task]) -> tuple[PlannedFile, ...]:
+    """Return those of some tasks that are files, as their job carries them."""
+    files = [(getattr(task, "settings", None), task) for task in tasks]
+    return tuple(
+        PlannedFile(settings.located(), task.sha256)
+        for settings, task in files
+        if isinstance(settings, TaskFile)
+    )
+
+
+def open_planned_files(files: Iterable[PlannedFile]) -> None:
+    """Make the tasks of files known to this process.
+
+    Raises:
+        InputError: a file is missing, or holds something else than when it was planned.
+    """
+    from harness.tasks.own.open_file import open_file
+
+    for file in files:
+        task = _TASKS.get(file.key) or open_file(file.settings)
+        if task.sha256 != file.sha256:
+            message = "has changed since the comparison was planned"
+            path = file.settings.path
+            raise InputError(message, file=path, remedy="give the same command again")
+        _TASKS[file.key] = task
 
 
 @lru_cache(maxsize=4096)

@@ -8,7 +8,7 @@ import hashlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,7 @@ from harness.sources.embedded import embedded_rows
 from harness.sources.remote.hub import hub_file, hub_split
 from harness.sources.senteval import labelled as senteval
 
-Source = Literal["senteval", "mteb", "embedded", "stsb-multi-mt"]
+Source = Literal["senteval", "mteb", "embedded", "stsb-multi-mt", "file"]
 YEARS = ("STS12", "STS13", "STS14", "STS15", "STS16")
 EMBEDDED_STS = ("Embedded-STS-natural", "Embedded-STS-contrast")
 PHENOMENA = "Embedded-Phenomena"
@@ -132,10 +132,10 @@ def load_sts(task: str, *, source: Source, split: str = "test") -> PairSet:
     Raises:
         InputError: unknown task, source or split; data that cannot be had or read.
     """
-    if source not in get_args(Source):
+    if source not in _READERS:
         raise InputError(
-            f'unknown source "{source}"{nearest(source, list(get_args(Source)))}; known: '
-            + ", ".join(get_args(Source))
+            f'unknown source "{source}"{nearest(source, list(_READERS))}; known: '
+            + ", ".join(_READERS)
         )
     readers = _READERS[source]
     if task not in readers:
@@ -150,6 +150,20 @@ def load_sts(task: str, *, source: Source, split: str = "test") -> PairSet:
         )
     subsets = tuple(_subset(name, *pairs) for name, pairs in read(task, split))
     return PairSet(task, source, split, subsets, _fingerprint(subsets), preparation)
+
+
+def pair_set(
+    name: str,
+    source: Source,
+    split: str,
+    sentences1: list[str],
+    sentences2: list[str],
+    gold: list[float],
+    preparation: str,
+) -> PairSet:
+    """Return pairs that are at hand as a set of one subset, named like the split."""
+    subsets = (_subset(split, sentences1, sentences2, gold),)
+    return PairSet(name, source, split, subsets, _fingerprint(subsets), preparation)
 
 
 def _fingerprint(subsets: tuple[Subset, ...]) -> str:

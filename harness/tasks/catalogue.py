@@ -9,12 +9,15 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.metadata import EntryPoint
+from typing import Any
 
 from harness import registry
 from harness.config import nearest
 from harness.errors import InputError
 from harness.sources.pair_sets import Source
 from harness.tasks.base import Task
+from harness.tasks.own.data import TaskFile, names_file
+from harness.tasks.own.open_file import open_file, open_files
 from harness.tasks.suite import OpenFamily, Suite, TaskFamily
 
 SOURCES: tuple[Source, ...] = (
@@ -110,8 +113,12 @@ def tasks_of(name: str) -> tuple[str, ...]:
         return ()
 
 
-def resolve_tasks(names: Sequence[str], *, source: str = "senteval") -> list[Task]:
-    """Tasks for suite and task names, each once, in the order given. Reads no data.
+def resolve_tasks(names: Sequence[str | TaskFile | Any], *, source: str = "senteval") -> list[Task]:
+    """Tasks for suite and task names, each once, in the order given. Reads no data but that of
+    files.
+
+    A name that is no suite or task may be a file or folder (`harness.tasks.own.data`); a frame
+    of pandas, polars, Arrow or `datasets` is read as such a file is.
 
     `source` says where STS12 to SICK-R come from ("senteval" or "mteb"); the embedded tasks have
     only their own. Any text task of mteb is known too, as "mteb:NAME", "mteb:NAME/SUBSET", or by a
@@ -131,11 +138,32 @@ def resolve_tasks(names: Sequence[str], *, source: str = "senteval") -> list[Tas
         )
     checked: Source = "mteb" if source == "mteb" else "senteval"
     tasks: dict[str, Task] = {}
+    known = registry.names(registry.SUITES)
+    files = iter(open_files([file for name in names if (file := own_file(name)) is not None]))
+    frames = 0
     for name in names:
-        for one in suite(name).tasks if name in registry.names(registry.SUITES) else (name,):
-            task = _task(one, checked)
+        if own_file(name) is not None:
+            found = [next(files)]
+        elif not isinstance(name, str):
+            frames += 1
+            label = "frame" if frames == 1 else f"frame {frames}"
+            found = [open_file(TaskFile(task=label, name=label), name)]
+        else:
+            found = [
+                _task(one, checked) for one in (suite(name).tasks if name in known else (name,))
+            ]
+        for task in found:
             tasks.setdefault(task.name, task)
     return list(tasks.values())
+
+
+def own_file(entry: str | TaskFile | Any) -> TaskFile | None:
+    """Return an entry of `suites` that is a file or folder of the user's; None for any other."""
+    if isinstance(entry, TaskFile):
+        return entry
+    if not isinstance(entry, str) or entry in registry.names(registry.SUITES) or entry in offers():
+        return None
+    return TaskFile(task=entry) if names_file(entry) else None
 
 
 def _task(name: str, source: Source) -> Task:
@@ -171,8 +199,11 @@ def _beyond(name: str, source: Source) -> Task:
         if name.startswith(family.prefix) or unlike:
             try:
                 return family.make(family.find(name), source)
-            except InputError:
-                if name.startswith(family.prefix) or "/" in name:
+            except InputError as error:
+                if "/" in name and not name.startswith(family.prefix):
+                    message = f"no such file, and no task of that name ({error.message})"
+                    raise InputError(message, file=name) from None
+                if name.startswith(family.prefix):
                     raise
     also = "".join(f", and {family.beyond}" for family in families)
     stems = [

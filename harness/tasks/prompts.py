@@ -22,6 +22,9 @@ _TYPES = {
     "transfer": "Classification",
     "probing": "Classification",
     "downstream": "Classification",
+    "own-classification": "Classification",
+    "own-pair-classification": "PairClassification",
+    "own-clustering": "Clustering",
 }
 
 

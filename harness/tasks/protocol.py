@@ -77,9 +77,11 @@ def add_score(
     pooling: str,
     value: float,
     n: int,
+    name: str = "",
 ) -> None:
     """Append one score to `result` and register the two descriptions of its ids.
 
+    `name`: of the task, where its description, and so its ids, leave the name out.
     `Score.comparable` is the id of `description`; `Score.protocol` is its id with `pooling` added.
     """
     bare = description.plain()
@@ -89,7 +91,7 @@ def add_score(
     result.protocols[protocol] = full
     result.scores.append(
         Score(
-            task=description.task,
+            task=name or description.task,
             suite=suite,
             source=description.source,
             split=description.split,
@@ -116,8 +118,12 @@ def add_number(
     preparation: str | None = None,
     **particular: Any,
 ) -> None:
-    """`add_score` for a task whose name, source, suite and data are those of the number."""
+    """`add_score` for a task whose name, source, suite and data are those of the number.
+
+    A task of a file has an attribute `described_as`: its ids do not depend on the file's name.
+    """
+    described = getattr(task, "described_as", task.name)
     about = Description(
-        task.name, task.source, split, metric, task.sha256, aggregation, preparation, particular
+        described, task.source, split, metric, task.sha256, aggregation, preparation, particular
     )
-    add_score(result, about, suite=task.suite, pooling=pooling, value=value, n=n)
+    add_score(result, about, suite=task.suite, pooling=pooling, value=value, n=n, name=task.name)

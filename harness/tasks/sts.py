@@ -255,11 +255,14 @@ class DevSet:
     prepared once.
     """
 
-    def __init__(self, pairs: PairSet) -> None:
-        """Raises:
+    def __init__(self, pairs: PairSet, remarks: Sequence[str] = ()) -> None:
+        """`remarks`: sentences about its pairs that a reader should know.
+
+        Raises:
         InputError: fewer than two pairs, or all gold scores equal: nothing could be selected by it.
         """
         self.pairs = pairs
+        self.remarks = list(remarks)
         self.name = f"{pairs.task} {pairs.split}"
         self.sha256 = pairs.sha256
         left = [text for s in pairs.subsets for text in s.sentences1]
@@ -285,7 +288,10 @@ class DevSet:
             if self.pairs.whole
             else [f"{len(self):,} of its pairs alone select, the same ones in all runs"]
         )
-        return [f"dev set {self.name}: {text}" for text in [*self.pairs.unusual_sizes(), *part]]
+        return [
+            f"dev set {self.name}: {text}"
+            for text in [*self.pairs.unusual_sizes(), *part, *self.remarks]
+        ]
 
     def __len__(self) -> int:
         """Number of pairs."""

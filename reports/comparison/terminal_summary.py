@@ -9,7 +9,7 @@ from pathlib import Path
 from reports.document.table import ABSENT, number_text
 from reports.read.comparison_runs import Comparison, prompted, read_comparison
 from reports.stats.significance import untrained_base
-from reports.stats.targets import targets
+from reports.stats.suite_targets import known_targets
 from reports.tables.mteb import mteb_tables
 from reports.tables.score_cells import HEAD, anchor, head_cells, never_beat_the_start
 from reports.tables.suites import NOT_SCORED, other_tables, sts_tables
@@ -98,9 +98,8 @@ def _scores(comparison: Comparison) -> list[tuple[str, list[list[str]]]]:
         for place in [*averages, *tasks]:
             column = table.columns[place]
             name = column.title.removeprefix("Embedded-")
-            name = (
-                name if len(tables) == 1 or table.key == "scores-embedded" else f"{title}, {name}"
-            )
+            named = table.key == "scores-embedded" or table.key.startswith("suite-own-")
+            name = name if len(tables) == 1 or named else f"{title}, {name}"
             cells = [by_row[anchor(row)][place] for row in comparison.rows]
             texts = [
                 f"{cell.text}{'*' if cell.rank == 1 else ''} {cell.spread}".strip()
@@ -114,7 +113,7 @@ def _scores(comparison: Comparison) -> list[tuple[str, list[list[str]]]]:
 
 def _gains(comparison: Comparison) -> list[str]:
     """Of each row, what it scores above the untrained run that it starts from, by the first target."""
-    target = next(iter(targets(comparison)), None)
+    _, target = next(known_targets(comparison), (None, None))
     gains = ["Gain"]
     for row in comparison.rows:
         start, _ = untrained_base(row, comparison.rows)

@@ -13,8 +13,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -23,6 +24,7 @@ from harness.files.printable import one_line
 from harness.results.outcomes import is_mean
 from harness.results.text_ids import pair_units, text_id
 from harness.tasks.catalogue import SOURCES, resolve_tasks
+from harness.tasks.own.data import TaskFile
 from reports.read.comparison_runs import Comparison, ResultRow, base_name
 from reports.read.examples import Examples
 from reports.stats.estimate import Floats
@@ -45,6 +47,7 @@ class ExploredTask:
     metric: str
     examples: Examples
     runs: Mapping[Key, Mapping[str, Examples]]
+    file: Mapping[str, Any] | None = None  # its settings, of a task that is a file
 
     @cached_property
     def errors(self) -> dict[Key, Floats]:
@@ -62,7 +65,7 @@ class ExploredTask:
         target = self.examples.target
         gold = ["" if np.isnan(value) else f"{value:g}" for value in np.round(target, 3)]
         try:
-            texts, labels = _read_texts(self.examples)
+            texts, labels = _read_texts(self.examples, self.file)
         except (HarnessError, OSError, ValueError) as fault:
             return (
                 [()] * len(target),
@@ -116,7 +119,9 @@ def read_tasks(
         if (task, source) not in tasks or (
             metric in _USUAL and tasks[task, source].metric not in _USUAL
         ):
-            tasks[task, source] = _with_same_examples(runs)
+            listed = comparison.file.files.get(f"{source}:{task}")
+            file = None if listed is None else listed.settings
+            tasks[task, source] = replace(_with_same_examples(runs), file=file)
     return list(tasks.values())
 
 
@@ -135,10 +140,11 @@ def _with_same_examples(runs: Mapping[Key, Mapping[str, Examples]]) -> ExploredT
     )
 
 
-def _read_texts(examples: Examples) -> tuple[Texts, list[str]]:
+def _read_texts(examples: Examples, file: Mapping[str, Any] | None) -> tuple[Texts, list[str]]:
     """The texts of n examples, and their labels if the task has labels."""
     name, source, _, _ = examples.score
-    (task,) = resolve_tasks([name], **({"source": source} if source in SOURCES else {}))
+    wanted = name if file is None else TaskFile(**file)
+    (task,) = resolve_tasks([wanted], **({"source": source} if source in SOURCES else {}))
     if (tested := getattr(task, "tested", None)) is not None:
         first, second = tested.first, tested.second
         units = pair_units(first, second) if second else np.array([text_id(text) for text in first])

@@ -195,7 +195,7 @@ def _suite(comparison: Comparison, suite: str) -> Iterator[tuple[tuple[str, ...]
     measures = suite_measures(comparison, suite)
     if (average := transfer_average(comparison, suite)) is not None:
         yield (suite, average.short), average
-    elif not suite.startswith("embedded") and len(
+    elif not suite.startswith(("embedded", "own-")) and len(
         {(m.metric, m.source) for m in measures}
     ) == 1 < len(measures):
         most, _ = tasks_of_most_rows(comparison.rows, [(m.task, m.source) for m in measures])
@@ -211,7 +211,5 @@ def _suite(comparison: Comparison, suite: str) -> Iterator[tuple[tuple[str, ...]
         )
     for measure in measures:
         name = SOURCES.get(measure.source, measure.source)
-        yield (
-            (measure.task, measure.task.rsplit(":", 1)[-1]),
-            alone(measure, f"{measure.task} ({name})"),
-        )
+        title = "" if measure.source == "file" else f"{measure.task} ({name})"
+        yield (measure.task, measure.task.rsplit(":", 1)[-1]), alone(measure, title)

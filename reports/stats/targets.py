@@ -88,7 +88,8 @@ def common_unit(some: Sequence[Target]) -> str:
 def alone(measure: Measure, title: str = "") -> Target:
     """One task alone."""
     task, source = measure[:2]
-    name = title or f"{task} ({SOURCES.get(source, source)})"
+    origin = "" if source == "file" else f" ({SOURCES.get(source, source)})"
+    name = title or f"{task}{origin}"
     return Target(f"task-{source}-{task}", name, task, (measure,))
 
 

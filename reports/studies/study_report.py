@@ -162,7 +162,7 @@ def _definition(study: Study, planned: int, trials: Sequence[FrozenTrial]) -> Fa
         ("method", study.method + (f", preset {study.preset}" if study.preset else "")),
         ("base model", study.base_model),
         ("corpus", corpus.uri + (f", {corpus.limit:,} items" if corpus.limit else "")),
-        ("selected on", f"{study.dev.task} ({study.dev.where}), dev"),
+        ("selected on", f"{study.dev.label} ({study.dev.where}), dev"),
         ("objective", study.objective_name),
         (
             "budget",

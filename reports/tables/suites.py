@@ -67,6 +67,24 @@ _KNOWN = {
         "STS-B-",
         "pairs",
     ),
+    "own-similarity": _Known(
+        "Your scored pairs", "Cosine similarity and the scores of the file.", noun="pairs"
+    ),
+    "own-pair-classification": _Known(
+        "Your labelled pairs",
+        "Pairs of the file by falling cosine: average precision.",
+        noun="pairs",
+    ),
+    "own-triplets": _Known(
+        "Your triplets", "Share of anchors that are nearer to the positive.", noun="triplets"
+    ),
+    "own-classification": _Known("Your labelled texts", _CLASSIFIED, noun="texts"),
+    "own-clustering": _Known(
+        "Your labelled texts as clusters", "Clustered by the mteb library.", noun="texts"
+    ),
+    "own-retrieval": _Known(
+        "Your queries and passages", "Scored by the mteb library.", noun="queries"
+    ),
     "embedded-mteb": _Known(
         "Embedded retrieval and clustering",
         "Scored by the mteb library. Queries of the natural part share words with their passage, those of the contrast "
@@ -86,7 +104,15 @@ NOT_SCORED = (
 _HIGHER = frozenset(
     {"spearman", "pearson", "kendall", "cosine_spearman", "cosine_pearson"}
     | {"accuracy", "f1", "ap", "map", "mrr", "auc", "precision", "recall"}
-    | {"ndcg", "ndcg_at_10", "recall_at_1", "recall_at_10", "v_measure"}
+    | {
+        "cosine_ap",
+        "cosine_accuracy",
+        "ndcg",
+        "ndcg_at_10",
+        "recall_at_1",
+        "recall_at_10",
+        "v_measure",
+    }
 )
 RETRIEVAL = ("embedded-mteb",)  # in the section of MTEB
 

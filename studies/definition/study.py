@@ -23,6 +23,7 @@ from harness.runs.experiment import (
     read_keys,
     set_value,
 )
+from harness.tasks.own.data import TaskFile
 
 PRESETS = Path(__file__).parents[1] / "presets"
 EXTENDS = "extends"  # key of a file: the preset whose keys it has where it does not say otherwise
@@ -42,7 +43,7 @@ class Study(Conditions):
     preset: str | None = option(None, "a preset of the method")
     config: dict[str, Any] = option({}, "values of the method's config that every trial shares")
     base_model: str = option("embedded:mini-bert", "hub id, folder or embedded:NAME")
-    suites: list[str] = option(
+    suites: list[str | TaskFile] = option(
         [], "suites or tasks that every trial is evaluated on; none: the dev set alone"
     )
     steps: int | None = option(
@@ -119,7 +120,7 @@ class Study(Conditions):
     @property
     def objective_name(self) -> str:
         """Title of the objective."""
-        return f"{self.dev.task} dev" if self.objective == DEV else self.objective
+        return f"{self.dev.label} dev" if self.objective == DEV else self.objective
 
     def experiment(self, values: Mapping[str, Any], label: str) -> Experiment:
         """Return the comparison of one row, named `label`, that a trial with these values is.

@@ -169,12 +169,12 @@ def read_task(task: str, root: Path) -> Labelled:
         plain = [
             (text, "", label) for file, label in files for text in _lines(root / file, "latin-1")
         ]
-        return _in_order({"all": plain}, 2)
+        return in_order({"all": plain}, 2)
     if task == "SNLI":
         folder = given_or_prepared(root, "SNLI")
-        return _in_order({part: _snli(folder, part) for part in _PARTS}, 3, snli=True)
+        return in_order({part: _snli(folder, part) for part in _PARTS}, 3, snli=True)
     written = _FORMATS[task]
-    return _in_order(
+    return in_order(
         {part: _examples(root, written, part) for part in written.parts}, len(written.labels)
     )
 
@@ -242,7 +242,7 @@ def read_probing(task: str, folder: Path) -> Labelled:
         if not found:
             raise InputError(f"{file}: no {part} examples; the file is empty or truncated")
         parts[part] = [(text, "", place[label]) for _, label, text in found]
-    return _in_order(parts, len(place))
+    return in_order(parts, len(place))
 
 
 def unusual_sizes(data: str, counts: Mapping[str, int]) -> list[str]:
@@ -293,7 +293,7 @@ def _assemble(parts: Mapping[str, Sequence[Example]], classes: int) -> Labelled:
     return Labelled(made, classes, digest.hexdigest())
 
 
-def _in_order(
+def in_order(
     parts: Mapping[str, Sequence[Example]], classes: int, *, snli: bool = False
 ) -> Labelled:
     """The examples as SentEval orders them; SNLI's by the second sentence first and by the label's

@@ -194,21 +194,26 @@ def _load_known(name: str) -> Any:
         raise InputError(f'"{PREFIX}{name}": mteb has no such task{nearest(name, known)}') from None
 
 
-def run_task(name: str, subset: str, vectors: Vectors, origin: Origin) -> BenchmarkScores:
-    """Run one task of mteb with `vectors`, or read its result from the folder of `origin`.
+def run_task(
+    task: Any, name: str, subset: str, vectors: Vectors, origin: Origin, local: bool
+) -> BenchmarkScores:
+    """Run one opened task of mteb with `vectors`, or read its result from the folder of `origin`.
+
+    Args:
+        name, subset: what it is known by.
+        local: its data is here, and needs no hub.
 
     Raises:
         InputError: the data cannot be had or cannot be scored.
         RunError: whatever the encoder raised.
     """
-    task = open_task(name, subset)
     encoder = HarnessEncoder(vectors, origin)
     stored = _StoredResults(
         origin.results / subset if origin.results else None, encoder.mteb_model_meta, task
     )
     examples = stored.examples()
     try:
-        with _quiet(hub=not name.startswith(EMBEDDED)):
+        with _quiet(hub=not local):
             result, found, fault = _evaluate(task, encoder, stored.cache, load=examples is None)
     except Exception as error:
         if encoder.fault is not None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -82,6 +82,16 @@ class MTEBTask:
             check_data(repository, revision)
         return []
 
+    def open(self) -> Any:
+        """Return the task of mteb's.
+
+        Raises:
+            InputError: mteb knows no such task or subset.
+        """
+        from harness.tasks.mteb.adapter import open_task
+
+        return open_task(self.task_name, self.subset)
+
     def at_least(self) -> int:
         """How many texts it will ask for at least: known before its data is fetched."""
         from harness.tasks.mteb.adapter import open_task, texts_at_least
@@ -98,20 +108,29 @@ class MTEBTask:
         RunError: the encoder returned something else than one vector a text.
         """
         result = TaskResult()
-        runs = [SUMMEVAL, SUMMEVAL_CORRECTED] if self.task_name == SUMMEVAL else [self.task_name]
-        for run in runs:
-            self._run(run, result, vectors, pooling)
+        self._run(self.task_name, self.open(), result, vectors, pooling)
+        if self.task_name == SUMMEVAL:
+            from harness.tasks.mteb.adapter import open_task
+
+            corrected = open_task(SUMMEVAL_CORRECTED, self.subset)
+            self._run(SUMMEVAL_CORRECTED, corrected, result, vectors, pooling)
+        result.notes += getattr(self, "data_remarks", [])
         return result
 
-    def _run(self, task_name: str, result: TaskResult, vectors: Vectors, pooling: str) -> None:
+    def _run(
+        self, task_name: str, task: Any, result: TaskResult, vectors: Vectors, pooling: str
+    ) -> None:
         from harness.tasks.mteb.adapter import run_task
 
         origin = (
             vectors.origin if isinstance(vectors, EmbeddingTable | PromptedVectors) else UNNAMED
         )
-        outcome = run_task(task_name, self.subset, vectors, origin)
+        named = getattr(self, "described_as", task_name)
+        local = self.source != "mteb"
+        outcome = run_task(task, named, self.subset, vectors, origin, local)
         file = f"{task_name}-{self.subset}" if self.subset else task_name
-        result.artifacts[f"mteb/{file}.json"] = outcome.json
+        if self.source != "file":
+            result.artifacts[f"mteb/{file}.json"] = outcome.json
         result.note_damaged(self.name, outcome.damaged)
         if outcome.facts is not None:
             result.figures[self.name] = outcome.facts.plain()
@@ -121,7 +140,7 @@ class MTEBTask:
             )
         for metric in outcome.metrics:
             description = Description(
-                self.name,
+                getattr(self, "described_as", self.name),
                 self.source,
                 "+".join(outcome.splits),
                 SUMMEVAL_METRIC if task_name == SUMMEVAL else metric,
@@ -131,7 +150,13 @@ class MTEBTask:
             )
             value = outcome.value(metric)
             add_score(
-                result, description, suite=self.suite, pooling=pooling, value=value, n=outcome.n
+                result,
+                description,
+                suite=self.suite,
+                pooling=pooling,
+                value=value,
+                n=outcome.n,
+                name=self.name,
             )
             if outcome.examples is not None and len(outcome.examples):
                 self._keep(result, outcome, description, metric, value)

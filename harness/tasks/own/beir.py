@@ -1,0 +1,88 @@
+"""The files of a BEIR folder: corpus.jsonl, queries.jsonl and qrels/test.tsv."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from harness.errors import InputError
+from harness.files.tables import read_table, to_numbers
+
+_CORPUS = "corpus.jsonl"
+_QUERIES = "queries.jsonl"
+
+
+@dataclass(frozen=True)
+class Folder:
+    """The test part of a BEIR folder.
+
+    Attributes:
+        passages: id -> (title, text).
+        queries: id -> text, of those with a relevant passage.
+        relevant: query -> passage -> grade.
+    """
+
+    passages: dict[str, tuple[str, str]]
+    queries: dict[str, str]
+    relevant: dict[str, dict[str, int]]
+
+
+def read_beir(folder: Path) -> Folder:
+    """Read passages, queries and the grades of the test part.
+
+    Raises:
+        InputError: a missing or damaged file, an id that is not there, or no test part.
+    """
+    passages = _read_texts(folder / _CORPUS)
+    queries = {query: text for query, (_, text) in _read_texts(folder / _QUERIES).items()}
+    grades = folder / "qrels" / "test.tsv"
+    files = sorted((folder / "qrels").glob("*.tsv"))
+    if not grades.is_file() and len(files) == 1:
+        grades = files[0]
+    if not grades.is_file():
+        message = "no grades of the test part"
+        raise InputError(
+            message, file=folder / "qrels" / "test.tsv", remedy="name the file test.tsv"
+        )
+    relevant = _read_grades(grades, passages, queries)
+    asked = {query: text for query, text in queries.items() if query in relevant}
+    return Folder(passages, asked, relevant)
+
+
+def _read_texts(file: Path) -> dict[str, tuple[str, str]]:
+    """Return id -> title and text."""
+    table = read_table(file)
+    for name in ("_id", "text"):
+        if name not in table.columns:
+            remedy = f"its keys are {', '.join(table.columns)}"
+            raise InputError(f'no key "{name}"', file=file, remedy=remedy)
+    titles = table["title"] if "title" in table.columns else [""] * len(table)
+    texts = {}
+    for line, one, title, text in zip(
+        table.index, table["_id"], titles, table["text"], strict=True
+    ):
+        if one in texts:
+            raise InputError(f'the id "{one}" occurs twice', file=f"{file}, line {line}")
+        texts[one] = (str(title), text)
+    return texts
+
+
+def _read_grades(
+    file: Path, passages: dict[str, Any], queries: dict[str, str]
+) -> dict[str, dict[str, int]]:
+    table = read_table(file)
+    names = ("query-id", "corpus-id", "score")
+    for name in names:
+        if name not in table.columns:
+            remedy = f"its columns are {', '.join(table.columns)}"
+            raise InputError(f'no column "{name}"', file=file, remedy=remedy)
+    relevant: dict[str, dict[str, int]] = {}
+    grades = to_numbers(table, "score", str(file))
+    rows = zip(table.index, table["query-id"], table["corpus-id"], grades, strict=True)
+    for line, query, passage, grade in rows:
+        for one, known, where in ((query, queries, _QUERIES), (passage, passages, _CORPUS)):
+            if one not in known:
+                raise InputError(f'"{one}" is no id of {where}', file=f"{file}, line {line}")
+        relevant.setdefault(query, {})[passage] = int(grade)
+    return relevant

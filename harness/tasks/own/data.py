@@ -1,0 +1,419 @@
+"""Files of a user's as data of tasks: scored or labelled pairs, triplets and labelled texts, by the
+columns of a table, and retrieval from a BEIR folder.
+
+Without a column "split" everything is the test part, or a share of it is drawn as the dev part.
+Examples that share a text, or are joined by examples that do, are a group, and groups are drawn
+whole by a hash of their first text: lines that are added later move no other group.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.config import Config, nearest, option
+from harness.errors import InputError
+from harness.files.reading import is_there
+from harness.files.tables import SUFFIXES, clean_name, is_table, read_table, to_numbers
+from harness.results.text_ids import text_ids
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Kind = Literal[
+    "similarity", "pair-classification", "triplets", "classification", "clustering", "retrieval"
+]
+Split = Literal["whole", "column", "drawn"]
+
+COLUMNS: dict[Kind, tuple[str, ...]] = {
+    "similarity": ("sentence1", "sentence2", "score"),
+    "pair-classification": ("sentence1", "sentence2", "label"),
+    "triplets": ("anchor", "positive", "negative"),
+    "classification": ("text", "label"),
+    "clustering": ("text", "label"),
+}
+"""The columns of each kind; of those with the same columns the first is meant."""
+
+BEIR = ("corpus.jsonl", "queries.jsonl", "qrels")  # what such a folder holds
+SHARE = 0.5  # of the examples: the dev part, where the same file selects and tests
+FEW = 30  # examples: fewer say next to nothing
+FAR = 0.2  # relative difference of a part from its share that is worth a line
+_NO_TEXT = ("score", "label", "split")
+_PARTS = {
+    "train": "train",
+    "dev": "dev",
+    "validation": "dev",
+    "valid": "dev",
+    "val": "dev",
+    "test": "test",
+}
+_TRUE = ("1", "true", "yes", "positive", "duplicate", "paraphrase")
+_FALSE = ("0", "-1", "false", "no", "negative", "not duplicate", "not paraphrase")
+_VERSIONED = re.compile(r"\.v\d+", re.IGNORECASE)  # of mteb's names
+_PREFIX = re.compile(r"(compression|layers|efficiency):")
+
+
+class TaskFile(Config):
+    """A file or folder as a task.
+
+    >>> TaskFile(task="compression:data/pairs.csv").path.name
+    'pairs.csv'
+    """
+
+    task: str = option(..., "a file (.csv, .tsv, .jsonl, .parquet) or a BEIR folder")
+    kind: Kind | None = option(None, "what it is; default: by its columns")
+    columns: dict[str, str] = option({}, "column of the kind -> what the file calls it")
+    share: float | None = option(
+        None, "share of the examples that is the dev part, where no column split says", gt=0, lt=1
+    )
+    name: str = option("", "what its scores are called; default: the file's name")
+
+    @property
+    def prefix(self) -> str:
+        """What is examined instead of plain scores: "compression:" and others; mostly empty."""
+        found = _PREFIX.match(self.task)
+        return found[0] if found else ""
+
+    @property
+    def path(self) -> Path:
+        """The file or folder, absolute."""
+        return Path(self.task.removeprefix(self.prefix)).expanduser().absolute()
+
+    def located(self) -> TaskFile:
+        """Return the same with the absolute path, for another process."""
+        return self.model_copy(update={"task": f"{self.prefix}{self.path}"})
+
+    def __str__(self) -> str:
+        return self.task
+
+
+def names_file(name: str) -> bool:
+    """True if a name that is no suite or task is meant as a file or folder.
+
+    >>> names_file("data/pairs.csv"), names_file("./pairs"), names_file("mteb:SciFact.v2")
+    (True, True, False)
+    """
+    bare = name.removeprefix(TaskFile(task=name).prefix)
+    path = Path(bare).expanduser()
+    if bare.startswith(("/", "./", "../", "~")) or is_table(path) or (bare and is_there(path)):
+        return True
+    return bool(path.suffix) and not _VERSIONED.fullmatch(path.suffix) and ":" not in bare
+
+
+def name_files(files: Sequence[TaskFile]) -> list[TaskFile]:
+    """Return files with names: those of one name have their folders behind it.
+
+    Raises:
+        InputError: two files have one name by their key `name`.
+    """
+    named = []
+    for file in files:
+        name = file.name or clean_name(file.path.name)
+        others = {
+            other.path
+            for other in files
+            if (other.name or clean_name(other.path.name)) == name and other.path != file.path
+        }
+        if others and file.name:
+            message = f'several files are called "{name}"'
+            raise InputError(message, file=file.task, key='key "name"', remedy="rename one")
+        if others:
+            parents = {path.parent.name for path in others}
+            folder = file.path.parent
+            shown = folder if folder.name in parents else folder.name
+            name = f"{name} ({clean_name(shown)})"
+        named.append(file.model_copy(update={"name": name}))
+    return named
+
+
+@dataclass(frozen=True)
+class OwnData:
+    """The examples of a file.
+
+    Attributes:
+        name: what the task is called.
+        where: the file, for messages.
+        frame: the columns of the kind as text, the line in the file as index.
+        part: "train", "dev" or "test" of each example.
+        split: how the parts came about: all is "test", the file has a column, or they were drawn.
+        share: of the dev part, where it was drawn.
+    """
+
+    name: str
+    where: str
+    kind: Kind
+    frame: pd.DataFrame
+    part: pd.Series[str]
+    split: Split
+    share: float | None = None
+
+    def rows(self, part: str) -> pd.DataFrame:
+        """Return the examples of a part.
+
+        Raises:
+            InputError: there are none.
+        """
+        rows = self.frame[(self.part == part).to_numpy()]
+        if not len(rows):
+            key = 'column "split"' if self.split == "column" else "share"
+            message = f"no example is in the {part} part"
+            remedy = "the parts are train, dev (or validation) and test"
+            raise InputError(message, file=self.where, key=key, remedy=remedy)
+        return rows
+
+    @cached_property
+    def counts(self) -> dict[str, int]:
+        """Examples of each part that has some."""
+        counted = Counter(self.part)
+        return {part: counted[part] for part in ("train", "dev", "test") if counted[part]}
+
+    @property
+    def text_columns(self) -> list[str]:
+        """The columns that hold texts."""
+        return [name for name in self.frame.columns if name not in _NO_TEXT]
+
+    @property
+    def remarks(self) -> list[str]:
+        """Sentences about its size, its parts and its texts that a reader should know."""
+        noun = "texts" if self.text_columns == ["text"] else self.kind_noun
+        sizes = ", ".join(f"{count:,} {part}" for part, count in self.counts.items())
+        remarks = []
+        if self.split == "drawn":
+            remarks.append(
+                f"{sizes} {noun}, drawn by groups of {noun} that share a text"
+                f" (share of the dev part: {self.share:g})"
+            )
+            dev = self.counts.get("dev", 0) / len(self.frame)
+            if self.share and abs(dev - self.share) > FAR * self.share:
+                remarks.append(
+                    f"the dev part has {100 * dev:.0f} % of the {noun} instead of"
+                    f" {100 * self.share:.0f} %, as large groups are drawn whole"
+                )
+        elif self.split == "column":
+            remarks.append(f"{sizes} {noun}, by the column split")
+        for part, count in self.counts.items():
+            if count < FEW and part != "train":
+                remarks.append(f"only {count} {part} {noun}: scores of fewer than {FEW} say little")
+        texts = [text for name in self.text_columns for text in self.frame[name]]
+        occurs = Counter(texts)
+        repeated = sum(count for count in occurs.values() if count > 1)
+        if 2 * repeated > len(texts):
+            remarks.append(
+                f"{repeated:,} of {len(texts):,} texts occur more than once: {noun} that share one"
+                " are drawn together, so the intervals are wider"
+            )
+        return remarks
+
+    @property
+    def kind_noun(self) -> str:
+        """What an example is, in the plural."""
+        return "triplets" if self.kind == "triplets" else "pairs"
+
+
+def read_own(source: Path | Any, settings: TaskFile) -> OwnData:
+    """Read a table as the data of a task.
+
+    Args:
+        source: a file, or a frame of pandas.
+
+    Raises:
+        InputError: no such file, no known kind, an empty or wrong cell; with file, line and column.
+    """
+    where = str(settings.task) if isinstance(source, Path) else settings.name or "frame"
+    if isinstance(source, Path) and not is_there(source):
+        raise InputError("no such file", file=where, remedy="check the path")
+    if isinstance(source, Path) and not is_table(source):
+        expected = f"{', '.join(SUFFIXES)}, or a folder with {', '.join(BEIR)}"
+        raise InputError(f"is no table by its name; expected {expected}", file=where)
+    table = read_table(source)
+    table = _rename(table, settings.columns, where)
+    kind = settings.kind or _find_kind(table, where)
+    if kind == "retrieval":
+        message = f"retrieval needs a folder with {', '.join(BEIR)}"
+        raise InputError(message, file=where, key='key "kind"')
+    _check_columns(table, kind, where)
+    frame = table[[*COLUMNS[kind]]]
+    _check_cells(frame, where)
+    part, split = _split(table, frame, settings.share, where)
+    return OwnData(settings.name or where, where, kind, frame, part, split, settings.share)
+
+
+def _rename(table: pd.DataFrame, columns: Mapping[str, str], where: str) -> pd.DataFrame:
+    """Return a table whose columns have the names of the kinds, in any case of letters."""
+    known = [*dict.fromkeys(name for names in COLUMNS.values() for name in names), "split"]
+    new: dict[str, str] = {}
+    for role, name in columns.items():
+        if role not in known:
+            message = f'no kind has a column "{role}"{nearest(role, known)}'
+            raise InputError(message, file=where, key='key "columns"')
+        if name not in table.columns:
+            message = f'no column "{name}"{nearest(name, list(table.columns))}'
+            remedy = f"its columns are {', '.join(table.columns)}"
+            raise InputError(message, file=where, key='key "columns"', remedy=remedy)
+        new[name] = role
+    kept = table.drop(
+        columns=[role for role in columns if role in table.columns and role not in new]
+    )
+    kept = kept.rename(columns=new)
+    lower = {
+        name: name.lower()
+        for name in kept.columns
+        if name.lower() in known and name.lower() not in kept.columns
+    }
+    return kept.rename(columns=lower)
+
+
+def _find_kind(table: pd.DataFrame, where: str) -> Kind:
+    for kind, names in COLUMNS.items():
+        if set(names) <= set(table.columns):
+            return kind
+    raise _unknown_kind(table, where)
+
+
+def _unknown_kind(table: pd.DataFrame, where: str) -> InputError:
+    kinds = "; ".join(f"{kind}: {', '.join(names)}" for kind, names in COLUMNS.items())
+    first = next(iter(COLUMNS.values()))[0]
+    has = ", ".join(table.columns)
+    return InputError(
+        f"its columns ({has}) are those of no kind of task; expected {kinds}",
+        file=where,
+        remedy=f'name them with columns = {{ {first} = "{table.columns[0]}", ... }}',
+    )
+
+
+def _check_columns(table: pd.DataFrame, kind: Kind, where: str) -> None:
+    missing = [name for name in COLUMNS[kind] if name not in table.columns]
+    if missing:
+        remedy = f'name it with columns = {{ {missing[0]} = "..." }}'
+        message = (
+            f'{kind} needs a column "{missing[0]}"; its columns are {", ".join(table.columns)}'
+        )
+        raise InputError(message, file=where, remedy=remedy)
+
+
+def _check_cells(frame: pd.DataFrame, where: str) -> None:
+    for name in frame.columns:
+        empty = frame.index[(frame[name] == "").to_numpy()]
+        if len(empty):
+            place = f"{where}, line {empty[0]}"
+            remedy = "fill it, or remove the line"
+            raise InputError("is empty", file=place, key=f'column "{name}"', remedy=remedy)
+
+
+def _split(
+    table: pd.DataFrame, frame: pd.DataFrame, share: float | None, where: str
+) -> tuple[pd.Series[str], Split]:
+    """Return the part of each example, and how the parts came about."""
+    import pandas as pd
+
+    if "split" in table.columns:
+        parts = []
+        for line, name in table["split"].items():
+            part = _PARTS.get(name.lower())
+            if part is None:
+                message = f"expected train, dev (or validation) or test, not {name!r:.40}"
+                raise InputError(message, file=f"{where}, line {line}", key='column "split"')
+            parts.append(part)
+        if share is not None:
+            message = "the file has a column split, which says what the dev part is"
+            raise InputError(message, file=where, key='key "share"', remedy="leave one of them out")
+        return pd.Series(parts, index=frame.index, dtype=str), "column"
+    if share is None:
+        return pd.Series("test", index=frame.index, dtype=str), "whole"
+    texts = [frame[name].tolist() for name in frame.columns if name not in _NO_TEXT]
+    drawn = np.where(draw_groups(texts, share), "dev", "test")
+    return pd.Series(drawn, index=frame.index, dtype=str), "drawn"
+
+
+def draw_groups(texts: Sequence[Sequence[str]], share: float) -> NDArray[np.bool_]:
+    """Draw whole groups of examples that share a text, or are joined by examples that do.
+
+    Args:
+        texts: the texts of n examples by column.
+
+    Returns:
+        (n,) True for the drawn examples. A group is drawn if the hash of the text that is first in
+        the file, as a number from 0 to 1, is below `share`.
+    """
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    ids = [text_ids(column) for column in texts]
+    n = len(ids[0])
+    distinct, place = np.unique(np.concatenate(ids), return_inverse=True)
+    first = place[:n]
+    edges = np.concatenate([place[k * n : (k + 1) * n] for k in range(len(ids))])
+    graph = coo_array(
+        (np.ones(len(edges)), (np.tile(first, len(ids)), edges)),
+        shape=(len(distinct), len(distinct)),
+    )
+    _, group = connected_components(graph, directed=False)
+    of_examples = group[first]
+    _, begins = np.unique(of_examples, return_index=True)  # the first example of each group
+    hashes = ids[0][begins].view(np.uint64) / 2.0**64
+    drawn: NDArray[np.bool_] = (hashes < share)[np.unique(of_examples, return_inverse=True)[1]]
+    return drawn
+
+
+def gold_scores(rows: pd.DataFrame, where: str) -> NDArray[np.float64]:
+    """Return the column "score" as numbers.
+
+    Raises:
+        InputError: a cell is no number, or all are equal.
+    """
+    scores: NDArray[np.float64] = np.asarray(to_numbers(rows, "score", where), dtype=np.float64)
+    if np.ptp(scores) == 0:
+        message = f"all {len(scores):,} gold scores are {scores[0]:g}: they rank nothing"
+        raise InputError(message, file=where, key='column "score"', remedy="give another column")
+    return scores
+
+
+def true_labels(rows: pd.DataFrame, where: str) -> NDArray[np.int64]:
+    """Return the column "label" of pairs as 1 (alike) and 0.
+
+    Raises:
+        InputError: there are not two labels, or it is not known which one means alike.
+    """
+    found = list(dict.fromkeys(rows["label"]))
+    key = 'column "label"'
+    if len(found) == 1:
+        message = f"all {len(rows):,} labels are {found[0]!r:.40}: expected two"
+        raise InputError(message, file=where, key=key)
+    if len(found) > 2:
+        remedy = 'for graded pairs: columns = { score = "label" }'
+        message = f"has {len(found)} labels ({', '.join(sorted(found)[:4])}, ...); expected two"
+        raise InputError(message, file=where, key=key, remedy=remedy)
+    true = [label for label in found if label.lower() in _TRUE]
+    false = [label for label in found if label.lower() in _FALSE]
+    if len(true) != 1 or len(false) != 1:
+        message = f"which of {found[0]!r:.30} and {found[1]!r:.30} means alike is not known"
+        raise InputError(message, file=where, key=key, remedy="write 1 for alike and 0 for unlike")
+    return np.array([label == true[0] for label in rows["label"]], dtype=np.int64)
+
+
+def has_split(file: TaskFile) -> bool:
+    """True if a file says by a column which part an example is in; False for what cannot be read,
+    which is reported where it is.
+    """
+    if not is_there(file.path) or not is_table(file.path):
+        return False
+    try:
+        return "split" in _rename(read_table(file.path), file.columns, file.task).columns
+    except InputError:
+        return False
+
+
+def is_beir(folder: Path) -> bool:
+    """True if a folder has the files of BEIR."""
+    return folder.is_dir() and all((folder / name).exists() for name in BEIR)
+
+
+KINDS = get_args(Kind)

@@ -1,0 +1,113 @@
+"""From a file, folder or frame to its task, by its columns."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from harness.errors import InputError
+from harness.files.reading import is_there
+from harness.tasks.base import Task
+from harness.tasks.own.data import BEIR, TaskFile, is_beir, name_files, read_own
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def open_files(files: list[TaskFile]) -> list[Task]:
+    """Return the tasks of files, named so that no two have one name.
+
+    Raises:
+        InputError: see `open_file`.
+    """
+    return [open_file(file) for file in name_files(files)]
+
+
+def open_file(settings: TaskFile, frame: Any = None) -> Task:
+    """Return the task of a file or folder, or of a frame (pandas, polars, Arrow, datasets).
+
+    Raises:
+        InputError: there is no such file, or its columns are those of no kind.
+    """
+    table = None if frame is None else to_pandas(frame)
+    if table is None and settings.path.is_dir():
+        return _open_folder(settings)
+    if settings.kind == "retrieval" and table is None and not is_there(settings.path):
+        raise InputError("no such folder", file=settings.task)
+    own = read_own(settings.path if table is None else table, settings)
+    task: Any = _classes()[own.kind](settings.model_copy(update={"kind": own.kind}), table)
+    task.own = own
+    _ = task.sha256  # so that what is wrong with the examples is said now
+    if settings.prefix:
+        return _examine(settings.prefix, task, settings)
+    return task  # type: ignore[no-any-return]
+
+
+def to_pandas(frame: Any) -> pd.DataFrame:
+    """Return a frame of pandas, polars, Arrow or `datasets` as one of pandas.
+
+    Raises:
+        InputError: it is none of these.
+    """
+    import pandas as pd
+
+    if isinstance(frame, pd.DataFrame):
+        return frame
+    convert = getattr(frame, "to_pandas", None)
+    converted = convert() if callable(convert) else None
+    if isinstance(converted, pd.DataFrame):
+        return converted
+    message = f"expected a suite, a task, a file or a frame, not {type(frame).__name__}"
+    raise InputError(message, key="suites")
+
+
+def _classes() -> dict[str, Any]:
+    from harness.tasks.own.classification import FileClassification
+    from harness.tasks.own.clustering import FileClustering
+    from harness.tasks.own.pair_classification import FilePairClassification
+    from harness.tasks.own.similarity import FileSimilarity
+    from harness.tasks.own.triplets import FileTriplets
+
+    kinds = (
+        FileSimilarity,
+        FilePairClassification,
+        FileTriplets,
+        FileClassification,
+        FileClustering,
+    )
+    return {kind.kind: kind for kind in kinds}
+
+
+def _open_folder(settings: TaskFile) -> Task:
+    if not is_beir(settings.path):
+        remedy = "name a table (.csv, .tsv, .jsonl, .parquet)"
+        message = f"is no folder of BEIR's, which has {', '.join(BEIR)}"
+        raise InputError(message, file=settings.task, remedy=remedy)
+    from harness.tasks.own.retrieval import FileRetrieval
+
+    task = FileRetrieval(settings)
+    _ = task.sha256
+    return task
+
+
+def _examine(prefix: str, task: Any, settings: TaskFile) -> Task:
+    """Return a task that looks into scored pairs in another way: compression and the like."""
+    from harness.tasks.compression import CompressionTask
+    from harness.tasks.efficiency import EfficiencyTask
+    from harness.tasks.layers import LayersTask
+
+    if task.kind != "similarity":
+        message = f"{prefix}FILE needs scored pairs; the file is of the kind {task.kind}"
+        raise InputError(message, file=settings.task)
+    kinds: dict[str, Any] = {
+        "compression:": CompressionTask,
+        "layers:": LayersTask,
+        "efficiency:": EfficiencyTask,
+    }
+    made = kinds[prefix].of(task.data)
+    made.pairs = task
+    made.name = f"{prefix}{task.name}"
+    made.settings = settings
+    made.described_as = f"{prefix}{task.kind}"
+    made.content = task.content
+    made.data_remarks = []
+    return made  # type: ignore[no-any-return]

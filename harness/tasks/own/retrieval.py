@@ -1,0 +1,71 @@
+"""Retrieval from a BEIR folder (corpus.jsonl, queries.jsonl, qrels/*.tsv), scored by mteb: nDCG@10 is
+the main score.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cached_property
+from typing import Any
+
+from harness.tasks.mteb.task import MTEBTask
+from harness.tasks.own.beir import Folder, read_beir
+from harness.tasks.own.data import FEW, TaskFile
+from harness.tasks.own.file_task import SOURCE
+
+
+class FileRetrieval(MTEBTask):
+    """Retrieval by a user's queries from a user's passages."""
+
+    def __init__(self, settings: TaskFile) -> None:
+        super().__init__(task_name=settings.name, suite="own-retrieval")
+        object.__setattr__(self, "settings", settings)
+        object.__setattr__(self, "described_as", "retrieval")
+
+    settings: TaskFile
+    described_as: str
+
+    @property
+    def name(self) -> str:
+        return self.settings.name
+
+    @property
+    def source(self) -> str:
+        return SOURCE
+
+    @cached_property
+    def folder(self) -> Folder:
+        """Raises:
+        InputError: see `read_beir`.
+        """
+        return read_beir(self.settings.path)
+
+    @cached_property
+    def sha256(self) -> str:
+        read = self.folder
+        whole = [sorted(read.passages.items()), sorted(read.queries.items())]
+        grades = [(query, sorted(found.items())) for query, found in sorted(read.relevant.items())]
+        return hashlib.sha256(repr([whole, grades]).encode("utf-8", "surrogatepass")).hexdigest()
+
+    @property
+    def content(self) -> str:
+        return self.sha256[:16]
+
+    @property
+    def data_remarks(self) -> list[str]:
+        count = len(self.folder.queries)
+        few = f"only {count} queries: scores of fewer than {FEW} say little"
+        return [f"{self.name}: {few}"] if count < FEW else []
+
+    def texts(self) -> list[str]:
+        """Queries, and passages behind their titles: as mteb joins them."""
+        passages = [f"{title} {text}".strip() for title, text in self.folder.passages.values()]
+        return [*self.folder.queries.values(), *passages]
+
+    def at_least(self) -> int:
+        return len(self.folder.queries) + len(self.folder.passages)
+
+    def open(self) -> Any:
+        from harness.tasks.mteb.own_tasks import retrieval_task
+
+        return retrieval_task(self.name, self.sha256, self.folder)

@@ -1,0 +1,77 @@
+"""Triplets of a file: the share of anchors that are nearer to their positive than to their negative,
+as `TripletEvaluator` of sentence-transformers.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cached_property
+
+import numpy as np
+
+from harness.results.facts import Facts
+from harness.results.outcomes import outcomes_frame
+from harness.results.text_ids import pair_units
+from harness.sources.senteval.labelled import LabelledSplit
+from harness.tasks.base import TaskResult, Vectors, finite
+from harness.tasks.own.file_task import FileTask
+from harness.tasks.protocol import add_number
+from harness.tasks.sts import COSINE, cosine
+
+_UNIT = "the triplet; triplets that share anchor or positive are drawn together"
+
+
+class FileTriplets(FileTask):
+    """The test part of triplets."""
+
+    kind = "triplets"
+
+    @cached_property
+    def sides(self) -> tuple[list[str], list[str], list[str]]:
+        """Anchors, positives and negatives."""
+        rows = self.own.rows("test")
+        return rows["anchor"].tolist(), rows["positive"].tolist(), rows["negative"].tolist()
+
+    @property
+    def tested(self) -> LabelledSplit:
+        """Anchors and positives, which have no labels."""
+        return LabelledSplit(*self.sides[:2], labels=np.empty(0))
+
+    @property
+    def sha256(self) -> str:
+        return hashlib.sha256(repr(self.sides).encode("utf-8", "surrogatepass")).hexdigest()
+
+    def texts(self) -> list[str]:
+        return [text for side in self.sides for text in side]
+
+    def evaluate(self, vectors: Vectors, *, pooling: str) -> TaskResult:
+        result = TaskResult(notes=list(self.data_remarks))
+        damaged = 0
+        sides = []
+        for texts in self.sides:
+            x, bad = finite(vectors(texts))
+            damaged += bad
+            sides.append(x)
+        result.note_damaged(self.name, damaged)
+        anchor, positive, negative = sides
+        right = cosine(anchor, positive) > cosine(anchor, negative)
+        add_number(
+            result,
+            self,
+            "accuracy",
+            float(right.mean()),
+            len(right),
+            pooling,
+            preparation=self.preparation,
+            **COSINE,
+        )
+        result.outcomes = outcomes_frame(
+            task=self.name,
+            source=self.source,
+            split="test",
+            metric="accuracy",
+            outcome=right,
+            unit=pair_units(self.sides[0], self.sides[1]),
+        )
+        result.figures[self.name] = Facts(_UNIT, metric="accuracy", chance=0.5).plain()
+        return result

@@ -1,0 +1,114 @@
+"""What is wrong with a file is one line that names file, line and column."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness.errors import InputError
+from harness.tasks.catalogue import resolve_tasks
+from harness.tasks.own.data import TaskFile
+from tests.support import own_files
+
+PAIRS = "sentence1,sentence2,score\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "key"),
+    [
+        (PAIRS + "a,b,1\na,c,2,5\n", "line 3", "sentence"),  # read by the one reader of tables
+        (PAIRS + 'a,b,1\na,c,"2,5"\n', "line 3", 'column "score"'),
+        (PAIRS + "a,b,1\na,c,high\n", "line 3", 'column "score"'),
+        (PAIRS + "a,b,1\n\n,c,2\n", "line 4", 'column "sentence1"'),
+        (PAIRS + "a,b,3\na,c,3\n", "", 'column "score"'),
+        ("sentence1,sentence2,label\na,b,1\nc,d,2\ne,f,3\n", "", 'column "label"'),
+        ("sentence1,sentence2,label\na,b,cat\nc,d,dog\n", "", 'column "label"'),
+        ("sentence1,sentence2,label\na,b,1\nc,d,1\n", "", 'column "label"'),
+        ("text,label\na,x\nb,x\n", "", 'column "label"'),
+        ("text,label,split\na,x,train\nb,y,train\nc,z,test\n", "line 4", 'column "label"'),
+        ("text,label,split\na,x,train\nb,y,tset\n", "line 3", 'column "split"'),
+        ("sentence1,sentence2,score,split\na,b,1,train\na,c,2,dev\n", "", 'column "split"'),
+    ],
+)
+def test_a_wrong_cell_is_named(tmp_path: Path, text: str, line: str, key: str) -> None:
+    file = tmp_path / "mine.csv"
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(InputError) as error:
+        resolve_tasks([str(file)])
+    assert "mine.csv" in str(error.value.file)
+    assert line in str(error.value.file)
+    assert key in (error.value.key or "sentence")
+
+
+def test_a_table_of_no_kind_says_which_columns_a_kind_needs(tmp_path: Path) -> None:
+    file = own_files.write_table(tmp_path / "mine.csv", ("query", "passage"), [("a", "b")])
+    with pytest.raises(InputError) as error:
+        resolve_tasks([str(file)])
+    assert error.value.file == str(file)
+    for name in ("sentence1", "anchor", "text", "query"):
+        assert name in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "name", ["data/pairs.csv", "data/pairs", "./pairs", "pairs.csv", "pairs.xlsx", "~/pairs.jsonl"]
+)
+def test_a_path_is_never_taken_for_the_name_of_a_task(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    with pytest.raises(InputError) as error:
+        resolve_tasks([name])
+    assert error.value.file == name
+
+
+def test_a_folder_that_is_none_of_beirs_and_a_file_that_is_no_table_are_refused(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "notes.txt").write_text("text", encoding="utf-8")
+    for path in (tmp_path, tmp_path / "notes.txt"):
+        with pytest.raises(InputError) as error:
+            resolve_tasks([str(path)])
+        assert error.value.file == str(path)
+
+
+def test_a_grade_of_an_unknown_passage_is_named_with_its_line(tmp_path: Path) -> None:
+    rows = [{"id": "1", "query": "q", "passage": "p"}, {"id": "2", "query": "r", "passage": "s"}]
+    folder = own_files.beir_folder(tmp_path / "docs", rows)
+    grades = folder / "qrels" / "test.tsv"
+    grades.write_text(grades.read_text() + "q-1\tp-9\t1\n")
+    with pytest.raises(InputError) as error:
+        resolve_tasks([str(folder)])
+    assert "test.tsv, line 4" in str(error.value.file)
+
+
+def test_columns_and_share_that_do_not_fit_are_refused(tmp_path: Path) -> None:
+    header = ("sentence1", "sentence2", "score", "split")
+    rows = [(*pair, "test") for pair in own_files.embedded_pairs()[:40]]
+    file = own_files.write_table(tmp_path / "mine.csv", header, rows)
+    for settings, key in (
+        ({"columns": {"sentence1": "left"}}, 'key "columns"'),
+        ({"columns": {"left": "sentence1"}}, 'key "columns"'),
+        ({"share": 0.5}, 'key "share"'),
+    ):
+        with pytest.raises(InputError) as error:
+            resolve_tasks([TaskFile(task=str(file), **settings)])
+        assert error.value.key == key
+
+
+def test_few_examples_and_repeated_texts_are_remarked(tmp_path: Path) -> None:
+    few = own_files.pairs_file(tmp_path / "few.csv", 20)
+    rows = own_files.embedded_pairs()[:30] * 2
+    twice = own_files.write_table(tmp_path / "d.csv", ("sentence1", "sentence2", "score"), rows)
+    usual = own_files.write_table(
+        tmp_path / "u.csv",
+        ("sentence1", "sentence2", "score"),
+        [
+            (f"{a} {i}", f"{i} {b}", s)
+            for i, (a, b, s) in enumerate(own_files.embedded_pairs()[:60])
+        ],
+    )
+    remarks = [len(task.data_remarks) for task in resolve_tasks([str(few), str(twice), str(usual)])]  # type: ignore[attr-defined]
+    assert remarks[1:] == [1, 0]
+    assert remarks[0] >= 1
