@@ -14,10 +14,10 @@ from harness.results.spec import RunSpec
 from harness.runs.experiment import CorpusSettings, Entry, Experiment
 from harness.runs.rows import corpus_for
 from harness.tasks.catalogue import tasks_of
+from reports.load import RecordedRow
 from reports.papers.definition import Definition, PaperColumn, PaperRow, Published
 from reports.papers.matching import Matching, Place
 from reports.papers.measured import tasks_of_column
-from reports.read.comparison_runs import ResultRow
 from reports.read.run_library import RunLibrary
 
 NO_FILE, NO_METHOD = "no file has it", "no method of this harness"
@@ -39,7 +39,7 @@ class PlannedRun:
     """
 
     file: str
-    row: ResultRow
+    row: RecordedRow
     tasks: dict[str, frozenset[str]]
     study: bool = False
 
@@ -131,7 +131,9 @@ def _plan_entry(
         record = plan_record(
             experiment.name, label, method, config, base_model, corpus, steps, family
         )
-        runs.append(PlannedRun(file, ResultRow(label, record.base_model, (record,)), by_block))
+        runs.append(
+            PlannedRun(file, RecordedRow.of_records(label, record.base_model, (record,)), by_block)
+        )
     return runs
 
 

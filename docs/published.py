@@ -14,9 +14,9 @@ from docs.coverage import NOT_YET, PlannedRun, Source, find_sources, plan_record
 from harness import registry
 from harness.method import Method
 from harness.runs.experiment import presets, read_experiment
+from reports.load import RecordedRow
 from reports.papers import definition
 from reports.papers.definition import Definition
-from reports.read.comparison_runs import ResultRow
 from studies.definition.study import PRESETS, Study, read_study
 
 REPOSITORY = Path(__file__).parents[1]
@@ -83,7 +83,9 @@ def _study_runs(file: str, study: Study) -> Iterator[PlannedRun]:
         record = plan_record(
             file, file, method, config, study.base_model, corpus, study.steps, family, dev=dev
         )
-        yield PlannedRun(file, ResultRow(file, study.base_model, (record,)), {}, study=True)
+        yield PlannedRun(
+            file, RecordedRow.of_records(file, study.base_model, (record,)), {}, study=True
+        )
 
 
 def totals() -> Lines:

@@ -14,7 +14,7 @@ from harness.errors import InputError
 from harness.files.links import refuse_links
 from harness.results.store import comparison_files
 from reports.document.blocks import Document, marked, slug
-from reports.read.comparison_runs import Comparison, comparisons, read_comparison
+from reports.load import RecordedResults, comparisons, read_comparison
 from reports.scores.score_table import is_score_table
 from reports.write.exports import every_eval_ever
 from reports.write.latex import bibliography
@@ -32,7 +32,7 @@ class Report:
     files: Mapping[str, str] = field(default_factory=dict)
     methods: frozenset[str] = frozenset()
     rehearsal: bool = False
-    comparison: Comparison | None = None
+    comparison: RecordedResults | None = None
 
 
 def build_report(

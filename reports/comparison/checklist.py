@@ -13,7 +13,8 @@ from pathlib import Path
 from harness.files.printable import join_some, markdown_text
 from harness.machine.progress import describe_duration
 from reports.comparison.comparison_document import span
-from reports.read.comparison_runs import base_name, read_comparison
+from reports.load import read_comparison
+from reports.results import base_name
 from reports.write.environment import environment
 
 
@@ -25,7 +26,7 @@ def checklist(name: str, workdir: Path) -> str:
     """
     comparison = read_comparison(workdir, name)
     records = comparison.records
-    every = {record.id: record for record in [*records, *comparison.held]}.values()
+    every = {record.id: record for record in [*records, *comparison.partial_seed_runs]}.values()
     tuned = comparison.file.tuned
     seeds = [
         len(row.finished)

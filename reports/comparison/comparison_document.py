@@ -12,7 +12,7 @@ from harness.runs.experiment import BudgetSettings
 from harness.seeds import seed_text
 from reports.comparison.headline import NO_GAIN, headline
 from reports.document.blocks import Block, Document, Figure, Section, Text, slug
-from reports.read.comparison_runs import Comparison
+from reports.load import RecordedResults
 from reports.read.provenance import provenance_of
 from reports.stats.significance import Significance
 from reports.tables.builder import TableBuilder, from_other_packages
@@ -121,14 +121,14 @@ def built_in() -> list[TableBuilder]:
     ]
 
 
-def describe(comparison: Comparison) -> Document:
+def describe(comparison: RecordedResults) -> Document:
     """The comparison as a document: every table, figure and remark."""
     significance = Significance(comparison)
     said = headline(comparison, significance)
     sections = [section for section in _sections(comparison, significance) if section.blocks]
     for section in sections[1:]:
         section.folded = section.key != "limits"  # the first one holds the answer
-    origin = provenance_of([*comparison.records, *comparison.held])
+    origin = provenance_of([*comparison.records, *comparison.partial_seed_runs])
     facts, text = _facts(comparison), comparison.description
     first = (
         2 if comparison.baseline or comparison.contrasts else 1
@@ -146,7 +146,7 @@ def describe(comparison: Comparison) -> Document:
     )
 
 
-def _sections(comparison: Comparison, significance: Significance) -> Iterator[Section]:
+def _sections(comparison: RecordedResults, significance: Significance) -> Iterator[Section]:
     from reports.tables.suites import other_tables
 
     builders = [*built_in(), *from_other_packages()]
@@ -172,9 +172,9 @@ def _sections(comparison: Comparison, significance: Significance) -> Iterator[Se
         )
 
 
-def _part(part: Comparison, builders: list[TableBuilder]) -> Section:
+def _part(part: RecordedResults, builders: list[TableBuilder]) -> Section:
     """The scores of one block of the file: its own rows alone, on what it asks for."""
-    if part.held and all(
+    if part.partial_seed_runs and all(
         len(row.records) < 2 for row in part.rows
     ):  # one run a row that counts: no table of scores
         alone: list[Block] = [Text((part.description, _VARIED_ALONE))] if part.description else []
@@ -196,7 +196,7 @@ def _part(part: Comparison, builders: list[TableBuilder]) -> Section:
     )
 
 
-def _plan_text(comparison: Comparison) -> list[Block | None]:
+def _plan_text(comparison: RecordedResults) -> list[Block | None]:
     """Return a paragraph on whether the comparison follows its plan; nothing without a plan and
     without pairs that the file names.
     """
@@ -218,7 +218,7 @@ def _plan_text(comparison: Comparison) -> list[Block | None]:
     return [Text((" ".join(said),))]
 
 
-def _spaces(comparison: Comparison, significance: Significance) -> list[Figure | None]:
+def _spaces(comparison: RecordedResults, significance: Significance) -> list[Figure | None]:
     """What is drawn of the space: a scatter and the cosines for each data set."""
     from reports.figures.alignment_scatter import scatter
     from reports.figures.cosine_histograms import histograms
@@ -236,9 +236,9 @@ def _spaces(comparison: Comparison, significance: Significance) -> list[Figure |
     return figures
 
 
-def _layers(comparison: Comparison, significance: Significance) -> list[Figure | None]:
+def _layers(comparison: RecordedResults, significance: Significance) -> list[Figure | None]:
     from reports.figures.layer_maps import layer_map
-    from reports.stats.layer_grids import grids
+    from reports.read.layer_grids import grids
 
     return [layer_map(comparison, grid, significance.first) for grid in grids(comparison)]
 
@@ -249,19 +249,19 @@ def span(counts: Iterable[int]) -> str:
     return " to ".join(map(str, dict.fromkeys((some[0], some[-1]))))
 
 
-def _facts(comparison: Comparison) -> list[tuple[str, str]]:
-    runs = {record.id for record in [*comparison.records, *comparison.held]}
+def _facts(comparison: RecordedResults) -> list[tuple[str, str]]:
+    runs = {record.id for record in [*comparison.records, *comparison.partial_seed_runs]}
     tasks = {
         (s.task, s.source)
         for r in comparison.records
         for s in r.scores
         if s.suite not in NOT_SCORED
     }
-    elsewhere = Counter(row.elsewhere for row in comparison.rows if row.elsewhere)
+    elsewhere = Counter(row.source for row in comparison.rows if row.source)
     counts = [
-        (sum(not (row.added or row.elsewhere) for row in comparison.rows), "row", "rows"),
+        (sum(not (row.added or row.source) for row in comparison.rows), "row", "rows"),
         (
-            sum(row.added and not row.elsewhere for row in comparison.rows),
+            sum(row.added and not row.source for row in comparison.rows),
             "untrained start added",
             "untrained starts added",
         ),
@@ -287,7 +287,7 @@ def _facts(comparison: Comparison) -> list[tuple[str, str]]:
     return facts + ([(last[:10], "last run")] if last else [])
 
 
-def budget_facts(comparison: Comparison) -> list[tuple[str, str]]:
+def budget_facts(comparison: RecordedResults) -> list[tuple[str, str]]:
     """The training budget that all rows share; without one, the planned training steps of the rows."""
     try:
         budget = comparison.file.experiment.get("budget") or {}
@@ -304,7 +304,7 @@ def budget_facts(comparison: Comparison) -> list[tuple[str, str]]:
     return [(f"{one:,}", "training steps per row") for one in steps]
 
 
-def all_scores(comparison: Comparison) -> str:
+def all_scores(comparison: RecordedResults) -> str:
     """The text of the CSV file, a line for each score."""
     fields = (
         "task",
@@ -318,7 +318,7 @@ def all_scores(comparison: Comparison) -> str:
         "protocol",
         "comparable",
     )
-    records = {r.id: r for r in [*comparison.records, *comparison.held]}.values()
+    records = {r.id: r for r in [*comparison.records, *comparison.partial_seed_runs]}.values()
     return csv_lines(
         ["record", "row", "base_model", "seed", "status", *fields],
         [

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from reports.document.table import number_text
-from reports.read.comparison_runs import Comparison, InterimAnalyses, ResultRow, seeded
-from reports.stats.significance import NOT_JUDGED, SAME, Difference, Significance, untrained_base
-from reports.stats.suite_targets import name_target, primary_target
-from reports.stats.targets import Target
+from reports.results import InterimAnalyses, Results, Row, find_start
+from reports.stats.significance import NOT_JUDGED, SAME, Difference, Significance
 from reports.stats.verdicts import (
     Block,
     judge_family,
@@ -17,14 +15,16 @@ from reports.stats.verdicts import (
     planned,
     starts,
 )
+from reports.suite_targets import name_target, primary_target
+from reports.targets import Target
 
 NO_GAIN = "Nothing that was trained is better than its untrained start"
 _OF_FILE = "of the rows of the file, "
 _MOST = 3  # blocks of rows, or rows that are compared with those made elsewhere, that a sentence has room for
-Found = list[tuple[ResultRow, Difference]]
+Found = list[tuple[Row, Difference]]
 
 
-def headline(comparison: Comparison, significance: Significance) -> list[str]:
+def headline(comparison: Results, significance: Significance) -> list[str]:
     """Sentences, by the first target: what was planned, which rows may be the best, and what
     training gained. Where nothing that was trained is better than its start, that is the first.
     """
@@ -62,7 +62,7 @@ def _describe_analyses(analyses: InterimAnalyses) -> str:
     return f"seeds are being added until rows are decided, {count} {noun} so far"
 
 
-def _why_nothing(comparison: Comparison, significance: Significance) -> str:
+def _why_nothing(comparison: Results, significance: Significance) -> str:
     """Say why no row is named: nothing has finished, nothing was scored, or no row has examples."""
     finished = [row for row in comparison.rows if row.finished]
     if not finished:
@@ -81,12 +81,12 @@ def _why_nothing(comparison: Comparison, significance: Significance) -> str:
     return "No row has a score by which rows are compared"
 
 
-def _missing_scores(row: ResultRow) -> list[tuple[str, str]]:
+def _missing_scores(row: Row) -> list[tuple[str, str]]:
     """Task and reason of each score that a finished run of a row lacks."""
     return [(task, str(why)) for run in row.finished for task, why in run.missing.items()]
 
 
-def _no_gain(comparison: Comparison, significance: Significance, target: Target) -> str:
+def _no_gain(comparison: Results, significance: Significance, target: Target) -> str:
     """Say that nothing which was trained is better than its untrained start, and by how much; ""
     where something is better, or may be but has too few seeds to tell.
     """
@@ -110,15 +110,15 @@ def _no_gain(comparison: Comparison, significance: Significance, target: Target)
 
 
 def _differences_to_starts(
-    comparison: Comparison, significance: Significance, target: Target
+    comparison: Results, significance: Significance, target: Target
 ) -> Found:
     """Return each own row with its difference to its untrained start, the largest first."""
     judged = judge_family(starts(comparison), significance, target)
-    found = [(row, d) for (row, _), d in judged if not row.elsewhere]
+    found = [(row, d) for (row, _), d in judged if not row.source]
     return sorted(found, key=lambda one: -abs(one[1].estimate.value))
 
 
-def _best_rows(comparison: Comparison, significance: Significance, target: Target) -> str:
+def _best_rows(comparison: Results, significance: Significance, target: Target) -> str:
     """Which rows may be the best, of each block."""
     blocks = {name: Block(rows, significance, target) for name, rows in comparison.blocks.items()}
     texts = {}
@@ -151,7 +151,7 @@ def _with_higher_starts(block: Block, text: str) -> str:
 
 
 def _best(block: Block) -> str:
-    title = name_target(block.significance.comparison, block.target)
+    title = name_target(block.significance.results, block.target)
     if len(block.contenders) < 2:
         row = max(block.rows, key=block.mean)
         text = f"{row.label} has the highest score on {title}, {block.mean(row):.2f}"
@@ -179,9 +179,9 @@ def _best(block: Block) -> str:
     return text
 
 
-def _elsewhere(comparison: Comparison, significance: Significance, target: Target) -> str:
+def _elsewhere(comparison: Results, significance: Significance, target: Target) -> str:
     """How own rows compare with those that were made elsewhere."""
-    own: dict[ResultRow, Found] = {}
+    own: dict[Row, Found] = {}
     for (row, other), d in judge_family(own_against_others(comparison), significance, target):
         own.setdefault(row, []).append((other, d))
     if not own:
@@ -192,12 +192,12 @@ def _elsewhere(comparison: Comparison, significance: Significance, target: Targe
         for row, found in own.items()
     ]
     more = f"; {len(own) - _MOST} more rows below" if len(own) > _MOST else ""
-    others = sum(bool(row.elsewhere) for row in comparison.rows)
+    others = sum(bool(row.source) for row in comparison.rows)
     rows = f"{others} row{'s' if others > 1 else ''} made elsewhere"
     return f"Against {rows}, on {name_target(comparison, target)}: {'; '.join(texts[:_MOST])}{more}"
 
 
-def _planned(comparison: Comparison, significance: Significance, target: Target) -> str:
+def _planned(comparison: Results, significance: Significance, target: Target) -> str:
     """Say what the comparisons that the file names show, and whether they were planned."""
     against: dict[str, Found] = {}
     for (row, other), d in judge_family(planned(comparison), significance, target):
@@ -227,13 +227,13 @@ def _planned(comparison: Comparison, significance: Significance, target: Target)
     return f"{start}, on {name_target(comparison, target)}: {'; '.join(texts)}"
 
 
-def _gains(comparison: Comparison, significance: Significance, target: Target) -> str:
+def _gains(comparison: Results, significance: Significance, target: Target) -> str:
     """What training gained, of rows that were not made elsewhere."""
     found = _differences_to_starts(comparison, significance, target)
     phrases = ("improved", "worsened", "made no significant difference to", "is not judged for")
     parts = [_by_verdict(found, phrases, ", and ")] if found else []
-    own = [row for row in comparison.rows if not row.elsewhere]
-    if lacking := [row.label for row in own if untrained_base(row, comparison.rows)[1]]:
+    own = [row for row in comparison.rows if not row.source]
+    if lacking := [row.label for row in own if find_start(row, comparison.rows)[1]]:
         parts.append(f"cannot be judged for {_list(lacking)}, whose untrained start is not stored")
     return f"Training {', and '.join(parts)}" if parts else ""
 
@@ -254,11 +254,11 @@ def _by_verdict(found: Found, phrases: tuple[str, str, str, str], between: str =
     return between.join(texts)
 
 
-def _measured(significance: Significance, target: Target, row: ResultRow) -> str:
+def _measured(significance: Significance, target: Target, row: Row) -> str:
     """A row with its mean and its number of seeds."""
     runs = significance.by_seed(row, target)
     assert runs is not None
-    count = f", {len(runs.ids)} seed{'' if len(runs.ids) == 1 else 's'}" if seeded(row) else ""
+    count = f", {len(runs.ids)} seed{'' if len(runs.ids) == 1 else 's'}" if row.is_random else ""
     return f"{row.label} ({100 * runs.scores.mean():.2f}{count})"
 
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from reports.document.table import ABSENT, number_text
-from reports.read.comparison_runs import Comparison, prompted, read_comparison
-from reports.stats.significance import untrained_base
-from reports.stats.suite_targets import known_targets
+from reports.load import RecordedResults, describe_prompts, read_comparison
+from reports.results import find_start
+from reports.suite_targets import known_targets
 from reports.tables.mteb import mteb_tables
 from reports.tables.score_cells import HEAD, anchor, head_cells, never_beat_the_start
 from reports.tables.suites import NOT_SCORED, other_tables, sts_tables
@@ -70,7 +70,7 @@ def _width(column: list[str]) -> int:
     return max(map(len, column)) + 3
 
 
-def _scores(comparison: Comparison) -> list[tuple[str, list[list[str]]]]:
+def _scores(comparison: RecordedResults) -> list[tuple[str, list[list[str]]]]:
     """Columns of scores with their heads, those that are shown together under one title."""
     found = []
     tables = [
@@ -111,19 +111,19 @@ def _scores(comparison: Comparison) -> list[tuple[str, list[list[str]]]]:
     return found
 
 
-def _gains(comparison: Comparison) -> list[str]:
+def _gains(comparison: RecordedResults) -> list[str]:
     """Of each row, what it scores above the untrained run that it starts from, by the first target."""
     _, target = next(known_targets(comparison), (None, None))
     gains = ["Gain"]
     for row in comparison.rows:
-        start, _ = untrained_base(row, comparison.rows)
+        start, _ = find_start(row, comparison.rows)
         ends = [target.value(r) if target and r else None for r in (row, start)]
         known = [value for value in ends if value is not None]
         gains.append(number_text(known[0] - known[1], 2, signed=True) if len(known) == 2 else "")
     return gains
 
 
-def _status(comparison: Comparison) -> list[str]:
+def _status(comparison: RecordedResults) -> list[str]:
     """What is to be known of how the runs ended."""
     texts = []
     for row in comparison.rows:
@@ -136,7 +136,7 @@ def _status(comparison: Comparison) -> list[str]:
     return ["Status", *texts]
 
 
-def _notes(comparison: Comparison, columns: list[list[str]], without: list[str]) -> list[str]:
+def _notes(comparison: RecordedResults, columns: list[list[str]], without: list[str]) -> list[str]:
     """At most six lines: what the marks mean, and what is not shown."""
     text = " ".join(cell for column in columns for cell in column[1:])
     marks = [
@@ -147,7 +147,7 @@ def _notes(comparison: Comparison, columns: list[list[str]], without: list[str])
     notes = ["; ".join(marks)] if marks else []
     if any(never_beat_the_start(row)[0] for row in comparison.rows):
         notes.append(f"{_NO_GAIN}: runs whose best dev score is that of the untrained model")
-    if marked := [row.label for row in comparison.rows if prompted(row)]:
+    if marked := [row.label for row in comparison.rows if describe_prompts(row)]:
         notes.append(f"scored with prompts, see the report: {', '.join(marked)}")
     for name in ("device", "precision"):
         values = {

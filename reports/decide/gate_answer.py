@@ -16,7 +16,7 @@ from harness.machine import environment
 from harness.results.answer import Answer
 from reports.decide.question import comparison_of, question_of, two_rows_of
 from reports.document.table import number_text
-from reports.read.comparison_runs import ResultRow, seeded
+from reports.results import Row
 from reports.scores.score_table import is_score_table, question_of_scores
 from reports.stats.online import (
     BETTER,
@@ -115,7 +115,7 @@ def gate(
         question = question_of(comparison_of(found, comparison), on)
 
     file = _history_file(found, history)
-    a, b = two_rows_of(question.comparison.rows, candidate, baseline)
+    a, b = two_rows_of(question.results.rows, candidate, baseline)
     with work_lock(file.parent, f".{file.name}", f"the history {file}"):
         return _decide(question, a, b, most, file)
 
@@ -136,7 +136,7 @@ def _history_file(found: WithReport | Source, history: str | Path) -> Path:
     return folder / HISTORY
 
 
-def _decide(question: Question, a: ResultRow, b: ResultRow, most: int, file: Path) -> Answer:
+def _decide(question: Question, a: Row, b: Row, most: int, file: Path) -> Answer:
     """Judge candidate `a` against baseline `b`, and write a new look to the history."""
     significance = question.significance.of_two(a, b)
     target = question.target
@@ -152,8 +152,8 @@ def _decide(question: Question, a: ResultRow, b: ResultRow, most: int, file: Pat
     else:
         number = len(known)
         level = next_level([one.proposal for one in known])
-        proposal = Proposal(level, most if seeded(a) else len(runs))
-    if proposal.looks and proposal.decision == UNDECIDED and seeded(a) and proposal.most != most:
+        proposal = Proposal(level, most if a.is_random else len(runs))
+    if proposal.looks and proposal.decision == UNDECIDED and a.is_random and proposal.most != most:
         raise InputError(
             f"--most {most}: proposal {number + 1} was first judged with at most {proposal.most} seeds, which its "
             f"level is divided by; ask again with --most {proposal.most}"
@@ -161,7 +161,7 @@ def _decide(question: Question, a: ResultRow, b: ResultRow, most: int, file: Pat
 
     (d,) = significance.differences([(a, b)], target, "one proposal")
     estimate = d.estimate if d is not None and d.judged else None
-    enough = len(runs) >= FIRST_SEEDS or not seeded(a)
+    enough = len(runs) >= FIRST_SEEDS or not a.is_random
     grown = not proposal.looks or len(runs) > proposal.looks[-1][0]
     decision = proposal.decision
     if estimate is not None and enough:
@@ -195,7 +195,7 @@ def _decide(question: Question, a: ResultRow, b: ResultRow, most: int, file: Pat
         "p": proposal.p,
         "level": proposal.level,
     }
-    return Answer(_describe(data, proposal, grows=seeded(a)), data, [data])
+    return Answer(_describe(data, proposal, grows=a.is_random), data, [data])
 
 
 def _describe(data: dict[str, Any], proposal: Proposal, *, grows: bool) -> str:

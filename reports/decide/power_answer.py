@@ -75,7 +75,7 @@ def power(
                 designs.append((what, len(judged.contenders), known[1], known[2], count))
         if not designs:
             raise InputError(
-                f"{question.comparison.name}: no two trained rows have three seeds or more, so the spread of seeds is "
+                f"{question.results.name}: no two trained rows have three seeds or more, so the spread of seeds is "
                 f"not known; give {_SD}"
             )
     elif sd is not None:

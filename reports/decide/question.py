@@ -11,22 +11,19 @@ from harness.config import nearest
 from harness.errors import InputError
 from harness.files.printable import one_line
 from harness.results.store import comparison_files
-from reports.read.comparison_runs import (
-    Comparison,
-    ResultRow,
-    base_name,
-    comparisons,
-    read_comparison,
-)
+from reports.load import RecordedResults, comparisons, read_comparison
+from reports.results import AnyRow, base_name
 from reports.stats.significance import Significance
-from reports.stats.suite_targets import known_targets, primary_target
 from reports.stats.verdicts import Question
+from reports.suite_targets import known_targets, primary_target
 from reports.with_report import WithReport
 
 _NAMED = 24  # words that a message lists
 
 
-def comparison_of(found: WithReport | str | Path, name: str = "", part: str = "") -> Comparison:
+def comparison_of(
+    found: WithReport | str | Path, name: str = "", part: str = ""
+) -> RecordedResults:
     """A comparison of a work directory: that of this name, or the only one. `part`: a block of its
     file, by name.
 
@@ -62,7 +59,7 @@ def comparison_of(found: WithReport | str | Path, name: str = "", part: str = ""
     return parts[part]
 
 
-def question_of(comparison: Comparison, on: str) -> Question:
+def question_of(comparison: RecordedResults, on: str) -> Question:
     """What rows are compared by: "STS", a task, a suite, a block of the file (its rows and what its
     table goes by), or, without a word, what the report goes by.
 
@@ -104,8 +101,8 @@ def question_of(comparison: Comparison, on: str) -> Question:
 
 
 def two_rows_of(
-    rows: Sequence[ResultRow], first: str, second: str, base_model: str = ""
-) -> tuple[ResultRow, ResultRow]:
+    rows: Sequence[AnyRow], first: str, second: str, base_model: str = ""
+) -> tuple[AnyRow, AnyRow]:
     """The rows of two labels.
 
     Raises:
@@ -117,7 +114,7 @@ def two_rows_of(
     return a, b
 
 
-def row_of(rows: Sequence[ResultRow], label: str, base_model: str) -> ResultRow:
+def row_of(rows: Sequence[AnyRow], label: str, base_model: str) -> AnyRow:
     """The row of that label.
 
     Raises:

@@ -7,7 +7,8 @@ from pathlib import Path
 from scipy.special import ndtr
 
 from harness.runs.until import Analysis, Key
-from reports.read.comparison_runs import ResultRow, read_comparison
+from reports.load import read_comparison
+from reports.results import Row
 from reports.stats.significance import Significance
 from reports.stats.verdicts import ALIKE, Block, kind_of
 
@@ -59,7 +60,7 @@ def analyse(workdir: Path, comparison: str) -> Analysis:
     return Analysis(frozenset(contending), tuple(rows_so_far), target.title)
 
 
-def _state(block: Block, row: ResultRow, most: int, equivalence: float) -> str:
+def _state(block: Block, row: Row, most: int, equivalence: float) -> str:
     """The state of a judged row against the best one."""
     leader = block.candidates[0] if block.candidates else block.contenders[0]
     if row is leader:
@@ -72,7 +73,7 @@ def _state(block: Block, row: ResultRow, most: int, equivalence: float) -> str:
 
 
 def _chance_of_decision(
-    block: Block, leader: ResultRow, row: ResultRow, most: int, equivalence: float
+    block: Block, leader: Row, row: Row, most: int, equivalence: float
 ) -> float:
     """How likely two rows are found different, or alike, once both have all seeds that may come.
 

@@ -13,13 +13,12 @@ from harness.files.printable import one_line
 from harness.results.answer import Answer
 from reports.decide.question import comparison_of, question_of, two_rows_of
 from reports.document.table import number_text
-from reports.read.comparison_runs import ResultRow, base_name
+from reports.results import Row, base_name
 from reports.scores.score_table import is_score_table, question_of_scores
 from reports.stats.estimate import Interval
 from reports.stats.power import CHANCE
 from reports.stats.significance import NOT_JUDGED, Difference
 from reports.stats.simultaneous import ALPHA, EXPLORED
-from reports.stats.suite_targets import name_target, primary_target
 from reports.stats.verdicts import (
     ALIKE,
     BETTER,
@@ -34,6 +33,7 @@ from reports.stats.verdicts import (
     planned,
     starts,
 )
+from reports.suite_targets import name_target, primary_target
 from reports.tables.certainty import pairs_table
 from reports.with_report import WithReport
 
@@ -109,8 +109,8 @@ def verdict(
 def _two(
     question: Question, first: str, second: str, base_model: str, equivalence: float
 ) -> Answer:
-    a, b = two_rows_of(question.comparison.rows, first, second, base_model)
-    blocks = question.comparison.blocks
+    a, b = two_rows_of(question.results.rows, first, second, base_model)
+    blocks = question.results.blocks
     block = question.block(
         [row for name in dict.fromkeys((a.block, b.block)) for row in blocks[name]], (a, b)
     )
@@ -126,11 +126,11 @@ def _two(
     return Answer(one_line(data["text"]), data, [_pair(data)])
 
 
-def _difference(question: Question, block: Block, a: ResultRow, b: ResultRow) -> Difference:
+def _difference(question: Question, block: Block, a: Row, b: Row) -> Difference:
     """Judge two rows in the smallest family that was named with them in it; else among all
     pairs.
     """
-    made = [make(question.comparison) for make in (planned, own_against_others, starts)]
+    made = [make(question.results) for make in (planned, own_against_others, starts)]
     families = [family for family in made if family.apart]
     for family in sorted(families, key=lambda family: len(family.pairs)):
         if (a, b) in family.pairs or (b, a) in family.pairs:
@@ -142,7 +142,7 @@ def _difference(question: Question, block: Block, a: ResultRow, b: ResultRow) ->
 
 
 def _all(question: Question, base_model: str, equivalence: float) -> Answer:
-    comparison, target = question.comparison, question.target
+    comparison, target = question.results, question.target
     found = {
         name: block
         for name, block in question.blocks().items()
@@ -213,14 +213,14 @@ def _table(name: str, block: Block) -> list[str]:
         *(["not significantly different, best first:"] if block.judged else ()),
         *(f"  {one_line(text)}" for text in block.describe_groups()),
         *([one_line(left_out)] if (left_out := block.describe_left_out()) else ()),
-        *([f"Note: {one_line(note)}."] if (note := block.significance.note) else ()),
+        *([f"Note: {one_line(note)}."] if (note := block.significance.results.note) else ()),
     ]
 
 
-def _paragraph(block: Block, a: ResultRow, b: ResultRow, d: Difference, equivalence: float) -> str:
+def _paragraph(block: Block, a: Row, b: Row, d: Difference, equivalence: float) -> str:
     """What a reader may quote."""
-    note = f" Note: {block.significance.note}." if block.significance.note else ""
-    comparison = block.significance.comparison
+    note = f" Note: {block.significance.results.note}." if block.significance.results.note else ""
+    comparison = block.significance.results
     title, e, kind = name_target(comparison, block.target), d.estimate, kind_of(d, equivalence)
     low, high = (number_text(100 * x, 2, signed=True) for x in (e.low, e.high))
     one, other = d.seeds
@@ -268,7 +268,7 @@ def _paragraph(block: Block, a: ResultRow, b: ResultRow, d: Difference, equivale
     return text + note
 
 
-def _detectable_of_pair(block: Block, a: ResultRow, b: ResultRow, e: Interval) -> float:
+def _detectable_of_pair(block: Block, a: Row, b: Row, e: Interval) -> float:
     """Return the true difference of two rows, in points, that is found in 80 % of comparisons with
     the spreads of these.
     """
@@ -281,11 +281,11 @@ def _without_claims(note: str) -> str:
     return re.sub(r", so this holds for [^;.]*", "", note)
 
 
-def _plan_as_json(block: Block, a: ResultRow, b: ResultRow) -> dict[str, Any]:
+def _plan_as_json(block: Block, a: Row, b: Row) -> dict[str, Any]:
     """Return what was planned of a verdict: nothing where the file names neither the pair nor a
     primary score.
     """
-    comparison = block.significance.comparison
+    comparison = block.significance.results
     found: dict[str, Any] = {}
     if comparison.primary:
         found["primary"] = block.target == primary_target(comparison)
@@ -295,14 +295,12 @@ def _plan_as_json(block: Block, a: ResultRow, b: ResultRow) -> dict[str, Any]:
     return found
 
 
-def _as_json(
-    block: Block, a: ResultRow, b: ResultRow, d: Difference, equivalence: float
-) -> dict[str, Any]:
+def _as_json(block: Block, a: Row, b: Row, d: Difference, equivalence: float) -> dict[str, Any]:
     """Every number of a verdict; differences in points, with an interval where seeds or examples
     give one.
     """
     known = d.judged or d.estimate.low < d.estimate.high
-    analyses = block.significance.comparison.analyses
+    analyses = block.significance.results.analyses
     return {
         "a": a.label,
         "b": b.label,

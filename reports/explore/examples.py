@@ -25,8 +25,9 @@ from harness.results.outcomes import is_mean
 from harness.results.text_ids import pair_units, text_id
 from harness.tasks.catalogue import SOURCES, resolve_tasks
 from harness.tasks.own.data import TaskFile
-from reports.read.comparison_runs import Comparison, ResultRow, base_name
+from reports.load import RecordedResults, RecordedRow
 from reports.read.examples import Examples
+from reports.results import base_name
 from reports.stats.estimate import Floats
 
 _SETS = ("v_measure",)  # metrics of whole sets, which have no examples
@@ -80,7 +81,7 @@ class ExploredTask:
         )
         return texts, labels or gold, why
 
-    def rows(self, comparison: Comparison, base_model: str = "") -> list[ResultRow]:
+    def rows(self, comparison: RecordedResults, base_model: str = "") -> list[RecordedRow]:
         """The rows that have the task, in the order of the comparison; of one base model if it is
         given.
         """
@@ -103,7 +104,7 @@ def error(examples: Examples) -> Floats:
 
 
 def read_tasks(
-    comparison: Comparison, wanted: Callable[[str], bool] = lambda task: True
+    comparison: RecordedResults, wanted: Callable[[str], bool] = lambda task: True
 ) -> list[ExploredTask]:
     """Every task of a comparison whose runs stored examples, with one metric each."""
     found: dict[tuple[str, str, str, str], dict[Key, dict[str, Examples]]] = {}
@@ -180,7 +181,7 @@ class Chosen:
 
 
 def choose_differing(
-    task: ExploredTask, a: ResultRow, b: ResultRow, most: int, text: str = ""
+    task: ExploredTask, a: RecordedRow, b: RecordedRow, most: int, text: str = ""
 ) -> list[Chosen]:
     """The examples on which two rows differ most in error; `by` is positive where `a` has the
     smaller error.
@@ -190,7 +191,7 @@ def choose_differing(
 
 
 def choose_hard(
-    task: ExploredTask, rows: Sequence[ResultRow], most: int, text: str = ""
+    task: ExploredTask, rows: Sequence[RecordedRow], most: int, text: str = ""
 ) -> list[Chosen]:
     """The examples that most rows get wrong, by the median of their errors."""
     by = np.median([task.errors[row.key] for row in rows], axis=0)
@@ -198,7 +199,7 @@ def choose_hard(
 
 
 def _choose(
-    task: ExploredTask, rows: Sequence[ResultRow], by: Floats, size: Floats, most: int, text: str
+    task: ExploredTask, rows: Sequence[RecordedRow], by: Floats, size: Floats, most: int, text: str
 ) -> list[Chosen]:
     """The `most` examples of the largest size above 0; only those with a text that contains `text`."""
     texts, gold, _ = task.known

@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cached_property
 from itertools import islice
 
 import numpy as np
@@ -20,13 +19,13 @@ from numpy.typing import NDArray
 from reports.document.blocks import Block
 from reports.document.table import EMPTY, Cell, Column, Table, TableRow, number, ranked
 from reports.explore.examples import Chosen, ExploredTask, choose_differing, choose_hard, read_tasks
-from reports.read.comparison_runs import Comparison, ResultRow
+from reports.load import RecordedResults, RecordedRow
 from reports.read.examples import Examples
 from reports.stats import verdicts
-from reports.stats.example_scores import ExampleScores, Scored, ScoreKey
+from reports.stats.example_scores import ExampleScores
 from reports.stats.significance import Significance
-from reports.stats.targets import Measure, Target
 from reports.tables.score_cells import HEAD, block_of, name_cell
+from reports.targets import Measure, Target
 
 FEWEST = 30  # examples of a slice that gets a score
 _TASKS, _EXAMPLES, _SHOWN = (
@@ -103,7 +102,7 @@ def slice_masks(task: ExploredTask) -> dict[tuple[str, str], Mask]:
     return found
 
 
-def explore(comparison: Comparison, significance: Significance) -> list[Block]:
+def explore(comparison: RecordedResults, significance: Significance) -> list[Block]:
     """The two tables; none if no run stored its examples, or there is one row."""
     if len([row for row in comparison.rows if row.finished]) < 2:
         return []
@@ -116,35 +115,23 @@ def explore(comparison: Comparison, significance: Significance) -> list[Block]:
     return [table for table in tables if table is not None]
 
 
-class _SliceScores(ExampleScores):
-    """The scores of the runs on some examples of one task."""
-
-    def __init__(self, comparison: Comparison, task: ExploredTask, mask: Mask) -> None:
-        super().__init__(comparison)
-        self._task, self._mask = task, mask
-
-    @cached_property
-    def _runs(self) -> dict[ScoreKey, dict[str, Scored]]:
-        runs = {run: one for by_id in self._task.runs.values() for run, one in by_id.items()}
-        return {
-            self._task.examples.score: {
-                run: self._scored(self._restrict(one)) for run, one in runs.items()
-            }
-        }
-
-    def _restrict(self, one: Examples) -> Examples:
-        part, target, outcome = (
-            one.part[self._mask],
-            one.target[self._mask],
-            one.outcome[self._mask],
-        )
-        return replace(one, part=part, target=target, outcome=outcome, texts=one.texts[self._mask])
-
-    def check(self, score: ScoreKey, aggregation: str) -> None:
-        """Records hold the score of the whole task: nothing to compare with."""
+def _restrict(task: ExploredTask, mask: Mask) -> dict[str, list[Examples]]:
+    """Return some examples of a task by the id of the run."""
+    found = {}
+    for by_id in task.runs.values():
+        for run, one in by_id.items():
+            part = replace(
+                one,
+                part=one.part[mask],
+                target=one.target[mask],
+                outcome=one.outcome[mask],
+                texts=one.texts[mask],
+            )
+            found[run] = [part]
+    return found
 
 
-def _slice_table(comparison: Comparison, task: ExploredTask) -> Table | None:
+def _slice_table(comparison: RecordedResults, task: ExploredTask) -> Table | None:
     """Scores of all rows within the slices of one task."""
     rows, masks = task.rows(comparison), slice_masks(task)
     measure = Measure(task.task, task.source, task.metric, split=task.examples.score[2])
@@ -154,9 +141,8 @@ def _slice_table(comparison: Comparison, task: ExploredTask) -> Table | None:
         columns.append(
             Column(f"{rule}-{name}", name, f"{mask.sum():,}", group=rule, better="higher")
         )
-        judge = Significance(
-            comparison, examples=_SliceScores(comparison, task, mask), families=len(masks)
-        )
+        examples = ExampleScores(comparison, examples=_restrict(task, mask))
+        judge = Significance(comparison, examples=examples, families=len(masks))
         blocks = [verdicts.Block(some, judge, target) for some in comparison.blocks.values()]
         worse = {row.key for block in blocks for row in block.judged if block.not_the_best(row)}
         for line, row in zip(cells, rows, strict=True):
@@ -182,7 +168,7 @@ def _slice_table(comparison: Comparison, task: ExploredTask) -> Table | None:
     )
 
 
-def _example_table(comparison: Comparison, tasks: Sequence[ExploredTask]) -> Table | None:
+def _example_table(comparison: RecordedResults, tasks: Sequence[ExploredTask]) -> Table | None:
     """Of each of the first tasks the examples that most rows get wrong, and those on which its two
     best rows differ.
     """
@@ -222,7 +208,7 @@ def _example_table(comparison: Comparison, tasks: Sequence[ExploredTask]) -> Tab
     )
 
 
-def _line(task: ExploredTask, one: Chosen, rows: Sequence[ResultRow], why: str) -> TableRow:
+def _line(task: ExploredTask, one: Chosen, rows: Sequence[RecordedRow], why: str) -> TableRow:
     shown = " | ".join(
         text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…" for text in one.texts
     ) or ", ".join(one.ids)

@@ -10,9 +10,9 @@ from typing import Any
 from reports.document.blocks import Figure
 from reports.figures.labels import kind_of, mark_handles, mark_of, place_labels, row_name
 from reports.figures.style import MUTED, add_bar, finish, new, style
-from reports.read.comparison_runs import Comparison
+from reports.load import RecordedResults
 from reports.stats.estimate import mean_sd
-from reports.stats.targets import Target, rows_shown
+from reports.targets import Target, rows_shown
 
 _NAMED = 16  # dots of a scatter that have room for their names
 
@@ -38,7 +38,9 @@ class Dot:
     published: bool = False
 
 
-def scatter(comparison: Comparison, task: str, source: str, target: Target | None) -> Figure | None:
+def scatter(
+    comparison: RecordedResults, task: str, source: str, target: Target | None
+) -> Figure | None:
     """The rows of a comparison on one data set; supervised rows as stars, untrained ones as
     squares.
     """

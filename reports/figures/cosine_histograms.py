@@ -16,8 +16,8 @@ from reports.document.blocks import Figure
 from reports.document.table import number_text
 from reports.figures.labels import row_name
 from reports.figures.style import INK, INK_ON_LIGHT, finish, new, new_panels, style
-from reports.read.comparison_runs import Comparison
-from reports.stats.targets import SOURCES, Target, rows_shown
+from reports.load import RecordedResults
+from reports.targets import SOURCES, Target, rows_shown
 
 _COLUMNS = 3
 _HEIGHT = 1.2  # of a ridge: the highest reach into the one above
@@ -69,7 +69,7 @@ def pooled(runs: Sequence[dict[str, Any]]) -> Cosines:
 
 
 def histograms(
-    comparison: Comparison, task: str, source: str, target: Target | None = None
+    comparison: RecordedResults, task: str, source: str, target: Target | None = None
 ) -> Figure | None:
     """The cosines of the test pairs of a geometry task by gold score (non-contrastive paper,
     figure 4).

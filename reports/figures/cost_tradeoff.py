@@ -1,6 +1,6 @@
 """Score against the cost of training, with the Pareto front.
 
-By the steadiest clock that the records have (`reports.stats.measured_cost`).
+By the steadiest clock that the records have (`reports.read.measured_cost`).
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from reports.document.blocks import Figure
 from reports.document.table import number_text
 from reports.figures.labels import kind_of, mark_handles, mark_of, place_labels, row_name
 from reports.figures.style import COLOURS, GRID, finish, new, plain, style
-from reports.read.comparison_runs import Comparison, ResultRow
-from reports.stats.measured_cost import CLOCKS, training_clock, training_cost
-from reports.stats.targets import Target
+from reports.load import RecordedResults, RecordedRow
+from reports.read.measured_cost import CLOCKS, training_clock, training_cost
+from reports.targets import Target
 
 _LABELS = 12  # dots that can all be named
 _FRONT = 6  # of its dots, where there are too many
@@ -25,7 +25,7 @@ _SCALE = 0.5  # share of the best score below which a row would only squash the 
 
 @dataclass(frozen=True)
 class Point:
-    row: ResultRow
+    row: RecordedRow
     cost: float
     score: float
 
@@ -39,7 +39,7 @@ def pareto(points: Sequence[Point]) -> list[Point]:
     return front
 
 
-def tradeoff(comparison: Comparison, target: Target | None) -> Figure | None:
+def tradeoff(comparison: RecordedResults, target: Target | None) -> Figure | None:
     """Score of each row against what its training cost; None where nothing was trained."""
     if target is None:
         return None
@@ -94,7 +94,7 @@ def tradeoff(comparison: Comparison, target: Target | None) -> Figure | None:
     )
 
 
-def _points(comparison: Comparison, target: Target) -> tuple[list[Point], str]:
+def _points(comparison: RecordedResults, target: Target) -> tuple[list[Point], str]:
     """Return cost and score of each row that has both, and the clock that costs are of."""
     scores = {}
     for row in comparison.rows:

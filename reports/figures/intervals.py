@@ -8,12 +8,13 @@ from typing import Any
 from reports.document.blocks import Figure
 from reports.figures.labels import row_name
 from reports.figures.style import COLOURS, MUTED, finish, new, style
-from reports.read.comparison_runs import Comparison, ResultRow
-from reports.stats.measured_cost import CLOCKS, speeds, training_clock, training_cost
+from reports.load import RecordedResults
+from reports.read.measured_cost import CLOCKS, speeds, training_clock, training_cost
+from reports.results import Results, Row
 from reports.stats.significance import Significance
 from reports.stats.simultaneous import mean_over_seeds
-from reports.stats.targets import rows_shown
 from reports.stats.verdicts import Block
+from reports.targets import rows_shown
 
 _MOST_ROWS = 24  # rows
 _WIDTH_OF_COSTS = (
@@ -23,7 +24,7 @@ _START = " Square: an untrained start that was added to the rows of the file; it
 _MOST_GROUPS = 8  # lines of one base model that fit beside the intervals
 
 
-def overview(comparison: Comparison, significance: Significance) -> Figure | None:
+def overview(results: Results, significance: Significance) -> Figure | None:
     """Rows by the first target, best first; None with fewer than two rows that stored their
     examples.
 
@@ -34,9 +35,9 @@ def overview(comparison: Comparison, significance: Significance) -> Figure | Non
     target = significance.first
     if target is None:
         return None
-    shown, omitted = rows_shown(comparison.rows, target, _MOST_ROWS)
+    shown, omitted = rows_shown(results.rows, target, _MOST_ROWS)
     keys = {row.key for row in shown}
-    blocks = [Block(some, significance, target) for some in comparison.blocks.values()]
+    blocks = [Block(some, significance, target) for some in results.blocks.values()]
     rows = [row for block in blocks for row in _in_order(block) if row.key in keys]
     if len(rows) < 2:
         return None
@@ -55,7 +56,7 @@ def overview(comparison: Comparison, significance: Significance) -> Figure | Non
                 else:
                     leading = row in block.candidates
                     text = _draw_row(axes, places[row.key], row, block, leading=leading)
-                descriptions.append(f"{row_name(row, comparison)} {text}")
+                descriptions.append(f"{row_name(row, results)} {text}")
             for x, group in enumerate(
                 [group for group in block.groups() if len(group) > 1][:_MOST_GROUPS]
             ):
@@ -70,13 +71,13 @@ def overview(comparison: Comparison, significance: Significance) -> Figure | Non
                     marker="o",
                     markersize=3,
                 )
-        name_lines([axes], [row_name(row, comparison) for row in reversed(rows)])
+        name_lines([axes], [row_name(row, results) for row in reversed(rows)])
         axes.set_title(target.short)
         axes.set_xlabel(target.unit)
         side.axis("off")
         side.set_xlim(-0.5, 2 * _MOST_GROUPS + 4 if with_costs else _MOST_GROUPS)
         if with_costs:
-            _write_costs(side, comparison, rows, places)
+            _write_costs(side, results, places)
         return finish(
             plot,
             "overview",
@@ -91,7 +92,7 @@ def overview(comparison: Comparison, significance: Significance) -> Figure | Non
         )
 
 
-def _in_order(block: Block) -> list[ResultRow]:
+def _in_order(block: Block) -> list[Row]:
     """Return the rows of a block with its added untrained starts, each before the first row that
     scores less.
     """
@@ -111,7 +112,7 @@ def name_lines(panels: Sequence[Any], names: Sequence[str]) -> None:
     panels[0].set_ylim(-0.6, len(names) - 0.4)
 
 
-def _draw_row(axes: Any, y: int, row: ResultRow, block: Block, *, leading: bool) -> str:
+def _draw_row(axes: Any, y: int, row: Row, block: Block, *, leading: bool) -> str:
     """Draw the mean of a row, in points, with its interval; the same in words."""
     colour = COLOURS[0] if leading else MUTED
     scores, mean = block.runs(row), block.mean(row)
@@ -129,20 +130,23 @@ def _draw_row(axes: Any, y: int, row: ResultRow, block: Block, *, leading: bool)
     return f"{mean:.2f} ({low:.2f} to {high:.2f})"
 
 
-def _draw_start(axes: Any, y: int, row: ResultRow, block: Block) -> str:
+def _draw_start(axes: Any, y: int, row: Row, block: Block) -> str:
     """Draw the mean of an added untrained start, in points; the same in words."""
     mean = block.mean(row)
     axes.plot([mean], [y], "s", color=MUTED, markerfacecolor="white", markersize=5)
     return f"{mean:.2f} (untrained start)"
 
 
-def _write_costs(
-    side: Any, comparison: Comparison, rows: list[ResultRow], places: dict[tuple[str, str], int]
-) -> None:
-    """Write training time and speed of inference of each row next to it."""
+def _write_costs(side: Any, results: Results, places: dict[tuple[str, str], int]) -> None:
+    """Write training time and speed of inference of each row next to it, where records say them."""
+    if not isinstance(results, RecordedResults):
+        return
+    rows = [row for row in results.rows if row.key in places]
+    rows.sort(key=lambda row: -places[row.key])
     if not any(record.cost for row in rows for record in row.records):
         return
-    clock, speed = training_clock(comparison.rows), speeds(comparison)
+    clock = training_clock(results.rows)
+    speed = speeds(results)
     right = [
         (_MOST_GROUPS + 4, f"training,\n{CLOCKS[clock]}"),
         (2 * _MOST_GROUPS + 4, "sentences\na second"),

@@ -8,7 +8,8 @@ from typing import Any
 
 from harness.files.printable import one_line
 from reports.figures.style import GRID, INK, MUTED, settle
-from reports.read.comparison_runs import Comparison, ResultRow, base_name
+from reports.load import RecordedRow
+from reports.results import Results, Row, base_name
 
 _LABEL = 28  # longest row label inside a figure; the tables carry the whole
 
@@ -18,9 +19,9 @@ def short(label: str) -> str:
     return label if len(label) <= _LABEL else label[: _LABEL - 1] + "…"
 
 
-def row_name(row: ResultRow, comparison: Comparison) -> str:
+def row_name(row: Row, results: Results) -> str:
     """A row's label as figures show it, with its base model where the label alone is ambiguous."""
-    twins = sum(other.label == row.label for other in comparison.rows)
+    twins = sum(other.label == row.label for other in results.rows)
     return short(f"{row.label} · {base_name(row.base_model)}" if twins > 1 else row.label)
 
 
@@ -31,7 +32,7 @@ _MARKS = {
 }  # kind of row -> marker, its area
 
 
-def kind_of(row: ResultRow) -> str:
+def kind_of(row: RecordedRow) -> str:
     """The kind of a row that its mark shows: "untrained", "trained" or "supervised"."""
     return row.supervision if row.supervision in _MARKS else "trained"
 

@@ -9,15 +9,15 @@ import numpy as np
 from reports.document.blocks import Figure
 from reports.figures.labels import row_name, short
 from reports.figures.style import INK, add_bar, draw_heat_map, finish, new, new_panels, style
-from reports.read.comparison_runs import Comparison
-from reports.stats.layer_grids import LayerGrid, pairs_text, shared_name
-from reports.stats.targets import Target, rows_shown
+from reports.load import RecordedResults
+from reports.read.layer_grids import LayerGrid, pairs_text, shared_name
+from reports.targets import Target, rows_shown
 
 _FEW = 7  # layers up to which a cell has room for a decimal
 
 
 def layer_map(
-    comparison: Comparison, grid: LayerGrid, target: Target | None = None
+    comparison: RecordedResults, grid: LayerGrid, target: Target | None = None
 ) -> Figure | None:
     """Layer by pooling as a heat map for each row (self-guided contrastive learning, figure 1)."""
     alike = grid.rows(comparison)

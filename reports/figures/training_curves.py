@@ -13,8 +13,8 @@ import numpy as np
 from reports.document.blocks import Figure
 from reports.figures.labels import row_name, short
 from reports.figures.style import finish, legend_below, look, new, new_panels, style
-from reports.read.comparison_runs import Comparison, ResultRow
-from reports.stats.targets import Target, rows_shown
+from reports.load import RecordedResults, RecordedRow
+from reports.targets import Target, rows_shown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -64,7 +64,7 @@ def _draw_seeds(axes: Any, curves: pd.DataFrame, look_: dict[str, Any], label: s
     axes.plot(mean, **colour, linewidth=1.9, label=label, **few)
 
 
-def development(comparison: Comparison, target: Target | None = None) -> Figure | None:
+def development(comparison: RecordedResults, target: Target | None = None) -> Figure | None:
     """Dev score, effective rank and spread of the embeddings over training: what learns and what
     collapses.
     """
@@ -102,10 +102,10 @@ def development(comparison: Comparison, target: Target | None = None) -> Figure 
     )
 
 
-def losses(comparison: Comparison, target: Target | None = None) -> Figure | None:
+def losses(comparison: RecordedResults, target: Target | None = None) -> Figure | None:
     """Every loss term of every row in its own small panel: their scales have nothing in common."""
     logs = comparison.training_logs
-    panels: list[tuple[ResultRow, str, int, pd.DataFrame]] = []
+    panels: list[tuple[RecordedRow, str, int, pd.DataFrame]] = []
     for i, row in enumerate(r for r in comparison.rows if r.key in logs):
         lines = [line for _, seed in logs[row.key] for line in seed if line.get("kind") == "train"]
         terms = list(dict.fromkeys(key for line in lines for key in line if key not in _NO_TERMS))

@@ -14,8 +14,8 @@ from harness.errors import InputError
 from harness.method import Method
 from harness.recipes import Recipes
 from harness.results.record import Record
+from reports.load import RecordedRow
 from reports.papers.definition import Data, Definition, PaperRow
-from reports.read.comparison_runs import ResultRow
 from reports.read.run_library import matches, same_value, value_of
 
 _WEIGHTS = ("base_model", "model", "vectors")  # a rehearsal replaces these by something small
@@ -87,7 +87,7 @@ class Conditions:
         same = row.weights in names if row.weights else self.definition.same_base(base, base_model)
         return [] if same else [f"Another base model: {base_model} instead of {base}."]
 
-    def other_training(self, row: PaperRow, ours: ResultRow, base: str = "") -> list[str]:
+    def other_training(self, row: PaperRow, ours: RecordedRow, base: str = "") -> list[str]:
         """How a row of ours was trained differently from the paper's row on `base`, by default on
         its own base model.
 
@@ -106,7 +106,7 @@ class Conditions:
             reasons += [f"Other settings: {', '.join(unlike)}."] if unlike else []
         return reasons
 
-    def reasons(self, base: str, row: PaperRow, ours: ResultRow) -> list[str]:
+    def reasons(self, base: str, row: PaperRow, ours: RecordedRow) -> list[str]:
         """Why a row of ours is not the row that a paper publishes on `base`."""
         return [*self.other_base(base, row, ours.base_model), *self.other_training(row, ours, base)]
 
@@ -117,7 +117,7 @@ class Conditions:
             "",
         )
 
-    def remarks(self, base: str, row: PaperRow, ours: ResultRow) -> tuple[str, ...]:
+    def remarks(self, base: str, row: PaperRow, ours: RecordedRow) -> tuple[str, ...]:
         """Differences from a published row on `base` that do not make another row: a few entries,
         the dev schedule.
         """

@@ -14,13 +14,14 @@ from reports.figures.cosine_histograms import histograms
 from reports.figures.cost_tradeoff import tradeoff
 from reports.figures.labels import kind_of, short
 from reports.figures.layer_maps import layer_map
+from reports.load import RecordedRow
 from reports.papers.definition import PaperColumn, PaperFigure, PaperTable
 from reports.papers.matching import Matching
 from reports.papers.option_figures import ablation, scan
-from reports.read.comparison_runs import ResultRow, base_name
+from reports.read.layer_grids import grids
+from reports.results import base_name
 from reports.stats.estimate import mean_sd
-from reports.stats.layer_grids import grids
-from reports.stats.targets import targets
+from reports.targets import targets
 
 # Kind -> title of the figure where it was not drawn, and what it lacks.
 _LACKS = {
@@ -34,7 +35,7 @@ _STS = PaperColumn(title="STS Avg.", score="average sts")
 _NAMED = 24  # dots that have room for their names
 
 
-def paper_figures(matching: Matching, shown: list[ResultRow]) -> list[Section]:
+def paper_figures(matching: Matching, shown: list[RecordedRow]) -> list[Section]:
     """The section of figures; none without any. `shown`: our rows in the tables, which some figures
     show.
     """
@@ -49,7 +50,7 @@ def paper_figures(matching: Matching, shown: list[ResultRow]) -> list[Section]:
     return [Section("figures", "Figures", blocks)] if blocks else []
 
 
-def _draw(matching: Matching, figure: PaperFigure, shown: list[ResultRow]) -> list[Figure | None]:
+def _draw(matching: Matching, figure: PaperFigure, shown: list[RecordedRow]) -> list[Figure | None]:
     library, name = matching.library, matching.definition.name
     comparison = library.as_comparison(name, shown)
     match figure.kind:
@@ -121,7 +122,7 @@ def alignment_uniformity(matching: Matching) -> Figure | None:
 
 def _measured_dots(matching: Matching, columns: list[PaperColumn]) -> list[Dot]:
     """The first candidate of each of the paper's rows on each base model that has both numbers."""
-    found: dict[int, tuple[ResultRow, list[float]]] = {}
+    found: dict[int, tuple[RecordedRow, list[float]]] = {}
     for spec in (spec for table in matching.definition.tables for spec in table.rows):
         for members in matching.candidates(spec).values():
             for row in members:

@@ -9,6 +9,7 @@ from typing import Any
 
 from harness.errors import InputError
 from harness.files.printable import join_some
+from reports.load import RecordedRow, deterministic
 from reports.papers.agreement import Verdict, judge
 from reports.papers.conditions import Conditions
 from reports.papers.definition import (
@@ -20,7 +21,6 @@ from reports.papers.definition import (
     Published,
 )
 from reports.papers.measured import NOTHING, Measured, measure, measure_trials, subtract
-from reports.read.comparison_runs import ResultRow, deterministic
 from reports.read.run_library import RunLibrary, ScoredTrial, TrialSetting, read_number, trained_on
 from reports.stats.estimate import mean_sd
 
@@ -56,7 +56,7 @@ class Number:
     published: Published
     place: Place | None
     verdict: Verdict
-    ours: ResultRow | None = None
+    ours: RecordedRow | None = None
     measured: Measured = NOTHING
     remarks: tuple[str, ...] = ()
 
@@ -72,7 +72,7 @@ class Number:
         return mean_sd(self.measured.values)[0] - self.value
 
 
-def trained(row: ResultRow) -> Training | None:
+def trained(row: RecordedRow) -> Training | None:
     """What rows trained alike share, the training text first; None of a row without training."""
     run = (row.finished or row.records)[0]
     return None if run.corpus is None else trained_on(run)
@@ -83,7 +83,7 @@ def _describe_several(
     table: PaperTable,
     row: PaperRow,
     base: str,
-    candidates: Sequence[ResultRow],
+    candidates: Sequence[RecordedRow],
 ) -> str:
     """Say which rows of ours suit one row of a definition, and what tells them apart."""
     texts = []
@@ -108,7 +108,7 @@ class Matching:
         self.conditions = Conditions(definition)
         self.published = definition.published_rows()
         self._columns = {key: definition.spread(key) for key in definition.columns}
-        self._candidates: dict[int, dict[str, list[ResultRow]]] = {}
+        self._candidates: dict[int, dict[str, list[RecordedRow]]] = {}
         self._measured: dict[tuple[int, int], Measured] = {}
 
     # --- the paper's side
@@ -153,7 +153,7 @@ class Matching:
     # --- our side
     # -----------------------------------------------------------------------------------------------------
 
-    def candidates(self, row: PaperRow) -> dict[str, list[ResultRow]]:
+    def candidates(self, row: PaperRow) -> dict[str, list[RecordedRow]]:
         """Our rows for a row of the paper by base model, the nearest to the paper first.
 
         No rehearsal, on the paper's text and with its settings, most finished seeds, most tasks,
@@ -162,14 +162,14 @@ class Matching:
         if id(row) in self._candidates:
             return self._candidates[id(row)]
 
-        def order(one: ResultRow) -> tuple[Any, ...]:
+        def order(one: RecordedRow) -> tuple[Any, ...]:
             tasks = len({score.task for record in one.finished for score in record.scores})
             count = max(((r.corpus or {}).get("count") or 0 for r in one.records), default=0)
             newest = tuple(-ord(c) for c in max((r.finished for r in one.records), default=""))
             rank = self._rank(row, one)
             return *rank, -len(one.finished), -tasks, -count, newest, one.key
 
-        by_base: dict[str, list[ResultRow]] = {}
+        by_base: dict[str, list[RecordedRow]] = {}
         rows = self.library.find(row.method) if row.method else []
         for one in (one for one in rows if self.conditions.is_of(row, one.records[0])):
             by_base.setdefault(one.base_model, []).append(one)
@@ -195,7 +195,7 @@ class Matching:
                             _describe_several(self.definition, table, row, base, equal)
                         )
 
-    def _rank(self, row: PaperRow, one: ResultRow) -> tuple[bool, int, bool]:
+    def _rank(self, row: PaperRow, one: RecordedRow) -> tuple[bool, int, bool]:
         """How near our row is to the paper's: rehearsals are last, then fewer unlike settings; in a
         comparison that the definition names, the row of the same label goes before others.
         """
@@ -203,14 +203,14 @@ class Matching:
         other_label = bool(self.definition.comparisons) and one.label != row.label
         return one.rehearsal, unlike, other_label
 
-    def measure(self, row: ResultRow, column: PaperColumn) -> Measured:
+    def measure(self, row: RecordedRow, column: PaperColumn) -> Measured:
         """The number of a row of ours in a column of scores."""
         key = (id(row), id(column))
         if key not in self._measured:
             self._measured[key] = measure(row, column)
         return self._measured[key]
 
-    def value(self, place: Place, ours: ResultRow) -> Measured:
+    def value(self, place: Place, ours: RecordedRow) -> Measured:
         """A cell of ours in a table; a difference is to the reference row on the same base model,
         trained alike.
         """
@@ -237,8 +237,8 @@ class Matching:
         return gap
 
     def _trained_alike(
-        self, row: PaperRow, ours: ResultRow, reference: PaperRow
-    ) -> list[ResultRow]:
+        self, row: PaperRow, ours: RecordedRow, reference: PaperRow
+    ) -> list[RecordedRow]:
         """Our rows of a reference that were trained as `ours` was, so that the difference means
         something.
         """
@@ -317,7 +317,7 @@ class Matching:
             verdict = replace(verdict, text="One study: there is no interval.")
         return Number(p, place, verdict, None, measured)
 
-    def _find_runs(self, p: Published, place: Place) -> tuple[ResultRow | None, Measured]:
+    def _find_runs(self, p: Published, place: Place) -> tuple[RecordedRow | None, Measured]:
         """Our row for a published one and its number: of the paper's base model first; the first
         row that has it.
         """
@@ -337,18 +337,18 @@ class Matching:
         pairs = [(one, self.value(place, one)) for base in order for one in by_base[base]]
         return next((pair for pair in pairs if pair[1].by_seed), pairs[0])
 
-    def _find_trials(self, p: Published, place: Place) -> tuple[ResultRow | None, Measured]:
+    def _find_trials(self, p: Published, place: Place) -> tuple[RecordedRow | None, Measured]:
         """From the first setting that can be compared with the paper's, else from the first that
         has the row.
         """
-        found: list[tuple[int, ResultRow, Measured]] = []
+        found: list[tuple[int, RecordedRow, Measured]] = []
         for setting in self.library.settings:
             measured = self.value_of_study(place.row, setting, place.column)
             if measured.by_seed:
                 runs = tuple(
                     self.library.by_id[i] for i in measured.records if i in self.library.by_id
                 )
-                ours = ResultRow(place.row.label, setting.base_model, runs)
+                ours = RecordedRow.of_records(place.row.label, setting.base_model, runs)
                 if (setting.dev_task, setting.dev_source) != ("STS-B", "senteval"):
                     unlike = f"selected on {setting.dev_task} of {setting.dev_source}"
                     measured = replace(measured, unlike=(unlike,))
@@ -358,7 +358,7 @@ class Matching:
         return min(found, key=lambda one: one[0])[1:]
 
     def _reasons(
-        self, p: Published, place: Place, ours: ResultRow, measured: Measured
+        self, p: Published, place: Place, ours: RecordedRow, measured: Measured
     ) -> list[str]:
         """Why our number cannot be compared with the published one."""
         reasons = self.conditions.reasons(p["base_model"], place.row, ours)
@@ -377,7 +377,7 @@ class Matching:
         return list(dict.fromkeys(reasons))
 
     def _random_sides(
-        self, place: Place, ours: ResultRow, measured: Measured
+        self, place: Place, ours: RecordedRow, measured: Measured
     ) -> tuple[tuple[float, ...], ...]:
         """The sides of a difference that depend on a seed, where it is not taken seed by seed."""
         if not measured.sides or place.reference is None:

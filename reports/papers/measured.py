@@ -16,9 +16,9 @@ from harness.tasks.mteb.benchmarks import MTEB_SUITES, PREFIX, mteb_values, name
 from harness.tasks.senteval.transfer import transfer_mean
 from harness.tasks.sts import STS, YEARS, sts_mean
 from reports.document.table import State
+from reports.load import RecordedRow
 from reports.papers.definition import STATISTICS, PaperColumn
 from reports.papers.paper_suites import declutr_means
-from reports.read.comparison_runs import ResultRow
 from reports.read.run_library import ScoredTrial
 
 _MTEB = "mteb-en-v1"  # the benchmark of the papers' tables
@@ -60,7 +60,7 @@ class Measured:
 NOTHING = Measured(state="empty")
 
 
-def measure(row: ResultRow, column: PaperColumn) -> Measured:
+def measure(row: RecordedRow, column: PaperColumn) -> Measured:
     """A column's number for every finished seed of a row. An average that lacks a task has no
     value.
     """

@@ -14,13 +14,14 @@ from typing import Any
 from reports.document.blocks import Figure
 from reports.figures.style import COLOURS, INK, finish, new, style
 from reports.figures.trials import draw_best, draw_by_bin, draw_legend
+from reports.load import RecordedRow
 from reports.papers.definition import PaperFigure, PaperRow
 from reports.papers.matching import Matching
-from reports.read.comparison_runs import ResultRow, base_name
 from reports.read.run_library import ScoredTrial, TrialSetting, matches
+from reports.results import base_name
 from reports.stats.estimate import bins, mean_sd
 
-_Scored = list[tuple[ResultRow, float]]  # rows with their mean score
+_Scored = list[tuple[RecordedRow, float]]  # rows with their mean score
 _Levels = list[tuple[Any, _Scored]]  # level of a factor -> the rows that have it
 _Panels = list[tuple[str, str, _Levels]]  # title, label of the axis, levels
 _Named = list[tuple[str, list[ScoredTrial]]]  # name of a row of the paper, its trials
@@ -56,7 +57,7 @@ def ablation(matching: Matching, figure: PaperFigure) -> Figure | None:
 
 
 def _scored_rows(
-    matching: Matching, figure: PaperFigure, rows: Sequence[ResultRow]
+    matching: Matching, figure: PaperFigure, rows: Sequence[RecordedRow]
 ) -> tuple[str, _Scored] | None:
     """The title of a score and the rows that have it: of the base model and text (no rehearsal
     where there is a run) and of the number of training steps with most rows.
@@ -64,15 +65,15 @@ def _scored_rows(
     Additions need rows that have one. Different amounts of a text belong together, each with its
     most frequent number of training steps.
     """
-    groups: dict[tuple[str, str, bool], dict[tuple[int, int], list[ResultRow]]] = {}
+    groups: dict[tuple[str, str, bool], dict[tuple[int, int], list[RecordedRow]]] = {}
     for row in rows:
         place = row.base_model, str((row.finished[0].corpus or {}).get("uri")), row.rehearsal
         groups.setdefault(place, {}).setdefault((_entries(row), _steps(row)), []).append(row)
 
-    def needed(members: Sequence[ResultRow]) -> int:
+    def needed(members: Sequence[RecordedRow]) -> int:
         return sum(figure.kind != "additions" or bool(_added(row, figure)) for row in members)
 
-    best: list[ResultRow] = []
+    best: list[RecordedRow] = []
     for _, budgets in sorted(groups.items()):
         order = sorted(budgets, key=lambda b, own=budgets: (needed(own[b]), len(own[b]), b))  # type: ignore[misc]
         usual = {entries: (entries, steps) for entries, steps in order}
@@ -180,29 +181,29 @@ def _title(key: str) -> str:
     return key.partition("+")[0].replace("_", " ").capitalize()
 
 
-def _by_level(rows: _Scored, level: Callable[[ResultRow], Any]) -> _Levels:
+def _by_level(rows: _Scored, level: Callable[[RecordedRow], Any]) -> _Levels:
     by_level: dict[Any, _Scored] = {}
     for row, score in rows:
         by_level.setdefault(level(row), []).append((row, score))
     return sorted(by_level.items(), key=lambda item: (isinstance(item[0], str), item[0]))
 
 
-def _option(row: ResultRow, key: str) -> Any:
+def _option(row: RecordedRow, key: str) -> Any:
     """The level of a factor; of several options together (A+B) as one text."""
     values = [row.records[0].config.get(one) for one in key.split("+")]
     return values[0] if len(values) == 1 else "\n".join(map(str, values))
 
 
-def _added(row: ResultRow, figure: PaperFigure) -> list[str]:
+def _added(row: RecordedRow, figure: PaperFigure) -> list[str]:
     """The factors that a row has."""
     return [key for key in figure.factors if _option(row, key.partition("+")[0])]
 
 
-def _entries(row: ResultRow) -> int:
+def _entries(row: RecordedRow) -> int:
     return int((row.finished[0].corpus or {}).get("count") or 0)
 
 
-def _steps(row: ResultRow) -> int:
+def _steps(row: RecordedRow) -> int:
     return int(row.finished[0].training.get("planned_steps") or 0)
 
 

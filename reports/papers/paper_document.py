@@ -11,12 +11,13 @@ from collections.abc import Iterable
 from typing import Any
 
 from reports.document.blocks import Block, Document, Section, Text
+from reports.load import RecordedRow
 from reports.papers.definition import Definition, PaperTable
 from reports.papers.figures import blocks_of_file, paper_figures
 from reports.papers.matching import Matching, Number
 from reports.papers.paper_tables import paper_table, search_spaces, summary_table
-from reports.read.comparison_runs import ResultRow, base_name
 from reports.read.run_library import RunLibrary
+from reports.results import base_name
 from reports.stats.estimate import mean_sd
 from reports.write.markdown import csv_text
 
@@ -67,7 +68,7 @@ def describe(
     matching = Matching(definition, library)
     matching.check_candidates()
     sections: list[Section] = []
-    shown: list[ResultRow] = []
+    shown: list[RecordedRow] = []
     for table in definition.tables:
         heading = table.title.partition(" · ")[0]
         if not table.columns:
@@ -183,7 +184,7 @@ def _headline(numbers: list[Number]) -> str:
     )
 
 
-def _facts(matching: Matching, shown: list[ResultRow]) -> list[tuple[str, str]]:
+def _facts(matching: Matching, shown: list[RecordedRow]) -> list[tuple[str, str]]:
     rows, runs = len(shown), sum(len(row.records) for row in shown)
     bases = len({row.base_model for row in shown})
     return [
@@ -214,7 +215,7 @@ def _missing_rows(matching: Matching, table: PaperTable) -> list[Block]:
     return [Text((f"{text} To measure them: {'; '.join(commands)}" if commands else text,))]
 
 
-def _limits(matching: Matching, shown: list[ResultRow], warnings: list[str]) -> Text:
+def _limits(matching: Matching, shown: list[RecordedRow], warnings: list[str]) -> Text:
     limits = [
         "The interval of a row holds its standard deviation over seeds on the same test pairs, under a normal "
         "distribution. With few seeds it is wide, and a published number inside it is no proof of agreement.",

@@ -10,11 +10,12 @@ from dataclasses import replace
 
 from harness.tasks.mteb.benchmarks import EN_V1
 from reports.document.table import MINUS, Cell, Column, Table, TableRow, absent, number, ranked
+from reports.load import RecordedRow, describe_prompts
 from reports.papers.conditions import has_effect
 from reports.papers.definition import PaperColumn, PaperRow, PaperTable, Published
 from reports.papers.matching import Matching, Number, Place, trained
 from reports.papers.measured import ENDED, Measured
-from reports.read.comparison_runs import ResultRow, base_name, prompted
+from reports.results import base_name
 from reports.stats.estimate import mean_sd
 from reports.tables.score_cells import anchor
 
@@ -135,7 +136,7 @@ def _derived_cell(column: PaperColumn, own: Number | None, reference: Number | N
 # ---------------------------------------------------------------------------------------------------------
 
 
-def measured_cell(measured: Measured, column: PaperColumn, row: ResultRow | None = None) -> Cell:
+def measured_cell(measured: Measured, column: PaperColumn, row: RecordedRow | None = None) -> Cell:
     """Mean and standard deviation over seeds, or why there is none."""
     if not measured.by_seed:
         untrained = row is not None and row.records[0].supervision == "untrained"
@@ -165,13 +166,13 @@ def _sentence(clause: str) -> str:
     return f"{clause[:1].upper()}{clause[1:]}."
 
 
-def _own_lines(matching: Matching, table: PaperTable) -> tuple[list[TableRow], list[ResultRow]]:
+def _own_lines(matching: Matching, table: PaperTable) -> tuple[list[TableRow], list[RecordedRow]]:
     """Our lines of a table, and our rows in them. A row of the paper without a run has a line with
     the reason.
 
     Where only other tables have runs, every row says that it has none.
     """
-    shown: list[ResultRow] = []
+    shown: list[RecordedRow] = []
     lines = _study_lines(matching, table) if table.studies else _run_lines(matching, table, shown)
     if any(str(row.where.get("pooling", "")).startswith("layer:") for row in table.rows):
         lines += _layer_lines(matching, table, shown)
@@ -184,11 +185,11 @@ def _own_lines(matching: Matching, table: PaperTable) -> tuple[list[TableRow], l
 
 BlockKey = tuple[str, bool]
 """Of a block of our lines: base model (or `OTHER`), and whether it is of rehearsals."""
-Lines = dict[str, list[tuple[ResultRow, TableRow]]]
+Lines = dict[str, list[tuple[RecordedRow, TableRow]]]
 """Label of a row of the paper -> our rows for it, each with its line."""
 
 
-def _run_lines(matching: Matching, table: PaperTable, shown: list[ResultRow]) -> list[TableRow]:
+def _run_lines(matching: Matching, table: PaperTable, shown: list[RecordedRow]) -> list[TableRow]:
     """Our rows that have any of the table's numbers (or ended early), by base model in the
     definition's order.
     """
@@ -250,13 +251,13 @@ def _block_name(base: str, rehearsal: bool) -> str:
 
 
 def _run_line(
-    matching: Matching, table: PaperTable, row: PaperRow, ours: ResultRow, block: str
+    matching: Matching, table: PaperTable, row: PaperRow, ours: RecordedRow, block: str
 ) -> TableRow:
     count, whole = len(ours.finished), len(ours.records)
     seeds = Cell(str(count) if count == whole else f"{count} of {whole}", value=count)
     label = f"{row.label} ({base_name(ours.base_model)})" if row.weights else row.label
     # What a reader should know of a row of ours before comparing it with the paper's.
-    notes = [_sentence(text)] if (text := prompted(ours)) else []
+    notes = [_sentence(text)] if (text := describe_prompts(ours)) else []
     if len(matching.candidates(row).get(ours.base_model, [])) > 1:
         notes.append(_CHOICE)
     base = matching.conditions.published_base(ours.base_model)
@@ -341,7 +342,7 @@ def _study_lines(matching: Matching, table: PaperTable) -> list[TableRow]:
     return every
 
 
-def _layer_lines(matching: Matching, table: PaperTable, shown: list[ResultRow]) -> list[TableRow]:
+def _layer_lines(matching: Matching, table: PaperTable, shown: list[RecordedRow]) -> list[TableRow]:
     """The best and the worst layer of each untrained model that has the suite layers; in the first
     column.
     """
@@ -372,7 +373,7 @@ def _layer_lines(matching: Matching, table: PaperTable, shown: list[ResultRow]) 
 # -----------------------------------------------------------------------------------------------------------
 
 
-def paper_table(matching: Matching, table: PaperTable) -> tuple[Table | None, list[ResultRow]]:
+def paper_table(matching: Matching, table: PaperTable) -> tuple[Table | None, list[RecordedRow]]:
     """One table of the paper, and our rows in it; None where neither the paper's file nor our runs
     have anything.
     """
@@ -403,7 +404,7 @@ def paper_table(matching: Matching, table: PaperTable) -> tuple[Table | None, li
 
 
 def _legend(
-    own: Iterable[ResultRow], rows: Iterable[TableRow], dropped: Sequence[str]
+    own: Iterable[RecordedRow], rows: Iterable[TableRow], dropped: Sequence[str]
 ) -> tuple[str, ...]:
     legend = [
         "Measured: mean ± standard deviation over seeds. Published: as printed, without a standard deviation."

@@ -18,7 +18,7 @@ from harness.errors import InputError
 from harness.files.hashing import content_id
 from harness.results.record import Record
 from harness.results.store import RunFolder
-from reports.read.comparison_runs import Comparison
+from reports.load import RecordedResults
 from reports.read.examples import Examples, LeftOut, read_examples
 
 TRAINING, SELECTION = "training text", "dev set"
@@ -41,7 +41,7 @@ class TextOverlap:
     found: Overlap | None
 
 
-def text_overlaps(comparison: Comparison) -> list[TextOverlap]:
+def text_overlaps(comparison: RecordedResults) -> list[TextOverlap]:
     """Every text that a row of the comparison was trained or selected on; training texts first."""
     met: dict[tuple[str, Any, Any], tuple[Mapping[str, Any], list[str]]] = {}
     for use in (TRAINING, SELECTION):
@@ -68,7 +68,7 @@ def _name(about: Mapping[str, Any]) -> str:
     )
 
 
-def scored_tasks(comparison: Comparison) -> dict[tuple[str, str], str | None]:
+def scored_tasks(comparison: RecordedResults) -> dict[tuple[str, str], str | None]:
     """(task, source) of everything that is scored by its texts -> fingerprint of its data, None if
     unknown.
     """
@@ -92,7 +92,7 @@ def checked(text: TextOverlap, task: str, source: str, data: str | None) -> Task
     return one if one is not None and not one.unchecked and data in (None, one.data) else None
 
 
-def without_overlap(comparison: Comparison) -> tuple[Comparison, dict[Key, str], str]:
+def without_overlap(comparison: RecordedResults) -> tuple[RecordedResults, dict[Key, str], str]:
     """Leave out the examples of which a text occurs in the training text of any row.
 
     Returns:
@@ -113,7 +113,7 @@ def without_overlap(comparison: Comparison) -> tuple[Comparison, dict[Key, str],
     rows = tuple(
         replace(
             row,
-            records=tuple(
+            runs=tuple(
                 _rescore(comparison, record, left_out, notes.keys()) for record in row.records
             ),
         )
@@ -149,7 +149,7 @@ def without_overlap(comparison: Comparison) -> tuple[Comparison, dict[Key, str],
 
 
 def _examples_to_leave_out(
-    comparison: Comparison, texts: list[TextOverlap]
+    comparison: RecordedResults, texts: list[TextOverlap]
 ) -> tuple[dict[Key, LeftOut], dict[Key, str]]:
     """The examples to leave out by task, and a sentence for each task that is not complete."""
     left_out: dict[Key, LeftOut] = {}
@@ -180,7 +180,7 @@ def _examples_to_leave_out(
 
 
 def _rescore(
-    comparison: Comparison, record: Record, left_out: Mapping[Key, LeftOut], changed: Any
+    comparison: RecordedResults, record: Record, left_out: Mapping[Key, LeftOut], changed: Any
 ) -> Record:
     """The record with the scores of its remaining examples; scores that cannot be recomputed are
     dropped.

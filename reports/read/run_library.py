@@ -18,7 +18,7 @@ from harness.errors import InputError
 from harness.results.record import Record
 from harness.results.store import added_starts, read_comparison_file, read_records
 from harness.seeds import PartSeed
-from reports.read.comparison_runs import Comparison, ResultRow, options_of
+from reports.load import RecordedResults, RecordedRow, options_of
 
 StoredTrial = tuple[str, float, list[str]]  # study, value of the objective, ids of its runs
 
@@ -75,18 +75,20 @@ class RunLibrary:
     """
 
     workdir: Path
-    rows: tuple[ResultRow, ...]
+    rows: tuple[RecordedRow, ...]
     trials: tuple[ScoredTrial, ...] = ()
     warnings: list[str] = field(default_factory=list)
 
-    def find(self, method: str, where: Mapping[str, Any] | None = None) -> list[ResultRow]:
+    def find(self, method: str, where: Mapping[str, Any] | None = None) -> list[RecordedRow]:
         """The rows of a method whose configuration has all that `where` names (see `PaperRow`)."""
         rows = [row for row in self.rows if row.records[0].method == method]
         return [row for row in rows if matches(row.records[0], where or {})]
 
-    def as_comparison(self, name: str, rows: Iterable[ResultRow], title: str = "") -> Comparison:
+    def as_comparison(
+        self, name: str, rows: Iterable[RecordedRow], title: str = ""
+    ) -> RecordedResults:
         """Some rows as the figures and tables of comparisons take them."""
-        return Comparison(name, self.workdir, tuple(rows), title=title or name)
+        return RecordedResults(name, tuple(rows), workdir=self.workdir, title=title or name)
 
     @cached_property
     def settings(self) -> list[TrialSetting]:
@@ -179,13 +181,13 @@ def trained_on(record: Record) -> tuple[Any, ...]:
     return (*data, record.training.get("planned_steps"))
 
 
-def _rows(records: Iterable[Record]) -> tuple[ResultRow, ...]:
+def _rows(records: Iterable[Record]) -> tuple[RecordedRow, ...]:
     """Rows in the order of method, base model and options, with the newest run of each seed."""
     groups: dict[tuple[str, str, str], dict[tuple[Any, ...], list[Record]]] = {}
     for record in records:
         key = record.method, record.base_model, f"{record.rehearsal} {options_of(record)}"
         groups.setdefault(key, {}).setdefault(trained_on(record), []).append(record)
-    rows: list[ResultRow] = []
+    rows: list[RecordedRow] = []
     taken: set[tuple[str, str]] = set()
     for (_, base_model, _), by_data in sorted(groups.items()):
         _join_unfinished(by_data)
@@ -200,7 +202,9 @@ def _rows(records: Iterable[Record]) -> tuple[ResultRow, ...]:
                 name, number = f"{label} ({number})", number + 1
             taken.add((base_model, name))
             rows.append(
-                ResultRow(name, base_model, tuple(by_seed[seed] for seed in sorted(by_seed)))
+                RecordedRow.of_records(
+                    name, base_model, [by_seed[seed] for seed in sorted(by_seed)]
+                )
             )
     return tuple(rows)
 

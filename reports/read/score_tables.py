@@ -64,7 +64,7 @@ METRICS = ("", "spearman", "pearson", "f1", "ap")
 _NAMES_OF_ROW = ("model", "system", "method", "name", "run", "encoder")
 _HISTORY = "gate.jsonl"  # of `harness gate`, which lies next to scores
 _DESCRIPTIVE = ("geometry", "layers", "compression", "efficiency")  # suites
-# Metric and aggregation that the table of a task shows, as in reports.stats.suite_targets.
+# Metric and aggregation that the table of a task shows, as in reports.suite_targets.
 _MAIN_SCORES = (
     ("accuracy", ""),
     ("spearman", "all"),

@@ -12,11 +12,11 @@ from reports.document.blocks import Block as Part
 from reports.document.blocks import Document, Section, Text
 from reports.document.table import Cell, Column, Table, TableRow, number, ranked
 from reports.figures.intervals import overview
-from reports.scores.score_table import ScoreStatistics, question_of_scores
+from reports.scores.score_table import question_of_scores
 from reports.stats.estimate import mean_sd
-from reports.stats.targets import alone
 from reports.stats.verdicts import Block
 from reports.tables.certainty import pairs_table
+from reports.targets import alone
 
 _MOST_TASKS = 12  # columns of the table
 
@@ -29,17 +29,16 @@ def describe_scores(source: Path) -> Document:
     """
     question = question_of_scores(source)
     (block,) = question.blocks().values()
-    answer = " ".join(headline(question.comparison, question.significance))
+    results = question.results
+    answer = " ".join(headline(results, question.significance))
     tasks = len(block.target.measures)
     facts = [
         (str(len(block.rows)), "rows"),
         (str(tasks), "tasks" if tasks > 1 else "task"),
-        (str(len(question.comparison.records)), "runs"),
+        (str(len(results.runs)), "runs"),
     ]
-    statistics = question.significance
-    assert isinstance(statistics, ScoreStatistics)
-    parts: list[Part] = [_scores(block, statistics.files)]
-    figure = overview(question.comparison, question.significance)
+    parts: list[Part] = [_scores(block)]
+    figure = overview(results, question.significance)
     if figure is not None:
         known = _describe_known(block)
         caption = figure.caption.replace("over seeds and examples", f"over {known}")
@@ -66,7 +65,7 @@ def _describe_known(block: Block) -> str:
 
 def _limits(block: Block) -> tuple[str, ...]:
     """Return what a reader cannot conclude from the scores, a sentence each."""
-    clauses = [clause for clause in block.significance.note.split("; ") if clause]
+    clauses = [clause for clause in block.significance.results.note.split("; ") if clause]
     sentences = [f"{clause[0].upper()}{clause[1:]}." for clause in clauses]
     if _has_examples(block):
         sentences.append(
@@ -81,9 +80,9 @@ def _limits(block: Block) -> tuple[str, ...]:
     )
 
 
-def _scores(block: Block, files: dict[str, list[str]]) -> Table:
+def _scores(block: Block) -> Table:
     """Return the table of all rows; with their files where there are several."""
-    with_files = len({file for names in files.values() for file in names}) > 1
+    with_files = len({file for row in block.rows for file in row.files}) > 1
     measures = block.target.measures
     tasks = measures[:_MOST_TASKS] if len(measures) > 1 else ()
     columns = [
@@ -102,7 +101,7 @@ def _scores(block: Block, files: dict[str, list[str]]) -> Table:
             number(100 * float(found.scores.mean())) for found in by_task if found is not None
         ]
         mean, spread = mean_sd(runs)
-        named = [Cell(", ".join(Path(file).name for file in files[row.label]))]
+        named = [Cell(", ".join(Path(file).name for file in row.files))]
         rows.append(
             TableRow(
                 (

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,17 +12,16 @@ import numpy as np
 from harness.config import nearest
 from harness.errors import InputError
 from harness.files.printable import join_some
-from harness.results.record import Record
-from harness.results.spec import RunSpec
-from reports.read.comparison_runs import Comparison, ResultRow
+from harness.results.record import Score
 from reports.read.score_tables import Source, holds_results, read_scores
+from reports.results import Results, Row
 from reports.stats.estimate import Floats
 from reports.stats.example_scores import ExampleScores, Scored
 from reports.stats.influence import influence, of_mean
 from reports.stats.significance import Significance
 from reports.stats.simultaneous import FEWEST_SEEDS
-from reports.stats.targets import Measure, Target
 from reports.stats.verdicts import Question
+from reports.targets import Measure, Target
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,19 +32,20 @@ Moved = dict[str, list[tuple[float, Floats]]]
 """Task -> for each run its score and the influence of each example on it."""
 
 
-class ScoreStatistics(Significance):
-    """Verdicts by seeds and examples, as far as they are known.
+@dataclass(frozen=True)
+class ScoredRun:
+    """A run of which only the scores are known."""
 
-    `note` says what is not known, and so is not counted.
+    id: str
+    seed: int
+    status: str = "finished"
+    scores: tuple[Score, ...] = ()
+    missing: Mapping[str, object] = field(default_factory=dict)
+    evaluation: Mapping[str, object] = field(default_factory=dict)
 
-    Attributes:
-        files: label of a row -> the files that its scores are from; of logs their folder.
-    """
-
-    files: dict[str, list[str]]
-
-    def unknown(self, target: Target) -> str:
-        return ""
+    @property
+    def random_seed(self) -> int:
+        return self.seed
 
 
 def is_score_table(source: object) -> TypeIs[Source]:
@@ -110,18 +111,17 @@ def question_of_scores(source: Source, on: str = "", pair: Sequence[str] = ()) -
     joined = set()
     if has_examples:
         joined = {label for label in few if len(runs_of[label]) == 1 or not pair}
-    rows, scored = _make_rows(name, runs_of, moved, joined=joined, has_examples=has_examples)
-    comparison = Comparison(name, Path(), tuple(rows))
-    given = ExampleScores(comparison, {measure.score: runs for measure, runs in scored.items()})
-    significance = ScoreStatistics(comparison, examples=given)
-    title = f"the mean of {len(tasks)} tasks" if len(tasks) > 1 else tasks[0] or "the score"
-    significance.files = {
-        str(label): list(part["file"].unique()) for label, part in frame.groupby("row", sort=False)
+    files = {
+        str(label): tuple(part["file"].unique()) for label, part in frame.groupby("row", sort=False)
     }
-    significance.targets = [Target("scores", title, title, tuple(scored))]
+    rows, scored = _make_rows(runs_of, moved, files, joined=joined, has_examples=has_examples)
     unknown = _describe_unknown(few, runs_of, has_examples, left_out)
-    significance.note = "; ".join([*unknown, *notes])
-    return Question(comparison, significance.targets[0], significance)
+    results = Results(name, rows, note="; ".join([*unknown, *notes]))
+    title = f"the mean of {len(tasks)} tasks" if len(tasks) > 1 else tasks[0] or "the score"
+    target = Target("scores", title, title, tuple(scored))
+    by_score = {measure.score: runs for measure, runs in scored.items()}
+    given = ExampleScores(results, given=by_score)
+    return Question(results, target, Significance(results, examples=given, targets=[target]))
 
 
 def _influences(frame: pd.DataFrame, by_run: pd.DataFrame, tasks: list[str]) -> Moved:
@@ -139,47 +139,34 @@ def _influences(frame: pd.DataFrame, by_run: pd.DataFrame, tasks: list[str]) -> 
 
 
 def _make_rows(
-    name: str,
     runs_of: dict[str, list[int]],
     moved: Moved,
+    files: Mapping[str, tuple[str, ...]],
     *,
     joined: set[str],
     has_examples: bool,
-) -> tuple[list[ResultRow], dict[Measure, dict[str, Scored]]]:
-    """Return the rows with a record for each run, and of each task the score of each record.
+) -> tuple[list[Row], dict[Measure, dict[str, Scored]]]:
+    """Return the rows with their runs, and of each task the score of each run.
 
     Args:
         runs_of: label -> the places of its runs in `moved`.
-        joined: labels of the rows whose runs are one record, their mean.
+        joined: labels of the rows whose runs are one, their mean.
     """
     rows = []
     scored = {Measure(task, "scores", "", ""): dict[str, Scored]() for task in moved}
     for label, places in runs_of.items():
         groups = [places] if label in joined else [[place] for place in places]
-        records = []
+        made = []
         for seed, group in enumerate(groups, 1):
-            spec = RunSpec(
-                method="",
-                config={"row": label},
-                base_model="",
-                seed=seed,
-                deterministic=label in joined,
-            )
+            run = ScoredRun(f"{label} {seed}", seed)
+            made.append(run)
             for measure, by_run in scored.items():
-                runs = [moved[measure.task][place] for place in group]
-                value = float(np.mean([value for value, _ in runs]))
-                by_example = np.mean([influences for _, influences in runs], axis=0)
-                by_run[spec.id] = Scored(value, by_example if has_examples else by_example[:0], b"")
-            record = Record(
-                id=spec.id,
-                spec=spec,
-                comparison=name,
-                status="finished",
-                row=label,
-                supervision="unsupervised",
-            )
-            records.append(record)
-        rows.append(ResultRow(label, "", tuple(records)))
+                members = [moved[measure.task][place] for place in group]
+                value = float(np.mean([value for value, _ in members]))
+                by_example = np.mean([influences for _, influences in members], axis=0)
+                by_run[run.id] = Scored(value, by_example if has_examples else by_example[:0], b"")
+        row = Row(label, "", tuple(made), deterministic=label in joined, files=files[label])
+        rows.append(row)
     return rows, scored
 
 

@@ -5,14 +5,15 @@ on the same ones.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from harness.results.facts import DRAWS
-from reports.read.comparison_runs import Comparison
 from reports.read.examples import Examples, Ids
+from reports.results import Results
 from reports.stats.estimate import Floats
 from reports.stats.influence import influence
 
@@ -29,12 +30,25 @@ class Scored:
 
 
 class ExampleScores:
-    """Reads the runs once, when the first score is requested; `runs`: instead of what they saved."""
+    """Reads the examples once, when the first score is requested.
+
+    Attributes:
+        given: score -> run id -> what it is made of, where examples are not known.
+    """
 
     def __init__(
-        self, comparison: Comparison, runs: dict[ScoreKey, dict[str, Scored]] | None = None
+        self,
+        results: Results,
+        *,
+        examples: Mapping[str, Sequence[Examples]] | None = None,
+        given: dict[ScoreKey, dict[str, Scored]] | None = None,
     ) -> None:
-        self.comparison, self._given = comparison, runs
+        """Args:
+        examples: run id -> examples, instead of those of the results.
+        """
+        self.results = results
+        self.given = given
+        self._examples = examples
         self.on_other_examples: set[tuple[str, str, str]] = (
             set()
         )  # (record id, task, source): other examples than the rest
@@ -45,10 +59,11 @@ class ExampleScores:
     @cached_property
     def _runs(self) -> dict[ScoreKey, dict[str, Scored]]:
         """Score -> record id -> what it is made of."""
-        if self._given is not None:
-            return self._given
+        if self.given is not None:
+            return self.given
         found: dict[ScoreKey, dict[str, Scored]] = {}
-        for run, every in self.comparison.examples.items():
+        known = self.results.examples if self._examples is None else self._examples
+        for run, every in known.items():
             for examples in every:
                 found.setdefault(examples.score, {})[run] = self._scored(examples)
         return found
@@ -69,7 +84,7 @@ class ExampleScores:
             )
             values.append(value)
         # Squared deviations from a mean of n lie below those from the true one by (n - 1) / n.
-        facts = self.comparison.facts.get(examples.score[0])
+        facts = self.results.facts.get(examples.score[0])
         if facts is not None and facts.unit == DRAWS:
             moved *= np.sqrt(len(moved) / len(parts))
         return Scored(

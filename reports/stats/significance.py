@@ -2,7 +2,7 @@
 which row may be best.
 
 A target is what rows are compared by: a score of a task, or the mean of some
-(`reports.stats.targets`). How far a difference may go by chance is computed in
+(`reports.targets`). How far a difference may go by chance is computed in
 `reports.stats.simultaneous`; which differences are judged together, as one family, in
 `reports.stats.verdicts`.
 """
@@ -18,9 +18,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from harness.results.record import Record
-from reports.read.comparison_runs import Comparison, ResultRow, seeded
 from reports.read.examples import Ids
+from reports.results import Key, Results, Row, Run
 from reports.stats.clusters import chance
 from reports.stats.estimate import Estimate, Floats
 from reports.stats.example_scores import ExampleScores, Scored
@@ -36,12 +35,11 @@ from reports.stats.simultaneous import (
     may_be_best,
     moderate,
 )
-from reports.stats.suite_targets import known_targets, primary_target
-from reports.stats.targets import Measure, Target, targets
+from reports.suite_targets import known_targets, primary_target
+from reports.targets import Measure, Target, targets
 
 FEWEST_EXAMPLES = 10
 SAME, NOT_JUDGED = "not significant", "fewer than 3 seeds: not judged"
-Key = tuple[str, str]  # of a row
 EstimateSpreads = Callable[[Floats, Floats], tuple[Floats, Floats]]
 """(variances over seeds, numbers of seeds) of rows -> the variance of one run, degrees of freedom.
 """
@@ -103,34 +101,33 @@ class Significance:
     runs count once. Of a comparison whose seeds were added until it was decided, every difference
     combines all its interim analyses.
 
-    Attributes:
-        note: what is not known of seeds and examples, and so is not counted; a clause.
     """
-
-    note = ""
 
     def __init__(
         self,
-        comparison: Comparison,
+        results: Results,
         *,
         whole: Significance | None = None,
         examples: ExampleScores | None = None,
+        targets: Sequence[Target] | None = None,
         families: int = 1,
         estimate_spreads: EstimateSpreads = moderate,
     ) -> None:
         """Args:
         whole: of the same comparison with more seeds, whose examples are used.
         examples: what is used instead of all that the runs saved.
+        targets: what rows are compared by, instead of what their scores suggest.
         families: of how many comparisons like this one it is: levels and p-values are corrected for
         them (Bonferroni).
         estimate_spreads: how the spreads of rows over seeds are estimated from one another.
         """
-        self.comparison = comparison
+        self.results = results
+        self._targets = targets
         self._estimate_spreads = estimate_spreads
         own = (
             examples
             if examples is not None
-            else ExampleScores(comparison)
+            else ExampleScores(results)
             if whole is None
             else whole._examples
         )
@@ -141,13 +138,11 @@ class Significance:
             1 / families,
             list[Significance](),
         )  # of 0.05, for this analysis alone
-        if comparison.analyses is not None:
-            first, most = comparison.analyses.first, comparison.analyses.most
-            numbers = range(1, len(comparison.analyses.seeds) + 1)
+        if results.analyses is not None:
+            first, most = results.analyses.first, results.analyses.most
+            numbers = range(1, len(results.analyses.seeds) + 1)
             self._earlier = [
-                Significance(
-                    comparison.at_analysis(n), whole=self, estimate_spreads=estimate_spreads
-                )
+                Significance(results.at_analysis(n), whole=self, estimate_spreads=estimate_spreads)
                 for n in numbers[:-1]
             ]
             for number, one in zip(numbers, (*self._earlier, self), strict=True):
@@ -158,12 +153,14 @@ class Significance:
         """What a report goes by: STS and the embedded pairs; in a comparison without them, what
         else can be judged, an average before a task. The file's primary score is the first.
         """
-        primary = primary_target(self.comparison)
+        if self._targets is not None:
+            return list(self._targets)
+        primary = primary_target(self.results)
         if primary is not None:
-            return [primary, *(one for one in targets(self.comparison) if one != primary)]
-        if usual := targets(self.comparison):
+            return [primary, *(one for one in targets(self.results) if one != primary)]
+        if usual := targets(self.results):
             return usual
-        others = (one for _, one in known_targets(self.comparison) if not self.unknown(one))
+        others = (one for _, one in known_targets(self.results) if not self.unknown(one))
         return list(islice(others, 1))
 
     @property
@@ -190,11 +187,13 @@ class Significance:
 
     def unknown(self, target: Target) -> str:
         """Why nothing can be judged by the target, "" where it can: no run saved its examples, or
-        they are too few.
+        they are too few. Of scores that were given what is not known is noted.
         """
+        if self._examples.given is not None:
+            return ""
         lacking = [one.task for one in target.measures if not self._scored(one)]
         if lacking:
-            known = self.comparison.facts.get(lacking[0])
+            known = self.results.facts.get(lacking[0])
             if known is not None and known.lacks:
                 return f"no run saved the examples of {lacking[0]} scored: {known.lacks}"
             names = ", ".join(lacking[:3]) + (
@@ -206,7 +205,7 @@ class Significance:
             return f"a task has too few examples ({few}) to estimate the chance of its score"
         return ""
 
-    def saved_no_examples(self, record: Record) -> bool:
+    def saved_no_examples(self, record: Run) -> bool:
         """True if a run saved no examples of its targets."""
         measures = [one for target in self.targets for one in target.measures]
         kept = {
@@ -220,7 +219,7 @@ class Significance:
         """How many examples its tasks have together."""
         return sum(map(self._count, target.measures))
 
-    def by_seed(self, row: ResultRow, target: Target) -> Runs | None:
+    def by_seed(self, row: Row, target: Target) -> Runs | None:
         """The runs of a row that have all tasks of the target, scored on the examples that most
         runs were.
         """
@@ -237,12 +236,12 @@ class Significance:
             self._by_row[key] = runs if whole else None
         return self._by_row[key]
 
-    def of_two(self, a: ResultRow, b: ResultRow) -> Significance:
+    def of_two(self, a: Row, b: Row) -> Significance:
         """The same of two rows alone, whose spreads over seeds borrow nothing from other rows."""
-        two = replace(self.comparison, rows=(a, b))
-        return type(self)(two, examples=self._examples, estimate_spreads=keep_own_freedom)
+        two = replace(self.results, rows=(a, b))
+        return Significance(two, examples=self._examples, estimate_spreads=keep_own_freedom)
 
-    def digests(self, row: ResultRow, target: Target) -> list[str]:
+    def digests(self, row: Row, target: Target) -> list[str]:
         """A hash of each run of a row: of its seed, its scores, and what its examples do to them.
 
         Runs that were made again with other scores have other hashes, whatever their names.
@@ -261,23 +260,23 @@ class Significance:
             found.append(digest.hexdigest()[:16])
         return found
 
-    def judged(self, row: ResultRow, target: Target) -> bool:
+    def judged(self, row: Row, target: Target) -> bool:
         """Whether the row has the target's tasks, and its spread is known: three seeds, or none
         that enters it.
         """
         runs = self.by_seed(row, target)
         return (
             runs is not None
-            and (len(runs.ids) >= FEWEST_SEEDS or not seeded(row))
+            and (len(runs.ids) >= FEWEST_SEEDS or not row.is_random)
             and not self.unknown(target)
         )
 
-    def control(self, row: ResultRow, target: Target) -> bool:
+    def control(self, row: Row, target: Target) -> bool:
         """Whether the row is random: nothing is learnt, and yet its seeds differ. Such a row is no
         contender.
         """
         runs = self.by_seed(row, target)
-        return not trained(row) and runs is not None and bool(np.ptp(runs.scores) > 0)
+        return not row.is_trained and runs is not None and bool(np.ptp(runs.scores) > 0)
 
     def _rows(self, target: Target) -> tuple[Rows, dict[Key, int]]:
         """All rows with the target's tasks, those of the same runs once, and the place of each row
@@ -286,7 +285,7 @@ class Significance:
         if target not in self._known:
             found = [
                 (row, runs)
-                for row in self.comparison.rows
+                for row in self.results.rows
                 if (runs := self.by_seed(row, target)) is not None
             ]
             distinct = list({runs.ids: (row, runs) for row, runs in reversed(found)}.values())[::-1]
@@ -316,9 +315,7 @@ class Significance:
             for one in target.measures
         ]
 
-    def _seeds(
-        self, rows: Sequence[tuple[ResultRow, Runs]], target: Target
-    ) -> tuple[Floats, Floats]:
+    def _seeds(self, rows: Sequence[tuple[Row, Runs]], target: Target) -> tuple[Floats, Floats]:
         """What seeds add to the variance of each mean, and its degrees of freedom: moderated
         between the trained rows of a group. What the seeds of random rows draw is another thing,
         and says nothing about training.
@@ -327,9 +324,9 @@ class Significance:
         freedom = np.full(len(rows), np.inf)
         pools: dict[tuple[str, bool], list[int]] = {}
         for place, (row, runs) in enumerate(rows):
-            random = seeded(row) or np.ptp(runs.scores) > 0
+            random = row.is_random or np.ptp(runs.scores) > 0
             if random and self.judged(row, target):
-                pools.setdefault((row.block, trained(row)), []).append(place)
+                pools.setdefault((row.block, row.is_trained), []).append(place)
 
         least = self._rounding_variance(target)
         for places in pools.values():
@@ -356,17 +353,17 @@ class Significance:
                 total += step**2 / 12
         return total
 
-    def examples_variance(self, row: ResultRow, target: Target) -> float:
+    def examples_variance(self, row: Row, target: Target) -> float:
         """What the choice of examples adds to the variance of a row's mean."""
         rows, places = self._rows(target)
         return rows.examples.of(places[row.key])
 
-    def examples_freedom(self, row: ResultRow, target: Target) -> float:
+    def examples_freedom(self, row: Row, target: Target) -> float:
         """Degrees of freedom of `examples_variance`."""
         rows, places = self._rows(target)
         return rows.examples.freedom_of(places[row.key])
 
-    def run_variance(self, row: ResultRow, target: Target) -> float | None:
+    def run_variance(self, row: Row, target: Target) -> float | None:
         """What the choice of examples adds to the variance of the score of one run of a row, the
         mean over its runs.
         """
@@ -381,7 +378,7 @@ class Significance:
         of_each = chance([(list(influences), texts) for influences, texts in moved])
         return float(np.mean([of_each.of(place) for place in range(len(runs.ids))]))
 
-    def standard_error(self, row: ResultRow, target: Target) -> float | None:
+    def standard_error(self, row: Row, target: Target) -> float | None:
         """Of a row's mean, over seeds and examples; over examples alone with one or two seeds. None
         without runs.
         """
@@ -392,7 +389,7 @@ class Significance:
 
     def differences(
         self,
-        pairs: Sequence[tuple[ResultRow, ResultRow]],
+        pairs: Sequence[tuple[Row, Row]],
         target: Target,
         family: str,
         *,
@@ -412,7 +409,7 @@ class Significance:
         last = self._at_this_analysis(pairs, target, family, explore=explore)
         courses = [[d.estimate] if d is not None else [] for d in last]
         for then in self._earlier:
-            known = {row.key: row for row in then.comparison.rows}
+            known = {row.key: row for row in then.results.rows}
             there = [
                 place for place, (a, b) in enumerate(pairs) if a.key in known and b.key in known
             ]
@@ -434,7 +431,7 @@ class Significance:
 
     def _at_this_analysis(
         self,
-        pairs: Sequence[tuple[ResultRow, ResultRow]],
+        pairs: Sequence[tuple[Row, Row]],
         target: Target,
         family: str,
         *,
@@ -477,7 +474,7 @@ class Significance:
             ]
         return found
 
-    def parts(self, a: ResultRow, b: ResultRow, target: Target) -> tuple[float, float, float]:
+    def parts(self, a: Row, b: Row, target: Target) -> tuple[float, float, float]:
         """The variance of the difference of two rows' means: by the seeds of either, and by the
         examples.
         """
@@ -486,12 +483,12 @@ class Significance:
         return float(rows.seeds[i]), float(rows.seeds[j]), float(rows.examples.between(i, j))
 
     def half_width_at_the_end(
-        self, pair: tuple[ResultRow, ResultRow], rows: Sequence[ResultRow], target: Target
+        self, pair: tuple[Row, Row], rows: Sequence[Row], target: Target
     ) -> float:
         """Half the width that the interval of a pair is expected to have at the last analysis that
         is planned, when both rows have all seeds that may come, judged with all pairs of `rows`.
         """
-        analyses = self.comparison.analyses
+        analyses = self.results.analyses
         assert analyses is not None
         now, places = self._rows(target)
         seeds = now.seeds.copy()
@@ -524,13 +521,13 @@ class Significance:
         of_pair = [set(one) for one in all_pairs(len(distinct)).tolist()].index(both)
         return (found[of_pair].high - found[of_pair].low) / 2
 
-    def may_be_best(self, rows: Sequence[ResultRow], target: Target) -> dict[Key, bool]:
+    def may_be_best(self, rows: Sequence[Row], target: Target) -> dict[Key, bool]:
         """Of each row that can be judged, whether it may be the best of them
         (`reports.stats.simultaneous`).
         """
         found: dict[Key, bool] = {}
         for analysis in (*self._earlier, self):
-            there = {row.key: row for row in analysis.comparison.rows}
+            there = {row.key: row for row in analysis.results.rows}
             judged = [
                 row.key
                 for row in rows
@@ -544,50 +541,6 @@ class Significance:
             for key in judged:
                 found[key] = found.get(key, True) and bool(p[places[key]] > ALPHA * analysis._share)
         return found
-
-
-def trained(row: ResultRow) -> bool:
-    return row.supervision != "untrained"
-
-
-def untrained_base(row: ResultRow, rows: Sequence[ResultRow]) -> tuple[ResultRow | None, str]:
-    """The untrained row that a row starts from: same base model, pooling and text length, nothing
-    learnt.
-
-    The one that comparison file names, else the one that is configured so. None where there
-    is none, and then why: never another one in its place. Untrained rows, and models that others
-    trained, have neither a start nor a reason.
-    """
-    if not trained(row):
-        return None, ""
-    start = next(
-        (r for r in rows if row.start and any(record.id == row.start for record in r.records)), None
-    )
-    how = _encoding(row)
-    if start is None and how is not None:
-        alike = (
-            r
-            for r in rows
-            if r.base_model == row.base_model and not trained(r) and _encoding(r) == how
-        )
-        start = next(alike, None)
-    if start is not None:
-        return start, ""
-    if all(record.corpus is None for record in row.finished) and row.supervision != "transductive":
-        return None, ""
-    if how is None:
-        return None, "it does not start from an encoder whose vectors are pooled"
-    length = f" and {how[2]} tokens" if how[2] is not None else ""
-    return None, f"no untrained run with {row.pooling} pooling{length} was stored"
-
-
-def _encoding(row: ResultRow) -> tuple[object, ...] | None:
-    """What of a row's configuration says how a text becomes a vector; None where nothing is pooled."""
-    config = row.records[0].config
-    if row.pooling in (None, "none"):
-        return None
-    layer = config.get("first_layer", 1) if row.pooling == "first_last_avg" else 1
-    return row.pooling, layer, config.get("max_length")
 
 
 def share_of_analysis(number: int, first: int, most: int) -> float:

@@ -17,12 +17,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from harness.results.record import Record
 from harness.seeds import STREAMS, PartSeed, Stream
-from reports.read.comparison_runs import Comparison, ResultRow
+from reports.results import Results, Row, Run
 from reports.stats.estimate import Interval
 from reports.stats.significance import Significance
-from reports.stats.targets import Target
+from reports.targets import Target
 
 NAMES: dict[Stream, str] = {
     "init": "initialisation",
@@ -119,7 +118,7 @@ class Decomposition:
     alone in no runs.
     """
 
-    row: ResultRow
+    row: Row
     whole: Source | None
     parts: tuple[Source, ...]
     pairs: Source | None
@@ -130,22 +129,18 @@ class Decomposition:
         return [source for source in (self.whole, *self.parts, self.pairs) if source is not None]
 
 
-def decomposition(
-    row: ResultRow, significance: Significance, target: Target
-) -> Decomposition | None:
+def decomposition(row: Row, significance: Significance, target: Target) -> Decomposition | None:
     """Of one row by a target; None where no two runs differ in some streams alone."""
     plain = {
-        record.seed: record
-        for record in row.records
-        if not isinstance(record.random_seed, PartSeed)
+        record.seed: record for record in row.runs if not isinstance(record.random_seed, PartSeed)
     }
-    groups: dict[tuple[int, tuple[Stream, ...]], list[Record]] = {}
-    for record in row.held:
+    groups: dict[tuple[int, tuple[Stream, ...]], list[Run]] = {}
+    for record in row.partial_seed_runs:
         seed = record.random_seed
         assert isinstance(seed, PartSeed)
         first = [plain[seed.held]] if seed.held in plain else []
         groups.setdefault((seed.held, seed.vary), first).append(record)
-    largest: dict[tuple[Stream, ...], list[Record]] = {}
+    largest: dict[tuple[Stream, ...], list[Run]] = {}
     for (_, streams), records in groups.items():
         largest[streams] = max(largest.get(streams, []), records, key=len)
     ordered = sorted(largest, key=lambda streams: (len(streams), *map(STREAMS.index, streams)))
@@ -163,7 +158,7 @@ def decomposition(
     )
 
 
-def decompositions(comparison: Comparison, significance: Significance) -> list[Decomposition]:
+def decompositions(comparison: Results, significance: Significance) -> list[Decomposition]:
     """Of every row that has runs in which some streams alone vary, by the first target."""
     target = significance.first
     if target is None:
@@ -171,13 +166,11 @@ def decompositions(comparison: Comparison, significance: Significance) -> list[D
     return [
         d
         for row in comparison.rows
-        if row.held and (d := decomposition(row, significance, target)) is not None
+        if row.partial_seed_runs and (d := decomposition(row, significance, target)) is not None
     ]
 
 
-def _streams(
-    streams: tuple[Stream, ...], records: Sequence[Record], target: Target
-) -> Source | None:
+def _streams(streams: tuple[Stream, ...], records: Sequence[Run], target: Target) -> Source | None:
     scores = _scores(records, target)
     if len(scores) < 2:
         return None
@@ -191,7 +184,7 @@ def _streams(
     )
 
 
-def _scores(records: Sequence[Record], target: Target) -> dict[str, float]:
+def _scores(records: Sequence[Run], target: Target) -> dict[str, float]:
     """Run -> its mean over the target's tasks in points, of finished runs that have them all."""
     by_run = {
         record.id: [value for one in target.measures if (value := one.value(record)) is not None]
@@ -203,7 +196,7 @@ def _scores(records: Sequence[Record], target: Target) -> dict[str, float]:
     }
 
 
-def _pairs(row: ResultRow, significance: Significance, target: Target) -> Source | None:
+def _pairs(row: Row, significance: Significance, target: Target) -> Source | None:
     """What one run's score varies by when the pairs are redrawn."""
     found, variance = significance.by_seed(row, target), significance.run_variance(row, target)
     if found is None or variance is None:

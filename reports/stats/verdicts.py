@@ -11,25 +11,18 @@ from functools import cached_property
 import numpy as np
 
 from harness.files.printable import join_some
-from reports.read.comparison_runs import Comparison, ResultRow
+from reports.results import Results, Row, find_start
 from reports.stats.estimate import Floats
 from reports.stats.power import CHANCE, smallest_difference
-from reports.stats.significance import (
-    NOT_JUDGED,
-    SAME,
-    Difference,
-    Significance,
-    trained,
-    untrained_base,
-)
+from reports.stats.significance import NOT_JUDGED, SAME, Difference, Significance
 from reports.stats.simultaneous import ALPHA, EXPLORED
-from reports.stats.targets import Target
+from reports.targets import Target
 
 EQUIVALENCE = 0.5  # points: less is no difference that matters
 BETTER, WORSE, ALIKE, OPEN = "better", "worse", "no difference that matters", "cannot tell yet"
 _LARGEST = 100.0  # points: scores differ by no more
 
-Pair = tuple[ResultRow, ResultRow]
+Pair = tuple[Row, Row]
 
 
 @dataclass(frozen=True)
@@ -48,37 +41,33 @@ class Family:
     apart: bool = True
 
 
-def starts(comparison: Comparison) -> Family:
+def starts(results: Results) -> Family:
     """Each trained row against the untrained row that it starts from."""
-    found = [
-        (row, untrained_base(row, comparison.rows)[0])
-        for row in comparison.rows
-        if not row.elsewhere
-    ]
+    found = [(row, find_start(row, results.rows)[0]) for row in results.rows if not row.source]
     pairs = tuple((row, base) for row, base in found if base is not None)
     return Family(f"{_count(pairs, 'row')} against their untrained start", pairs)
 
 
-def own_against_others(comparison: Comparison) -> Family:
+def own_against_others(results: Results) -> Family:
     """The comparison's own rows against those made elsewhere (`--against`)."""
-    own = [row for row in comparison.rows if not (row.elsewhere or row.added)]
-    pairs = tuple((row, other) for row in own for other in comparison.rows if other.elsewhere)
+    own = [row for row in results.rows if not (row.source or row.added)]
+    pairs = tuple((row, other) for row in own for other in results.rows if other.source)
     return Family(f"{_count(pairs, 'pair')} of an own row and one made elsewhere", pairs)
 
 
-def planned(comparison: Comparison) -> Family:
+def planned(results: Results) -> Family:
     """Return what the comparison's file names: every row against its `baseline`, and its
     `[[contrasts]]`.
 
     They are no family of their own where a plan was frozen and its baseline, rows or seeds were
     changed: whoever changes them can have seen scores.
     """
-    by_label: dict[str, list[ResultRow]] = {}
-    for row in comparison.rows:
+    by_label: dict[str, list[Row]] = {}
+    for row in results.rows:
         by_label.setdefault(row.label, []).append(row)
-    named = [*comparison.contrasts]
-    if comparison.baseline:
-        named += [(row.label, comparison.baseline) for row in comparison.rows if not row.added]
+    named = [*results.contrasts]
+    if results.baseline:
+        named += [(row.label, results.baseline) for row in results.rows if not row.added]
     pairs = dict.fromkeys(
         (a, b)
         for first, second in dict.fromkeys(named)
@@ -86,19 +75,19 @@ def planned(comparison: Comparison) -> Family:
         for b in by_label.get(second, ())
         if a.key != b.key and (a.base_model == b.base_model or len(by_label[second]) == 1)
     )
-    frozen = comparison.plan
+    frozen = results.plan
     apart = frozen is None or not frozen.deviates_by_choice
     what = f"{_count(tuple(pairs), 'planned pair' if frozen is not None else 'named pair')}"
-    if comparison.baseline and not comparison.contrasts:
-        what = f"{_count(tuple(pairs), 'row')} against the baseline {comparison.baseline}"
+    if results.baseline and not results.contrasts:
+        what = f"{_count(tuple(pairs), 'row')} against the baseline {results.baseline}"
     return Family(what, tuple(pairs), apart)
 
 
-def plan_status(comparison: Comparison) -> str:
+def plan_status(results: Results) -> str:
     """Return how the pairs that a comparison's file names were chosen: "as planned" only with a
     frozen plan from which nothing differs.
     """
-    frozen = comparison.plan
+    frozen = results.plan
     if frozen is None:
         return "chosen in the experiment file, not frozen"
     if not frozen.deviations:
@@ -120,7 +109,7 @@ def _judge_among_all(
     pairs: Sequence[Pair], significance: Significance, target: Target
 ) -> list[tuple[Pair, Difference]]:
     """Judge each pair among all pairs of the rows that either is compared with."""
-    blocks = significance.comparison.blocks
+    blocks = significance.results.blocks
     known: dict[tuple[str, ...], Block] = {}
     found = []
     for a, b in pairs:
@@ -156,10 +145,10 @@ class Block:
 
     def __init__(
         self,
-        rows: Sequence[ResultRow],
+        rows: Sequence[Row],
         significance: Significance,
         target: Target,
-        also: Sequence[ResultRow] = (),
+        also: Sequence[Row] = (),
     ) -> None:
         self.significance, self.target = significance, target
         known = [row for row in rows if significance.by_seed(row, target) is not None]
@@ -173,13 +162,13 @@ class Block:
         self.unjudged = [row for row in scored if row not in judged]
         self.rows = self.judged + self.unjudged
 
-    def runs(self, row: ResultRow) -> Floats:
+    def runs(self, row: Row) -> Floats:
         """Its mean over the target's tasks by seed, between -1 and 1."""
         found = self.significance.by_seed(row, self.target)
         assert found is not None
         return found.scores
 
-    def mean(self, row: ResultRow) -> float:
+    def mean(self, row: Row) -> float:
         """In points."""
         return 100 * float(self.runs(row).mean())
 
@@ -217,18 +206,18 @@ class Block:
             found |= {place: d for place, d in zip(places, each, strict=True) if d is not None}
         return found
 
-    def difference(self, a: ResultRow, b: ResultRow) -> Difference:
+    def difference(self, a: Row, b: Row) -> Difference:
         """Row `a` minus row `b`."""
         i, j = self.rows.index(a), self.rows.index(b)
         return self.differences[i, j] if i < j else self.differences[j, i].reversed
 
     @cached_property
-    def candidates(self) -> list[ResultRow]:
+    def candidates(self) -> list[Row]:
         """The contenders that may be the best, at 95 %; the one with the highest mean is first."""
         found = self.significance.may_be_best(self.contenders, self.target)
         return [row for row in self.contenders if found[row.key]]
 
-    def not_the_best(self, row: ResultRow) -> bool:
+    def not_the_best(self, row: Row) -> bool:
         """Whether a row is significantly worse than another one."""
         if row in self.contenders:
             return row not in self.candidates
@@ -273,7 +262,7 @@ class Block:
         and the median one of their differences by the choice of examples, in points; None with
         fewer than two such rows.
         """
-        rows = [row for row in self.contenders if trained(row) and np.ptp(self.runs(row)) > 0]
+        rows = [row for row in self.contenders if row.is_trained and np.ptp(self.runs(row)) > 0]
         if len(rows) < 2:
             return None
         runs = [self.runs(row) for row in rows]
@@ -299,17 +288,17 @@ class Block:
 class Question:
     """Rows, what they are compared by, and what is known of both."""
 
-    comparison: Comparison
+    results: Results
     target: Target
     significance: Significance
 
-    def block(self, rows: Sequence[ResultRow], also: Sequence[ResultRow] = ()) -> Block:
+    def block(self, rows: Sequence[Row], also: Sequence[Row] = ()) -> Block:
         """Rows that are compared with one another."""
         return Block(rows, self.significance, self.target, also)
 
     def blocks(self) -> dict[str, Block]:
         """All rows by block; the only block has no name."""
-        blocks = self.comparison.blocks
+        blocks = self.results.blocks
         return {name if len(blocks) > 1 else "": self.block(rows) for name, rows in blocks.items()}
 
 

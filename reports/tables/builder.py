@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from harness import registry
 from harness.errors import InputError
 from reports.document.blocks import Block
-from reports.read.comparison_runs import Comparison
+from reports.load import RecordedResults
 from reports.stats.significance import Significance
 
 Blocks = Block | Iterable[Block | None] | None
@@ -31,11 +31,11 @@ class TableBuilder:
     """
 
     section: str
-    build: Callable[[Comparison, Significance], Blocks]
+    build: Callable[[RecordedResults, Significance], Blocks]
     order: int = 1000
     suites: tuple[str, ...] = ()
 
-    def __call__(self, comparison: Comparison, significance: Significance) -> list[Block]:
+    def __call__(self, comparison: RecordedResults, significance: Significance) -> list[Block]:
         """Its blocks, those that are there."""
         made = self.build(comparison, significance)
         several = made if isinstance(made, Iterable) else [made]

@@ -9,8 +9,9 @@ from dataclasses import replace
 from typing import Any
 
 from reports.document.table import EMPTY, Cell, Column, Table, TableRow, number_text
-from reports.read.comparison_runs import Comparison, ResultRow, base_name
-from reports.stats.significance import SAME, Difference, Significance, untrained_base
+from reports.load import RecordedResults
+from reports.results import Row, base_name, find_start
+from reports.stats.significance import SAME, Difference, Significance
 from reports.stats.spread_sources import (
     FEWEST,
     NAMES,
@@ -19,8 +20,6 @@ from reports.stats.spread_sources import (
     decompositions,
     share_of,
 )
-from reports.stats.suite_targets import primary_target
-from reports.stats.targets import common_unit
 from reports.stats.verdicts import (
     Block,
     Family,
@@ -30,18 +29,20 @@ from reports.stats.verdicts import (
     planned,
     starts,
 )
+from reports.suite_targets import primary_target
 from reports.tables.score_cells import HEAD, absent_cell, anchor, block_of, name_cell
+from reports.targets import common_unit
 
 MOST_COLUMNS = 14  # columns of the matrix that a page has room for
 
 
-def against_base(comparison: Comparison, significance: Significance) -> Table | None:
+def against_base(comparison: RecordedResults, significance: Significance) -> Table | None:
     """Each trained row against its untrained start, by every target; None when there is nothing to
     compare.
     """
     family = starts(comparison)
     without = [
-        (row, why) for row in comparison.rows if (why := untrained_base(row, comparison.rows)[1])
+        (row, why) for row in comparison.rows if (why := find_start(row, comparison.rows)[1])
     ]
     if not significance.targets or not (family.pairs or without):
         return None
@@ -62,7 +63,7 @@ def against_base(comparison: Comparison, significance: Significance) -> Table | 
     return replace(table, rows=(*table.rows, *more))
 
 
-def planned_tables(comparison: Comparison, significance: Significance) -> list[Table]:
+def planned_tables(comparison: RecordedResults, significance: Significance) -> list[Table]:
     """The comparisons that the file names, and those with rows made elsewhere."""
     frozen = comparison.plan
     if frozen is None:
@@ -88,7 +89,7 @@ def planned_tables(comparison: Comparison, significance: Significance) -> list[T
 
 
 def _family_table(
-    comparison: Comparison,
+    comparison: RecordedResults,
     significance: Significance,
     family: Family,
     key: str,
@@ -142,7 +143,7 @@ def _family_table(
     return Table(key, title, caption, tuple(columns), body, (legend,) if family.pairs else ())
 
 
-def _difference_cells(a: ResultRow, b: ResultRow, d: Difference | None) -> list[Cell]:
+def _difference_cells(a: Row, b: Row, d: Difference | None) -> list[Cell]:
     if d is None:
         return [absent_cell(a), EMPTY, EMPTY]
     e, runs = d.estimate, tuple(r.id for r in (*a.finished, *b.finished))
@@ -156,7 +157,7 @@ def _difference_cells(a: ResultRow, b: ResultRow, d: Difference | None) -> list[
     ]
 
 
-def all_pairs(comparison: Comparison, significance: Significance) -> list[Table]:
+def all_pairs(comparison: RecordedResults, significance: Significance) -> list[Table]:
     """A table for each block with three rows or more: row minus column by the first target."""
     target = significance.first
     if target is None:
@@ -234,7 +235,7 @@ _ENDED = {
 }
 
 
-def interim_analyses_table(comparison: Comparison, significance: Significance) -> Table | None:
+def interim_analyses_table(comparison: RecordedResults, significance: Significance) -> Table | None:
     """A line for each interim analysis; None if the seeds were fixed beforehand."""
     analyses = comparison.analyses
     if analyses is None:
@@ -284,7 +285,7 @@ def _name(row: Mapping[str, Any], several: bool) -> str:
     return f"{row['row']} ({base_name(row['base_model'])})" if several else str(row["row"])
 
 
-def spread_table(comparison: Comparison, significance: Significance) -> Table | None:
+def spread_table(comparison: RecordedResults, significance: Significance) -> Table | None:
     """A line for each source of each row; None where no run held a stream."""
     found = decompositions(comparison, significance)
     target = significance.first

@@ -10,9 +10,9 @@ from reports.document.blocks import Figure
 from reports.document.table import Column, Table
 from reports.figures.labels import row_name
 from reports.figures.style import finish, legend_below, look, new, new_panels, plain, style
-from reports.read.comparison_runs import Comparison
-from reports.stats.targets import SOURCES, Measure, Target, rows_shown
+from reports.load import RecordedResults
 from reports.tables.score_table import ScoreTable
+from reports.targets import SOURCES, Measure, Target, rows_shown
 
 _GROUPS = {
     "first": "First dimensions",
@@ -29,12 +29,12 @@ _SHOWN = (256, 64, 16)  # numbers of dimensions in the table; all are in the fig
 Curve = dict[str, tuple[float, float]]  # metric -> bytes of a sentence, score x 100
 
 
-def compression_tables(comparison: Comparison) -> list[Table]:
+def compression_tables(comparison: RecordedResults) -> list[Table]:
     """One table for each pair set."""
     return [_table(comparison, task, source) for task, source in comparison.columns("compression")]
 
 
-def _table(comparison: Comparison, task: str, source: str) -> Table:
+def _table(comparison: RecordedResults, task: str, source: str) -> Table:
     made, pairs = ScoreTable(comparison, None), task.removeprefix("compression:")
     names = {"spearman": ("", "all", "")}
     for group, title in _GROUPS.items():
@@ -57,7 +57,7 @@ def _table(comparison: Comparison, task: str, source: str) -> Table:
     )
 
 
-def compression_figure(comparison: Comparison, target: Target | None = None) -> Figure | None:
+def compression_figure(comparison: RecordedResults, target: Target | None = None) -> Figure | None:
     """Score by bytes of a sentence, a panel for each pair set: first dimensions as a line, int8 and
     bits as marks.
     """

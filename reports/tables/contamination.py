@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from reports.document.blocks import Block, Text
 from reports.document.table import EMPTY, Cell, Column, Table, TableRow
-from reports.read.comparison_runs import Comparison, base_name
+from reports.load import RecordedResults
 from reports.read.overlap import TRAINING, TextOverlap, checked, scored_tasks, text_overlaps
+from reports.results import base_name
 
 LARGE = 0.05  # share of a task's texts from which on the limits mention it
 _COLUMNS = (
@@ -17,7 +18,7 @@ _COLUMNS = (
 )
 
 
-def contamination(comparison: Comparison) -> list[Block]:
+def contamination(comparison: RecordedResults) -> list[Block]:
     """One table of all overlaps, and the texts and tasks without overlap or without a check."""
     texts, tasks = text_overlaps(comparison), scored_tasks(comparison)
     rows: list[TableRow] = []
@@ -57,7 +58,7 @@ def contamination(comparison: Comparison) -> list[Block]:
     return [table, said] if rows else [said]
 
 
-def remarks(comparison: Comparison) -> list[str]:
+def remarks(comparison: RecordedResults) -> list[str]:
     """A sentence for each training text that holds much of the tasks' text."""
     said = []
     for text in (one for one in text_overlaps(comparison) if one.use == TRAINING):
@@ -89,7 +90,7 @@ def _percent(share: float) -> Cell:
     return Cell("< 0.1" if shown == "0.0" and share else shown, value=100 * share, state="value")
 
 
-def _unknown_text(comparison: Comparison) -> list[str]:
+def _unknown_text(comparison: RecordedResults) -> list[str]:
     """What cannot be checked here."""
     bases = ", ".join(base_name(base) for base in comparison.base_models)
     elsewhere = [

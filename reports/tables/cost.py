@@ -7,11 +7,11 @@ from statistics import median
 from harness.results.measurements import PROCESSOR
 from harness.results.record import Record
 from reports.document.table import EMPTY, Cell, Column, Table
-from reports.read.comparison_runs import Comparison, ResultRow
+from reports.load import RecordedResults, RecordedRow
+from reports.read.measured_cost import Speed, speeds
 from reports.stats.estimate import mean_sd
-from reports.stats.measured_cost import Speed, speeds
-from reports.stats.targets import SOURCES, Measure
 from reports.tables.score_table import ScoreTable
+from reports.targets import SOURCES, Measure
 
 # What a run cost -> title, unit, factor, digits.
 _COSTS = {
@@ -26,7 +26,7 @@ _COSTS = {
 }
 
 
-def cost_table(comparison: Comparison) -> Table:
+def cost_table(comparison: RecordedResults) -> Table:
     """What each row cost over its seeds; inference by its architecture."""
     shared, made = speeds(comparison), ScoreTable(comparison, None)
     legend = "Median [lowest, highest] over seeds; –: not recorded, or nothing to do."
@@ -62,7 +62,7 @@ def cost_table(comparison: Comparison) -> Table:
     return made.table("cost", "Cost", "Measured on the machine of each run.", legend)
 
 
-def _speed_cell(row: ResultRow, speed: Speed) -> Cell:
+def _speed_cell(row: RecordedRow, speed: Speed) -> Cell:
     runs = tuple(r.id for r in row.finished if r.architecture)
     ends = f"[{speed.low:,.0f}, {speed.high:,.0f}]"
     return Cell(f"{speed.median:,.0f}", ends, speed.median, state="value", records=runs)
@@ -100,7 +100,7 @@ _EFFICIENCY = {
 }
 
 
-def efficiency_tables(comparison: Comparison) -> list[Table]:
+def efficiency_tables(comparison: RecordedResults) -> list[Table]:
     """One table for each pair set whose encoding was timed; its conditions are in the table of
     protocols.
     """
@@ -110,7 +110,7 @@ def efficiency_tables(comparison: Comparison) -> list[Table]:
     ]
 
 
-def _efficiency_table(comparison: Comparison, task: str, source: str) -> Table:
+def _efficiency_table(comparison: RecordedResults, task: str, source: str) -> Table:
     made, pairs = ScoreTable(comparison, None), task.removeprefix("efficiency:")
     for metric, (group, title, digits, noun) in _EFFICIENCY.items():
         if any(row.scores(task, source, metric) for row in comparison.rows):

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from reports.document.blocks import Text
-from reports.read.comparison_runs import Comparison, seeded
+from reports.load import RecordedResults
 from reports.stats.significance import Significance
 from reports.tables import contamination
 
 _ENOUGH = 5  # seeds whose spread says something of the runs' own
 
 
-def limits(comparison: Comparison, significance: Significance) -> Text:
+def limits(comparison: RecordedResults, significance: Significance) -> Text:
     """What a reader must not conclude. Call last: reading pairs and curves fills the comparison's
     warnings.
     """
@@ -33,9 +33,9 @@ def limits(comparison: Comparison, significance: Significance) -> Text:
     return Text(tuple(said), bullets=True)
 
 
-def _limits_of_seeds(comparison: Comparison) -> list[str]:
+def _limits_of_seeds(comparison: RecordedResults) -> list[str]:
     """Say that some rows have few seeds; nothing where all have enough."""
-    seeds = [len(row.finished) for row in comparison.rows if row.finished and seeded(row)]
+    seeds = [len(row.finished) for row in comparison.rows if row.finished and row.is_random]
     if not seeds or min(seeds) >= _ENOUGH:
         return []
     noun = "seed" if min(seeds) == 1 else "seeds"
@@ -46,7 +46,7 @@ def _limits_of_seeds(comparison: Comparison) -> list[str]:
     ]
 
 
-def _limits_of_selection(comparison: Comparison) -> list[str]:
+def _limits_of_selection(comparison: RecordedResults) -> list[str]:
     """Say on which dev sets checkpoints were selected; nothing where none was."""
     tasks = set()
     for record in comparison.records:
@@ -60,7 +60,7 @@ def _limits_of_selection(comparison: Comparison) -> list[str]:
     ]
 
 
-def _limits_of_schedule(comparison: Comparison) -> list[str]:
+def _limits_of_schedule(comparison: RecordedResults) -> list[str]:
     """Say of which rows the preset would score more or less often on the dev set."""
     schedule = comparison.file.schedule
     if schedule is None or not schedule.instead_of:
@@ -72,7 +72,7 @@ def _limits_of_schedule(comparison: Comparison) -> list[str]:
     ]
 
 
-def _runs_left_out(comparison: Comparison, significance: Significance) -> list[str]:
+def _runs_left_out(comparison: RecordedResults, significance: Significance) -> list[str]:
     """Name the rows and runs of which a part is not in means, intervals or tables."""
     said = []
     names = [row.label for row in comparison.rows if row.unfinished and row.finished]
@@ -93,7 +93,7 @@ def _runs_left_out(comparison: Comparison, significance: Significance) -> list[s
             "Runs scored on other examples than the rest have no intervals and are not tested: "
             f"{', '.join(unlike)}."
         )
-    aside = [record.id for record in comparison.set_aside]
+    aside = [record.id for record in comparison.superseded]
     if aside:
         said.append(
             "Runs in no table, since their row has newer runs or another configuration: "
@@ -102,7 +102,7 @@ def _runs_left_out(comparison: Comparison, significance: Significance) -> list[s
     return said
 
 
-def _rows_not_compared(comparison: Comparison) -> list[str]:
+def _rows_not_compared(comparison: RecordedResults) -> list[str]:
     """Name the rows made elsewhere that could not be compared, by source and reason."""
     by_reason: dict[tuple[str, str], list[str]] = {}
     for left in comparison.file.left_out:

@@ -18,12 +18,12 @@ from harness.tasks.mteb.benchmarks import (
     names_of,
 )
 from reports.document.table import Column, Table
-from reports.read.comparison_runs import Comparison, ResultRow
+from reports.load import RecordedResults, RecordedRow
 from reports.stats.significance import Significance
-from reports.stats.suite_targets import MTEB_TITLES, mteb_average, mteb_measures
-from reports.stats.targets import alone
+from reports.suite_targets import MTEB_TITLES, mteb_average, mteb_measures
 from reports.tables.score_table import ScoreTable
 from reports.tables.suites import MEAN
+from reports.targets import alone
 
 _CATEGORIES = {"PairClassification": "Pair classification", "Summarization": "Summarisation"}
 _QUIRK = (
@@ -35,7 +35,7 @@ _LEGEND = f"mteb's main score ×100, {MEAN}"
 
 
 def mteb_tables(
-    comparison: Comparison, significance: Significance | None = None
+    comparison: RecordedResults, significance: Significance | None = None
 ) -> Iterator[Table]:
     """Averages and data sets of every requested suite, then the tasks requested by name."""
     rest, suites = _asked(comparison), suites_of(comparison)
@@ -49,7 +49,7 @@ def mteb_tables(
         yield _tasks(comparison, significance, "", "mteb-tasks", title, caption, rest, "")
 
 
-def _asked(comparison: Comparison) -> list[str]:
+def _asked(comparison: RecordedResults) -> list[str]:
     """mteb's names of the tasks that have a score or were missed, as first met."""
     tasks = (name for r in comparison.records for name in [*(s.task for s in r.scores), *r.missing])
     return list(
@@ -57,7 +57,7 @@ def _asked(comparison: Comparison) -> list[str]:
     )
 
 
-def suites_of(comparison: Comparison) -> list[str]:
+def suites_of(comparison: RecordedResults) -> list[str]:
     """The suites that were evaluated: all their tasks have a score or a reason why not, and are no
     part of others.
     """
@@ -75,14 +75,14 @@ def suites_of(comparison: Comparison) -> list[str]:
     ]
 
 
-def _scored(comparison: Comparison) -> set[str]:
+def _scored(comparison: RecordedResults) -> set[str]:
     return {
         name for row in comparison.rows for r in row.finished for name in mteb_scores(r.scores, "")
     }
 
 
 def category_table(
-    comparison: Comparison, suite: str, significance: Significance | None = None
+    comparison: RecordedResults, suite: str, significance: Significance | None = None
 ) -> Table:
     """The average of each category of a suite and that over its data sets."""
     rows, sets = comparison.rows, MTEB_SUITES[suite]
@@ -121,7 +121,7 @@ def category_table(
     return made.table(f"{suite}-categories", f"{MTEB_TITLES[suite]} · categories", caption, _LEGEND)
 
 
-def _reason(row: ResultRow, names: Sequence[str]) -> tuple[str, ...]:
+def _reason(row: RecordedRow, names: Sequence[str]) -> tuple[str, ...]:
     """Why a row has none of some data sets: what the first of them says."""
     return next((why for name in names if (why := row.reasons(PREFIX + name, named=False))), ())[:1]
 
@@ -132,7 +132,7 @@ def _notes(suite: str, category: str, names: Sequence[str]) -> tuple[str, ...]:
 
 
 def dataset_tables(
-    comparison: Comparison, suite: str, significance: Significance | None = None
+    comparison: RecordedResults, suite: str, significance: Significance | None = None
 ) -> Iterator[Table]:
     """One table for each category with any score: its data sets and their average."""
     scored = _scored(comparison)
@@ -154,7 +154,7 @@ def dataset_tables(
 
 
 def _tasks(
-    comparison: Comparison,
+    comparison: RecordedResults,
     significance: Significance | None,
     suite: str,
     key: str,

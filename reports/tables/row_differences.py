@@ -11,7 +11,7 @@ from dataclasses import replace
 from harness.runs.differences import Differences, Settings, find_differences, recorded_settings
 from reports.document.blocks import Text
 from reports.document.table import EMPTY, Column, Table, TableRow
-from reports.read.comparison_runs import Comparison, ResultRow
+from reports.load import RecordedResults, RecordedRow
 from reports.tables.score_cells import HEAD, block_of, name_cell
 
 _NUMBER = re.compile(r"[\d,.]+(e-?\d+)?")
@@ -22,7 +22,7 @@ _ALIKE = (
 )
 
 
-def difference_table(comparison: Comparison) -> Table | Text | None:
+def difference_table(comparison: RecordedResults) -> Table | Text | None:
     """A line a row, a column for each thing in which rows differ; None where there is only one row."""
     rows = [row for row in comparison.rows if not row.unavailable]
     if len(rows) < 2:
@@ -64,7 +64,7 @@ def difference_table(comparison: Comparison) -> Table | Text | None:
     )
 
 
-def of_rows(comparison: Comparison, rows: Iterable[ResultRow]) -> Differences:
+def of_rows(comparison: RecordedResults, rows: Iterable[RecordedRow]) -> Differences:
     """The differences between rows by their records and training logs; finished runs count where
     there are any.
     """

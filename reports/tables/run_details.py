@@ -11,7 +11,7 @@ from harness.results.comparison import TunedRow
 from harness.results.record import Record, Score
 from reports.document.blocks import Block, Facts, Text
 from reports.document.table import EMPTY, Cell, Column, Table, TableRow, number
-from reports.read.comparison_runs import Comparison, ResultRow
+from reports.load import RecordedResults, RecordedRow
 from reports.tables.score_cells import anchor, block_of
 
 _TUNING = (
@@ -24,7 +24,7 @@ _TUNING = (
 )
 
 
-def tuning_table(comparison: Comparison) -> Table | None:
+def tuning_table(comparison: RecordedResults) -> Table | None:
     """One line for each row that `harness compare --tune` considered, searched or not; None without
     a search.
     """
@@ -103,7 +103,7 @@ def _method_card(name: str) -> list[tuple[str, str]]:
     return [(f"method: {key}", str(getattr(card, key))) for key in shown if getattr(card, key)]
 
 
-def _card(row: ResultRow) -> Facts:
+def _card(row: RecordedRow) -> Facts:
     """All there is to know about a row."""
     first = row.records[0]
     items = [
@@ -140,7 +140,7 @@ def _card(row: ResultRow) -> Facts:
     return Facts(anchor(row), f"{row.label} · {block_of(row)}", tuple(items), commands, runs)
 
 
-def how_it_was_run(comparison: Comparison) -> list[Block]:
+def how_it_was_run(comparison: RecordedResults) -> list[Block]:
     """Row cards, machines, protocols."""
     machine = tuple(
         (k, " / ".join(v)) for k, v in _shared(comparison.records, "environment").items()
@@ -149,7 +149,7 @@ def how_it_was_run(comparison: Comparison) -> list[Block]:
     return [Text((_RERUN,)), *map(_card, comparison.rows), about, *protocol_table(comparison)]
 
 
-def protocol_table(comparison: Comparison) -> list[Table]:
+def protocol_table(comparison: RecordedResults) -> list[Table]:
     """What each number in the tables is, by protocol id (without the pooling, which belongs to the
     method).
     """

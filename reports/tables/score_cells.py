@@ -11,7 +11,8 @@ from dataclasses import replace
 from harness.results.record import Record, Score
 from harness.tasks.averages import Average
 from reports.document.table import Cell, Column, State, absent, number
-from reports.read.comparison_runs import ResultRow, base_name, prompted
+from reports.load import RecordedRow, describe_prompts
+from reports.results import Row, base_name
 from reports.stats.estimate import mean_sd
 
 ADDED = "added to the rows of the file: the untrained start of trained rows"
@@ -22,12 +23,12 @@ SUPERVISED = {
 _NAMED = 16  # missing tasks that a footnote names
 
 
-def block_of(row: ResultRow) -> str:
+def block_of(row: Row) -> str:
     """Rows are ranked within their block."""
     return row.block
 
 
-def anchor(row: ResultRow) -> str:
+def anchor(row: Row) -> str:
     """Id of the row's card on the page: readable, unique, and unbreakable by odd labels."""
     text = "".join(
         c if c.isascii() and c.isalnum() else "-"
@@ -37,12 +38,12 @@ def anchor(row: ResultRow) -> str:
     return f"run-{text.lower()[:50]}-{digest}"
 
 
-def name_cell(row: ResultRow) -> Cell:
+def name_cell(row: Row) -> Cell:
     """Its label, which leads to its card."""
-    return Cell(row.label, link=anchor(row), records=tuple(r.id for r in row.records))
+    return Cell(row.label, link=anchor(row), records=tuple(r.id for r in row.runs))
 
 
-def head_cells(row: ResultRow) -> tuple[Cell, Cell, Cell]:
+def head_cells(row: RecordedRow) -> tuple[Cell, Cell, Cell]:
     """Name, supervision, number of finished seeds (of all seeds)."""
     ended: dict[tuple[str, str], list[str]] = {}
     for r in row.unfinished:
@@ -58,14 +59,12 @@ def head_cells(row: ResultRow) -> tuple[Cell, Cell, Cell]:
         str(done) if done == total else f"{done} of {total}", value=done, notes=tuple(notes)
     )
     about = [ADDED] if row.added else []
-    about += (
-        [f"made elsewhere ({row.elsewhere}) under the same conditions"] if row.elsewhere else []
-    )
+    about += [f"made elsewhere ({row.source}) under the same conditions"] if row.source else []
     never, known_runs = never_beat_the_start(row)
     if never:
         some = "" if never == known_runs else f" in {never} of {known_runs} runs"
         about.append(f"no gain on dev{some}: the best dev score is that of the untrained model")
-    about += [said] if (said := prompted(row)) else []
+    about += [said] if (said := describe_prompts(row)) else []
     known = Cell(
         row.supervision,
         notes=(SUPERVISED[row.supervision],) if row.supervision in SUPERVISED else (),
@@ -80,9 +79,9 @@ HEAD = (
 )
 
 
-def absent_cell(row: ResultRow, *tasks: str) -> Cell:
+def absent_cell(row: Row, *tasks: str) -> Cell:
     """Why a row has no number here, where it would be that of `tasks`."""
-    runs = tuple(r.id for r in row.records)
+    runs = tuple(run.id for run in row.runs)
     if row.finished:
         reasons = (reason for task in tasks for reason in row.reasons(task, named=len(tasks) > 1))
         return replace(absent("missing", *reasons), records=runs)
@@ -98,7 +97,12 @@ def absent_cell(row: ResultRow, *tasks: str) -> Cell:
 
 
 def mean_cell(
-    row: ResultRow, scored: Sequence[tuple[Record, Score]], task: str, *, scale: float, digits: int
+    row: RecordedRow,
+    scored: Sequence[tuple[Record, Score]],
+    task: str,
+    *,
+    scale: float,
+    digits: int,
 ) -> Cell:
     """Mean and deviation over the finished seeds whose score of `task` was found."""
     if not scored:
@@ -118,7 +122,7 @@ def mean_cell(
     )
 
 
-def average_cell(row: ResultRow, averages: Mapping[str, Average]) -> Cell:
+def average_cell(row: RecordedRow, averages: Mapping[str, Average]) -> Cell:
     """Average over tasks of each seed (record id -> average), then over seeds; only of seeds that
     have every task.
     """
@@ -169,13 +173,13 @@ def mark_others(ids: Sequence[set[str]], cells: list[list[Cell]], column: int) -
 
 
 def size_text(
-    rows: Sequence[ResultRow], task: str, source: str, metric: str, aggregation: str, noun: str
+    rows: Sequence[RecordedRow], task: str, source: str, metric: str, aggregation: str, noun: str
 ) -> str:
     sizes = sorted({s.n for row in rows for _, s in row.scores(task, source, metric, aggregation)})
     return f"{' / '.join(f'{n:,}' for n in sizes)} {noun}" if sizes else ""
 
 
-def never_beat_the_start(row: ResultRow) -> tuple[int, int]:
+def never_beat_the_start(row: RecordedRow) -> tuple[int, int]:
     """Of how many finished runs no dev score was above the untrained one, and of how many both
     scores are known.
     """

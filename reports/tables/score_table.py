@@ -12,10 +12,9 @@ from harness.results.facts import Facts
 from harness.results.record import Record, Score
 from harness.tasks.averages import Average
 from reports.document.table import EMPTY, Cell, Column, Table, TableRow, number, number_text, ranked
-from reports.read.comparison_runs import Comparison, seeded
+from reports.load import RecordedResults
 from reports.stats.significance import Significance
 from reports.stats.simultaneous import FEWEST_SEEDS
-from reports.stats.targets import Measure, Target, alone
 from reports.stats.verdicts import Block, describe_detectable
 from reports.tables.score_cells import (
     HEAD,
@@ -26,6 +25,7 @@ from reports.tables.score_cells import (
     mean_cell,
     size_text,
 )
+from reports.targets import Measure, Target, alone
 
 WITHOUT_A_MODEL = "without a model"
 _GUESSING = {
@@ -40,7 +40,7 @@ _FINE = 0.05  # points: a standard error below it leaves a second decimal someth
 class ScoreTable:
     """A table of scores, column by column."""
 
-    def __init__(self, comparison: Comparison, significance: Significance | None) -> None:
+    def __init__(self, comparison: RecordedResults, significance: Significance | None) -> None:
         """Without `significance` nothing is judged: it is quick."""
         self.comparison, self.significance = comparison, significance
         self.columns = list(HEAD)
@@ -216,7 +216,7 @@ class ScoreTable:
                     [block.detectable] if len(known) == 1 and block.detectable is not None else []
                 )
         for row in self.comparison.rows:
-            if 0 < len(row.finished) < FEWEST_SEEDS and seeded(row):
+            if 0 < len(row.finished) < FEWEST_SEEDS and row.is_random:
                 note = "fewer than three seeds, too few to estimate their spread: not tested"
                 line_of[row.key][2] = line_of[row.key][2].noted(note)
         if not self._tested_blocks(significance):

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 
 from reports.document.table import Cell, Column, Table
-from reports.read.comparison_runs import Comparison, ResultRow
-from reports.stats.layer_grids import grids
-from reports.stats.targets import SOURCES, Measure
+from reports.load import RecordedResults, RecordedRow
+from reports.read.layer_grids import grids
 from reports.tables.score_cells import mean_cell
 from reports.tables.score_table import ScoreTable
+from reports.targets import SOURCES, Measure
 
 # Metric -> title, digits. None is ranked: a collapsed space has the best alignment of all.
 GEOMETRY = {
@@ -24,7 +24,7 @@ GEOMETRY = {
 }
 
 
-def geometry_tables(comparison: Comparison) -> list[Table]:
+def geometry_tables(comparison: RecordedResults) -> list[Table]:
     """Alignment, uniformity and what else was measured of the space: one table for each data set."""
     tables = []
     for task, source in comparison.columns("geometry"):
@@ -51,8 +51,8 @@ def geometry_tables(comparison: Comparison) -> list[Table]:
 
 
 def extremes(
-    comparison: Comparison, pairs: str, source: str
-) -> list[tuple[ResultRow, list[tuple[str, Cell]]]]:
+    comparison: RecordedResults, pairs: str, source: str
+) -> list[tuple[RecordedRow, list[tuple[str, Cell]]]]:
     """The best and the worst of all layers and poolings of each model, as (what it is, its score x
     100).
 

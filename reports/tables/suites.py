@@ -11,11 +11,11 @@ from harness.tasks.averages import Average, mean_of
 from harness.tasks.senteval.transfer import TRANSFER
 from harness.tasks.suite import Suite
 from reports.document.table import Column, Table, number_text
-from reports.read.comparison_runs import Comparison, ResultRow
+from reports.load import RecordedResults, RecordedRow
 from reports.stats.significance import Significance
-from reports.stats.suite_targets import TRANSFER_SUITES, main_measure, registered, transfer_average
-from reports.stats.targets import SOURCES, Measure, Target, targets
+from reports.suite_targets import TRANSFER_SUITES, main_measure, registered, transfer_average
 from reports.tables.score_table import ScoreTable
+from reports.targets import SOURCES, Measure, Target, targets
 
 MEAN = "mean ± standard deviation over seeds."
 LANGUAGES = {
@@ -117,7 +117,9 @@ _HIGHER = frozenset(
 RETRIEVAL = ("embedded-mteb",)  # in the section of MTEB
 
 
-def sts_tables(comparison: Comparison, significance: Significance | None = None) -> Iterator[Table]:
+def sts_tables(
+    comparison: RecordedResults, significance: Significance | None = None
+) -> Iterator[Table]:
     """One table for each source of the STS tasks, one for the embedded pairs."""
     groups: dict[str, list[Target]] = {}
     for target in targets(comparison):
@@ -129,7 +131,7 @@ def sts_tables(comparison: Comparison, significance: Significance | None = None)
 
 
 def _sts_table(
-    comparison: Comparison, significance: Significance | None, key: str, members: list[Target]
+    comparison: RecordedResults, significance: Significance | None, key: str, members: list[Target]
 ) -> Table:
     made = ScoreTable(comparison, significance)
     for measure in (measure for target in members for measure in target.measures):
@@ -164,7 +166,7 @@ def _sts_table(
 
 
 def _means(
-    row: ResultRow, measures: Sequence[Measure], decimals: int | None = None
+    row: RecordedRow, measures: Sequence[Measure], decimals: int | None = None
 ) -> dict[str, Average]:
     """Run id -> the mean over some tasks, of numbers with so many decimals."""
     values = {
@@ -180,7 +182,7 @@ def _means(
 
 
 def suite_tables(
-    comparison: Comparison,
+    comparison: RecordedResults,
     significance: Significance | None = None,
     suites: Collection[str] = tuple(_KNOWN),
 ) -> Iterator[Table]:
@@ -193,7 +195,7 @@ def suite_tables(
 
 
 def other_tables(
-    comparison: Comparison, significance: Significance | None = None, *, shown: Collection[str]
+    comparison: RecordedResults, significance: Significance | None = None, *, shown: Collection[str]
 ) -> Iterator[Table]:
     """One table for each suite with scores that is not among those `shown` elsewhere, in the order
     met.
@@ -213,7 +215,9 @@ def _better(about: Suite | None, measures: Sequence[Measure]) -> Literal["higher
     return ""
 
 
-def _suite_table(comparison: Comparison, significance: Significance | None, suite: str) -> Table:
+def _suite_table(
+    comparison: RecordedResults, significance: Significance | None, suite: str
+) -> Table:
     about = registered(suite)
     known = _KNOWN.get(suite) or _describe_unknown(suite, about)
     measures = {key: main_measure(comparison, suite, *key) for key in comparison.columns(suite)}
@@ -263,7 +267,7 @@ def _describe_unknown(suite: str, about: Suite | None) -> _Known:
     return _Known(f"Suite {suite}", f"{text[0].upper()}{text[1:]}.")
 
 
-def _all_below_one(comparison: Comparison, measures: Sequence[Measure]) -> bool:
+def _all_below_one(comparison: RecordedResults, measures: Sequence[Measure]) -> bool:
     """True if all scores lie between -1 and 1, so that they are shown times 100."""
     for measure in measures:
         for record in comparison.records:

@@ -17,7 +17,8 @@ from harness.files.printable import one_line
 from harness.results.record import Record, Score
 from harness.results.store import RunFolder
 from reports.document.blocks import Document, slug
-from reports.read.comparison_runs import Comparison, base_name
+from reports.load import RecordedResults
+from reports.results import base_name
 
 _SCHEMA = "0.3.0"  # of github.com/evaleval/every_eval_ever
 _RANGES: dict[str, tuple[Any, Any]] = {  # metric -> its bounds; those of all others are 0 and 1
@@ -31,7 +32,7 @@ _LOWER_IS_BETTER = ("uniformity", "alignment", "mean_cosine", "seconds")
 _CRATE = "https://w3id.org/ro/crate/1.1"
 
 
-def every_eval_ever(comparison: Comparison) -> dict[str, str]:
+def every_eval_ever(comparison: RecordedResults) -> dict[str, str]:
     """Path -> content: a record for each finished run, and its examples where each is right or
     wrong.
 
@@ -63,7 +64,7 @@ def every_eval_ever(comparison: Comparison) -> dict[str, str]:
     return files
 
 
-def _about(comparison: Comparison, record: Record) -> dict[str, Any]:
+def _about(comparison: RecordedResults, record: Record) -> dict[str, Any]:
     ended = str(int(datetime.fromisoformat(record.finished).timestamp()))
     versions = record.environment.get("versions", {})
     model = f"local/{slug(record.row)}"
@@ -140,7 +141,7 @@ def _result_id(task: str, metric: str, aggregation: str = "") -> str:
 
 
 def _examples(
-    comparison: Comparison, record: Record, about: dict[str, Any]
+    comparison: RecordedResults, record: Record, about: dict[str, Any]
 ) -> Iterator[dict[str, Any]]:
     outcomes = RunFolder(comparison.workdir, record.id).outcomes()
     plain = (

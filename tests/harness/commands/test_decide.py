@@ -18,7 +18,7 @@ from harness.tasks.senteval.transfer import TRANSFER
 from reports.comparison.comparison_document import describe
 from reports.comparison.terminal_summary import summary_table
 from reports.decide.question import comparison_of, question_of
-from reports.read.comparison_runs import read_comparison
+from reports.load import read_comparison
 from tests.support import synthetic
 from tests.support.invented_outcomes import add_transfer
 

@@ -11,7 +11,7 @@ import harness
 from harness.cli import main
 from harness.errors import InputError
 from harness.runs.frozen_plan import plan_file
-from reports.read.comparison_runs import read_comparison
+from reports.load import read_comparison
 from reports.read.plan_followed import read_frozen_plan
 
 pytestmark = pytest.mark.usefixtures("few_pairs", "no_report")

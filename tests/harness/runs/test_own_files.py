@@ -14,7 +14,7 @@ from harness.runs.experiment import DevSettings, read_experiment
 from harness.runs.plan import forget_loaded, make_plan
 from harness.tasks.own.data import draw_groups
 from reports.explore.examples import read_tasks
-from reports.read.comparison_runs import read_comparison
+from reports.load import read_comparison
 from tests.support import own_files, small_runs
 
 

@@ -13,7 +13,7 @@ from harness.results.store import read_records
 from reports.comparison.headline import headline
 from reports.decide.verdict_answer import verdict
 from reports.figures.intervals import overview
-from reports.read.comparison_runs import read_comparison
+from reports.load import read_comparison
 from reports.stats.significance import SAME, Significance
 from reports.stats.verdicts import Block
 from reports.tables.certainty import all_pairs

@@ -14,7 +14,7 @@ from harness.errors import InputError
 from harness.tasks.suite import Suite
 from reports.comparison.comparison_document import describe
 from reports.document.table import Table
-from reports.read.comparison_runs import Comparison, read_comparison
+from reports.load import RecordedResults, read_comparison
 from tests.support import invented_runs as made
 
 
@@ -39,7 +39,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[object]
     registry._read_entry_points.cache_clear()
 
 
-def runs(workdir: Path) -> Comparison:
+def runs(workdir: Path) -> RecordedResults:
     for seed, value in ((1, 70.0), (2, 74.5)):
         scores = [
             *made.sts(value),
@@ -73,7 +73,7 @@ def test_what_is_no_builder_is_named(tmp_path: Path, install) -> None:
         describe(runs(tmp_path / "work"))
 
 
-def suite_table(comparison: Comparison) -> Table:
+def suite_table(comparison: RecordedResults) -> Table:
     return next(table for table in describe(comparison).tables() if table.key == "suite-mine")
 
 
@@ -101,7 +101,7 @@ def test_a_registered_suite_says_its_metric_and_chance(
         chance=0.5,
         percent=False,
     )
-    for module in ("reports.tables.suites", "reports.stats.suite_targets"):
+    for module in ("reports.tables.suites", "reports.suite_targets"):
         monkeypatch.setattr(f"{module}.registered", {"mine": mine}.get)
     table = suite_table(runs(tmp_path))
     assert table.columns[3].sub == "f1 · chance 0.5000 · 10 examples"

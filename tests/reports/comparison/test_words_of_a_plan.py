@@ -16,7 +16,7 @@ from harness.runs.frozen_plan import plan_file, settings_of
 from reports.build import build_comparison
 from reports.comparison.headline import headline
 from reports.decide.verdict_answer import verdict
-from reports.read.comparison_runs import Comparison, read_comparison
+from reports.load import RecordedResults, read_comparison
 from reports.stats.significance import Significance
 from reports.stats.verdicts import Block, judge_family, planned
 from tests.support import synthetic
@@ -57,18 +57,18 @@ def freeze(
     file.write_text(json.dumps({**plan, "sha256": content_id(plan)}))
 
 
-def read(made: synthetic.Invented, **experiment: Any) -> Comparison:
+def read(made: synthetic.Invented, **experiment: Any) -> RecordedResults:
     """The comparison whose file has this experiment."""
     records = read_records(made.workdir, "invented")
     synthetic.write_comparison(made.workdir, records, experiment={"baseline": "SCD"} | experiment)
     return read_comparison(made.workdir, "invented")
 
 
-def first_sentence(comparison: Comparison) -> str:
+def first_sentence(comparison: RecordedResults) -> str:
     return headline(comparison, Significance(comparison))[0]
 
 
-def is_a_family_of_its_own(comparison: Comparison) -> bool:
+def is_a_family_of_its_own(comparison: RecordedResults) -> bool:
     """True if the named pairs have other p-values than they have among all pairs."""
     significance = Significance(comparison)
     target = significance.first

@@ -15,7 +15,7 @@ from harness.results.comparison import ComparisonFile, ListedAnalysis, ListedRun
 from harness.results.record import Record
 from harness.results.store import read_comparison_file, read_records, write_comparison_file
 from reports.decide.sequential import analyse
-from reports.read.comparison_runs import read_comparison
+from reports.load import read_comparison
 from reports.stats.significance import Difference, Significance
 from reports.tables.certainty import interim_analyses_table
 from tests.support import synthetic

@@ -15,7 +15,7 @@ from harness.errors import InputError
 from harness.sources.pair_sets import load_sts
 from reports.explore import examples as module
 from reports.explore.examples import ExploredTask, choose_differing, choose_hard, error, read_tasks
-from reports.read.comparison_runs import Comparison, read_comparison
+from reports.load import RecordedResults, read_comparison
 from reports.read.examples import Examples
 from tests.reports.explore.conftest import CLASSES, PAIRS
 
@@ -28,7 +28,7 @@ def one(metric: str, target: list[float], outcome: list[float]) -> Examples:
     )
 
 
-def read(workdir: Path, name: str) -> tuple[Comparison, ExploredTask]:
+def read(workdir: Path, name: str) -> tuple[RecordedResults, ExploredTask]:
     comparison = read_comparison(workdir, "invented")
     (task,) = read_tasks(comparison, lambda task: task == name)
     return comparison, task

@@ -14,17 +14,17 @@ from scipy.stats import spearmanr
 from reports.document.table import Table
 from reports.explore.examples import read_tasks
 from reports.explore.section import FEWEST, explore, slice_masks, slices_of
-from reports.read.comparison_runs import Comparison, read_comparison
+from reports.load import RecordedResults, read_comparison
 from reports.stats.significance import Significance
 from tests.reports.explore.conftest import CLASSES, PAIRS
 
 
 @pytest.fixture(scope="module")
-def comparison(explored: Path) -> Comparison:
+def comparison(explored: Path) -> RecordedResults:
     return read_comparison(explored, "invented")
 
 
-def tables(comparison: Comparison) -> list[Table]:
+def tables(comparison: RecordedResults) -> list[Table]:
     found = explore(comparison, Significance(comparison))
     assert all(isinstance(table, Table) for table in found)
     return found  # type: ignore[return-value]
@@ -47,7 +47,7 @@ def test_slices_of_an_example(texts: tuple[str, ...], rule: str, name: str) -> N
     assert ("Word overlap" in slices_of(texts)) == (len(texts) == 2)
 
 
-def test_a_slice_has_the_score_of_its_examples_alone(comparison: Comparison) -> None:
+def test_a_slice_has_the_score_of_its_examples_alone(comparison: RecordedResults) -> None:
     (task,) = read_tasks(comparison, lambda task: task == PAIRS)
     masks = slice_masks(task)
     table = tables(comparison)[0]
@@ -62,7 +62,9 @@ def test_a_slice_has_the_score_of_its_examples_alone(comparison: Comparison) -> 
             assert cell.value == pytest.approx(100 * np.mean(values), abs=1e-6)
 
 
-def test_the_table_of_examples_has_the_largest_errors_of_each_task(comparison: Comparison) -> None:
+def test_the_table_of_examples_has_the_largest_errors_of_each_task(
+    comparison: RecordedResults,
+) -> None:
     table = tables(comparison)[1]
     assert [block.split(" ")[0] for block, _ in table.blocks()] == [PAIRS, CLASSES]
     (task,) = read_tasks(comparison, lambda task: task == PAIRS)
@@ -72,7 +74,7 @@ def test_the_table_of_examples_has_the_largest_errors_of_each_task(comparison: C
 
 
 def test_texts_of_other_data_sets_stay_out_of_the_report(
-    comparison: Comparison, monkeypatch: pytest.MonkeyPatch
+    comparison: RecordedResults, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("reports.explore.section._OWN_SOURCE", "another source")
     assert [table.key for table in tables(comparison)] == ["slices"]

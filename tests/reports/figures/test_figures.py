@@ -18,10 +18,10 @@ from reports.figures.cosine_histograms import histograms, pooled
 from reports.figures.cost_tradeoff import Point, pareto, tradeoff
 from reports.figures.intervals import overview
 from reports.figures.style import with_settings
-from reports.read.comparison_runs import ResultRow, read_comparison
+from reports.load import RecordedRow, read_comparison
 from reports.stats import layer_grids
 from reports.stats.significance import Significance
-from reports.stats.targets import rows_shown, targets
+from reports.targets import rows_shown, targets
 from tests.support import synthetic
 
 score = synthetic.score
@@ -134,7 +134,7 @@ def test_runs_without_data_draw_nothing(made):
     assert training_curves.losses(comparison) is None
 
 
-def rows_of(made, noises: dict[str, float]) -> tuple[list[ResultRow], object]:
+def rows_of(made, noises: dict[str, float]) -> tuple[list[RecordedRow], object]:
     for label, noise in noises.items():
         made.add(
             label,
@@ -157,7 +157,7 @@ def test_a_full_figure_keeps_the_best_rows_and_the_best_untrained_one_in_order(m
 
 
 def test_pareto_front_by_hand(made):
-    row = ResultRow("x", "base", (made.add("x", tasks=()),))
+    row = RecordedRow.of_records("x", "base", (made.add("x", tasks=()),))
     a, b, c, d, e = (Point(row, *at) for at in ((1, 50), (2, 60), (3, 55), (2, 40), (4, 60)))
     assert pareto([c, e, d, b, a]) == [a, b]  # the same score for more is no gain
     assert pareto([]) == []

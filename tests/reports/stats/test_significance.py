@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from reports.read.comparison_runs import read_comparison
+from reports.load import read_comparison
 from reports.stats.estimate import Estimate
 from reports.stats.significance import NOT_JUDGED, Difference, Significance
-from reports.stats.targets import targets
 from reports.stats.verdicts import Block, judge_family, kind_of, planned
+from reports.targets import targets
 from tests.support import synthetic
 
 TASKS = ("STS12", "STS-B")

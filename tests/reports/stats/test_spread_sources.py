@@ -16,7 +16,7 @@ from harness.results.store import RunFolder
 from harness.seeds import PartSeed, Stream
 from reports.comparison.comparison_document import describe
 from reports.document.table import Table
-from reports.read.comparison_runs import read_comparison
+from reports.load import read_comparison
 from reports.stats.significance import Significance
 from reports.stats.spread_sources import (
     Decomposition,
@@ -71,7 +71,7 @@ def test_runs_that_share_streams_are_no_seeds_of_the_row(made: synthetic.Invente
     add(made, (2, 3), ("init",))
     (row,) = read_comparison(made.workdir, "invented").rows
     assert [r.seed for r in row.records] == [1, 2, 3]
-    assert [r.random_seed for r in row.held] == [
+    assert [r.random_seed for r in row.partial_seed_runs] == [
         PartSeed(2, ("init",), 1),
         PartSeed(3, ("init",), 1),
     ]
@@ -95,7 +95,7 @@ def test_the_first_run_belongs_to_every_stream(made: synthetic.Invented) -> None
     comparison = read_comparison(made.workdir, "invented")
     values = {
         r.id: 100 * r.scores[0].value
-        for r in [*comparison.rows[0].records, *comparison.rows[0].held]
+        for r in [*comparison.rows[0].records, *comparison.rows[0].partial_seed_runs]
     }
     first = comparison.rows[0].records[0].id
     assert found.whole is not None

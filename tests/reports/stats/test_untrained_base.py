@@ -13,9 +13,10 @@ from harness import api
 from harness.results.record import Record
 from harness.results.store import RunFolder, added_starts
 from reports.comparison.terminal_summary import summary_table
-from reports.read.comparison_runs import read_comparison
+from reports.load import read_comparison
 from reports.read.run_library import read_library
-from reports.stats.significance import Significance, untrained_base
+from reports.results import find_start
+from reports.stats.significance import Significance
 from reports.tables.certainty import against_base
 from reports.tables.score_cells import ADDED
 from reports.tables.suites import sts_tables
@@ -53,7 +54,7 @@ def base_of(made: synthetic.Invented, label: str) -> str | None:
     """
     comparison = read_comparison(made.workdir, "invented")
     row = next(row for row in comparison.rows if row.label == label)
-    base, reason = untrained_base(row, comparison.rows)
+    base, reason = find_start(row, comparison.rows)
     assert bool(reason) == (base is None and row.supervision != "untrained")
     return base.label if base is not None else None
 
@@ -151,7 +152,7 @@ def test_each_row_of_a_new_user_s_file_has_its_own_start(
     bases = {
         row.label: base.label
         for row in comparison.rows
-        if (base := untrained_base(row, comparison.rows)[0])
+        if (base := find_start(row, comparison.rows)[0])
     }
     assert bases == {"own loss": "mean", "SimCSE": added.label}
     columns, lines, _ = summary_table(tmp_path, "new")

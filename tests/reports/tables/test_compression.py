@@ -12,7 +12,7 @@ import pytest
 from harness.results.record import Record
 from harness.sources.pair_sets import PairSet, Subset
 from harness.tasks.compression import CompressionTask
-from reports.read.comparison_runs import Comparison, read_comparison
+from reports.load import RecordedResults, read_comparison
 from reports.tables.compression import compression_figure, compression_tables
 from tests.support import synthetic
 
@@ -34,7 +34,7 @@ def scored(made: synthetic.Invented, row: str, seed: int) -> Record:
 def test_scores_are_tabled_and_drawn_by_their_bytes(tmp_path: Path) -> None:
     made = synthetic.Invented(tmp_path, scale=0.05)
     records = [scored(made, "SimCSE", 1), scored(made, "SimCSE", 2), scored(made, "SCD", 3)]
-    comparison: Comparison = read_comparison(tmp_path, "invented")
+    comparison: RecordedResults = read_comparison(tmp_path, "invented")
     (table,) = compression_tables(comparison)
     line = next(row for row in table.rows if row.cells[0].text.startswith("SimCSE"))
     shown = {column.key: cell for column, cell in zip(table.columns, line.cells, strict=True)}

@@ -13,7 +13,7 @@ from harness.errors import InputError
 from harness.results.store import RunFolder
 from reports.document.blocks import Text
 from reports.document.table import Table
-from reports.read.comparison_runs import read_comparison
+from reports.load import read_comparison
 from reports.read.examples import read_examples
 from reports.read.overlap import without_overlap
 from reports.stats.significance import Significance

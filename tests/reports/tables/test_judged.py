@@ -12,12 +12,12 @@ from harness.results.outcomes import outcomes_frame
 from harness.results.store import RunFolder, join_examples
 from harness.tasks.senteval.transfer import TRANSFER
 from reports.document.table import number
-from reports.read.comparison_runs import read_comparison
+from reports.load import read_comparison
 from reports.stats.influence import of_spearman
 from reports.stats.significance import Significance
-from reports.stats.targets import Measure, alone
 from reports.tables.score_table import with_decimals
 from reports.tables.suites import other_tables, sts_tables, suite_tables
+from reports.targets import Measure, alone
 from tests.support import synthetic
 from tests.support.invented_outcomes import EXAMPLES, add_transfer
 

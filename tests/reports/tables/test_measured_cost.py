@@ -10,8 +10,8 @@ from harness.results.measurements import InferenceCost, measure_once
 from harness.results.record import Record
 from harness.results.store import RunFolder
 from reports.figures.cost_tradeoff import tradeoff
-from reports.read.comparison_runs import Comparison, read_comparison
-from reports.stats.measured_cost import speeds, training_clock
+from reports.load import RecordedResults, read_comparison
+from reports.read.measured_cost import speeds, training_clock
 from reports.stats.significance import Significance
 from reports.tables.cost import cost_table
 from tests.support import synthetic
@@ -45,7 +45,7 @@ def again(
     RunFolder(made.workdir, record.id).write(record.model_copy(update=update))
 
 
-def column(comparison: Comparison, key: str) -> list[str]:
+def column(comparison: RecordedResults, key: str) -> list[str]:
     table = cost_table(comparison)
     place = [c.key for c in table.columns].index(key)
     return [f"{line.cells[place].text} {line.cells[place].spread}".strip() for line in table.rows]

@@ -9,9 +9,9 @@ import pytest
 from harness.results.record import Missing, Score
 from harness.results.store import RunFolder
 from harness.tasks.senteval.transfer import TRANSFER
-from reports.read.comparison_runs import read_comparison
-from reports.stats.targets import targets
+from reports.load import read_comparison
 from reports.tables.suites import sts_tables, suite_tables
+from reports.targets import targets
 from tests.support.synthetic import STS, Invented
 
 LEFT = tuple(task for task in STS if task != "STS16")

@@ -12,7 +12,7 @@ from harness.results.store import RunFolder
 from reports.comparison.comparison_document import budget_facts
 from reports.document.blocks import Facts, Text
 from reports.document.table import Table
-from reports.read.comparison_runs import Comparison, read_comparison
+from reports.load import RecordedResults, read_comparison
 from reports.tables.row_differences import difference_table
 from reports.tables.run_details import how_it_was_run
 from tests.support.invented_runs import WIKI, recipe, run, sts
@@ -46,12 +46,12 @@ def written(
     records: list[Record],
     experiment: dict[str, Any] | None = None,
     **runs: dict[str, Any],
-) -> Comparison:
+) -> RecordedResults:
     write_comparison(workdir, records, runs, experiment=experiment or {})
     return read_comparison(workdir, "invented")
 
 
-def table_of(comparison: Comparison) -> Table:
+def table_of(comparison: RecordedResults) -> Table:
     table = difference_table(comparison)
     assert isinstance(table, Table)
     return table

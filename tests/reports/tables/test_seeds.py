@@ -10,7 +10,7 @@ from statistics import stdev
 import pytest
 
 from reports.comparison.comparison_document import describe
-from reports.read.comparison_runs import read_comparison
+from reports.load import read_comparison
 from reports.stats.significance import Significance
 from reports.tables.suites import sts_tables
 from tests.support import synthetic

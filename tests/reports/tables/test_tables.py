@@ -9,7 +9,7 @@ import pytest
 from harness.results.facts import Facts
 from harness.tasks.mteb.benchmarks import EN_V1, HUMAN, MTEB_SUITES, names_of
 from reports.document.table import Cell, Table
-from reports.read.comparison_runs import read_comparison
+from reports.load import read_comparison
 from reports.stats.significance import Significance
 from reports.tables import cost, mteb, space
 from reports.tables.suites import RETRIEVAL, suite_tables

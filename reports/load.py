@@ -1,16 +1,16 @@
-"""The runs of one comparison as the rows of a report: grouped by label and base model, with their
-pairs and curves.
+"""The results of records: the runs of one comparison as the rows of a report, grouped by label and
+base model, with their examples and curves.
 """
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from harness import registry
 from harness.config import nearest
@@ -27,77 +27,60 @@ from harness.results.store import (
     read_sound_comparison_files,
 )
 from harness.seeds import PartSeed
-from harness.tasks.catalogue import tasks_of
 from reports.read.examples import Examples, LeftOut, read_examples
-from reports.read.plan_followed import FrozenPlan, read_frozen_plan
-
-SUPERVISION = ("untrained", "transductive", "unsupervised", "supervised")
-STS_ORDER = ("STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R")
-
-
-def base_name(base_model: str) -> str:
-    """A base model's name as a reader knows it: without "embedded:", a hub organisation or the
-    folders before it.
-    """
-    return base_model.rstrip("/").rsplit("/", 1)[-1].removeprefix("embedded:") or base_model
+from reports.read.plan_followed import read_frozen_plan
+from reports.results import (
+    SUPERVISION,
+    Encoding,
+    InterimAnalyses,
+    Key,
+    Results,
+    Row,
+    group_by_block,
+)
 
 
 @dataclass(frozen=True, eq=False)
-class ResultRow:
-    """The runs of one row label on one base model: all seeds of one configuration, by seed.
+class RecordedRow(Row):
+    """A row with the records of its runs."""
 
-    Runs that share some streams lie closer together than runs of other seeds, so they are no seeds
-    of the row. A row that has no other runs is shown with one of them.
+    runs: tuple[Record, ...]
+    partial_seed_runs: tuple[Record, ...] = ()
 
-    Attributes:
-        held: runs with another seed in some streams alone: they say where spread comes from.
-        added: it is in no file: the untrained start of rows that are, evaluated so that their gain
-            is known.
-        elsewhere: whose it is, of a row that was made elsewhere and compared with those of the
-            file; else empty.
-        group: name of the rows that it is compared with, where they are not those of its base model
-            alone.
-        start: id of the run of its own untrained start; "" where the comparison file names none.
-    """
-
-    label: str
-    base_model: str
-    records: tuple[Record, ...]
-    held: tuple[Record, ...] = ()
-    added: bool = False
-    start: str = ""
-    elsewhere: str = ""
-    group: str = ""
-
-    @property
-    def block(self) -> str:
-        """Name of the rows that it is compared with and ranked among."""
-        return self.group or base_name(self.base_model)
+    @classmethod
+    def of_records(
+        cls,
+        label: str,
+        base_model: str,
+        records: Sequence[Record],
+        partial_seed_runs: Sequence[Record] = (),
+    ) -> Self:
+        """Return the row of some records, of which the first says what they share."""
+        first = records[0]
+        finished = [record for record in records if record.status == "finished"]
+        return cls(
+            label,
+            base_model,
+            tuple(records),
+            partial_seed_runs=tuple(partial_seed_runs),
+            supervision=first.supervision,
+            deterministic=first.spec.deterministic,
+            rehearsal=any(record.rehearsal for record in records),
+            encoding=_encoding_of(first),
+            read_text=any(record.corpus is not None for record in finished),
+        )
 
     @property
-    def key(self) -> tuple[str, str]:
-        return self.base_model, self.label
+    def records(self) -> tuple[Record, ...]:
+        return self.runs
 
     @property
     def finished(self) -> tuple[Record, ...]:
-        return tuple(r for r in self.records if r.status == "finished")
+        return tuple(r for r in self.runs if r.status == "finished")
 
     @property
     def unfinished(self) -> tuple[Record, ...]:
-        return tuple(r for r in self.records if r.status != "finished")
-
-    @property
-    def supervision(self) -> str:
-        return self.records[0].supervision
-
-    @property
-    def rehearsal(self) -> bool:
-        return any(record.rehearsal for record in self.records)
-
-    @property
-    def status(self) -> str:
-        """ "finished" when any seed finished, else how the first one ended."""
-        return "finished" if self.finished else self.records[0].status
+        return tuple(r for r in self.runs if r.status != "finished")
 
     @property
     def unavailable(self) -> str:
@@ -108,15 +91,6 @@ class ResultRow:
     def pooling(self) -> str | None:
         value = self.records[0].config.get("pooling")
         return value if isinstance(value, str) else None
-
-    def reasons(self, task: str, *, named: bool = True) -> tuple[str, ...]:
-        """Why finished seeds have no score of a task, each reason once; unnamed ones are those of
-        other tasks too.
-        """
-        start = f"{task}: " if named else ""
-        return tuple(
-            dict.fromkeys(f"{start}{r.missing[task]}" for r in self.finished if task in r.missing)
-        )
 
     @cached_property
     def _index(self) -> dict[tuple[str, str, str, str], list[tuple[Record, Score]]]:
@@ -137,6 +111,18 @@ class ResultRow:
         return list(self._index.get((task, source, metric, aggregation), ()))
 
 
+def _encoding_of(record: Record) -> Encoding | None:
+    """Return what of a configuration says how a text becomes a vector; None where nothing is
+    pooled.
+    """
+    config = record.config
+    pooling = config.get("pooling")
+    if not isinstance(pooling, str) or pooling == "none":
+        return None
+    layer = config.get("first_layer", 1) if pooling == "first_last_avg" else 1
+    return Encoding(pooling, layer, config.get("max_length"))
+
+
 @cache
 def deterministic(method: str) -> bool | None:
     """What a method's card says; None for a method that is not installed. Imports the method."""
@@ -146,14 +132,7 @@ def deterministic(method: str) -> bool | None:
         return None
 
 
-def seeded(row: ResultRow) -> bool:
-    """Whether another seed may give another score: not of an untrained row, nor where no seed
-    enters the method.
-    """
-    return row.supervision != "untrained" and not row.records[0].spec.deterministic
-
-
-def prompted(row: ResultRow) -> str:
+def describe_prompts(row: RecordedRow) -> str:
     """What a row did to the texts that it was scored on, for a footnote; empty if each text is read
     once, unchanged.
     """
@@ -175,30 +154,6 @@ def prompted(row: ResultRow) -> str:
         keys = ", ".join(f'"{key}"' for key in unused)
         parts.append(f"its model has prompts of its own that were not used ({keys})")
     return "; ".join(parts)
-
-
-@dataclass(frozen=True)
-class InterimAnalyses:
-    """The interim analyses of a comparison whose seeds were added until it was decided.
-
-    Attributes:
-        first, most: seeds of a row at the first analysis, and at the last that was planned.
-        seeds: of the rows in contention at each analysis.
-        since: (base model, label, seed) of a run -> the first analysis that includes it, from 1.
-        rows: what each analysis found for each row ("row", "base_model", "state").
-        rule: how the analyses decide, in a line.
-        ended: "decided", "seeds" (no more were available); "" for a comparison that has not ended.
-        equivalence: half width of the region of practical equivalence, in points.
-    """
-
-    first: int
-    most: int
-    seeds: tuple[int, ...]
-    since: Mapping[tuple[str, str, int], int]
-    rows: tuple[tuple[Mapping[str, Any], ...], ...]
-    rule: str
-    ended: str
-    equivalence: float
 
 
 def _read_interim_analyses(file: ComparisonFile) -> InterimAnalyses | None:
@@ -228,74 +183,43 @@ def _read_interim_analyses(file: ComparisonFile) -> InterimAnalyses | None:
 
 
 @dataclass
-class Comparison:
-    """All rows of a comparison, in the order of the report's tables, and access to what lies next
-    to the records.
+class RecordedResults(Results):
+    """The results of records, with access to what lies next to these.
+
+    Attributes:
+        file: of the comparison; without runs, of rows that no comparison put together.
+        title, description: heading and paragraph of the experiment file.
+        parts: the blocks of its file, each with its own rows and tasks.
+        superseded: runs of an older configuration of the same row, in no table.
+        warnings: filled while examples and curves are read.
+        left_out: examples that are left out; see `reports.read.overlap`.
+        show_texts: its page may hold texts of all data sets, not of the embedded suite alone.
     """
 
-    name: str
-    workdir: Path
-    rows: tuple[ResultRow, ...]
-    file: ComparisonFile = field(
-        default_factory=lambda: ComparisonFile(name="", runs=())
-    )  # empty, of rows that no comparison put together
-    title: str = ""  # heading and paragraph of the experiment file
+    rows: tuple[RecordedRow, ...]
+    workdir: Path = field(kw_only=True)
+    file: ComparisonFile = field(default_factory=lambda: ComparisonFile(name="", runs=()))
+    title: str = ""
     description: str = ""
-    parts: tuple[Comparison, ...] = ()  # the blocks of its file, each with its own rows and tasks
-    set_aside: tuple[
-        Record, ...
-    ] = ()  # runs of an older configuration of the same row, in no table
-    analyses: InterimAnalyses | None = (
-        None  # of a comparison whose seeds were added until it was decided
-    )
-    warnings: list[str] = field(default_factory=list)  # filled while pairs and curves are read
-    left_out: Mapping[tuple[str, str], LeftOut] = field(
-        default_factory=dict
-    )  # see `reports.read.overlap`
-    show_texts: bool = (
-        False  # its page may hold texts of all data sets, not of the embedded suite alone
-    )
-    baseline: str = ""  # label of the row that all others are planned to be compared with
-    contrasts: tuple[
-        tuple[str, str], ...
-    ] = ()  # labels of further rows that are planned to be compared
-    primary: str = ""  # the score that the file says decides
-    plan: FrozenPlan | None = None  # written before the results; see `reports.read.plan_followed`
+    parts: tuple[RecordedResults, ...] = ()
+    superseded: tuple[Record, ...] = ()
+    warnings: list[str] = field(default_factory=list)
+    left_out: Mapping[Key, LeftOut] = field(default_factory=dict)
+    show_texts: bool = False
 
     @property
     def records(self) -> list[Record]:
         return [record for row in self.rows for record in row.records]
 
     @property
-    def held(self) -> list[Record]:
+    def partial_seed_runs(self) -> list[Record]:
         """Runs with another seed in some streams alone."""
-        return [record for row in self.rows for record in row.held]
-
-    def at_analysis(self, number: int) -> Comparison:
-        """The comparison as it was at one of its interim analyses, from 1."""
-        since = self.analyses.since if self.analyses is not None else {}
-        known = [
-            [r for r in row.records if since.get((*row.key, r.seed), 1) <= number]
-            for row in self.rows
-        ]
-        rows = (
-            replace(row, records=tuple(left))
-            for row, left in zip(self.rows, known, strict=True)
-            if left
-        )
-        return replace(self, rows=tuple(rows), analyses=None)
+        return [record for row in self.rows for record in row.partial_seed_runs]
 
     @cached_property
-    def blocks(self) -> dict[str, list[ResultRow]]:
+    def blocks(self) -> dict[str, list[RecordedRow]]:
         """The rows that are compared with one another, by the name of their block."""
-        found: dict[str, list[ResultRow]] = {}
-        for row in self.rows:
-            found.setdefault(row.block, []).append(row)
-        return found
-
-    @cached_property
-    def base_models(self) -> list[str]:
-        return list(dict.fromkeys(row.base_model for row in self.rows))
+        return group_by_block(self.rows)
 
     @cached_property
     def training_logs(self) -> dict[tuple[str, str], list[tuple[int, list[dict[str, Any]]]]]:
@@ -366,36 +290,6 @@ class Comparison:
                 found[task] = replace(found[task], majority=None)
         return found
 
-    def columns(self, suite: str) -> list[tuple[str, str]]:
-        """(task, source) of every test score of a suite, in the order of the papers, else as first
-        met.
-
-        A task of the suite whose data was missing is among them too: an average without it must not
-        appear complete.
-        """
-        met = dict.fromkeys(
-            (s.source, s.task)
-            for r in self.records
-            for s in r.scores
-            if s.suite == suite and s.split != "dev"
-        )
-        wanted = {task for r in self.records for task in r.missing if task in tasks_of(suite)}
-        wanted = (
-            set() if suite == "geometry" and met else wanted
-        )  # each of its tasks has a table of its own
-        sources = {source for source, _ in met} or self._sources_of(wanted)
-        met |= dict.fromkeys(
-            (source, task) for source in sorted(sources) for task in sorted(wanted)
-        )
-        place = {task: i for i, task in enumerate(STS_ORDER)}
-        ordered = sorted(met, key=lambda key: (key[0], place.get(key[1], len(place))))
-        return [(task, source) for source, task in ordered]
-
-    def _sources_of(self, tasks: set[str]) -> set[str]:
-        """Where tasks that no run has a score of were to be read from."""
-        keys = {key for record in self.records for key in record.evaluation}
-        return {source for source, _, task in (key.partition(":") for key in keys) if task in tasks}
-
 
 def options_of(record: Record) -> str:
     """Method and options of a run without its seed, as text: equal for the seeds of one row."""
@@ -408,7 +302,9 @@ def _data(record: Record) -> list[Any]:
     return [(part or {}).get("sha256") for part in (record.corpus, record.dev)]
 
 
-def _row(label: str, base_model: str, records: Iterable[Record]) -> tuple[ResultRow, list[Record]]:
+def _row(
+    label: str, base_model: str, records: Iterable[Record]
+) -> tuple[RecordedRow, list[Record]]:
     """The newest run of each seed in the newest configuration, and the runs that these replace."""
     newest_first = sorted(records, key=lambda r: (r.finished, r.started, r.id), reverse=True)
     model = next((r for r in newest_first if r.status == "finished"), newest_first[0])
@@ -426,12 +322,12 @@ def _row(label: str, base_model: str, records: Iterable[Record]) -> tuple[Result
             aside.append(record)
     own = [kept[seed] for seed in sorted(kept) if not isinstance(seed, PartSeed)]
     held = [kept[seed] for seed in sorted(kept) if isinstance(seed, PartSeed)]
-    return ResultRow(label, base_model, tuple(own or held[:1]), tuple(held)), aside
+    return RecordedRow.of_records(label, base_model, own or held[:1], held), aside
 
 
 def _rows(
     records: Iterable[Record], file: ComparisonFile
-) -> tuple[tuple[ResultRow, ...], list[Record]]:
+) -> tuple[tuple[RecordedRow, ...], list[Record]]:
     """Records by label and base model, and those that a newer configuration replaces."""
     runs = file.runs_by_row
     grouped: dict[tuple[str, str], list[Record]] = {}
@@ -443,8 +339,8 @@ def _rows(
         listed = [runs[key] for r in row.records if (key := (r.id, label)) in runs]
         added = any(run.added for run in listed)
         start = next((run.start for run in listed if run.start), "")
-        elsewhere = next((run.source for run in listed if run.source), "")
-        rows.append(replace(row, added=added, start=start, elsewhere=elsewhere))
+        source = next((run.source for run in listed if run.source), "")
+        rows.append(replace(row, added=added, start=start, source=source))
         aside += old
     rows = _grouped(rows)
     rows.sort(
@@ -453,7 +349,7 @@ def _rows(
     return tuple(rows), aside
 
 
-def _grouped(rows: list[ResultRow]) -> list[ResultRow]:
+def _grouped(rows: list[RecordedRow]) -> list[RecordedRow]:
     """Rows are compared within their base model. A model with one row, as a finished one, would
     have nothing to be
     compared with: it joins the rows of the only base model with several, or else the other such
@@ -474,7 +370,7 @@ def _grouped(rows: list[ResultRow]) -> list[ResultRow]:
 
 def _read_block(
     workdir: Path, file: ComparisonFile, block: ListedBlock, records: Iterable[Record]
-) -> Comparison:
+) -> RecordedResults:
     """Return one block of a comparison: its own runs alone, with the scores that it asks for."""
     listed = file.runs_by_row
     own = []
@@ -483,10 +379,10 @@ def _read_block(
         if run is not None and block.name in run.blocks:
             own.append(limit_to_tasks(record, block.tasks))
     rows, _ = _rows(own, file)
-    return Comparison(
+    return RecordedResults(
         block.name,
-        workdir,
         rows,
+        workdir=workdir,
         file=file,
         title=block.title,
         description=block.description,
@@ -507,7 +403,7 @@ def _planned_comparisons(file: ComparisonFile) -> dict[str, Any]:
     }
 
 
-def read_comparison(workdir: Path, name: str) -> Comparison:
+def read_comparison(workdir: Path, name: str) -> RecordedResults:
     """Read the records of a comparison. A record that cannot be read is left out, with a warning.
 
     Raises:
@@ -534,15 +430,15 @@ def read_comparison(workdir: Path, name: str) -> Comparison:
     rows, aside = _rows(records, file)
     plan = read_frozen_plan(workdir, file, records)
     blocks = [_read_block(workdir, file, block, records) for block in file.blocks]
-    return Comparison(
+    return RecordedResults(
         name,
-        workdir,
         rows,
+        workdir=workdir,
         file=file,
         title=file.title or name,
         description=file.description.strip(),
         parts=tuple(replace(block, plan=plan) for block in blocks),
-        set_aside=tuple(aside),
+        superseded=tuple(aside),
         analyses=_read_interim_analyses(file),
         warnings=warnings,
         plan=plan,

@@ -8,8 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from harness.results.record import Record
-from reports.read.comparison_runs import STS_ORDER, Comparison, ResultRow
+from reports.results import STS_ORDER, AnyRow, Results, Row, Run
 
 SOURCES = {"senteval": "SentEval", "mteb": "MTEB", "embedded": "embedded"}
 
@@ -28,12 +27,12 @@ class Measure(NamedTuple):
         """What its examples are stored by: task, source, split, metric."""
         return self.task, self.source, self.split, self.metric
 
-    def value(self, record: Record) -> float | None:
+    def value(self, run: Run) -> float | None:
         """Between -1 and 1; None where the run has no such score."""
         return next(
             (
                 s.value
-                for s in record.scores
+                for s in run.scores
                 if (s.task, s.source, s.metric, s.aggregation, s.split) == tuple(self)
             ),
             None,
@@ -69,7 +68,7 @@ class Target:
             return "points"
         return f"{'Spearman' if metric == 'spearman' else metric.replace('_', ' ')} ×100"
 
-    def value(self, row: ResultRow) -> float | None:
+    def value(self, row: Row) -> float | None:
         """A row's mean over the measures and over its seeds, times 100; None where a measure has no
         score.
         """
@@ -94,7 +93,7 @@ def alone(measure: Measure, title: str = "") -> Target:
 
 
 def tasks_of_most_rows(
-    rows: Sequence[ResultRow], tasks: Sequence[tuple[str, str]]
+    rows: Sequence[Row], tasks: Sequence[tuple[str, str]]
 ) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
     """Those of some (task, source) that most finished rows were to be evaluated on, and the others.
 
@@ -114,16 +113,16 @@ def tasks_of_most_rows(
     return most, [key for key in tasks if key not in most]
 
 
-def targets(comparison: Comparison) -> list[Target]:
+def targets(results: Results) -> list[Target]:
     """The average of each source's STS tasks that most rows have, then every embedded task alone
     (never averaged).
     """
     wanted = []
     by_source: dict[str, list[str]] = {}
-    for task, source in comparison.columns("sts"):
+    for task, source in results.columns("sts"):
         by_source.setdefault(source, []).append(task)
     for source, names in by_source.items():
-        tasks, others = tasks_of_most_rows(comparison.rows, [(task, source) for task in names])
+        tasks, others = tasks_of_most_rows(results.rows, [(task, source) for task in names])
         name = SOURCES.get(source, source)
         if len(tasks) == 1:
             title, short = f"{tasks[0][0]} ({name})", tasks[0][0]
@@ -143,7 +142,7 @@ def targets(comparison: Comparison) -> list[Target]:
                 tuple(Measure(*t) for t in others),
             )
         )
-    for task, source in comparison.columns("embedded"):
+    for task, source in results.columns("embedded"):
         if not task.startswith("geometry:"):
             wanted.append(Target(f"embedded-{task}", task, task, (Measure(task, source),)))
     return wanted
@@ -153,8 +152,8 @@ ROOM = 12  # panels, or lines in one panel, that a reader can still tell apart
 
 
 def rows_shown(
-    rows: Sequence[ResultRow], target: Target | None, room: int = ROOM
-) -> tuple[list[ResultRow], str]:
+    rows: Sequence[AnyRow], target: Target | None, room: int = ROOM
+) -> tuple[list[AnyRow], str]:
     """At most `room` of the rows, in their order, and a sentence for the caption about the others
     ("" if none).
 

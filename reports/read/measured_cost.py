@@ -9,7 +9,7 @@ import numpy as np
 
 from harness.results.measurements import PROCESSOR, InferenceCost, read_inference
 from harness.results.record import Record
-from reports.read.comparison_runs import Comparison, ResultRow
+from reports.load import RecordedResults, RecordedRow
 
 # Kinds of training cost, the steadiest first: key in `cost` -> unit.
 CLOCKS = {
@@ -37,7 +37,7 @@ class Speed:
         return "sentences a second"
 
 
-def speeds(comparison: Comparison) -> dict[tuple[str, str], Speed]:
+def speeds(comparison: RecordedResults) -> dict[tuple[str, str], Speed]:
     """Row key -> the speed of its architecture, one for all rows of it; rows of earlier versions
     have none.
     """
@@ -66,7 +66,7 @@ def _speed(cost: InferenceCost) -> Speed:
     return Speed(float(median), float(low), float(high), cost)
 
 
-def training_clock(rows: Sequence[ResultRow]) -> str:
+def training_clock(rows: Sequence[RecordedRow]) -> str:
     """The steadiest kind of training cost that every trained row has; wall seconds where there is
     none.
     """
@@ -79,7 +79,7 @@ def training_clock(rows: Sequence[ResultRow]) -> str:
     return "train_seconds"
 
 
-def training_cost(row: ResultRow, clock: str) -> float | None:
+def training_cost(row: RecordedRow, clock: str) -> float | None:
     """Mean over the finished seeds; 0 where nothing was trained. A supervised model was trained
     elsewhere: unknown.
     """

@@ -11,8 +11,8 @@ from harness.results.record import Score
 from harness.tasks.mteb.benchmarks import MTEB_SUITES, PREFIX, mteb_scores, names_of
 from harness.tasks.senteval.transfer import TRANSFER
 from harness.tasks.suite import Suite
-from reports.read.comparison_runs import Comparison
-from reports.stats.targets import SOURCES, Measure, Target, alone, targets, tasks_of_most_rows
+from reports.results import Results
+from reports.targets import SOURCES, Measure, Target, alone, targets, tasks_of_most_rows
 
 # The number of a task: the first of these that it has, else the metric that its suite names, else
 # its first score.
@@ -48,14 +48,9 @@ def registered(suite: str) -> Suite | None:
     )
 
 
-def main_measure(comparison: Comparison, suite: str, task: str, source: str) -> Measure | None:
+def main_measure(results: Results, suite: str, task: str, source: str) -> Measure | None:
     """The number of a task in the table of its suite; None where no run has any."""
-    scores = [
-        s
-        for r in comparison.records
-        for s in r.scores
-        if (s.suite, s.task, s.source) == (suite, task, source) and s.split != "dev"
-    ]
+    scores = [s for s in results.scores if (s.suite, s.task, s.source) == (suite, task, source)]
     about = registered(suite)
     wanted = [*_METRICS] if about is None or suite in _OURS else []
     named = [s for s in scores if about is not None and s.metric == about.metric]
@@ -74,17 +69,15 @@ def _of(score: Score) -> Measure:
     return Measure(score.task, score.source, score.metric, score.aggregation, score.split)
 
 
-def suite_measures(comparison: Comparison, suite: str) -> list[Measure]:
+def suite_measures(results: Results, suite: str) -> list[Measure]:
     """The numbers in the table of a suite, in its order."""
-    found = (
-        main_measure(comparison, suite, task, source) for task, source in comparison.columns(suite)
-    )
+    found = (main_measure(results, suite, task, source) for task, source in results.columns(suite))
     return [measure for measure in found if measure is not None]
 
 
-def transfer_average(comparison: Comparison, suite: str) -> Target | None:
+def transfer_average(results: Results, suite: str) -> Target | None:
     """SentEval's mean of seven; None where not just those were evaluated."""
-    measures = suite_measures(comparison, suite)
+    measures = suite_measures(results, suite)
     prefix = TRANSFER_SUITES.get(suite)
     if prefix is None or {one.task.removeprefix(prefix) for one in measures} != set(TRANSFER):
         return None
@@ -97,22 +90,22 @@ def transfer_average(comparison: Comparison, suite: str) -> Target | None:
     )
 
 
-def mteb_measures(comparison: Comparison, names: Sequence[str], suite: str = "") -> list[Measure]:
+def mteb_measures(results: Results, names: Sequence[str], suite: str = "") -> list[Measure]:
     """The scores of MTEB tasks that the table of `suite` prints; of tasks that some run has."""
     known: dict[str, Score] = {}
-    for record in comparison.records:
-        for name, score in mteb_scores(record.scores, suite).items():
+    for run in results.runs:
+        for name, score in mteb_scores(run.scores, suite).items():
             known.setdefault(name, score)
     return [_of(known[name]) for name in names if name in known]
 
 
-def mteb_average(comparison: Comparison, suite: str, category: str = "") -> Target | None:
+def mteb_average(results: Results, suite: str, category: str = "") -> Target | None:
     """The mean over the data sets of a benchmark, or of one of its categories; None where a data
     set has no score.
     """
     sets = MTEB_SUITES[suite]
     names = sets[category] if category else names_of(sets)
-    measures = mteb_measures(comparison, names, suite)
+    measures = mteb_measures(results, names, suite)
     if len(measures) < len(names):
         return None
     title, key = MTEB_TITLES[suite], f"{suite}:{category}" if category else suite
@@ -127,78 +120,73 @@ def mteb_average(comparison: Comparison, suite: str, category: str = "") -> Targ
     )
 
 
-def known_targets(comparison: Comparison) -> Iterator[tuple[tuple[str, ...], Target]]:
+def known_targets(results: Results) -> Iterator[tuple[tuple[str, ...], Target]]:
     """All that rows can be compared by, with the words that select each (the first one is
     shown): averages first, then tasks."""
-    usual = targets(comparison)
+    usual = targets(results)
     for target in usual:
         average = target.key.startswith("sts-") and len(target.measures) > 1
         yield (*(["STS"] if average else []), target.short, target.key), target
-    suites = dict.fromkeys(
-        s.suite for r in comparison.records for s in r.scores if s.split != "dev"
-    )
+    suites = dict.fromkeys(s.suite for s in results.scores)
     for suite in suites:
         if suite == "mteb":
-            yield from _mteb(comparison)
+            yield from _mteb(results)
         elif suite not in ("sts", "embedded"):
-            yield from _suite(comparison, suite)
+            yield from _suite(results, suite)
     for suite in ("sts", "embedded"):
-        for task, source in comparison.columns(suite):
+        for task, source in results.columns(suite):
             if not task.startswith("geometry:"):
                 yield (task,), alone(Measure(task, source))
 
 
-def primary_target(comparison: Comparison) -> Target | None:
+def primary_target(results: Results) -> Target | None:
     """Return the score that the comparison's file names as `primary`; None where it names none,
     or no run has it.
     """
-    wanted = comparison.primary.lower()
+    wanted = results.primary.lower()
     if not wanted:
         return None
-    for words, target in known_targets(comparison):
+    for words, target in known_targets(results):
         if wanted in [word.lower() for word in words]:
             return target
     return None
 
 
-def name_target(comparison: Comparison, target: Target) -> str:
+def name_target(results: Results, target: Target) -> str:
     """Return its title, and whether it is the primary score or a secondary one where the file
     names a primary score.
     """
-    if not comparison.primary:
+    if not results.primary:
         return target.title
-    role = "the primary score" if target == primary_target(comparison) else "a secondary score"
+    role = "the primary score" if target == primary_target(results) else "a secondary score"
     return f"{target.title} ({role})"
 
 
-def _mteb(comparison: Comparison) -> Iterator[tuple[tuple[str, ...], Target]]:
+def _mteb(results: Results) -> Iterator[tuple[tuple[str, ...], Target]]:
     for suite, sets in MTEB_SUITES.items():
         for category in ("", *sets):
-            if (target := mteb_average(comparison, suite, category)) is not None:
+            if (target := mteb_average(results, suite, category)) is not None:
                 yield (target.key,), target
     asked = dict.fromkeys(
-        s.task.removeprefix(PREFIX)
-        for r in comparison.records
-        for s in r.scores
-        if s.suite == "mteb"
+        s.task.removeprefix(PREFIX) for run in results.runs for s in run.scores if s.suite == "mteb"
     )
-    for measure in mteb_measures(comparison, list(asked)):
+    for measure in mteb_measures(results, list(asked)):
         yield (measure.task.removeprefix(PREFIX), measure.task), alone(measure)
 
 
-def _suite(comparison: Comparison, suite: str) -> Iterator[tuple[tuple[str, ...], Target]]:
+def _suite(results: Results, suite: str) -> Iterator[tuple[tuple[str, ...], Target]]:
     about = registered(suite)
     if any(word in suite for word in _DESCRIPTIVE) or (
         about is not None and not about.higher_is_better
     ):
         return
-    measures = suite_measures(comparison, suite)
-    if (average := transfer_average(comparison, suite)) is not None:
+    measures = suite_measures(results, suite)
+    if (average := transfer_average(results, suite)) is not None:
         yield (suite, average.short), average
     elif not suite.startswith(("embedded", "own-")) and len(
         {(m.metric, m.source) for m in measures}
     ) == 1 < len(measures):
-        most, _ = tasks_of_most_rows(comparison.rows, [(m.task, m.source) for m in measures])
+        most, _ = tasks_of_most_rows(results.rows, [(m.task, m.source) for m in measures])
         kept = tuple(m for m in measures if (m.task, m.source) in most)
         yield (
             (suite,),

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from harness.results.record import Record, Score
-from reports.read.comparison_runs import Comparison, ResultRow
-from reports.stats.targets import SOURCES
+from reports.load import RecordedResults, RecordedRow
+from reports.targets import SOURCES
 
 _TASK = re.compile(r"(?P<pairs>.+)@layer:(?P<layer>\d+):(?P<pooling>\w+)")
 
@@ -22,19 +22,19 @@ class LayerGrid:
     layers: tuple[int, ...]
     poolings: tuple[str, ...]
 
-    def scores(self, row: ResultRow, layer: int, pooling: str) -> list[tuple[Record, Score]]:
+    def scores(self, row: RecordedRow, layer: int, pooling: str) -> list[tuple[Record, Score]]:
         return row.scores(f"{self.pairs}@layer:{layer}:{pooling}", self.source, "spearman", "all")
 
-    def mean(self, row: ResultRow, layer: int, pooling: str) -> float | None:
+    def mean(self, row: RecordedRow, layer: int, pooling: str) -> float | None:
         """Spearman x 100, the mean over seeds."""
         values = [100 * s.value for _, s in self.scores(row, layer, pooling)]
         return sum(values) / len(values) if values else None
 
-    def rows(self, comparison: Comparison) -> dict[tuple[str, str], list[ResultRow]]:
+    def rows(self, comparison: RecordedResults) -> dict[tuple[str, str], list[RecordedRow]]:
         """The rows that have any of it, by the key of the first: rows with equal numbers are one
         model, pooled differently by their methods.
         """
-        alike: dict[tuple[object, ...], list[ResultRow]] = {}
+        alike: dict[tuple[object, ...], list[RecordedRow]] = {}
         for row in comparison.rows:
             values = tuple(
                 tuple(s.value for _, s in self.scores(row, layer, pooling))
@@ -46,14 +46,14 @@ class LayerGrid:
         return {rows[0].key: rows for rows in alike.values()}
 
 
-def shared_name(rows: Sequence[ResultRow], most: int) -> str:
+def shared_name(rows: Sequence[RecordedRow], most: int) -> str:
     labels = [row.label for row in rows]
     return ", ".join(labels[:most]) + (
         f" and {len(labels) - most} more" if len(labels) > most else ""
     )
 
 
-def grids(comparison: Comparison) -> list[LayerGrid]:
+def grids(comparison: RecordedResults) -> list[LayerGrid]:
     """What was scored, one for each pair set."""
     met: dict[tuple[str, str], list[tuple[int, str]]] = {}
     for task, source in comparison.columns("layers"):
@@ -72,7 +72,7 @@ def grids(comparison: Comparison) -> list[LayerGrid]:
     ]
 
 
-def pairs_text(grid: LayerGrid, rows: Sequence[ResultRow]) -> str:
+def pairs_text(grid: LayerGrid, rows: Sequence[RecordedRow]) -> str:
     sizes = {
         s.n
         for row in rows
