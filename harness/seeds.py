@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 Stream = Literal["init", "data_order", "dropout", "views"]
 STREAMS: tuple[Stream, ...] = get_args(Stream)
+MOST_SEEDS = 1000  # that a number stands for: a larger one was meant as a seed
 
 _PURPOSES: dict[
     str, Stream
@@ -150,3 +151,19 @@ def preserve_random_state() -> Iterator[None]:
         torch.set_rng_state(processor)
         if devices:
             torch.cuda.set_rng_state_all(devices)
+
+
+def numbered_seeds(value: Any) -> Any:
+    """Return the seeds that a number stands for; a list, and what is no number, unchanged.
+
+    >>> numbered_seeds(3), numbered_seeds([7, 8])
+    ([1, 2, 3], [7, 8])
+
+    Raises:
+        ValueError: a number below 1.
+    """
+    if not isinstance(value, int) or isinstance(value, bool):
+        return value
+    if not 1 <= value <= MOST_SEEDS:
+        raise ValueError(f"expected a number of seeds from 1 to {MOST_SEEDS:,}, or a list of seeds")
+    return list(range(1, value + 1))

@@ -35,6 +35,7 @@ from harness.runs.runner import Runner
 from harness.runs.selection import Budget, check_budget, rehearse, select, with_winners
 from harness.runs.until import MoreSeeds, Until, check_until
 from harness.seeds import preserve_random_state
+from harness.tasks.own.data import TaskFile
 from harness.tracking import Tracker
 from reports import build
 from reports.decide.sequential import RULE, analyse
@@ -124,11 +125,12 @@ def compare(
     workdir: str | Path = "work",
     name: str | None = None,
     seeds: int | Sequence[int] | None = None,
-    suites: str | Sequence[str] | None = None,
+    suites: str | Path | Mapping[str, Any] | Sequence[Any] | None = None,
     base_models: str | Sequence[str] | None = None,
     corpus: str | Path | Mapping[str, Any] | None = None,
-    dev: str | Mapping[str, Any] | None = None,
+    dev: str | Path | Mapping[str, Any] | None = None,
     max_steps: int | None = None,
+    device: str | None = None,
     overrides: Sequence[str] = (),
     only: Sequence[str] = (),
     rehearse: bool = False,
@@ -157,10 +159,10 @@ def compare(
             instance, or a list of rows: methods (names, classes or instances) or tables as under
                 [[methods]].
         workdir: the work directory. The same call resumes where it stopped.
-        name, seeds, suites, base_models, corpus, dev, max_steps: override the keys of the same
-            names. `seeds` are the
-            seeds themselves: `[1, 2, 3]` are three runs a row, `3` is one. `corpus` is a URI, a
-                path or a table. An
+        name, seeds, suites, base_models, corpus, dev, max_steps, device: override the keys of the same
+            names. `seeds` is their number or a list: `3` and `[1, 2, 3]` are three runs a row.
+            `suites` and `dev` may be files (`{task = "pairs.csv", columns = {...}}` names columns).
+            `corpus` is a URI, a path or a table. An
             experiment that is in no file and names no `dev` set selects checkpoints on the embedded
             one.
         overrides: other values, as `--set` takes them: "methods.simcse.temperature=0.1".
@@ -195,7 +197,7 @@ def compare(
     check_formats(formats)  # now, and not when all runs have ended
     reporter = progress or Reporter.of_caller()
     folder = checked_workdir(workdir, create=False)
-    keywords = _as_overrides(
+    keywords = as_overrides(
         name=name,
         seeds=seeds,
         suites=suites,
@@ -203,6 +205,7 @@ def compare(
         corpus=corpus,
         dev=dev,
         max_steps=max_steps,
+        device=device,
     )
     overrides = [*overrides, *keywords]
     source = _source(experiment)
@@ -287,17 +290,26 @@ def _row(row: Any) -> Any:
     }
 
 
-def _as_overrides(**given: Any) -> list[str]:
-    """The keywords of a call as `--set` takes them."""
-    for key in ("seeds", "suites", "base_models"):
-        given[key] = (
-            [given[key]] if isinstance(given[key], str | int) else given[key] and list(given[key])
-        )
-    given["corpus"] = str(given["corpus"]) if isinstance(given["corpus"], Path) else given["corpus"]
-    given["dev"] = {"task": given["dev"]} if isinstance(given["dev"], str) else given["dev"]
-    return [
-        f"{key}={inline(value).as_string()}" for key, value in given.items() if value is not None
-    ]
+def as_overrides(**given: Any) -> list[str]:
+    """Return the keywords of a call, or options of a command, as `--set` takes them."""
+    for key in ("suites", "base_models"):
+        one = given.get(key)
+        if isinstance(one, str | Path | Mapping | TaskFile):
+            given[key] = [one]
+    overrides = []
+    for key, value in given.items():
+        if value is not None:
+            overrides.append(f"{key}={inline(_plain(value)).as_string()}")
+    return overrides
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as TOML has it."""
+    if isinstance(value, TaskFile):
+        return value.model_dump(exclude_defaults=True)
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [_plain(part) for part in value]
+    return str(value) if isinstance(value, Path) else value
 
 
 def _run(planned: Planned, folder: Path, reporter: Reporter, tracker: Tracker | None) -> Grid:

@@ -33,13 +33,14 @@ def register(commands: options.Commands) -> None:
         "compare",
         run,
         choices,
+        options.CONDITIONS,
         *options.RUNS,
         options.FORMATS,
         help="train, evaluate, track and report the methods of an experiment file",
         description="Train every method of an experiment under the same conditions, evaluate them, track the runs in "
         "MLflow and write a report. Finished runs are reused: the same command resumes where it stopped. `harness "
         "status` and DIR/progress.html show the progress; Ctrl-C or `harness stop` stops it cleanly.",
-        example="harness compare demo --workdir work/demo --set seeds='[1, 2]'",
+        example="harness compare demo --workdir work/demo --seeds 2",
     )
     compare.add_argument(
         "--rehearse",
@@ -63,6 +64,7 @@ def register(commands: options.Commands) -> None:
         "plan",
         run,
         choices,
+        options.CONDITIONS,
         options.WORKDIR,
         options.SET,
         help="print what a comparison would run, or freeze the plan before any result",
@@ -133,7 +135,8 @@ def run(args: argparse.Namespace) -> int:
     bounds = {"most": args.max_seeds, "equivalence": args.equivalence}
     until = {key: value for key, value in bounds.items() if value is not None}
     refuse({"--max-seeds, --equivalence: require --until decided": until and not args.until})
-    choices = {name: getattr(args, name) for name in ("overrides", "only", "rehearse", "against")}
+    choices = {name: getattr(args, name) for name in ("only", "rehearse", "against")}
+    choices["overrides"] = options.conditions_of(args)
     choices["tune"] = None if args.tune is None else api.Budget(args.tune)
     choices["until"] = api.Until(**until) if args.until else None
     if args.dry_run or args.measure:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 import sys
+import tomllib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn, TypeAlias
 
 from harness.config import nearest, setting
+from harness.errors import InputError
 from harness.files.printable import safe_line
 from harness.machine.progress import Reporter
 
@@ -93,6 +95,23 @@ def one_name(text: str) -> str:
     return text
 
 
+def parse_seeds(text: str) -> int | list[int]:
+    """Parse a number of seeds, or a list.
+
+    >>> parse_seeds("3"), parse_seeds("[4, 5]")
+    (3, [4, 5])
+    """
+    if text.isdecimal():
+        return int(text)
+    try:
+        value = tomllib.loads(f"v = [{text.strip('[]')}]")["v"]
+    except tomllib.TOMLDecodeError:
+        value = []
+    if not value or not all(type(one) is int for one in value):
+        raise argparse.ArgumentTypeError(f'expected a number of seeds, or a list, not "{text}"')
+    return value  # type: ignore[no-any-return]
+
+
 def _option(*names: str, **about: Any) -> Options:
     """An option that several commands have."""
     parser = argparse.ArgumentParser(add_help=False)
@@ -125,8 +144,38 @@ SET = _option(
     metavar="KEY=VALUE",
     dest="overrides",
     help="override a value "
-    "of the file, as seeds='[1, 2]' or executor.gpus_per_run=1; may be repeated",
+    "of the file, as max_steps=50 or executor.gpus_per_run=1; may be repeated",
 )
+
+CONDITIONS = _option(
+    "--base-model",
+    action="append",
+    metavar="MODEL",
+    help="hub id, folder or embedded:NAME, in place of the file's; may be repeated",
+)
+CONDITIONS.add_argument(
+    "--corpus", metavar="URI|FILE", help="the training text, in place of the file's"
+)
+CONDITIONS.add_argument(
+    "--suite",
+    action="append",
+    type=one_name,
+    metavar="NAME|FILE",
+    help="a suite, a task or a file to evaluate on, in place of the file's; may be repeated",
+)
+CONDITIONS.add_argument(
+    "--dev",
+    metavar="TASK|FILE",
+    help="what selects checkpoints, in place of the file's; of a file that --suite names too, half",
+)
+CONDITIONS.add_argument(
+    "--seeds",
+    type=parse_seeds,
+    metavar="N",
+    help="number of seeds, or a list as '[4, 5]', in place of the file's",
+)
+CONDITIONS.add_argument("--device", help="auto, cpu, cuda, cuda:N or mps, in place of the file's")
+"""What experiments and studies are run under; see `conditions_of`."""
 
 FORMATS = _option(
     "--format",
@@ -177,3 +226,28 @@ def run_settings(args: argparse.Namespace) -> dict[str, Any]:
         "tracking_uri": args.tracking_uri,
         "progress": Reporter(quiet=args.quiet),
     }
+
+
+def conditions_of(args: argparse.Namespace, *, study: bool = False) -> list[str]:
+    """Return what the options of `CONDITIONS` say as `--set` takes it; those of --set come after.
+
+    Raises:
+        InputError: two base models for a study.
+    """
+    from harness.api.experiments import as_overrides
+
+    models = args.base_model or []
+    if study and len(models) > 1:
+        raise InputError("a study has one base model", key="--base-model")
+    model = (
+        {"base_model": models[0] if models else None} if study else {"base_models": models or None}
+    )
+    given = as_overrides(
+        **model,
+        corpus=args.corpus,
+        suites=args.suite,
+        dev=args.dev,
+        seeds=args.seeds,
+        device=args.device,
+    )
+    return [*given, *args.overrides]

@@ -28,6 +28,7 @@ def register(subparsers: options.Commands) -> None:
         commands,
         "run",
         run_study,
+        options.CONDITIONS,
         *options.RUNS,
         help="run a study file or preset; the same command resumes",
         description="Run a study until its planned trials have ended. Every trial gets the same budget. The same "
@@ -65,7 +66,8 @@ def run_study(args: argparse.Namespace) -> int:
     from studies.definition.study import read_study
     from studies.samplers import check
 
-    study = read_study(args.study, args.overrides, quick=args.quick)
+    overrides = options.conditions_of(args, study=True)
+    study = read_study(args.study, overrides, quick=args.quick)
     with naming(args.study):
         space = make_space(study, args.study)
         check(study, space, args.study)

@@ -18,7 +18,7 @@ from harness.files.printable import name_fault
 from harness.files.reading import is_there, read_toml
 from harness.method import DEFAULT_BASE_MODEL
 from harness.results.record import SCHEMA
-from harness.seeds import Stream
+from harness.seeds import Stream, numbered_seeds
 from harness.tasks.own.data import SHARE, TaskFile, has_split, name_files, names_file, read_own
 from harness.tasks.sts import DevSet
 
@@ -163,11 +163,16 @@ class Block(Config):
     title: str = option("", "heading of its tables; its name when empty")
     description: str = option("", "a paragraph for the report")
     base_models: list[str] = option([], "for rows without their own; default: the comparison's")
-    seeds: list[int] = option([], "default: the comparison's")
+    seeds: list[int] = option([], "their number, or a list; default: the comparison's")
     vary: list[Stream] = option([], "default: the comparison's")
     suites: list[str | TaskFile] = option(
         [], "what its rows are evaluated on; default: the comparison's suites"
     )
+
+    @field_validator("seeds", mode="before")
+    @classmethod
+    def _number_of_seeds(cls, value: Any) -> Any:
+        return numbered_seeds(value)
 
 
 class Contrast(Config):
@@ -273,7 +278,10 @@ class Experiment(Conditions):
     """
 
     base_models: list[str] = option(["embedded:mini-bert"], "hub ids, folders or embedded:NAME")
-    seeds: list[int] = option([1, 2, 3], "one run per seed; deterministic methods run once")
+    seeds: list[int] = option(
+        [1, 2, 3],
+        "their number (3 is the seeds 1, 2 and 3) or a list; deterministic methods run once",
+    )
     vary: list[Stream] = option(
         [], "random streams that vary with the seed; the others use `held_seed`; default: all"
     )
@@ -308,6 +316,11 @@ class Experiment(Conditions):
         "", 'the score that decides: a task, a suite, or "STS"; all others are called secondary'
     )
     methods: list[Entry] = Field(description="the rows of the table")
+
+    @field_validator("seeds", mode="before")
+    @classmethod
+    def _number_of_seeds(cls, value: Any) -> Any:
+        return numbered_seeds(value)
 
     @field_validator("methods", "seeds", "base_models")
     @classmethod
@@ -403,7 +416,7 @@ class Experiment(Conditions):
         return dict(self.blocks) or {"": Block()}
 
 
-_EXAMPLE = 'seeds="[1, 2]"'  # of --set
+_EXAMPLE = "seeds=5"  # of --set
 
 
 def presets() -> dict[str, Path]:

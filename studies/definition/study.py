@@ -23,6 +23,7 @@ from harness.runs.experiment import (
     read_keys,
     set_value,
 )
+from harness.seeds import numbered_seeds
 from harness.tasks.own.data import TaskFile
 
 PRESETS = Path(__file__).parents[1] / "presets"
@@ -52,9 +53,11 @@ class Study(Conditions):
     objective: str = option(
         DEV, "what is maximised: dev, or TASK, TASK:METRIC, TASK:METRIC:AGGREGATION of the suites"
     )
-    seeds: list[int] = option([101], "seeds of a trial: a run for each")
+    seeds: list[int] = option([101], "seeds of a trial, their number or a list: a run for each")
     held_out_seeds: list[int] = option(
-        [1, 2, 3], "seeds that confirm the best configuration; none of them searches"
+        [1, 2, 3],
+        "seeds that confirm the best configuration; none of them searches; where seeds is a "
+        "number, the next three by default",
     )
     sampler: str = option("tpe", "how configurations are proposed: grid, brute_force or a sampler")
     sampler_seed: int = option(0, "seed of the sampler")
@@ -80,6 +83,15 @@ class Study(Conditions):
     where: str = option(
         "", 'what every cell of a grid has to meet, as "dropout_a < dropout_b"; empty: nothing'
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _number_of_seeds(cls, value: Any) -> Any:
+        if not isinstance(value, dict) or not isinstance(value.get("seeds"), int):
+            return value
+        seeds = numbered_seeds(value["seeds"])
+        others = [seeds[-1] + 1, seeds[-1] + 2, seeds[-1] + 3]
+        return {"held_out_seeds": others, **value, "seeds": seeds}
 
     @field_validator("sampler")
     @classmethod
