@@ -18,7 +18,7 @@ from reports.load import RecordedRow
 from reports.papers.definition import Definition, PaperColumn, PaperRow, Published
 from reports.papers.matching import Matching, Place
 from reports.papers.measured import tasks_of_column
-from reports.read.run_library import RunLibrary
+from reports.records.run_library import RunLibrary
 
 NO_FILE, NO_METHOD = "no file has it", "no method of this harness"
 NOT_YET = (NO_FILE, NO_METHOD)  # what somebody could still do

@@ -133,7 +133,7 @@ def describe(
         _check_name(name, workdir)  # the runs of single trainings have no comparison file
     comparison = replace(read_comparison(workdir, name), show_texts=with_texts)
     if without_overlap:
-        from reports.read.overlap import without_overlap as leave_out
+        from reports.records.overlap import without_overlap as leave_out
 
         comparison = leave_out(comparison)[0]
     data, files = {"comparison": comparison.name}, {"tables/all-scores.csv": all_scores(comparison)}
@@ -159,7 +159,7 @@ def _check_name(name: str, workdir: Path) -> None:
 def describe_paper(workdir: Path, definition: Any) -> Report:
     """The report of a paper's definition, with all runs of a work directory."""
     from reports.papers import paper_document
-    from reports.read.run_library import read_library
+    from reports.records.run_library import read_library
     from reports.studies.study_report import trials_on_dev
 
     library = read_library(

@@ -192,7 +192,7 @@ class RecordedResults(Results):
         parts: the blocks of its file, each with its own rows and tasks.
         superseded: runs of an older configuration of the same row, in no table.
         warnings: filled while examples and curves are read.
-        left_out: examples that are left out; see `reports.read.overlap`.
+        left_out: examples that are left out; see `reports.records.overlap`.
         show_texts: its page may hold texts of all data sets, not of the embedded suite alone.
     """
 

@@ -238,7 +238,7 @@ def _spaces(comparison: RecordedResults, significance: Significance) -> list[Fig
 
 def _layers(comparison: RecordedResults, significance: Significance) -> list[Figure | None]:
     from reports.figures.layer_maps import layer_map
-    from reports.read.layer_grids import grids
+    from reports.records.layer_grids import grids
 
     return [layer_map(comparison, grid, significance.first) for grid in grids(comparison)]
 

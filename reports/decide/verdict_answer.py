@@ -90,7 +90,7 @@ def verdict(
     else:
         read = comparison_of(found, comparison, block)
         if without_overlap:
-            from reports.read.overlap import without_overlap as leave_out
+            from reports.records.overlap import without_overlap as leave_out
 
             read, notes, left_out = leave_out(read)
             scored = {score.task for record in read.records for score in record.scores}

@@ -1,6 +1,6 @@
 """Score against the cost of training, with the Pareto front.
 
-By the steadiest clock that the records have (`reports.read.measured_cost`).
+By the steadiest clock that the records have (`reports.records.measured_cost`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from reports.document.table import number_text
 from reports.figures.labels import kind_of, mark_handles, mark_of, place_labels, row_name
 from reports.figures.style import COLOURS, GRID, finish, new, plain, style
 from reports.load import RecordedResults, RecordedRow
-from reports.read.measured_cost import CLOCKS, training_clock, training_cost
+from reports.records.measured_cost import CLOCKS, training_clock, training_cost
 from reports.targets import Target
 
 _LABELS = 12  # dots that can all be named

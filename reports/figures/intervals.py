@@ -9,7 +9,7 @@ from reports.document.blocks import Figure
 from reports.figures.labels import row_name
 from reports.figures.style import COLOURS, MUTED, finish, new, style
 from reports.load import RecordedResults
-from reports.read.measured_cost import CLOCKS, speeds, training_clock, training_cost
+from reports.records.measured_cost import CLOCKS, speeds, training_clock, training_cost
 from reports.results import Results, Row
 from reports.stats.significance import Significance
 from reports.stats.simultaneous import mean_over_seeds

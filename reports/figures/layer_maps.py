@@ -10,7 +10,7 @@ from reports.document.blocks import Figure
 from reports.figures.labels import row_name, short
 from reports.figures.style import INK, add_bar, draw_heat_map, finish, new, new_panels, style
 from reports.load import RecordedResults
-from reports.read.layer_grids import LayerGrid, pairs_text, shared_name
+from reports.records.layer_grids import LayerGrid, pairs_text, shared_name
 from reports.targets import Target, rows_shown
 
 _FEW = 7  # layers up to which a cell has room for a decimal

@@ -16,7 +16,7 @@ from harness.recipes import Recipes
 from harness.results.record import Record
 from reports.load import RecordedRow
 from reports.papers.definition import Data, Definition, PaperRow
-from reports.read.run_library import matches, same_value, value_of
+from reports.records.run_library import matches, same_value, value_of
 
 _WEIGHTS = ("base_model", "model", "vectors")  # a rehearsal replaces these by something small
 _REHEARSED = "mini"  # the family whose preset a rehearsal follows, whatever the paper's base model

@@ -18,7 +18,7 @@ from reports.load import RecordedRow
 from reports.papers.definition import PaperColumn, PaperFigure, PaperTable
 from reports.papers.matching import Matching
 from reports.papers.option_figures import ablation, scan
-from reports.read.layer_grids import grids
+from reports.records.layer_grids import grids
 from reports.results import base_name
 from reports.stats.estimate import mean_sd
 from reports.targets import targets

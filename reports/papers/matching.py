@@ -21,7 +21,13 @@ from reports.papers.definition import (
     Published,
 )
 from reports.papers.measured import NOTHING, Measured, measure, measure_trials, subtract
-from reports.read.run_library import RunLibrary, ScoredTrial, TrialSetting, read_number, trained_on
+from reports.records.run_library import (
+    RunLibrary,
+    ScoredTrial,
+    TrialSetting,
+    read_number,
+    trained_on,
+)
 from reports.stats.estimate import mean_sd
 
 COMPARED = ("inside", "above", "below")

@@ -19,7 +19,7 @@ from reports.document.table import State
 from reports.load import RecordedRow
 from reports.papers.definition import STATISTICS, PaperColumn
 from reports.papers.paper_suites import declutr_means
-from reports.read.run_library import ScoredTrial
+from reports.records.run_library import ScoredTrial
 
 _MTEB = "mteb-en-v1"  # the benchmark of the papers' tables
 ENDED: tuple[State, ...] = ("collapsed", "diverged")  # ends of a run that are not errors

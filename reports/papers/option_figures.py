@@ -17,7 +17,7 @@ from reports.figures.trials import draw_best, draw_by_bin, draw_legend
 from reports.load import RecordedRow
 from reports.papers.definition import PaperFigure, PaperRow
 from reports.papers.matching import Matching
-from reports.read.run_library import ScoredTrial, TrialSetting, matches
+from reports.records.run_library import ScoredTrial, TrialSetting, matches
 from reports.results import base_name
 from reports.stats.estimate import bins, mean_sd
 

@@ -16,7 +16,7 @@ from reports.papers.definition import Definition, PaperTable
 from reports.papers.figures import blocks_of_file, paper_figures
 from reports.papers.matching import Matching, Number
 from reports.papers.paper_tables import paper_table, search_spaces, summary_table
-from reports.read.run_library import RunLibrary
+from reports.records.run_library import RunLibrary
 from reports.results import base_name
 from reports.stats.estimate import mean_sd
 from reports.write.markdown import csv_text

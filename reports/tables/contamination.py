@@ -5,7 +5,7 @@ from __future__ import annotations
 from reports.document.blocks import Block, Text
 from reports.document.table import EMPTY, Cell, Column, Table, TableRow
 from reports.load import RecordedResults
-from reports.read.overlap import TRAINING, TextOverlap, checked, scored_tasks, text_overlaps
+from reports.records.overlap import TRAINING, TextOverlap, checked, scored_tasks, text_overlaps
 from reports.results import base_name
 
 LARGE = 0.05  # share of a task's texts from which on the limits mention it

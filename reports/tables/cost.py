@@ -8,7 +8,7 @@ from harness.results.measurements import PROCESSOR
 from harness.results.record import Record
 from reports.document.table import EMPTY, Cell, Column, Table
 from reports.load import RecordedResults, RecordedRow
-from reports.read.measured_cost import Speed, speeds
+from reports.records.measured_cost import Speed, speeds
 from reports.stats.estimate import mean_sd
 from reports.tables.score_table import ScoreTable
 from reports.targets import SOURCES, Measure

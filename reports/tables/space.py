@@ -6,7 +6,7 @@ import math
 
 from reports.document.table import Cell, Column, Table
 from reports.load import RecordedResults, RecordedRow
-from reports.read.layer_grids import grids
+from reports.records.layer_grids import grids
 from reports.tables.score_cells import mean_cell
 from reports.tables.score_table import ScoreTable
 from reports.targets import SOURCES, Measure

@@ -14,7 +14,7 @@ from harness.results.record import Record, Score
 from harness.results.spec import RunSpec
 from harness.results.store import RunFolder, read_records, write_comparison_file
 from reports.papers import definition
-from reports.read.run_library import RunLibrary, read_library
+from reports.records.run_library import RunLibrary, read_library
 
 WIKI = {"uri": "wiki1m", "kind": "sentences", "count": 1_000_000, "sha256": "ab" * 32}
 STS = ("STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R")

@@ -18,7 +18,7 @@ from reports.papers.agreement import judge
 from reports.papers.conditions import shown, stated
 from reports.papers.matching import Matching, Number
 from reports.papers.paper_document import as_csv, plain
-from reports.read.run_library import read_library
+from reports.records.run_library import read_library
 from reports.stats.estimate import predict
 from tests.support import invented_runs as made
 

@@ -14,7 +14,7 @@ from harness.results.record import Record
 from harness.results.store import RunFolder, added_starts
 from reports.comparison.terminal_summary import summary_table
 from reports.load import read_comparison
-from reports.read.run_library import read_library
+from reports.records.run_library import read_library
 from reports.results import find_start
 from reports.stats.significance import Significance
 from reports.tables.certainty import against_base

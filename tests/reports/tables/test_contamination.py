@@ -15,7 +15,7 @@ from reports.document.blocks import Text
 from reports.document.table import Table
 from reports.load import read_comparison
 from reports.read.examples import read_examples
-from reports.read.overlap import without_overlap
+from reports.records.overlap import without_overlap
 from reports.stats.significance import Significance
 from reports.tables.contamination import contamination, remarks
 from tests.support import synthetic

@@ -11,7 +11,7 @@ from harness.results.record import Record
 from harness.results.store import RunFolder
 from reports.figures.cost_tradeoff import tradeoff
 from reports.load import RecordedResults, read_comparison
-from reports.read.measured_cost import speeds, training_clock
+from reports.records.measured_cost import speeds, training_clock
 from reports.stats.significance import Significance
 from reports.tables.cost import cost_table
 from tests.support import synthetic
