@@ -13,13 +13,14 @@ from torch.nn import functional
 
 from harness.config import option
 from harness.encoder import Encoder
-from harness.encoder.masked_lm import MaskedLM, mask_tokens
+from harness.encoder.masked_lm import mask_tokens
 from harness.errors import InputError
 from harness.method import MethodConfig
 from harness.recipes import RecipeFile
 from harness.sources.embedded import model_fingerprint
 from harness.training import Batch
 from methods.parts.embedding_views import Change, change_embeddings
+from methods.parts.generator import Generator
 from methods.parts.projection_heads import projector
 from methods.simcse import SimCSE, SimCSEConfig
 
@@ -38,42 +39,6 @@ def replaced_token_detection(logits: Tensor, ids: Tensor, original: Tensor, mask
     """
     real = mask.bool()
     return functional.cross_entropy(logits[real].float(), (ids != original)[real].long())
-
-
-class Generator(nn.Module):
-    """A frozen masked language model that writes sentences again from masked copies of them."""
-
-    def __init__(self, name: str, like: Encoder) -> None:
-        super().__init__()
-        self.encoder = Encoder.from_pretrained(name).to(like.device)
-        if self.encoder.tokenizer.get_vocab() != like.tokenizer.get_vocab():
-            raise InputError(
-                f'diffcse: key "generator": "{name}" has another vocabulary than the base model; give a masked '
-                "language model with the same vocabulary, or leave it empty to take the base model itself"
-            )
-        self.head = MaskedLM.from_base(name, self.encoder)
-        if not self.head.pretrained:
-            raise InputError(
-                f'diffcse: "{name}" has no masked-language head of its own, so it cannot write sentences; set '
-                '"generator" to a masked language model with the same vocabulary'
-            )
-        self.requires_grad_(False)
-
-    @torch.no_grad()
-    def write(
-        self, ids: Sequence[Sequence[int]], masked: Sequence[Sequence[int]]
-    ) -> list[list[int]]:
-        """Return `ids` with every ordinary token replaced by the likeliest one, given `masked`."""
-        features = self.encoder.collate(masked)
-        states = self.eval().encoder.hidden_states(features)[-1]
-        special = set(self.encoder.tokenizer.all_special_ids)
-        written: list[list[int]] = []
-        # One row at a time: logits have the vocabulary's width.
-        for row, state in zip(ids, states, strict=True):
-            best = self.head(state[: len(row)]).argmax(-1).tolist()
-            pairs = zip(row, best, strict=True)
-            written.append([old if old in special else new for old, new in pairs])
-        return written
 
 
 class Discriminator(nn.Module):
@@ -166,7 +131,7 @@ class DiffCSE(SimCSE):
         if self.config.head == "batchnorm":
             first, norm, relu, second = projector(d, (2 * d, d), bias="none", init="normal")
             heads.mlp = nn.Sequential(first, norm, relu, second, nn.BatchNorm1d(d, affine=False))
-        heads.generator = Generator(self.config.generator or self.base_model, encoder)
+        heads.generator = Generator(self.config.generator or self.base_model, encoder, self.name)
         heads.discriminator = Discriminator(encoder)
         return heads
 

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
-from torch import nn
+from torch import Tensor, nn
 
 from harness.config import option
+from harness.encoder import Encoder
+from harness.encoder.masked_lm import mask_tokens
 from harness.method import POOLING_HELP, MethodConfig
 from harness.recipes import RecipeFile
 from harness.training import Batch, TrainingConfig
-from harness.views import ViewConfig, encode_views
+from harness.views import ViewConfig, make_views
+from harness.views.make import encode
 from methods.objectives import nt_xent
+from methods.parts.generator import Generator
 from methods.parts.projection_heads import tanh_mlp
 from methods.parts.two_views import ViewMethod
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from harness.encoder import Encoder
 
 
 class InfoNCEConfig(ViewConfig, TrainingConfig):
@@ -32,7 +31,28 @@ class InfoNCEConfig(ViewConfig, TrainingConfig):
     head: Literal["none", "training"] = option(
         "none", "SimCSE's tanh layer, in the loss only, or none"
     )
+    predicted: float = option(
+        0.0,
+        "share of the tokens of both views in whose place the untrained base model writes its likeliest ones",
+        ge=0,
+        lt=1,
+        sweep=(0.05, 0.5),
+        later=True,
+    )
     in_parts: ClassVar[bool] = True
+
+
+class Heads(nn.Module):
+    """SimCSE's tanh layer or none, (n, d) -> (n, d), and the model that writes words into views."""
+
+    def __init__(self, mlp: nn.Module, generator: Generator) -> None:
+        super().__init__()
+        self.mlp = mlp
+        self.generator = generator
+
+    def forward(self, vectors: Tensor) -> Tensor:
+        projected: Tensor = self.mlp(vectors)
+        return projected
 
 
 class InfoNCE(ViewMethod):
@@ -46,14 +66,36 @@ class InfoNCE(ViewMethod):
     Config: ClassVar[type[MethodConfig]] = InfoNCEConfig
 
     def heads(self, encoder: Encoder) -> nn.Module:
-        return tanh_mlp(encoder.dimension) if self.config.head == "training" else nn.Identity()
+        training = self.config.head == "training"
+        mlp = tanh_mlp(encoder.dimension) if training else nn.Identity()
+        if not self.config.predicted:
+            return mlp
+        return Heads(mlp, Generator(self.base_model, encoder, self.name))
 
     def loss(self, encoder: Encoder, heads: nn.Module, batch: Batch) -> dict[str, Tensor]:
         config: InfoNCEConfig = self.config
-        h_a, h_b = encode_views(encoder, batch, config, max_length=config.train_length)
+        views = make_views(batch.items, encoder, config, batch.rng, max_length=config.train_length)
+        if isinstance(heads, Heads):
+            ids_a = self._write(encoder, heads.generator, views.ids_a, batch)
+            ids_b = self._write(encoder, heads.generator, views.ids_b, batch)
+            views = views._replace(ids_a=ids_a, ids_b=ids_b)
+        h_a, h_b = encode(encoder, views, config.differ_by)
         z_a = heads(h_a)
         z_b = heads(h_b)
         loss = nt_xent(z_a, z_b, temperature=config.temperature)
         if config.directions == 2:
             loss = (loss + nt_xent(z_b, z_a, temperature=config.temperature)) / 2
         return {"loss": loss}
+
+    def _write(
+        self, encoder: Encoder, generator: Generator, ids: list[list[int]], batch: Batch
+    ) -> list[list[int]]:
+        """Return token rows in which a share of the tokens is the generator's."""
+        masked, labels = mask_tokens(
+            ids,
+            encoder.tokenizer,
+            batch.rng,
+            probability=self.config.predicted,
+            shares=(1.0, 0.0),
+        )
+        return generator.fill(masked, labels)

@@ -31,7 +31,7 @@ ROWS = {  # shipped row -> kind, "FILE:MODEL" and task of its published average
     "WK pooling": (0, "sg.csv:BERT + WK pooling"),
     "whitening": (0, "scd.csv:BERT-whitening"),
     "flow": (0, "scd.csv:BERT-flow"),
-    "SimCSE": (1, "reference_repos.csv:SimCSE-BERT unsup"),
+    "SimCSE": (1, "simcse.csv:SimCSE-BERT unsup"),
     "CT": (1, "scd.csv:CT-BERT"),
     "IS-BERT": (1, "scd.csv:IS-BERT"),
     "CoT-BERT": (1, "reference_repos.csv:Unsupervised CoT-BERT-base"),
@@ -39,8 +39,8 @@ ROWS = {  # shipped row -> kind, "FILE:MODEL" and task of its published average
     "SG-OPT": (1, "sg.csv:SG-OPT (L_opt3)"),
     "SG back-translation form (embedded pairs)": (1, "sg.csv:BERT + contrastive (BT)"),
     "SCD": (2, "scd.csv:SCD-BERT"),
-    "SBERT (embedded pairs, two classes)": (3, "reference_repos.csv:SBERT"),
-    "SimCSE (supervised, embedded pairs)": (3, "reference_repos.csv:SimCSE-BERT sup"),
+    "SBERT (embedded pairs, two classes)": (3, "simcse.csv:SBERT"),
+    "SimCSE (supervised, embedded pairs)": (3, "simcse.csv:SimCSE-BERT sup"),
 }
 NAMES = {
     "SG back-translation form (embedded pairs)": "SG, back-translation",

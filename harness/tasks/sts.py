@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 STS = ("STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R")
 YEARS = STS[:5]  # several subsets each; the other two are one set
 
+DEV = "STS-B-dev"  # the dev part as a task: what papers print of the checkpoint that it selected
+
 COSINE = {"similarity": "cosine", "version": "harness-sts-1"}  # in the protocols of these scores
 Correlation = Callable[[Any, Any], float]
 
@@ -139,9 +141,17 @@ class STSTask:
     """
 
     def __init__(
-        self, name: str, source: Source, *, split: str = "test", suite: str = "sts"
+        self,
+        name: str,
+        source: Source,
+        *,
+        split: str = "test",
+        suite: str = "sts",
+        pair_set: str = "",
     ) -> None:
+        """`pair_set`: the data, where the task has another name."""
         self.name = name
+        self.pair_set = pair_set or name
         self.source = source
         self.split = split
         self.suite = suite
@@ -157,7 +167,7 @@ class STSTask:
     def data(self) -> PairSet:
         from harness.sources.pair_sets import load_sts
 
-        return load_sts(self.name, source=self.source, split=self.split)
+        return load_sts(self.pair_set, source=self.source, split=self.split)
 
     @property
     def sha256(self) -> str:
@@ -338,6 +348,8 @@ def _task(name: str, source: Source) -> STSTask:
         return STSTask(name, "embedded", suite="embedded")
     if name in TRANSLATED:
         return STSTask(name, "stsb-multi-mt", suite="multilingual")
+    if name == DEV:
+        return STSTask(name, source, split="dev", suite="sts-dev", pair_set="STS-B")
     return STSTask(name, source)
 
 
@@ -352,7 +364,7 @@ def sts_mean(aggregation: str = "all") -> Mean:
     return Mean(title, tuple(numbers), decimals=2)
 
 
-TASKS = TaskFamily((*STS, *EMBEDDED_STS, *TRANSLATED), _task)
+TASKS = TaskFamily((*STS, DEV, *EMBEDDED_STS, *TRANSLATED), _task)
 SUITE = Suite(
     STS,
     "STS12-16, STS-B and SICK-R by cosine, as SimCSE, SCD and SG report them; all aggregations",
@@ -362,4 +374,10 @@ SUITE = Suite(
 )
 MULTILINGUAL = Suite(
     tuple(TRANSLATED), "the STS-B test set in ten languages", metric="spearman", chance=0.0
+)
+DEV_SUITE = Suite(
+    (DEV,),
+    "the STS-B dev part, as SimCSE's ablations print it; it may have selected the checkpoints",
+    metric="spearman",
+    chance=0.0,
 )

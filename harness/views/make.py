@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -11,9 +11,9 @@ import numpy as np
 from harness.encoder.sentences import clean
 from harness.errors import InputError
 from harness.sources.corpus.corpus import Pair
-from harness.views import eda, tokens
+from harness.views import eda, tokens, words
 from harness.views.documents import crop_spans, draw_pair
-from harness.views.settings import TEXT_VIEWS, TOKEN_VIEWS, ViewConfig
+from harness.views.settings import TEXT_VIEWS, TOKEN_VIEWS, WORD_VIEWS, ViewConfig
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -95,7 +95,7 @@ def make_views(
 
     Raises:
         InputError: "paraphrase" without pairs, "sentence_crop" of a text with too few crops, "eda"
-            without WordNet.
+            or "synonym" without WordNet.
     """
     anchors = [item if isinstance(item, str) else item.anchor for item in items]
     sides = [anchors, positives(items) if "paraphrase" in config.views else anchors]
@@ -107,18 +107,20 @@ def make_views(
             )
         drawn = [draw_pair(crops, config.sentence_crop, config.crop_pair, rng) for crops in every]
         sides = [[pair[side] for pair in drawn] for side in (0, 1)]
+    synonyms = _load_synonyms() if config.needs_wordnet else None
     if "eda" in config.views:
-        from harness.views.wordnet import load
-
-        synonyms = load().synonyms
+        assert synonyms is not None
+        operations = config.eda_operations
         sides = [
             [
-                eda.augment(
-                    text, config.eda, rng, synonyms=synonyms, operations=config.eda_operations
-                )
+                eda.augment(text, config.eda, rng, synonyms=synonyms, operations=operations)
                 for text in side
             ]
             for side in sides
+        ]
+    if not set(WORD_VIEWS).isdisjoint(config.views):
+        sides = [
+            [words.change_words(text, config, rng, synonyms) for text in side] for side in sides
         ]
     special = markers(encoder.tokenizer)
     if "token_crop" in config.views:
@@ -145,6 +147,12 @@ def make_views(
 
     ids_a, ids_b = [change(row) for row in ids_a], [change(row) for row in ids_b]
     return Views(ids_a, ids_b, *config.dropout_rates)
+
+
+def _load_synonyms() -> Callable[[str], Sequence[str]]:
+    from harness.views.wordnet import load
+
+    return load().synonyms
 
 
 def encode_views(

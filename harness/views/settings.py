@@ -11,7 +11,8 @@ from harness.views.documents import CropPair, crops_needed, sentence_crops
 from harness.views.eda import Operations
 
 DOCUMENT_VIEWS = ("sentence_crop", "token_crop")
-TEXT_VIEWS = ("paraphrase", "sentence_crop", "eda", "token_crop")
+WORD_VIEWS = ("word_crop", "word_deletion", "synonym")
+TEXT_VIEWS = ("paraphrase", "sentence_crop", "eda", *WORD_VIEWS, "token_crop")
 TOKEN_VIEWS = ("shuffle", "deletion", "repetition", "crop")
 VIEWS = ("dropout", *TEXT_VIEWS, *TOKEN_VIEWS)
 
@@ -100,6 +101,32 @@ class ViewConfig(Config):
         sweep=(0.05, 0.5),
         when={"view": "crop"},
     )
+    word_crop: float = option(
+        0.1,
+        "word_crop view: share of the words cut off the two ends",
+        gt=0,
+        lt=1,
+        sweep=(0.05, 0.5),
+        when={"view": "word_crop"},
+        later=True,
+    )
+    word_deletion: float = option(
+        0.1,
+        "word_deletion view: share of the words deleted, of any sentence at least one; 0: one word",
+        ge=0,
+        lt=1,
+        sweep=(0.0, 0.5),
+        when={"view": "word_deletion"},
+        later=True,
+    )
+    synonyms: int = option(
+        1,
+        "synonym view: words that WordNet's synonyms replace",
+        ge=1,
+        sweep=[1, 2, 3],
+        when={"view": "synonym"},
+        later=True,
+    )
     pairs_are_labelled: bool = option(
         True,
         "paraphrase view: people judged or wrote the pairs (the row then counts as supervised)",
@@ -157,11 +184,13 @@ class ViewConfig(Config):
                 )
         if len(set(names)) < len(names):
             raise ValueError("names a view twice")
-        if len({"paraphrase", *DOCUMENT_VIEWS} & set(names)) > 1 or {"eda", "token_crop"} <= set(
-            names
+        words = {"eda", *WORD_VIEWS} & set(names)
+        if len({"paraphrase", *DOCUMENT_VIEWS} & set(names)) > 1 or (
+            "token_crop" in names and words
         ):
             raise ValueError(
-                "joins two of paraphrase, sentence_crop and token_crop, or eda and token_crop"
+                "joins two of paraphrase, sentence_crop and token_crop, or a view of words "
+                f"({', '.join(('eda', *WORD_VIEWS))}) and token_crop"
             )
         order = [*[v for v in TEXT_VIEWS if v in names], *[v for v in names if v in TOKEN_VIEWS]]
         if [name for name in names if name != "dropout"] != order:
@@ -172,6 +201,11 @@ class ViewConfig(Config):
     def views(self) -> tuple[str, ...]:
         """The chain, in order."""
         return tuple(self.view.split("+"))
+
+    @property
+    def needs_wordnet(self) -> bool:
+        """True if synonyms of words are needed."""
+        return not {"eda", "synonym"}.isdisjoint(self.views)
 
     @property
     def of_documents(self) -> bool:
@@ -203,7 +237,9 @@ class ViewConfig(Config):
             return "give pairs whose two sides are not the same text"
         if self.of_documents:
             return "set native_dropout = true, or crop_pair to another than same"
-        rates = " or ".join(name for name in self.views if name in TOKEN_VIEWS or name == "eda")
+        changes = (*TOKEN_VIEWS, "eda", *WORD_VIEWS)
+        names = (name for name in self.views if name in changes)
+        rates = " or ".join("synonyms" if name == "synonym" else name for name in names)
         return (
             f"raise {rates}, or set native_dropout = true where the checkpoint has rates of its own"
         )

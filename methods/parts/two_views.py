@@ -103,7 +103,7 @@ class ViewMethod(TrainedMethod):
 
     @property
     def inputs(self) -> dict[str, str]:
-        if "eda" not in self.config.views:
+        if not self.config.needs_wordnet:
             return {}
         from harness.views.wordnet import load
 

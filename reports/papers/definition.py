@@ -300,6 +300,9 @@ class Definition(Config):
         description='studies of ours whose trials are used, "*" matches any text; empty: all',
     )
     runs: int = Field(default=1, ge=1, description="runs whose mean each published number is")
+    public_runs: str = Field(
+        default="", description="CSV file of public runs of one row with many seeds"
+    )
     bases: dict[str, list[str]] = Field(
         default={}, description="base model of the published file -> our names of it"
     )

@@ -21,6 +21,7 @@ from reports.papers.definition import (
     Published,
 )
 from reports.papers.measured import NOTHING, Measured, measure, measure_trials, subtract
+from reports.papers.public_runs import PublicRuns
 from reports.records.run_library import (
     RunLibrary,
     ScoredTrial,
@@ -112,6 +113,7 @@ class Matching:
         self.definition = definition
         self.library = library
         self.conditions = Conditions(definition)
+        self.public_runs = PublicRuns(definition)
         self.published = definition.published_rows()
         self._columns = {key: definition.spread(key) for key in definition.columns}
         self._candidates: dict[int, dict[str, list[RecordedRow]]] = {}
@@ -317,7 +319,10 @@ class Matching:
                 verdict,
                 ours,
                 measured,
-                self.conditions.remarks(p["base_model"], row, ours),
+                (
+                    *self.conditions.remarks(p["base_model"], row, ours),
+                    *self.public_runs.remark(p, read_number(p["value"])),
+                ),
             )
         if verdict.kind == "one seed":
             verdict = replace(verdict, text="One study: there is no interval.")

@@ -14,7 +14,7 @@ from harness.results.record import Record, Score
 from harness.tasks.averages import Average, Mean, Number, mean_of
 from harness.tasks.mteb.benchmarks import MTEB_SUITES, PREFIX, mteb_values, names_of
 from harness.tasks.senteval.transfer import transfer_mean
-from harness.tasks.sts import STS, YEARS, sts_mean
+from harness.tasks.sts import DEV, STS, YEARS, sts_mean
 from reports.document.table import State
 from reports.load import RecordedRow
 from reports.papers.definition import STATISTICS, PaperColumn
@@ -72,7 +72,9 @@ def measure(row: RecordedRow, column: PaperColumn) -> Measured:
             f" ({row.records[0].reason})" if state == "failed" and row.records[0].reason else ""
         )
         return Measured(missing=f"every seed {state}{reason}", state=state)
-    is_sts = column.name in STS or (column.kind == "average" and column.name.startswith("sts"))
+    is_sts = column.name in (*STS, DEV) or (
+        column.kind == "average" and column.name.startswith("sts")
+    )
     protocol = _PROTOCOL if is_sts and column.published else {}
     found = [(record, *_value(record, column)) for record in row.finished]
     known = [(record, value, scores) for record, value, scores, _ in found if value is not None]

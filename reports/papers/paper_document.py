@@ -83,6 +83,7 @@ def describe(
     figures = paper_figures(matching, shown)
     comparison = library.as_comparison(definition.name, shown, definition.title)
     for key, title, block in (
+        ("seeds", "What seeds do", matching.public_runs.table(matching.published)),
         ("joined", "Published and measured", summary_table(matching)),
         ("differences", "Differences between our rows", difference_table(comparison)),
     ):

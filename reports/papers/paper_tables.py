@@ -217,6 +217,9 @@ def _run_lines(matching: Matching, table: PaperTable, shown: list[RecordedRow]) 
                 lines += [line for _, line in own]
             elif _is_expected(matching, table, row, key[0]):
                 lines.append(_line_without_run(matching, table, row, key[0], _block_name(*key)))
+    if blocks and all(base == OTHER for base, _ in blocks):  # no block of a base model has the rest
+        rest = [r for r in table.rows if not r.weights and matching.bases_of(table, r)]
+        lines += [_line_without_run(matching, table, r, "", "not measured here") for r in rest]
     return lines
 
 

@@ -139,6 +139,7 @@ def test_a_reason_stands_in_the_definition():
         ("declutr", 367),
         ("self-guided", 37),
         ("cropping", 73),
+        ("simcse", 390),
     ],
 )
 def test_every_number_has_one_source(name, count):

@@ -15,6 +15,7 @@ FILES = {
     "declutr": "declutr.csv",
     "self-guided": "sg.csv",
     "cropping": "cropping.csv",
+    "simcse": "simcse.csv",
 }
 
 

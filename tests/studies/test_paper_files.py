@@ -21,7 +21,7 @@ from studies.definition.space import make_space, plan_trials
 from studies.definition.study import presets, read_study
 from tests.support.configurations import know_base_models
 
-FILES = ("scd", "noncontrastive", "declutr", "self-guided", "cropping")
+FILES = ("scd", "noncontrastive", "declutr", "self-guided", "cropping", "simcse")
 # Runs of each part, counted by hand from the papers' tables: rows x base models x seeds, one for
 # what has no seed.
 RUNS = {
@@ -40,6 +40,23 @@ RUNS = {
         "figure-s1": 4 * 2 + 4 * 4,
     },
     "cropping": {"mteb": 2 + 6 * 3},
+    "simcse": {
+        # untrained, others' weights and whitening once; flow, IS-BERT, CT and SimCSE with seeds
+        "table-5": 1 + 2 + 2 + 2 + 3 + 3 * (2 + 3) + 2 * 3 * 3,
+        "released": 8,
+        "table-c1": 3 + 3 + 2 + 1,
+        "table-b3": 1 + 3 + 3 + 2 + 1 + 3,
+        "table-e1": 1 + 2 + 1 + 3 + 3 * 2 * 3,
+        "table-1": 3 * (1 + 3 + 3 + 2 + 1 + 1),
+        "table-3": 3 * (1 + 6 + 1),
+        "table-6": 3 * 8,
+        "table-7": 3 * 4,
+        "table-d1": 3 * 6,
+        "next-sentence": 3 * 5,
+        "batch-rate": 3 * 4 * 3,
+        "mlm-weight": 3 * 3,
+        "course": 3 * 4 * 2,
+    },
     "self-guided": {
         "sts": 6 * 3 + 5 * 6 * 8,
         "ablation": 8 * 8,

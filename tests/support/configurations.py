@@ -40,6 +40,7 @@ ON_THE_HUB = {
     "microsoft/mpnet-base": "mpnet-base",
     "sentence-transformers/bert-base-nli-mean-tokens": "bert-base",
     "sentence-transformers/bert-large-nli-mean-tokens": "bert-large",
+    "sentence-transformers/roberta-base-nli-mean-tokens": "roberta-base",
 }
 
 

@@ -388,6 +388,9 @@ def test_every_row_of_every_table_has_a_line_of_ours_with_a_number_or_the_reason
         if not spec.columns or len(matching.columns(spec)) > 20:
             continue
         shown, _ = paper_table(matching, spec)
+        if shown is None:
+            assert not spec.published
+            continue
         lines = {
             r.cells[0].text.partition(" (glove")[0]: r
             for r in shown.rows
@@ -447,7 +450,8 @@ def test_a_report_is_whole_and_rebuilds_to_the_byte(name, built, work, tmp_path)
     assert files(tmp_path / name) == files(folder)
     data = json.loads(built[name]["json"].read_text())
     defined = definition.load(name)
-    assert set(data["tables"]) >= {t.key for t in defined.tables}
+    with_numbers = {t.key for t in defined.tables if t.published}
+    assert set(data["tables"]) >= with_numbers
     assert len(data["joined"]) == len(defined.published_rows())
     page = built[name]["html"].read_text()
     assert len(page.encode()) < 3_000_000
