@@ -64,7 +64,7 @@ class PublicRuns:
                 Cell(row["task"]),
                 printed,
                 number(mean),
-                number(sd),
+                number(sd or 0.0),
                 number(min(values)),
                 number(max(values)),
                 reaching,
