@@ -13,8 +13,8 @@ from importlib import import_module
 from harness import __version__, registry
 from harness.commands.options import Parser
 from harness.errors import HarnessError
-from harness.files.atomic import refusal
-from harness.files.printable import SafeFormatter, tell_error
+from harness.files.atomic import refusal, storage_fault
+from harness.files.printable import SafeFormatter, tell_error, write_plain_signs
 from harness.machine.environment import disable_telemetry
 
 DESCRIPTION = """\
@@ -70,6 +70,7 @@ def build_parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code; errors for the user are one line on standard error."""
     disable_telemetry()
+    write_plain_signs()
     if isinstance(
         logging.lastResort, logging.Handler
     ):  # messages of libraries and ours, where no log is configured
@@ -99,4 +100,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         if line is None:
             raise
         tell_error(f"harness: {line}")
+        return 2
+    except Exception as error:  # of a library that reports the disk or a limit in its own words
+        fault = storage_fault(error)
+        if fault is None:
+            raise
+        tell_error(f"harness: {refusal(fault)}")
         return 2

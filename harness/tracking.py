@@ -20,6 +20,7 @@ from harness import registry
 from harness.errors import InputError, RunError, root_cause
 from harness.files.links import refuse_links
 from harness.files.printable import redacted
+from harness.machine.exits import ENDS
 from harness.mlflow_tracker import SQLITE, Mlflow, own_settings, sqlite_file, sqlite_uri
 from harness.results.record import Record
 from harness.results.store import comparison_files, read_records
@@ -27,7 +28,6 @@ from harness.results.store import comparison_files, read_records
 logger = logging.getLogger(__name__)
 
 CLOSE_SECONDS = 600
-ENDS = (Exception, SystemExit, GeneratorExit)  # what a tracker of another package may raise
 
 
 class Backend(Protocol):

@@ -12,7 +12,7 @@ import math
 import shlex
 import time
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean
@@ -21,9 +21,9 @@ from typing import Any
 import optuna
 from optuna.trial import TrialState
 
-from harness import registry
-from harness.errors import InputError
-from harness.executors.executor import Executor, ExecutorSettings
+from harness.errors import InputError, RunError
+from harness.executors.executor import ExecutorSettings, open_executor
+from harness.machine.exits import ENDS, calling, refuse_exits
 from harness.machine.progress import Reporter
 from harness.results.record import Record
 from harness.results.store import RunFolder
@@ -61,7 +61,7 @@ def run_trials(
         InputError: the work directory holds another study of that name, or another process runs
             this one; the executor cannot be used. RunError: a stop was requested.
     """
-    executor: Executor = registry.load(registry.EXECUTORS, settings.name)(settings, workdir)
+    executor = open_executor(settings, workdir)
     if (
         not executor.local
         and settings.workers is None
@@ -74,6 +74,7 @@ def run_trials(
         )
     storage = open_storage(workdir)
     with ExitStack() as ending:
+        ending.enter_context(refuse_exits())
         ending.enter_context(lock_study(workdir, study.name))
         stored = create_or_resume(storage, study, where)
         begun = sum(t.state != TrialState.WAITING for t in stored.get_trials(deepcopy=False))
@@ -116,6 +117,7 @@ class OptunaTrials:
         self.open: dict[int, OpenTrial] = {}
         self._executed: set[str] = set()
         self._ready: list[Job] = []
+        self._sampler = f'sampler "{self.study.sampler}"'
 
         expected = []
         for trial in self.stored.get_trials(deepcopy=False):
@@ -133,14 +135,26 @@ class OptunaTrials:
             if self.resumed:
                 trial = self.resumed.pop(0)
             else:
-                trial = trials.next_trial(self.stored, self.slots)
+                with calling(self._sampler):
+                    trial = trials.next_trial(self.stored, self.slots)
             if trial is None:
                 break
+            config = self._draw(trial)
             self.open[trial.number] = OpenTrial(
-                trial, self.stored, self.study, self.space, self.workdir
+                trial, self.stored, self.study, config, self.workdir
             )
             jobs += self._advance(self.open[trial.number])
         return jobs
+
+    def _draw(self, trial: optuna.Trial) -> dict[str, Any]:
+        """Draw the values of a trial; where the sampler fails, others are drawn next time."""
+        try:
+            with calling(self._sampler):
+                return self.space.suggest(trial, first=trial.user_attrs.get(trials.SLOT) == 0)
+        except RunError:
+            with suppress(*ENDS):  # tells the sampler, too
+                self.stored.tell(trial, state=TrialState.FAIL)
+            raise
 
     def prune(self, job: Job, step: int, score: float) -> str:
         """As `Proposer.prune`."""
@@ -198,7 +212,12 @@ class OpenTrial:
     """
 
     def __init__(
-        self, trial: optuna.Trial, stored: optuna.Study, study: Study, space: Space, workdir: Path
+        self,
+        trial: optuna.Trial,
+        stored: optuna.Study,
+        study: Study,
+        config: dict[str, Any],
+        workdir: Path,
     ) -> None:
         self.trial = trial
         self.stored = stored
@@ -212,7 +231,7 @@ class OpenTrial:
         self.has_ended = False
         self.judges_dev = study.objective == DEV
         self.reported = set(stored.get_trials(deepcopy=False)[trial.number].intermediate_values)
-        self.config = space.suggest(trial, first=trial.user_attrs.get(trials.SLOT) == 0)
+        self.config = config
         try:
             self.jobs = list(plan_trial(study, self.config).jobs)
         except InputError as error:  # a combination that the method refuses
@@ -275,7 +294,8 @@ class OpenTrial:
         result.write(self.trial)
 
         value = fmean(self.values) if state == TrialState.COMPLETE else None
-        self.stored.tell(self.trial, value, state=state)
+        with calling(f'sampler "{self.study.sampler}"'):  # learns how its trial ended
+            self.stored.tell(self.trial, value, state=state)
         self.has_ended = True
 
 

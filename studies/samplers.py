@@ -19,6 +19,7 @@ from optuna.samplers import BaseSampler
 
 from harness import registry
 from harness.errors import InputError
+from harness.machine.exits import calling
 from studies.definition.space import Space
 from studies.definition.study import ENUMERATED, Study
 
@@ -66,11 +67,15 @@ def make_sampler(study: Study, begun: int = 0) -> BaseSampler:
             again what it drew at its beginning.
 
     Raises:
-        InputError: the package that brings the sampler is damaged.
+        InputError: the package that brings the sampler is damaged. RunError: it gives no sampler.
     """
     name = "random" if study.sampler in ENUMERATED else study.sampler
     make: Callable[[Study, int], BaseSampler] = registry.load(registry.SAMPLERS, name)
-    return make(study, (study.sampler_seed + 104729 * begun) % 2**32)
+    with calling(f'sampler "{name}"'):
+        sampler = make(study, (study.sampler_seed + 104729 * begun) % 2**32)
+        if not isinstance(sampler, BaseSampler):
+            raise TypeError(f"expected a sampler of Optuna, not {type(sampler).__name__}")
+    return sampler
 
 
 def random(study: Study, seed: int) -> BaseSampler:

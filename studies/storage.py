@@ -8,24 +8,37 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import os
+import tempfile
 import warnings
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import optuna
 from optuna.storages import BaseStorage, JournalStorage
 from optuna.storages.journal import JournalFileBackend
+from optuna.trial import FrozenTrial, TrialState
 
 from harness.errors import InputError
 from harness.files.hashing import content_id
 from harness.files.locks import work_lock
+from harness.files.reading import is_there, require_ordinary
 from studies.definition.study import Study
+from studies.trials import SLOT, result_of
+
+if TYPE_CHECKING:
+    from filelock import FileLock
 
 log = logging.getLogger(__name__)
 
 JOURNAL = "studies.journal"
+MEND = (
+    "remove the file and give the same command again: runs that have a record are not trained again"
+)
+_LINE = "line"  # key of a line: its number, and the hash of both
 DEFINITION = "definition"  # user attribute of an Optuna study: our study, as JSON
 
 
@@ -57,43 +70,140 @@ def open_storage(workdir: Path) -> BaseStorage:
     optuna.logging.set_verbosity(optuna.logging.ERROR)  # the progress shows every trial
     warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
     file = (workdir / JOURNAL).resolve()
+    # This lock is gone with its process: Optuna's own outlive a kill by 30 seconds.
     lock = FileLock(file.with_name(f".{file.name}.lock"))
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         with lock:
-            _check_lines(file)
+            if file.exists():
+                require_ordinary(file)
+                _remove_cut_line(file)
+            damage = find_damage(file)
+            journal = _NumberedJournal(file, lock)
     except OSError as error:
         message = f"cannot be opened ({error.strerror})"
         raise InputError(message, file=file, remedy="name another --workdir") from None
-    # This lock is gone with its process: Optuna's own outlive a kill by 30 seconds.
-    return JournalStorage(JournalFileBackend(str(file), lock))  # type: ignore[arg-type]
+    if damage:
+        raise InputError(damage, file=file, remedy=MEND)
+    return JournalStorage(journal)
 
 
-def _check_lines(journal: Path) -> None:
-    """Find damage. A last line that a kill cut short is removed: Optuna would extend it."""
-    if not journal.exists():
-        return
+class _NumberedJournal(JournalFileBackend):
+    """Optuna's journal, each line of which also has its number and a hash: a line that was changed,
+    lost or repeated would give values to other trials.
+    """
+
+    def __init__(self, file: Path, lock: FileLock) -> None:
+        super().__init__(str(file), lock)  # type: ignore[arg-type]
+        self._file = file
+        self._own_lock = lock
+        self._lines = self._bytes = 0  # that are counted
+
+    def append_logs(self, logs: list[dict[str, Any]]) -> None:
+        """Add lines, with their numbers."""
+        with self._own_lock:
+            with self._file.open("rb") as stream:
+                stream.seek(self._bytes)
+                new = stream.read()  # of other processes, and of this one
+            self._lines += new.count(b"\n")
+            self._bytes += len(new)
+            first = self._lines + 1
+            super().append_logs([_number(log, first + place) for place, log in enumerate(logs)])
+
+
+def _number(log: dict[str, Any], number: int) -> dict[str, Any]:
+    content = json.loads(json.dumps(log))
+    return {**log, _LINE: [number, content_id([number, content])]}
+
+
+def _remove_cut_line(journal: Path) -> None:
+    """Remove a last line that a kill cut short: Optuna would extend it."""
     with journal.open("rb") as lines:
-        for number, line in enumerate(lines, 1):
+        for line in lines:
             if not line.endswith(b"\n"):
                 os.truncate(journal, journal.stat().st_size - len(line))
                 message = "%s: its last line was cut short and removed; it is computed again"
                 log.warning(message, journal)
-            elif not is_sound(line):
-                raise InputError(
-                    f"line {number} is damaged",
-                    file=journal,
-                    remedy="remove that line, or the whole file (runs that have a record are not "
-                    "trained again), and give the same command again",
-                )
 
 
-def is_sound(line: bytes) -> bool:
-    """True if a line is one of a journal."""
+def find_damage(journal: Path) -> str:
+    """Return what is wrong with a journal, as "line 7 is damaged"; "" where it is sound or absent.
+
+    Lines of an earlier version, and of Optuna's dashboard, have no number and hash. What they say
+    is checked as far as it can be replayed.
+    """
+    if not is_there(journal):
+        return ""
     try:
-        return "op_code" in dict(json.loads(line))
+        require_ordinary(journal)
+    except InputError as error:
+        return error.message.removeprefix(f"{journal}: ")
+    with journal.open("rb") as lines:
+        for number, line in enumerate(lines, 1):
+            if damage := _describe_damage(line, number):
+                return damage
+    number = _find_line_that_fails(journal)
+    return f"line {number} is damaged" if number else ""
+
+
+def _describe_damage(line: bytes, number: int) -> str:
+    """Return what is wrong with the line of a journal that has this number; "" if nothing is."""
+    try:
+        log = dict(json.loads(line))
+        signed = log.pop(_LINE, None)
+        stated, digest = signed or (number, content_id([number, log]))
+        is_whole = "op_code" in log and digest == content_id([stated, log])
     except (ValueError, TypeError, RecursionError):
-        return False
+        is_whole = False
+    if not is_whole:
+        return f"line {number} is damaged"
+    if stated != number:
+        return f"a line before line {number} was removed or repeated"
+    return ""
+
+
+def _find_line_that_fails(journal: Path) -> int:
+    """Return the first line of a journal after which it cannot be replayed; 0 if there is none."""
+    lines = journal.read_bytes().splitlines(keepends=True)
+    if _can_be_replayed(lines):
+        return 0
+    sound, damaged = 0, len(lines)
+    while damaged - sound > 1:
+        middle = (sound + damaged) // 2
+        if _can_be_replayed(lines[:middle]):
+            sound = middle
+        else:
+            damaged = middle
+    return damaged
+
+
+def _can_be_replayed(lines: Sequence[bytes]) -> bool:
+    """True if Optuna makes studies of lines, with trials whose values are numbers."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, JOURNAL)
+        file.write_bytes(b"".join(lines))
+        try:
+            storage = JournalStorage(JournalFileBackend(str(file)))
+            for study in storage.get_all_studies():
+                for trial in storage.get_all_trials(study._study_id, deepcopy=False):
+                    _check_trial(trial)
+        except Exception:  # Optuna checks little, so that damage ends in errors of all kinds
+            return False
+    return True
+
+
+def _check_trial(trial: FrozenTrial) -> None:
+    """Raises:
+    ValueError, TypeError: something of a trial is not of its kind.
+    """
+    numbers = [*(trial.values or ()), *trial.intermediate_values.values()]
+    if not all(math.isfinite(number) for number in numbers):
+        raise ValueError("a value that is no number")
+    if trial.state == TrialState.COMPLETE and not trial.values:
+        raise ValueError("no value")
+    if not isinstance(trial.user_attrs.get(SLOT, 0), int):
+        raise TypeError("slot")
+    result_of(trial)
 
 
 def create_or_resume(storage: BaseStorage, study: Study, where: str) -> optuna.Study:
@@ -156,7 +266,11 @@ def definition_of(stored: optuna.Study) -> Study:
     if text is None:
         remedy = "choose another name (--set name=NAME)"
         raise InputError(f"{where} was not made by harness study", remedy=remedy)
-    return Study.parse(json.loads(text), where)
+    try:
+        tree = json.loads(text)
+    except (ValueError, TypeError, RecursionError):
+        raise InputError(f"{where}: its definition is damaged", remedy=MEND) from None
+    return Study.parse(tree, where)
 
 
 def lock_study(workdir: Path, name: str) -> AbstractContextManager[None]:

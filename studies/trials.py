@@ -73,8 +73,9 @@ def queue_slots(
         if TrialState.RUNNING in first_in_state:
             resumed.append(first_in_state[TrialState.RUNNING])
         elif TrialState.WAITING not in first_in_state:
-            # A failed trial is tried again with its values; in a grid they are the slot's own.
-            tried = [trial.params for trial in by_slot[slot] if trial.params]
+            # A failed trial is tried again with its values, unless its sampler failed; in a grid
+            # they are the slot's own.
+            tried = [trial.params for trial in by_slot[slot] if trial.params and has_result(trial)]
             values = {**fixed, **tried[-1]} if tried else dict(fixed)
             stored.enqueue_trial(values, user_attrs={SLOT: slot})
 

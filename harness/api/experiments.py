@@ -16,9 +16,15 @@ from harness.api.methods import registered
 from harness.api.result import Comparison
 from harness.contamination.check import CheckedText, find_overlaps, selection_text, training_text
 from harness.errors import InputError, naming, refuse
-from harness.executors.executor import Executor, ExecutorSettings, check_known, executor_settings
+from harness.executors.executor import (
+    ExecutorSettings,
+    check_known,
+    executor_settings,
+    open_executor,
+)
 from harness.files.locks import comparison_lock
 from harness.files.reading import inline
+from harness.machine.exits import refuse_exits
 from harness.machine.progress import Reporter
 from harness.method import DEFAULT_BASE_MODEL, Method, locating
 from harness.results.comparison import Tuning
@@ -243,7 +249,8 @@ def compare(
             planned.tuned = tune_rows(untuned, planned.budget, folder, **more)
             planned.plan = make_plan(with_winners(untuned, planned.tuned), planned.where)
         tracker = Tracker(folder, name, tracking_uri) if tracked else None
-        with reporter, closing(tracker) if tracker is not None else nullcontext():
+        ending = closing(tracker) if tracker is not None else nullcontext()
+        with refuse_exits(), reporter, ending:
             grid = _run(planned, folder, reporter, tracker)
         written = build.build_comparison(folder, name, formats=formats) if formats else {}
     experiment = grid.plan.experiment
@@ -327,7 +334,7 @@ def _run(planned: Planned, folder: Path, reporter: Reporter, tracker: Tracker | 
         reporter.say(line)
     if changes := describe_changes(folder, plan, planned.choices.until):
         reporter.say(changes)
-    executor: Executor = registry.load(registry.EXECUTORS, e.executor.name)(e.executor, folder)
+    executor = open_executor(e.executor, folder)
     progress = Progress(folder, e.name, "comparison", e.title, executor, reporter, page)
     grid = Grid(
         plan,

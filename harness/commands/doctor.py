@@ -171,7 +171,7 @@ def check_run(folder: RunFolder) -> list[Fault]:
 def _check_shared_files(workdir: Path) -> Iterator[Fault]:
     """What is wrong with files that several runs share: comparisons, the journal of studies."""
     from harness.results.store import comparison_files, read_comparison_file
-    from studies.storage import JOURNAL, is_sound
+    from studies.storage import JOURNAL, MEND, find_damage
 
     journal = workdir / JOURNAL
     for name, comparison in comparison_files(workdir).items():
@@ -181,13 +181,5 @@ def _check_shared_files(workdir: Path) -> Iterator[Fault]:
             yield Fault(
                 f"comparisons/{comparison.name}", "damaged", "the same comparison writes it again"
             )
-    if journal.exists():
-        lines = journal.read_bytes().splitlines()
-        if number := next(
-            (number for number, line in enumerate(lines, 1) if not is_sound(line)), None
-        ):
-            yield Fault(
-                journal.name,
-                f"line {number} is damaged",
-                "no run: remove that line; its trial is run again",
-            )
+    if damage := find_damage(journal):
+        yield Fault(journal.name, damage, f"no run: {MEND}")

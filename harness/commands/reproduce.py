@@ -14,6 +14,7 @@ from harness.commands.options import Commands, Parser
 from harness.config import nearest
 from harness.errors import InputError, RunError
 from harness.files.printable import one_line, tell, visible
+from harness.files.reading import read_text
 from harness.results.comparison import ComparisonFile
 
 _COMMANDS = (
@@ -109,14 +110,14 @@ def read_report(path: Path) -> dict[str, Any]:
         else path
     )
     try:
-        text = file.read_text(encoding="utf-8")
+        text = read_text(file)
         inside = re.search(
             r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL
         )
         data = json.loads(inside[1] if inside and file.suffix != ".json" else text)
         if not isinstance(data["tables"], dict) or not data["runs"]:
             raise TypeError
-    except (OSError, ValueError, KeyError, TypeError):
+    except (InputError, ValueError, KeyError, TypeError, RecursionError):
         raise InputError(f"{file}: {_DAMAGED}") from None
     return dict(data)
 

@@ -4,6 +4,7 @@ between the tasks.
 
 from __future__ import annotations
 
+import json
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
@@ -11,9 +12,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from harness.errors import HarnessError, InputError
+from harness.errors import HarnessError, InputError, StopRequested
 from harness.files.atomic import storage_fault
-from harness.results.record import missing
+from harness.machine.exits import ENDS
+from harness.results.record import Score, missing
+from harness.results.store import join_examples
 from harness.results.text_ids import stack
 from harness.tasks.base import Encode, Task, TaskResult, Vectors, needs_model, task_key
 from harness.tasks.prompts import PromptedVectors, Prompts, of_mteb
@@ -46,6 +49,21 @@ def merge_results(parts: Sequence[TaskResult]) -> TaskResult:
 
 
 T = TypeVar("T")
+_OF_ENCODER = "of_encoder"  # attribute of errors that the encoder raised, while a task was scored
+
+
+def _mark_errors(encode: Encode) -> Encode:
+    """Return `encode`, whose errors are known as its own by `each`."""
+
+    def marking(texts: list[str]) -> Any:
+        try:
+            return encode(texts)
+        except (HarnessError, StopRequested) as error:
+            if not isinstance(error, InputError):
+                setattr(error, _OF_ENCODER, True)
+            raise
+
+    return marking
 
 
 def each(
@@ -58,7 +76,8 @@ def each(
     of the program.
 
     Raises:
-        RunError: the encoder is at fault, not the task. OSError: the disk is full or fails.
+        RunError, StopRequested: of the encoder, not of the task. OSError: the disk is full or
+            fails.
         Exception: no task has an answer (the first task's error, one of one as of many).
     """
     answers: list[tuple[Task, T]] = []
@@ -66,11 +85,13 @@ def each(
     for task in tasks:
         try:
             answers.append((task, ask(task)))
-        except Exception as error:
-            encoder = isinstance(error, HarnessError) and not isinstance(error, InputError)
-            if encoder or storage_fault(error) is not None:
+        except (*ENDS, StopRequested) as error:
+            if getattr(error, _OF_ENCODER, False) or storage_fault(error) is not None:
                 raise
-            faults[task.name] = error
+            if isinstance(error, Exception):
+                faults[task.name] = error
+            else:
+                faults[task.name] = RuntimeError(f"it raised {error!r:.100}")
     if faults and not answers:
         raise next(iter(faults.values()))
     return answers, faults
@@ -87,9 +108,36 @@ def texts_of(task: Task, most: int | None = None) -> Sequence[str]:
     )  # of tasks that fetch their data when they are scored
     if most is not None and at_least is not None:
         _check_number(at_least(), most)
-    texts = task.texts()
+    texts = list(task.texts())
     _check_number(len(texts), most)
+    for text in texts:
+        if not isinstance(text, str):
+            raise TypeError(f"texts() gave {text!r:.60}; expected texts (str)")
+    try:
+        "\n".join(texts).encode()
+    except UnicodeEncodeError as error:  # no tokenizer takes it, and all tasks are encoded together
+        raise ValueError(f"texts() gave a text with a lone surrogate ({error.reason})") from None
     return texts
+
+
+def _check_result(result: Any) -> TaskResult:
+    """Return what a task returned, if it can be stored.
+
+    Raises:
+        TypeError, ValueError, KeyError: it is no `TaskResult`, or one of its parts is of another
+            kind.
+    """
+    if not isinstance(result, TaskResult):
+        raise TypeError(f"expected a TaskResult, not {type(result).__name__}")
+    for score in result.scores:
+        if not isinstance(score, Score):
+            raise TypeError(f"scores: expected Score, not {type(score).__name__}")
+    for note in result.notes:
+        if not isinstance(note, str):
+            raise TypeError(f"notes: expected texts, not {type(note).__name__}")
+    json.dumps([result.protocols, result.figures, result.artifacts, result.errors])
+    join_examples(result.pairs, result.outcomes)
+    return result
 
 
 def _check_number(count: int, most: int | None) -> None:
@@ -145,6 +193,7 @@ def evaluate(
         RunError: `encode` returned something else than one vector a text.
         OSError: the disk is full or fails.
     """
+    encode = _mark_errors(encode)
     readable, unread = each(tasks, lambda task: texts_of(task, most))
     if prompts is not None:
         readable = [(task, [] if of_mteb(task) else texts) for task, texts in readable]
@@ -176,13 +225,13 @@ def evaluate(
 
     def score(task: Task) -> TaskResult:
         if needs_model(task):
-            return task.evaluate_model(model, device=device, pooling=pooling)
+            return _check_result(task.evaluate_model(model, device=device, pooling=pooling))
         vectors: Vectors = table
         how = pooling
         if prompts is not None:
             vectors = PromptedVectors(table, prompts, before.get(task_key(task), ""))
             how = f"{pooling}, {prompts.label}"
-        return task.evaluate(vectors, pooling=how)
+        return _check_result(task.evaluate(vectors, pooling=how))
 
     scored, unscored = each([task for task, _ in readable], score)
     result = merge_results([part for _, part in scored])

@@ -17,6 +17,7 @@ from harness import registry
 from harness.config import Config, option
 from harness.errors import InputError
 from harness.machine.environment import usable_cores
+from harness.machine.exits import calling
 
 THREADS = (
     "OMP_NUM_THREADS",
@@ -127,6 +128,20 @@ class Serial(Executor):
     def room(self) -> int:
         """As `Executor.room`."""
         return 1
+
+
+def open_executor(settings: ExecutorSettings, workdir: Path) -> Executor:
+    """Return the executor that settings name.
+
+    Raises:
+        InputError: there is none of that name, or it cannot be used. RunError: it fails.
+    """
+    kind = registry.load(registry.EXECUTORS, settings.name)
+    with calling(f'executor "{settings.name}"'):
+        executor: Executor = kind(settings, workdir)
+        if not hasattr(executor, "name") or not hasattr(executor, "settings"):
+            raise TypeError("it lacks `name` or `settings`")
+    return executor
 
 
 def use_threads(count: int) -> None:

@@ -9,14 +9,24 @@ from __future__ import annotations
 import errno
 import os
 import secrets
+import stat
 from contextlib import suppress
 from glob import escape
 from pathlib import Path
 
+from harness.errors import InputError
+
 
 def settle(folder: Path) -> None:
-    """Wait until every file below a folder is on the disk, not only in the machine's memory."""
+    """Wait until every file below a folder is on the disk, not only in the machine's memory.
+
+    Raises:
+        InputError: something else than a file or folder is there, which nobody could read again.
+    """
     for path in (folder, *folder.rglob("*")):
+        mode = path.stat().st_mode if path.exists() else 0
+        if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+            raise InputError("is no file: a method saves files and folders alone", file=path)
         handle = os.open(path, os.O_RDONLY)
         try:
             os.fsync(handle)
@@ -87,6 +97,9 @@ WHOLE_DISK = {  # code -> what is wrong, what to do
     errno.EIO: ("the disk fails to read or write", "look after the disk"),
     errno.ESTALE: ("the network file system has gone away", "mount it again"),
     errno.EROFS: ("the file system can only be read", "mount it for writing"),
+    errno.EFBIG: ("a file may not grow as large", "raise the limit (ulimit -f)"),
+    errno.EMFILE: ("too many files are open", "raise the limit (ulimit -n)"),
+    errno.ENFILE: ("too many files are open on this machine", "raise its limit (fs.file-max)"),
 }
 ONE_PLACE = dict.fromkeys(
     (errno.EACCES, errno.EPERM), ("no permission", "set its permissions right")

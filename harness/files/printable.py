@@ -4,6 +4,8 @@ output of the program is made so.
 
 from __future__ import annotations
 
+import codecs
+import io
 import json
 import logging
 import re
@@ -132,14 +134,70 @@ def safe_line(line: str) -> str:
     return redacted(" ".join(visible(line).splitlines()))
 
 
+# Signs of ours that an encoding may lack, such as ASCII, Latin-1 and code pages of Windows.
+_PLAIN = str.maketrans(
+    {
+        "\u2212": "-",
+        "\u2013": "-",
+        "\u2014": "-",
+        "\u00b1": "+/-",
+        "\u00d7": "x",
+        "\u00b7": "*",
+        "\u2026": "...",
+        "\u2192": "->",
+        "\u2264": "<=",
+        "\u2265": ">=",
+        "\u2020": "+",
+        "\u2018": "'",
+        "\u2019": "'",
+        "\u201c": '"',
+        "\u201d": '"',
+        "\u00a0": " ",
+    }
+)
+_ERRORS = "harness.plain"
+
+
+def _replace_signs(error: UnicodeError) -> tuple[str, int]:
+    """Return what stands for characters that an encoding lacks: the sign in ASCII, else "?"."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    signs = error.object[error.start : error.end].translate(_PLAIN)
+    return "".join(sign if sign.isascii() else "?" for sign in signs), error.end
+
+
+codecs.register_error(_ERRORS, _replace_signs)
+
+
+def write_plain_signs() -> None:
+    """Have standard output and error replace signs that their encoding lacks, in place of an
+    error.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and not _is_unicode(stream):
+            stream.reconfigure(errors=_ERRORS)
+
+
+def _is_unicode(stream: Any) -> bool:
+    encoding = getattr(stream, "encoding", None) or "utf-8"
+    return encoding.lower().replace("_", "-").startswith("utf")
+
+
+def encodable(line: str, stream: Any) -> str:
+    """The line as a stream can write it; see `write_plain_signs`."""
+    if _is_unicode(stream):
+        return line
+    return line.encode(stream.encoding, _ERRORS).decode(stream.encoding)
+
+
 def tell(line: str = "") -> None:
     """Write a line on standard output; see `safe_line`."""
-    print(safe_line(line), flush=True)
+    print(encodable(safe_line(line), sys.stdout), flush=True)
 
 
 def tell_error(line: str) -> None:
     """Write a line on standard error; see `safe_line`."""
-    print(safe_line(line), file=sys.stderr, flush=True)
+    print(encodable(safe_line(line), sys.stderr), file=sys.stderr, flush=True)
 
 
 def tell_lines(text: str, *, error: bool = False) -> None:

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from tomlkit.items import Item
 
 
+LARGEST = 1 << 30  # bytes of a file that is read whole
+
+
 def require_ordinary(path: Path) -> None:
     """Refuse what is no file to read from: a pipe or a device would be waited for, or never end.
 
@@ -43,25 +46,40 @@ def is_there(path: Path) -> bool:
 
 def read_bytes(path: Path) -> bytes:
     """Raises:
-    InputError: missing, not readable, or no ordinary file.
+    InputError: missing, not readable, no ordinary file, or larger than `LARGEST`.
     """
     require_ordinary(path)
     try:
+        if path.stat().st_size > LARGEST:
+            size = f"{LARGEST >> 20} MiB"
+            raise InputError(f"holds more than {size}", file=path, remedy="name another file")
         return path.read_bytes()
     except OSError as error:
         raise _unreadable(path, error) from None
 
 
 def read_text(path: Path) -> str:
-    """Raises:
-    InputError: as `read_bytes`, or not UTF-8.
+    """Return the text of a file, without the byte-order mark that some editors put before it.
+
+    Raises:
+        InputError: as `read_bytes`, or not UTF-8.
     """
     content = read_bytes(path)
     try:
-        return content.decode("utf-8")
+        return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise InputError(f"{path}, line {line}: not UTF-8; save the file as UTF-8") from None
+
+
+def read_lines(path: Path) -> list[str]:
+    """Return the lines of a file of JSON lines, whose texts may hold any other line separator
+    (U+2028, U+0085).
+
+    Raises:
+        InputError: as `read_text`.
+    """
+    return [line.removesuffix("\r") for line in read_text(path).split("\n")]
 
 
 def read_toml(path: Path) -> dict[str, Any]:
@@ -83,7 +101,7 @@ def read_json(path: Path) -> dict[str, Any]:
     InputError: as `read_text`, or no JSON object.
     """
     try:
-        tree = json.loads(read_text(path).removeprefix("\ufeff"))
+        tree = json.loads(read_text(path))
     except ValueError as error:
         raise InputError(f"{path}: damaged: not JSON ({error})") from None
     except RecursionError:

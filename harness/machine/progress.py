@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from io import StringIO
 from typing import Any, Self
 
-from harness.files.printable import one_line, tell_error
+from harness.files.printable import encodable, one_line, tell_error
 
 NAMED = 4  # running runs that a line of a log names
 OFTEN, SELDOM = 10.0, 60.0  # seconds between two lines of a log on running runs: first, and later
@@ -202,7 +202,8 @@ class Bars:
     def print(self, line: str) -> None:
         """Print a line above the bars."""
         if not self._notebook:
-            self._console.print(line, markup=False, highlight=False)
+            shown = encodable(line, self._console.file)
+            self._console.print(shown, markup=False, highlight=False)
         self._lines.append(line)
         self._draw()
 

@@ -14,8 +14,10 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from harness.errors import InputError
 from harness.files.atomic import sweep, write_atomic
 from harness.files.hashing import content_id
+from harness.files.reading import is_there, read_json
 
 log = logging.getLogger(__name__)
 
@@ -32,13 +34,13 @@ def read_measurements(workdir: Path) -> dict[str, dict[str, Any]]:
     again.
     """
     file = measurements_file(workdir)
-    try:
-        tree = json.loads(file.read_text("utf-8"))
-        if isinstance(tree, dict) and all(isinstance(table, dict) for table in tree.values()):
-            return tree
-    except FileNotFoundError:
+    if not is_there(file) and not file.is_symlink():
         return {}
-    except (OSError, ValueError, RecursionError):
+    try:
+        tree = read_json(file)
+        if all(isinstance(table, dict) for table in tree.values()):
+            return tree
+    except InputError:
         pass
     log.warning("%s: damaged; measuring again", file)
     return {}

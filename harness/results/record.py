@@ -5,15 +5,17 @@ nothing else.
 from __future__ import annotations
 
 import hashlib
+import math
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import BaseModel, ConfigDict, field_validator, model_validator
 
 from harness.errors import InputError
 from harness.results.spec import RunSpec
 
 SCHEMA = 1
+_LARGEST_COST = 1e18  # above: no count of anything
 _DIGEST = '"digest": "%s"'
 Status = Literal["trained", "finished", "collapsed", "diverged", "pruned", "failed"]
 Supervision = Literal["untrained", "unsupervised", "transductive", "supervised"]
@@ -75,6 +77,11 @@ def missing(error: Exception, *, was_read: bool) -> Missing:
     return Missing("failed", f"failed: {type(error).__name__}: {str(error).partition(chr(10))[0]}")
 
 
+def is_amount(value: float) -> bool:
+    """True if a number may be a cost: seconds, bytes, joules, a count."""
+    return math.isfinite(value) and abs(value) < _LARGEST_COST
+
+
 class Record(BaseModel):
     """Everything known about one run.
 
@@ -126,6 +133,14 @@ class Record(BaseModel):
     command: str = ""
     started: str = ""
     finished: str = ""
+
+    @field_validator("cost")
+    @classmethod
+    def _check_cost(cls, cost: dict[str, float]) -> dict[str, float]:
+        for name, value in cost.items():
+            if not is_amount(value):
+                raise ValueError(f"{name}: expected an amount, not {value}")
+        return cost
 
     @model_validator(mode="before")
     @classmethod

@@ -33,8 +33,8 @@ from harness.files.atomic import sweep, write_atomic
 from harness.files.hashing import sha256_of
 from harness.files.links import refuse_link, refuse_links, refuse_links_below
 from harness.files.locks import LOCK_FILE, try_run_lock
-from harness.files.printable import name_fault
-from harness.files.reading import read_json, read_text
+from harness.files.printable import first_line, name_fault
+from harness.files.reading import read_json, read_lines, read_text, require_ordinary
 from harness.results.comparison import ComparisonFile
 from harness.results.model_card import is_card
 from harness.results.record import Record
@@ -155,14 +155,25 @@ class RunFolder:
                     remove(self.checkpoint)
 
     def examples(self) -> pd.DataFrame | None:
-        """All scored examples as they are stored; None where there are none."""
+        """All scored examples as they are stored; None where there are none.
+
+        Raises:
+            InputError: the file is damaged or cannot be read.
+        """
+        import pyarrow
         from pyarrow import parquet
 
-        return (
-            parquet.ParquetFile(self.examples_file).read().to_pandas()
-            if self.examples_file.exists()
-            else None
-        )
+        if not self.examples_file.exists():
+            return None
+        require_ordinary(self.examples_file)
+        try:
+            with parquet.ParquetFile(self.examples_file) as file:
+                frame: pd.DataFrame = file.read().to_pandas()
+        except (OSError, ValueError, pyarrow.ArrowException) as error:
+            message = f"cannot be read as Parquet ({first_line(error)})"
+            remedy = "`harness compare` scores the run again"
+            raise InputError(message, file=self.examples_file, remedy=remedy) from None
+        return frame
 
     def write_examples(self, examples: pd.DataFrame) -> None:
         """Store examples as `join_examples` gives them."""
@@ -243,7 +254,7 @@ class RunFolder:
         if not self.curves_file.exists():
             return []
         try:
-            lines = [json.loads(line) for line in read_text(self.curves_file).splitlines() if line]
+            lines = [json.loads(line) for line in read_lines(self.curves_file) if line]
             whole = all(
                 isinstance(line["step"], int) and isinstance(line["kind"], str) for line in lines
             )

@@ -24,7 +24,7 @@ from harness.machine.environment import pick_device
 from harness.machine.process_state import preserve_process_state
 from harness.method import FitContext, FitReport, Method, own_line
 from harness.results.model_card import write_card
-from harness.results.record import Record
+from harness.results.record import Record, is_amount
 from harness.results.spec import NUMERICS, RunSpec, scoring_version
 from harness.results.store import MODEL, RunFolder, join_examples, remove
 from harness.runs.experiment import CorpusSettings, DevSettings
@@ -146,6 +146,7 @@ class Execution:
         self.device = pick_device(self.job.device)
         self.started = environment.now()
         self.encoding = EnergyMeter(self.device)
+        self.must_stop = False  # a stop was requested
 
     def run(self) -> Record:  # noqa: PLR0915
         self.folder.remove_leftovers()
@@ -173,9 +174,9 @@ class Execution:
                 architecture = measure_inference(method, self.workdir, self.device)
         except TrainingStopped as stop:
             status, reason = stop.status, stop.reason
-        except (KeyboardInterrupt, StopRequested):
-            raise
         except BaseException as raised:  # of any kind that a method raises
+            if self._is_request(raised):
+                raise
             error = _readable(raised)
             if (fault := storage_fault(error, self.workdir)) is not None:
                 raise fault from (error if fault is not error else None)
@@ -217,6 +218,16 @@ class Execution:
         if status != "failed":  # a failed run is tried again, from its checkpoint
             remove(self.folder.checkpoint)
         return self._remove_unneeded(record, earlier) if status == "finished" else record
+
+    def _is_request(self, raised: BaseException) -> bool:
+        """True if the user requested it; a plugin may raise `StopRequested` without a request."""
+        is_stop = isinstance(raised, StopRequested) and self.must_stop
+        return is_stop or isinstance(raised, KeyboardInterrupt)
+
+    def _ask_stop(self) -> bool:
+        """True if a stop is requested."""
+        self.must_stop = self.must_stop or (self.stop is not None and self.stop())
+        return self.must_stop
 
     def _remove_unneeded(self, record: Record, earlier: Record | None) -> Record:
         """Remove weights and vectors that the job does not keep; the record afterwards.
@@ -299,7 +310,7 @@ class Execution:
             max_steps=spec.max_steps,
             progress=self.progress,
             on_dev=self.on_dev,
-            stop=self.stop,
+            stop=None if self.stop is None else self._ask_stop,
         )
         started, worked = time.perf_counter(), time.process_time()
         with EnergyMeter(self.device) as energy:
@@ -322,7 +333,7 @@ class Execution:
 
         def score(fitted: Method, tasks: list[Task], how: str, **settings: Any) -> TaskResult:
             def encode(texts: list[str]) -> Any:
-                if self.stop is not None and self.stop():
+                if self._ask_stop():
                     raise StopRequested
                 if self.progress is not None:
                     self.progress(0, 0, f"encoding {len(texts):,} sentences")
@@ -374,6 +385,11 @@ class Execution:
         report, dev = method.fit_report if method is not None else FitReport(), read_dev(spec)
         notes = [*report.training.get("notes", []), *(dev.notes if dev else []), *result.notes]
         precision = report.training.get("precision") or "fp32"
+        peak = {"peak_memory_bytes": float(environment.peak_memory_bytes(self.device))}
+        cost = {**report.cost, **result.cost, **peak}
+        left_out = [name for name, value in cost.items() if not is_amount(value)]
+        if left_out:
+            notes.append(f"no amounts, so left out of the costs: {', '.join(left_out)}")
         return Record(
             id=spec.id,
             spec=spec,
@@ -388,11 +404,7 @@ class Execution:
             evaluation={task_key(task): scoring_version(task) for task in tasks},
             training={**report.training, **({"notes": notes} if notes else {})},
             architecture=architecture,
-            cost={
-                **report.cost,
-                **result.cost,
-                "peak_memory_bytes": float(environment.peak_memory_bytes(self.device)),
-            },
+            cost={name: value for name, value in cost.items() if name not in left_out},
             environment=environment.describe(self.device, precision),
             command=self.job.command,
             started=self.started,

@@ -24,6 +24,7 @@ from harness.errors import InputError, RunError, StopRequested
 from harness.executors.executor import Executor
 from harness.files.atomic import write_atomic
 from harness.files.locks import LOCK_FILE
+from harness.files.reading import read_json
 from harness.machine.progress import Reporter, describe_remaining
 from harness.results.store import RunFolder
 
@@ -244,10 +245,9 @@ def read_progress(workdir: Path) -> list[dict[str, Any]]:
     for people who watch, and is written again.
     """
     try:
-        tree = json.loads((workdir / "progress.json").read_text("utf-8"))
-    except (OSError, ValueError, RecursionError):
+        known = read_json(workdir / "progress.json").values()
+    except InputError:
         return []
-    known = tree.values() if isinstance(tree, dict) else []
     states = [state for state in known if _is_sound(state)]
     states.sort(key=lambda state: -state["updated"])
     for state in states:

@@ -6,15 +6,18 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import AbstractContextManager, closing, nullcontext
 from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Protocol
 
-from harness.errors import HarnessError, StopRequested, TrainingStopped
+from harness.errors import HarnessError, RunError, StopRequested, TrainingStopped
 from harness.executors.executor import LEAVE, TICK, Answer, Executor
 from harness.files.atomic import write_atomic
+from harness.files.reading import read_text
+from harness.machine.exits import calling
 from harness.results.record import Record
 from harness.results.store import RunFolder
 from harness.runs.execute import execute, find_finished, record_failure
@@ -63,14 +66,60 @@ class Runner:
         if self.executor.parallel:
             function = partial(run_job, workdir=self.workdir.resolve())
         with self.progress:
-            self._room = self.executor.room()
+            self._room = self._ask_room()
             self._fill()
             while self.queue:
-                for answer in self.executor.run(function, self.queue, self._tick):
-                    self._take(answer)
-                    self._fill()
+                answers = 0
+                with closing(self._answers(function)) as given:
+                    for answer in given:
+                        answers += 1
+                        self._take(answer)
+                        self._fill()
+                if not answers and not self.progress.stopping:
+                    raise self._fault("gave no answer")
             if self.progress.stopping:
                 raise StopRequested
+            if self.waiting:
+                raise self._fault(f"gave no answer for {len(self.waiting)} runs")
+
+    def _calling(self) -> AbstractContextManager[None]:
+        """Name an executor of another package that fails; errors of ours are no fault of it."""
+        if type(self.executor).__module__.startswith("harness."):
+            return nullcontext()
+        return calling(f'executor "{self.executor.name}"')
+
+    def _fault(self, what: str) -> RunError:
+        return RunError(
+            f'executor "{self.executor.name}" {what}; finished runs are saved: give the same command '
+            "again, with another executor"
+        )
+
+    def _ask_room(self) -> int:
+        with self._calling():
+            room = self.executor.room()
+        if not isinstance(room, int) or room < 1:
+            raise self._fault(f"has room for {room!r:.40} runs; expected a number from 1")
+        return room
+
+    def _answers(self, function: Callable[[Job], Record | None]) -> Generator[Answer]:
+        """Yield what the executor answers, if it is an answer to a job that waits."""
+        with self._calling():
+            answers = iter(self.executor.run(function, self.queue, self._tick))
+        with closing(answers) if isinstance(answers, Generator) else nullcontext():
+            while (answer := self._next_answer(answers)) is not None:
+                yield answer
+
+    def _next_answer(self, answers: Iterator[Answer]) -> Answer | None:
+        with self._calling():
+            answer = next(answers, None)
+        if answer is None:
+            return None
+        job = getattr(answer, "job", None)
+        if not isinstance(answer, Answer) or getattr(job, "id", None) not in self.waiting:
+            raise self._fault(f"answered {answer!r:.60}; expected an Answer to one of its jobs")
+        if not isinstance(answer.value, Record | None):
+            raise self._fault(f"answered {answer.value!r:.60}; expected a record")
+        return answer
 
     def _fill(self) -> None:
         """Queue what the proposer wants; runs that are finished already are reported at once."""
@@ -179,7 +228,7 @@ def run_job(job: Job, workdir: Path) -> Record | None:
         nonlocal checked
         if time.monotonic() - checked >= TICK:
             if file.exists():
-                if reason := file.read_text("utf-8"):
+                if reason := read_text(file):
                     raise TrainingStopped("pruned", reason)
                 return True
             checked = time.monotonic()

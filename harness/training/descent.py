@@ -23,6 +23,7 @@ from torch import Tensor, nn
 
 from harness.errors import InputError, StopRequested, TrainingStopped
 from harness.files.atomic import write_atomic
+from harness.files.reading import read_lines
 from harness.method import FitContext
 
 logger = logging.getLogger(__name__)
@@ -261,11 +262,9 @@ class Curves:
         """Read what an earlier process wrote, up to and including `step`."""
         if self.file is not None and self.file.exists():
             try:
-                earlier = [
-                    json.loads(line) for line in self.file.read_text("utf-8").splitlines() if line
-                ]
+                earlier = [json.loads(line) for line in read_lines(self.file) if line]
                 self.lines = [line for line in earlier if line["step"] <= step]
-            except (IsADirectoryError, ValueError, TypeError, KeyError):
+            except (InputError, ValueError, TypeError, KeyError, RecursionError):
                 if self.file.is_dir():
                     shutil.rmtree(self.file)  # else no curve could be written
                 logger.warning("%s: damaged; the curve begins at step %d", self.file, step + 1)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from harness.errors import InputError
 from harness.files.locks import work_lock
 from harness.files.printable import one_line
-from harness.files.reading import is_there, read_text
+from harness.files.reading import is_there, read_lines
 from harness.machine import environment
 from harness.results.answer import Answer
 from reports.decide.question import comparison_of, question_of, two_rows_of
@@ -255,7 +255,9 @@ def _read_history(file: Path) -> list[Entry]:
     if not is_there(file):
         return []
     found: list[Entry] = []
-    for number, line in enumerate(read_text(file).splitlines(), 1):
+    for number, line in enumerate(read_lines(file), 1):
+        if not line:
+            continue
         try:
             place, entry = _parse(line, found)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:

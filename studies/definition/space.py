@@ -179,7 +179,10 @@ class Space:
             default = self.fixed[parameter.name]
             if first and self.defaults_first and not parameter.contains(default):
                 return None  # the config keeps its value beyond the space
-            return parameter.suggest(trial)
+            value = parameter.suggest(trial)
+            if not parameter.choices and not parameter.low <= float(value) <= parameter.high:
+                raise ValueError(f"{parameter.name} = {value!r:.40}, beyond {parameter.describe()}")
+            return value
 
         return self.choose(suggest_one)
 

@@ -31,7 +31,9 @@ from harness.config import nearest
 from harness.errors import HarnessError, InputError
 from harness.files.atomic import storage_fault, write_atomic
 from harness.files.printable import first_line
+from harness.files.reading import read_lines, read_text, require_ordinary
 from harness.results.facts import Facts
+from harness.results.store import remove
 from harness.sources.remote.hub import hub_reachable, quiet_datasets, remedy
 from harness.tasks.base import Array, Vectors, finite
 from harness.tasks.mteb.benchmarks import EMBEDDED, ENGLISH, PAIRS_METRIC_V1, PREFIX, SPLITS
@@ -324,17 +326,18 @@ class _StoredResults:
         if self.cache is None:
             return None
         for file in self._examples.parent.glob("*.json*"):
-            text = file.read_text("utf-8", errors="replace")
             try:
-                for part in text.splitlines() if file.suffix == ".jsonl" else [text]:
-                    json.loads(part)
-            except ValueError:
-                file.unlink()
+                for part in read_lines(file) if file.suffix == ".jsonl" else [read_text(file)]:
+                    if part:
+                        json.loads(part)
+            except (InputError, ValueError, RecursionError):
+                remove(file)
         if not self._file(self._task).exists():
             self._examples.unlink(missing_ok=True)
         try:
+            require_ordinary(self._examples)
             return pd.read_parquet(self._examples)
-        except (OSError, ValueError):
+        except (InputError, OSError, ValueError):
             for task in [self._task, *parts_of(self._task)] if self._predicts else []:
                 self._file(task).unlink(missing_ok=True)
             return None

@@ -7,18 +7,20 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import optuna
 import pytest
 
 from harness.cli import main
+from studies.storage import open_storage
 
 
 @pytest.fixture
 def work(tmp_path: Path) -> Path:
     """A work directory with a journal of three lines."""
     (tmp_path / "runs").mkdir()
-    (tmp_path / "studies.journal").write_text(
-        "".join(json.dumps({"op_code": n}) + "\n" for n in range(3))
-    )
+    optuna.create_study(storage=open_storage(tmp_path), study_name="a", direction="maximize")
+    optuna.create_study(storage=open_storage(tmp_path), study_name="b", direction="maximize")
+    optuna.create_study(storage=open_storage(tmp_path), study_name="c", direction="maximize")
     return tmp_path
 
 

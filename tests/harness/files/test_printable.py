@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import ast
+import io
 import logging
+import os
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from harness.cli import main
-from harness.files.printable import SafeFormatter, safe_line
+from harness.files.printable import SafeFormatter, encodable, safe_line
 
 ROOT = Path(__file__).parents[3]
 HOSTILE = {
@@ -62,3 +67,39 @@ def test_lines_leave_through_one_module() -> None:
         and node.func.id == "print"
     }
     assert printing == {"harness/files/printable.py"}
+
+
+ENCODINGS = ("ascii", "latin-1", "cp1252", "gbk", "cp437", "utf-8")
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS)
+def test_a_command_prints_in_every_encoding(encoding: str, tmp_path: Path) -> None:
+    scores = tmp_path / "scores.csv"
+    lines = ["row,seed,task,score"]
+    lines += [f"né\u4e2d,{n},T,{70 + n / 10}\nb,{n},T,{80 + n / 9}" for n in range(1, 6)]
+    scores.write_text("\n".join(lines) + "\n", "utf-8")
+    command = [sys.executable, "-m", "harness", "verdict", "--scores", str(scores)]
+    environment = {**os.environ, "PYTHONIOENCODING": encoding, "PYTHONUTF8": "0", "LC_ALL": "C"}
+    done = subprocess.run(command, capture_output=True, env=environment, check=False)
+    assert done.returncode == 0, done.stderr
+    text = done.stdout.decode(encoding)
+    minus = "\u2212" if encoding == "utf-8" else "-"
+    assert re.search(f"{minus} #1", text)
+    assert b"Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "encoding", "expected"),
+    [
+        ("\u22120.5 \u00b1 0.1", "ascii", "-0.5 +/- 0.1"),
+        ("\u22120.5 \u00b1 0.1", "latin-1", "-0.5 \u00b1 0.1"),
+        ("\u201ca\u201d \u2026 \u4e2d", "ascii", '"a" ... ?'),
+        ("\u22120.5", "utf-8", "\u22120.5"),
+        ("\u22120.5", "utf-16", "\u22120.5"),
+    ],
+)
+def test_signs_that_an_encoding_lacks_are_plain_ones(
+    text: str, encoding: str, expected: str
+) -> None:
+    stream = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
+    assert encodable(text, stream) == expected

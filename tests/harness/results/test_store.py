@@ -313,3 +313,13 @@ def test_the_doctor_names_what_is_damaged_and_what_it_costs(
     }
     assert main(["doctor", "--workdir", str(work / "none")]) == 2
     assert small_runs.NATURAL in record.scores[0].task
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf"), 1e308])
+def test_a_record_whose_costs_are_no_amounts_is_damaged(small: Comparison, value: float) -> None:
+    record = small.records[0]
+    sound = record.model_copy(update={"cost": {**record.cost, "parameters": 7.0}})
+    assert Record.from_json(sound.to_json()).cost["parameters"] == 7.0
+    odd = record.model_copy(update={"cost": {**record.cost, "parameters": value}})
+    with pytest.raises(ValueError, match="parameters"):
+        Record.from_json(odd.to_json())
