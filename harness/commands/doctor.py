@@ -5,6 +5,7 @@ directory are.
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -13,7 +14,7 @@ from harness.commands.list import Plugin, find_plugins
 from harness.commands.options import JSON, Commands, add_command
 from harness.commands.terminal import print_columns, print_table
 from harness.errors import InputError
-from harness.files.printable import tell, tell_json
+from harness.files.printable import join_some, tell, tell_json
 from harness.machine import environment
 
 if TYPE_CHECKING:
@@ -120,6 +121,12 @@ def _show_faults(workdir: Path, as_json: bool) -> int:
                 f"Damage in {workdir}", ["file", "what", "what it costs"], faults, texts=True
             )
         tell(f"{len(runs)} runs checked, {len(faults) or 'no'} files damaged")
+        removed = [run for run in runs if has_removed_weights(RunFolder(workdir, run))]
+        if removed:
+            tell(
+                f"the weights of {len(removed)} runs were removed: their scores hold, and further "
+                f"tasks train them again ({join_some(removed, 3)})"
+            )
         for name in _find_files_without_hash(workdir):
             tell(
                 f"comparisons/{name}.json has no hash, so its labels cannot be checked: an earlier "
@@ -134,6 +141,19 @@ def _find_files_without_hash(workdir: Path) -> list[str]:
 
     files = read_sound_comparison_files(workdir)
     return [name for name, file in files.items() if not file.sha256]
+
+
+def has_removed_weights(folder: RunFolder) -> bool:
+    """True if the weights of a finished run are gone as a whole, as by `rm -r runs/*/model`."""
+    from harness.results.store import MODEL
+
+    try:
+        record = folder.read()
+    except InputError:
+        return False
+    if record is None or record.status != "finished" or os.path.lexists(folder.model):
+        return False
+    return any(name.startswith(MODEL) for name in record.files)
 
 
 def check_run(folder: RunFolder) -> list[Fault]:
@@ -153,7 +173,10 @@ def check_run(folder: RunFolder) -> list[Fault]:
         return [Fault(f"{name}/record.json", "missing", _RUN_AGAIN)]
     if record is None or record.status not in ("finished", "trained"):
         return []
-    wrong = folder.find_damage(record.files).items()
+    files = record.files
+    if record.status == "finished" and has_removed_weights(folder):
+        files = {name: digest for name, digest in files.items() if not name.startswith(MODEL)}
+    wrong = folder.find_damage(files).items()
     scorable = not record.spec.trained or folder.has_weights(record)
     costs = {
         folder.curves_file.name: "reports show what is left of the training curve",

@@ -76,7 +76,9 @@ def stop_runs(args: argparse.Namespace) -> int:
     from harness.runs.progress import read_progress, request_stop
 
     running = [
-        state["name"] for state in read_progress(args.workdir) if state["phase"] == "running"
+        state["name"]
+        for state in read_progress(args.workdir)
+        if state["phase"] in ("running", "unknown")
     ]
     names = [args.name] if args.name else running
     for name in names:
@@ -105,9 +107,13 @@ def _show(state: dict[str, Any]) -> None:
 
     counts = Counter(run["state"] for run in state["runs"])
     summary = ", ".join(f"{count} {name}" for name, count in counts.most_common())
-    ago = f"updated {describe_duration(time.time() - state['updated'])} ago"
+    phase = state["phase"]
+    if phase == "running" and state.get("stop_requested"):
+        asked = time.strftime("%H:%M:%S", time.localtime(state["stop_requested"]))
+        phase = f"stopping, as requested at {asked}"
+    ago = f"updated {describe_duration(max(0.0, time.time() - state['updated']))} ago"
     about = filter(
-        None, [state["phase"], ago, describe_remaining(state["remaining_seconds"]), state["reason"]]
+        None, [phase, ago, describe_remaining(state["remaining_seconds"]), state["reason"]]
     )
     tell(f"{state['kind']} {state['name']}: {', '.join(about)}: {summary}")
     for run in state["runs"]:

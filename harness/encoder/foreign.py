@@ -17,6 +17,7 @@ from harness.encoder.sentences import clean
 from harness.errors import InputError, UnsupportedModel
 from harness.files.printable import first_line
 from harness.files.reading import read_json
+from harness.machine.progress import encoding_bar
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -84,8 +85,14 @@ class ForeignEncoder:
                 "convert_to_numpy", True
             )
             return empty if as_tensor else empty.numpy()
-        with quiet_transformers():
-            vectors = self.model.encode(texts, show_progress_bar=show_progress_bar, **options)
+        size = int(options.get("batch_size") or 32)  # of sentence-transformers
+        with quiet_transformers(), encoding_bar(len(texts), show=False) as advance:
+            # Its own bar is shown; who watches the encoding is told of each batch.
+            hook = self.model[0].register_forward_hook(lambda *_: advance(size))
+            try:
+                vectors = self.model.encode(texts, show_progress_bar=show_progress_bar, **options)
+            finally:
+                hook.remove()
         return (
             vectors.float()
             if isinstance(vectors, torch.Tensor)

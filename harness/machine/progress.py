@@ -9,6 +9,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from io import StringIO
 from typing import Any, Self
 
@@ -222,17 +223,47 @@ class Bars:
 
 @contextmanager
 def encoding_bar(total: int, *, show: bool) -> Iterator[Callable[[int], None]]:
-    """A bar for one call of `encode`, advanced by calling what the block gets with a count; nothing
-    unless `show`.
+    """A bar for one call of `encode`, advanced by calling what the block gets with a count; no bar
+    unless `show`. Who watches (`watch_encoding`) is told.
 
     >>> with encoding_bar(100, show=False) as advance:
     ...     advance(64)
     """
+    watch = _watcher.get()
+    done = 0
+
+    def advance(count: int) -> None:
+        nonlocal done
+        done += count
+        if watch is not None:
+            watch(done, total)
+
     if not show:
-        yield lambda count: None
+        yield advance
         return
     with Bars(total, "sentences encoded") as bars:
-        yield bars.advance
+
+        def draw(count: int) -> None:
+            bars.advance(count)
+            advance(count)
+
+        yield draw
+
+
+Watcher = Callable[[int, int], None]
+_watcher: ContextVar[Watcher | None] = ContextVar("watcher", default=None)
+
+
+@contextmanager
+def watch_encoding(watch: Watcher) -> Iterator[None]:
+    """Have `watch(done, total)` called after each batch of sentences that is encoded, until the
+    block ends; what it raises ends the encoding.
+    """
+    token = _watcher.set(watch)
+    try:
+        yield
+    finally:
+        _watcher.reset(token)
 
 
 def describe_duration(seconds: float) -> str:

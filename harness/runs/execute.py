@@ -22,6 +22,7 @@ from harness.machine import environment
 from harness.machine.energy import EnergyMeter
 from harness.machine.environment import pick_device
 from harness.machine.process_state import preserve_process_state
+from harness.machine.progress import watch_encoding
 from harness.method import FitContext, FitReport, Method, own_line
 from harness.results.model_card import write_card
 from harness.results.record import Record, is_amount
@@ -219,6 +220,18 @@ class Execution:
             remove(self.folder.checkpoint)
         return self._remove_unneeded(record, earlier) if status == "finished" else record
 
+    def _watch(self, done: int, total: int) -> None:
+        """Show how many sentences are encoded.
+
+        Raises:
+            StopRequested: a stop is requested.
+        """
+        if self._ask_stop():
+            raise StopRequested
+        if self.progress is not None:
+            part = f"{min(done, total):,} of " if done else ""
+            self.progress(0, 0, f"encoding {part}{total:,} sentences")
+
     def _is_request(self, raised: BaseException) -> bool:
         """True if the user requested it; a plugin may raise `StopRequested` without a request."""
         is_stop = isinstance(raised, StopRequested) and self.must_stop
@@ -333,11 +346,8 @@ class Execution:
 
         def score(fitted: Method, tasks: list[Task], how: str, **settings: Any) -> TaskResult:
             def encode(texts: list[str]) -> Any:
-                if self._ask_stop():
-                    raise StopRequested
-                if self.progress is not None:
-                    self.progress(0, 0, f"encoding {len(texts):,} sentences")
-                with self.encoding:
+                self._watch(0, len(texts))
+                with self.encoding, watch_encoding(self._watch):
                     return fitted.encode(texts, device=self.device)
 
             return evaluate(

@@ -24,12 +24,14 @@ from harness.errors import InputError, RunError, StopRequested
 from harness.executors.executor import Executor
 from harness.files.atomic import write_atomic
 from harness.files.locks import LOCK_FILE
+from harness.files.printable import join_some
 from harness.files.reading import read_json
-from harness.machine.progress import Reporter, describe_remaining
+from harness.machine.progress import Reporter, describe_duration, describe_remaining
 from harness.results.store import RunFolder
 
 _EVERY = 2.0  # seconds between two writings of the file
-_SILENT = 60.0  # a process that has not written for so long has ended or hangs
+_ALIVE = 15.0  # seconds between two signs of life, whatever a run is doing
+_SILENT = 120.0  # without a sign of life for so long, a process elsewhere may have ended
 _SAME_START = 5.0  # seconds by which the start of one process may seem to differ
 OPEN = ("waiting", "running")
 
@@ -92,18 +94,29 @@ class Progress:
             "started": time.time(),
         }
         self._written = self._cost = 0.0
+        self._state: dict[str, Any] = {}  # as it was written last
+        self._stop_requested = 0.0  # when, in seconds since 1970
+        self._wake = threading.Event()  # have a sign of life written now
+        self._ended = False
+        self._heart: threading.Thread | None = None
         self._handlers: dict[signal.Signals, Any] = {}
 
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGINT, signal.SIGTERM):
                 self._handlers[number] = signal.signal(number, self._request_stop)
+        self._heart = threading.Thread(target=self._beat, name="progress", daemon=True)
+        self._heart.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: Any
     ) -> None:
         self._restore_handlers()
+        self._ended = True
+        self._wake.set()
+        if self._heart is not None:
+            self._heart.join()
         phase = (
             "ended"
             if kind is None
@@ -126,10 +139,22 @@ class Progress:
 
     def _request_stop(self, number: int, frame: Any) -> None:
         self.stopping = True
-        self.reporter.say(
-            "stopping at the next checkpoint; press Ctrl-C again to interrupt at once"
-        )
+        self._stop_requested = time.time()
+        self._wake.set()  # a handler must not wait for the lock of the file itself
+        how = "press Ctrl-C again to interrupt at once"
+        if number == signal.SIGTERM:
+            how = "`harness stop`, or the signal, once more ends it at once"
+        self.reporter.say(f"stopping at the next checkpoint; {how}")
         self._restore_handlers()
+
+    def _beat(self) -> None:
+        """Write signs of life until the block ends: encoding or a slow disk may take minutes."""
+        while not self._ended:
+            self._wake.wait(_ALIVE)
+            self._wake.clear()
+            if self._state and not self._ended:
+                with suppress(OSError, TimeoutError):
+                    self._store()
 
     def _restore_handlers(self) -> None:
         for number, handler in self._handlers.items():
@@ -214,8 +239,6 @@ class Progress:
 
     def write(self, phase: str = "running", reason: str = "", *, seldom: bool = False) -> None:
         """Store the progress; with `seldom` at most every two seconds."""
-        from filelock import FileLock
-
         now = time.time()
         if seldom and now - self._written < max(_EVERY, 20 * self._cost):
             return
@@ -227,46 +250,72 @@ class Progress:
             "remaining_seconds": left,
         }
         state["runs"] = [asdict(run) for run in self.runs.values()]
-        with FileLock(
-            self.workdir / ".progress.lock"
-        ):  # several comparisons may run in a work directory
-            known = {one["name"]: one for one in read_progress(self.workdir)} | {self.name: state}
-            write_atomic(self.workdir / "progress.json", json.dumps(known) + "\n", durable=False)
+        self._state = state
+        self._store()
         if self.page is not None:
             with suppress(Exception):  # a page is not worth a comparison
                 write_atomic(self.workdir / "progress.html", self.page(state, now), durable=False)
         self._written, self._cost = time.time(), time.time() - now
 
+    def _store(self) -> None:
+        """Write the state, with a sign of life, beside those of other comparisons."""
+        from filelock import FileLock
+
+        signs = {"alive": time.time(), "stop_requested": self._stop_requested}
+        with FileLock(self.workdir / ".progress.lock"):
+            others = {one["name"]: one for one in _read_states(self.workdir)}
+            known = others | {self.name: self._state | signs}
+            write_atomic(self.workdir / "progress.json", json.dumps(known) + "\n", durable=False)
+
 
 def read_progress(workdir: Path) -> list[dict[str, Any]]:
     """Return the comparisons and studies of a work directory, the latest first.
 
-    One whose process has ended or hangs is "interrupted". What is damaged is left out: the file is
-    for people who watch, and is written again.
+    One whose process has ended is "interrupted". A process on another machine cannot be looked at:
+    where it has given no sign of life for long, its phase is "unknown". What is damaged is left
+    out: the file is for people who watch, and is written again.
     """
+    states = _read_states(workdir)
+    for state in states:
+        if state["phase"] != "running":
+            continue
+        host = state["host"]
+        silent = time.time() - max(state["updated"], state.get("alive") or 0.0)
+        if host == socket.gethostname():
+            if not _is_running(state):
+                state["phase"] = "interrupted"
+                state["reason"] = "its process has ended; the same command resumes"
+                for run in state["runs"]:
+                    run["state"] = "waiting" if run["state"] == "running" else run["state"]
+        elif silent > _SILENT:
+            state["phase"] = "unknown"
+            state["reason"] = f"no sign of life from {host} for {describe_duration(silent)}"
+            state["reason"] += "; look there"
+    return states
+
+
+def _read_states(workdir: Path) -> list[dict[str, Any]]:
+    """Return the states of the file as they were written, the latest first."""
     try:
         known = read_json(workdir / "progress.json").values()
     except InputError:
         return []
     states = [state for state in known if _is_sound(state)]
     states.sort(key=lambda state: -state["updated"])
-    for state in states:
-        if state["phase"] == "running" and not _is_running(state):
-            state["phase"] = "interrupted"
-            state["reason"] = "its process has ended; the same command resumes"
     return states
 
 
 _TEXTS = ("name", "title", "kind", "phase", "reason", "host", "executor")
 _NUMBERS = ("pid", "workers", "started", "updated")
+_FURTHER = ("remaining_seconds", "alive", "stop_requested")  # absent where they are not known
 
 
 def _is_sound(state: Any) -> bool:
     """True if a state has all that is shown of it."""
     if not isinstance(state, dict) or not isinstance(state.get("runs"), list):
         return False
-    left = state.get("remaining_seconds")
-    numbers = [state.get(key) for key in _NUMBERS] + ([] if left is None else [left])
+    numbers = [state.get(key) for key in _NUMBERS]
+    numbers += [state[key] for key in _FURTHER if state.get(key) is not None]
     if not all(_is_number(number) for number in numbers):
         return False
     if not all(isinstance(state.get(key), str) for key in _TEXTS):
@@ -291,9 +340,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _is_running(state: dict[str, Any]) -> bool:
-    """True if the process of a state is there: the same one, not another of its number."""
-    if state["host"] != socket.gethostname():
-        return bool(time.time() - state["updated"] < _SILENT)
+    """True if the process of a state is on this machine: the same one, not another of its number."""
     start = _start_of(int(state["pid"]))
     stated = state.get("process_start")
     if start is None or stated is None or not _is_number(stated):
@@ -321,9 +368,15 @@ def request_stop(workdir: Path, name: str) -> str:
         RunError: it does not run, or runs on another machine.
     """
     state = next((state for state in read_progress(workdir) if state["name"] == name), None)
-    if state is None or state["phase"] != "running":
+    if state is None or state["phase"] not in ("running", "unknown"):
         raise RunError(f"{workdir}: {name} is not running")
     if state["host"] != socket.gethostname():
-        raise RunError(f"{workdir}: {name} runs on {state['host']}: give this command there")
+        raise RunError(f"{workdir}: {name} was started on {state['host']}: give this command there")
     os.kill(int(state["pid"]), signal.SIGTERM)
-    return f"{name}: process {state['pid']} stops at its next checkpoint; the command that started it resumes"
+    process = f"{name}: process {state['pid']}"
+    resumes = "the command that started it resumes"
+    if state.get("stop_requested"):
+        return f"{process} was to stop already, and is ended at once; {resumes}"
+    doing = [f"{run['label']}: {run['text']}" for run in state["runs"] if run["state"] == "running"]
+    now = f" (now {join_some(doing, 2)})" if doing else ""
+    return f"{process} stops at its next checkpoint or batch{now}; again: at once; {resumes}"

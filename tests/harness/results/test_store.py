@@ -323,3 +323,32 @@ def test_a_record_whose_costs_are_no_amounts_is_damaged(small: Comparison, value
     odd = record.model_copy(update={"cost": {**record.cost, "parameters": value}})
     with pytest.raises(ValueError, match="parameters"):
         Record.from_json(odd.to_json())
+
+
+def test_weights_that_were_removed_as_a_whole_are_no_damage(
+    trained: tuple[Job, Record, RunFolder], work: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, record, folder = trained
+    rmtree(folder.model)
+    assert main(["doctor", "--workdir", str(work)]) == 0
+    assert record.id in capsys.readouterr().out
+    folder.model.mkdir()  # a part of them is damage
+    assert main(["doctor", "--workdir", str(work)]) == 1
+
+
+def test_a_run_whose_folder_is_a_link_is_read_and_never_written(
+    trained: tuple[Job, Record, RunFolder], work: Path, tmp_path: Path
+) -> None:
+    job, record, folder = trained
+    elsewhere = tmp_path / "elsewhere"
+    folder.path.rename(elsewhere)
+    (elsewhere / ".hidden").write_text("precious")
+    folder.path.symlink_to(elsewhere)
+    assert find_finished(job, work) is not None
+    folder.tidy()
+    (elsewhere / "record.json").unlink()
+    with pytest.raises(InputError) as refused:
+        small_runs.compare(work)
+    assert refused.value.file == str(folder.path)
+    assert (elsewhere / ".hidden").read_text() == "precious"
+    assert record.id == folder.path.name

@@ -6,8 +6,10 @@ import json
 import os
 import signal
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,6 +18,7 @@ from harness.api.result import Comparison
 from harness.cli import main
 from harness.errors import RunError
 from harness.machine.progress import describe_duration
+from harness.runs import progress as progress_module
 from harness.runs.progress import Progress, RunState, read_progress, request_stop
 from tests.support import small_runs
 from tests.support.small_runs import CONTRAST, EXPERIMENT
@@ -209,3 +212,82 @@ def test_a_dry_run_fits_nothing(
         tmp_path / "work", capsys, methods=[{"method": "whitening"}, small_runs.SIMCSE]
     )
     assert not (tmp_path / "work").exists()
+
+
+def _elsewhere(workdir: Path, **values: Any) -> None:
+    """Write progress as a process of another machine does."""
+    with Progress(workdir, "far") as progress:
+        progress.expect(states(1))
+        progress.start("A · seed 0", "000")
+        file = workdir / "progress.json"
+        tree = json.loads(file.read_text())
+    tree["far"] |= {"host": "gpu-node-17", "pid": 1, **values}
+    file.write_text(json.dumps(tree))
+
+
+@pytest.mark.parametrize(
+    ("silence", "phase"), [(0.0, "running"), (100.0, "running"), (300.0, "unknown")]
+)
+def test_what_another_machine_does_is_told_by_its_signs_of_life(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], silence: float, phase: str
+) -> None:
+    now = time.time()
+    _elsewhere(tmp_path, updated=now - 3000, alive=now - silence)
+    (state,) = read_progress(tmp_path)
+    assert state["phase"] == phase
+    assert main(["status", "--workdir", str(tmp_path)]) == 0
+    out = capsys.readouterr().out
+    assert "ended" not in out
+    assert ("no sign of life from gpu-node-17 for 5 min" in out) == (phase == "unknown")
+    assert main(["stop", "--workdir", str(tmp_path)]) == 1
+    assert "gpu-node-17" in capsys.readouterr().err
+
+
+def test_a_process_gives_signs_of_life_while_a_run_says_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(progress_module, "_ALIVE", 0.05)
+    with Progress(tmp_path, "mine") as progress:
+        progress.expect(states(1))
+        first = read_progress(tmp_path)[0]
+        deadline = time.monotonic() + 20
+        while read_progress(tmp_path)[0]["alive"] <= first["alive"] + 0.1:
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        assert read_progress(tmp_path)[0]["updated"] == first["updated"]
+
+
+def test_a_requested_stop_shows_at_once_and_nothing_runs_afterwards(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with Progress(tmp_path, "mine") as progress:
+        progress.expect(states(2))
+        progress.start("A · seed 0", "000")
+        progress.step("A · seed 0", 0, 0, "encoding 64 of 900 sentences")
+        progress.write()
+        assert main(["stop", "--workdir", str(tmp_path)]) == 0
+        assert "encoding 64 of 900 sentences" in capsys.readouterr().out
+        assert progress.stopping
+        deadline = time.monotonic() + 20
+        while not read_progress(tmp_path)[0].get("stop_requested"):
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        assert main(["status", "--workdir", str(tmp_path)]) == 0
+        assert "stopping, as requested at" in capsys.readouterr().out
+        file = tmp_path / "progress.json"
+        left = json.loads(file.read_text())
+    left["mine"]["pid"] = 2**22 + 1  # a process that was killed meanwhile
+    file.write_text(json.dumps(left))
+    (state,) = read_progress(tmp_path)
+    assert (state["phase"], {run["state"] for run in state["runs"]}) == (
+        "interrupted",
+        {"waiting"},
+    )
+
+
+def test_a_clock_that_went_back_shows_no_negative_time(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _elsewhere(tmp_path, updated=time.time() + 10**6, alive=time.time() + 10**6)
+    main(["status", "--workdir", str(tmp_path)])
+    assert "updated 0 s ago" in capsys.readouterr().out
