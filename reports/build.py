@@ -13,7 +13,7 @@ from harness.config import nearest
 from harness.errors import InputError
 from harness.files.links import refuse_links
 from harness.results.store import comparison_files
-from reports.document.blocks import Document, marked, slug
+from reports.document.blocks import Document, add_marks, slug
 from reports.load import RecordedResults, comparisons, read_comparison
 from reports.scores.score_table import is_score_table
 from reports.write.exports import every_eval_ever
@@ -180,7 +180,7 @@ def describe_paper(workdir: Path, definition: Any) -> Report:
 def _write(report: Report, folder: Path, formats: Sequence[str]) -> dict[str, Path]:
     document, data = report.document, dict(report.data)
     if report.rehearsal:
-        document, data["rehearsal"] = marked(document), True
+        document, data["rehearsal"] = add_marks(document), True
     files = {
         path: text
         for path, text in report.files.items()

@@ -34,14 +34,14 @@ from reports.results import (
     Encoding,
     InterimAnalyses,
     Key,
+    ResultRow,
     Results,
-    Row,
     group_by_block,
 )
 
 
 @dataclass(frozen=True, eq=False)
-class RecordedRow(Row):
+class RecordedRow(ResultRow):
     """A row with the records of its runs."""
 
     runs: tuple[Record, ...]
@@ -342,14 +342,14 @@ def _rows(
         source = next((run.source for run in listed if run.source), "")
         rows.append(replace(row, added=added, start=start, source=source))
         aside += old
-    rows = _grouped(rows)
+    rows = _assign_groups(rows)
     rows.sort(
         key=lambda r: (r.block, SUPERVISION.index(r.supervision))
     )  # inside: the order of the experiment
     return tuple(rows), aside
 
 
-def _grouped(rows: list[RecordedRow]) -> list[RecordedRow]:
+def _assign_groups(rows: list[RecordedRow]) -> list[RecordedRow]:
     """Rows are compared within their base model. A model with one row, as a finished one, would
     have nothing to be
     compared with: it joins the rows of the only base model with several, or else the other such

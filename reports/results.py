@@ -60,7 +60,7 @@ class Encoding:
 
 
 @dataclass(frozen=True, eq=False)
-class Row:
+class ResultRow:
     """What is compared: the runs of one label on one base model, by seed.
 
     Runs that share some streams lie closer together than runs of other seeds, so they are no seeds
@@ -142,7 +142,7 @@ class Row:
         )
 
 
-AnyRow = TypeVar("AnyRow", bound=Row)
+AnyRow = TypeVar("AnyRow", bound=ResultRow)
 
 
 @dataclass(frozen=True)
@@ -183,7 +183,7 @@ class Results:
     """
 
     name: str
-    rows: Sequence[Row]
+    rows: Sequence[ResultRow]
     analyses: InterimAnalyses | None = None
     baseline: str = ""
     contrasts: tuple[Key, ...] = ()
@@ -201,7 +201,7 @@ class Results:
         return [score for run in self.runs for score in run.scores if score.split != "dev"]
 
     @cached_property
-    def blocks(self) -> Mapping[str, Sequence[Row]]:
+    def blocks(self) -> Mapping[str, Sequence[ResultRow]]:
         """The rows that are compared with one another, by the name of their block."""
         return group_by_block(self.rows)
 
@@ -267,7 +267,7 @@ def group_by_block(rows: Iterable[AnyRow]) -> dict[str, list[AnyRow]]:
     return found
 
 
-def find_start(row: Row, rows: Sequence[Row]) -> tuple[Row | None, str]:
+def find_start(row: ResultRow, rows: Sequence[ResultRow]) -> tuple[ResultRow | None, str]:
     """Return the untrained row that a row starts from: same base model, pooling and text length,
     nothing learnt.
 

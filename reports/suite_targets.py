@@ -41,7 +41,7 @@ _DESCRIPTIVE = (
 )  # suites that describe a model rather than score it
 
 
-def registered(suite: str) -> Suite | None:
+def find_suite(suite: str) -> Suite | None:
     """What the suite says of itself; None where no package that is installed has it."""
     return (
         registry.load(registry.SUITES, suite) if suite in registry.names(registry.SUITES) else None
@@ -51,7 +51,7 @@ def registered(suite: str) -> Suite | None:
 def main_measure(results: Results, suite: str, task: str, source: str) -> Measure | None:
     """The number of a task in the table of its suite; None where no run has any."""
     scores = [s for s in results.scores if (s.suite, s.task, s.source) == (suite, task, source)]
-    about = registered(suite)
+    about = find_suite(suite)
     wanted = [*_METRICS] if about is None or suite in _OURS else []
     named = [s for s in scores if about is not None and s.metric == about.metric]
     for metric, aggregation in wanted:
@@ -175,7 +175,7 @@ def _mteb(results: Results) -> Iterator[tuple[tuple[str, ...], Target]]:
 
 
 def _suite(results: Results, suite: str) -> Iterator[tuple[tuple[str, ...], Target]]:
-    about = registered(suite)
+    about = find_suite(suite)
     if any(word in suite for word in _DESCRIPTIVE) or (
         about is not None and not about.higher_is_better
     ):

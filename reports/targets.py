@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from reports.results import STS_ORDER, AnyRow, Results, Row, Run
+from reports.results import STS_ORDER, AnyRow, ResultRow, Results, Run
 
 SOURCES = {"senteval": "SentEval", "mteb": "MTEB", "embedded": "embedded"}
 
@@ -68,7 +68,7 @@ class Target:
             return "points"
         return f"{'Spearman' if metric == 'spearman' else metric.replace('_', ' ')} ×100"
 
-    def value(self, row: Row) -> float | None:
+    def value(self, row: ResultRow) -> float | None:
         """A row's mean over the measures and over its seeds, times 100; None where a measure has no
         score.
         """
@@ -93,7 +93,7 @@ def alone(measure: Measure, title: str = "") -> Target:
 
 
 def tasks_of_most_rows(
-    rows: Sequence[Row], tasks: Sequence[tuple[str, str]]
+    rows: Sequence[ResultRow], tasks: Sequence[tuple[str, str]]
 ) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
     """Those of some (task, source) that most finished rows were to be evaluated on, and the others.
 

@@ -62,7 +62,7 @@ class ExecutorSettings(Config):
 
 
 @dataclass(frozen=True)
-class Answer:
+class JobResult:
     """How a job ended.
 
     Attributes:
@@ -98,7 +98,7 @@ class Executor(ABC):
     @abstractmethod
     def run(
         self, function: Callable[[Any], Any], queue: deque[Any], tick: Callable[[], None]
-    ) -> Iterator[Answer]:
+    ) -> Iterator[JobResult]:
         """Call `function(job)` for every job of the queue; an answer for each, as they end.
 
         Jobs have an id, are picklable, and start in the order of the queue, which is emptied. The
@@ -119,11 +119,11 @@ class Serial(Executor):
 
     def run(
         self, function: Callable[[Any], Any], queue: deque[Any], tick: Callable[[], None]
-    ) -> Iterator[Answer]:
+    ) -> Iterator[JobResult]:
         """As `Executor.run`."""
         while queue:
             job = queue.popleft()
-            yield Answer(job, function(job))
+            yield JobResult(job, function(job))
 
     def room(self) -> int:
         """As `Executor.room`."""

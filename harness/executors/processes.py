@@ -18,7 +18,7 @@ from typing import Any
 from tqdm import tqdm
 
 from harness.errors import HarnessError, InputError, RunError
-from harness.executors.executor import TICK, Answer, Executor, use_threads
+from harness.executors.executor import TICK, Executor, JobResult, use_threads
 from harness.machine.environment import usable_cores
 
 
@@ -32,7 +32,7 @@ class Processes(Executor):
 
     def run(
         self, function: Callable[[Any], Any], queue: deque[Any], tick: Callable[[], None]
-    ) -> Iterator[Answer]:
+    ) -> Iterator[JobResult]:
         """As `Executor.run`."""
         pools: dict[
             int, ProcessPoolExecutor
@@ -59,14 +59,14 @@ class Processes(Executor):
                 for future in wait(running, timeout=TICK, return_when=FIRST_COMPLETED).done:
                     place, job, deaths = running.pop(future)
                     try:
-                        answer = Answer(job, *future.result())
+                        answer = JobResult(job, *future.result())
                     except BrokenProcessPool:
                         del pools[place]
                         if deaths < self.settings.retries:
                             submit(place, job, deaths + 1)
                             continue
                         why = "most often there is too little memory"
-                        answer = Answer(
+                        answer = JobResult(
                             job, lost=f"its worker ended {deaths + 1} times during it; {why}"
                         )
                     yield answer

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import InputError
-from harness.executors.executor import TICK, Answer, Executor, ExecutorSettings, use_threads
+from harness.executors.executor import TICK, Executor, ExecutorSettings, JobResult, use_threads
 from harness.machine.environment import usable_cores
 
 _WAITING = (
@@ -68,7 +68,7 @@ class Ray(Executor):
 
     def run(
         self, function: Callable[[Any], Any], queue: deque[Any], tick: Callable[[], None]
-    ) -> Iterator[Answer]:
+    ) -> Iterator[JobResult]:
         """As `Executor.run`."""
         self._connect()
         import ray
@@ -127,11 +127,13 @@ def _run_job(threads: int, function: Callable[[Any], Any], job: Any) -> Any:
     return function(job)
 
 
-def _answer(ray: Any, reference: Any, job: Any) -> Answer:
+def _answer(ray: Any, reference: Any, job: Any) -> JobResult:
     try:
-        return Answer(job, ray.get(reference))
+        return JobResult(job, ray.get(reference))
     except ray.exceptions.RayTaskError as error:
-        return Answer(job, error=error.cause if isinstance(error.cause, BaseException) else error)
+        return JobResult(
+            job, error=error.cause if isinstance(error.cause, BaseException) else error
+        )
     except ray.exceptions.RayError as error:  # the worker, its node or its memory
         line = next((line for line in str(error).splitlines() if line.strip()), "")
-        return Answer(job, lost=f"its worker was lost ({type(error).__name__}: {line})"[:300])
+        return JobResult(job, lost=f"its worker was lost ({type(error).__name__}: {line})"[:300])

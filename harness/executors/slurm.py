@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from harness.errors import InputError, RunError, StopRequested
-from harness.executors.executor import LEAVE, TICK, Answer, Executor, use_threads
+from harness.executors.executor import LEAVE, TICK, Executor, JobResult, use_threads
 
 _RULE = "-" * 22  # above and below a traceback in an error of submitit
 _ARRAY = 1000  # jobs of an array: SLURM refuses more, unless its administrator has allowed it
@@ -33,7 +33,7 @@ class Slurm(Executor):
 
     def run(
         self, function: Callable[[Any], Any], queue: deque[Any], tick: Callable[[], None]
-    ) -> Iterator[Answer]:
+    ) -> Iterator[JobResult]:
         """As `Executor.run`."""
         try:
             import submitit
@@ -143,9 +143,9 @@ class Queued:
         return DelayedSubmission(self)
 
 
-def _answer(submitit: Any, submitted: Any, job: Any) -> Answer:
+def _answer(submitit: Any, submitted: Any, job: Any) -> JobResult:
     try:
-        return Answer(job, submitted.result())
+        return JobResult(job, submitted.result())
     except (
         submitit.core.utils.FailedJobError
     ) as error:  # what it raised, as text: the process is gone
@@ -153,10 +153,10 @@ def _answer(submitit: Any, submitted: Any, job: Any) -> Answer:
         lines = [line for line in trace.partition(_RULE)[0].splitlines() if line.strip()] or [
             "failed"
         ]
-        return Answer(job, error=RunError(lines[-1]))
+        return JobResult(job, error=RunError(lines[-1]))
     except submitit.core.utils.UncompletedJobError as error:
         why = str(error).strip().partition("\n")[0] or submitted.state
-        return Answer(job, lost=f"its job ended without an answer ({why})"[:300])
+        return JobResult(job, lost=f"its job ended without an answer ({why})"[:300])
 
 
 def _minutes(text: str) -> int:

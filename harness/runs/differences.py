@@ -22,7 +22,7 @@ Settings = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Column:
+class SettingColumn:
     """A column of the table of differences.
 
     Attributes:
@@ -36,7 +36,8 @@ class Column:
 
 
 COLUMNS = tuple(
-    Column(key, **entry) for key, entry in read_toml(Path(__file__).with_suffix(".toml")).items()
+    SettingColumn(key, **entry)
+    for key, entry in read_toml(Path(__file__).with_suffix(".toml")).items()
 )
 """In the order of tables."""
 
@@ -132,9 +133,9 @@ class Differences:
     """
 
     rows: tuple[tuple[str, str], ...]
-    columns: tuple[Column, ...]
+    columns: tuple[SettingColumn, ...]
     texts: Mapping[str, tuple[str, ...]]
-    marked: tuple[Column, ...] = ()
+    marked: tuple[SettingColumn, ...] = ()
 
 
 def planned_differences(plan: Plan) -> Differences:

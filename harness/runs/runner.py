@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Protocol
 
 from harness.errors import HarnessError, RunError, StopRequested, TrainingStopped
-from harness.executors.executor import LEAVE, TICK, Answer, Executor
+from harness.executors.executor import LEAVE, TICK, Executor, JobResult
 from harness.files.atomic import write_atomic
 from harness.files.reading import read_text
 from harness.machine.exits import calling
@@ -101,7 +101,7 @@ class Runner:
             raise self._fault(f"has room for {room!r:.40} runs; expected a number from 1")
         return room
 
-    def _answers(self, function: Callable[[Job], Record | None]) -> Generator[Answer]:
+    def _answers(self, function: Callable[[Job], Record | None]) -> Generator[JobResult]:
         """Yield what the executor answers, if it is an answer to a job that waits."""
         with self._calling():
             answers = iter(self.executor.run(function, self.queue, self._tick))
@@ -109,14 +109,14 @@ class Runner:
             while (answer := self._next_answer(answers)) is not None:
                 yield answer
 
-    def _next_answer(self, answers: Iterator[Answer]) -> Answer | None:
+    def _next_answer(self, answers: Iterator[JobResult]) -> JobResult | None:
         with self._calling():
             answer = next(answers, None)
         if answer is None:
             return None
         job = getattr(answer, "job", None)
-        if not isinstance(answer, Answer) or getattr(job, "id", None) not in self.waiting:
-            raise self._fault(f"answered {answer!r:.60}; expected an Answer to one of its jobs")
+        if not isinstance(answer, JobResult) or getattr(job, "id", None) not in self.waiting:
+            raise self._fault(f"answered {answer!r:.60}; expected a JobResult of one of its jobs")
         if not isinstance(answer.value, Record | None):
             raise self._fault(f"answered {answer.value!r:.60}; expected a record")
         return answer
@@ -193,7 +193,7 @@ class Runner:
                     # Whole at once: a worker takes an empty request for that of a stop.
                     write_atomic(RunFolder(self.workdir, run).stop_file, reason, durable=False)
 
-    def _take(self, answer: Answer) -> None:
+    def _take(self, answer: JobResult) -> None:
         """Give the record of an answer to the jobs that wait for it."""
         job: Job = answer.job
         jobs = self.waiting.pop(job.id)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from reports.document.table import number_text
-from reports.results import InterimAnalyses, Results, Row, find_start
+from reports.results import InterimAnalyses, ResultRow, Results, find_start
 from reports.stats.significance import NOT_JUDGED, SAME, Difference, Significance
 from reports.stats.verdicts import (
-    Block,
+    Ranking,
     judge_family,
     own_against_others,
     plan_status,
@@ -21,7 +21,7 @@ from reports.targets import Target
 NO_GAIN = "Nothing that was trained is better than its untrained start"
 _OF_FILE = "of the rows of the file, "
 _MOST = 3  # blocks of rows, or rows that are compared with those made elsewhere, that a sentence has room for
-Found = list[tuple[Row, Difference]]
+Found = list[tuple[ResultRow, Difference]]
 
 
 def headline(comparison: Results, significance: Significance) -> list[str]:
@@ -35,7 +35,7 @@ def headline(comparison: Results, significance: Significance) -> list[str]:
         texts = [
             no_gain,
             _elsewhere(comparison, significance, target),
-            _planned(comparison, significance, target),
+            _describe_planned(comparison, significance, target),
             best,
             "" if no_gain else _gains(comparison, significance, target),
         ]
@@ -81,7 +81,7 @@ def _why_nothing(comparison: Results, significance: Significance) -> str:
     return "No row has a score by which rows are compared"
 
 
-def _missing_scores(row: Row) -> list[tuple[str, str]]:
+def _missing_scores(row: ResultRow) -> list[tuple[str, str]]:
     """Task and reason of each score that a finished run of a row lacks."""
     return [(task, str(why)) for run in row.finished for task, why in run.missing.items()]
 
@@ -120,14 +120,14 @@ def _differences_to_starts(
 
 def _best_rows(comparison: Results, significance: Significance, target: Target) -> str:
     """Which rows may be the best, of each block."""
-    blocks = {name: Block(rows, significance, target) for name, rows in comparison.blocks.items()}
+    blocks = {name: Ranking(rows, significance, target) for name, rows in comparison.blocks.items()}
     texts = {}
     for name, block in blocks.items():
         if len(block.rows) > 1:
             texts[name] = _with_higher_starts(block, _best(block))
         elif block.rows and len(blocks) == 1:
             title = name_target(comparison, target)
-            only = _measured(significance, target, block.rows[0])
+            only = _describe_row(significance, target, block.rows[0])
             texts[name] = _with_higher_starts(block, f"{only} is the only row on {title}")
     if len(blocks) == 1:
         text = next(iter(texts.values()), "")
@@ -137,7 +137,7 @@ def _best_rows(comparison: Results, significance: Significance, target: Target) 
     return f"On {named}{f'; {more} more below' if more > 0 else ''}" if named else ""
 
 
-def _with_higher_starts(block: Block, text: str) -> str:
+def _with_higher_starts(block: Ranking, text: str) -> str:
     """Return a sentence on the rows of a block, with the added untrained starts that score more
     than all of them.
     """
@@ -150,14 +150,14 @@ def _with_higher_starts(block: Block, text: str) -> str:
     return f"{_OF_FILE}{text}; higher is {_list(names)}, which {verb} added as untrained start"
 
 
-def _best(block: Block) -> str:
+def _best(block: Ranking) -> str:
     title = name_target(block.significance.results, block.target)
     if len(block.contenders) < 2:
         row = max(block.rows, key=block.mean)
         text = f"{row.label} has the highest score on {title}, {block.mean(row):.2f}"
         return f"{text}; with fewer than three seeds a row, it cannot be decided which is better"
     first, *others = block.candidates or block.contenders[:1]
-    named, count = _measured(block.significance, block.target, first), len(block.contenders) - 1
+    named, count = _describe_row(block.significance, block.target, first), len(block.contenders) - 1
     if (
         count == 1 and block.differences[0, 1].verdict == SAME
     ):  # of two rows, the pair's own test decides
@@ -181,14 +181,14 @@ def _best(block: Block) -> str:
 
 def _elsewhere(comparison: Results, significance: Significance, target: Target) -> str:
     """How own rows compare with those that were made elsewhere."""
-    own: dict[Row, Found] = {}
+    own: dict[ResultRow, Found] = {}
     for (row, other), d in judge_family(own_against_others(comparison), significance, target):
         own.setdefault(row, []).append((other, d))
     if not own:
         return ""
     phrases = ("above", "below", "not significantly different from", "not judged against")
     texts = [
-        f"{_measured(significance, target, row)} is {_by_verdict(found, phrases)}"
+        f"{_describe_row(significance, target, row)} is {_by_verdict(found, phrases)}"
         for row, found in own.items()
     ]
     more = f"; {len(own) - _MOST} more rows below" if len(own) > _MOST else ""
@@ -197,7 +197,7 @@ def _elsewhere(comparison: Results, significance: Significance, target: Target) 
     return f"Against {rows}, on {name_target(comparison, target)}: {'; '.join(texts[:_MOST])}{more}"
 
 
-def _planned(comparison: Results, significance: Significance, target: Target) -> str:
+def _describe_planned(comparison: Results, significance: Significance, target: Target) -> str:
     """Say what the comparisons that the file names show, and whether they were planned."""
     against: dict[str, Found] = {}
     for (row, other), d in judge_family(planned(comparison), significance, target):
@@ -254,7 +254,7 @@ def _by_verdict(found: Found, phrases: tuple[str, str, str, str], between: str =
     return between.join(texts)
 
 
-def _measured(significance: Significance, target: Target, row: Row) -> str:
+def _describe_row(significance: Significance, target: Target, row: ResultRow) -> str:
     """A row with its mean and its number of seeds."""
     runs = significance.by_seed(row, target)
     assert runs is not None

@@ -53,12 +53,12 @@ def summary_table(
             room -= width
         else:
             without.append(title)
-    columns[0] = [_cut(name, name_width - 3 + max(room, 0)) for name in names]
+    columns[0] = [_shorten(name, name_width - 3 + max(room, 0)) for name in names]
     lines = [list(line) for line in zip(*columns, *last, strict=True)]
     return lines[0], lines[1:], _notes(comparison, columns, without)
 
 
-def _cut(name: str, most: int) -> str:
+def _shorten(name: str, most: int) -> str:
     """Return a name with at most so many characters: the middle of a longer one is left out."""
     if len(name) <= most:
         return name

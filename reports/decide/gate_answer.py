@@ -16,7 +16,7 @@ from harness.machine import environment
 from harness.results.answer import Answer
 from reports.decide.question import comparison_of, question_of, two_rows_of
 from reports.document.table import number_text
-from reports.results import Row
+from reports.results import ResultRow
 from reports.scores.score_table import is_score_table, question_of_scores
 from reports.stats.online import (
     BETTER,
@@ -39,7 +39,7 @@ HISTORY = "gate.jsonl"
 
 
 @dataclass
-class Entry:
+class GateEntry:
     """A proposal in the history, as its last look left it.
 
     Attributes:
@@ -136,7 +136,7 @@ def _history_file(found: WithReport | Source, history: str | Path) -> Path:
     return folder / HISTORY
 
 
-def _decide(question: Question, a: Row, b: Row, most: int, file: Path) -> Answer:
+def _decide(question: Question, a: ResultRow, b: ResultRow, most: int, file: Path) -> Answer:
     """Judge candidate `a` against baseline `b`, and write a new look to the history."""
     significance = question.significance.of_two(a, b)
     target = question.target
@@ -169,7 +169,7 @@ def _decide(question: Question, a: Row, b: Row, most: int, file: Path) -> Answer
             own, other, examples = significance.parts(a, b, target)
             p = estimate.p / 2 if estimate.value > 0 else 1 - estimate.p / 2
             look(proposal, len(runs), p, estimate.value, (own, other + examples))
-            entry = Entry(about, proposal, runs, baseline_runs)
+            entry = GateEntry(about, proposal, runs, baseline_runs)
             _write(file, number, entry)
             known[number:] = [entry, *known[number + 1 :]]
         decision = proposal.decision
@@ -232,7 +232,7 @@ def _describe(data: dict[str, Any], proposal: Proposal, *, grows: bool) -> str:
     )
 
 
-def _write(file: Path, number: int, entry: Entry) -> None:
+def _write(file: Path, number: int, entry: GateEntry) -> None:
     """Add a look at proposal `number`, from 0, as a line of the history."""
     line = {
         "time": environment.now(),
@@ -246,7 +246,7 @@ def _write(file: Path, number: int, entry: Entry) -> None:
         lines.write(json.dumps(line) + "\n")
 
 
-def _read_history(file: Path) -> list[Entry]:
+def _read_history(file: Path) -> list[GateEntry]:
     """Every proposal as its last look left it, in the order of the first looks.
 
     Raises:
@@ -254,7 +254,7 @@ def _read_history(file: Path) -> list[Entry]:
     """
     if not is_there(file):
         return []
-    found: list[Entry] = []
+    found: list[GateEntry] = []
     for number, line in enumerate(read_lines(file), 1):
         if not line:
             continue
@@ -270,7 +270,7 @@ def _read_history(file: Path) -> list[Entry]:
     return found
 
 
-def _parse(line: str, before: list[Entry]) -> tuple[int, Entry]:
+def _parse(line: str, before: list[GateEntry]) -> tuple[int, GateEntry]:
     """The place of a proposal in the history, from 0, and what a line says of it.
 
     A line of an earlier version has neither "proposal" nor "most" nor "runs": its proposal is that
@@ -303,9 +303,9 @@ def _parse(line: str, before: list[Entry]) -> tuple[int, Entry]:
             raise ValueError(f"proposal {place + 1}: expected one of 1 to {len(before) + 1}")
         if most < looks[-1][0] and decision == UNDECIDED:
             raise ValueError(f"most {most}: fewer than the seeds of its last look")
-        return place, Entry(about, Proposal(level, most, looks, decision), runs, baseline_runs)
+        return place, GateEntry(about, Proposal(level, most, looks, decision), runs, baseline_runs)
 
     same = [n for n, one in enumerate(before) if one.about == about and one.runs is None]
     most = math.ceil(looks[0][0] / looks[0][1] - 1e-9)
     place = same[-1] if same else len(before)
-    return place, Entry(about, Proposal(level, most, looks, decision), None, None)
+    return place, GateEntry(about, Proposal(level, most, looks, decision), None, None)

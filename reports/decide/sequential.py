@@ -8,9 +8,9 @@ from scipy.special import ndtr
 
 from harness.runs.until import Analysis, Key
 from reports.load import read_comparison
-from reports.results import Row
+from reports.results import ResultRow
 from reports.stats.significance import Significance
-from reports.stats.verdicts import ALIKE, Block, kind_of
+from reports.stats.verdicts import ALIKE, Ranking, kind_of
 
 LEADS, BEATEN, SAME, HOPELESS, OPEN = (
     "leads",
@@ -39,7 +39,7 @@ def analyse(workdir: Path, comparison: str) -> Analysis:
     contending: set[Key] = set()
     rows_so_far = []
     for rows in known.blocks.values():
-        block = Block(rows, significance, target)
+        block = Ranking(rows, significance, target)
         if len(block.contenders) < 2:
             continue
         states = {
@@ -60,7 +60,7 @@ def analyse(workdir: Path, comparison: str) -> Analysis:
     return Analysis(frozenset(contending), tuple(rows_so_far), target.title)
 
 
-def _state(block: Block, row: Row, most: int, equivalence: float) -> str:
+def _state(block: Ranking, row: ResultRow, most: int, equivalence: float) -> str:
     """The state of a judged row against the best one."""
     leader = block.candidates[0] if block.candidates else block.contenders[0]
     if row is leader:
@@ -73,7 +73,7 @@ def _state(block: Block, row: Row, most: int, equivalence: float) -> str:
 
 
 def _chance_of_decision(
-    block: Block, leader: Row, row: Row, most: int, equivalence: float
+    block: Ranking, leader: ResultRow, row: ResultRow, most: int, equivalence: float
 ) -> float:
     """How likely two rows are found different, or alike, once both have all seeds that may come.
 

@@ -13,7 +13,7 @@ from harness.files.printable import one_line
 from harness.results.answer import Answer
 from reports.decide.question import comparison_of, question_of, two_rows_of
 from reports.document.table import number_text
-from reports.results import Row, base_name
+from reports.results import ResultRow, base_name
 from reports.scores.score_table import is_score_table, question_of_scores
 from reports.stats.estimate import Interval
 from reports.stats.power import CHANCE
@@ -23,8 +23,8 @@ from reports.stats.verdicts import (
     ALIKE,
     BETTER,
     OPEN,
-    Block,
     Question,
+    Ranking,
     describe_detectable,
     judge_family,
     kind_of,
@@ -126,7 +126,7 @@ def _two(
     return Answer(one_line(data["text"]), data, [_pair(data)])
 
 
-def _difference(question: Question, block: Block, a: Row, b: Row) -> Difference:
+def _difference(question: Question, block: Ranking, a: ResultRow, b: ResultRow) -> Difference:
     """Judge two rows in the smallest family that was named with them in it; else among all
     pairs.
     """
@@ -189,7 +189,7 @@ def _pair(data: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _table(name: str, block: Block) -> list[str]:
+def _table(name: str, block: Ranking) -> list[str]:
     """The matrix of differences, row minus column in points, best rows first; and the groups."""
     table = pairs_table(block, name, len(block.rows))
     lines = [
@@ -217,7 +217,9 @@ def _table(name: str, block: Block) -> list[str]:
     ]
 
 
-def _paragraph(block: Block, a: Row, b: Row, d: Difference, equivalence: float) -> str:
+def _paragraph(
+    block: Ranking, a: ResultRow, b: ResultRow, d: Difference, equivalence: float
+) -> str:
     """What a reader may quote."""
     note = f" Note: {block.significance.results.note}." if block.significance.results.note else ""
     comparison = block.significance.results
@@ -268,7 +270,7 @@ def _paragraph(block: Block, a: Row, b: Row, d: Difference, equivalence: float) 
     return text + note
 
 
-def _detectable_of_pair(block: Block, a: Row, b: Row, e: Interval) -> float:
+def _detectable_of_pair(block: Ranking, a: ResultRow, b: ResultRow, e: Interval) -> float:
     """Return the true difference of two rows, in points, that is found in 80 % of comparisons with
     the spreads of these.
     """
@@ -281,7 +283,7 @@ def _without_claims(note: str) -> str:
     return re.sub(r", so this holds for [^;.]*", "", note)
 
 
-def _plan_as_json(block: Block, a: Row, b: Row) -> dict[str, Any]:
+def _plan_as_json(block: Ranking, a: ResultRow, b: ResultRow) -> dict[str, Any]:
     """Return what was planned of a verdict: nothing where the file names neither the pair nor a
     primary score.
     """
@@ -295,7 +297,9 @@ def _plan_as_json(block: Block, a: Row, b: Row) -> dict[str, Any]:
     return found
 
 
-def _as_json(block: Block, a: Row, b: Row, d: Difference, equivalence: float) -> dict[str, Any]:
+def _as_json(
+    block: Ranking, a: ResultRow, b: ResultRow, d: Difference, equivalence: float
+) -> dict[str, Any]:
     """Every number of a verdict; differences in points, with an interval where seeds or examples
     give one.
     """

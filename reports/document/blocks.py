@@ -27,7 +27,7 @@ class Text:
 
 
 @dataclass(frozen=True)
-class Facts:
+class FactList:
     """Named values, folded on the page until opened."""
 
     key: str
@@ -69,7 +69,7 @@ class Figure:
         return self.draw(self.plot, "pdf")
 
 
-Block = Text | Table | Figure | Facts
+Block = Text | Table | Figure | FactList
 
 
 @dataclass
@@ -117,17 +117,17 @@ SENTENCE = (
 )
 
 
-def marked(document: Document) -> Document:
+def add_marks(document: Document) -> Document:
     """The document with the mark in every title and the sentence under every table and figure."""
     sections = [
-        replace(section, blocks=[_marked(block) for block in section.blocks])
+        replace(section, blocks=[_add_mark(block) for block in section.blocks])
         for section in document.sections
     ]
     headline = f"{SENTENCE} {document.headline}".strip()
     return replace(document, title=f"{document.title} {MARK}", headline=headline, sections=sections)
 
 
-def _marked(block: Block) -> Block:
+def _add_mark(block: Block) -> Block:
     if isinstance(block, Table):
         return replace(block, title=f"{block.title} {MARK}", legend=(SENTENCE, *block.legend))
     if isinstance(block, Figure):

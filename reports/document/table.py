@@ -52,7 +52,7 @@ class Cell:
             else round(self.value, self.digits)
         )
 
-    def noted(self, *notes: str) -> Cell:
+    def with_notes(self, *notes: str) -> Cell:
         """The same cell with more footnotes, each once."""
         return replace(self, notes=tuple(dict.fromkeys((*self.notes, *notes))))
 
@@ -242,7 +242,7 @@ def best_and_second(cells: Sequence[Cell], *, lower: bool = False) -> list[int]:
     return [place if place <= 2 and len(numbers) > 1 else 0 for place in better]
 
 
-def ranked(columns: Sequence[Column], rows: Sequence[TableRow]) -> tuple[TableRow, ...]:
+def rank_cells(columns: Sequence[Column], rows: Sequence[TableRow]) -> tuple[TableRow, ...]:
     """Mark best and second of every column that says what is better, block by block
     (`best_and_second`).
     """

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reports.document.blocks import Block
-from reports.document.table import EMPTY, Cell, Column, Table, TableRow, number, ranked
+from reports.document.table import EMPTY, Cell, Column, Table, TableRow, number, rank_cells
 from reports.explore.examples import Chosen, ExploredTask, choose_differing, choose_hard, read_tasks
 from reports.load import RecordedResults, RecordedRow
 from reports.read.examples import Examples
@@ -143,7 +143,7 @@ def _slice_table(comparison: RecordedResults, task: ExploredTask) -> Table | Non
         )
         examples = ExampleScores(comparison, examples=_restrict(task, mask))
         judge = Significance(comparison, examples=examples, families=len(masks))
-        blocks = [verdicts.Block(some, judge, target) for some in comparison.blocks.values()]
+        blocks = [verdicts.Ranking(some, judge, target) for some in comparison.blocks.values()]
         worse = {row.key for block in blocks for row in block.judged if block.not_the_best(row)}
         for line, row in zip(cells, rows, strict=True):
             runs, ids = judge.by_seed(row, target), task.runs[row.key]
@@ -158,7 +158,7 @@ def _slice_table(comparison: RecordedResults, task: ExploredTask) -> Table | Non
         "Compare rows within a slice, not slices: they are not equally hard. Tests are corrected for all rows and for "
         f"the {len(masks)} slices."
     )
-    body = ranked(
+    body = rank_cells(
         columns, [TableRow(tuple(c), block_of(r)) for c, r in zip(cells, rows, strict=True)]
     )
     return (

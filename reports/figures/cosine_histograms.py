@@ -41,7 +41,7 @@ class Cosines:
     means: NDArray[np.float64]
 
 
-def pooled(runs: Sequence[dict[str, Any]]) -> Cosines:
+def pool_cosines(runs: Sequence[dict[str, Any]]) -> Cosines:
     """All pairs of some runs together, from what `harness.tasks.geometry.cosine_histograms` gave
     for each.
 
@@ -83,7 +83,7 @@ def histograms(
                 for _, parts in runs
                 if "cosines" in (stored := parts.get(task, {}))
             ]:
-                by_row[key] = pooled(found)
+                by_row[key] = pool_cosines(found)
                 splits |= {one.get("split", "all") for one in found}
         except (KeyError, TypeError, ValueError):
             ids = ", ".join(record.id for record, _ in runs)

@@ -10,10 +10,10 @@ from reports.figures.labels import row_name
 from reports.figures.style import COLOURS, MUTED, finish, new, style
 from reports.load import RecordedResults
 from reports.records.measured_cost import CLOCKS, speeds, training_clock, training_cost
-from reports.results import Results, Row
+from reports.results import ResultRow, Results
 from reports.stats.significance import Significance
 from reports.stats.simultaneous import mean_over_seeds
-from reports.stats.verdicts import Block
+from reports.stats.verdicts import Ranking
 from reports.targets import rows_shown
 
 _MOST_ROWS = 24  # rows
@@ -37,7 +37,7 @@ def overview(results: Results, significance: Significance) -> Figure | None:
         return None
     shown, omitted = rows_shown(results.rows, target, _MOST_ROWS)
     keys = {row.key for row in shown}
-    blocks = [Block(some, significance, target) for some in results.blocks.values()]
+    blocks = [Ranking(some, significance, target) for some in results.blocks.values()]
     rows = [row for block in blocks for row in _in_order(block) if row.key in keys]
     if len(rows) < 2:
         return None
@@ -92,7 +92,7 @@ def overview(results: Results, significance: Significance) -> Figure | None:
         )
 
 
-def _in_order(block: Block) -> list[Row]:
+def _in_order(block: Ranking) -> list[ResultRow]:
     """Return the rows of a block with its added untrained starts, each before the first row that
     scores less.
     """
@@ -112,7 +112,7 @@ def name_lines(panels: Sequence[Any], names: Sequence[str]) -> None:
     panels[0].set_ylim(-0.6, len(names) - 0.4)
 
 
-def _draw_row(axes: Any, y: int, row: Row, block: Block, *, leading: bool) -> str:
+def _draw_row(axes: Any, y: int, row: ResultRow, block: Ranking, *, leading: bool) -> str:
     """Draw the mean of a row, in points, with its interval; the same in words."""
     colour = COLOURS[0] if leading else MUTED
     scores, mean = block.runs(row), block.mean(row)
@@ -130,7 +130,7 @@ def _draw_row(axes: Any, y: int, row: Row, block: Block, *, leading: bool) -> st
     return f"{mean:.2f} ({low:.2f} to {high:.2f})"
 
 
-def _draw_start(axes: Any, y: int, row: Row, block: Block) -> str:
+def _draw_start(axes: Any, y: int, row: ResultRow, block: Ranking) -> str:
     """Draw the mean of an added untrained start, in points; the same in words."""
     mean = block.mean(row)
     axes.plot([mean], [y], "s", color=MUTED, markerfacecolor="white", markersize=5)

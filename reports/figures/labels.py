@@ -9,7 +9,7 @@ from typing import Any
 from harness.files.printable import one_line
 from reports.figures.style import GRID, INK, MUTED, settle
 from reports.load import RecordedRow
-from reports.results import Results, Row, base_name
+from reports.results import ResultRow, Results, base_name
 
 _LABEL = 28  # longest row label inside a figure; the tables carry the whole
 
@@ -19,7 +19,7 @@ def short(label: str) -> str:
     return label if len(label) <= _LABEL else label[: _LABEL - 1] + "…"
 
 
-def row_name(row: Row, results: Results) -> str:
+def row_name(row: ResultRow, results: Results) -> str:
     """A row's label as figures show it, with its base model where the label alone is ambiguous."""
     twins = sum(other.label == row.label for other in results.rows)
     return short(f"{row.label} · {base_name(row.base_model)}" if twins > 1 else row.label)

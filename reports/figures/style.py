@@ -189,12 +189,14 @@ def _compact(svg: str) -> str:
     svg = svg.replace(f" font-family: {_FONTS};", "").replace(
         "<svg ", f'<svg font-family="{_FONTS}" ', 1
     )
-    svg = re.sub(r"(?<= d=\")[^\"]*", lambda m: _rounded(m[0]).strip().replace(" \n", " "), svg)
-    svg = re.sub(r' (?:x|y|points)="[^"]*"', lambda m: _rounded(m[0]), svg)
+    svg = re.sub(
+        r"(?<= d=\")[^\"]*", lambda m: _round_numbers(m[0]).strip().replace(" \n", " "), svg
+    )
+    svg = re.sub(r' (?:x|y|points)="[^"]*"', lambda m: _round_numbers(m[0]), svg)
     return re.sub(r">\s+<", ">\n<", svg)
 
 
-def _rounded(numbers: str) -> str:
+def _round_numbers(numbers: str) -> str:
     return re.sub(r"-?\d+\.\d{3,}", lambda m: f"{float(m[0]):.2f}", numbers)
 
 

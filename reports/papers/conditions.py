@@ -36,7 +36,7 @@ _SMALL = 1e-3  # a number below it is shown as 3e-5
 _REVISION = re.compile(r"^(hf://datasets/[^/]+/[^/@?]+)@[^/?]*")
 
 
-class Conditions:
+class PaperConditions:
     """The conditions that a definition states for its rows, checked on runs that were made or are
     planned.
 
@@ -132,8 +132,11 @@ class Conditions:
                 and not text_difference(wanted, record)
             ):
                 entries.append(f"Trained on {count:,} of {wanted.count:,} entries.")
-            if _SCHEDULE in (paper := _unlike(record, row, family)):
-                given, usual = shown(value_of(record, _SCHEDULE)), shown(paper[_SCHEDULE])
+            if _SCHEDULE in (paper := _find_other_options(record, row, family)):
+                given, usual = (
+                    format_value(value_of(record, _SCHEDULE)),
+                    format_value(paper[_SCHEDULE]),
+                )
                 schedules.append(
                     f"Scored on the dev set every {given} training steps instead of {usual}."
                 )
@@ -163,7 +166,7 @@ def _options(method: str, preset: str, family: str) -> dict[str, Any]:
     return dict(plugin.configure({}, preset=preset, family=family, where=where))
 
 
-def stated(row: PaperRow, family: str) -> dict[str, Any]:
+def preset_options(row: PaperRow, family: str) -> dict[str, Any]:
     """The options that the preset of a published row states for a family, without those in `where`."""
     if not row.preset or not row.method:
         return {}
@@ -182,10 +185,15 @@ def other_settings(record: Record, row: PaperRow, family: str) -> list[str]:
     Those that usually decide a score most come first. Options without effect on this run are left
     out.
     """
-    unlike = {key: value for key, value in _unlike(record, row, family).items() if key != _SCHEDULE}
+    unlike = {
+        key: value
+        for key, value in _find_other_options(record, row, family).items()
+        if key != _SCHEDULE
+    }
     ordered = sorted(unlike, key=lambda key: _FIRST.index(key) if key in _FIRST else len(_FIRST))
     texts = [
-        f"{key} {shown(value_of(record, key))} instead of {shown(unlike[key])}" for key in ordered
+        f"{key} {format_value(value_of(record, key))} instead of {format_value(unlike[key])}"
+        for key in ordered
     ]
     bound, planned = record.spec.max_steps, record.training.get("planned_steps")
     cut = (
@@ -200,9 +208,9 @@ def other_settings(record: Record, row: PaperRow, family: str) -> list[str]:
     )
 
 
-def _unlike(record: Record, row: PaperRow, family: str) -> dict[str, Any]:
+def _find_other_options(record: Record, row: PaperRow, family: str) -> dict[str, Any]:
     """The options of a run that are not the paper's, with the paper's values."""
-    paper = stated(row, family)
+    paper = preset_options(row, family)
     every = {
         **paper,
         **{key: value for key, value in row.fixed.items() if not isinstance(value, list)},
@@ -233,7 +241,7 @@ def _meets(value: Any, wanted: Any) -> bool:
     return bool(value == wanted) or (isinstance(value, str) and wanted in value.split("+"))
 
 
-def shown(value: Any) -> str:
+def format_value(value: Any) -> str:
     """A value in as few digits as identify it: 3e-5, 0.005, 4096 x 4096, none."""
     if value is None or value == "":
         return "none"
@@ -244,7 +252,7 @@ def shown(value: Any) -> str:
         mantissa, exponent, power = text.partition("e")
         return f"{mantissa.rstrip('0').rstrip('.')}e{int(power)}" if exponent else text
     if isinstance(value, list | tuple):
-        return " x ".join(map(shown, value)) or "none"
+        return " x ".join(map(format_value, value)) or "none"
     return str(value)
 
 

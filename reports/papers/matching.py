@@ -11,7 +11,7 @@ from harness.errors import InputError
 from harness.files.printable import join_some
 from reports.load import RecordedRow, deterministic
 from reports.papers.agreement import Verdict, judge
-from reports.papers.conditions import Conditions
+from reports.papers.conditions import PaperConditions
 from reports.papers.definition import (
     Definition,
     PaperColumn,
@@ -51,7 +51,7 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Number:
+class Match:
     """A published number, its place in the definition, what we measured for it, and the verdict.
 
     Attributes:
@@ -79,7 +79,7 @@ class Number:
         return mean_sd(self.measured.values)[0] - self.value
 
 
-def trained(row: RecordedRow) -> Training | None:
+def training_of(row: RecordedRow) -> Training | None:
     """What rows trained alike share, the training text first; None of a row without training."""
     run = (row.finished or row.records)[0]
     return None if run.corpus is None else trained_on(run)
@@ -112,7 +112,7 @@ class Matching:
     def __init__(self, definition: Definition, library: RunLibrary) -> None:
         self.definition = definition
         self.library = library
-        self.conditions = Conditions(definition)
+        self.conditions = PaperConditions(definition)
         self.public_runs = PublicRuns(definition)
         self.published = definition.published_rows()
         self._columns = {key: definition.spread(key) for key in definition.columns}
@@ -138,7 +138,7 @@ class Matching:
                 columns = [column for column in self.columns(table) if column.prints(p)]
                 yield from (Place(table, row, column) for row in rows[:1] for column in columns[:1])
 
-    def numbers_of(self, table: PaperTable, row: PaperRow) -> list[Number]:
+    def numbers_of(self, table: PaperTable, row: PaperRow) -> list[Match]:
         """The published numbers of a row of a table."""
         return [
             n for n in self.numbers if n.place and n.place.table is table and n.place.row is row
@@ -258,7 +258,9 @@ class Matching:
         if any(key.partition(".")[0] == "corpus" for key in (*row.where, *reference.where)):
             return same  # the text is the difference
         return [
-            r for r in same if None in (trained(r), trained(ours)) or trained(r) == trained(ours)
+            r
+            for r in same
+            if None in (training_of(r), training_of(ours)) or training_of(r) == training_of(ours)
         ]
 
     def trials_of(self, row: PaperRow) -> list[ScoredTrial]:
@@ -277,13 +279,13 @@ class Matching:
     # ---------------------------------------------------------------------------------------------------------
 
     @cached_property
-    def numbers(self) -> list[Number]:
+    def numbers(self) -> list[Match]:
         """One entry for each published number, in the order of the file."""
         return [self._match(p, place) for p, place in zip(self.published, self.places, strict=True)]
 
-    def _match(self, p: Published, place: Place | None) -> Number:
+    def _match(self, p: Published, place: Place | None) -> Match:
         if place is None:
-            return Number(
+            return Match(
                 p, None, Verdict.not_measured("a statement of the text, which no table has")
             )
         row, column = place.row, place.column
@@ -293,11 +295,11 @@ class Matching:
                 or column.cannot
                 or ("no column of ours" if row.method else "no method of this harness")
             )
-            return Number(p, place, Verdict.not_measured(why))
+            return Match(p, place, Verdict.not_measured(why))
         studies = column.kind == "trials"
         ours, measured = self._find_trials(p, place) if studies else self._find_runs(p, place)
         if ours is None or not measured.by_seed:
-            return Number(
+            return Match(
                 p, place, Verdict.not_measured(measured.missing or "not evaluated"), ours, measured
             )
         reasons = self._reasons(p, place, ours, measured)
@@ -313,7 +315,7 @@ class Matching:
             runs=self.definition.runs,
         )
         if not studies:
-            return Number(
+            return Match(
                 p,
                 place,
                 verdict,
@@ -326,7 +328,7 @@ class Matching:
             )
         if verdict.kind == "one seed":
             verdict = replace(verdict, text="One study: there is no interval.")
-        return Number(p, place, verdict, None, measured)
+        return Match(p, place, verdict, None, measured)
 
     def _find_runs(self, p: Published, place: Place) -> tuple[RecordedRow | None, Measured]:
         """Our row for a published one and its number: of the paper's base model first; the first

@@ -70,16 +70,18 @@ def _scored_rows(
         place = row.base_model, str((row.finished[0].corpus or {}).get("uri")), row.rehearsal
         groups.setdefault(place, {}).setdefault((_entries(row), _steps(row)), []).append(row)
 
-    def needed(members: Sequence[RecordedRow]) -> int:
-        return sum(figure.kind != "additions" or bool(_added(row, figure)) for row in members)
+    def count_needed(members: Sequence[RecordedRow]) -> int:
+        return sum(figure.kind != "additions" or bool(_factors_of(row, figure)) for row in members)
 
     best: list[RecordedRow] = []
     for _, budgets in sorted(groups.items()):
-        order = sorted(budgets, key=lambda b, own=budgets: (needed(own[b]), len(own[b]), b))  # type: ignore[misc]
+        order = sorted(budgets, key=lambda b, own=budgets: (count_needed(own[b]), len(own[b]), b))  # type: ignore[misc]
         usual = {entries: (entries, steps) for entries, steps in order}
         chosen = sorted(usual.values()) if figure.kind == "amounts" else order[-1:]
         members = [row for budget in chosen for row in budgets[budget]]
-        best = max(best, members, key=lambda m: (bool(m) and not m[0].rehearsal, needed(m), len(m)))
+        best = max(
+            best, members, key=lambda m: (bool(m) and not m[0].rehearsal, count_needed(m), len(m))
+        )
     scored = {
         column.title: [
             (row, mean_sd(m.values)[0])
@@ -101,11 +103,11 @@ def _level_panels(figure: PaperFigure, rows: _Scored) -> _Panels:
 
 
 def _added_panels(figure: PaperFigure, rows: _Scored) -> _Panels:
-    plain = [(row, s) for row, s in rows if not _added(row, figure)]
+    plain = [(row, s) for row, s in rows if not _factors_of(row, figure)]
     none: _Levels = [("none", plain)] if plain else []
     panels = []
     for key, axis in figure.factors.items():
-        if own := [(row, s) for row, s in rows if _added(row, figure) == [key]]:
+        if own := [(row, s) for row, s in rows if _factors_of(row, figure) == [key]]:
             panels.append((_title(key), axis, [*none, *_by_level(own, partial(_option, key=key))]))
     return panels
 
@@ -194,7 +196,7 @@ def _option(row: RecordedRow, key: str) -> Any:
     return values[0] if len(values) == 1 else "\n".join(map(str, values))
 
 
-def _added(row: RecordedRow, figure: PaperFigure) -> list[str]:
+def _factors_of(row: RecordedRow, figure: PaperFigure) -> list[str]:
     """The factors that a row has."""
     return [key for key in figure.factors if _option(row, key.partition("+")[0])]
 

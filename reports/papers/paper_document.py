@@ -14,7 +14,7 @@ from reports.document.blocks import Block, Document, Section, Text
 from reports.load import RecordedRow
 from reports.papers.definition import Definition, PaperTable
 from reports.papers.figures import blocks_of_file, paper_figures
-from reports.papers.matching import Matching, Number
+from reports.papers.matching import Match, Matching
 from reports.papers.paper_tables import paper_table, search_spaces, summary_table
 from reports.records.run_library import RunLibrary
 from reports.results import base_name
@@ -117,7 +117,7 @@ def describe(
     )
 
 
-def plain(numbers: Iterable[Number], report: str = "") -> list[dict[str, Any]]:
+def plain(numbers: Iterable[Match], report: str = "") -> list[dict[str, Any]]:
     """Every published number with ours, as plain data for CSV and JSON. `report`: its kind,
     "rehearsal".
     """
@@ -168,7 +168,7 @@ def _field(value: Any) -> str:
     return csv_text(" ".join(value) if isinstance(value, list) else str(value))
 
 
-def _headline(numbers: list[Number]) -> str:
+def _headline(numbers: list[Match]) -> str:
     """How many published numbers agree, in two sentences at most."""
     counts = Counter(str(one.verdict.kind) for one in numbers)
     inside, above, below = counts["inside"], counts["above"], counts["below"]

@@ -9,11 +9,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from harness.tasks.mteb.benchmarks import EN_V1
-from reports.document.table import MINUS, Cell, Column, Table, TableRow, absent, number, ranked
+from reports.document.table import MINUS, Cell, Column, Table, TableRow, absent, number, rank_cells
 from reports.load import RecordedRow, describe_prompts
 from reports.papers.conditions import has_effect
 from reports.papers.definition import PaperColumn, PaperRow, PaperTable, Published
-from reports.papers.matching import Matching, Number, Place, trained
+from reports.papers.matching import Match, Matching, Place, training_of
 from reports.papers.measured import ENDED, Measured
 from reports.results import base_name
 from reports.stats.estimate import mean_sd
@@ -67,10 +67,10 @@ def published_notes(p: Published) -> tuple[str, ...]:
     return (text,) if text else ()
 
 
-def published_cell(one: Number, column: PaperColumn, notes: Sequence[str] = ()) -> Cell:
+def published_cell(one: Match, column: PaperColumn, notes: Sequence[str] = ()) -> Cell:
     """A printed number as it was printed."""
     if one.value is None:
-        return Cell("illegible", state="empty").noted(*notes)
+        return Cell("illegible", state="empty").with_notes(*notes)
     text = one.published["value"].replace("-", MINUS)
     signed = column.difference and one.value > 0 and not text.startswith("+")
     return Cell(f"+{text}" if signed else text, value=one.value, state="value", notes=tuple(notes))
@@ -80,7 +80,7 @@ def _published_lines(matching: Matching, table: PaperTable) -> list[TableRow]:
     """The published rows, those of one base model together."""
     columns, bases = matching.columns(table), list(matching.definition.bases)
     by_model: dict[
-        tuple[str, str], dict[int, Number]
+        tuple[str, str], dict[int, Match]
     ] = {}  # (model, base model) -> numbers by column
     of_row: dict[tuple[str, str], PaperRow] = {}
     for row in table.rows:
@@ -100,7 +100,7 @@ def _published_lines(matching: Matching, table: PaperTable) -> list[TableRow]:
         marks = {one.published["source_mark"] for one in numbers.values()}
         common = set.intersection(*map(set, notes)) if len(notes) > 1 else set()
         head = [source_note(mark) for mark in marks if len(marks) == 1]
-        cells = [Cell(model).noted(*filter(None, head), *common), BLANK]
+        cells = [Cell(model).with_notes(*filter(None, head), *common), BLANK]
         for i, column in enumerate(columns):
             if (printed := numbers.get(i)) is not None:
                 own = [note for note in published_notes(printed.published) if note not in common]
@@ -123,7 +123,7 @@ def _published_lines(matching: Matching, table: PaperTable) -> list[TableRow]:
     return lines
 
 
-def _derived_cell(column: PaperColumn, own: Number | None, reference: Number | None) -> Cell:
+def _derived_cell(column: PaperColumn, own: Match | None, reference: Match | None) -> Cell:
     """A difference that the paper does not print, from the two numbers that it does."""
     if own is None or reference is None or own.value is None or reference.value is None:
         return BLANK
@@ -399,11 +399,13 @@ def paper_table(matching: Matching, table: PaperTable) -> tuple[Table | None, li
     ]
     dropped = [column.title for j, column in enumerate(columns) if j > 1 and j not in keep]
     columns = [columns[j] for j in keep]
-    body = ranked(columns, [replace(row, cells=tuple(row.cells[j] for j in keep)) for row in rows])
+    body = rank_cells(
+        columns, [replace(row, cells=tuple(row.cells[j] for j in keep)) for row in rows]
+    )
     result = Table(
         table.key, table.title, table.caption, tuple(columns), body, _legend(shown, body, dropped)
     )
-    return (_transposed(result) if len(specs) > _MOST_COLUMNS else result), shown
+    return (_transpose(result) if len(specs) > _MOST_COLUMNS else result), shown
 
 
 def _legend(
@@ -414,7 +416,7 @@ def _legend(
     ]
     if len({row.block for row in rows}) > 1:
         legend.append("Blocks with different base models are not comparable with each other.")
-    if len({training[0] for row in own if (training := trained(row)) is not None}) > 1:
+    if len({training[0] for row in own if (training := training_of(row)) is not None}) > 1:
         legend.append("Rows measured here were trained on different texts, which their cards name.")
     if dropped:
         legend.append(
@@ -423,7 +425,7 @@ def _legend(
     return tuple(legend)
 
 
-def _transposed(table: Table) -> Table:
+def _transpose(table: Table) -> Table:
     """Columns as lines: the group of a column is the block of its line, the block of a row the
     group of its column.
     """
@@ -490,7 +492,7 @@ def summary_table(matching: Matching) -> Table | None:
             Cell(str(seeds), value=seeds) if seeds else BLANK,
             published_cell(one, column, published_notes(p)),
             BLANK if gap is None else number(gap, digits=column.digits, signed=True),
-            Cell(one.verdict.short).noted(*one.remarks),
+            Cell(one.verdict.short).with_notes(*one.remarks),
         )
         rows.append(TableRow(cells, place.table.title))
     if not rows:
@@ -522,7 +524,7 @@ def search_spaces(matching: Matching, table: PaperTable) -> Table | None:
     for (model, task, metric, value, mark, notes, option), names in bases.items():
         log = task.startswith("log10")
         text = value.replace(";", ", ")
-        published = Cell(text.replace("-", MINUS) if log else text).noted(
+        published = Cell(text.replace("-", MINUS) if log else text).with_notes(
             *filter(None, (notes, source_note(mark)))
         )
         tried = _tried_values(matching, model, option, log)

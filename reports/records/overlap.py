@@ -86,7 +86,9 @@ def scored_tasks(comparison: RecordedResults) -> dict[tuple[str, str], str | Non
     return found
 
 
-def checked(text: TextOverlap, task: str, source: str, data: str | None) -> TaskOverlap | None:
+def find_task_overlap(
+    text: TextOverlap, task: str, source: str, data: str | None
+) -> TaskOverlap | None:
     """The result for one task; None if it was not checked, or with data other than `data`."""
     one = text.found.tasks.get(f"{source}:{task}") if text.found is not None else None
     return one if one is not None and not one.unchecked and data in (None, one.data) else None
@@ -155,7 +157,11 @@ def _examples_to_leave_out(
     left_out: dict[Key, LeftOut] = {}
     notes: dict[Key, str] = {}
     for (task, source), data in scored_tasks(comparison).items():
-        known = [one for text in texts if (one := checked(text, task, source, data)) is not None]
+        known = [
+            one
+            for text in texts
+            if (one := find_task_overlap(text, task, source, data)) is not None
+        ]
         pairs = max((one.pairs for one in known), default=0)
         subsets = dict.fromkeys(subset for one in known for subset in one.touched)
         touched = {

@@ -145,11 +145,11 @@ def value_of(record: Record, key: str) -> Any:
         return (record.corpus or {}).get(rest)
     if key == "base_model":
         return record.base_model
-    return record.config[key] if key in record.config else _unwritten(record.method, key)
+    return record.config[key] if key in record.config else _default_of(record.method, key)
 
 
 @cache
-def _unwritten(method: str, key: str) -> Any:
+def _default_of(method: str, key: str) -> Any:
     """The default of an option, which a run need not write (`later` of `harness.config.option`);
     None of no option.
     """

@@ -10,11 +10,11 @@ from pathlib import Path
 from reports.comparison.headline import headline
 from reports.document.blocks import Block as Part
 from reports.document.blocks import Document, Section, Text
-from reports.document.table import Cell, Column, Table, TableRow, number, ranked
+from reports.document.table import Cell, Column, Table, TableRow, number, rank_cells
 from reports.figures.intervals import overview
 from reports.scores.score_table import question_of_scores
 from reports.stats.estimate import mean_sd
-from reports.stats.verdicts import Block
+from reports.stats.verdicts import Ranking
 from reports.tables.certainty import pairs_table
 from reports.targets import alone
 
@@ -51,11 +51,11 @@ def describe_scores(source: Path) -> Document:
     return Document(f"Scores of {source.name}", answer, facts, sections, answer=answer)
 
 
-def _has_examples(block: Block) -> bool:
+def _has_examples(block: Ranking) -> bool:
     return block.significance.examples(block.target) > 0
 
 
-def _describe_known(block: Block) -> str:
+def _describe_known(block: Ranking) -> str:
     """Return what the intervals of the rows cover."""
     has_seeds = any(len(block.runs(row)) > 1 for row in block.rows)
     if has_seeds and _has_examples(block):
@@ -63,7 +63,7 @@ def _describe_known(block: Block) -> str:
     return "examples" if _has_examples(block) else "seeds"
 
 
-def _limits(block: Block) -> tuple[str, ...]:
+def _limits(block: Ranking) -> tuple[str, ...]:
     """Return what a reader cannot conclude from the scores, a sentence each."""
     clauses = [clause for clause in block.significance.results.note.split("; ") if clause]
     sentences = [f"{clause[0].upper()}{clause[1:]}." for clause in clauses]
@@ -80,7 +80,7 @@ def _limits(block: Block) -> tuple[str, ...]:
     )
 
 
-def _scores(block: Block) -> Table:
+def _scores(block: Ranking) -> Table:
     """Return the table of all rows; with their files where there are several."""
     with_files = len({file for row in block.rows for file in row.files}) > 1
     measures = block.target.measures
@@ -123,6 +123,6 @@ def _scores(block: Block) -> Table:
         "Scores of all rows",
         caption,
         tuple(columns),
-        tuple(ranked(columns, rows)),
+        tuple(rank_cells(columns, rows)),
         tuple(legend),
     )

@@ -14,7 +14,7 @@ from harness.errors import InputError
 from harness.files.printable import join_some
 from harness.results.record import Score
 from reports.read.score_tables import Source, holds_results, read_scores
-from reports.results import Results, Row
+from reports.results import ResultRow, Results
 from reports.stats.estimate import Floats
 from reports.stats.example_scores import ExampleScores, Scored
 from reports.stats.influence import influence, of_mean
@@ -145,7 +145,7 @@ def _make_rows(
     *,
     joined: set[str],
     has_examples: bool,
-) -> tuple[list[Row], dict[Measure, dict[str, Scored]]]:
+) -> tuple[list[ResultRow], dict[Measure, dict[str, Scored]]]:
     """Return the rows with their runs, and of each task the score of each run.
 
     Args:
@@ -165,7 +165,7 @@ def _make_rows(
                 value = float(np.mean([value for value, _ in members]))
                 by_example = np.mean([influences for _, influences in members], axis=0)
                 by_run[run.id] = Scored(value, by_example if has_examples else by_example[:0], b"")
-        row = Row(label, "", tuple(made), deterministic=label in joined, files=files[label])
+        row = ResultRow(label, "", tuple(made), deterministic=label in joined, files=files[label])
         rows.append(row)
     return rows, scored
 

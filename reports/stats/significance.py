@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from reports.read.examples import Ids
-from reports.results import Key, Results, Row, Run
+from reports.results import Key, ResultRow, Results, Run
 from reports.stats.clusters import chance
 from reports.stats.estimate import Estimate, Floats
 from reports.stats.example_scores import ExampleScores, Scored
@@ -219,7 +219,7 @@ class Significance:
         """How many examples its tasks have together."""
         return sum(map(self._count, target.measures))
 
-    def by_seed(self, row: Row, target: Target) -> Runs | None:
+    def by_seed(self, row: ResultRow, target: Target) -> Runs | None:
         """The runs of a row that have all tasks of the target, scored on the examples that most
         runs were.
         """
@@ -236,12 +236,12 @@ class Significance:
             self._by_row[key] = runs if whole else None
         return self._by_row[key]
 
-    def of_two(self, a: Row, b: Row) -> Significance:
+    def of_two(self, a: ResultRow, b: ResultRow) -> Significance:
         """The same of two rows alone, whose spreads over seeds borrow nothing from other rows."""
         two = replace(self.results, rows=(a, b))
         return Significance(two, examples=self._examples, estimate_spreads=keep_own_freedom)
 
-    def digests(self, row: Row, target: Target) -> list[str]:
+    def digests(self, row: ResultRow, target: Target) -> list[str]:
         """A hash of each run of a row: of its seed, its scores, and what its examples do to them.
 
         Runs that were made again with other scores have other hashes, whatever their names.
@@ -260,7 +260,7 @@ class Significance:
             found.append(digest.hexdigest()[:16])
         return found
 
-    def judged(self, row: Row, target: Target) -> bool:
+    def judged(self, row: ResultRow, target: Target) -> bool:
         """Whether the row has the target's tasks, and its spread is known: three seeds, or none
         that enters it.
         """
@@ -271,7 +271,7 @@ class Significance:
             and not self.unknown(target)
         )
 
-    def control(self, row: Row, target: Target) -> bool:
+    def control(self, row: ResultRow, target: Target) -> bool:
         """Whether the row is random: nothing is learnt, and yet its seeds differ. Such a row is no
         contender.
         """
@@ -315,7 +315,9 @@ class Significance:
             for one in target.measures
         ]
 
-    def _seeds(self, rows: Sequence[tuple[Row, Runs]], target: Target) -> tuple[Floats, Floats]:
+    def _seeds(
+        self, rows: Sequence[tuple[ResultRow, Runs]], target: Target
+    ) -> tuple[Floats, Floats]:
         """What seeds add to the variance of each mean, and its degrees of freedom: moderated
         between the trained rows of a group. What the seeds of random rows draw is another thing,
         and says nothing about training.
@@ -353,17 +355,17 @@ class Significance:
                 total += step**2 / 12
         return total
 
-    def examples_variance(self, row: Row, target: Target) -> float:
+    def examples_variance(self, row: ResultRow, target: Target) -> float:
         """What the choice of examples adds to the variance of a row's mean."""
         rows, places = self._rows(target)
         return rows.examples.of(places[row.key])
 
-    def examples_freedom(self, row: Row, target: Target) -> float:
+    def examples_freedom(self, row: ResultRow, target: Target) -> float:
         """Degrees of freedom of `examples_variance`."""
         rows, places = self._rows(target)
         return rows.examples.freedom_of(places[row.key])
 
-    def run_variance(self, row: Row, target: Target) -> float | None:
+    def run_variance(self, row: ResultRow, target: Target) -> float | None:
         """What the choice of examples adds to the variance of the score of one run of a row, the
         mean over its runs.
         """
@@ -378,7 +380,7 @@ class Significance:
         of_each = chance([(list(influences), texts) for influences, texts in moved])
         return float(np.mean([of_each.of(place) for place in range(len(runs.ids))]))
 
-    def standard_error(self, row: Row, target: Target) -> float | None:
+    def standard_error(self, row: ResultRow, target: Target) -> float | None:
         """Of a row's mean, over seeds and examples; over examples alone with one or two seeds. None
         without runs.
         """
@@ -389,7 +391,7 @@ class Significance:
 
     def differences(
         self,
-        pairs: Sequence[tuple[Row, Row]],
+        pairs: Sequence[tuple[ResultRow, ResultRow]],
         target: Target,
         family: str,
         *,
@@ -431,7 +433,7 @@ class Significance:
 
     def _at_this_analysis(
         self,
-        pairs: Sequence[tuple[Row, Row]],
+        pairs: Sequence[tuple[ResultRow, ResultRow]],
         target: Target,
         family: str,
         *,
@@ -474,7 +476,7 @@ class Significance:
             ]
         return found
 
-    def parts(self, a: Row, b: Row, target: Target) -> tuple[float, float, float]:
+    def parts(self, a: ResultRow, b: ResultRow, target: Target) -> tuple[float, float, float]:
         """The variance of the difference of two rows' means: by the seeds of either, and by the
         examples.
         """
@@ -483,7 +485,7 @@ class Significance:
         return float(rows.seeds[i]), float(rows.seeds[j]), float(rows.examples.between(i, j))
 
     def half_width_at_the_end(
-        self, pair: tuple[Row, Row], rows: Sequence[Row], target: Target
+        self, pair: tuple[ResultRow, ResultRow], rows: Sequence[ResultRow], target: Target
     ) -> float:
         """Half the width that the interval of a pair is expected to have at the last analysis that
         is planned, when both rows have all seeds that may come, judged with all pairs of `rows`.
@@ -521,7 +523,7 @@ class Significance:
         of_pair = [set(one) for one in all_pairs(len(distinct)).tolist()].index(both)
         return (found[of_pair].high - found[of_pair].low) / 2
 
-    def may_be_best(self, rows: Sequence[Row], target: Target) -> dict[Key, bool]:
+    def may_be_best(self, rows: Sequence[ResultRow], target: Target) -> dict[Key, bool]:
         """Of each row that can be judged, whether it may be the best of them
         (`reports.stats.simultaneous`).
         """

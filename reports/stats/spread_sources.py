@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from harness.seeds import STREAMS, PartSeed, Stream
-from reports.results import Results, Row, Run
+from reports.results import ResultRow, Results, Run
 from reports.stats.estimate import Interval
 from reports.stats.significance import Significance
 from reports.targets import Target
@@ -118,7 +118,7 @@ class Decomposition:
     alone in no runs.
     """
 
-    row: Row
+    row: ResultRow
     whole: Source | None
     parts: tuple[Source, ...]
     pairs: Source | None
@@ -129,7 +129,9 @@ class Decomposition:
         return [source for source in (self.whole, *self.parts, self.pairs) if source is not None]
 
 
-def decomposition(row: Row, significance: Significance, target: Target) -> Decomposition | None:
+def decomposition(
+    row: ResultRow, significance: Significance, target: Target
+) -> Decomposition | None:
     """Of one row by a target; None where no two runs differ in some streams alone."""
     plain = {
         record.seed: record for record in row.runs if not isinstance(record.random_seed, PartSeed)
@@ -196,7 +198,7 @@ def _scores(records: Sequence[Run], target: Target) -> dict[str, float]:
     }
 
 
-def _pairs(row: Row, significance: Significance, target: Target) -> Source | None:
+def _pairs(row: ResultRow, significance: Significance, target: Target) -> Source | None:
     """What one run's score varies by when the pairs are redrawn."""
     found, variance = significance.by_seed(row, target), significance.run_variance(row, target)
     if found is None or variance is None:

@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 
 from harness.files.printable import join_some
-from reports.results import Results, Row, find_start
+from reports.results import ResultRow, Results, find_start
 from reports.stats.estimate import Floats
 from reports.stats.power import CHANCE, smallest_difference
 from reports.stats.significance import NOT_JUDGED, SAME, Difference, Significance
@@ -22,7 +22,7 @@ EQUIVALENCE = 0.5  # points: less is no difference that matters
 BETTER, WORSE, ALIKE, OPEN = "better", "worse", "no difference that matters", "cannot tell yet"
 _LARGEST = 100.0  # points: scores differ by no more
 
-Pair = tuple[Row, Row]
+Pair = tuple[ResultRow, ResultRow]
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ def planned(results: Results) -> Family:
     They are no family of their own where a plan was frozen and its baseline, rows or seeds were
     changed: whoever changes them can have seen scores.
     """
-    by_label: dict[str, list[Row]] = {}
+    by_label: dict[str, list[ResultRow]] = {}
     for row in results.rows:
         by_label.setdefault(row.label, []).append(row)
     named = [*results.contrasts]
@@ -110,13 +110,13 @@ def _judge_among_all(
 ) -> list[tuple[Pair, Difference]]:
     """Judge each pair among all pairs of the rows that either is compared with."""
     blocks = significance.results.blocks
-    known: dict[tuple[str, ...], Block] = {}
+    known: dict[tuple[str, ...], Ranking] = {}
     found = []
     for a, b in pairs:
         names = tuple(dict.fromkeys((a.block, b.block)))
         if names not in known:
             rows = [row for name in names for row in blocks[name]]
-            known[names] = Block(rows, significance, target)
+            known[names] = Ranking(rows, significance, target)
         block = known[names]
         if a in block.rows and b in block.rows:
             found.append(((a, b), block.difference(a, b)))
@@ -127,7 +127,7 @@ def _count(items: Sequence[object], noun: str) -> str:
     return f"{len(items)} {noun}{'' if len(items) == 1 else 's'}"
 
 
-class Block:
+class Ranking:
     """Rows that are compared with one another by a target: all their pairs, and which of them may
     be the best.
 
@@ -145,10 +145,10 @@ class Block:
 
     def __init__(
         self,
-        rows: Sequence[Row],
+        rows: Sequence[ResultRow],
         significance: Significance,
         target: Target,
-        also: Sequence[Row] = (),
+        also: Sequence[ResultRow] = (),
     ) -> None:
         self.significance, self.target = significance, target
         known = [row for row in rows if significance.by_seed(row, target) is not None]
@@ -162,13 +162,13 @@ class Block:
         self.unjudged = [row for row in scored if row not in judged]
         self.rows = self.judged + self.unjudged
 
-    def runs(self, row: Row) -> Floats:
+    def runs(self, row: ResultRow) -> Floats:
         """Its mean over the target's tasks by seed, between -1 and 1."""
         found = self.significance.by_seed(row, self.target)
         assert found is not None
         return found.scores
 
-    def mean(self, row: Row) -> float:
+    def mean(self, row: ResultRow) -> float:
         """In points."""
         return 100 * float(self.runs(row).mean())
 
@@ -206,18 +206,18 @@ class Block:
             found |= {place: d for place, d in zip(places, each, strict=True) if d is not None}
         return found
 
-    def difference(self, a: Row, b: Row) -> Difference:
+    def difference(self, a: ResultRow, b: ResultRow) -> Difference:
         """Row `a` minus row `b`."""
         i, j = self.rows.index(a), self.rows.index(b)
         return self.differences[i, j] if i < j else self.differences[j, i].reversed
 
     @cached_property
-    def candidates(self) -> list[Row]:
+    def candidates(self) -> list[ResultRow]:
         """The contenders that may be the best, at 95 %; the one with the highest mean is first."""
         found = self.significance.may_be_best(self.contenders, self.target)
         return [row for row in self.contenders if found[row.key]]
 
-    def not_the_best(self, row: Row) -> bool:
+    def not_the_best(self, row: ResultRow) -> bool:
         """Whether a row is significantly worse than another one."""
         if row in self.contenders:
             return row not in self.candidates
@@ -292,11 +292,11 @@ class Question:
     target: Target
     significance: Significance
 
-    def block(self, rows: Sequence[Row], also: Sequence[Row] = ()) -> Block:
+    def block(self, rows: Sequence[ResultRow], also: Sequence[ResultRow] = ()) -> Ranking:
         """Rows that are compared with one another."""
-        return Block(rows, self.significance, self.target, also)
+        return Ranking(rows, self.significance, self.target, also)
 
-    def blocks(self) -> dict[str, Block]:
+    def blocks(self) -> dict[str, Ranking]:
         """All rows by block; the only block has no name."""
         blocks = self.results.blocks
         return {name if len(blocks) > 1 else "": self.block(rows) for name, rows in blocks.items()}

@@ -31,7 +31,7 @@ def value_label(study: Study) -> str:
     return f"{study.objective_name} ×100"
 
 
-def scored(trials: Sequence[FrozenTrial]) -> list[FrozenTrial]:
+def select_scored(trials: Sequence[FrozenTrial]) -> list[FrozenTrial]:
     """The trials that have a value. Pruned ones have none: their score was cut short."""
     return [t for t in trials if t.state.name == "COMPLETE" and math.isfinite(t.values[0])]
 

@@ -15,7 +15,7 @@ import numpy as np
 from reports.figures.style import COLOURS, GRID, MUTED, finish, new, style
 from reports.figures.trials import draw_by_bin, draw_legend
 from reports.stats.estimate import bins, expected_maximum
-from reports.studies.findings import scored, value_label
+from reports.studies.findings import select_scored, value_label
 from studies.definition.space import Parameter, Space
 from studies.definition.study import Study
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 def history(study: Study, trials: Sequence[FrozenTrial]) -> Figure | None:
     """Values in the order of the trials, and the best so far."""
     order = sorted(trials, key=lambda t: t.number)
-    valued = {t.number for t in scored(order)}
+    valued = {t.number for t in select_scored(order)}
     done = [(i, 100 * t.values[0]) for i, t in enumerate(order, 1) if t.number in valued]
     if not done:
         return None
@@ -65,9 +65,9 @@ def history(study: Study, trials: Sequence[FrozenTrial]) -> Figure | None:
         )
 
 
-def expected(study: Study, trials: Sequence[FrozenTrial]) -> Figure | None:
+def expected_performance(study: Study, trials: Sequence[FrozenTrial]) -> Figure | None:
     """Expected validation performance against the number of trials (Dodge et al., EMNLP 2019)."""
-    values = [t.values[0] for t in scored(trials)]
+    values = [t.values[0] for t in select_scored(trials)]
     if len(values) < 2:
         return None
     budgets = list(range(1, len(values) + 1))
@@ -131,7 +131,7 @@ def by_parameter(
 ) -> Figure | None:
     """The best trial and the upper quartile by one number, a colour for each value of `by`."""
     name, by = parameter.name, study.by
-    have = [t for t in scored(trials) if name in t.params]
+    have = [t for t in select_scored(trials) if name in t.params]
     values = [float(t.params[name]) for t in have]
     # A logarithmic scale where it was searched so, or where positive values are over a factor of
     # ten apart.
@@ -173,6 +173,6 @@ def all_figures(
 ) -> tuple[list[Figure], list[Figure]]:
     """The figures of the search, and those of the parameters; what has nothing to draw is left out."""
     numbers = [p for p in space.parameters if p.numeric and p.name != study.by]
-    of_search = [history(study, trials), expected(study, trials)]
+    of_search = [history(study, trials), expected_performance(study, trials)]
     of_parameters = [importance(search), *(by_parameter(study, space, trials, p) for p in numbers)]
     return [f for f in of_search if f is not None], [f for f in of_parameters if f is not None]

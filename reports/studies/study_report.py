@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.results.store import RunFolder
-from reports.document.blocks import Block, Document, Facts, Section, Text
+from reports.document.blocks import Block, Document, FactList, Section, Text
 from reports.document.table import number_text
 from reports.read.provenance import provenance_of
 from reports.stats.estimate import mean_sd
 from reports.studies import study_figures
-from reports.studies.findings import Confirmation, confirm, experiment_file, scored
+from reports.studies.findings import Confirmation, confirm, experiment_file, select_scored
 from reports.studies.study_tables import (
     best_table,
     held_out_scores,
-    listed,
+    join_values,
     space_table,
     summary_table,
     trials_table,
@@ -62,7 +62,7 @@ def trials_on_dev(workdir: Path) -> Iterator[tuple[str, float, list[str]]]:
     for name, stored in studies_in(workdir).items():
         if definition_of(stored).objective == DEV:
             yield from (
-                (name, t.values[0], result_of(t).runs) for t in scored(ended_trials(stored))
+                (name, t.values[0], result_of(t).runs) for t in select_scored(ended_trials(stored))
             )
 
 
@@ -139,7 +139,7 @@ def _headline(
         return "No trial has a value yet."
     best = leading[0]
     result = result_of(best)
-    seeds = f"seed{'s' if len(result.seeds) > 1 else ''} {listed(result.seeds)}"
+    seeds = f"seed{'s' if len(result.seeds) > 1 else ''} {join_values(result.seeds)}"
     text = (
         f"The best of {len(trials)} trials reaches {two_digits(100 * best.values[0])} on {study.objective_name} "
         f"(×100, {seeds}): {result.label}."
@@ -147,7 +147,8 @@ def _headline(
     if confirmed is None or not confirmed.held_out:
         return f"{text} Not confirmed by held-out seeds yet: a score that chose is too good by the choice."
     held = [value for _, value in confirmed.held_out]
-    text += f" Held-out seeds {listed([r.seed for r, _ in confirmed.held_out])} reach {two_digits(mean_sd(held)[0])}"
+    seeds = join_values([result.seed for result, _ in confirmed.held_out])
+    text += f" Held-out seeds {seeds} reach {two_digits(mean_sd(held)[0])}"
     excess = confirmed.optimism
     if excess is None:
         return f"{text}: one seed, so how far seeds differ is not known."
@@ -155,7 +156,7 @@ def _headline(
     return f"{text}: an optimism of {size} [{two_digits(excess.low)}, {two_digits(excess.high)}]."
 
 
-def _definition(study: Study, planned: int, trials: Sequence[FrozenTrial]) -> Facts:
+def _definition(study: Study, planned: int, trials: Sequence[FrozenTrial]) -> FactList:
     corpus = study.corpus
     items = [
         ("name", study.name),
@@ -170,13 +171,13 @@ def _definition(study: Study, planned: int, trials: Sequence[FrozenTrial]) -> Fa
         ),
         ("sampler", f"{study.sampler}, seed {study.sampler_seed}"),
         ("pruner", study.pruner),
-        ("seeds that choose", listed(study.seeds)),
-        ("held-out seeds", listed(study.held_out_seeds)),
+        ("seeds that choose", join_values(study.seeds)),
+        ("held-out seeds", join_values(study.held_out_seeds)),
         *[(f"config: {key}", str(value)) for key, value in study.config.items()],
         *([("cells", study.where)] if study.where else []),
-        *([("suites", listed(study.suites))] if study.suites else []),
+        *([("suites", join_values(study.suites))] if study.suites else []),
     ]
-    return Facts("definition", "The whole definition", tuple(items))
+    return FactList("definition", "The whole definition", tuple(items))
 
 
 def _limits(study: Study, trials: Sequence[FrozenTrial], confirmed: Confirmation | None) -> Text:

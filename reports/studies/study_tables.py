@@ -6,9 +6,9 @@ import shlex
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from reports.document.blocks import Block, Facts, Text, slug
+from reports.document.blocks import Block, FactList, Text, slug
 from reports.document.table import Cell, Column, Table, TableRow, absent, number, number_text
-from reports.studies.findings import scored, top
+from reports.studies.findings import select_scored, top
 from studies.definition.space import Parameter, Space
 from studies.definition.study import Study
 from studies.trials import result_of
@@ -28,7 +28,7 @@ def held_out_file(workdir: object, name: str) -> str:
     return f"{workdir}/reports/{slug(name)}/experiments/held-out.toml"
 
 
-def listed(values: Sequence[object]) -> str:
+def join_values(values: Sequence[object]) -> str:
     return ", ".join(map(str, values)) or "none"
 
 
@@ -108,7 +108,7 @@ def _trials_table(
             cells.append(Cell("–", state="empty"))
         ended = result.status if complete else t.state.name.lower()
         cells += [
-            Cell(listed(result.seeds)),
+            Cell(join_values(result.seeds)),
             Cell(ended, notes=(f"trial {t.number}: {result.reason}",) if result.reason else ()),
             Cell("reused") if result.reused else number(result.seconds, digits=1),
         ]
@@ -147,7 +147,7 @@ def summary_table(study: Study, space: Space, trials: Sequence[FrozenTrial]) -> 
     ]
     rows = []
     for name, group in groups:
-        done = scored(group)
+        done = select_scored(group)
         cells = [
             number(top(done, share)) if done else absent("missing") for share in (1.0, 0.75, 0.5)
         ]
@@ -170,14 +170,14 @@ def held_out_scores(study: Study, confirmed: Confirmation | None) -> list[Block]
         commands = (
             f"harness compare {shlex.quote(held_out_file('WORKDIR', study.name))} --workdir WORKDIR",
         )
-        seeds = listed(study.held_out_seeds)
+        seeds = join_values(study.held_out_seeds)
         return [
             Text(
                 (
                     f"No run of the best configuration with the held-out seeds ({seeds}) is in this work directory.",
                 )
             ),
-            Facts("confirm", "How to confirm it", (), commands),
+            FactList("confirm", "How to confirm it", (), commands),
         ]
     from reports.stats.estimate import mean_sd
 

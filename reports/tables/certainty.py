@@ -10,7 +10,7 @@ from typing import Any
 
 from reports.document.table import EMPTY, Cell, Column, Table, TableRow, number_text
 from reports.load import RecordedResults
-from reports.results import Row, base_name, find_start
+from reports.results import ResultRow, base_name, find_start
 from reports.stats.significance import SAME, Difference, Significance
 from reports.stats.spread_sources import (
     FEWEST,
@@ -21,8 +21,8 @@ from reports.stats.spread_sources import (
     share_of,
 )
 from reports.stats.verdicts import (
-    Block,
     Family,
+    Ranking,
     describe_detectable,
     judge_family,
     own_against_others,
@@ -56,7 +56,8 @@ def against_base(comparison: RecordedResults, significance: Significance) -> Tab
     )
     more = [
         TableRow(
-            (name_cell(row), EMPTY.noted(why), *[EMPTY] * (len(table.columns) - 2)), block_of(row)
+            (name_cell(row), EMPTY.with_notes(why), *[EMPTY] * (len(table.columns) - 2)),
+            block_of(row),
         )
         for row, why in without
     ]
@@ -143,7 +144,7 @@ def _family_table(
     return Table(key, title, caption, tuple(columns), body, (legend,) if family.pairs else ())
 
 
-def _difference_cells(a: Row, b: Row, d: Difference | None) -> list[Cell]:
+def _difference_cells(a: ResultRow, b: ResultRow, d: Difference | None) -> list[Cell]:
     if d is None:
         return [absent_cell(a), EMPTY, EMPTY]
     e, runs = d.estimate, tuple(r.id for r in (*a.finished, *b.finished))
@@ -163,7 +164,7 @@ def all_pairs(comparison: RecordedResults, significance: Significance) -> list[T
     if target is None:
         return []
     several = len(comparison.blocks) > 1
-    blocks = {name: Block(rows, significance, target) for name, rows in comparison.blocks.items()}
+    blocks = {name: Ranking(rows, significance, target) for name, rows in comparison.blocks.items()}
     large = {
         name: block
         for name, block in blocks.items()
@@ -172,7 +173,7 @@ def all_pairs(comparison: RecordedResults, significance: Significance) -> list[T
     return [pairs_table(block, name if several else "") for name, block in large.items()]
 
 
-def pairs_table(block: Block, name: str, most: int = MOST_COLUMNS) -> Table:
+def pairs_table(block: Ranking, name: str, most: int = MOST_COLUMNS) -> Table:
     """Row minus column of all pairs of rows, best rows first; columns of the `most` best rows."""
     shown = block.rows[:most]
     columns = [Column("place", "#", aside=True), HEAD[0], Column("mean", block.target.short)]

@@ -5,7 +5,13 @@ from __future__ import annotations
 from reports.document.blocks import Block, Text
 from reports.document.table import EMPTY, Cell, Column, Table, TableRow
 from reports.load import RecordedResults
-from reports.records.overlap import TRAINING, TextOverlap, checked, scored_tasks, text_overlaps
+from reports.records.overlap import (
+    TRAINING,
+    TextOverlap,
+    find_task_overlap,
+    scored_tasks,
+    text_overlaps,
+)
 from reports.results import base_name
 
 LARGE = 0.05  # share of a task's texts from which on the limits mention it
@@ -24,7 +30,10 @@ def contamination(comparison: RecordedResults) -> list[Block]:
     rows: list[TableRow] = []
     notes: list[str] = []
     for text in texts:
-        found = {task: checked(text, task, source, data) for (task, source), data in tasks.items()}
+        found = {
+            task: find_task_overlap(text, task, source, data)
+            for (task, source), data in tasks.items()
+        }
         met = {task: one for task, one in found.items() if one is not None and one.share}
         for task, one in sorted(met.items(), key=lambda item: -item[1].share):
             examples = _percent(one.touched_share) if one.pairs else EMPTY
@@ -39,8 +48,8 @@ def contamination(comparison: RecordedResults) -> list[Block]:
             rows.append(TableRow(cells, f"{text.name}, {text.use} of {_some(text.rows, 4)}"))
         clean = [task for task, one in found.items() if one is not None and not one.share]
         unknown = [task for task, one in found.items() if one is None]
-        notes += [f"No overlap with {_named(text)}: {_some(clean)}."] if clean else []
-        notes += [f"Not compared with {_named(text)}: {_some(unknown)}."] if unknown else []
+        notes += [f"No overlap with {_name_text(text)}: {_some(clean)}."] if clean else []
+        notes += [f"Not compared with {_name_text(text)}: {_some(unknown)}."] if unknown else []
     if not texts:
         return []
     said = Text((*notes, *_unknown_text(comparison)), bullets=True)
@@ -65,7 +74,7 @@ def remarks(comparison: RecordedResults) -> list[str]:
         found = [
             (one, t)
             for (t, s), data in scored_tasks(comparison).items()
-            if (one := checked(text, t, s, data))
+            if (one := find_task_overlap(text, t, s, data))
         ]
         much = sorted(
             (pair for pair in found if pair[0].share >= LARGE), key=lambda pair: -pair[0].share
@@ -106,7 +115,7 @@ def _unknown_text(comparison: RecordedResults) -> list[str]:
     ]
 
 
-def _named(text: TextOverlap) -> str:
+def _name_text(text: TextOverlap) -> str:
     return f"{text.name} ({text.use})"
 
 

@@ -38,18 +38,18 @@ def mteb_tables(
     comparison: RecordedResults, significance: Significance | None = None
 ) -> Iterator[Table]:
     """Averages and data sets of every requested suite, then the tasks requested by name."""
-    rest, suites = _asked(comparison), suites_of(comparison)
+    rest, suites = _find_requested(comparison), suites_of(comparison)
     for suite in suites:
         yield category_table(comparison, suite, significance)
         yield from dataset_tables(comparison, suite, significance)
         rest = [name for name in rest if name not in names_of(MTEB_SUITES[suite])]
-    if not _scored(comparison).isdisjoint(rest):
+    if not _find_scored(comparison).isdisjoint(rest):
         title = "Other MTEB tasks" if suites else "MTEB tasks"
         caption = "Tasks requested by name; they make no benchmark, so there is no average."
         yield _tasks(comparison, significance, "", "mteb-tasks", title, caption, rest, "")
 
 
-def _asked(comparison: RecordedResults) -> list[str]:
+def _find_requested(comparison: RecordedResults) -> list[str]:
     """mteb's names of the tasks that have a score or were missed, as first met."""
     tasks = (name for r in comparison.records for name in [*(s.task for s in r.scores), *r.missing])
     return list(
@@ -61,7 +61,7 @@ def suites_of(comparison: RecordedResults) -> list[str]:
     """The suites that were evaluated: all their tasks have a score or a reason why not, and are no
     part of others.
     """
-    asked = set(_asked(comparison))
+    asked = set(_find_requested(comparison))
     whole = {
         suite: set(names_of(sets))
         for suite, sets in MTEB_SUITES.items()
@@ -75,7 +75,7 @@ def suites_of(comparison: RecordedResults) -> list[str]:
     ]
 
 
-def _scored(comparison: RecordedResults) -> set[str]:
+def _find_scored(comparison: RecordedResults) -> set[str]:
     return {
         name for row in comparison.rows for r in row.finished for name in mteb_scores(r.scores, "")
     }
@@ -105,7 +105,7 @@ def category_table(
         made.add_average(column, by_row, mteb_average(comparison, suite, category), decides=False)
         for line, row in zip(made.cells, rows, strict=True):
             if not line[-1].notes and line[-1].state == "missing":
-                line[-1] = line[-1].noted(*_reason(row, members))
+                line[-1] = line[-1].with_notes(*_reason(row, members))
     average = Column(
         "average",
         "Avg.",
@@ -135,7 +135,7 @@ def dataset_tables(
     comparison: RecordedResults, suite: str, significance: Significance | None = None
 ) -> Iterator[Table]:
     """One table for each category with any score: its data sets and their average."""
-    scored = _scored(comparison)
+    scored = _find_scored(comparison)
     for category, members in MTEB_SUITES[suite].items():
         if not scored.isdisjoint(members):
             name = _CATEGORIES.get(category, category)
@@ -179,7 +179,7 @@ def _tasks(
         made.add_scores(column, PREFIX + name, scored, None if measure is None else alone(measure))
     if SUMMEVAL in names:  # its number without the defect of version 1
         by_row = [
-            [(r, s) for r in row.finished if (s := _corrected(r)) is not None]
+            [(r, s) for r in row.finished if (s := _find_corrected(r)) is not None]
             for row in comparison.rows
         ]
         made.add_scores(
@@ -197,7 +197,7 @@ def _tasks(
     return made.table(key, title, caption, _LEGEND)
 
 
-def _corrected(record: Record) -> Score | None:
+def _find_corrected(record: Record) -> Score | None:
     found = (
         s for s in record.scores if s.task == PREFIX + SUMMEVAL and s.metric != SUMMEVAL_METRIC
     )

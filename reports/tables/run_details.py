@@ -9,7 +9,7 @@ from harness import registry
 from harness.errors import InputError
 from harness.results.comparison import TunedRow
 from harness.results.record import Record, Score
-from reports.document.blocks import Block, Facts, Text
+from reports.document.blocks import Block, FactList, Text
 from reports.document.table import EMPTY, Cell, Column, Table, TableRow, number
 from reports.load import RecordedResults, RecordedRow
 from reports.tables.score_cells import anchor, block_of
@@ -77,7 +77,7 @@ _RERUN = (
 )
 
 
-def _shared(records: list[Record], field: str) -> dict[str, list[str]]:
+def _collect_values(records: list[Record], field: str) -> dict[str, list[str]]:
     """Key -> distinct values of a dict field over records; nested dicts give dotted keys."""
     by_key: dict[str, dict[str, None]] = {}
 
@@ -86,7 +86,7 @@ def _shared(records: list[Record], field: str) -> dict[str, list[str]]:
             for key, inner in value.items():
                 walk(f"{prefix}.{key}" if prefix else str(key), inner)
         else:
-            by_key.setdefault(prefix, {})[typed(value)] = None
+            by_key.setdefault(prefix, {})[format_option(value)] = None
 
     for record in records:
         walk("", getattr(record, field))
@@ -103,7 +103,7 @@ def _method_card(name: str) -> list[tuple[str, str]]:
     return [(f"method: {key}", str(getattr(card, key))) for key in shown if getattr(card, key)]
 
 
-def _card(row: RecordedRow) -> Facts:
+def _card(row: RecordedRow) -> FactList:
     """All there is to know about a row."""
     first = row.records[0]
     items = [
@@ -123,29 +123,33 @@ def _card(row: RecordedRow) -> Facts:
         (f"seed {r.seed} {r.status}", r.reason or "no reason recorded") for r in row.unfinished
     ]
     if first.corpus:
-        items.append(("corpus", ", ".join(f"{k} {typed(v)}" for k, v in first.corpus.items())))
+        items.append(
+            ("corpus", ", ".join(f"{k} {format_option(v)}" for k, v in first.corpus.items()))
+        )
     items += [(f"input: {name}", fingerprint) for name, fingerprint in first.inputs.items()]
     if first.dev:
-        items.append(("selected on", ", ".join(f"{k} {typed(v)}" for k, v in first.dev.items())))
+        items.append(
+            ("selected on", ", ".join(f"{k} {format_option(v)}" for k, v in first.dev.items()))
+        )
     items += [
         (f"config: {k}", " / ".join(v))
-        for k, v in _shared(list(row.records), "config").items()
+        for k, v in _collect_values(list(row.records), "config").items()
         if k != "seed"
     ]
-    for key, values in _shared(list(row.records), "training").items():
+    for key, values in _collect_values(list(row.records), "training").items():
         items.append((f"training: {key}", " / ".join(values)))
     items += [(f"record id, seed {r.seed}", r.id) for r in row.records]
     commands = tuple(dict.fromkeys(r.command for r in row.records if r.command))
     runs = tuple(r.id for r in row.records)
-    return Facts(anchor(row), f"{row.label} · {block_of(row)}", tuple(items), commands, runs)
+    return FactList(anchor(row), f"{row.label} · {block_of(row)}", tuple(items), commands, runs)
 
 
 def how_it_was_run(comparison: RecordedResults) -> list[Block]:
     """Row cards, machines, protocols."""
     machine = tuple(
-        (k, " / ".join(v)) for k, v in _shared(comparison.records, "environment").items()
+        (k, " / ".join(v)) for k, v in _collect_values(comparison.records, "environment").items()
     )
-    about = Facts("run-environment", "Hardware and versions", machine)
+    about = FactList("run-environment", "Hardware and versions", machine)
     return [Text((_RERUN,)), *map(_card, comparison.rows), about, *protocol_table(comparison)]
 
 
@@ -171,7 +175,8 @@ def protocol_table(comparison: RecordedResults) -> list[Table]:
             what["data"] = str(what["data"])[:12]
         texts = [s.task, s.source, s.split, ", ".join(filter(None, (s.metric, s.aggregation)))]
         texts.append(
-            "; ".join(f"{k} {typed(v)}" for k, v in what.items()) or "not described in the record"
+            "; ".join(f"{k} {format_option(v)}" for k, v in what.items())
+            or "not described in the record"
         )
         rows.append(TableRow((Cell(one, code=True), *map(Cell, texts)), block=s.source))
     heads = {
@@ -187,7 +192,7 @@ def protocol_table(comparison: RecordedResults) -> list[Table]:
     return [Table("protocols", "Protocols", caption, columns, tuple(rows))] if rows else []
 
 
-def typed(value: Any) -> str:
+def format_option(value: Any) -> str:
     """A value as it would be typed; no quotes around words, and no more digits than mean something."""
     if isinstance(value, float):
         return f"{value:.6g}"

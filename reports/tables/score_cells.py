@@ -12,7 +12,7 @@ from harness.results.record import Record, Score
 from harness.tasks.averages import Average
 from reports.document.table import Cell, Column, State, absent, number
 from reports.load import RecordedRow, describe_prompts
-from reports.results import Row, base_name
+from reports.results import ResultRow, base_name
 from reports.stats.estimate import mean_sd
 
 ADDED = "added to the rows of the file: the untrained start of trained rows"
@@ -23,12 +23,12 @@ SUPERVISED = {
 _NAMED = 16  # missing tasks that a footnote names
 
 
-def block_of(row: Row) -> str:
+def block_of(row: ResultRow) -> str:
     """Rows are ranked within their block."""
     return row.block
 
 
-def anchor(row: Row) -> str:
+def anchor(row: ResultRow) -> str:
     """Id of the row's card on the page: readable, unique, and unbreakable by odd labels."""
     text = "".join(
         c if c.isascii() and c.isalnum() else "-"
@@ -38,7 +38,7 @@ def anchor(row: Row) -> str:
     return f"run-{text.lower()[:50]}-{digest}"
 
 
-def name_cell(row: Row) -> Cell:
+def name_cell(row: ResultRow) -> Cell:
     """Its label, which leads to its card."""
     return Cell(row.label, link=anchor(row), records=tuple(r.id for r in row.runs))
 
@@ -69,7 +69,7 @@ def head_cells(row: RecordedRow) -> tuple[Cell, Cell, Cell]:
         row.supervision,
         notes=(SUPERVISED[row.supervision],) if row.supervision in SUPERVISED else (),
     )
-    return name_cell(row).noted(*about), known, count
+    return name_cell(row).with_notes(*about), known, count
 
 
 HEAD = (
@@ -79,7 +79,7 @@ HEAD = (
 )
 
 
-def absent_cell(row: Row, *tasks: str) -> Cell:
+def absent_cell(row: ResultRow, *tasks: str) -> Cell:
     """Why a row has no number here, where it would be that of `tasks`."""
     runs = tuple(run.id for run in row.runs)
     if row.finished:
@@ -110,9 +110,9 @@ def mean_cell(
     mean, sd = mean_sd([scale * s.value for _, s in scored])
     cell = number(mean, digits=digits, sd=sd, n=len(scored), records=[r.id for r, _ in scored])
     if len(scored) < len(row.finished):
-        cell = cell.noted(f"mean of {len(scored)} seeds: the others lack this score")
+        cell = cell.with_notes(f"mean of {len(scored)} seeds: the others lack this score")
     begins = (f"{task}: ", f"{task} ")  # some have the subset between name and colon
-    return cell.noted(
+    return cell.with_notes(
         *(
             note
             for r, _ in scored
@@ -133,7 +133,7 @@ def average_cell(row: RecordedRow, averages: Mapping[str, Average]) -> Cell:
         return (
             cell
             if len(whole) == len(row.finished)
-            else cell.noted(f"mean of {len(whole)} seeds with all tasks")
+            else cell.with_notes(f"mean of {len(whole)} seeds with all tasks")
         )
     if not row.finished or not averages:
         return absent_cell(row)
@@ -145,9 +145,9 @@ def average_cell(row: RecordedRow, averages: Mapping[str, Average]) -> Cell:
         return absent_cell(row)
     lacking = [task for task in by_seed[0] if all(task in missing for missing in by_seed)]
     if not lacking:
-        return absent_cell(row).noted("incomplete: no seed has all tasks")
+        return absent_cell(row).with_notes("incomplete: no seed has all tasks")
     more = f" and {len(lacking) - _NAMED} more" if len(lacking) > _NAMED else ""
-    return absent_cell(row).noted(
+    return absent_cell(row).with_notes(
         f"incomplete, no average: without {', '.join(lacking[:_NAMED])}{more}"
     )
 
@@ -167,7 +167,7 @@ def mark_others(ids: Sequence[set[str]], cells: list[list[Cell]], column: int) -
     for i, group in enumerate(ids):
         if group - {usual}:
             other = ", ".join(sorted(group - {usual}))
-            cells[i][column] = cells[i][column].noted(
+            cells[i][column] = cells[i][column].with_notes(
                 f"measured under protocol {other}, unlike the rest of the column ({usual}): not comparable with it"
             )
 

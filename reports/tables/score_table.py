@@ -11,11 +11,20 @@ from statistics import median
 from harness.results.facts import Facts
 from harness.results.record import Record, Score
 from harness.tasks.averages import Average
-from reports.document.table import EMPTY, Cell, Column, Table, TableRow, number, number_text, ranked
+from reports.document.table import (
+    EMPTY,
+    Cell,
+    Column,
+    Table,
+    TableRow,
+    number,
+    number_text,
+    rank_cells,
+)
 from reports.load import RecordedResults
 from reports.stats.significance import Significance
 from reports.stats.simultaneous import FEWEST_SEEDS
-from reports.stats.verdicts import Block, describe_detectable
+from reports.stats.verdicts import Ranking, describe_detectable
 from reports.tables.score_cells import (
     HEAD,
     average_cell,
@@ -138,7 +147,7 @@ class ScoreTable:
             TableRow(tuple(c), block_of(row))
             for row, c in zip(self.comparison.rows, self.cells, strict=True)
         ]
-        body = ranked(self.columns, rows)
+        body = rank_cells(self.columns, rows)
         if self.significance is not None and self.deciding:
             body = self._without_untested_marks(body, self.significance)
         if self.significance is not None:
@@ -208,7 +217,7 @@ class ScoreTable:
         least: list[float] = []
         for j in known:
             for rows in self.comparison.blocks.values():
-                block = Block(rows, significance, self.targets[j])
+                block = Ranking(rows, significance, self.targets[j])
                 for row in block.judged:
                     line = line_of[row.key]
                     line[j] = replace(line[j], worse=block.not_the_best(row))
@@ -218,7 +227,7 @@ class ScoreTable:
         for row in self.comparison.rows:
             if 0 < len(row.finished) < FEWEST_SEEDS and row.is_random:
                 note = "fewer than three seeds, too few to estimate their spread: not tested"
-                line_of[row.key][2] = line_of[row.key][2].noted(note)
+                line_of[row.key][2] = line_of[row.key][2].with_notes(note)
         if not self._tested_blocks(significance):
             return []
         said = "Tested over seeds and test examples, all rows of a block together"
@@ -234,7 +243,7 @@ class ScoreTable:
             cells = [Cell(title, notes=(words,)), *(EMPTY for _ in self.columns[1:])]
             for j, target in self.targets.items():
                 values = [
-                    _guessed(self.comparison.facts.get(one.task), kind, one.metric)
+                    _guess_of(self.comparison.facts.get(one.task), kind, one.metric)
                     for one in target.measures
                 ]
                 known = [value for value in values if value is not None]
@@ -247,7 +256,7 @@ class ScoreTable:
         return tuple(rows)
 
 
-def _guessed(facts: Facts | None, kind: str, metric: str) -> float | None:
+def _guess_of(facts: Facts | None, kind: str, metric: str) -> float | None:
     if facts is None or facts.metric != metric:
         return None
     value: float | None = getattr(facts, kind)

@@ -79,7 +79,7 @@ def extremes(
                     row, grid.scores(row, layer, pooling), grid.pairs, scale=100, digits=2
                 )
                 if grid.source != source:
-                    cell = cell.noted(
+                    cell = cell.with_notes(
                         f"other protocol than the paper's: source {grid.source}, not {source}"
                     )
                 what = "[CLS]" if pooling == "cls" else pooling

@@ -13,7 +13,7 @@ from harness.tasks.suite import Suite
 from reports.document.table import Column, Table, number_text
 from reports.load import RecordedResults, RecordedRow
 from reports.stats.significance import Significance
-from reports.suite_targets import TRANSFER_SUITES, main_measure, registered, transfer_average
+from reports.suite_targets import TRANSFER_SUITES, find_suite, main_measure, transfer_average
 from reports.tables.score_table import ScoreTable
 from reports.targets import SOURCES, Measure, Target, targets
 
@@ -218,7 +218,7 @@ def _better(about: Suite | None, measures: Sequence[Measure]) -> Literal["higher
 def _suite_table(
     comparison: RecordedResults, significance: Significance | None, suite: str
 ) -> Table:
-    about = registered(suite)
+    about = find_suite(suite)
     known = _KNOWN.get(suite) or _describe_unknown(suite, about)
     measures = {key: main_measure(comparison, suite, *key) for key in comparison.columns(suite)}
     found = [one for one in measures.values() if one is not None]

@@ -65,7 +65,7 @@ def markdown(document: Document) -> str:
     from markupsafe import Markup
 
     made = environment(markdown_text)
-    filters = {"table": markdown_table, "html": _html, "code": _indented, "file": slug}
+    filters = {"table": markdown_table, "html": _html, "code": _indent, "file": slug}
     # What a filter returns is Markdown already.
     for name, to in filters.items():
         made.filters[name] = lambda value, to=to: Markup(to(value))  # noqa: S704
@@ -84,7 +84,7 @@ def _html(text: str) -> str:
     return re.sub(r"[\\`*_\[\]]", lambda match: f"&#{ord(match[0])};", html.escape(one_line(text)))
 
 
-def _indented(command: str) -> str:
+def _indent(command: str) -> str:
     return "\n".join(f"      {line}" for line in visible(command).splitlines())
 
 

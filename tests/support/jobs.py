@@ -16,7 +16,7 @@ from typing import Any
 from tqdm import tqdm
 
 from harness.errors import StopRequested
-from harness.executors.executor import LEAVE, Answer, Executor
+from harness.executors.executor import LEAVE, Executor, JobResult
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,7 @@ def observing(
     class Observing(kind):  # type: ignore[valid-type, misc]
         def run(
             self, function: Callable[[Any], Any], queue: deque[Any], tick: Callable[[], None]
-        ) -> Iterator[Answer]:
+        ) -> Iterator[JobResult]:
             job = partial(_run_observed_in_worker, str(log), at, number, checkpoints, function)
             yield from super().run(job, queue, tick)
 

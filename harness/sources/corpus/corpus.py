@@ -149,7 +149,7 @@ class Corpus(Sequence[Item]):
         }
 
 
-class Table(Protocol):
+class DatasetTable(Protocol):
     """A data set with named columns, such as `datasets.Dataset`."""
 
     @property
@@ -159,7 +159,7 @@ class Table(Protocol):
 
 
 TrainingText = (
-    Corpus | str | Path | Sequence[str] | Sequence[Pair] | Sequence[Sequence[str]] | Table
+    Corpus | str | Path | Sequence[str] | Sequence[Pair] | Sequence[Sequence[str]] | DatasetTable
 )
 """What `Method.fit` learns from: a corpus; a path, a catalogue's name or any other URI of
 `load_corpus`; a list of texts (sentences or documents, as the method needs them); a list of pairs,
@@ -251,7 +251,9 @@ def corpus_of(given: TrainingText, kind: Kind, *, limit: int | None = None) -> C
         return given
     if isinstance(given, str | Path):
         return load_corpus(str(given), kind=kind, limit=limit)
-    items: Any = _table_items(cast(Table, given), kind) if hasattr(given, "column_names") else given
+    items: Any = (
+        _table_items(cast(DatasetTable, given), kind) if hasattr(given, "column_names") else given
+    )
     if not isinstance(items, Iterable) or isinstance(items, Mapping | bytes):
         raise InputError(
             f"training text: expected a list of {_EXPECTED[kind]}, a datasets.Dataset, a path or a Corpus, "
@@ -282,7 +284,7 @@ def corpus_in_memory(
     return Corpus(uri, kind, table, sha256)
 
 
-def _table_items(table: Table, kind: Kind) -> Iterable[Any]:
+def _table_items(table: DatasetTable, kind: Kind) -> Iterable[Any]:
     names = table.column_names
     if isinstance(names, Mapping):
         raise InputError(

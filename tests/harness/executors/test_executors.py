@@ -22,9 +22,9 @@ from harness.errors import InputError, RunError, StopRequested
 from harness.executors.executor import (
     LEAVE,
     THREADS,
-    Answer,
     Executor,
     ExecutorSettings,
+    JobResult,
     Serial,
     check_known,
 )
@@ -52,7 +52,7 @@ def executor(kind: type[Executor], folder: Path, **settings: object) -> Executor
     )
 
 
-def answers(engine: Executor, calls: Sequence[Call]) -> dict[str, Answer]:
+def answers(engine: Executor, calls: Sequence[Call]) -> dict[str, JobResult]:
     return {answer.job.id: answer for answer in engine.run(jobs.call, deque(calls), lambda: None)}
 
 

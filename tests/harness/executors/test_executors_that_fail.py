@@ -13,7 +13,7 @@ import pytest
 
 from harness import registry
 from harness.errors import RunError
-from harness.executors.executor import Answer, Executor
+from harness.executors.executor import Executor, JobResult
 from harness.results.store import read_records
 from tests.support import small_runs
 
@@ -42,7 +42,7 @@ def _raise(error: BaseException) -> Any:
 def _one_then(what: Callable[[], Any]) -> Callable[..., Iterator[Any]]:
     def run(function: Any, queue: deque[Any]) -> Iterator[Any]:
         job = queue.popleft()
-        yield Answer(job, function(job))
+        yield JobResult(job, function(job))
         yield what()
 
     return run
@@ -62,7 +62,7 @@ BROKEN = {
     "exits": _own(_one_then(lambda: sys.exit(0))),
     "ends the process": _own(_one_then(lambda: os._exit(0))),
     "answers another thing": _own(_one_then(lambda: "done")),
-    "answers a job of its own": _own(_one_then(lambda: Answer("a job"))),
+    "answers a job of its own": _own(_one_then(lambda: JobResult("a job"))),
     "has no room": _own(lambda function, queue: iter(()), room=0),
     "has room for a text": _own(lambda function, queue: iter(()), room="many"),
 }

@@ -15,7 +15,7 @@ from reports.decide.verdict_answer import verdict
 from reports.figures.intervals import overview
 from reports.load import read_comparison
 from reports.stats.significance import SAME, Significance
-from reports.stats.verdicts import Block
+from reports.stats.verdicts import Ranking
 from reports.tables.certainty import all_pairs
 from tests.support import synthetic
 
@@ -65,7 +65,7 @@ def test_of_two_rows_one_beats_the_other_where_their_difference_is_significant(
     comparison = read_comparison(made.workdir, "invented")
     significance = Significance(comparison)
     assert significance.first is not None
-    verdict = Block(comparison.rows, significance, significance.first).differences[0, 1].verdict
+    verdict = Ranking(comparison.rows, significance, significance.first).differences[0, 1].verdict
     assert (" beats " in text) == (verdict != SAME)
 
 

@@ -102,7 +102,7 @@ def test_a_registered_suite_says_its_metric_and_chance(
         percent=False,
     )
     for module in ("reports.tables.suites", "reports.suite_targets"):
-        monkeypatch.setattr(f"{module}.registered", {"mine": mine}.get)
+        monkeypatch.setattr(f"{module}.find_suite", {"mine": mine}.get)
     table = suite_table(runs(tmp_path))
     assert table.columns[3].sub == "f1 · chance 0.5000 · 10 examples"
     assert table.columns[3].better == "higher"

@@ -18,7 +18,7 @@ from reports.comparison.headline import headline
 from reports.decide.verdict_answer import verdict
 from reports.load import RecordedResults, read_comparison
 from reports.stats.significance import Significance
-from reports.stats.verdicts import Block, judge_family, planned
+from reports.stats.verdicts import Ranking, judge_family, planned
 from tests.support import synthetic
 
 TASKS = ("STS12", "STS-B", "Embedded-STS-natural")
@@ -73,7 +73,7 @@ def is_a_family_of_its_own(comparison: RecordedResults) -> bool:
     significance = Significance(comparison)
     target = significance.first
     assert target is not None
-    block = Block(comparison.rows, significance, target)
+    block = Ranking(comparison.rows, significance, target)
     among_all = {}
     for i, a in enumerate(block.rows):
         for j, b in enumerate(block.rows):

@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from reports.document.blocks import Document, Section
-from reports.document.table import Cell, Column, Table, TableRow, absent, number, ranked
+from reports.document.table import Cell, Column, Table, TableRow, absent, number, rank_cells
 from reports.write.latex import latex, latex_table, latex_text, table_file
 from reports.write.markdown import csv_table, markdown_table, markdown_text
 
@@ -31,7 +31,7 @@ def table(*rows: TableRow, columns: tuple[Column, ...] | None = None) -> Table:
         Column("name", "Name", numeric=False),
         Column("score", "Score", better="higher"),
     )
-    return Table("t", "Title", "Caption.", columns, ranked(columns, rows))
+    return Table("t", "Title", "Caption.", columns, rank_cells(columns, rows))
 
 
 def test_best_and_second_by_block_and_shown_digits():

@@ -14,12 +14,12 @@ import pytest
 from harness.results.store import RunFolder
 from harness.tasks.geometry import cosine_histograms
 from reports.figures import layer_maps, training_curves
-from reports.figures.cosine_histograms import histograms, pooled
+from reports.figures.cosine_histograms import histograms, pool_cosines
 from reports.figures.cost_tradeoff import Point, pareto, tradeoff
 from reports.figures.intervals import overview
 from reports.figures.style import with_settings
 from reports.load import RecordedRow, read_comparison
-from reports.stats import layer_grids
+from reports.records import layer_grids
 from reports.stats.significance import Significance
 from reports.targets import rows_shown, targets
 from tests.support import synthetic
@@ -87,13 +87,13 @@ def test_seeds_add_up_and_the_mean_is_that_of_all_pairs():
     edges = [-1.0, -0.5, 0.0, 0.5, 1.0]
     one = {"bins": edges, "buckets": [bucket(0, [0, 0, 2, 0], 0.4), bucket(1, [0, 0, 0, 0], None)]}
     two = {"bins": edges, "buckets": [bucket(0, [0, 1, 5, 0], 0.1), bucket(1, [0, 0, 0, 0], None)]}
-    both = pooled([one, two])
+    both = pool_cosines([one, two])
     assert both.counts.tolist() == [[0, 1, 7, 0], [0, 0, 0, 0]]
     assert both.ranges == ["0–1", "1–2"]
     assert both.means[0] == pytest.approx((2 * 0.4 + 6 * 0.1) / 8)
     assert math.isnan(both.means[1])
     with pytest.raises(ValueError, match="edges"):
-        pooled([one, {**two, "bins": [-1.0, -0.4, 0.0, 0.5, 1.0]}])
+        pool_cosines([one, {**two, "bins": [-1.0, -0.4, 0.0, 0.5, 1.0]}])
 
 
 def test_cosine_histograms_say_what_they_show_and_are_drawn_alike_every_time(made):

@@ -15,8 +15,8 @@ from scipy import stats
 
 from reports.papers import definition
 from reports.papers.agreement import judge
-from reports.papers.conditions import shown, stated
-from reports.papers.matching import Matching, Number
+from reports.papers.conditions import format_value, preset_options
+from reports.papers.matching import Match, Matching
 from reports.papers.paper_document import as_csv, plain
 from reports.records.run_library import read_library
 from reports.stats.estimate import predict
@@ -32,7 +32,7 @@ def matched(workdir: Path, name: str = "scd") -> Matching:
     return Matching(definition.load(name), read_library(workdir))
 
 
-def number(workdir: Path, name: str = "scd", **keys: str) -> Number:
+def number(workdir: Path, name: str = "scd", **keys: str) -> Match:
     """One published number: SCD's STS-B of Table 1, or as `keys` say."""
     wanted = {"table": "Table 1", "model": "SCD-BERT", "task": "STS-B", **keys}
     (found,) = [
@@ -41,7 +41,7 @@ def number(workdir: Path, name: str = "scd", **keys: str) -> Number:
     return found
 
 
-def scd(workdir: Path, corpus: dict[str, Any] | None = None, **values: Any) -> Number:
+def scd(workdir: Path, corpus: dict[str, Any] | None = None, **values: Any) -> Match:
     """SCD's STS-B with three seeds of 76, 77 and 78; `values`: of the configuration or of the
     record.
     """
@@ -397,9 +397,9 @@ def test_every_published_row_of_a_trained_method_states_settings(name, tmp_path)
     matching = matched(tmp_path, name)
     for one in matching.numbers:
         if one.place is not None and one.place.row.method not in ("", "pooling", "pretrained"):
-            assert stated(one.place.row, matching.definition.family(one.published["base_model"])), (
-                one.place.row.label
-            )
+            assert preset_options(
+                one.place.row, matching.definition.family(one.published["base_model"])
+            ), one.place.row.label
 
 
 @pytest.mark.parametrize(
@@ -417,7 +417,7 @@ def test_every_published_row_of_a_trained_method_states_settings(name, tmp_path)
     ],
 )
 def test_values_are_shown_in_few_digits(value, text):
-    assert shown(value) == text
+    assert format_value(value) == text
 
 
 # --- averages

@@ -10,7 +10,7 @@ import pytest
 from reports.load import read_comparison
 from reports.stats.estimate import Estimate
 from reports.stats.significance import NOT_JUDGED, Difference, Significance
-from reports.stats.verdicts import Block, judge_family, kind_of, planned
+from reports.stats.verdicts import Ranking, judge_family, kind_of, planned
 from reports.targets import targets
 from tests.support import synthetic
 
@@ -43,7 +43,7 @@ def test_random_vectors_say_nothing_about_the_spread_of_training_and_are_no_cont
     comparison, significance = read(made)
     rows = {row.label: row for row in comparison.rows}
     assert significance.parts(rows["SCD"], rows["SimCSE"], target) == before
-    block = Block(comparison.rows, significance, target)
+    block = Ranking(comparison.rows, significance, target)
     assert [row.label for row in block.controls] == ["random"]
     families = {pair: d.family for pair, d in block.differences.items()}
     assert families[0, 1] == "the only pair of rows"
@@ -60,7 +60,7 @@ def test_two_seeds_are_not_judged_and_lead_nothing(made):
     (difference,) = significance.differences([(rows["SimCSE"], rows["SCD"])], target, "one pair")
     assert difference is not None
     assert difference.verdict == kind_of(difference) == NOT_JUDGED
-    block = Block(comparison.rows, significance, target)
+    block = Ranking(comparison.rows, significance, target)
     assert block.candidates[0].label == "SCD"
     assert [row.label for row in block.unjudged] == ["SimCSE"]
 
@@ -88,7 +88,7 @@ def test_planned_pairs_are_corrected_for_their_own_number_alone(made):
     family = planned(comparison)
     assert (len(family.pairs), family.name) == (4, "4 rows against the baseline SCD 4")
     significance = Significance(comparison)
-    block = Block(comparison.rows, significance, significance.targets[0])
+    block = Ranking(comparison.rows, significance, significance.targets[0])
     for (a, b), d in judge_family(family, significance, significance.targets[0]):
         i, j = block.rows.index(a), block.rows.index(b)
         assert d.estimate.p <= block.differences[min(i, j), max(i, j)].estimate.p + 1e-6
@@ -110,7 +110,7 @@ def test_finished_models_are_compared_with_each_other_and_with_trained_rows(made
         )
     comparison, significance = read(made)
     (block,) = (
-        Block(rows, significance, significance.targets[0]) for rows in comparison.blocks.values()
+        Ranking(rows, significance, significance.targets[0]) for rows in comparison.blocks.values()
     )
     assert [row.label for row in block.candidates] == ["pretrained 0"]
     add(made, "SimCSE", (1, 2, 3), 0.3)
@@ -159,7 +159,7 @@ def test_verdicts_groups_and_what_can_be_seen(made):
     for i, noise in enumerate((1.0, 1.001, 6.0)):
         add(made, f"SimCSE {i}", (1, 2, 3, 4), noise)
     comparison, significance = read(made)
-    block = Block(comparison.rows, significance, significance.targets[0])
+    block = Ranking(comparison.rows, significance, significance.targets[0])
     best, second, last = block.rows
     assert last.label == "SimCSE 2"
     assert block.groups() == [(0, 1), (2,)]
@@ -177,7 +177,7 @@ def test_intervals_and_verdicts_of_a_comparison_agree(made):
     for i in range(5):
         add(made, f"SCD {i}", (1, 2, 3), 1 + i / 8)
     comparison, significance = read(made)
-    block = Block(comparison.rows, significance, significance.targets[0])
+    block = Ranking(comparison.rows, significance, significance.targets[0])
     found = list(block.differences.values())
     assert len(found) == 10
     assert len({d.verdict for d in found}) > 1
@@ -204,7 +204,7 @@ def test_rows_share_a_group_if_and_only_if_they_do_not_differ(made, monkeypatch,
     for i in range(4):
         add(made, f"SimCSE {i}", (1, 2, 3), 1.0 + i)
     comparison, significance = read(made)
-    block = Block(comparison.rows, significance, significance.targets[0])
+    block = Ranking(comparison.rows, significance, significance.targets[0])
     pairs = {
         (i, j): Difference(
             Estimate(0.1, 0.0, 0.2, 0.001 if (i, j) in different else 0.5), (3, 3), "all"

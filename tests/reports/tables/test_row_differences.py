@@ -10,7 +10,7 @@ import pytest
 from harness.results.record import Record
 from harness.results.store import RunFolder
 from reports.comparison.comparison_document import budget_facts
-from reports.document.blocks import Facts, Text
+from reports.document.blocks import FactList, Text
 from reports.document.table import Table
 from reports.load import RecordedResults, read_comparison
 from reports.tables.row_differences import difference_table
@@ -84,7 +84,7 @@ def test_reports_say_that_a_language_model_wrote_a_text(tmp_path: Path) -> None:
     cards = {
         block.title: dict(block.items)
         for block in how_it_was_run(comparison)
-        if isinstance(block, Facts)
+        if isinstance(block, FactList)
     }
     assert "written_by a language model" in next(
         card["corpus"] for title, card in cards.items() if "new" in title
