@@ -300,6 +300,96 @@ def lejepa(
 
 
 @full_precision
+def sliced_wasserstein(z: Tensor, directions: Tensor, *, eps: float = 1e-4) -> Tensor:
+    """Squared distance of standardised rows from a normal distribution, along random directions.
+
+        >>> z = torch.tensor([[-1.0], [1.0]])  # standardised already; normal quantiles: -+0.4307
+        >>> round(float(sliced_wasserstein(z, torch.eye(1), eps=1e-12)), 4)
+        0.3241
+
+    W = mean over directions u and ranks i of (x_(i) - q_i)^2, x = ((z - mean) / (sd + eps)) u/|u|
+    sorted, q_i the i/(n + 1) quantile of a standard normal distribution; sd, with n in its
+    denominator, has no gradient.
+
+    Args:
+        z: (n, d). directions: (d, m), of any length.
+
+    Source: VISReg (arXiv 2606.02572), Eq. 2 and 5.
+    """
+    n = len(z)
+    sd = z.detach().std(dim=0, correction=0)
+    x = (z - z.mean(dim=0)) / (sd + eps)
+    along = x @ (directions / directions.norm(dim=0)).to(x.dtype)
+    ranks = torch.arange(1, n + 1, dtype=torch.float64, device=z.device) / (n + 1)
+    quantiles = torch.special.ndtri(ranks).to(x.dtype).unsqueeze(1)
+    return (along.sort(dim=0).values - quantiles).square().mean()
+
+
+@full_precision
+def visreg_terms(
+    z_a: Tensor,
+    z_b: Tensor,
+    directions: Tensor,
+    *,
+    weight: float,
+    scale: float = 1.0,
+    shape: float = 1.0,
+    centre: float = 1.0,
+    eps: float = 1e-4,
+) -> dict[str, Tensor]:
+    """Two views agree, every feature has spread 1, and slices are normal: "loss" and its terms.
+
+        >>> z = torch.tensor([[-1.0], [1.0]])
+        >>> terms = visreg_terms(z, z, torch.eye(1), weight=0.5, eps=1e-12)
+        >>> {name: round(float(term), 4) for name, term in terms.items()}
+        {'loss': 0.162, 'invariance': 0.0, 'scale': 0.0, 'shape': 0.162, 'centre': 0.0}
+
+    L = (1 - w) mean of (mu - z)^2 + w (scale mean_j (1 - sd_j)^2 + shape `sliced_wasserstein`
+    + centre mean_j mean_j^2), the last three of each view and averaged over views;
+    mu_i = (zA_i + zB_i)/2; sd_j and mean_j of feature j, sd with n in its denominator.
+
+    Args:
+        z_a, z_b: (n, d). directions: as `sliced_wasserstein`. weight: w.
+
+    Source: VISReg (arXiv 2606.02572), Eq. 1, 2, 5, 6 and 8 for two global views.
+    """
+    check_rows(z_a, z_b)
+    views = (z_a, z_b)
+    spread = torch.stack([(1 - z.std(dim=0, correction=0)).square().mean() for z in views]).mean()
+    form = torch.stack([sliced_wasserstein(z, directions, eps=eps) for z in views]).mean()
+    middle = torch.stack([z.mean(dim=0).square().mean() for z in views]).mean()
+    terms = {
+        # Each view is half of the difference from mu.
+        "invariance": (1 - weight) * (z_a - z_b).square().mean() / 4,
+        "scale": weight * scale * spread,
+        "shape": weight * shape * form,
+        "centre": weight * centre * middle,
+    }
+    return {"loss": torch.stack(list(terms.values())).sum(), **terms}
+
+
+@full_precision
+def sigmoid_pairs(a: Tensor, b: Tensor, *, scale: Tensor, bias: Tensor) -> Tensor:
+    """Each pair of a row of `a` and a row of `b` is a decision of its own: do they belong together.
+
+        >>> x = torch.eye(2)
+        >>> round(float(sigmoid_pairs(x, x, scale=torch.tensor(1.0), bias=torch.tensor(0.0))), 4)
+        1.0064
+
+    L = -(1/n) sum_ij log sigmoid( y_ij (scale cos(a_i, b_j) + bias) ), y_ij = 1 where i = j, else -1
+
+    Args:
+        a, b: (n, d); row i of one belongs to row i of the other. scale, bias: scalars, learnt.
+
+    Source: Zhai et al., Sigmoid loss for language image pre-training (ICCV 2023), algorithm 1.
+    """
+    check_rows(a, b)
+    logits = scale * (unit(a) @ unit(b).T) + bias
+    sign = 2 * torch.eye(len(a), dtype=logits.dtype, device=logits.device) - 1
+    return -functional.logsigmoid(sign * logits).sum() / len(a)
+
+
+@full_precision
 def self_contrast(h_a: Tensor, h_b: Tensor, *, temperature: float = 1.0) -> Tensor:
     """Mean cosine of a sentence's two views over `temperature`: L_S = (1/n) sum_i cos(hA_i, hB_i) /
     t.

@@ -49,6 +49,8 @@ METHODS: dict[str, dict[str, Any]] = {
     "infonce": {},
     "w_mse": {"projector": (16, 4), "slice": 8},
     "lejepa": {**NARROW, "slices": 16},
+    "visreg": {**NARROW, "slices": 16},
+    "siglip": {},
     "corinfomax": {"projector_blocks": 1},
     "gradient_paradigm": {"margin": 0.9, "temperature": 0.1, "ratio": 1.5},
     "self_guided": {"head_width": 16},
@@ -67,6 +69,8 @@ NEEDS_TWO_VIEWS = (
     "infonce",
     "w_mse",
     "lejepa",
+    "visreg",
+    "siglip",
     "corinfomax",
     "gradient_paradigm",
 )

@@ -47,6 +47,8 @@ IN_PARTS: dict[str, dict[str, Any]] = {
     "barlow_twins": {"dropout": 0.0, **NARROW},
     "vicreg": {"dropout": 0.0, **NARROW},
     "lejepa": {"dropout": 0.0, "slices": 16, **NARROW},
+    "visreg": {"dropout": 0.0, "slices": 16, **NARROW},
+    "siglip": {"view": "shuffle"},
     "gradient_paradigm": {"dropout": 0.0, "margin": 0.9, "temperature": 0.1, "ratio": 1.5},
     "corinfomax": {"dropout": 0.0, "target": "none", "projector_blocks": 1, "eps": 1e-2},
     "byol": {"dropout": 0.0, "target_dropout": False, **NARROW},

@@ -26,7 +26,14 @@ FILES = ("scd", "noncontrastive", "declutr", "self-guided", "cropping", "simcse"
 # what has no seed.
 RUNS = {
     "scd": {"table-1": 35, "table-2": 19, "table-3": 10, "figure-2-data": 17},
-    "noncontrastive": {"table-1": 2 * (3 + 2 + 5) * 2, "table-2": 14, "table-4": 7, "pairs": 8},
+    "noncontrastive": {
+        "table-1": 2 * (3 + 2 + 5) * 2,
+        "table-2": 14,
+        "table-4": 7,
+        "pairs": 8,
+        "figure-3": 2,
+        "readings": 2 * 2 * 5,
+    },
     "declutr": {
         "table-1": 10,
         "table-s1": 8,
