@@ -322,7 +322,8 @@ def sliced_wasserstein(z: Tensor, directions: Tensor, *, eps: float = 1e-4) -> T
     along = x @ (directions / directions.norm(dim=0)).to(x.dtype)
     ranks = torch.arange(1, n + 1, dtype=torch.float64, device=z.device) / (n + 1)
     quantiles = torch.special.ndtri(ranks).to(x.dtype).unsqueeze(1)
-    return (along.sort(dim=0).values - quantiles).square().mean()
+    distance: Tensor = (along.sort(dim=0).values - quantiles).square().mean()
+    return distance
 
 
 @full_precision
@@ -386,7 +387,8 @@ def sigmoid_pairs(a: Tensor, b: Tensor, *, scale: Tensor, bias: Tensor) -> Tenso
     check_rows(a, b)
     logits = scale * (unit(a) @ unit(b).T) + bias
     sign = 2 * torch.eye(len(a), dtype=logits.dtype, device=logits.device) - 1
-    return -functional.logsigmoid(sign * logits).sum() / len(a)
+    likelihoods: Tensor = functional.logsigmoid(sign * logits)
+    return -likelihoods.sum() / len(a)
 
 
 @full_precision
