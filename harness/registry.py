@@ -16,6 +16,7 @@ from typing import Any
 
 from harness.config import nearest
 from harness.errors import InputError
+from harness.files.code import Importing
 
 OWN = "sentence-harness"  # the package that the built-in plugins come from
 
@@ -173,7 +174,12 @@ def open_plugin(group: Group, point: EntryPoint) -> Any:
             raise ImportError(
                 f"another module of that name was imported before ({other}); rename it"
             )
+        importing = Importing(point.module) if group in (METHODS, TASKS) else None
         plugin = point.load()
+        if importing is not None:
+            importing.check()
+    except InputError:
+        raise
     except (ImportError, AttributeError) as error:
         raise InputError(
             f'{group.noun} "{point.name}" ({point.value}) cannot be imported: {error}'
@@ -221,6 +227,19 @@ def unhide(distribution: str) -> dict[str, str]:
             finally:
                 sys.path.remove(root)
     return hidden
+
+
+def modules_of(group: Group, name: str) -> list[str]:
+    """Return the imported modules that entry points of a plugin name, or of a family that has it:
+    they may make what another module defines.
+    """
+    found = []
+    for point in points(group):
+        module = sys.modules.get(point.module)
+        family = getattr(getattr(module, point.attr or "", None), "names", ())
+        if module is not None and (point.name == name or name in family):
+            found.append(point.module)
+    return found
 
 
 def points(group: Group) -> list[EntryPoint]:

@@ -30,6 +30,7 @@ from harness.method import DEFAULT_BASE_MODEL, Method, locating
 from harness.results.comparison import Tuning
 from harness.results.store import checked_workdir, read_comparison_file
 from harness.runs.against import find_other_rows
+from harness.runs.code_changes import describe_code_changes
 from harness.runs.differences import summarise_differences
 from harness.runs.experiment import EMBEDDED_DEV, Experiment, ExperimentSource, read_experiment
 from harness.runs.frozen_plan import describe_changes
@@ -330,7 +331,7 @@ def _run(planned: Planned, folder: Path, reporter: Reporter, tracker: Tracker | 
         plan = more_seeds.begin(plan)
     sources = sources_of(planned.choices.against)
     others = find_other_rows(plan, sources, folder) if sources else None
-    for line in notices(plan):
+    for line in [*notices(plan), *describe_code_changes(plan, folder)]:
         reporter.say(line)
     if changes := describe_changes(folder, plan, planned.choices.until):
         reporter.say(changes)

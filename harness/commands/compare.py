@@ -162,6 +162,7 @@ def show_plan(
     from harness.api.experiments import more_seeds_of, notices, plan_comparison, sources_of
     from harness.results.store import checked_workdir
     from harness.runs.against import find_other_rows
+    from harness.runs.code_changes import describe_code_changes
     from harness.runs.frozen_plan import describe_changes, freeze_plan
     from studies.tune import plan_searches
 
@@ -187,7 +188,7 @@ def show_plan(
     amount, unit = experiment.budget.describe()
     lines = [f"budget: {amount} {unit}"] if amount else []
     lines += find_other_rows(plan, sources_of(planned.choices.against), None).summary()
-    for line in [*lines, *notices(plan)]:
+    for line in [*lines, *notices(plan), *describe_code_changes(plan, folder)]:
         tell(line)
     if changes := describe_changes(folder, plan, planned.choices.until):
         tell(changes)

@@ -15,11 +15,13 @@ import numpy as np
 from harness.errors import HarnessError, InputError, StopRequested
 from harness.files.atomic import storage_fault
 from harness.machine.exits import ENDS
+from harness.results.code import task_code
 from harness.results.record import Score, missing
 from harness.results.store import join_examples
 from harness.results.text_ids import stack
 from harness.tasks.base import Encode, Task, TaskResult, Vectors, needs_model, task_key
 from harness.tasks.prompts import PromptedVectors, Prompts, of_mteb
+from harness.tasks.protocol import name_code
 from harness.tasks.vectors import UNNAMED, EmbeddingTable, Origin, VectorStore, encode_once
 
 
@@ -225,13 +227,15 @@ def evaluate(
 
     def score(task: Task) -> TaskResult:
         if needs_model(task):
-            return _check_result(task.evaluate_model(model, device=device, pooling=pooling))
+            found = task.evaluate_model(model, device=device, pooling=pooling)
+            return name_code(_check_result(found), task_code(task))
         vectors: Vectors = table
         how = pooling
         if prompts is not None:
             vectors = PromptedVectors(table, prompts, before.get(task_key(task), ""))
             how = f"{pooling}, {prompts.label}"
-        return _check_result(task.evaluate(vectors, pooling=how))
+        found = task.evaluate(vectors, pooling=how)
+        return name_code(_check_result(found), task_code(task))
 
     scored, unscored = each([task for task, _ in readable], score)
     result = merge_results([part for _, part in scored])

@@ -94,6 +94,7 @@ class Record(BaseModel):
         missing: task -> why it has no scores.
         protocols: protocol id -> what was hashed.
         evaluation: "SOURCE:TASK" -> version of the code that scored it.
+        task_code: "SOURCE:TASK" of a plugin -> what that version was hashed from, file -> hash.
         training: steps, best_step, best_dev, initial_dev, final statistics, notes.
         architecture: of the encoder, as the measured cost of inference is stored by; empty where it
             was not measured.
@@ -124,6 +125,7 @@ class Record(BaseModel):
     missing: dict[str, Missing] = {}
     protocols: dict[str, dict[str, Any]] = {}
     evaluation: dict[str, str] = {}
+    task_code: dict[str, dict[str, str]] = {}
     training: dict[str, Any] = {}
     architecture: str = ""
     cost: dict[str, float] = {}

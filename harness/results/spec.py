@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
-import inspect
-import linecache
-import sys
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from harness.errors import InputError
 from harness.files.hashing import content_id
+from harness.results.code import Code, method_code
 from harness.seeds import Stream, seed_of
 
 NUMERICS = 1
@@ -35,6 +31,7 @@ class RunSpec(BaseModel):
 
     Attributes:
         method, version: name of the method and the version of its code (`method_version`).
+        code: what `version` was hashed from, file -> hash; empty where it is declared.
         numerics: version of the numerical code that all runs share (`NUMERICS`).
         config: the whole resolved configuration.
         base_model, model: name of the base model, and its content hash or commit.
@@ -55,6 +52,7 @@ class RunSpec(BaseModel):
 
     method: str
     version: int | str = 1
+    code: dict[str, str] = {}
     numerics: int = NUMERICS
     config: dict[str, Any]
     base_model: str
@@ -77,7 +75,7 @@ class RunSpec(BaseModel):
         its runs.
         """
         whole = self.model_dump(
-            exclude={"base_model", "corpus", "dev", "seed", "vary", "held", "missing"}
+            exclude={"base_model", "code", "corpus", "dev", "seed", "vary", "held", "missing"}
         )
         whole["corpus"] = self.corpus and self.corpus["sha256"]
         whole["dev"] = self.dev and self.dev["sha256"]
@@ -103,39 +101,20 @@ class RunSpec(BaseModel):
 
 
 def method_version(kind: type) -> int | str:
-    """The version of a method's code: what its own class declares, else a hash of the source of its
-    module.
-
-    Of a class that was typed in a notebook that is the source of its cell.
+    """Return the version of a method's code, as `harness.results.code.method_code` finds it.
 
     Raises:
         InputError: the class declares no version and its source cannot be read.
     """
-    declared = vars(kind).get("version")  # not that of a parent, whose numbers may differ
-    if declared is not None:
-        return declared  # type: ignore[no-any-return]
-    module, parts = (
-        sys.modules.get(kind.__module__),
-        vars(kind).values() if kind.__module__ == "__main__" else (),
-    )
-    cells = [part.__code__.co_filename for part in parts if inspect.isfunction(part)]
-    file = cells[0] if cells else str(getattr(module, "__file__", ""))
-    linecache.checkcache(file)
-    source = "".join(linecache.getlines(file))
-    if not source:
-        raise InputError(
-            f"{kind.__name__}: its source cannot be read, so its runs cannot be identified; give the class an "
-            "attribute `version`, and raise it when its numbers change"
-        )
-    return hashlib.sha256(source.encode()).hexdigest()[:16]
+    return method_code(kind).version
 
 
-def scoring_version(task: Any) -> str:
-    """The version of the code that scores a task: a change of it makes scores due again, without
-    training.
+def scoring_version(task: Any, code: Code) -> str:
+    """Return the version of the code that scores a task: a change of it makes scores due again,
+    without training.
 
     That of a task of a file also has a hash of what the file holds.
     """
     content = getattr(task, "content", "")
-    version = f"{NUMERICS}.{getattr(type(task), 'version', 1)}"
+    version = f"{NUMERICS}.{code.version}"
     return f"{version}.{content}" if content else version

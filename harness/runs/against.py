@@ -14,6 +14,7 @@ from pathlib import Path
 from harness import registry
 from harness.errors import InputError
 from harness.files.printable import join_some
+from harness.results.code import task_code
 from harness.results.comparison import ListedRun, RowNotCompared
 from harness.results.elsewhere import copy_run, open_workdir
 from harness.results.record import Record, Score
@@ -161,7 +162,7 @@ def _comparable_tasks(plan: Plan, records: Sequence[Record]) -> tuple[list[str],
     not.
     """
     finished = [record for record in records if record.status == "finished"]
-    tasks = {task_key(task): scoring_version(task) for task in plan.tasks}
+    tasks = {task_key(task): scoring_version(task, task_code(task)) for task in plan.tasks}
     for record in finished:
         if reason := _find_difference(plan, record):
             return [], reason

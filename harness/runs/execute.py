@@ -24,6 +24,7 @@ from harness.machine.environment import pick_device
 from harness.machine.process_state import preserve_process_state
 from harness.machine.progress import watch_encoding
 from harness.method import FitContext, FitReport, Method, own_line
+from harness.results.code import Code, describe_change, method_code, task_code
 from harness.results.model_card import write_card
 from harness.results.record import Record, is_amount
 from harness.results.spec import NUMERICS, RunSpec, scoring_version
@@ -37,6 +38,7 @@ from harness.runs.plan import (
     load_dev,
     load_text,
     open_planned_files,
+    task_code_of,
 )
 from harness.seeds import seed_text
 from harness.sources import Corpus
@@ -78,7 +80,7 @@ def find_due(record: Record | None, job: Job) -> list[Task]:
     due = []
     for task in tasks:
         key, why = task_key(task), record.missing.get(task.name)
-        scored = record.evaluation.get(key) == scoring_version(task)
+        scored = record.evaluation.get(key) == scoring_version(task, task_code_of(key))
         again = (
             why is not None and why.kind != "unfit" and is_readable(key, job.spec.most_sentences)
         )
@@ -163,12 +165,13 @@ class Execution:
         try:
             if self.spec.missing:
                 raise InputError(self.spec.missing)
-            method = make_method(
-                self.spec
-            )  # its report is recorded, also where the training is stopped
+            check_code(self.job)
+            # Its report is recorded, also where the training is stopped.
+            method = make_method(self.spec)
             method, earlier = self._fitted(method, earlier)
             tasks = find_due(earlier, self.job)
             result = self._evaluate(method, tasks)
+            self._check_imports()
             result.cost |= self.encoding.costs("encode")
             result.cost["parameters"] = float(method.num_parameters())
             if not method.transductive:
@@ -290,6 +293,7 @@ class Execution:
         before = self.folder.read_if_sound()
         remove(self.folder.model)
         self._fit(method)
+        self._check_imports()
         if not self.spec.trained:
             return method, earlier
         about = markdown_text(
@@ -311,6 +315,20 @@ class Execution:
         loaded = type(method).load(self.folder.model)
         loaded.fit_report = method.fit_report
         return loaded, trained
+
+    def _check_imports(self) -> None:
+        """Check the code again: modules may have been imported, and data files read, meanwhile.
+
+        Raises:
+            InputError: it is not the code of the plan; what it computed is removed.
+        """
+        try:
+            check_code(self.job)
+        except InputError:
+            remove(self.folder.checkpoint)
+            if self.folder.model.exists() or not self.spec.trained:
+                remove(stored_vectors(self.spec, self.workdir, self.device).folder)
+            raise
 
     def _fit(self, method: Method) -> None:
         spec = self.spec
@@ -400,6 +418,7 @@ class Execution:
         left_out = [name for name, value in cost.items() if not is_amount(value)]
         if left_out:
             notes.append(f"no amounts, so left out of the costs: {', '.join(left_out)}")
+        codes = {task_key(task): task_code(task) for task in tasks}
         return Record(
             id=spec.id,
             spec=spec,
@@ -407,11 +426,14 @@ class Execution:
             status=status,
             reason=reason,
             row=self.job.row,
-            supervision=make_method(spec).supervision,
+            supervision=_new_method(spec).supervision,
             scores=result.scores,
             missing=result.missing,
             protocols=result.protocols,
-            evaluation={task_key(task): scoring_version(task) for task in tasks},
+            evaluation={
+                task_key(task): scoring_version(task, codes[task_key(task)]) for task in tasks
+            },
+            task_code={key: dict(code.files) for key, code in codes.items() if code.files},
             training={**report.training, **({"notes": notes} if notes else {})},
             architecture=architecture,
             cost={name: value for name, value in cost.items() if name not in left_out},
@@ -457,12 +479,42 @@ def make_method(spec: RunSpec) -> Method:
     """The method of a specification, not fitted.
 
     Raises:
-        InputError: no such method is installed, or its configuration is invalid.
+        InputError: no such method is installed, its code is not that of the specification, or its
+            configuration is invalid.
     """
+    _check_method(spec)
+    return _new_method(spec)
+
+
+def _new_method(spec: RunSpec) -> Method:
     kind: type[Method] = registry.load(registry.METHODS, spec.method)
     return kind(
         kind.Config.parse(spec.config, f'method "{spec.method}"'), base_model=spec.base_model
     )
+
+
+def check_code(job: Job) -> None:
+    """Compare the code that this process has imported with that of the plan.
+
+    Raises:
+        InputError: the code of the method or of a task is another.
+    """
+    _check_method(job.spec)
+    for key, planned in job.scoring.items():
+        _check_same(f'task "{key}"', planned, task_code(find_task(key)))
+
+
+def _check_method(spec: RunSpec) -> None:
+    present = method_code(registry.load(registry.METHODS, spec.method))
+    _check_same(f'method "{spec.method}"', Code(spec.version, spec.code), present)
+
+
+def _check_same(what: str, planned: Code, present: Code) -> None:
+    if planned.version != present.version:
+        raise InputError(
+            f"{what}: {describe_change(planned, present)} since the run was planned",
+            remedy="give the same command again",
+        )
 
 
 def read_text(spec: RunSpec) -> Corpus | None:

@@ -21,6 +21,7 @@ from harness.runs.plan import Plan
 from harness.runs.until import Until
 
 _SEED = ("seed", "vary", "held")  # of a specification: what the runs of a row differ in
+_DETAILS = ("code",)  # the files behind `version`
 
 
 def plan_file(workdir: Path, name: str) -> Path:
@@ -212,7 +213,7 @@ def settings_of(spec: Mapping[str, Any]) -> dict[str, Any]:
     """A specification without its seed, one level deep."""
     flat: dict[str, Any] = {}
     for key, value in spec.items():
-        if key not in _SEED:
+        if key not in (*_SEED, *_DETAILS):
             flat |= (
                 {f"{key}.{name}": one for name, one in value.items()}
                 if isinstance(value, dict)

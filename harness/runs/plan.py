@@ -14,7 +14,8 @@ from harness.config import nearest
 from harness.errors import HarnessError, InputError, OutOfReach, RunError, refuse
 from harness.files.printable import join_some
 from harness.machine.environment import pick_device
-from harness.results.spec import RunSpec, method_version
+from harness.results.code import Code, method_code, task_code
+from harness.results.spec import RunSpec
 from harness.runs.experiment import CorpusSettings, DevSettings, Experiment
 from harness.runs.rows import (
     Blocks,
@@ -61,6 +62,7 @@ class Job:
         keep: what stays of the run once it is scored: "weights", "vectors".
         trial: the trial of a study that requests it.
         files: the tasks of them that are files, with the hash of what they held.
+        scoring: task of a plugin -> the code that is to score it.
     """
 
     spec: RunSpec
@@ -74,6 +76,7 @@ class Job:
     keep: tuple[str, ...] = ("weights", "vectors")
     trial: int | None = None
     files: tuple[PlannedFile, ...] = ()
+    scoring: Mapping[str, Code] = field(default_factory=dict)
 
     @cached_property
     def id(self) -> str:
@@ -152,6 +155,7 @@ class Plan:
                         steps=steps,
                         keep=keep,
                         files=planned_files(map(find_task, tasks)),
+                        scoring=self._code_of(tasks),
                     )
                 )
         return jobs
@@ -185,6 +189,10 @@ class Plan:
         """
         return None if row.corpus is None or row.fault else load_text(row.corpus)
 
+    def _code_of(self, tasks: Sequence[str]) -> dict[str, Code]:
+        """The code of those tasks that come from plugins."""
+        return {key: code for key in tasks if (code := task_code_of(key)).files}
+
     def _spec(self, row: Row) -> RunSpec:
         """The specification of the runs of a row, but for their seed."""
         known: dict[str, Any] = {}
@@ -213,9 +221,11 @@ class Plan:
                     known["dev"]["file"] = dev.file.located().model_dump(exclude_defaults=True)
             if selects or hasattr(row.config, "learning_rate"):
                 known |= {"max_steps": row.max_steps, "precision": self.experiment.precision}
+        code = method_code(row.method)
         return RunSpec(
             method=row.method.name,
-            version=method_version(row.method),
+            version=code.version,
+            code=dict(code.files),
             config=row.config.model_dump(mode="json"),
             base_model=row.start_model,
             seed=0,
@@ -299,6 +309,10 @@ def make_plan(
     plan = Plan(
         experiment, rows, dev, block_tasks, pick_device(experiment.device), most_sentences, schedule
     )
+    for row in plan.rows:
+        method_code(row.method).check_current()
+    for task in plan.tasks:
+        task_code(task).check_current()
     refuse({plan.jobs[0].spec.missing: all(job.spec.missing for job in plan.jobs)})
     return plan
 
@@ -408,6 +422,12 @@ def open_planned_files(files: Iterable[PlannedFile]) -> None:
 
 
 @lru_cache(maxsize=4096)
+def task_code_of(key: str) -> Code:
+    """The code of a task, read once until `forget_loaded`."""
+    return task_code(find_task(key))
+
+
+@lru_cache(maxsize=4096)
 def is_readable(key: str, most_sentences: int | None) -> bool:
     """Is the data of a task available now?"""
     from harness.evaluation.scoring import texts_of
@@ -422,6 +442,6 @@ def forget_loaded() -> None:
     """Read text, dev sets and tasks again on their next use: files may have changed since the last
     call.
     """
-    for cached in (load_text, load_dev, is_readable):
+    for cached in (load_text, load_dev, is_readable, task_code_of):
         cached.cache_clear()
     _TASKS.clear()

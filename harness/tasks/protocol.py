@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from harness.results.code import Code
 from harness.results.record import Score
 from harness.tasks.base import Task, TaskResult
 
@@ -103,6 +104,30 @@ def add_score(
             comparable=comparable,
         )
     )
+
+
+def name_code(result: TaskResult, code: Code) -> TaskResult:
+    """Return the result with the version of its task's code in the protocols, where that version is
+    a hash of files.
+    """
+    if not code.files:
+        return result
+    ids = {}
+    for known, description in list(result.protocols.items()):
+        named = {**description, "code": code.version}
+        ids[known] = protocol_id(named)
+        result.protocols[ids[known]] = named
+        del result.protocols[known]
+    result.scores = [
+        score.model_copy(
+            update={
+                "protocol": ids.get(score.protocol, score.protocol),
+                "comparable": ids.get(score.comparable, score.comparable),
+            }
+        )
+        for score in result.scores
+    ]
+    return result
 
 
 def add_number(

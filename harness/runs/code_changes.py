@@ -1,0 +1,73 @@
+"""Which files of code changed since earlier runs of the same rows, and how many runs are due for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from harness.results.code import Code, describe_change
+from harness.results.record import Record
+from harness.results.spec import RunSpec, scoring_version
+from harness.results.store import RunFolder, read_records
+from harness.runs.execute import find_finished
+from harness.runs.plan import Job, Plan, find_task, task_code_of
+
+
+def describe_code_changes(plan: Plan, workdir: Path) -> list[str]:
+    """Return a sentence for each change of code, as "mine.py has changed since 2026-11-27 18:00: 3
+    runs of "mine" are due"; none where no run is due or none differs by its code alone.
+    """
+    due = [job for job in plan.jobs if not job.spec.missing and find_finished(job, workdir) is None]
+    if not due:
+        return []
+    earlier = _newest_by_content(workdir)
+    runs: dict[tuple[str, str], list[tuple[str, str]]] = {}
+    for job in due:
+        for what, change, since in _changes_of(job, workdir, earlier):
+            runs.setdefault((what, change), []).append((since, job.id))
+    lines = []
+    for (what, change), found in runs.items():
+        count = len({run for _, run in found})
+        since = max(since for since, _ in found)[:16].replace("T", " ")
+        noun = "1 run is" if count == 1 else f"{count:,} runs are"
+        lines.append(f"{what}: {change} since {since} UTC: {noun} due")
+    return lines
+
+
+def _newest_by_content(workdir: Path) -> Mapping[str, Record]:
+    """Return the newest finished record of each specification, whatever the version of its code."""
+    newest: dict[str, Record] = {}
+    for record in read_records(workdir, damaged={}):
+        if record.status == "finished":
+            key = _without_version(record.spec)
+            if key not in newest or newest[key].finished < record.finished:
+                newest[key] = record
+    return newest
+
+
+def _without_version(spec: RunSpec) -> str:
+    return spec.model_copy(update={"version": 0}).id
+
+
+def _changes_of(
+    job: Job, workdir: Path, earlier: Mapping[str, Record]
+) -> Iterator[tuple[str, str, str]]:
+    """Yield (plugin, what changed, when the earlier run ended) for each reason of code for which a
+    job is due.
+    """
+    spec = job.spec
+    record = earlier.get(_without_version(spec))
+    if record is None:
+        return
+    if record.spec.version != spec.version:
+        before = Code(record.spec.version, record.spec.code)
+        change = describe_change(before, Code(spec.version, spec.code))
+        yield f'method "{spec.method}"', change, record.finished
+        return
+    own = RunFolder(workdir, job.id).read_if_sound()
+    for key in job.tasks:
+        code = task_code_of(key)
+        known = own.evaluation.get(key) if own is not None else None
+        if own is not None and known is not None and known != scoring_version(find_task(key), code):
+            before = Code(known.partition(".")[2], own.task_code.get(key, {}))
+            yield f'task "{key}"', describe_change(before, code), own.finished
