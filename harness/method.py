@@ -174,8 +174,11 @@ class Method(ABC):
     sheet: ClassVar[RecipeFile | None] = None
     version: ClassVar[str | int | None] = None
     """Raise it when the numbers of the method change, so that its runs are trained again. A class
-    that declares none is identified by the source of its module: any change of it does so.
+    that declares none is identified by the source of its module, of the modules that it imports of
+    its own package or folder, of its parents, and by `data_files`: any change of them does so.
     """
+    data_files: ClassVar[str | tuple[str, ...]] = ()
+    """Files and folders that the method reads, relative to its module: part of its version."""
     prompts: Prompts | None = None
     """The prompt before the texts of each kind of task when the method is evaluated; `encode`
     itself adds none.

@@ -161,7 +161,8 @@ def register(kind: type[M]) -> type[M]:
         'Mean pooling'
 
     `compare` and `train` register a class or instance that they are given. Runs are identified by
-    the source of the class, or by its `version` if it has one: a change trains them again. Other
+    the source of the class and what it uses of yours, or by its `version` if it has one: a change
+    trains them again. Other
     processes do not know the class: commands, and executors that start processes, need it in a
     package (CONTRIBUTING.md has one).
 

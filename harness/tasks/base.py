@@ -82,9 +82,12 @@ class Task(Protocol):
         ('Embedded-STS-natural', 'embedded', True)
 
     A class may have an attribute `version`: raise it when its scores change, and they are computed
-    again. It may have a property `tested`, the texts of the examples that its outcomes number
-    (`first` and `second`, empty where there is one a side), if each of them is judged separately:
-    scores without some of them can then be computed.
+    again. A class of a plugin that has none is identified by its code, as a method is (`version`
+    and `data_files` of `harness.method.Method`), and its protocol ids have the hash.
+
+    It may have a property `tested`, the texts of the examples that its outcomes number (`first` and
+    `second`, empty where there is one a side), if each of them is judged separately: scores without
+    some of them can then be computed.
     """
 
     @property

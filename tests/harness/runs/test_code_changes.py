@@ -1,0 +1,180 @@
+"""Tests what happens when the code of a plugin changes between runs, and while workers start."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections import deque
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from harness import registry
+from harness.executors.executor import ExecutorSettings
+from harness.executors.processes import Processes
+from harness.results.record import Record
+from harness.results.store import RunFolder
+from harness.runs.code_changes import describe_code_changes
+from harness.runs.execute import execute
+from harness.runs.plan import Job, Plan, forget_loaded
+from harness.runs.runner import run_job
+from harness.tasks import catalogue
+from tests.support.small_runs import NATURAL, plan_of
+
+METHOD = """\
+from methods.pooling import PoolingMethod
+
+class Cut(PoolingMethod):
+    name = "cut"
+    data_files = "table.txt"
+
+    def encode(self, sentences, **more):
+        from cut_aid import DIMS
+
+        vectors = super().encode(sentences, **more).copy()
+        vectors[:, DIMS:] = 0
+        return vectors
+"""
+TASK = """\
+import numpy as np
+from cut_task_aid import SCALE
+from harness.tasks.base import TaskResult
+from harness.tasks.protocol import add_number
+
+class First:
+    name = "first"
+    suite = "own"
+    source = "own"
+    sha256 = "0" * 64
+
+    def texts(self):
+        return ["A dog runs.", "It rains."]
+
+    def evaluate(self, vectors, *, pooling):
+        result = TaskResult()
+        add_number(result, self, "sum", SCALE, 2, pooling)
+        return result
+"""
+FILES = {
+    "cut.py": METHOD,
+    "cut_aid.py": "DIMS = 4\n",
+    "table.txt": "1\n",
+    "cut_task.py": TASK,
+    "cut_task_aid.py": "SCALE = 0.25\n",
+}
+POINTS = "[harness.methods]\ncut = cut:Cut\n[harness.tasks]\nfirst = cut_task:First\n"
+MODULES = ("cut", "cut_aid", "cut_task", "cut_task_aid")
+
+
+def start_anew() -> None:
+    """Forget the plugin, as a new process would not know it."""
+    for name in MODULES:
+        sys.modules.pop(name, None)
+    registry._read_entry_points.cache_clear()
+    catalogue.offers.cache_clear()
+    importlib.invalidate_caches()
+    forget_loaded()
+
+
+@pytest.fixture
+def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    folder = tmp_path / "plugin"
+    about = folder / "cut-1.0.dist-info"
+    about.mkdir(parents=True)
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: cut\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text(POINTS)
+    for name, text in FILES.items():
+        (folder / name).write_text(text)
+    monkeypatch.syspath_prepend(folder)
+    monkeypatch.setenv("PYTHONPATH", f"{folder}:{Path(registry.__file__).parents[1]}")
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    start_anew()
+    yield folder
+    monkeypatch.undo()
+    start_anew()
+
+
+def plan_and_job(suite: str = "first") -> tuple[Plan, Job]:
+    start_anew()
+    plan = plan_of(methods=[{"method": "cut"}], seeds=[1], suites=[suite])
+    return plan, next(job for job in plan.jobs if job.row == "cut")
+
+
+EDITS = {
+    "cut.py": METHOD + "\n# another line\n",
+    "cut_aid.py": "DIMS = 2\n",
+    "table.txt": "2\n",
+    "cut_task_aid.py": "SCALE = 0.5\n",
+}
+
+
+def test_a_dry_run_names_the_file_that_changed(plugin: Path, tmp_path: Path) -> None:
+    plan, job = plan_and_job()
+    first = execute(job, tmp_path)
+    assert first.status == "finished", first.reason
+    assert describe_code_changes(plan, tmp_path) == []
+    for name, text in EDITS.items():
+        (plugin / name).write_text(text)
+        plan, job = plan_and_job()
+        (line,) = describe_code_changes(plan, tmp_path)
+        assert name in line
+        assert "1 run is due" in line
+        assert not any(other in line for other in EDITS if other != name)
+        again = execute(job, tmp_path)
+        assert again.status == "finished"
+        assert again.id != first.id
+    for name in EDITS:
+        (plugin / name).write_text(FILES[name])
+    plan, job = plan_and_job()
+    record = execute(job, tmp_path)
+    assert (record.id, record.scores[0].value) == (first.id, 0.25)
+
+
+def test_another_code_of_a_task_has_another_protocol(plugin: Path, tmp_path: Path) -> None:
+    before = execute(plan_and_job()[1], tmp_path)
+    (plugin / "cut_task_aid.py").write_text(EDITS["cut_task_aid.py"])
+    after = execute(plan_and_job()[1], tmp_path)
+    assert [before.scores[0].value, after.scores[0].value] == [0.25, 0.5]
+    assert before.scores[0].comparable != after.scores[0].comparable
+    assert after.protocols[after.scores[0].comparable]["task"] == "first"
+
+
+@pytest.mark.parametrize("name", EDITS)
+def test_a_worker_that_imports_other_code_fails_its_run(
+    name: str, plugin: Path, tmp_path: Path
+) -> None:
+    _, job = plan_and_job()
+    (plugin / name).write_text(EDITS[name])
+    engine = Processes(ExecutorSettings(workers=1), tmp_path)
+    (answer,) = engine.run(partial(run_job, workdir=tmp_path), deque([job]), lambda: None)
+    record: Record = answer.value
+    assert record.status == "failed"
+    assert name in record.reason
+    assert not record.scores
+    assert RunFolder(tmp_path, job.id).read_if_sound() == record
+
+
+def test_a_helper_that_is_imported_too_late_fails_the_run_and_leaves_no_vectors(
+    plugin: Path, tmp_path: Path
+) -> None:
+    _, job = plan_and_job(NATURAL)
+    (plugin / "cut_aid.py").write_text(EDITS["cut_aid.py"])  # imported by `encode` alone
+    record = execute(job, tmp_path)
+    assert record.status == "failed"
+    assert "cut_aid.py" in record.reason
+    (plugin / "cut_aid.py").write_text(FILES["cut_aid.py"])
+    start_anew()
+    truth = execute(plan_and_job(NATURAL)[1], tmp_path / "truth")
+    record = execute(plan_and_job(NATURAL)[1], tmp_path)
+    assert record.scores == truth.scores
+
+
+def test_a_module_that_is_edited_during_a_run_of_this_process_changes_nothing(
+    plugin: Path, tmp_path: Path
+) -> None:
+    _, job = plan_and_job()
+    (plugin / "cut.py").write_text(METHOD.replace("DIMS:", "1:"))
+    assert execute(job, tmp_path).status == "finished"
