@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from harness.results.code import Code, describe_change
@@ -20,7 +20,7 @@ def describe_code_changes(plan: Plan, workdir: Path) -> list[str]:
     due = [job for job in plan.jobs if not job.spec.missing and find_finished(job, workdir) is None]
     if not due:
         return []
-    earlier = _newest_by_content(workdir)
+    earlier = _finished_by_content(workdir)
     runs: dict[tuple[str, str], list[tuple[str, str]]] = {}
     for job in due:
         for what, change, since in _changes_of(job, workdir, earlier):
@@ -34,15 +34,23 @@ def describe_code_changes(plan: Plan, workdir: Path) -> list[str]:
     return lines
 
 
-def _newest_by_content(workdir: Path) -> Mapping[str, Record]:
-    """Return the newest finished record of each specification, whatever the version of its code."""
-    newest: dict[str, Record] = {}
+def _finished_by_content(workdir: Path) -> Mapping[str, list[Record]]:
+    """Return the finished records of each specification, whatever the version of its code."""
+    found: dict[str, list[Record]] = {}
     for record in read_records(workdir, damaged={}):
         if record.status == "finished":
-            key = _without_version(record.spec)
-            if key not in newest or newest[key].finished < record.finished:
-                newest[key] = record
-    return newest
+            found.setdefault(_without_version(record.spec), []).append(record)
+    return found
+
+
+def _nearest(spec: RunSpec, records: Sequence[Record]) -> Record:
+    """Return the record with the fewest other files, and the newest of several."""
+
+    def others(record: Record) -> int:
+        return len(record.spec.code.items() ^ spec.code.items())
+
+    newest = sorted(records, key=lambda record: record.finished, reverse=True)
+    return min(newest, key=others)
 
 
 def _without_version(spec: RunSpec) -> str:
@@ -50,15 +58,16 @@ def _without_version(spec: RunSpec) -> str:
 
 
 def _changes_of(
-    job: Job, workdir: Path, earlier: Mapping[str, Record]
+    job: Job, workdir: Path, earlier: Mapping[str, list[Record]]
 ) -> Iterator[tuple[str, str, str]]:
     """Yield (plugin, what changed, when the earlier run ended) for each reason of code for which a
     job is due.
     """
     spec = job.spec
-    record = earlier.get(_without_version(spec))
-    if record is None:
+    records = earlier.get(_without_version(spec))
+    if not records:
         return
+    record = _nearest(spec, records)
     if record.spec.version != spec.version:
         before = Code(record.spec.version, record.spec.code)
         change = describe_change(before, Code(spec.version, spec.code))
