@@ -307,8 +307,23 @@ def as_overrides(**given: Any) -> list[str]:
     overrides = []
     for key, value in given.items():
         if value is not None:
-            overrides.append(f"{key}={inline(_plain(value)).as_string()}")
+            overrides.append(f"{key}={_toml_of(key, value)}")
     return overrides
+
+
+def _toml_of(key: str, value: Any) -> str:
+    """Return a value as TOML on one line.
+
+    Raises:
+        InputError: TOML has no such value, as a data frame.
+    """
+    try:
+        return inline(_plain(value)).as_string()
+    except (TypeError, ValueError):  # of tomlkit
+        kind = type(value).__name__
+        message = f"expected what an experiment file can hold (a name, a path, a table), not {kind}"
+        remedy = "write its rows into a file, and give its path" if key == "corpus" else None
+        raise InputError(message, file="experiment", key=f'key "{key}"', remedy=remedy) from None
 
 
 def _plain(value: Any) -> Any:

@@ -34,6 +34,7 @@ def train(
     base_model: str = DEFAULT_BASE_MODEL,
     corpus: TrainingText = "embedded:sentences",
     limit: int | None = None,
+    columns: Mapping[str, str] | None = None,
     dev: str | DevSettings | None = EMBEDDED_DEV,
     seed: int = 1,
     device: str = "auto",
@@ -54,8 +55,10 @@ def train(
             call resumes. Without it nothing is written.
         config, preset: values of the method's config, above those of a preset of it.
         family: whose values of the preset; those of the base model's own family when left out.
-        corpus, limit: a text URI, a path, a list of texts or pairs, a `datasets.Dataset` or a
-            `Corpus`, and how many items of it at most (of a corpus that is one already: all).
+        corpus, limit: a text URI, a path, a list of texts or pairs, a data frame, a
+            `datasets.Dataset` or a `Corpus`, and how many items of it at most (of a corpus that is
+            one already: all).
+        columns: role -> name of the column, of a file or frame: {"text": "body"}.
         dev: the task whose dev split selects the checkpoint; None: the last weights are used.
         seed: the only source of randomness.
         progress: as in `compare`.
@@ -90,7 +93,7 @@ def train(
         )
     fitted = kind(settled, base_model=base_model)
     text = fitted.text
-    items = None if text == "none" else corpus_of(corpus, text, limit=limit)
+    items = None if text == "none" else corpus_of(corpus, text, limit=limit, columns=columns)
     dev_set = dev.load() if dev is not None and hasattr(settled, "learning_rate") else None
     folder = target.with_name(target.name + ".training") if target is not None else None
     with (

@@ -15,7 +15,8 @@ import math
 import re
 import unicodedata
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet")
 LARGEST = 1 << 29  # bytes of a file, unpacked: a packed one may claim to be endless
+LONGEST = 1 << 24  # characters of a cell of CSV; more is no text but a quote that is never closed
 MOST_ROWS = 20_000_000  # of a Parquet file, which packs equal values to nothing
 _SEPARATORS = (",", ";", "\t")
 _UNNAMED_INDEX = re.compile(r"__index_level_\d+__")  # of pandas, in Parquet files
@@ -189,53 +191,138 @@ def _read_text(path: Path) -> str:
 
 
 def _read_csv(path: Path, text: str) -> Iterator[tuple[int, dict[str, str]]]:
-    """Yield line number and cells of each row."""
-    separator, skipped = _find_separator(path, text)
-    reader = csv.reader(
-        io.StringIO(text, newline=""), delimiter=separator, skipinitialspace=True, strict=True
-    )
-    header: list[str] | None = None
-    line = 1  # the first of a row, which may have line breaks in quotes
-    try:
-        for cells in reader:
-            first, line = line, reader.line_num + 1
-            if not any(cell.strip() for cell in cells):
-                continue
-            if first <= skipped:
-                continue
-            if header is None:
-                header = _clean_header(cells)
-                _check_header(header[1:] if not header[0] else header, str(path))
-                continue
-            cells = _without_empty_end(cells, len(header))
-            if len(cells) != len(header):
-                message = f"has {len(cells)} cells, but the header has {len(header)}"
-                remedy = "put text that has the separator into quotes"
-                raise InputError(message, file=f"{path}, line {first}", remedy=remedy)
-            row = dict(zip(header, map(clean, cells), strict=True))
+    """Yield line number and cells of each row that is not empty."""
+    rows = separated_rows(path, lambda: io.StringIO(text, newline=""))
+    _, header = next(rows)
+    _check_header(header[1:] if not header[0] else header, str(path))
+    for line, cells in rows:
+        row = dict(zip(header, map(clean, cells), strict=True))
+        if any(row.values()):
             row.pop("", None)  # the numbers that pandas gives to rows, in a column without a name
-            yield first, row
-    except csv.Error as error:
-        place = f"{path}, line {line}"
-        remedy = "close each quote that is opened"
-        raise InputError(f"not CSV ({error})", file=place, remedy=remedy) from None
+            yield line, row
 
 
-def _find_separator(path: Path, text: str) -> tuple[str, int]:
+def separated_rows(
+    path: Path, read_lines: Callable[[], Iterable[str]], *, longest: int = LONGEST
+) -> Iterator[tuple[int, list[str]]]:
+    """Yield the names of a header, then the cells of each row, as they stand in the file.
+
+    Commas, semicolons or tabs separate them; those that part the header into most names. Text with
+    tabs is read with quotes if all of it can be; else quotes are ordinary characters, as in the
+    files of GLUE.
+
+    Args:
+        path: for messages, and for its suffix: a header of one name in a .tsv file has tabs.
+        read_lines: opens the text anew, and gives its lines with their ends.
+        longest: characters of a cell.
+
+    Returns:
+        The first line of each row, and as many cells as the header has names.
+
+    Raises:
+        InputError: an empty file, more or fewer cells than names, or a quote that is not closed;
+            with file and line.
+    """
+    separator, skipped = _find_separator(path, read_lines())
+    table = _Separated(path, separator, skipped, longest)
+    quoted = separator != "\t" or _has_quotes(table, read_lines)
+    yield from table.rows(read_lines(), quoted=quoted)
+
+
+@dataclass(frozen=True)
+class _Separated:
+    """How the rows of a text are written."""
+
+    path: Path
+    separator: str
+    skipped: int  # lines before the header
+    longest: int
+
+    def rows(self, lines: Iterable[str], *, quoted: bool) -> Iterator[tuple[int, list[str]]]:
+        """Yield the first line and the cells of the header and of each row."""
+        reader = csv.reader(
+            lines,
+            delimiter=self.separator,
+            skipinitialspace=quoted,
+            strict=True,
+            quoting=csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE,
+        )
+        limit = csv.field_size_limit(self.longest)  # documents exceed the default
+        count = width = 0  # names of the header, and cells of its line
+        line = 1  # the first of a row, which may have line breaks in quotes
+        try:
+            for cells in reader:
+                first, line = line, reader.line_num + 1
+                if first <= self.skipped or not cells:
+                    continue
+                if not count:
+                    if not any(map(clean, cells)):
+                        continue
+                    names = _clean_header(cells)
+                    count, width = len(names), len(cells)
+                    yield first, names
+                    continue
+                if count < len(cells) <= width:
+                    cells = _without_empty_end(cells, count)
+                if len(cells) == count:
+                    yield first, cells
+                elif any(cell.strip() for cell in cells):
+                    message = f"has {len(cells)} cells, but the header has {count}"
+                    remedy = "put text that has the separator into quotes"
+                    raise InputError(message, file=f"{self.path}, line {first}", remedy=remedy)
+        except csv.Error as error:
+            place = f"{self.path}, line {line}"
+            if "new-line character" in str(error):
+                message, remedy = "a carriage return within the line", "end lines by LF or CRLF"
+                raise InputError(message, file=place, remedy=remedy) from None
+            remedy = "close each quote that is opened"
+            raise InputError(f"not CSV ({error})", file=place, remedy=remedy) from None
+        finally:
+            csv.field_size_limit(limit)
+
+    def readable_rows(self, lines: Iterable[str], *, quoted: bool) -> tuple[int, InputError | None]:
+        """Return how many rows can be read, and what is wrong with the next one."""
+        count = 0
+        try:
+            for _ in self.rows(lines, quoted=quoted):
+                count += 1
+        except InputError as error:
+            return count, error
+        return count, None
+
+
+def _has_quotes(table: _Separated, read_lines: Callable[[], Iterable[str]]) -> bool:
+    """True if a text with tabs is written with quotes, like CSV: all of it can be read so.
+
+    Raises:
+        InputError: it cannot be read in either way, and with quotes more of it can.
+    """
+    with_quotes, fault = table.readable_rows(read_lines(), quoted=True)
+    if fault is None:
+        return True
+    without, other = table.readable_rows(read_lines(), quoted=False)
+    if other is not None and with_quotes >= without:
+        raise fault
+    return False
+
+
+def _find_separator(path: Path, lines: Iterable[str]) -> tuple[str, int]:
     """Return what separates the names of the header, and after which line the header comes.
 
     A spreadsheet may state the separator in a first line, as "sep=;".
     """
-    for number, line in enumerate(re.split(r"\r\n|\r|\n", text), 1):
-        stated = re.fullmatch(r"sep=(.)", line.strip("\r\n"), re.IGNORECASE)
+    for number, line in enumerate(lines, 1):
+        stated = re.fullmatch(r"sep=(.)", line.strip("\ufeff\r\n"), re.IGNORECASE)
         if stated and number == 1:
             return stated[1], 1
         if line.strip():
+            tabs_first = _suffix_of(path) == ".tsv"
+            separators = _SEPARATORS[::-1] if tabs_first else _SEPARATORS
             counts = {
                 one: len(next(csv.reader([line], delimiter=one, skipinitialspace=True)))
-                for one in _SEPARATORS
+                for one in separators
             }
-            return max(_SEPARATORS, key=lambda one: counts[one]), 0
+            return max(separators, key=lambda one: counts[one]), 0
     raise InputError("is empty", file=path, remedy="expected a line with names of columns")
 
 

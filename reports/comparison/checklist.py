@@ -8,7 +8,9 @@ the authors know is marked "author".
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from harness.files.printable import join_some, markdown_text
 from harness.machine.progress import describe_duration
@@ -44,9 +46,7 @@ def checklist(name: str, workdir: Path) -> str:
     parameters = {
         base_name(r.base_model): r.cost["parameters"] for r in records if "parameters" in r.cost
     }
-    texts = [
-        f"{c.get('uri')}: {c.get('count', 0):,} {c.get('kind')}" for r in records if (c := r.corpus)
-    ]
+    texts = [_describe_text(r.corpus) for r in records if r.corpus]
     tests = {f"{s.task} ({s.source})": s.n for r in records for s in r.scores if s.split != "dev"}
     search = sum(row.seconds for row in tuned.rows) if tuned is not None else 0
 
@@ -86,3 +86,14 @@ def checklist(name: str, workdir: Path) -> str:
             tests=some([f"{task}: {n:,}" for task, n in tests.items()], 60),
         )
     )
+
+
+def _describe_text(corpus: Mapping[str, Any]) -> str:
+    """Return how much text a run learned from, and how much of it was left out."""
+    said = f"{corpus.get('uri')}: {corpus.get('count', 0):,} {corpus.get('kind')}"
+    out = [
+        f"{corpus[key]:,} {why}"
+        for key, why in (("left_out", "not selected"), ("empty", "without text"))
+        if corpus.get(key)
+    ]
+    return f"{said} ({', '.join(out)}, left out)" if out else said

@@ -458,3 +458,24 @@ def test_a_study_gives_frames_and_the_experiment_of_its_best(tmp_path: Path) -> 
     assert [row["name"] for row in experiment["methods"]] == ["simcse (tuned)", "simcse (default)"]
     assert experiment["methods"][0]["config"]["temperature"] == found.best["temperature"]
     assert experiment["seeds"] == [7]
+
+
+def test_a_frame_is_training_text_by_its_columns_and_no_corpus_of_a_comparison(
+    tmp_path: Path,
+) -> None:
+    import pandas as pd
+
+    frame = pd.DataFrame({"body": ["A dog runs.", "It rains."] * 4, "source": "web"})
+    config = {"max_steps": 1, "batch_size": 2}
+    trained = [
+        harness.train("simcse", corpus=corpus, config=config, dev=None, columns=columns)
+        for corpus, columns in ((frame, {"text": "body"}), (frame["body"].tolist(), None))
+    ]
+    a, b = (method.encode(["A cat sleeps."]) for method in trained)
+    assert (a == b).all()
+    with pytest.raises(InputError) as caught:
+        harness.train("simcse", corpus=frame, config=config, dev=None)
+    assert caught.value.key == "columns"
+    with pytest.raises(InputError) as caught:
+        harness.compare(["simcse"], seeds=[1], corpus=frame, workdir=tmp_path / "work")
+    assert caught.value.key == 'key "corpus"'

@@ -6,24 +6,34 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import operator
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from itertools import chain, islice
+from numbers import Number
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, Protocol, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, Protocol, overload
 
 from typing_extensions import TypeVar
 
 from harness.config import nearest
 from harness.errors import InputError
 from harness.files.hashing import content_id, sha256_of
-from harness.files.reading import read_json, require_ordinary
+from harness.files.reading import is_there, read_json, require_ordinary
 from harness.sources.corpus.catalogue import CATALOGUE, Location, locate
-from harness.sources.corpus.rows import file_rows, hub_rows, is_sound, text_format, values_of
+from harness.sources.corpus.rows import (
+    FORMATS,
+    file_rows,
+    hub_rows,
+    is_sound,
+    text_format,
+    values_of,
+)
+from harness.sources.corpus.tables_in_hand import WHERE, is_table, items_of_table
 from harness.sources.embedded import resolve_model
 from harness.sources.remote.cache_folder import cache_root, make_once
 from harness.sources.remote.hub import hub_commit, hub_file, out_of_reach
@@ -32,6 +42,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from tokenizers import Tokenizer
 
+_LOG = logging.getLogger(__name__)
 Kind = Literal["sentences", "pairs", "documents"]
 _ROLES = {
     "sentences": ("text",),
@@ -48,11 +59,7 @@ _EXPECTED = {
     "documents": "texts (str)",
     "pairs": "pairs of texts (anchor, positive), optionally with a negative as a third",
 }
-_TEXT = (
-    "text",
-    "sentence",
-    "document",
-)  # columns of a given data set that may hold its text, in this order
+_READER = 2  # 1: TSV without quotes, and padding counted as tokens; stored texts are read again
 _SMALL = 16 * 2**20  # bytes of files that are read into memory without a copy in the cache
 AT_ONCE = 1000  # items of every Arrow batch but the last
 _EXAMINED = 256  # items that are tokenised together
@@ -138,7 +145,7 @@ class Corpus(Sequence[Item]):
     def describe(self) -> dict[str, Any]:
         """What a record says about it: uri, kind, count and sha256; name, source, written_by,
         revision (the hub's commit), selection and left_out (the number of texts that the selection
-        excludes) where there are such.
+        excludes), and empty (the number of rows without text) where there are such.
         """
         return {
             "uri": self.uri,
@@ -150,10 +157,8 @@ class Corpus(Sequence[Item]):
 
 
 class DatasetTable(Protocol):
-    """A data set with named columns, such as `datasets.Dataset`."""
+    """What has named columns: a `datasets.Dataset`, a table of Arrow, a frame of pandas or polars."""
 
-    @property
-    def column_names(self) -> Any: ...
     def __len__(self) -> int: ...
     def __getitem__(self, key: Any, /) -> Any: ...
 
@@ -164,8 +169,8 @@ TrainingText = (
 """What `Method.fit` learns from: a corpus; a path, a catalogue's name or any other URI of
 `load_corpus`; a list of texts (sentences or documents, as the method needs them); a list of pairs,
 each a `Pair`, a tuple (anchor, positive) or (anchor, positive, negative), or a dict of these; a
-`datasets.Dataset` with a column "text" ("sentence", "document"), or with "anchor" and "positive"
-(and "negative", "label").
+`datasets.Dataset`, a frame of pandas or polars or a table of Arrow, with a column "text"
+("sentence", "document"), or with "anchor" and "positive" (and "negative", "label").
 """
 
 
@@ -231,17 +236,26 @@ def load_corpus(
         "revision": facts["revision"],
         "selection": location.selection,
         "left_out": facts["left_out"],
+        "empty": facts.get("empty", 0),
     }
+    _report_empty(f'corpus "{uri}"', about["empty"], len(table))
     return Corpus(
         uri, kind, table, facts["sha256"], {key: value for key, value in about.items() if value}
     )
 
 
-def corpus_of(given: TrainingText, kind: Kind, *, limit: int | None = None) -> Corpus:
+def corpus_of(
+    given: TrainingText,
+    kind: Kind,
+    *,
+    limit: int | None = None,
+    columns: Mapping[str, str] | None = None,
+) -> Corpus:
     """`given` as a corpus of a kind; a `Corpus` is returned unchanged, whatever its kind.
 
     Args:
         limit: use only the first `limit` items.
+        columns: role -> name of the column, of a file or a table; see `load_corpus`.
 
     Raises:
         InputError: `given` is no `TrainingText`, an item is no text or pair, there are fewer than
@@ -250,53 +264,96 @@ def corpus_of(given: TrainingText, kind: Kind, *, limit: int | None = None) -> C
     if isinstance(given, Corpus):
         return given
     if isinstance(given, str | Path):
-        return load_corpus(str(given), kind=kind, limit=limit)
-    items: Any = (
-        _table_items(cast(DatasetTable, given), kind) if hasattr(given, "column_names") else given
-    )
-    if not isinstance(items, Iterable) or isinstance(items, Mapping | bytes):
-        raise InputError(
-            f"training text: expected a list of {_EXPECTED[kind]}, a datasets.Dataset, a path or a Corpus, "
-            f"not {type(given).__name__}"
+        return load_corpus(str(given), kind=kind, limit=limit, columns=columns)
+    if is_table(given):
+        roles = _ROLES[kind]
+        corpus = corpus_in_memory(
+            items_of_table(given, roles, columns), kind, "given data set", limit, rows=True
         )
-    corpus = corpus_in_memory(
-        items, kind, "given data set" if items is not given else f"given {kind}", limit
-    )
+    else:
+        corpus = corpus_in_memory(_listed(given, kind, columns), kind, f"given {kind}", limit)
     if len(corpus) < 2:
         raise InputError(f"training text: needs at least 2 {kind}, not {len(corpus)}")
     return corpus
 
 
+def _listed(given: Any, kind: Kind, columns: Mapping[str, str] | None) -> Sequence[Any]:
+    """Return the items of something that has no columns.
+
+    Raises:
+        InputError: it is no list of texts or pairs.
+    """
+    if columns is not None:
+        message = f"goes with a file or a table, not with {type(given).__name__}"
+        raise InputError(message, file=WHERE, key="columns", remedy="leave it out")
+    if isinstance(given, set | frozenset):
+        message = "a set has no order, so no two runs would see the same text"
+        raise InputError(message, file=WHERE, remedy="give sorted(...) of it")
+    if hasattr(given, "to_pylist"):  # an array of Arrow
+        given = given.to_pylist()
+    if not isinstance(given, Iterable) or isinstance(given, Mapping | bytes):
+        raise InputError(
+            f"training text: expected a list of {_EXPECTED[kind]}, a data frame or data set, a path or a Corpus, "
+            f"not {type(given).__name__}"
+        )
+    items = list(given)
+    if items and all(map(_names_a_file, items)):
+        message = f"holds names of files ({items[0]}), not texts"
+        raise InputError(message, file=WHERE, remedy="give one path, not a list")
+    return items
+
+
+def _names_a_file(item: Any) -> bool:
+    """True for the name of a file of text that exists."""
+    if not isinstance(item, str) or not item.lower().removesuffix(".gz").endswith(FORMATS):
+        return False
+    return is_there(Path(item))
+
+
 def corpus_in_memory(
-    items: Iterable[Any], kind: Kind, uri: str, limit: int | None = None
+    items: Iterable[Any], kind: Kind, uri: str, limit: int | None = None, *, rows: bool = False
 ) -> Corpus:
     """A corpus of texts or pairs, in any form that `TrainingText` allows; empty ones are left out.
+
+    Args:
+        rows: items are the texts of the rows of a table.
 
     Raises:
         InputError: an item is no text or pair.
     """
-    every = [_texts(item, kind, number) for number, item in enumerate(items)]
-    whole = [texts for texts in every if all(texts[: _NEEDED[kind]])][:limit]
+    counts: Counter[str] = Counter()
+    every = (
+        _sound(item, number) if rows else _texts(item, kind, number)
+        for number, item in enumerate(items)
+    )
+    whole = list(islice(_with_text(every, kind, counts), limit))
     if kind == "pairs" and not any(texts[3] for texts in whole):
         whole = [texts[:3] for texts in whole]  # as a file's, so that equal texts have equal hashes
     width = len(whole[0]) if whole else 1
     table, sha256 = _table_in_memory(lambda sink: _write(sink, whole, width))
-    return Corpus(uri, kind, table, sha256)
+    _report_empty(uri, counts["empty"], len(whole))
+    about = {"empty": counts["empty"]} if counts["empty"] else {}
+    return Corpus(uri, kind, table, sha256, about)
 
 
-def _table_items(table: DatasetTable, kind: Kind) -> Iterable[Any]:
-    names = table.column_names
-    if isinstance(names, Mapping):
-        raise InputError(
-            f"training text: a set of splits ({', '.join(map(str, names))}): give one of them"
+def _with_text(items: Iterable[Texts], kind: Kind, counts: Counter[str]) -> Iterator[Texts]:
+    """Yield the items whose needed texts are not empty; counts["empty"] is the number of others."""
+    for texts in items:
+        if all(texts[: _NEEDED[kind]]):
+            yield texts
+        else:
+            counts["empty"] += 1
+
+
+def _report_empty(uri: str, empty: int, count: int) -> None:
+    """Log how many rows were left out because they have no text."""
+    if empty:
+        _LOG.warning(
+            "%s: %s of %s rows have no text and are left out",
+            uri,
+            f"{empty:,}",
+            f"{empty + count:,}",
         )
-    if kind == "pairs" and {"anchor", "positive"}.issubset(names):
-        return cast(Iterable[Any], table)  # its rows are dicts
-    column = next((name for name in _TEXT if name in names), None)
-    if kind == "pairs" or column is None:
-        needed = 'columns "anchor" and "positive"' if kind == "pairs" else 'a column "text"'
-        raise InputError(f"training text: {kind} need {needed}; there are: {', '.join(names)}")
-    return cast(Iterable[Any], table[column])
 
 
 def _texts(item: Any, kind: Kind, number: int) -> Texts:
@@ -308,6 +365,8 @@ def _texts(item: Any, kind: Kind, number: int) -> Texts:
                 (item.get if isinstance(item, Mapping) else vars(item).get)(role)
                 for role in _ROLES[kind]
             ]
+            if isinstance(values[3], Number):  # a score or a class, which no method reads
+                values[3] = None
         elif (
             isinstance(item, Sequence) and not isinstance(item, str | bytes) and len(item) in (2, 3)
         ):
@@ -318,6 +377,15 @@ def _texts(item: Any, kind: Kind, number: int) -> Texts:
     if not all(isinstance(value, str) for value in values):
         shown = f"{type(item).__name__} {str(item)[:40]!r}"
         raise InputError(f"training text: item {number}: expected {_EXPECTED[kind]}, not {shown}")
+    return _sound(values, number)
+
+
+def _sound(values: Sequence[str], number: int) -> Texts:
+    """Return the texts of an item without white space around them.
+
+    Raises:
+        InputError: one cannot be written as UTF-8.
+    """
     if not all(map(is_sound, values)):
         raise InputError(f"training text: item {number}: holds half a character (a lone surrogate)")
     return [value.strip() for value in values]
@@ -369,15 +437,19 @@ def _read(
         items: Iterator[Texts] = values_of(rows, columns.names, columns.required)
         if columns.each:
             items = ([text] for row in items for text in row)
-        items = (texts for texts in items if all(texts[: _NEEDED[kind]]))
         counts: Counter[str] = Counter()
+        items = _with_text(items, kind, counts)
         if location.min_tokens:
             items = _long_enough(items, location.min_tokens, _tokenizer(location.tokenizer), counts)
         sha256 = _write(sink, islice(items, limit), 1 if columns.each else len(columns.names))
-        return {"sha256": sha256, "left_out": counts["left_out"], "revision": commit}
+        found = {"sha256": sha256, "revision": commit}
+        return found | {key: counts[key] for key in ("left_out", "empty")}
 
     request: dict[str, Any] = {"columns": asdict(columns), "selection": location.selection}
     request |= {"limit": limit, "kind": kind}
+    tables = any(text_format(file)[0] in (".csv", ".tsv") for file in files)
+    if tables or location.min_tokens:
+        request["reader"] = _READER
     if not files:
         request["set"] = {
             key: getattr(location, key)
@@ -528,4 +600,5 @@ def _tokenizer(model: str) -> Tokenizer:
     except Exception as error:  # the library raises bare Exceptions
         raise InputError(f"{file}: is no readable tokenizer.json ({error})") from None
     tokenizer.no_truncation()
+    tokenizer.no_padding()  # many files declare a length; padding is no token of a text
     return tokenizer

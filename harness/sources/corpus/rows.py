@@ -1,19 +1,18 @@
 """Rows of text: lines, CSV, TSV, JSON lines (also gzipped), Parquet and data sets of the hub, one
 after another.
 
-CSV and JSON lines are read by the standard library. The readers of `datasets` guess types: a label
+The readers of `datasets` guess types: a label
 "02" becomes 2, a text "2020-01-01" a date, and an unquoted comma in the only column drops the text
 before it.
 """
 
 from __future__ import annotations
 
-import csv
 import gzip
 import json
 import time
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -22,6 +21,7 @@ from typing import IO, TYPE_CHECKING, Any, cast
 from harness.errors import InputError
 from harness.files.printable import first_line, tell_error
 from harness.files.reading import require_ordinary
+from harness.files.tables import separated_rows
 from harness.sources.corpus.catalogue import Location
 from harness.sources.remote.hub import dataset_errors
 
@@ -58,8 +58,8 @@ def text_format(path: Path) -> tuple[str, bool]:
 def file_rows(path: Path) -> Rows:
     """The rows of a file.
 
-    A .txt file has one column, "text". CSV uses double quotes for quoting. TSV has no quoting, as
-    in GLUE's files, so that a value cannot hold a tab or a newline.
+    A .txt file has one column, "text". CSV and TSV are read as all tables are
+    (`harness.files.tables`).
 
     Raises:
         InputError: not UTF-8, or a row of the wrong length.
@@ -68,19 +68,19 @@ def file_rows(path: Path) -> Rows:
     if ending == ".parquet":
         yield from _parquet_rows(path)
         return
-    with opened(path, zipped) as stream:
-        lines = (
-            (number, decoded(path, number, line))
-            for number, line in enumerate(byte_lines(path, stream), 1)
-        )
-        if ending == ".jsonl":
-            yield from _json_rows(path, lines)
-        elif ending == ".txt":
-            yield from (
-                (str(path), {"text": without_end(path, number, line)}) for number, line in lines
-            )
-        else:
-            yield from _csv_rows(path, lines, tabs=ending == ".tsv")
+
+    def read_lines() -> Iterator[str]:
+        with opened(path, zipped) as stream:
+            for number, line in enumerate(byte_lines(path, stream), 1):
+                yield decoded(path, number, line)
+
+    if ending == ".jsonl":
+        yield from _json_rows(path, enumerate(read_lines(), 1))
+    elif ending == ".txt":
+        for number, line in enumerate(read_lines(), 1):
+            yield str(path), {"text": without_end(path, number, line)}
+    else:
+        yield from _separated_rows(path, read_lines)
 
 
 def hub_rows(source: Location, commit: str) -> Rows:
@@ -201,42 +201,15 @@ def without_end(path: Path, number: int, line: str) -> str:
     return text
 
 
-def _csv_rows(path: Path, lines: Iterable[tuple[int, str]], *, tabs: bool) -> Rows:
-    if tabs:
-        reader = csv.reader(
-            (without_end(path, n, line) for n, line in lines),
-            delimiter="\t",
-            quoting=csv.QUOTE_NONE,
-        )
-    else:  # strict: a quote that is never closed would otherwise swallow the rest of the file into one value
-        reader = csv.reader((line for _, line in lines), strict=True)
-    limit = csv.field_size_limit(LONGEST)  # documents exceed the default of 131,072 characters
-    begins = 1  # the first line of the row that is being read
-    try:
-        header = [name.strip() for name in next(reader, ())]
-        header = [
-            f"{name} ({i})" if header.count(name) > 1 else name for i, name in enumerate(header, 1)
-        ]
-        begins = reader.line_num + 1
-        for row in reader:
-            if row and len(row) != len(header):
-                raise InputError(
-                    f"{path}, line {reader.line_num}: {len(row)} values, but the header has {len(header)} columns"
-                    + (
-                        ""
-                        if tabs
-                        else '; put values that hold a comma or a newline in "double quotes"'
-                    )
-                )
-            if row:
-                yield str(path), dict(zip(header, row, strict=True))
-            begins = reader.line_num + 1
-    except csv.Error as error:
-        raise InputError(
-            f"{path}, line {begins}: not readable as {'TSV' if tabs else 'CSV'} ({error} in line {reader.line_num})"
-        ) from None
-    finally:
-        csv.field_size_limit(limit)
+def _separated_rows(path: Path, read_lines: Callable[[], Iterable[str]]) -> Rows:
+    rows = separated_rows(path, read_lines, longest=LONGEST)
+    _, names = next(rows)
+    header = [
+        f"{name} ({place})" if names.count(name) > 1 else name
+        for place, name in enumerate(names, 1)
+    ]
+    for line, cells in rows:
+        yield f"{path}, line {line}", dict(zip(header, cells, strict=True))
 
 
 def _json_rows(path: Path, lines: Iterable[tuple[int, str]]) -> Rows:
@@ -252,7 +225,7 @@ def _json_rows(path: Path, lines: Iterable[tuple[int, str]]) -> Rows:
             raise InputError(f'{where}: expected a JSON object such as {{"text": "..."}}')
         if "\\u" in line and not is_sound(json.dumps(row, ensure_ascii=False)):
             raise InputError(f"{where}: holds half of a surrogate pair, which is no character")
-        yield where, row
+        yield where, {name.strip(): value for name, value in row.items()}
 
 
 def is_sound(text: str) -> bool:

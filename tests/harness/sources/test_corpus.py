@@ -15,6 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from datasets import Dataset, DatasetDict
 from hypothesis import given, settings
@@ -113,6 +116,49 @@ def test_every_format_gives_the_same_texts_and_the_same_hash(tmp_path: Path) -> 
     corpora = [load_corpus(str(file)) for file in files]
     assert [list(corpus) for corpus in corpora] == [TEXTS] * 9
     assert len({corpus.sha256 for corpus in corpora}) == 1
+
+
+HARD = [
+    'He said "hello".',
+    '"Quoted."',
+    "two\nlines",
+    "a\ttab",
+    "semi; colon, comma",
+    "plain",
+    "NA",
+]
+
+
+@pytest.mark.parametrize("quoting", [csv.QUOTE_MINIMAL, csv.QUOTE_ALL])
+@pytest.mark.parametrize("ending", ["\n", "\r\n"])
+@pytest.mark.parametrize(("name", "separator"), [("x.tsv", "\t"), ("x.csv", ","), ("x.csv", ";")])
+def test_tables_that_pandas_writes_are_read_with_their_quotes(
+    tmp_path: Path, name: str, separator: str, ending: str, quoting: Any
+) -> None:
+    frame = pd.DataFrame({"id": range(len(HARD)), "text": HARD})
+    options: dict[str, Any] = {"sep": separator, "lineterminator": ending, "quoting": quoting}
+    for encoding in ("utf-8", "utf-8-sig"):
+        frame.to_csv(tmp_path / name, index=False, encoding=encoding, **options)
+        assert list(load_corpus(str(tmp_path / name))) == HARD
+        frame["text"].to_csv(tmp_path / name, index=False, encoding=encoding, **options)
+        assert list(load_corpus(str(tmp_path / name))) == HARD
+
+
+def test_quotes_of_a_tsv_file_that_does_not_quote_are_characters(tmp_path: Path) -> None:
+    texts = ['"Stop" is a word.', '"Never closed', 'She said "no', "b, c; d"]
+    content = "id\ttext\n" + "".join(f"1\t{text}\n" for text in texts)
+    assert list(load_corpus(str(write(tmp_path / "x.tsv", content)))) == texts
+    assert list(load_corpus(str(write(tmp_path / "x.tsv.gz", content)))) == texts
+
+
+def test_names_of_columns_have_no_blanks_around_them(tmp_path: Path) -> None:
+    for name, content in (
+        ("x.csv", "id, text \n1, a \n2,NA\n"),
+        ("x.csv", "id; text \n1; a \n2;NA\n"),
+        ("x.tsv", "id\t text \n1\t a \n2\tNA\n"),
+        ("x.jsonl", '{" text ": "a"}\n{" text ": "NA"}\n'),
+    ):
+        assert list(load_corpus(str(write(tmp_path / name, content)))) == ["a", "NA"]
 
 
 def test_lines_are_split_at_newlines_only_and_stripped_and_empty_ones_are_left_out(
@@ -258,12 +304,15 @@ def test_not_utf8_names_file_and_line(tmp_path: Path, name: str) -> None:
         ("x.jsonl", '{"text": "a"}\n{"text": ""}\n{"text": null}', "holds only one"),
         ("x.csv", 'text\n"never closed\nb\nc\n', "line 2: "),
         ("x.csv", 'text,id\n"a\nb",1\n"c\n\nd,2\n"e",3\n', "line 4: "),
-        ("x.csv", "text,id\na,1\nb, c,2\n", "line 3: 3 values"),
-        ("x.csv", "text\nHello, world\n", "line 2: 2 values"),
+        ("x.csv", "text,id\na,1\nb, c,2\n", "line 3: has 3 cells"),
+        ("x.csv", "text\nHello, world\n", "line 2: has 2 cells"),
+        ("x.csv", "id,text\n1,Hello,\n", "line 2: has 3 cells"),
+        ("x.tsv", 'a\ttext\n1\t"x ""y"" z"\n1\t"two\nlines"\n1\n', "line 5: has 1 cells"),
+        ("x.tsv", 'a\ttext\n1\t"x\n1\ty" z\n1\n', "line 4: has 1 cells"),
         ("x.csv", "text,text\na,b\n", 'no column "text"; its columns are: text (1), text (2)'),
         ("x.csv", "sent0,sent1\na,b\n", 'no column "text"; its columns are: sent0, sent1'),
-        ("x.tsv", "text\tid\none\rtwo\t1\n", "line 2: a carriage return at position 4"),
-        ("x.tsv", "text\tid\na\n", "line 2: 1 values"),
+        ("x.tsv", "text\tid\none\rtwo\t1\n", "line 2: a carriage return"),
+        ("x.tsv", "text\tid\na\n", "line 2: has 1 cells"),
         ("x.txt", "one\ntwo\rthree\n", "line 2: a carriage return at position 4"),
         ("x.txt", "one\ntw\0o\n", "line 2: UTF-16 or not a text (NUL bytes)"),
         ("x.txt.gz", "one\ntwo\n".encode("utf-16"), "line 1: UTF-16 or not a text"),
@@ -436,3 +485,137 @@ def test_methods_learn_from_lists_as_from_corpora() -> None:
     np.testing.assert_array_equal(by_list.encode(TEXTS), by_corpus.encode(TEXTS))
     with pytest.raises(InputError, match="item 0: "):
         registry.load(registry.METHODS, "simcse")().fit(TRIPLES)
+
+
+# --- tables in hand
+
+COLUMNS = {"id": [1, 2, 3], "text": ["A dog runs.", "", "It rains."], "source": ["web"] * 3}
+PAIR_COLUMNS = {
+    "label": [1, 0],
+    "positive": ["A dog is running.", "Rain falls."],
+    "anchor": ["A dog runs.", "It rains."],
+}
+FORMS = [pd.DataFrame, pl.DataFrame, pl.LazyFrame, pa.table, Dataset.from_dict]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_frames_are_read_by_their_columns(form: Any) -> None:
+    corpus = corpus_of(form(COLUMNS), "sentences")
+    assert list(corpus) == ["A dog runs.", "It rains."]
+    assert corpus.describe()["empty"] == 1
+    turned = {name: COLUMNS[name] for name in reversed(COLUMNS)}
+    assert corpus_of(form(turned), "sentences").sha256 == corpus.sha256
+    assert corpus_of(["A dog runs.", "It rains."], "sentences").sha256 == corpus.sha256
+    renamed = {"body": COLUMNS["text"], "title": ["a", "b", "c"]}
+    for kind in ("sentences", "documents"):
+        found = corpus_of(form(renamed), kind, columns={"text": "title+body"})
+        assert list(found) == ["a", "A dog runs.", "b", "c", "It rains."]
+    with pytest.raises(InputError) as caught:
+        corpus_of(form(renamed), "sentences")
+    assert caught.value.key == "columns"
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_frames_of_pairs_need_no_label_and_numbers_are_none(form: Any) -> None:
+    expected = [Pair("A dog runs.", "A dog is running."), Pair("It rains.", "Rain falls.")]
+    corpus = corpus_of(form(PAIR_COLUMNS), "pairs")
+    assert list(corpus) == expected
+    rows = [
+        dict(zip(PAIR_COLUMNS, row, strict=True))
+        for row in zip(*PAIR_COLUMNS.values(), strict=True)
+    ]
+    assert corpus_of(rows, "pairs").sha256 == corpus.sha256
+    labelled = corpus_of(form({**PAIR_COLUMNS, "label": ["entails", "neutral"]}), "pairs")
+    assert [pair.label for pair in labelled] == ["entails", "neutral"]
+    with pytest.raises(InputError) as caught:
+        corpus_of(form(PAIR_COLUMNS), "pairs", columns={"label": "label"})
+    assert caught.value.key == 'column "label"'
+
+
+def test_what_pandas_writes_for_missing_text_is_no_text() -> None:
+    for missing in (None, float("nan"), pd.NA, pd.NaT, ""):
+        frame = pd.DataFrame({"text": pd.Series(["a", missing, "b"], dtype=object)})
+        corpus = corpus_of(frame, "sentences")
+        assert (list(corpus), corpus.describe()["empty"]) == (["a", "b"], 1)
+    categories = pd.DataFrame({"text": pd.Categorical(["a", None, "b"])})
+    assert list(corpus_of(categories, "sentences")) == ["a", "b"]
+    assert list(corpus_of(pd.Series(["a", "b"]), "sentences")) == ["a", "b"]
+    assert list(corpus_of(pa.array(["a", "b"]), "sentences")) == ["a", "b"]
+    assert list(corpus_of(pl.Series(["a", "b"]), "sentences")) == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("given", "key"),
+    [
+        (pd.DataFrame({"text": [1, 2]}), 'column "text"'),
+        (pd.DataFrame({"text": [b"a", b"b"]}), 'column "text"'),
+        (pd.DataFrame([["a", "b"]], columns=["text", "text"]), None),
+        (pd.DataFrame([["a"], ["b"]]), "columns"),
+        ({"a": "first text", "b": "second text"}, None),
+        ({"A", "B"}, None),
+        (frozenset({"A", "B"}), None),
+        (DatasetDict({"train": Dataset.from_dict({"text": ["a", "b"]})}), None),
+        (pd.DataFrame({"text": ["a", "b"], "n": [1, 2]}).groupby("n"), None),
+        (np.array([["a", "b"], ["c", "d"]]), None),
+        (pd.Series([1.5, 2.5]), None),
+        (b"text", None),
+    ],
+)
+def test_what_is_no_text_is_refused(given: Any, key: str | None) -> None:
+    with pytest.raises(InputError) as caught:
+        corpus_of(given, "sentences")
+    assert caught.value.key == key
+    assert "\n" not in str(caught.value)
+
+
+def test_names_of_files_and_columns_of_a_list_are_refused(tmp_path: Path) -> None:
+    files = [str(write(tmp_path / name, "a\nb\n")) for name in ("a.txt", "b.csv", "c.txt.gz")]
+    with pytest.raises(InputError) as caught:
+        corpus_of(files, "sentences")
+    assert caught.value.file == "training text"
+    assert list(corpus_of([*files, "a text"], "sentences")) == [*files, "a text"]
+    with pytest.raises(InputError) as caught:
+        corpus_of(["a", "b"], "sentences", columns={"text": "body"})
+    assert caught.value.key == "columns"
+
+
+def test_a_stream_of_the_hub_is_a_table() -> None:
+    stream = Dataset.from_dict(COLUMNS).to_iterable_dataset()
+    assert list(corpus_of(stream, "sentences")) == ["A dog runs.", "It rains."]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "empty"),
+    [
+        ("x.txt", "a\n\n \nb\n", 2),
+        ("x.jsonl", '{"text": "a"}\n{"text": null}\n{"text": ""}\n{"text": "b"}\n', 2),
+        ("x.csv", "id,text\n1,a\n2,\n3,b\n", 1),
+        ("x.tsv", "id\ttext\n1\ta\n2\t \n3\tb\n", 1),
+        ("x.jsonl.gz", '{"text": "a"}\n{}\n{"text": "b"}\n'.replace("{}", '{"text": null}'), 1),
+        ("x.txt", "a\nb\n", 0),
+    ],
+)
+def test_rows_without_text_are_counted(
+    tmp_path: Path, name: str, content: str, empty: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    corpus = load_corpus(str(write(tmp_path / name, content)))
+    assert list(corpus) == ["a", "b"]
+    assert corpus.describe().get("empty", 0) == empty
+    assert [str(empty) in record.message for record in caplog.records] == [True] * bool(empty)
+
+
+@pytest.mark.parametrize("length", [None, 128])
+def test_padding_of_a_tokenizer_file_is_no_token(tmp_path: Path, length: int | None) -> None:
+    from tokenizers import Tokenizer
+
+    from harness.sources.embedded import EMBEDDED_MODELS
+
+    tokenizer = Tokenizer.from_file(str(EMBEDDED_MODELS["mini-bert"] / "tokenizer.json"))
+    texts = list(load_corpus("embedded:sentences"))
+    lengths = [len(tokenizer.encode(text, add_special_tokens=False).ids) for text in texts]
+    tokenizer.enable_padding(pad_id=0, pad_token="[PAD]", length=length)
+    tokenizer.enable_truncation(128)
+    tokenizer.save(str(tmp_path / "tokenizer.json"))
+    for least in (12, 30):
+        corpus = load_corpus(f"embedded:sentences?min_tokens={least}&tokenizer={tmp_path}")
+        assert len(corpus) == sum(count >= least for count in lengths)
