@@ -37,7 +37,7 @@ _WORDS = {
 
 def pages() -> dict[str, str]:
     """File name -> Markdown: one for every installed method, and `index.md` with all of them."""
-    described = list_methods()
+    described = {name: m for name, m in list_methods().items() if not m.get("unusable")}
     return {
         "index.md": _index(described),
         **{f"{name}.md": _page(name, about) for name, about in described.items()},

@@ -17,6 +17,7 @@ from typing import Any
 from harness.config import nearest
 from harness.errors import InputError
 from harness.files.code import Importing
+from harness.machine.exits import ENDS
 
 OWN = "sentence-harness"  # the package that the built-in plugins come from
 
@@ -184,7 +185,7 @@ def open_plugin(group: Group, point: EntryPoint) -> Any:
         raise InputError(
             f'{group.noun} "{point.name}" ({point.value}) cannot be imported: {error}'
         ) from error
-    except Exception as error:  # whatever another package's module does when it is imported
+    except ENDS as error:  # whatever another package's module does when it is imported
         said = f"{type(error).__name__}: {error}".partition("\n")[0]
         raise InputError(
             f'{group.noun} "{point.name}" ({point.value}) cannot be imported: {said}'

@@ -232,7 +232,7 @@ def sigreg(
         >>> round(float(sigreg(collapsed, torch.eye(3))), 2)
         40.89
 
-    SIGReg = mean over the directions a of T_a,  T_a = n int |f(t) - exp(-t^2/2)|^2 w(t) dt,
+    SIGReg = mean over the directions a of T_a,  T_a = n int abs(f(t) - exp(-t^2/2))^2 w(t) dt,
     f(t) = (1/n) sum_i exp(i t a.z_i), the integral by the trapezoid rule from -`limit` to `limit`.
 
     For a standard normal sample the expectation is 1.06 (half) or 0.52 (full) whatever n; for other

@@ -17,7 +17,8 @@ from harness.commands.options import JSON, Commands, add_command
 from harness.commands.terminal import print_columns
 from harness.config import Config, nearest
 from harness.errors import InputError
-from harness.files.printable import tell_json, tell_lines
+from harness.files.printable import first_line, tell_json, tell_lines
+from harness.machine.exits import ENDS
 from harness.recipes import Recipe, Recipes
 from harness.registry import Group
 
@@ -104,6 +105,9 @@ def list_methods() -> dict[str, dict[str, Any]]:
             listed[name] = _describe_method(registry.load(registry.METHODS, name))
         except InputError as error:
             listed[name] = {"about": f"UNUSABLE: {error}", "unusable": str(error)}
+        except ENDS as error:  # of a class of another package, whose card or presets are odd
+            why = f"cannot be described ({type(error).__name__}: {first_line(error)})"
+            listed[name] = {"about": f"UNUSABLE: {why}", "unusable": why}
     return listed
 
 

@@ -4,6 +4,7 @@ sentence-transformers runs; and what decides the cost of a sentence.
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -27,6 +28,8 @@ from harness.sources import resolve_model
 from harness.sources.embedded import model_fingerprint
 from harness.sources.remote.cache_folder import cache_root
 from harness.tasks.prompts import Prompts
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -197,7 +200,11 @@ def stored_vectors(
         return None
     if content == "None":  # a hub without commits
         return None
-    cache = EmbeddingCache(cache_root() / "embeddings")
+    try:
+        cache = EmbeddingCache(cache_root() / "embeddings")
+    except InputError as error:
+        log.warning("vectors are not cached: %s", error)
+        return None
     code = f"{NUMERICS}.{method_version(type(opened.model))}"
     apart = (
         {"prompt": "in the text"} if prompted and isinstance(opened.model, ForeignEncoder) else {}

@@ -12,8 +12,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from harness.errors import HarnessError, InputError, StopRequested
+from harness.errors import HarnessError, InputError, RunError, StopRequested
 from harness.files.atomic import storage_fault
+from harness.files.printable import first_line
 from harness.machine.exits import ENDS
 from harness.results.code import task_code
 from harness.results.record import Score, missing
@@ -80,7 +81,7 @@ def each(
     Raises:
         RunError, StopRequested: of the encoder, not of the task. OSError: the disk is full or
             fails.
-        Exception: no task has an answer (the first task's error, one of one as of many).
+        HarnessError: no task has an answer; the first task's error, named.
     """
     answers: list[tuple[Task, T]] = []
     faults: dict[str, Exception] = {}
@@ -95,7 +96,11 @@ def each(
             else:
                 faults[task.name] = RuntimeError(f"it raised {error!r:.100}")
     if faults and not answers:
-        raise next(iter(faults.values()))
+        name, first = next(iter(faults.items()))
+        if isinstance(first, HarnessError | OSError):
+            raise first
+        said = f"{type(first).__name__}: {first_line(first)}"
+        raise RunError(f"task {name}: its code failed: {said}") from first
     return answers, faults
 
 

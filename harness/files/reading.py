@@ -36,6 +36,19 @@ def require_ordinary(path: Path) -> None:
         raise InputError(f"{path}: is no ordinary file but a folder, pipe or device; name a file")
 
 
+def expand_user(path: str | Path) -> Path:
+    """Return a path whose "~" is the home folder.
+
+    Raises:
+        InputError: it begins with "~", and this user has no home folder.
+    """
+    try:
+        return Path(path).expanduser()
+    except RuntimeError:
+        message = '"~" is the home folder, and there is none of that user'
+        raise InputError(message, file=path, remedy="write the whole path, or set HOME") from None
+
+
 def is_there(path: Path) -> bool:
     """Is anything of that name there? What can be no name at all (too long, NUL) is not."""
     try:

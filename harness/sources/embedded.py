@@ -14,7 +14,7 @@ from typing import Any
 
 from harness.config import nearest
 from harness.errors import InputError
-from harness.files.reading import is_there
+from harness.files.reading import expand_user, is_there
 from harness.sources.remote.hub import hub_file
 
 # A folder on disk, also in an installed wheel: transformers can read a model from nothing else.
@@ -69,7 +69,7 @@ def resolve_model(name: str) -> str:
                 f'base model "{name}": unknown{nearest(name, known)}; known: {", ".join(known)}'
             )
         return str(EMBEDDED_MODELS[name.removeprefix(PREFIX)])
-    path = Path(name).expanduser()
+    path = expand_user(name)
     if name and is_there(path) and path.is_dir():
         return str(path)
     if name and is_there(path):

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from harness.errors import InputError
 from harness.files.hashing import sha256_of
-from harness.files.reading import is_there, require_ordinary
+from harness.files.reading import expand_user, is_there, require_ordinary
 from harness.sources.corpus.rows import byte_lines, opened
 from harness.sources.remote.hub import hub_file
 
@@ -95,7 +95,7 @@ def _files(uri: str) -> tuple[Path, ...]:
         name, _, revision = parts[1].partition("@")
         kind = "dataset" if data else "model"
         return (hub_file(f"{parts[0]}/{name}", parts[2], unquote(revision) or None, kind=kind),)
-    path = Path(uri).expanduser()
+    path = expand_user(uri)
     if uri.strip() and (path / "modules.json").is_file():
         return _model_files(uri, lambda name: _existing(path / name))
     if uri.strip() and is_there(path):

@@ -98,6 +98,11 @@ def name_filters(lines: list[Line]) -> None:
             line["task"] = f"{line['task']} ({filtered})"
 
 
+def is_local(row: str) -> bool:
+    """True if mteb had no name of a model, as it was loaded from a folder."""
+    return row.startswith(_UNNAMED)
+
+
 def tell_models_apart(lines: list[Line]) -> list[str]:
     """Add the folder to the names of models that would be one row although they are several.
 
@@ -116,13 +121,13 @@ def tell_models_apart(lines: list[Line]) -> list[str]:
     colliding = {key[0] for key, places in of_score.items() if len(places) > 1}
     for line in lines:
         row, folder = line["row"], line.pop("folder")
-        if row.startswith(_UNNAMED):
+        if is_local(row):
             line["row"] = folder
         elif row in colliding:
             line["row"] = f"{row} ({folder})"
     notes = []
     for row, places in folders.items():
-        if len(places) > 1 and row not in colliding and not row.startswith(_UNNAMED):
+        if len(places) > 1 and row not in colliding and not is_local(row):
             listed = join_some(sorted(places), 3)
             notes.append(f"results of {row} in {len(places)} folders are one row: {listed}")
     return notes

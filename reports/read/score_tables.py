@@ -21,6 +21,7 @@ from reports.read.score_logs import (
     DamagedJson,
     Line,
     holds_scores,
+    is_local,
     name_filters,
     read_log,
     reader_of,
@@ -96,10 +97,22 @@ def read_scores(source: Source) -> pd.DataFrame:
     sources: list[Any] = list(source) if isinstance(source, list | tuple) else [source]
     notes: list[str] = []
     parts = [_read_source(one, notes) for one in sources]
+    _tell_sources_apart(parts, sources)
     frame = pd.concat(parts, ignore_index=True)
     notes += apply_contract(frame)
     frame.attrs["notes"] = notes
     return frame
+
+
+def _tell_sources_apart(parts: Sequence[pd.DataFrame], sources: Sequence[Any]) -> None:
+    """Add the source to names of local models that two sources have in folders of one name."""
+    local = [part.attrs.get("local", frozenset()) for part in parts]
+    for place, (part, names) in enumerate(zip(parts, local, strict=True)):
+        others = frozenset[str]().union(*local[:place], *local[place + 1 :])
+        for name in names & others:
+            where = Path(sources[place]).absolute()
+            source = where if where.is_dir() else where.parent
+            part.loc[part["row"] == name, "row"] = f"{name} ({source.parent.name}/{source.name})"
 
 
 def holds_results(folder: Path) -> bool:
@@ -150,7 +163,9 @@ def _read_folder(folder: Path, notes: list[str]) -> pd.DataFrame:
         parts.append(_check_logs(lines, folder, notes))
     if not parts:
         raise _nothing_found(folder)
-    return pd.concat(parts, ignore_index=True)
+    whole = pd.concat(parts, ignore_index=True)
+    whole.attrs = dict(parts[-1].attrs)  # of the logs
+    return whole
 
 
 def _nothing_found(path: Path) -> InputError:
@@ -316,6 +331,7 @@ def _check_logs(lines: list[Line], path: Path, notes: list[str]) -> pd.DataFrame
     import pandas as pd
 
     name_filters(lines)
+    local = frozenset(line["folder"] for line in lines if is_local(line["row"]))
     notes += tell_models_apart(lines)
     # Predictions replace the score of the whole task that a result file has.
     predicted = {(line["row"], line["task"]) for line in lines if "example" in line}
@@ -334,4 +350,6 @@ def _check_logs(lines: list[Line], path: Path, notes: list[str]) -> pd.DataFrame
         frame[name] = frame[name].fillna("")
     frame["file"] = str(path)
     frame["place"] = [place or str(path) for place in frame["place"]]
-    return frame[[*COLUMNS, *PROVENANCE]]
+    frame = frame[[*COLUMNS, *PROVENANCE]]
+    frame.attrs["local"] = local
+    return frame

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import harness
@@ -479,3 +480,14 @@ def test_a_frame_is_training_text_by_its_columns_and_no_corpus_of_a_comparison(
     with pytest.raises(InputError) as caught:
         harness.compare(["simcse"], seeds=[1], corpus=frame, workdir=tmp_path / "work")
     assert caught.value.key == 'key "corpus"'
+
+
+@pytest.mark.parametrize("key", ["corpus", "dev", "suites", "base_models"])
+@pytest.mark.parametrize("kind", ["frame", "set", "array"])
+def test_what_is_no_key_of_a_comparison_is_refused(tmp_path: Path, key: str, kind: str) -> None:
+    frame = pd.DataFrame({"text": ["a b", "c d"]})
+    value = {"frame": frame, "set": {"a b"}, "array": frame["text"].to_numpy()}[kind]
+    with pytest.raises(InputError) as refused:
+        harness.compare(["pooling"], workdir=tmp_path, tracked=False, formats=[], **{key: value})
+    assert key in (refused.value.key or str(refused.value))
+    assert not list(tmp_path.iterdir())

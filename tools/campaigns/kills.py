@@ -2,12 +2,16 @@
 uninterrupted call.
 
     python -m tools.campaigns.kills [--kills 20] [--what compare|study] [--workers 1] [--seed 0]
+        [--who group|coordinator]
 
 A small comparison (two trained methods, two seeds) or study (a grid of six trials; other samplers
 draw other values after an interruption) is run once without interruption. Then it is killed at
 random moments, by SIGKILL to its whole process group, as often as requested; each time it ends, a
-new work directory begins. Scores, dev scores and trial values must be equal to the last digit, and
-no finished run may be executed again. The exit code is 1 where one of this does not hold.
+new work directory begins. With `--who coordinator` SIGKILL goes to the command's own process alone,
+as an out-of-memory killer sends it: its workers must have ended 30 seconds later.
+
+Scores, dev scores and trial values must be equal to the last digit, and no finished run may be
+executed again. The exit code is 1 where one of this does not hold.
 """
 
 from __future__ import annotations
@@ -23,6 +27,8 @@ import tempfile
 import time
 from pathlib import Path
 from typing import Any
+
+import psutil
 
 COMMON = """
 name = "kills"
@@ -60,9 +66,14 @@ temperature = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5]
 """
 
 
-def run(command: list[str], after: float | None = None) -> int:
-    """Run a command, or kill its process group after some seconds; its exit code, negative where it
-    was killed.
+GRACE = 30.0  # seconds in which workers notice that their coordinator has ended
+
+
+def run(command: list[str], after: float | None = None, *, alone: bool = False) -> tuple[int, int]:
+    """Run a command, or kill its process group after some seconds, or its own process `alone`.
+
+    Returns:
+        Its exit code, negative where it was killed, and how many processes it has left behind.
     """
     process = subprocess.Popen(
         command,
@@ -74,12 +85,19 @@ def run(command: list[str], after: float | None = None) -> int:
     try:
         _, errors = process.communicate(timeout=after)
     except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
+        workers = psutil.Process(process.pid).children(recursive=True)
+        if alone:
+            process.kill()
+        else:
+            os.killpg(process.pid, signal.SIGKILL)
+        _, orphans = psutil.wait_procs(workers, timeout=GRACE)
+        for orphan in orphans:
+            orphan.kill()
         process.communicate()
-        return -9
+        return -9, len(orphans)
     if process.returncode:
         print(errors[-2000:])
-    return process.returncode
+    return process.returncode, 0
 
 
 def results(workdir: Path) -> dict[str, Any]:
@@ -93,8 +111,7 @@ def results(workdir: Path) -> dict[str, Any]:
     return found
 
 
-def main() -> int:
-    """Kill as often as requested, and return the exit code."""
+def _parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -102,10 +119,18 @@ def main() -> int:
     parser.add_argument("--what", choices=("compare", "study"), default="compare")
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--seed", type=int, default=0)
-    args = parser.parse_args()
+    parser.add_argument("--who", choices=("group", "coordinator"), default="group")
+    return parser.parse_args()
+
+
+def main() -> int:
+    """Kill as often as requested, and return the exit code."""
+    args = _parse_arguments()
     rng = random.Random(args.seed)
     faults = 0
     kills = 0
+    orphans = 0
+    alone = args.who == "coordinator"
     os.environ |= {"OMP_NUM_THREADS": "1"}
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
@@ -123,7 +148,7 @@ def main() -> int:
             return line
 
         start = time.monotonic()
-        assert run(command(folder / "whole")) == 0
+        assert run(command(folder / "whole")) == (0, 0)
         whole = time.monotonic() - start
         expected = results(folder / "whole")
         round_ = 0
@@ -133,7 +158,8 @@ def main() -> int:
             round_ += 1
             while True:
                 after = rng.uniform(0.1, 1.0) * whole if kills < args.kills else None
-                code = run(command(workdir), after)
+                code, left = run(command(workdir), after, alone=alone)
+                orphans += left
                 kills += code == -9
                 now = results(workdir)
                 again = [run for run in known if now.get(run, known[run])[2] != known[run][2]]
@@ -147,8 +173,11 @@ def main() -> int:
             faults += not good
             verdict = "equal" if good else "NOT EQUAL"
             print(f"work directory {round_}: {kills} kills so far, {verdict}", flush=True)
-    print(f"{args.what}, {args.workers} workers: {kills} kills, {faults} faults")
-    return 1 if faults else 0
+    print(
+        f"{args.what}, {args.workers} workers: {kills} kills of the {args.who}, {faults} faults, "
+        f"{orphans} processes left behind"
+    )
+    return 1 if faults or orphans else 0
 
 
 if __name__ == "__main__":

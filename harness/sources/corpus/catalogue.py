@@ -13,7 +13,7 @@ from urllib.parse import parse_qsl, unquote
 
 from harness.config import nearest
 from harness.errors import InputError
-from harness.files.reading import is_there, read_toml
+from harness.files.reading import expand_user, is_there, read_toml
 from harness.sources.embedded import PREFIX as EMBEDDED
 from harness.sources.embedded import embedded_files
 from harness.sources.remote.hub import hub_file
@@ -207,7 +207,7 @@ def _selected(uri: str, options: Mapping[str, str]) -> Location:
 
 
 def _local_file(uri: str) -> Path:
-    path = Path(uri).expanduser()
+    path = expand_user(uri)
     if uri.strip() and is_there(path):
         if path.is_dir():
             raise InputError(f'corpus "{uri}": is a folder; give a file')

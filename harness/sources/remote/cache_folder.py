@@ -18,21 +18,32 @@ from harness.errors import InputError
 from harness.files.atomic import settle
 from harness.files.hashing import sha256_of
 from harness.files.printable import first_line
+from harness.files.reading import expand_user
 
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT}
 _NO_ACCESS = {errno.EACCES, errno.EPERM, errno.EROFS}
 
 
 def cache_root() -> Path:
-    """HARNESS_CACHE, or `harness` in the user's cache folder. It is not created here."""
+    """HARNESS_CACHE, or `harness` in the user's cache folder. It is not created here.
+
+    Raises:
+        InputError: neither is known, as for a user without a home folder.
+    """
     if given := os.environ.get("HARNESS_CACHE"):
-        return Path(given).expanduser()
-    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "harness"
+        return expand_user(given)
+    try:
+        return expand_user(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "harness"
+    except InputError:
+        message = "there is no home folder for the cache"
+        raise InputError(message, remedy="set HARNESS_CACHE to a folder") from None
 
 
 @contextmanager
-def writing(what: str, folder: Path) -> Iterator[None]:
+def writing(what: str, folder: Path, setting: str = "HARNESS_CACHE") -> Iterator[None]:
     """Turn "disk full" and "not allowed" while writing `what` into `folder` into one clear line.
+
+    `setting`: the environment variable that names another folder.
 
     Raises:
         InputError: no space, quota used up, or a folder that cannot be written to.
@@ -48,7 +59,7 @@ def writing(what: str, folder: Path) -> Iterator[None]:
         if error.errno in _NO_ACCESS:
             raise InputError(
                 f"{folder}: cannot be written to ({error.strerror}) while storing {what}; "
-                "set HARNESS_CACHE to a folder that can"
+                f"set {setting} to a folder that can"
             ) from None
         raise
 

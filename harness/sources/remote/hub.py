@@ -73,7 +73,7 @@ def _clear_errors(
     get_session().timeout = SILENCE
     at = f" at revision {revision}" if revision else ""
     try:
-        with writing(what, Path(folder)), warnings.catch_warnings():
+        with writing(what, Path(folder), "HF_HOME"), warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Not enough free disk space")  # our own error says so
             yield
     except (errors.LocalEntryNotFoundError, errors.OfflineModeIsEnabled):

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.errors import InputError
-from harness.files.reading import read_toml
+from harness.files.reading import expand_user, read_toml
 from harness.sources.corpus.rows import byte_lines, decoded, opened, without_end
 from harness.sources.remote.cache_folder import cache_root, unpack_once
 from harness.sources.remote.hub import hub_file
@@ -134,7 +134,7 @@ def probing_folder(root: Path | None = None) -> Path:
 
 def _named_folder(root: Path | None) -> Path | None:
     named = os.environ.get("HARNESS_SENTEVAL")
-    given = root or (Path(named).expanduser() if named else None)
+    given = root or (expand_user(named) if named else None)
     if given is not None and not given.is_dir():
         raise InputError(
             f"{given}: no such folder; give SentEval's data folder (it holds downstream and probing)"
@@ -267,7 +267,24 @@ def build_labelled(rows: Sequence[Mapping[str, Any]]) -> Labelled:
     their order.
 
     Classes are numbered in the order of their names.
+
+    Raises:
+        InputError: a row lacks one of these columns.
     """
+    for number, row in enumerate(rows, 1):
+        lacking = [name for name in ("split", "label") if name not in row]
+        if not {"text", "sentence1"} & row.keys():
+            lacking.append("text")
+        if lacking:
+            message = f"expected a column of that name, not only {', '.join(map(str, row))}"
+            raise InputError(
+                message,
+                key=f'row {number}: "{lacking[0]}"',
+                remedy='rename it (a byte-order mark is left out with encoding="utf-8-sig", another '
+                "separator is read with csv.DictReader(..., delimiter=...))",
+            )
+    if not rows:
+        raise InputError("no rows; expected some with split, label and text")
     classes = sorted({row["label"] for row in rows})
     first, second = ("sentence1", "sentence2") if "sentence1" in rows[0] else ("text", "")
     parts: dict[str, list[Example]] = {"train": [], "test": []}

@@ -6,12 +6,15 @@ from __future__ import annotations
 
 import csv
 import json
+import sys
 from dataclasses import replace
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from docs import method_pages
 from harness import registry
 from harness.cli import main
 from harness.errors import InputError
@@ -145,3 +148,47 @@ def test_the_machine_readable_list_has_the_same(
     assert about["options"]["temperature"]["range"] == "above 0"
     assert about["options"]["temperature"]["sweep"] == {"low": 0.001, "high": 1.0, "log": True}
     assert about["options"]["warmup"]["shared"] is True
+
+
+class _Exits:
+    def __get__(self, *_: object) -> None:
+        sys.exit(0)
+
+
+ODD: dict[str, dict[str, Any]] = {
+    "no card": {"card": None},
+    "a card that is a text": {"card": "mean"},
+    "presets of another kind": {"presets": ["a"]},
+    "no config": {"Config": None},
+    "a card that exits": {"card": _Exits()},
+}
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_a_method_that_cannot_be_described_is_listed_with_the_reason(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    sound = {"card": SimCSE.card, "Config": SimCSE.Config, "presets": SimCSE.presets}
+    odd = type("Odd", (), {**sound, **ODD[name]})
+    monkeypatch.setitem(registry._added, registry.METHODS.entry_points, {"odd": odd})
+    assert main(["list", "methods"]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert any(line.startswith("simcse ") for line in lines)
+    (broken,) = [line for line in lines if line.startswith("odd ")]
+    assert "UNUSABLE" in broken
+    pages = method_pages.pages()
+    assert "simcse.md" in pages
+    assert "odd.md" not in pages
+
+
+@pytest.mark.parametrize(
+    "code", ["import sys; sys.exit(0)", "1 / 0", "def (", "raise KeyError", "raise GeneratorExit"]
+)
+def test_a_module_that_fails_when_it_is_imported_is_one_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str
+) -> None:
+    (tmp_path / "odd_module.py").write_text(code)
+    monkeypatch.syspath_prepend(tmp_path)
+    point = EntryPoint("odd", "odd_module:Odd", registry.METHODS.entry_points)
+    with pytest.raises(InputError, match="odd"):
+        registry.open_plugin(registry.METHODS, point)

@@ -388,6 +388,18 @@ def test_models_of_one_name_are_told_apart_by_folder() -> None:
     assert [line["row"] for line in lines] == ["one/a", "two/a"]
 
 
+def test_local_models_of_one_name_in_two_sources_are_two_rows(tmp_path: Path) -> None:
+    write_mteb(tmp_path, "a")
+    result = (tmp_path / "org__a" / "revision" / "STS12.json").read_text()
+    sources = [tmp_path / "lab one" / "results", tmp_path / "lab two" / "results"]
+    for source in sources:
+        write(source, result, "no_model_name__available/no_revision/STS12.json")
+    rows = read_scores(list(sources))["row"].tolist()
+    assert len(set(rows)) == 2
+    assert "lab one" in rows[0]
+    assert "lab two" in rows[1]
+
+
 # ------------------------------------------------------------------------------ other tools
 
 
