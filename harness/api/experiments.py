@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from harness import registry
+from harness.api.adoption import conclude
 from harness.api.methods import registered
 from harness.api.result import Comparison
 from harness.contamination.check import CheckedText, find_overlaps, selection_text, training_text
@@ -36,10 +37,11 @@ from harness.runs.experiment import EMBEDDED_DEV, Experiment, ExperimentSource, 
 from harness.runs.frozen_plan import describe_changes
 from harness.runs.grid import Grid
 from harness.runs.own_data import remarks_on_files
-from harness.runs.plan import Job, Plan, forget_loaded, make_plan
+from harness.runs.plan import Job, Plan, forget_loaded, load_text, make_plan
 from harness.runs.progress import Progress
 from harness.runs.runner import Runner
 from harness.runs.selection import Budget, check_budget, rehearse, select, with_winners
+from harness.runs.sizes import resolve_sizes
 from harness.runs.until import MoreSeeds, Until, check_until
 from harness.seeds import preserve_random_state
 from harness.tasks.own.data import TaskFile
@@ -97,7 +99,8 @@ def plan_comparison(experiment: Source, **choices: Any) -> Planned:
     forget_loaded()
     source = _source(experiment)
     where = source if isinstance(source, str) else f'experiment "{source.name}"'
-    selected = select(read_experiment(source, c.overrides), c.only, where, tuned=c.tune is not None)
+    read = resolve_sizes(read_experiment(source, c.overrides), load_text)
+    selected = select(read, c.only, where, tuned=c.tune is not None)
     budget = check_budget(c.tune, selected)
     selected = selected.model_copy(
         update={"executor": executor_settings(c.executor, selected.executor)}
@@ -254,11 +257,14 @@ def compare(
         with refuse_exits(), reporter, ending:
             grid = _run(planned, folder, reporter, tracker)
         written = build.build_comparison(folder, name, formats=formats) if formats else {}
-    experiment = grid.plan.experiment
+        experiment = grid.plan.experiment
+        decision = ""
+        if experiment.incumbent and not rehearse:
+            decision = conclude(folder, experiment, grid.all_records())
     further = {
         paper: build.build_report(paper, folder, formats=formats) for paper in experiment.reports
     }
-    return Comparison(name, folder, grid.all_records(), experiment, written, further)
+    return Comparison(name, folder, grid.all_records(), experiment, written, further, decision)
 
 
 def _source(experiment: Source) -> str | Experiment:

@@ -41,6 +41,7 @@ class Comparison(WithReport):
         experiment: what was compared; None where its file cannot be read.
         report: format -> what was written.
         further: the same of other reports that the experiment requests.
+        decision: whether to keep the experiment's incumbent, in words; empty without one.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Comparison(WithReport):
     experiment: Experiment | None = field(default=None, repr=False)
     report: dict[str, Path] = field(default_factory=dict, repr=False)
     further: dict[str, dict[str, Path]] = field(default_factory=dict, repr=False)
+    decision: str = field(default="", repr=False)
 
     @property
     def rows(self) -> list[str]:

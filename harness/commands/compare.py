@@ -320,3 +320,5 @@ def _show(result: Comparison) -> None:
         if "json" in written:
             tell_lines(json.loads(written["json"].read_text("utf-8"))["answer"])
             tell(f"report: {next(iter(written.values()))}")
+    if result.decision:
+        tell_lines(result.decision)

@@ -15,7 +15,7 @@ from typing import Any
 from harness.errors import InputError
 from harness.files.atomic import open_folder, share_files
 from harness.files.printable import first_line
-from harness.results.model_card import TAGS
+from harness.results.model_card import FOLDER_IN_CARD, TAGS
 
 MODULES = "modules.json"
 CONFIG = "config_sentence_transformers.json"
@@ -219,7 +219,7 @@ _FRONT = "\n".join(
 )
 _USE = """from sentence_transformers import SentenceTransformer{install}
 
-model = SentenceTransformer("PATH_TO_THIS_FOLDER"{flag})
+model = SentenceTransformer("{folder}"{flag})  # the path of this folder, or ORG/NAME on the hub
 vectors = model.encode(["A sentence.", "Another one."])"""
 _WHY = """
 No module of sentence-transformers can express this method, so `modules.json` names a class of `harness.modules`, in the
@@ -240,5 +240,6 @@ def card_text(text: str, *, ours: bool = False, after: str = "") -> str:
     flag, install = (
         (", trust_remote_code=True", "  # and: pip install sentence-harness") if ours else ("", "")
     )
-    use = f"## Use\n\n```python\n{_USE.format(flag=flag, install=install)}\n```\n{_WHY if ours else ''}"
+    code = _USE.format(flag=flag, install=install, folder=FOLDER_IN_CARD)
+    use = f"## Use\n\n```python\n{code}\n```\n{_WHY if ours else ''}"
     return f"---\n{_FRONT}\n{tags}\n---\n\n{text.strip()}\n\n{use}{after}"

@@ -8,7 +8,7 @@ import json
 import math
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from harness.files.atomic import write_atomic
 from harness.files.printable import markdown_text, one_line
@@ -19,7 +19,10 @@ if TYPE_CHECKING:
     from huggingface_hub import EvalResult
 
 SCORES_FILE = "harness_scores.json"
+FOLDER_IN_CARD = "model"  # what the code of a card calls its folder
 RESULTS_FOLDER = ".eval_results"  # the hub's community evaluations
+_EMBEDDED = "embedded:"
+_LICENCE = "apache-2.0"  # of the model that ships
 TAGS = ("sentence-transformers", "sentence-similarity", "feature-extraction")
 _FRONT = re.compile(r"\A---\n.*?\n---\n", re.DOTALL)
 _START, _END = "<!-- harness: from the record of the run -->\n", "<!-- harness: end -->\n"
@@ -37,7 +40,8 @@ def is_card(file: Path) -> bool:
 
 def write_card(model: Path, record: Record) -> None:
     """Put what `record` knows into the README of a saved model, and all its scores into
-    `SCORES_FILE`; a second call replaces what the first put there.
+    `SCORES_FILE`; a second call replaces what the first put there. The card has a heading, the
+    licence of the base model where that states one, and code that opens this folder.
 
     Raises:
         OSError: the folder cannot be written.
@@ -51,6 +55,9 @@ def write_card(model: Path, record: Record) -> None:
     body = _FRONT.sub("", text, count=1)
     if _START in body and _END in body:
         body = body[: body.index(_START)] + body[body.index(_END) + len(_END) :].removeprefix("\n")
+    if not re.search("^# ", body, re.MULTILINE):
+        body = f"\n# {markdown_text(_title(record))}\n\n{body.lstrip()}"
+    body = body.replace(f'("{FOLDER_IN_CARD}"', f'("{model.name}"')
     ours = f"{_START}{results(record)}{_END}"
     at = body.find("\n## Use\n") + 1
     body = body[:at] + ours + "\n" + body[at:] if at else f"{body.rstrip()}\n\n{ours}"
@@ -101,6 +108,7 @@ def front_matter(record: Record) -> str:
         library_name="sentence-transformers",
         pipeline_tag="sentence-similarity",
         tags=tags,
+        license=licence_of(record.base_model),
         base_model=_hub_id(record.base_model),
         datasets=_data_sets(record),
         model_name=(one_line(record.row) or record.method) if evaluated else None,
@@ -142,6 +150,36 @@ def _kind(record: Record) -> str:
     weights included.
     """
     return "" if record.supervision == "unsupervised" and record.dev else record.supervision
+
+
+def _title(record: Record) -> str:
+    """Return the heading: what was trained, from which model."""
+    start = re.split(r"[/\\]", record.base_model.rstrip("/\\"))[-1].removeprefix("embedded:")
+    return f"{one_line(record.row)}, from {one_line(start)}"
+
+
+def licence_of(base_model: str) -> str | None:
+    """Return the licence that the card of a base model states; None where it states none that can be
+    read without the hub.
+    """
+    from huggingface_hub import try_to_load_from_cache
+
+    if base_model.startswith(_EMBEDDED):
+        return _LICENCE
+    file: Any = Path(base_model) / "README.md"
+    if not file.is_file():
+        try:
+            file = try_to_load_from_cache(base_model, "README.md")
+        except ValueError:  # no id of the hub
+            return None
+    if not isinstance(file, str | Path):
+        return None
+    text = Path(file).read_text("utf-8", errors="replace")
+    front = _FRONT.match(text)
+    found = (
+        re.search(r"^license:[ \t]*([\w.+-]+)[ \t]*$", front[0], re.MULTILINE) if front else None
+    )
+    return found[1] if found else None
 
 
 def _hub_id(base_model: str) -> str | None:
@@ -222,6 +260,10 @@ def _training_rows(record: Record) -> list[tuple[str, str]]:
     rows = [
         ("method", record.method),
         ("base model", record.base_model),
+        (
+            "licence",
+            licence_of(record.base_model) or "that of the base model, whose card states none here",
+        ),
         ("labels", _labels(record)),
     ]
     if c := record.corpus:

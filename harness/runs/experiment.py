@@ -201,11 +201,15 @@ class BudgetSettings(Config):
     sentences: int | None = option(
         None, "sentences (pairs, documents) that a row sees, in whole batches", ge=1
     )
+    by_text: bool = option(
+        False, "as many sentences as the text has, at least 3,200 and at most 32,000"
+    )
 
     @model_validator(mode="after")
     def _one_amount(self) -> Self:
-        if self.steps is not None and self.sentences is not None:
-            raise ValueError("expected steps or sentences, not both")
+        given = [self.steps is not None, self.sentences is not None, self.by_text]
+        if sum(given) > 1:
+            raise ValueError("expected one of steps, sentences and by_text")
         return self
 
     @property
@@ -213,7 +217,7 @@ class BudgetSettings(Config):
         """The key that is given; empty where each row trains as its method, preset and `max_steps`
         say.
         """
-        return next(iter(self.model_dump(exclude_none=True)), "")
+        return next(iter(self.model_dump(exclude_defaults=True)), "")
 
     def describe(self) -> tuple[str, str]:
         """The amount and its unit: ("300", "training steps per row"); empty texts where nothing is
@@ -311,6 +315,11 @@ class Experiment(Conditions):
     baseline: str = option(
         "", "label of a row: its comparison with each other row is planned, and corrected for less"
     )
+    incumbent: str = option(
+        "",
+        "label of the row in use: the comparison ends with whether to keep it, and saves a better "
+        "one in DIR/best",
+    )
     contrasts: list[Contrast] = option([], "further pairs of rows whose comparison is planned")
     primary: str = option(
         "", 'the score that decides: a task, a suite, or "STS"; all others are called secondary'
@@ -348,6 +357,7 @@ class Experiment(Conditions):
                 )
         labels = [entry.label for entry in self.methods]
         named = {"baseline": [self.baseline] if self.baseline else []}
+        named["incumbent"] = [self.incumbent] if self.incumbent else []
         named["contrasts"] = [label for one in self.contrasts for label in (one.row, one.against)]
         for key, wanted in named.items():
             for label in set(wanted) - set(labels):

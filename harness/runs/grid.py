@@ -15,7 +15,7 @@ from harness.results.record import Record
 from harness.results.store import limit_to_tasks, write_comparison_file
 from harness.runs.against import OtherRows
 from harness.runs.differences import rate_origin
-from harness.runs.own_data import describe_files, write_splits
+from harness.runs.own_data import describe_files, write_experiment, write_splits
 from harness.runs.plan import Job, Plan
 from harness.runs.progress import Progress, RunState
 from harness.runs.until import MoreSeeds
@@ -62,6 +62,7 @@ class Grid:
             return []
         self._proposed = True
         write_splits(self.plan, self.workdir)
+        write_experiment(self.plan, self.workdir)
         self.write()
         jobs = self._open()
         states = [(job, seed_text(job.spec.random_seed)) for job in jobs]

@@ -5,8 +5,10 @@ from __future__ import annotations
 import csv
 import io
 from pathlib import Path
+from typing import Any
 
 from harness.files.atomic import write_atomic
+from harness.files.reading import inline, is_there, toml_comment, toml_lines
 from harness.results.comparison import ListedFile
 from harness.runs.plan import Plan
 from harness.tasks.own.data import OwnData, TaskFile
@@ -54,3 +56,44 @@ def write_splits(plan: Plan, workdir: Path) -> list[Path]:
         write_atomic(file, text.getvalue())
         written.append(file)
     return written
+
+
+def write_experiment(plan: Plan, workdir: Path) -> Path:
+    """Write WORKDIR/comparisons/NAME.toml: the experiment as it was resolved, to be run again or
+    edited.
+    """
+    keys = plan.experiment.model_dump(mode="json", exclude_unset=True, exclude_none=True)
+    name = keys.pop("name")
+    rows = keys.pop("methods")
+    keys.pop("executor", None)
+    blocks = keys.pop("blocks", {})
+    about = f"{name} as it was resolved; run it with: harness compare {name}.toml"
+    parts = [toml_comment(about), toml_lines(_locate_files(keys))]
+    for block, of_block in blocks.items():
+        parts.append(f"\n[blocks.{inline(block).as_string()}]\n{toml_lines(of_block)}")
+    parts += [f"\n[[methods]]\n{toml_lines(row)}" for row in rows]
+    file = workdir / "comparisons" / f"{name}.toml"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    write_atomic(file, "".join(parts))
+    return file
+
+
+def _locate_files(keys: dict[str, Any]) -> dict[str, Any]:
+    """Return keys of an experiment with absolute paths of the files that they name."""
+    located = dict(keys)
+    if "suites" in keys:
+        located["suites"] = [_locate(entry) for entry in keys["suites"]]
+    for key in ("dev", "corpus"):
+        if isinstance(keys.get(key), dict):
+            name = "task" if key == "dev" else "uri"
+            located[key] = {**keys[key], name: _locate(keys[key].get(name, ""))}
+            if not located[key][name]:
+                del located[key][name]
+    return located
+
+
+def _locate(entry: Any) -> Any:
+    if isinstance(entry, dict):
+        return {**entry, "task": _locate(entry["task"])}
+    file = TaskFile(task=entry)
+    return str(file.located()) if is_there(file.path) and file.path.is_file() else entry

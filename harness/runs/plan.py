@@ -26,6 +26,7 @@ from harness.runs.rows import (
     apply_schedule,
     resolve_rows,
 )
+from harness.runs.sizes import resolve_sizes
 from harness.seeds import seed_fields, seed_text
 from harness.sources import Corpus
 from harness.sources.embedded import model_fingerprint
@@ -271,6 +272,7 @@ def make_plan(
     Raises:
         InputError: anything in the experiment that cannot work.
     """
+    experiment = resolve_sizes(experiment, load_text)
     tolerant = most_sentences is not None or bool(experiment.blocks)
     rows, schedule = apply_schedule(
         resolve_rows(experiment, where, tolerant=tolerant), experiment.dev

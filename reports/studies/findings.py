@@ -99,11 +99,15 @@ def experiment_file(stored: optuna.Study, study: Study, seeds: Sequence[int]) ->
     """
     config = best_config(stored, study)
     trial = best_trials(stored)[0].number
+    usual = {"embedded": "embedded", "file": study.dev.task}.get(study.dev.where, "sts")
+    suites = study.suites or [usual]
     experiment: dict[str, Any] = {
         "name": study.name + "-best",
         "base_models": [study.base_model],
         "seeds": list(seeds),
-        "suites": study.suites or ["embedded" if study.dev.where == "embedded" else "sts"],
+        "suites": [
+            one if isinstance(one, str) else one.model_dump(exclude_defaults=True) for one in suites
+        ],
         "source": study.source,
         "precision": study.precision,
         "corpus": study.corpus.model_dump(exclude_none=True),

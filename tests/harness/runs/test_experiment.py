@@ -12,9 +12,10 @@ import pytest
 from harness.errors import InputError
 from harness.method import Method
 from harness.runs.experiment import presets, read_experiment
-from harness.runs.plan import Plan, make_plan
+from harness.runs.plan import Plan, load_text, make_plan
 from harness.runs.rows import resolve_rows
 from harness.runs.selection import select, select_part
+from harness.runs.sizes import resolve_sizes
 from tests.support.configurations import know_base_models
 from tests.support.small_runs import CONTRAST, NATURAL
 
@@ -147,7 +148,7 @@ def test_an_unknown_file_names_the_nearest_preset() -> None:
 @pytest.mark.parametrize("name", sorted(presets()))
 def test_every_shipped_experiment_is_valid(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     know_base_models(monkeypatch)
-    experiment = read_experiment(name)
+    experiment = resolve_sizes(read_experiment(name), load_text)
     assert resolve_rows(experiment, name)
     assert experiment.title
 

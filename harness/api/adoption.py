@@ -1,0 +1,104 @@
+"""The end of a comparison with an `incumbent`: the decision, and the better model in DIR/best."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+from harness.errors import HarnessError
+from harness.files.atomic import write_atomic
+from harness.machine.environment import pick_device
+from harness.machine.progress import describe_duration
+from harness.results.model_card import write_card
+from harness.results.record import Record
+from harness.results.store import RunFolder
+from harness.runs.execute import make_method, read_dev
+from harness.runs.experiment import Experiment
+from harness.runs.plan import load_dev
+from reports.decide.adoption import decide
+from reports.decide.question import question_of
+from reports.load import read_comparison
+
+BEST = "best"  # folder of the better model
+DECISION = "decision.json"
+
+
+def conclude(workdir: Path, experiment: Experiment, records: list[Record]) -> str:
+    """Decide whether to keep the incumbent, save a better model, and return the answer.
+
+    WORKDIR/best has the model, or is removed; WORKDIR/decision.json has the numbers.
+
+    Raises:
+        InputError: nothing can be compared.
+    """
+    results = read_comparison(workdir, experiment.name)
+    question = question_of(results, "")
+    scores = score_on_dev(workdir, experiment, records)
+    adoption = decide(results, question, experiment.incumbent, scores)
+    best = workdir / BEST
+    shutil.rmtree(best, ignore_errors=True)
+    text = adoption.text
+    if adoption.decision == "adopt":
+        record = next(one for one in records if one.id == adoption.run)
+        save_run(workdir, record, best)
+        text = f"{text}, {describe_training(record)}; saved in {best}."
+    kept = {"decision": adoption.decision, "text": text, "row": adoption.row, "run": adoption.run}
+    write_atomic(workdir / DECISION, json.dumps({**kept, **adoption.data}, indent=1) + "\n")
+    return text
+
+
+def describe_training(record: Record) -> str:
+    """Return steps, passes over the text and time of a run."""
+    steps = record.training.get("steps")
+    seconds = record.cost.get("train_seconds", 0.0)
+    length = f"{steps:,} training steps" if steps else "no training steps"
+    seen = record.cost.get("corpus_sentences_seen", 0.0)
+    count = (record.corpus or {}).get("count")
+    if steps and count and seen:
+        length += f" ({seen / count:.1f} passes over {count:,} texts)"
+    return f"{length}, {describe_duration(seconds)}"
+
+
+def save_run(workdir: Path, record: Record, folder: Path) -> None:
+    """Save the model of a run with its card."""
+    if record.spec.trained:
+        shutil.copytree(RunFolder(workdir, record.id).model, folder)
+    else:
+        open_run(workdir, record).save(folder)
+    write_card(folder, record)
+
+
+def score_on_dev(workdir: Path, experiment: Experiment, records: list[Record]) -> dict[str, float]:
+    """Return run id -> score on the dev set, of the finished runs: all are scored, also those whose
+    training selects nothing.
+    """
+    selection = experiment.selection()
+    if selection is None:
+        return {}
+    dev = next((one for r in records if (one := read_dev(r.spec)) is not None), None)
+    dev = dev or load_dev(selection)
+    device = pick_device(experiment.device)
+    scores: dict[str, float] = {}
+    for record in records:
+        if record.status != "finished" or record.id in scores:
+            continue
+        try:
+            method = open_run(workdir, record)
+        except HarnessError:  # its weights were not kept
+            continue
+        scores[record.id] = dev.score(lambda texts, one=method: one.encode(texts, device=device))  # type: ignore[misc]
+    return scores
+
+
+def open_run(workdir: Path, record: Record) -> Any:
+    """Return the fitted method of a run.
+
+    Raises:
+        HarnessError: its weights are not there.
+    """
+    method = make_method(record.spec)
+    if not record.spec.trained:
+        return method.fit()
+    return type(method).load(RunFolder(workdir, record.id).model)

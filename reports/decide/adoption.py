@@ -1,0 +1,182 @@
+"""Whether to keep a model: the answer of a comparison with an `incumbent`.
+
+Row and run are chosen by their scores on the dev set; what is said of them comes from the test
+set, with intervals that hold for all rows against the incumbent at once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from scipy.special import ndtri
+
+from reports.document.table import number_text
+from reports.load import RecordedResults, RecordedRow
+from reports.stats.power import CHANCE
+from reports.stats.significance import Difference
+from reports.stats.verdicts import EQUIVALENCE, Family, Question, judge_family
+
+Decision = Literal["adopt", "keep", "undecided"]
+MOST_EXAMPLES = 1_000_000  # a larger number is no advice
+
+
+@dataclass(frozen=True)
+class Adoption:
+    """A decision with its reason.
+
+    Attributes:
+        decision: adopt the row, keep the incumbent, or undecided.
+        text: a sentence or two that can be acted on.
+        row: label of the row that was chosen on the dev set; "" where there is none.
+        run: id of its run with the highest dev score.
+        data: the numbers behind the text.
+    """
+
+    decision: Decision
+    text: str
+    row: str
+    run: str
+    data: Mapping[str, Any]
+
+
+def decide(
+    results: RecordedResults,
+    question: Question,
+    incumbent: str,
+    dev_scores: Mapping[str, float],
+) -> Adoption:
+    """Decide whether another row replaces the incumbent.
+
+    Args:
+        results: the comparison that the question is about.
+        incumbent: its label.
+        dev_scores: run id -> score on the dev set, of the runs that have one.
+    """
+    old = next((row for row in results.rows if row.label == incumbent and row.finished), None)
+    others = [row for row in results.rows if row.finished and not row.added and row is not old]
+    if old is None or not others:
+        lost = incumbent if old is None else "every other row"
+        text = f"Not decided: {lost} has no result."
+        return Adoption("undecided", text, "", "", {})
+    pairs = tuple((row, old) for row in others)
+    name = f"{len(pairs)} rows against {incumbent}"
+    found = {
+        a.label: d
+        for (a, _), d in judge_family(Family(name, pairs), question.significance, question.target)
+    }
+    chosen = max(others, key=lambda row: _dev_mean(row, dev_scores))
+    best = max(
+        (record.id for record in chosen.finished), key=lambda run: dev_scores.get(run, -math.inf)
+    )
+    difference = found.get(chosen.label)
+    data: dict[str, Any] = {
+        "incumbent": incumbent,
+        "on": question.target.title,
+        "dev": {row.label: _shown(_dev_mean(row, dev_scores)) for row in (old, *others)},
+        "test": {label: _as_points(d) for label, d in found.items()},
+        "examples": question.significance.examples(question.target),
+    }
+    if difference is not None and difference.verdict == "better":
+        gain = f"{chosen.label}: {_in_words(difference)} points on {question.target.title}"
+        return Adoption("adopt", gain, chosen.label, best, data)
+    judged = [d for d in found.values() if d.judged]
+    highest = max((100 * d.estimate.high for d in judged), default=math.inf)
+    if judged and len(judged) == len(others) and highest < EQUIVALENCE:
+        bound = math.ceil(10 * max(highest, 0.0)) / 10
+        by = f" by more than {bound:.1f} points" if bound > 0 else ""
+        text = f"Keep your model: nothing tried is better{by} on {question.target.title}."
+        return Adoption("keep", text, chosen.label, best, data)
+    text = _undecided(question, chosen, old, difference, data)
+    return Adoption("undecided", text, chosen.label, best, data)
+
+
+def _undecided(
+    question: Question,
+    chosen: RecordedRow,
+    old: RecordedRow,
+    difference: Difference | None,
+    data: dict[str, Any],
+) -> str:
+    """Say what is not known, and about how many examples would be needed."""
+    count = data["examples"]
+    start = f"Not decided with {count:,} test examples"
+    if difference is None or not difference.judged:
+        return f"{start}: fewer than three seeds of {chosen.label} are too few."
+    shown = f"{chosen.label}, the best row on the dev set, is at {_in_words(difference)} points"
+    if difference.verdict == "worse":
+        shown += ", so keep your model; other rows may still be better"
+    needed = examples_needed(question, chosen, old, difference, EQUIVALENCE)
+    data["needed"] = needed
+    if needed is None:
+        return f"{start}: {shown}. More seeds come first: their spread alone leaves it open."
+    return f"{start}: {shown}. About {needed:,} would be needed."
+
+
+def examples_needed(
+    question: Question, a: Any, b: Any, difference: Difference, least: float
+) -> int | None:
+    """Return about how many test examples find the difference that two rows show, or one of `least`
+    points, in 80 % of cases, by the spreads of these two rows and with as many seeds as now.
+
+    Returns:
+        None where the spread over seeds alone is too large, or a million would not do.
+    """
+    first, second, by_examples = question.significance.parts(a, b, question.target)
+    error = math.sqrt(first + second + by_examples)
+    if error == 0:
+        return None
+    half = (difference.estimate.high - difference.estimate.low) / 2
+    wanted = max(abs(difference.estimate.value), least / 100)
+    count = question.significance.examples(question.target)
+    return count_needed(wanted, half / error, first + second, by_examples, count)
+
+
+def count_needed(
+    wanted: float, critical: float, by_seeds: float, by_examples: float, count: int
+) -> int | None:
+    """Return the number of examples with which a true difference is found in 80 % of cases, rounded
+    up to two digits.
+
+    Args:
+        wanted: the true difference.
+        critical: what a difference must exceed, in standard errors.
+        by_seeds, by_examples: variances of the difference; the second one with `count` examples.
+
+    Returns:
+        None where no number of examples does, or more than a million would be needed.
+    """
+    most = (wanted / (critical + float(ndtri(CHANCE)))) ** 2  # the variance that is allowed
+    if most <= by_seeds:
+        return None
+    needed = count * by_examples / (most - by_seeds)
+    if needed > MOST_EXAMPLES:
+        return None
+    digits = 10 ** max(0, int(math.log10(max(needed, 1))) - 1)
+    return int(math.ceil(needed / digits) * digits)
+
+
+def _dev_mean(row: RecordedRow, dev_scores: Mapping[str, float]) -> float:
+    """Return the mean over the row's runs; minus infinity where one is unknown."""
+    known = [dev_scores.get(record.id, -math.inf) for record in row.finished]
+    return float(np.mean(known))
+
+
+def _shown(value: float) -> float | None:
+    return 100 * value if math.isfinite(value) else None
+
+
+def _as_points(d: Difference) -> dict[str, float]:
+    e = d.estimate
+    return {"difference": 100 * e.value, "low": 100 * e.low, "high": 100 * e.high}
+
+
+def _in_words(d: Difference) -> str:
+    value, low, high = (
+        number_text(100 * x, 1, signed=True)
+        for x in (d.estimate.value, d.estimate.low, d.estimate.high)
+    )
+    return f"{value} [{low}, {high}]"

@@ -1,0 +1,92 @@
+"""Whether to keep a model: chosen on the dev set, judged on the test set."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from reports.decide.adoption import Adoption, count_needed, decide
+from reports.decide.question import question_of
+from reports.load import read_comparison
+from tests.support import synthetic
+
+TASKS = ("STS-B",)
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> synthetic.Invented:
+    return synthetic.Invented(tmp_path, scale=0.1)
+
+
+def add(made: synthetic.Invented, label: str, noise: float) -> None:
+    for seed in (1, 2, 3):
+        made.add(label, seed, noise=noise, tasks=TASKS, curves=False, geometry=False)
+
+
+def answer(made: synthetic.Invented, dev: dict[str, float]) -> Adoption:
+    """Decide with one dev score a row; its second seed has a little more."""
+    results = read_comparison(made.workdir, "invented")
+    scores = {r.id: dev[r.row] + (0.001 if r.seed == 2 else 0) for r in results.records}
+    return decide(results, question_of(results, ""), "start", scores)
+
+
+def test_a_better_row_is_adopted_with_its_best_run_on_the_dev_set(
+    made: synthetic.Invented,
+) -> None:
+    add(made, "start", 3.0)
+    add(made, "SimCSE", 0.3)
+    add(made, "TSDAE", 2.9)
+    found = answer(made, {"start": 0.2, "SimCSE": 0.8, "TSDAE": 0.3})
+    assert (found.decision, found.row) == ("adopt", "SimCSE")
+    assert found.data["test"]["SimCSE"]["low"] > 0
+    chosen = next(r for r in read_comparison(made.workdir, "invented").records if r.id == found.run)
+    assert (chosen.row, chosen.seed) == ("SimCSE", 2)
+
+
+def test_the_row_is_chosen_on_the_dev_set_and_not_by_its_test_score(
+    made: synthetic.Invented,
+) -> None:
+    add(made, "start", 3.0)
+    add(made, "SimCSE", 0.3)
+    add(made, "TSDAE", 1.0)
+    found = answer(made, {"start": 0.2, "SimCSE": 0.5, "TSDAE": 0.6})
+    assert found.row == "TSDAE"
+    means = {label: one["difference"] for label, one in found.data["test"].items()}
+    assert means["SimCSE"] > means["TSDAE"]
+
+
+def test_a_model_is_kept_only_if_all_upper_limits_are_below_the_margin(
+    made: synthetic.Invented,
+) -> None:
+    add(made, "start", 0.2)
+    add(made, "SimCSE", 4.0)
+    add(made, "TSDAE", 5.0)
+    dev = {"start": 0.9, "SimCSE": 0.5, "TSDAE": 0.4}
+    found = answer(made, dev)
+    assert found.decision == "keep"
+    assert max(one["high"] for one in found.data["test"].values()) < 0.5
+    add(made, "CT", 0.22)  # as good as the model, but for chance
+    found = answer(made, {**dev, "CT": 0.89})
+    upper = found.data["test"]["CT"]["high"]
+    assert (found.decision == "keep") == (upper < 0.5)
+    assert upper > 0.5
+
+
+def test_so_many_examples_find_a_difference_in_four_of_five_cases() -> None:
+    wanted, critical, by_seeds, by_examples, count = 0.02, 2.6, 1e-5, 4e-3, 150
+    needed = count_needed(wanted, critical, by_seeds, by_examples, count)
+    assert needed is not None
+    shares = []
+    for examples in (needed, needed / 2):
+        error = np.sqrt(by_seeds + by_examples * count / examples)
+        drawn = np.random.default_rng(0).normal(wanted, error, 100_000)
+        shares.append((drawn > critical * error).mean())
+    assert shares[0] == pytest.approx(0.8, abs=0.02)
+    assert shares[1] < 0.6
+
+
+def test_no_number_of_examples_makes_up_for_the_spread_over_seeds() -> None:
+    assert count_needed(0.01, 2.6, 1e-3, 4e-3, 150) is None
+    assert count_needed(1e-6, 2.6, 0.0, 4e-3, 150) is None
