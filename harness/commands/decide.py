@@ -104,6 +104,13 @@ def register(commands: Commands) -> None:
         "choice of test pairs (default: that of the records, or 0.7)",
     )
     power.add_argument(
+        "pair",
+        nargs="*",
+        metavar="A B",
+        help="labels of two rows: by their own spread, with the number of test examples that finds "
+        "their difference (default: all rows)",
+    )
+    power.add_argument(
         "--rows", type=int, metavar="K", help="number of rows compared (default: as recorded, or 2)"
     )
 
@@ -216,7 +223,11 @@ def run_power(args: argparse.Namespace) -> int:
 
     options = (*_SHARED, "difference", "sd", "pairs_sd", "rows")
     found = _scores_of(args) or (args.workdir if args.sd is None else None)
-    return _show(args, power(found, **{name: getattr(args, name) for name in options}))
+    chosen = {name: getattr(args, name) for name in options}
+    labels = _check_two(args.pair)
+    if labels:
+        chosen |= {"a": labels[0], "b": labels[1]}
+    return _show(args, power(found, **chosen))
 
 
 def run_gate(args: argparse.Namespace) -> int:
@@ -238,11 +249,15 @@ def two_rows(args: argparse.Namespace) -> list[str]:
     Raises:
         InputError: another number of rows.
     """
-    if len(args.rows) not in (0, 2):
+    return _check_two(args.rows)
+
+
+def _check_two(labels: list[str]) -> list[str]:
+    if len(labels) not in (0, 2):
         raise InputError(
-            f"rows: name two or none, not {len(args.rows)}; a work directory is given as --workdir DIR"
+            f"rows: name two or none, not {len(labels)}; a work directory is given as --workdir DIR"
         )
-    return list(args.rows)
+    return list(labels)
 
 
 def _show(args: argparse.Namespace, answer: Answer) -> int:

@@ -117,10 +117,19 @@ def _undecided(
 
 
 def examples_needed(
-    question: Question, a: Any, b: Any, difference: Difference, least: float
+    question: Question,
+    a: Any,
+    b: Any,
+    difference: Difference,
+    least: float,
+    *,
+    shown: bool = True,
 ) -> int | None:
-    """Return about how many test examples find the difference that two rows show, or one of `least`
-    points, in 80 % of cases, by the spreads of these two rows and with as many seeds as now.
+    """Return about how many test examples find a difference in 80 % of cases, by the spreads of two
+    rows and with as many seeds as now.
+
+    Args:
+        least: the difference in points; with `shown` the one that the rows show, if it is larger.
 
     Returns:
         None where the spread over seeds alone is too large, or a million would not do.
@@ -130,7 +139,9 @@ def examples_needed(
     if error == 0:
         return None
     half = (difference.estimate.high - difference.estimate.low) / 2
-    wanted = max(abs(difference.estimate.value), least / 100)
+    wanted = least / 100
+    if shown:
+        wanted = max(abs(difference.estimate.value), wanted)
     count = question.significance.examples(question.target)
     return count_needed(wanted, half / error, first + second, by_examples, count)
 

@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING, Any
 from harness.errors import InputError
 from harness.files.printable import one_line
 from harness.results.answer import Answer
+from reports.decide.adoption import examples_needed
 from reports.decide.question import comparison_of, question_of
+from reports.decide.verdict_answer import detectable_of_pair, judge_two, rank_two
 from reports.scores.score_table import is_score_table, question_of_scores
 from reports.stats.power import CHANCE, MOST_SEEDS, seeds_needed, smallest_difference
+from reports.stats.verdicts import EQUIVALENCE, Question, describe_detectable
 from reports.with_report import WithReport
 
 if TYPE_CHECKING:
@@ -26,9 +29,12 @@ def power(
     found: WithReport | Source | None = None,
     difference: float | None = None,
     *,
+    a: str = "",
+    b: str = "",
     on: str = "",
     block: str = "",
     comparison: str = "",
+    base_model: str = "",
     sd: float | None = None,
     pairs_sd: float | None = None,
     rows: int | None = None,
@@ -43,7 +49,9 @@ def power(
         found: a comparison or its work directory, whose spread counts, or scores as
             `harness.verdict` takes them; None where `sd` is given.
         difference: in points: how many seeds does it take?
-        on, block, comparison: as `harness.verdict` has them.
+        a, b: labels of two rows: what can be said of these two by their own spread, and how many
+            test examples find their difference (or `difference`).
+        on, block, comparison, base_model: as `harness.verdict` has them.
         sd, pairs_sd: standard deviation in points over seeds, and of a difference by the choice of
             test examples.
         rows: how many are compared.
@@ -52,7 +60,8 @@ def power(
         In `data`, by block of rows: "seeds" (number -> least difference of any two rows, in
             points), "planned" (the
         same of a planned pair), "examples" (their number -> number of seeds -> least difference),
-        "needed". `frame()`: one row a number of seeds.
+        "needed". `frame()`: one row a number of seeds. Of two rows: "difference", "low", "high",
+            "detectable", "examples" and "needed_examples".
 
     Raises:
         InputError: neither records nor `sd`, a number out of range, or no spread of seeds known.
@@ -62,6 +71,8 @@ def power(
             raise InputError(f"--{name} {value:g}: expected a number above 0 and up to 100")
     if rows is not None and not 2 <= rows <= 200:
         raise InputError(f"--rows {rows}: expected a number from 2 to 200")
+    if bool(a) != bool(b) or (a and found is None):
+        raise InputError("power: name two rows of a work directory or of scores, or none")
     designs: list[tuple[str, int, float, float, int]] = []
     if found is not None:
         if is_score_table(found):
@@ -69,6 +80,8 @@ def power(
         else:
             question = question_of(comparison_of(found, comparison, block), on)
         count = question.significance.examples(question.target)
+        if a or b:
+            return _of_two(question, a, b, base_model, difference)
         for name, judged in question.blocks().items():
             if (known := judged.design()) is not None:
                 what = f"{name}, {question.target.title}" if name else question.target.title
@@ -99,6 +112,53 @@ def power(
         for n, least in one["seeds"].items()
     ]
     return Answer("\n".join(line for one in seen for line in _lines(one)), seen, table)
+
+
+def _of_two(
+    question: Question, first: str, second: str, base_model: str, difference: float | None
+) -> Answer:
+    """Return what these two rows allow, by their own spread."""
+    block, a, b = rank_two(question, first, second, base_model)
+    judged = judge_two(question, block, a, b)
+    if not judged.judged:
+        raise InputError(f"{a.label} and {b.label}: power takes three seeds of each trained row")
+    e = judged.estimate
+    count = question.significance.examples(question.target)
+    wanted = abs(100 * e.value) if difference is None else difference
+    wanted = max(wanted, EQUIVALENCE) if difference is None else wanted
+    needed = examples_needed(question, a, b, judged, wanted, shown=difference is None)
+    least = detectable_of_pair(block, a, b, e)
+    data = {
+        "a": a.label,
+        "b": b.label,
+        "what": question.target.title,
+        "difference": 100 * e.value,
+        "low": 100 * e.low,
+        "high": 100 * e.high,
+        "seeds": list(judged.seeds),
+        "examples": count,
+        "detectable": least,
+        "wanted": wanted,
+        "needed_examples": needed,
+    }
+    lines = [
+        f"{a.label} against {b.label} on {question.target.title}: {100 * e.value:+.2f} points"
+        f" [{100 * e.low:+.2f}, {100 * e.high:+.2f}], {count:,} test examples.",
+        f"With these, {describe_detectable(least)} between these two rows.",
+    ]
+    if needed is None:
+        lines.append(
+            f"No number of test examples alone finds {wanted:.1f} points: the spread over seeds is"
+            " too large; add seeds."
+        )
+    elif needed <= count:
+        lines.append(f"A difference of {wanted:.1f} points is found with these examples.")
+    else:
+        lines.append(
+            f"A difference of {wanted:.1f} points takes about {needed:,} test examples:"
+            f" {needed - count:,} more."
+        )
+    return Answer("\n".join(one_line(line) for line in lines), [data], [data])
 
 
 def _seen(

@@ -109,6 +109,19 @@ def verdict(
 def _two(
     question: Question, first: str, second: str, base_model: str, equivalence: float
 ) -> Answer:
+    block, a, b = rank_two(question, first, second, base_model)
+    data = _as_json(block, a, b, judge_two(question, block, a, b), equivalence)
+    return Answer(one_line(data["text"]), data, [_pair(data)])
+
+
+def rank_two(
+    question: Question, first: str, second: str, base_model: str
+) -> tuple[Ranking, ResultRow, ResultRow]:
+    """Return two rows by their labels, and the rows that they are compared with.
+
+    Raises:
+        InputError: no such row, or one without examples.
+    """
     a, b = two_rows_of(question.results.rows, first, second, base_model)
     blocks = question.results.blocks
     block = question.block(
@@ -122,11 +135,10 @@ def _two(
                 else f"no run that saved the examples of {question.target.title}"
             )
             raise InputError(f'row "{one_line(row.label)}" has {lacking}')
-    data = _as_json(block, a, b, _difference(question, block, a, b), equivalence)
-    return Answer(one_line(data["text"]), data, [_pair(data)])
+    return block, a, b
 
 
-def _difference(question: Question, block: Ranking, a: ResultRow, b: ResultRow) -> Difference:
+def judge_two(question: Question, block: Ranking, a: ResultRow, b: ResultRow) -> Difference:
     """Judge two rows in the smallest family that was named with them in it; else among all
     pairs.
     """
@@ -265,12 +277,12 @@ def _paragraph(
     if named:
         text += f" This pair is {named}."
     if e.low < e.high:
-        least = _detectable_of_pair(block, a, b, e)
+        least = detectable_of_pair(block, a, b, e)
         text += f" Between these two rows, {describe_detectable(least)}."
     return text + note
 
 
-def _detectable_of_pair(block: Ranking, a: ResultRow, b: ResultRow, e: Interval) -> float:
+def detectable_of_pair(block: Ranking, a: ResultRow, b: ResultRow, e: Interval) -> float:
     """Return the true difference of two rows, in points, that is found in 80 % of comparisons with
     the spreads of these.
     """

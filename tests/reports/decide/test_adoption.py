@@ -7,8 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from harness.errors import InputError
 from reports.decide.adoption import Adoption, count_needed, decide
+from reports.decide.power_answer import power
 from reports.decide.question import question_of
+from reports.decide.verdict_answer import verdict
 from reports.load import read_comparison
 from tests.support import synthetic
 
@@ -90,3 +93,23 @@ def test_so_many_examples_find_a_difference_in_four_of_five_cases() -> None:
 def test_no_number_of_examples_makes_up_for_the_spread_over_seeds() -> None:
     assert count_needed(0.01, 2.6, 1e-3, 4e-3, 150) is None
     assert count_needed(1e-6, 2.6, 0.0, 4e-3, 150) is None
+
+
+def test_power_of_two_rows_is_that_of_their_own_spread(made: synthetic.Invented) -> None:
+    """A third row with another spread changes the general table, but not what is said of two."""
+    add(made, "start", 0.7)
+    add(made, "SimCSE", 1.1)
+    first = power(made.workdir, a="SimCSE", b="start").data[0]
+    told = verdict(made.workdir, "SimCSE", "start").data
+    assert [first[key] for key in ("difference", "low", "high")] == [
+        told[key] for key in ("difference", "low", "high")
+    ]
+    assert first["detectable"] > (first["high"] - first["low"]) / 2
+    larger = power(made.workdir, 50.0, a="SimCSE", b="start").data[0]
+    smaller = power(made.workdir, 0.01, a="SimCSE", b="start").data[0]
+    assert larger["wanted"] == 50.0
+    assert smaller["needed_examples"] is None or (
+        smaller["needed_examples"] > larger["needed_examples"]
+    )
+    with pytest.raises(InputError):
+        power(made.workdir, a="SimCSE")
