@@ -14,6 +14,8 @@ from typing import Any
 
 from harness.files.printable import join_some, markdown_text
 from harness.machine.progress import describe_duration
+from harness.results.comparison import Tuning
+from harness.results.record import Record
 from reports.comparison.comparison_document import span
 from reports.load import read_comparison
 from reports.results import base_name
@@ -28,72 +30,90 @@ def checklist(name: str, workdir: Path) -> str:
     """
     comparison = read_comparison(workdir, name)
     records = comparison.records
-    every = {record.id: record for record in [*records, *comparison.partial_seed_runs]}.values()
-    tuned = comparison.file.tuned
-    seeds = [
-        len(row.finished)
-        for row in comparison.rows
-        if row.finished and row.records[0].training.get("steps")
-    ]
+    every = {record.id: record for record in [*records, *comparison.partial_seed_runs]}
+    runs = list(every.values())
+    seeds = []
+    for row in comparison.rows:
+        if row.finished and row.records[0].training.get("steps"):
+            seeds.append(len(row.finished))
+    template = environment(markdown_text, keep_trailing_newline=True).get_template(
+        "checklist.md.j2"
+    )
+    return template.render(
+        title=comparison.title or name,
+        rows=len(comparison.rows),
+        runs=len({r.id for r in records}),
+        lost=sum(r.status != "finished" for r in records),
+        plan=comparison.plan,
+        tuned=comparison.file.tuned,
+        selected=_join([f"{r.dev['task']} ({r.dev['source']}, dev)" for r in records if r.dev]),
+        seeds=span(seeds) if seeds else "",
+        parameters="; ".join(_describe_parameters(records)),
+        versions="; ".join(_describe_versions(records)),
+        texts=_join([_describe_text(r.corpus) for r in records if r.corpus]),
+        tests=_join(_describe_tests(records), 60),
+        **_describe_effort(runs, comparison.file.tuned),
+    )
+
+
+def _join(names: list[str], most: int = 5) -> str:
+    return join_some(list(dict.fromkeys(names)), most)
+
+
+def _describe_effort(runs: list[Record], tuned: Tuning | None) -> dict[str, str]:
+    """Return machines, times and memory by their keys in the template."""
+
+    def took(*kinds: str) -> str:
+        return describe_duration(sum(run.cost.get(kind, 0.0) for run in runs for kind in kinds))
+
+    search = sum(row.seconds for row in tuned.rows) if tuned is not None else 0
+    memory = max((run.cost.get("peak_memory_bytes", 0.0) for run in runs), default=0.0)
+    return {
+        "machines": _join(
+            [str(run.environment.get("device_name", "unknown device")) for run in runs]
+        ),
+        "training": took("train_seconds"),
+        "selection": took("dev_seconds"),
+        "evaluation": took("encode_seconds", "evaluate_seconds"),
+        "search": describe_duration(search) if search else "",
+        "memory": f"{memory / 2**30:.1f}",
+    }
+
+
+def _describe_parameters(records: list[Record]) -> list[str]:
+    counts = {}
+    for record in records:
+        if "parameters" in record.cost:
+            counts[base_name(record.base_model)] = record.cost["parameters"]
+    return [f"{base}: {count / 1e6:.1f} million" for base, count in counts.items()]
+
+
+def _describe_versions(records: list[Record]) -> list[str]:
+    """Return each package with its versions."""
     versions: dict[str, dict[str, None]] = {}
     for record in records:
         about = record.environment
-        for package, version in {
-            "python": about.get("python"),
-            **about.get("versions", {}),
-        }.items():
+        packages = {"python": about.get("python"), **about.get("versions", {})}
+        for package, version in packages.items():
             versions.setdefault(package, {})[str(version)] = None
-    parameters = {
-        base_name(r.base_model): r.cost["parameters"] for r in records if "parameters" in r.cost
-    }
-    texts = [_describe_text(r.corpus) for r in records if r.corpus]
-    tests = {f"{s.task} ({s.source})": s.n for r in records for s in r.scores if s.split != "dev"}
-    search = sum(row.seconds for row in tuned.rows) if tuned is not None else 0
-
-    def took(*kinds: str) -> str:
-        return describe_duration(
-            sum(record.cost.get(kind, 0.0) for record in every for kind in kinds)
-        )
-
-    def some(names: list[str], most: int = 5) -> str:
-        return join_some(list(dict.fromkeys(names)), most)
-
-    return (
-        environment(markdown_text, keep_trailing_newline=True)
-        .get_template("checklist.md.j2")
-        .render(
-            title=comparison.title or name,
-            rows=len(comparison.rows),
-            runs=len({r.id for r in records}),
-            lost=sum(r.status != "finished" for r in records),
-            plan=comparison.plan,
-            tuned=tuned,
-            selected=some([f"{r.dev['task']} ({r.dev['source']}, dev)" for r in records if r.dev]),
-            seeds=span(seeds) if seeds else "",
-            machines=some([str(r.environment.get("device_name", "unknown device")) for r in every]),
-            training=took("train_seconds"),
-            selection=took("dev_seconds"),
-            evaluation=took("encode_seconds", "evaluate_seconds"),
-            search=describe_duration(search) if search else "",
-            memory=f"{max((r.cost.get('peak_memory_bytes', 0.0) for r in every), default=0.0) / 2**30:.1f}",
-            parameters="; ".join(
-                f"{base}: {count / 1e6:.1f} million" for base, count in parameters.items()
-            ),
-            versions="; ".join(
-                f"{package} {' and '.join(some)}" for package, some in versions.items()
-            ),
-            texts=some(texts),
-            tests=some([f"{task}: {n:,}" for task, n in tests.items()], 60),
-        )
-    )
+    return [f"{package} {' and '.join(some)}" for package, some in versions.items()]
 
 
 def _describe_text(corpus: Mapping[str, Any]) -> str:
     """Return how much text a run learned from, and how much of it was left out."""
     said = f"{corpus.get('uri')}: {corpus.get('count', 0):,} {corpus.get('kind')}"
-    out = [
-        f"{corpus[key]:,} {why}"
-        for key, why in (("left_out", "not selected"), ("empty", "without text"))
-        if corpus.get(key)
-    ]
+    out = []
+    for key, why in (("left_out", "not selected"), ("empty", "without text")):
+        if corpus.get(key):
+            out.append(f"{corpus[key]:,} {why}")
     return f"{said} ({', '.join(out)}, left out)" if out else said
+
+
+def _describe_tests(records: list[Record]) -> list[str]:
+    """Return each task with its number of examples."""
+    counts = {}
+    for record in records:
+        for score in record.scores:
+            if score.split != "dev":
+                counts[f"{score.task} ({score.source})"] = score.n
+    return [f"{task}: {n:,}" for task, n in counts.items()]

@@ -13,6 +13,7 @@ from harness.seeds import seed_text
 from reports.comparison.headline import NO_GAIN, headline
 from reports.document.blocks import Block, Document, Figure, Section, Text, slug
 from reports.load import RecordedResults
+from reports.read.plan_followed import FrozenPlan
 from reports.read.provenance import provenance_of
 from reports.stats.significance import Significance
 from reports.tables.builder import TableBuilder, from_other_packages
@@ -250,41 +251,44 @@ def span(counts: Iterable[int]) -> str:
 
 
 def _facts(comparison: RecordedResults) -> list[tuple[str, str]]:
+    rows = comparison.rows
     runs = {record.id for record in [*comparison.records, *comparison.partial_seed_runs]}
-    tasks = {
-        (s.task, s.source)
-        for r in comparison.records
-        for s in r.scores
-        if s.suite not in NOT_SCORED
-    }
-    elsewhere = Counter(row.source for row in comparison.rows if row.source)
-    counts = [
-        (sum(not (row.added or row.source) for row in comparison.rows), "row", "rows"),
-        (
-            sum(row.added and not row.source for row in comparison.rows),
-            "untrained start added",
-            "untrained starts added",
-        ),
-        *((count, f"row of {source}", f"rows of {source}") for source, count in elsewhere.items()),
+    tasks = set()
+    for record in comparison.records:
+        tasks |= {(s.task, s.source) for s in record.scores if s.suite not in NOT_SCORED}
+    own = sum(not (row.added or row.source) for row in rows)
+    added = sum(row.added and not row.source for row in rows)
+    counts: list[tuple[int | str, str, str]] = [
+        (own, "row", "rows"),
+        (added, "untrained start added", "untrained starts added"),
+    ]
+    for source, number in Counter(row.source for row in rows if row.source).items():
+        counts.append((number, f"row of {source}", f"rows of {source}"))
+    counts += [
         (len(comparison.base_models), "base model", "base models"),
-        (span(len(row.records) for row in comparison.rows), "seed a row", "seeds a row"),
+        (span(len(row.records) for row in rows), "seed a row", "seeds a row"),
         (len(runs), "run", "runs"),
         (sum(not task.startswith("geometry:") for task, _ in tasks), "task", "tasks"),
     ]
-    facts = [
-        (str(count), one if str(count) == "1" else many) for count, one, many in counts if count
-    ]
-    facts += budget_facts(comparison)
-    plan = comparison.plan
-    if plan is not None:
-        date, count = plan.date[:10], len(plan.deviations)
-        noun = "deviation" if count == 1 else "deviations"
+    facts = []
+    for count, one, many in counts:
         if count:
-            facts.append((str(count), f"{noun} from the plan of {date}"))
-        else:
-            facts.append(("as planned", f"on {date}"))
+            facts.append((str(count), one if str(count) == "1" else many))
+    facts += budget_facts(comparison)
+    if comparison.plan is not None:
+        facts.append(_fact_of_plan(comparison.plan))
     last = max((r.finished for r in comparison.records), default="")
-    return facts + ([(last[:10], "last run")] if last else [])
+    if last:
+        facts.append((last[:10], "last run"))
+    return facts
+
+
+def _fact_of_plan(plan: FrozenPlan) -> tuple[str, str]:
+    date = plan.date[:10]
+    count = len(plan.deviations)
+    if not count:
+        return "as planned", f"on {date}"
+    return str(count), f"{'deviation' if count == 1 else 'deviations'} from the plan of {date}"
 
 
 def budget_facts(comparison: RecordedResults) -> list[tuple[str, str]]:

@@ -4,10 +4,11 @@ average.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
-from reports.document.table import ABSENT, number_text
-from reports.load import RecordedResults, describe_prompts, read_comparison
+from reports.document.table import ABSENT, Table, number_text
+from reports.load import RecordedResults, RecordedRow, describe_prompts, read_comparison
 from reports.results import find_start
 from reports.suite_targets import known_targets
 from reports.tables.mteb import mteb_tables
@@ -72,43 +73,58 @@ def _width(column: list[str]) -> int:
 
 def _scores(comparison: RecordedResults) -> list[tuple[str, list[list[str]]]]:
     """Columns of scores with their heads, those that are shown together under one title."""
-    found = []
-    tables = [
-        *sts_tables(comparison),
-        *other_tables(comparison, shown={"sts", "embedded", "mteb", *NOT_SCORED}),
-        *(
-            table
-            for table in mteb_tables(comparison)
-            if table.key.endswith(("-categories", "mteb-tasks"))
-        ),
+    mteb = [
+        table
+        for table in mteb_tables(comparison)
+        if table.key.endswith(("-categories", "mteb-tasks"))
     ]
-    tables = [table for table in tables if table.rows]
+    others = other_tables(comparison, shown={"sts", "embedded", "mteb", *NOT_SCORED})
+    tables = [table for table in (*sts_tables(comparison), *others, *mteb) if table.rows]
+    found = []
     for table in tables:
-        title = "STS" if table.key.startswith("scores-sts-") else table.title.partition(" · ")[0]
-        title = title.removeprefix("Suite ").removesuffix(" tasks")
-        places = range(len(HEAD), len(table.columns))
-        averages = [place for place in places if table.columns[place].key.startswith("average")]
-        by_row = {line.cells[0].link: line.cells for line in table.rows}
-        columns = []
-        tasks = (
-            []
-            if averages and len(tables) > 1
-            else [place for place in places if place not in averages]
-        )
-        for place in [*averages, *tasks]:
-            column = table.columns[place]
-            name = column.title.removeprefix("Embedded-")
-            named = table.key == "scores-embedded" or table.key.startswith("suite-own-")
-            name = name if len(tables) == 1 or named else f"{title}, {name}"
-            cells = [by_row[anchor(row)][place] for row in comparison.rows]
-            texts = [
-                f"{cell.text}{'*' if cell.rank == 1 else ''} {cell.spread}".strip()
-                for cell in cells
-            ]
-            columns.append([f"{title} average" if column.key == "average" else name, *texts])
-        together = not averages and len(tables) > 1
-        found += [(title, columns)] if together else [(column[0], [column]) for column in columns]
+        columns = _columns_of(table, comparison.rows, alone=len(tables) == 1)
+        if len(tables) > 1 and not _averages_of(table):
+            found.append((_title_of(table), columns))
+        else:
+            found += [(column[0], [column]) for column in columns]
     return found
+
+
+def _title_of(table: Table) -> str:
+    title = "STS" if table.key.startswith("scores-sts-") else table.title.partition(" · ")[0]
+    return title.removeprefix("Suite ").removesuffix(" tasks")
+
+
+def _averages_of(table: Table) -> list[int]:
+    """Return the places of the columns that are averages."""
+    places = range(len(HEAD), len(table.columns))
+    return [place for place in places if table.columns[place].key.startswith("average")]
+
+
+def _columns_of(table: Table, rows: Sequence[RecordedRow], *, alone: bool) -> list[list[str]]:
+    """Return the averages of a table, with their heads; and its tasks, where it is shown alone or
+    has no average.
+    """
+    places = _averages_of(table)
+    if alone or not places:
+        every = range(len(HEAD), len(table.columns))
+        places = [*places, *(place for place in every if place not in places)]
+    own_names = alone or table.key == "scores-embedded" or table.key.startswith("suite-own-")
+    by_row = {line.cells[0].link: line.cells for line in table.rows}
+    columns = []
+    for place in places:
+        column = table.columns[place]
+        name = column.title.removeprefix("Embedded-")
+        if column.key == "average":
+            name = f"{_title_of(table)} average"
+        elif not own_names:
+            name = f"{_title_of(table)}, {name}"
+        texts = [name]
+        for row in rows:
+            cell = by_row[anchor(row)][place]
+            texts.append(f"{cell.text}{'*' if cell.rank == 1 else ''} {cell.spread}".strip())
+        columns.append(texts)
+    return columns
 
 
 def _gains(comparison: RecordedResults) -> list[str]:
@@ -139,28 +155,25 @@ def _status(comparison: RecordedResults) -> list[str]:
 def _notes(comparison: RecordedResults, columns: list[list[str]], without: list[str]) -> list[str]:
     """At most six lines: what the marks mean, and what is not shown."""
     text = " ".join(cell for column in columns for cell in column[1:])
-    marks = [
-        *(["* highest mean, which may be chance"] if "*" in text else []),
-        *(["± standard deviation over seeds"] if "±" in text else []),
-        *(f"{mark} {why}" for mark, why in ABSENT.values() if mark in text.split()),
-    ]
+    marks = []
+    if "*" in text:
+        marks.append("* highest mean, which may be chance")
+    if "±" in text:
+        marks.append("± standard deviation over seeds")
+    marks += [f"{mark} {why}" for mark, why in ABSENT.values() if mark in text.split()]
     notes = ["; ".join(marks)] if marks else []
     if any(never_beat_the_start(row)[0] for row in comparison.rows):
         notes.append(f"{_NO_GAIN}: runs whose best dev score is that of the untrained model")
-    if marked := [row.label for row in comparison.rows if describe_prompts(row)]:
-        notes.append(f"scored with prompts, see the report: {', '.join(marked)}")
-    for name in ("device", "precision"):
-        values = {
-            str(
-                r.environment.get("device_name")
-                if name == "device"
-                else r.training.get("precision") or ""
-            )
-            for row in comparison.rows
-            for r in row.finished
-        } - {"", "None"}
-        if len(values) > 1:
-            notes.append(
-                f"runs differ in their {name}, and so in rounding: {', '.join(sorted(values))}"
-            )
-    return [*notes, *([f"only in the report: {', '.join(without)}"] if without else [])]
+    prompted = [row.label for row in comparison.rows if describe_prompts(row)]
+    if prompted:
+        notes.append(f"scored with prompts, see the report: {', '.join(prompted)}")
+    finished = [record for row in comparison.rows for record in row.finished]
+    devices = {str(record.environment.get("device_name")) for record in finished}
+    precisions = {str(record.training.get("precision") or "") for record in finished}
+    for name, values in (("device", devices), ("precision", precisions)):
+        known = sorted(values - {"", "None"})
+        if len(known) > 1:
+            notes.append(f"runs differ in their {name}, and so in rounding: {', '.join(known)}")
+    if without:
+        notes.append(f"only in the report: {', '.join(without)}")
+    return notes

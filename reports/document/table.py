@@ -99,6 +99,10 @@ def absent(state: State, *notes: str) -> Cell:
     return Cell(ABSENT[state][0], state=state, notes=notes)
 
 
+Better = Literal["higher", "lower", ""]
+"""Which values of a column are the better ones; "" where it is not said."""
+
+
 @dataclass(frozen=True)
 class Column:
     key: str
@@ -106,7 +110,7 @@ class Column:
     sub: str = ""  # second line of the head in small type: the number of pairs, a unit
     group: str = ""  # columns with the same group stand under one spanning head
     numeric: bool = True
-    better: Literal["higher", "lower", ""] = ""
+    better: Better = ""
     aside: bool = False  # left out on a phone, where the numbers come first
     notes: tuple[str, ...] = ()
 

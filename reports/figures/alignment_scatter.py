@@ -64,6 +64,17 @@ def scatter(
     )
 
 
+def _look_of(dot: Dot, colour: Any) -> dict[str, Any]:
+    """Return how a dot is drawn: a published one hollow; `colour`: None where its score is not
+    known.
+    """
+    look = mark_of(dot.kind)
+    if dot.published:
+        edge = MUTED if colour is None else [colour]
+        return look | {"c": "none", "edgecolors": edge, "linewidths": 2.0}
+    return look | {"c": "white" if colour is None else [colour]}
+
+
 def draw_dots(dots: Sequence[Dot], key: str, title: str, caption: str, score: str) -> Figure | None:
     """The figure; None without a dot. `score`: what the colours show."""
     if not dots:
@@ -79,15 +90,8 @@ def draw_dots(dots: Sequence[Dot], key: str, title: str, caption: str, score: st
         plot = new(7.2, 4.6)
         axes = plot.add_subplot()
         for d in dots:
-            colour: Any = None if math.isnan(d.score) else cmap(shade(d.score))
-            look = mark_of(d.kind) | {"c": "white" if colour is None else [colour]}
-            if d.published:
-                look |= {
-                    "c": "none",
-                    "edgecolors": MUTED if colour is None else [colour],
-                    "linewidths": 2.0,
-                }
-            axes.scatter(d.uniformity, d.alignment, **look)
+            colour = None if math.isnan(d.score) else cmap(shade(d.score))
+            axes.scatter(d.uniformity, d.alignment, **_look_of(d, colour))
         axes.set_xlabel("uniformity (lower: more even)")
         axes.set_ylabel("alignment (lower: closer pairs)")
         axes.margins(0.16)

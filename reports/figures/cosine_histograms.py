@@ -16,7 +16,7 @@ from reports.document.blocks import Figure
 from reports.document.table import number_text
 from reports.figures.labels import row_name
 from reports.figures.style import INK, INK_ON_LIGHT, finish, new, new_panels, style
-from reports.load import RecordedResults
+from reports.load import RecordedResults, RecordedRow
 from reports.targets import SOURCES, Target, rows_shown
 
 _COLUMNS = 3
@@ -74,22 +74,7 @@ def histograms(
     """The cosines of the test pairs of a geometry task by gold score (non-contrastive paper,
     figure 4).
     """
-    by_row = {}
-    splits = set()
-    for key, runs in comparison.figure_data.items():
-        try:
-            if found := [
-                stored["cosines"]
-                for _, parts in runs
-                if "cosines" in (stored := parts.get(task, {}))
-            ]:
-                by_row[key] = pool_cosines(found)
-                splits |= {one.get("split", "all") for one in found}
-        except (KeyError, TypeError, ValueError):
-            ids = ", ".join(record.id for record, _ in runs)
-            comparison.warnings.append(
-                f"cosine histograms of {task} are damaged in one of the runs {ids}: left out"
-            )
+    by_row, splits = _read_cosines(comparison, task)
     rows, others = rows_shown([row for row in comparison.rows if row.key in by_row], target)
     if not rows:
         return None
@@ -101,29 +86,22 @@ def histograms(
     used = np.flatnonzero(shares > _FEW)
     shades = [mpl.colormaps["cividis"](x) for x in np.linspace(0.12, 0.95, len(ranges))]
     columns = min(_COLUMNS, len(rows))
+    width = 7.2 if columns > 2 else 2.2 + 2 * columns
     with style():
-        plot = new(
-            7.2 if columns > 2 else 2.2 + 2 * columns, 0.3 + 1.62 * math.ceil(len(rows) / columns)
-        )
+        plot = new(width, 0.3 + 1.62 * math.ceil(len(rows) / columns))
         grid = new_panels(plot, len(rows), columns, sharex=True, sharey=True)
         for axes, row, part in zip(grid, rows, parts, strict=True):
             _draw_ridges(axes, part, shades)
             axes.set_title(row_name(row, comparison), fontsize=7.5)
         grid[0].set_yticks(range(len(ranges)), ranges)
         grid[0].set_ylim(-0.15, len(ranges) - 1 + _HEIGHT + 0.1)
-        grid[0].set_xlim(
-            math.floor(10 * edges[used[0]]) / 10, math.ceil(10 * edges[used[-1] + 1]) / 10
-        )
+        left = math.floor(10 * edges[used[0]]) / 10
+        right = math.ceil(10 * edges[used[-1] + 1]) / 10
+        grid[0].set_xlim(left, right)
         grid[0].locator_params(axis="x", nbins=5)
         plot.supxlabel("cosine", fontsize=8.5)
         plot.supylabel("gold score", fontsize=8.5)
-    texts = [
-        ["no pairs" if math.isnan(mean) else number_text(mean, 2) for mean in part.means]
-        for part in parts
-    ]
-    said = "; ".join(
-        f"{row.label} {', '.join(some)}" for row, some in zip(rows, texts, strict=True)
-    )
+    said = "; ".join(_describe_means(row, by_row[row.key]) for row in rows)
     data = task.removeprefix("geometry:")
     pairs = _PAIRS[splits.pop() if len(splits) == 1 else "mixed"]
     return finish(
@@ -136,6 +114,34 @@ def histograms(
         f"Histograms of cosines for {len(rows)} rows by gold score, with the mean cosines of the ranges "
         f"{', '.join(ranges)}: {said}.",
     )
+
+
+def _read_cosines(
+    comparison: RecordedResults, task: str
+) -> tuple[dict[tuple[str, str], Cosines], set[str]]:
+    """Return the cosines of each row that stored some, and the splits that they are of."""
+    by_row = {}
+    splits = set()
+    for key, runs in comparison.figure_data.items():
+        try:
+            stored = [parts.get(task, {}) for _, parts in runs]
+            found = [part["cosines"] for part in stored if "cosines" in part]
+            if found:
+                by_row[key] = pool_cosines(found)
+                splits |= {one.get("split", "all") for one in found}
+        except (KeyError, TypeError, ValueError):
+            ids = ", ".join(record.id for record, _ in runs)
+            comparison.warnings.append(
+                f"cosine histograms of {task} are damaged in one of the runs {ids}: left out"
+            )
+    return by_row, splits
+
+
+def _describe_means(row: RecordedRow, part: Cosines) -> str:
+    texts = []
+    for mean in part.means:
+        texts.append("no pairs" if math.isnan(mean) else number_text(mean, 2))
+    return f"{row.label} {', '.join(texts)}"
 
 
 def _draw_ridges(axes: Any, part: Cosines, shades: list[Any]) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -48,37 +49,18 @@ def tradeoff(comparison: RecordedResults, target: Target | None) -> Figure | Non
     points = [p for p in every if p.score >= floor]
     if len(points) < 2 or not any(p.cost > 0 for p in points):
         return None
-    from matplotlib.lines import Line2D
-
     front = pareto(points)
-    corners = _corners(front, points)
+    named = points if len(points) <= _LABELS else _choose_named(points, front)
     with style():
         plot = new(7.2, 3.9)
         axes = plot.add_subplot()
-        # No cost is left of all others.
-        axes.set_xscale("symlog", linthresh=min(p.cost for p in points if p.cost > 0))
-        plain(axes.xaxis)
-        axes.plot(*zip(*corners, strict=True), color=COLOURS[0], linewidth=1.4, zorder=1)
-        for p in points:
-            colour = COLOURS[0] if p in front else GRID
-            axes.scatter(p.cost, p.score, color=colour, **mark_of(kind_of(p.row)))
-        axes.margins(0.16, 0.12)
+        _draw_points(plot, axes, points, front)
         axes.set_xlabel(f"training, {CLOCKS[clock]}")
         axes.set_ylabel(target.short)
-        line = Line2D([], [], color=COLOURS[0], linewidth=1.4, label="Pareto front")
-        handles = [*mark_handles(kind_of(p.row) for p in points), line]
-        plot.legend(handles=handles, loc="outside upper left", ncols=4, fontsize=8)
-        named = points if len(points) <= _LABELS else _choose_named(points, front)
         labels = [row_name(p.row, comparison) if p in named else "" for p in points]
-        place_labels(axes, [(p.cost, p.score) for p in points], labels, corners)
-    below = [p for p in every if p not in points]
-    caption = (
-        "Means over seeds. The line is the Pareto front: no row that is as cheap scores higher. "
-        "Rows that were trained elsewhere are left out."
-    )
-    if below:
-        texts = [f"{p.row.label} ({number_text(p.score, 2)})" for p in below]
-        caption += f" Below the scale: {', '.join(texts)}."
+        places = [(p.cost, p.score) for p in points]
+        place_labels(axes, places, labels, _corners(front, points))
+    caption = _describe_scale([p for p in every if p not in points])
     if len(named) < len(points):
         caption += " Named: some of the front, and the four best."
     devices = _devices(points)
@@ -92,6 +74,35 @@ def tradeoff(comparison: RecordedResults, target: Target | None) -> Figure | Non
         caption,
         f"Scatter of {target.short} against the cost of training. On the front, with cost and score: {best}.",
     )
+
+
+def _draw_points(plot: Any, axes: Any, points: Sequence[Point], front: Sequence[Point]) -> None:
+    """Draw the rows and the front, and the legend of both."""
+    from matplotlib.lines import Line2D
+
+    # No cost is left of all others.
+    axes.set_xscale("symlog", linthresh=min(p.cost for p in points if p.cost > 0))
+    plain(axes.xaxis)
+    corners = _corners(front, points)
+    axes.plot(*zip(*corners, strict=True), color=COLOURS[0], linewidth=1.4, zorder=1)
+    for p in points:
+        colour = COLOURS[0] if p in front else GRID
+        axes.scatter(p.cost, p.score, color=colour, **mark_of(kind_of(p.row)))
+    axes.margins(0.16, 0.12)
+    line = Line2D([], [], color=COLOURS[0], linewidth=1.4, label="Pareto front")
+    handles = [*mark_handles(kind_of(p.row) for p in points), line]
+    plot.legend(handles=handles, loc="outside upper left", ncols=4, fontsize=8)
+
+
+def _describe_scale(below: Sequence[Point]) -> str:
+    caption = (
+        "Means over seeds. The line is the Pareto front: no row that is as cheap scores higher. "
+        "Rows that were trained elsewhere are left out."
+    )
+    if below:
+        texts = [f"{p.row.label} ({number_text(p.score, 2)})" for p in below]
+        caption += f" Below the scale: {', '.join(texts)}."
+    return caption
 
 
 def _points(comparison: RecordedResults, target: Target) -> tuple[list[Point], str]:

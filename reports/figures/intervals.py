@@ -30,7 +30,7 @@ def overview(results: Results, significance: Significance) -> Figure | None:
 
     An interval covers the choice of seeds and of examples
     (`reports.stats.simultaneous.mean_over_seeds`). A vertical line joins rows that do not differ
-    significantly (`Block.groups`), all pairs of a base model corrected together.
+    significantly (`Ranking.groups`), all pairs of a base model corrected together.
     """
     target = significance.first
     if target is None:
@@ -41,36 +41,19 @@ def overview(results: Results, significance: Significance) -> Figure | None:
     rows = [row for block in blocks for row in _in_order(block) if row.key in keys]
     if len(rows) < 2:
         return None
-    places = {
-        row.key: len(rows) - 1 - i for i, row in enumerate(rows)
-    }  # the first row is at the top
+    # The first row is at the top.
+    places = {row.key: len(rows) - 1 - i for i, row in enumerate(rows)}
     descriptions = []
     with style():
         plot = new(7.2, 0.75 + 0.27 * len(rows))
         with_costs = plot.get_figwidth() > _WIDTH_OF_COSTS
         axes, side = plot.subplots(1, 2, sharey=True, width_ratios=[5, 3 if with_costs else 1])
         for block in blocks:
-            for row in (row for row in _in_order(block) if row.key in keys):
-                if row in block.left_out:
-                    text = _draw_start(axes, places[row.key], row, block)
-                else:
-                    leading = row in block.candidates
-                    text = _draw_row(axes, places[row.key], row, block, leading=leading)
-                descriptions.append(f"{row_name(row, results)} {text}")
-            for x, group in enumerate(
-                [group for group in block.groups() if len(group) > 1][:_MOST_GROUPS]
-            ):
-                heights = [
-                    places[key] for place in group if (key := block.rows[place].key) in places
-                ]
-                side.plot(
-                    [x] * len(heights),
-                    heights,
-                    color=MUTED,
-                    linewidth=1.2,
-                    marker="o",
-                    markersize=3,
-                )
+            for row in _in_order(block):
+                if row.key in places:
+                    text = _draw(axes, places[row.key], row, block)
+                    descriptions.append(f"{row_name(row, results)} {text}")
+            _draw_groups(side, block, places)
         name_lines([axes], [row_name(row, results) for row in reversed(rows)])
         axes.set_title(target.short)
         axes.set_xlabel(target.unit)
@@ -128,6 +111,23 @@ def _draw_row(axes: Any, y: int, row: ResultRow, block: Ranking, *, leading: boo
     axes.plot([low, high], [y, y], color=colour, linewidth=4, alpha=0.35, solid_capstyle="butt")
     axes.plot([mean], [y], "o", color=colour, markersize=5)
     return f"{mean:.2f} ({low:.2f} to {high:.2f})"
+
+
+def _draw(axes: Any, y: int, row: ResultRow, block: Ranking) -> str:
+    """Draw a row; the same in words."""
+    if row in block.left_out:
+        return _draw_start(axes, y, row, block)
+    return _draw_row(axes, y, row, block, leading=row in block.candidates)
+
+
+def _draw_groups(side: Any, block: Ranking, places: dict[tuple[str, str], int]) -> None:
+    """Draw a line through the rows of each group."""
+    groups = [group for group in block.groups() if len(group) > 1]
+    for x, group in enumerate(groups[:_MOST_GROUPS]):
+        keys = [block.rows[place].key for place in group]
+        heights = [places[key] for key in keys if key in places]
+        across = [x] * len(heights)
+        side.plot(across, heights, color=MUTED, linewidth=1.2, marker="o", markersize=3)
 
 
 def _draw_start(axes: Any, y: int, row: ResultRow, block: Ranking) -> str:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from harness.files.printable import one_line
 from reports.figures.style import GRID, INK, MUTED, settle
 from reports.load import RecordedRow
 from reports.results import ResultRow, Results, base_name
+
+if TYPE_CHECKING:
+    from matplotlib.transforms import Bbox
 
 _LABEL = 28  # longest row label inside a figure; the tables carry the whole
 
@@ -91,23 +94,15 @@ def place_labels(axes: Any, points: Points, labels: Sequence[str], line: Points 
     Call last: the layout is fixed here, since places are measured in it. Labels away from their
     points get a line.
     """
-    from matplotlib.transforms import Bbox
-
     plot = axes.figure
     settle(plot)
     renderer = plot.canvas.get_renderer()
     area = axes.get_window_extent(renderer)
     unit = plot.dpi / 72  # pixels a point
     dots = axes.transData.transform(points)
-    taken = [
-        Bbox.from_extents(x - 5 * unit, y - 5 * unit, x + 5 * unit, y + 5 * unit) for x, y in dots
-    ]
-    for (x0, y0), (x1, y1) in pairwise(axes.transData.transform(line) if line else ()):
-        taken.append(
-            Bbox.from_extents(
-                min(x0, x1) - unit, min(y0, y1) - unit, max(x0, x1) + unit, max(y0, y1) + unit
-            )
-        )
+    taken = [_box_around((x, y), (x, y), 5 * unit) for x, y in dots]
+    for start, end in pairwise(axes.transData.transform(line) if line else ()):
+        taken.append(_box_around(start, end, unit))
     # Crowded dots first would be better still; top to bottom keeps the outcome easy to foresee.
     for i in sorted(range(len(points)), key=lambda k: (-points[k][1], points[k][0])):
         if not labels[i]:
@@ -121,28 +116,42 @@ def place_labels(axes: Any, points: Points, labels: Sequence[str], line: Points 
             for dx, dy, side in _AROUND:
                 left = dots[i][0] + dx * far * unit - _SHARE[side] * size.width
                 middle = dots[i][1] + dy * far * unit
-                box = Bbox.from_extents(
-                    left, middle - size.height / 2, left + size.width, middle + size.height / 2
-                )
-                outside = (
-                    box.x0 < area.x0 or box.x1 > area.x1 or box.y0 < area.y0 or box.y1 > area.y1
-                )
-                cost = sum(box.overlaps(other) for other in taken) + 3 * outside
+                half = size.height / 2
+                box = _box_around((left, middle - half), (left + size.width, middle + half), 0)
+                cost = sum(box.overlaps(other) for other in taken) + 3 * _leaves(box, area)
                 places.append((cost, len(places), (dx * far, dy * far), side, box))
         _, rank, offset, side, box = min(places, key=lambda place: place[:2])
         text.xyann = offset
         text.set_horizontalalignment(side)
         taken.append(box)
         if rank >= len(_AROUND):
-            end = axes.transData.inverted().transform(
-                (min(max(dots[i][0], box.x0), box.x1), (box.y0 + box.y1) / 2)
-            )
-            axes.plot(
-                [points[i][0], end[0]],
-                [points[i][1], end[1]],
-                color=MUTED,
-                linewidth=0.6,
-                zorder=2,
-                scalex=False,
-                scaley=False,
-            )
+            near = min(max(dots[i][0], box.x0), box.x1)
+            end = axes.transData.inverted().transform((near, (box.y0 + box.y1) / 2))
+            _draw_leader(axes, points[i], end)
+
+
+def _box_around(start: Any, end: Any, margin: float) -> Bbox:
+    """Return the box around two points, in pixels."""
+    from matplotlib.transforms import Bbox
+
+    (x0, y0), (x1, y1) = start, end
+    return Bbox.from_extents(
+        min(x0, x1) - margin, min(y0, y1) - margin, max(x0, x1) + margin, max(y0, y1) + margin
+    )
+
+
+def _leaves(box: Bbox, area: Bbox) -> bool:
+    return bool(box.x0 < area.x0 or box.x1 > area.x1 or box.y0 < area.y0 or box.y1 > area.y1)
+
+
+def _draw_leader(axes: Any, start: Any, end: Any) -> None:
+    """Draw the line from a dot to its label, which does not change the scales."""
+    axes.plot(
+        [start[0], end[0]],
+        [start[1], end[1]],
+        color=MUTED,
+        linewidth=0.6,
+        zorder=2,
+        scalex=False,
+        scaley=False,
+    )

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import NDArray
 
 from reports.document.blocks import Figure
 from reports.figures.labels import row_name, short
 from reports.figures.style import INK, add_bar, draw_heat_map, finish, new, new_panels, style
-from reports.load import RecordedResults
+from reports.load import RecordedResults, RecordedRow
 from reports.records.layer_grids import LayerGrid, pairs_text, shared_name
 from reports.targets import Target, rows_shown
 
@@ -26,21 +27,8 @@ def layer_map(
         return None
     from matplotlib.patches import Rectangle
 
-    means = [
-        [[grid.mean(row, layer, pooling) for layer in grid.layers] for pooling in grid.poolings]
-        for row in rows
-    ]
-    values = np.array(
-        means, dtype=np.float64
-    )  # (rows, poolings, layers); NaN where a model has no such layer
-    scale = values.copy()
-    if (
-        0 in grid.layers and "cls" in grid.poolings
-    ):  # a constant vector: its zero would take half of the scale
-        scale[:, grid.poolings.index("cls"), grid.layers.index(0)] = np.nan
-    limits = (
-        (0.0, 1.0) if np.isnan(scale).all() else (float(np.nanmin(scale)), float(np.nanmax(scale)))
-    )
+    values = np.array([_means_of(row, grid) for row in rows], dtype=np.float64)
+    limits = _limits_of_colours(values, grid)
     few = len(grid.layers) <= _FEW
     columns = min(3 if few else 2, len(rows))
     lines = math.ceil(len(rows) / columns)
@@ -71,14 +59,7 @@ def layer_map(
         panels[0].invert_yaxis()
         add_bar(plot, mesh, list(panels), "Spearman ×100", 30 if lines > 2 else 14)
         plot.supxlabel("layer (0: embeddings)", fontsize=8.5)
-    key = f"layers:{grid.pairs}"
-    why = dict.fromkeys(
-        f"{row.label} ({r.missing[key]})"
-        for row in comparison.rows
-        for r in row.finished
-        if key in r.missing
-    )
-    without = f" Without these scores: {', '.join(why)}." if why else ""
+    without = _describe_missing(comparison, f"layers:{grid.pairs}")
     return finish(
         plot,
         f"layers-{grid.source}-{grid.pairs}",
@@ -87,3 +68,30 @@ def layer_map(
         f"a model has after its pooling (a projection, a whitening).{others}{without}",
         f"Heat maps of layers by poolings. Best: {'; '.join(best)}.",
     )
+
+
+def _means_of(row: RecordedRow, grid: LayerGrid) -> list[list[float | None]]:
+    """Return the scores of a row, (poolings, layers); None where a model has no such layer."""
+    table = []
+    for pooling in grid.poolings:
+        table.append([grid.mean(row, layer, pooling) for layer in grid.layers])
+    return table
+
+
+def _limits_of_colours(values: NDArray[np.float64], grid: LayerGrid) -> tuple[float, float]:
+    """Return the least and the largest score of the scale; values: (rows, poolings, layers)."""
+    scale = values.copy()
+    if 0 in grid.layers and "cls" in grid.poolings:
+        # A constant vector: its zero would take half of the scale.
+        scale[:, grid.poolings.index("cls"), grid.layers.index(0)] = np.nan
+    if np.isnan(scale).all():
+        return 0.0, 1.0
+    return float(np.nanmin(scale)), float(np.nanmax(scale))
+
+
+def _describe_missing(comparison: RecordedResults, task: str) -> str:
+    """Say which rows have no such scores, and why."""
+    texts = []
+    for row in comparison.rows:
+        texts += [f"{row.label} ({reason})" for reason in row.reasons(task, named=False)]
+    return f" Without these scores: {', '.join(dict.fromkeys(texts))}." if texts else ""

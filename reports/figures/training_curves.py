@@ -102,23 +102,36 @@ def development(comparison: RecordedResults, target: Target | None = None) -> Fi
     )
 
 
+_LossPanel = tuple[RecordedRow, str, int, "pd.DataFrame"]
+"""Row, loss term, number of the row, curves of its seeds."""
+
+
+def _panels_of_losses(comparison: RecordedResults) -> list[_LossPanel]:
+    logs = comparison.training_logs
+    panels: list[_LossPanel] = []
+    for i, row in enumerate(r for r in comparison.rows if r.key in logs):
+        terms: dict[str, None] = {}
+        for _, lines in logs[row.key]:
+            for line in lines:
+                if line.get("kind") == "train":
+                    terms |= dict.fromkeys(key for key in line if key not in _NO_TERMS)
+        # "loss" alone when a method has one term only: the term repeats it.
+        names = ["loss"] if len(terms) <= 2 and "loss" in terms else list(terms)
+        for name in names:
+            curves = _curves(logs[row.key], ("train",), name)
+            if curves.size:
+                panels.append((row, name, i, curves))
+    return panels
+
+
 def losses(comparison: RecordedResults, target: Target | None = None) -> Figure | None:
     """Every loss term of every row in its own small panel: their scales have nothing in common."""
-    logs = comparison.training_logs
-    panels: list[tuple[RecordedRow, str, int, pd.DataFrame]] = []
-    for i, row in enumerate(r for r in comparison.rows if r.key in logs):
-        lines = [line for _, seed in logs[row.key] for line in seed if line.get("kind") == "train"]
-        terms = list(dict.fromkeys(key for line in lines for key in line if key not in _NO_TERMS))
-        # "loss" alone when a method has one term only: the term repeats it.
-        terms = ["loss"] if len(terms) <= 2 and "loss" in terms else terms
-        by_term = {term: _curves(logs[row.key], ("train",), term) for term in terms}
-        panels += [(row, term, i, one) for term, one in by_term.items() if one.size]
+    panels = _panels_of_losses(comparison)
     if not panels:
         return None
-    first = {
-        row.key
-        for row in rows_shown(list({row.key: row for row, *_ in panels}.values()), target)[0]
-    }
+    drawn = {row.key: row for row, *_ in panels}
+    best, _ = rows_shown(list(drawn.values()), target)
+    first = {row.key for row in best}
     panels.sort(key=lambda panel: panel[0].key not in first)  # where there is no room for all
     left_out = ", ".join(dict.fromkeys(row.label for row, *_ in panels[_PANELS:]))
     others = (

@@ -67,30 +67,51 @@ def measure(row: RecordedRow, column: PaperColumn) -> Measured:
     if row.unavailable:
         return Measured(missing=f"not run: {row.unavailable}")
     if not row.finished:
-        state: State = next((known for known in ENDED if known == row.status), "failed")
-        reason = (
-            f" ({row.records[0].reason})" if state == "failed" and row.records[0].reason else ""
-        )
-        return Measured(missing=f"every seed {state}{reason}", state=state)
-    is_sts = column.name in (*STS, DEV) or (
-        column.kind == "average" and column.name.startswith("sts")
-    )
-    protocol = _PROTOCOL if is_sts and column.published else {}
-    found = [(record, *_value(record, column)) for record in row.finished]
-    known = [(record, value, scores) for record, value, scores, _ in found if value is not None]
-    if not known:
-        return Measured(missing="; ".join(dict.fromkeys(why for *_, why in found if why)))
-    behind = [(record, score) for record, _, scores in known for score in scores]
-    few = len(known) < len(found)
+        return _describe_end(row)
+    protocol = _protocol_of(column)
+    by_seed = {}
+    ids = []
+    comparable = []
+    unlike: list[str] = []
+    reasons = []
+    for record in row.finished:
+        value, scores, why = _value(record, column)
+        if value is None:
+            reasons.append(why)
+            continue
+        by_seed[record.seed] = value
+        ids.append(record.id)
+        for score in scores:
+            comparable.append(score.comparable)
+            unlike += _differences(record, score, protocol)
+    if not ids:
+        return Measured(missing="; ".join(dict.fromkeys(filter(None, reasons))))
+    partly = ""
+    if reasons:
+        partly = f"Mean of {len(ids)} of {len(row.finished)} seeds: the others have no such score."
     return Measured(
-        {record.seed: value for record, value, _ in known},
-        tuple(record.id for record, *_ in known),
-        tuple(dict.fromkeys(score.comparable for _, score in behind)),
-        tuple(dict.fromkeys(text for one in behind for text in _differences(*one, protocol))),
-        partly=f"Mean of {len(known)} of {len(found)} seeds: the others have no such score."
-        if few
-        else "",
+        by_seed,
+        tuple(ids),
+        tuple(dict.fromkeys(comparable)),
+        tuple(dict.fromkeys(unlike)),
+        partly=partly,
     )
+
+
+def _describe_end(row: RecordedRow) -> Measured:
+    """Return how the seeds of a row without a finished one ended."""
+    for known in ENDED:
+        if known == row.status:
+            return Measured(missing=f"every seed {known}", state=known)
+    reason = row.records[0].reason
+    return Measured(missing=f"every seed failed{f' ({reason})' if reason else ''}", state="failed")
+
+
+def _protocol_of(column: PaperColumn) -> Mapping[str, str]:
+    """Return what the protocol of a column's scores has to say, where a paper published it."""
+    is_average = column.kind == "average" and column.name.startswith("sts")
+    is_sts = is_average or column.name in (*STS, DEV)
+    return _PROTOCOL if is_sts and column.published else {}
 
 
 def _value(record: Record, column: PaperColumn) -> tuple[float | None, list[Score], str]:

@@ -7,13 +7,13 @@ number of training steps are shown together.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from reports.document.blocks import Figure
 from reports.figures.style import COLOURS, INK, finish, new, style
-from reports.figures.trials import draw_best, draw_by_bin, draw_legend
+from reports.figures.trials import Points, draw_best, draw_by_bin, draw_legend
 from reports.load import RecordedRow
 from reports.papers.definition import PaperFigure, PaperRow
 from reports.papers.matching import Matching
@@ -25,6 +25,7 @@ _Scored = list[tuple[RecordedRow, float]]  # rows with their mean score
 _Levels = list[tuple[Any, _Scored]]  # level of a factor -> the rows that have it
 _Panels = list[tuple[str, str, _Levels]]  # title, label of the axis, levels
 _Named = list[tuple[str, list[ScoredTrial]]]  # name of a row of the paper, its trials
+_ScanPanel = tuple[Any, _Named, str, str]  # axes, rows, option, title
 _BINS = 5
 _LISTED = 10  # values that are shown one by one, as those of a grid
 
@@ -226,69 +227,93 @@ def scan(matching: Matching, figure: PaperFigure) -> Figure | None:
     if found is None:
         return None
     setting, trials = found
-    named: dict[str, _Named] = {}
-    chosen = {id(t) for t in trials}
-    for row in _rows_of_studies(matching, figure):
-        if own := [t for t in matching.trials_of(row) if id(t) in chosen]:
-            name = row.label.rpartition(", ")[2]
-            named.setdefault(name.partition(" ")[0] if ", " in row.label else "", []).append(
-                (name, own)
-            )
+    groups = _group_trials(matching, figure, trials)
     with style():
         plot = new(7.2, 3.0)
         if len(keys) == 1:
-            grid = plot.subplots(1, len(named), sharey=True, squeeze=False)[0]
-            panels = [
-                (axes, rows, keys[0], group)
-                for axes, (group, rows) in zip(grid, named.items(), strict=True)
-            ]
+            panels = _panels_of_groups(plot, groups, keys[0])
         else:
-            left, middle, right = plot.subplots(1, 3, width_ratios=(1, 1, 1.15))
-            middle.sharey(left)
-            middle.tick_params(labelleft=False)
-            rows = [row for members in named.values() for row in members]
-            panels = [(axes, rows, key, "") for axes, key in zip((left, middle), keys, strict=True)]
-            across, up = (_intervals([_value(t, key) for t in trials]) for key in keys)
-            draw_best(
-                right,
-                [(_value(t, keys[0]), _value(t, keys[1]), 100 * t.value) for t in trials],
-                across,
-                up,
-            )
-            right.set(
-                xlabel=figure.factors[keys[0]],
-                ylabel=figure.factors[keys[1]],
-                title="By both: best trial",
-            )
+            panels = _panels_of_two(plot, groups, figure, trials)
         lines = []
         for axes, members, key, title in panels:
-            groups = {
-                label: [(_value(t, key), 100 * t.value) for t in own] for label, own in members
-            }
-            intervals = _intervals([value for group in groups.values() for value, _ in group])
-            lines.append(draw_by_bin(axes, groups, intervals, log=True))
+            lines.append(_draw_panel(axes, members, key))
             axes.set(xlabel=figure.factors[key], title=title or f"By {figure.factors[key]}")
         plot.axes[0].set_ylabel(f"{setting.dev_task} dev Spearman ×100")
         draw_legend(plot)
-        few = all(len({_value(t, key) for t in trials}) <= _LISTED for key in keys)
-        shared = "".join(f" {key}: {trials[0].runs[0].config.get(key)}." for key in figure.same)
         where = f"{base_name(setting.base_model)}, {matching.library.setting_names[setting]}"
-        caption = (
-            f"Maximum (full) and upper quartile (dashed) of the trials of each "
-            f"{'value' if few else 'value, or fifth of the range on a log scale'}, whatever their other options."
-            f"{'' if len(keys) == 1 else ' Right: the best trial of each cell.'}{shared} {len(trials)} trials from "
-            f"{where} (studies: {', '.join(sorted({t.study for t in trials}))})."
-        )
-        values = (
-            f"{label}: "
-            + ", ".join(
-                f"{x:.2g}: {best:.2f} and {upper:.2f} of {n}" for x, best, upper, n in points
-            )
-            for own in lines
-            for label, points in own.items()
-        )
+        caption = _describe_scan(figure, trials, where)
+        values = [_describe_points(label, some) for own in lines for label, some in own.items()]
         alt = f"Maximum and upper quartile by value. {'; '.join(values)}."
         return finish(plot, figure.key, figure.title, caption, alt)
+
+
+def _group_trials(
+    matching: Matching, figure: PaperFigure, trials: Sequence[ScoredTrial]
+) -> dict[str, _Named]:
+    """Return the trials of each row of the method's studies, by the group of the row."""
+    chosen = {id(trial) for trial in trials}
+    groups: dict[str, _Named] = {}
+    for row in _rows_of_studies(matching, figure):
+        own = [trial for trial in matching.trials_of(row) if id(trial) in chosen]
+        if own:
+            _, comma, name = row.label.rpartition(", ")
+            group = name.partition(" ")[0] if comma else ""
+            groups.setdefault(group, []).append((name, own))
+    return groups
+
+
+def _panels_of_groups(plot: Any, groups: Mapping[str, _Named], key: str) -> list[_ScanPanel]:
+    """Return a panel for each group."""
+    grid = plot.subplots(1, len(groups), sharey=True, squeeze=False)[0]
+    return [
+        (axes, rows, key, group) for axes, (group, rows) in zip(grid, groups.items(), strict=True)
+    ]
+
+
+def _panels_of_two(
+    plot: Any, groups: Mapping[str, _Named], figure: PaperFigure, trials: Sequence[ScoredTrial]
+) -> list[_ScanPanel]:
+    """Return a panel for each of two options; draw the best trials by both into a third one."""
+    first, second = figure.factors
+    left, middle, right = plot.subplots(1, 3, width_ratios=(1, 1, 1.15))
+    middle.sharey(left)
+    middle.tick_params(labelleft=False)
+    across = _intervals([_value(trial, first) for trial in trials])
+    up = _intervals([_value(trial, second) for trial in trials])
+    best = [(_value(t, first), _value(t, second), 100 * t.value) for t in trials]
+    draw_best(right, best, across, up)
+    right.set(
+        xlabel=figure.factors[first], ylabel=figure.factors[second], title="By both: best trial"
+    )
+    rows = [row for members in groups.values() for row in members]
+    return [(left, rows, first, ""), (middle, rows, second, "")]
+
+
+def _draw_panel(axes: Any, members: _Named, key: str) -> dict[str, Points]:
+    """Draw the trials of some rows by an option; return what was drawn of each."""
+    by_row = {}
+    for label, own in members:
+        by_row[label] = [(_value(trial, key), 100 * trial.value) for trial in own]
+    intervals = _intervals([value for points in by_row.values() for value, _ in points])
+    return draw_by_bin(axes, by_row, intervals, log=True)
+
+
+def _describe_scan(figure: PaperFigure, trials: Sequence[ScoredTrial], where: str) -> str:
+    keys = list(figure.factors)
+    few = all(len({_value(trial, key) for trial in trials}) <= _LISTED for key in keys)
+    what = "value" if few else "value, or fifth of the range on a log scale"
+    right = "" if len(keys) == 1 else " Right: the best trial of each cell."
+    shared = "".join(f" {key}: {trials[0].runs[0].config.get(key)}." for key in figure.same)
+    studies = ", ".join(sorted({trial.study for trial in trials}))
+    return (
+        f"Maximum (full) and upper quartile (dashed) of the trials of each {what}, whatever their "
+        f"other options.{right}{shared} {len(trials)} trials from {where} (studies: {studies})."
+    )
+
+
+def _describe_points(label: str, points: Points) -> str:
+    texts = [f"{x:.2g}: {best:.2f} and {upper:.2f} of {n}" for x, best, upper, n in points]
+    return f"{label}: {', '.join(texts)}"
 
 
 def _rows_of_studies(matching: Matching, figure: PaperFigure) -> list[PaperRow]:

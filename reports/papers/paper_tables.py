@@ -5,8 +5,8 @@ search spaces.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from harness.tasks.mteb.benchmarks import EN_V1
 from reports.document.table import MINUS, Cell, Column, Table, TableRow, absent, number, rank_cells
@@ -76,51 +76,93 @@ def published_cell(one: Match, column: PaperColumn, notes: Sequence[str] = ()) -
     return Cell(f"+{text}" if signed else text, value=one.value, state="value", notes=tuple(notes))
 
 
+PublishedKey = tuple[str, str]
+"""Of a published row: model and base model."""
+
+
+@dataclass
+class _PublishedRow:
+    """A published row: the row of the definition, and its numbers by the place of their column."""
+
+    row: PaperRow
+    numbers: dict[int, Match] = field(default_factory=dict)
+
+
 def _published_lines(matching: Matching, table: PaperTable) -> list[TableRow]:
     """The published rows, those of one base model together."""
-    columns, bases = matching.columns(table), list(matching.definition.bases)
-    by_model: dict[
-        tuple[str, str], dict[int, Match]
-    ] = {}  # (model, base model) -> numbers by column
-    of_row: dict[tuple[str, str], PaperRow] = {}
+    bases = list(matching.definition.bases)
+    rows = _published_rows(matching, table)
+
+    def place_of(key: PublishedKey) -> int:
+        return bases.index(key[1]) if key[1] in bases else -1
+
+    lines = []
+    for key in sorted(rows, key=place_of):
+        model, base = key
+        own = rows[key]
+        notes = [published_notes(one.published) for one in own.numbers.values()]
+        marks = {one.published["source_mark"] for one in own.numbers.values()}
+        common = set.intersection(*map(set, notes)) if len(notes) > 1 else set()
+        about = [source_note(mark) for mark in marks if len(marks) == 1]
+        cells = [Cell(model).with_notes(*filter(None, about), *common), BLANK]
+        for i, column in enumerate(matching.columns(table)):
+            printed = own.numbers.get(i)
+            if printed is None:
+                cells.append(_find_derived_cell(matching, table, rows, key, column))
+            else:
+                further = _own_notes(printed, common, several=len(marks) > 1)
+                cells.append(published_cell(printed, column, further))
+        block = f"{base if base in bases else OTHER} · published"
+        lines.append(TableRow(tuple(cells), block, not own.row.supervised))
+    return lines
+
+
+def _published_rows(matching: Matching, table: PaperTable) -> dict[PublishedKey, _PublishedRow]:
+    """Return the rows that the paper publishes in a table."""
+    columns = matching.columns(table)
+    rows: dict[PublishedKey, _PublishedRow] = {}
     for row in table.rows:
         for one in matching.numbers_of(table, row):
-            key, place = (one.published["model"], one.published["base_model"]), one.place
-            at = next(
-                i
-                for i, column in enumerate(columns)
-                if place is not None and column is place.column
-            )
-            by_model.setdefault(key, {}).setdefault(at, one)
-            of_row[key] = row
-    lines = []
-    for key in sorted(by_model, key=lambda key: bases.index(key[1]) if key[1] in bases else -1):
-        (model, base), row, numbers = key, of_row[key], by_model[key]
-        notes = [published_notes(one.published) for one in numbers.values()]
-        marks = {one.published["source_mark"] for one in numbers.values()}
-        common = set.intersection(*map(set, notes)) if len(notes) > 1 else set()
-        head = [source_note(mark) for mark in marks if len(marks) == 1]
-        cells = [Cell(model).with_notes(*filter(None, head), *common), BLANK]
-        for i, column in enumerate(columns):
-            if (printed := numbers.get(i)) is not None:
-                own = [note for note in published_notes(printed.published) if note not in common]
-                own += [source_note(printed.published["source_mark"])] if len(marks) > 1 else []
-                cells.append(published_cell(printed, column, list(filter(None, own))))
-                continue
-            reference = Place(table, row, column).reference if not column.published else None
-            at = next((k for k, c in enumerate(columns) if c.head == column.name), -1)
-            others = (
-                by_model[other].get(at)
-                for other in by_model
-                if of_row[other] is reference and other[1] == base
-            )
-            cells.append(_derived_cell(column, numbers.get(at), next(filter(None, others), None)))
-        lines.append(
-            TableRow(
-                tuple(cells), f"{base if base in bases else OTHER} · published", not row.supervised
-            )
-        )
-    return lines
+            assert one.place is not None
+            at = _place_of_column(columns, one.place.column)
+            key = one.published["model"], one.published["base_model"]
+            own = rows.setdefault(key, _PublishedRow(row))
+            own.numbers.setdefault(at, one)
+            own.row = row
+    return rows
+
+
+def _place_of_column(columns: Sequence[PaperColumn], wanted: PaperColumn) -> int:
+    return next(i for i, column in enumerate(columns) if column is wanted)
+
+
+def _own_notes(printed: Match, common: set[str], *, several: bool) -> list[str]:
+    """Return the notes of a number that its row does not have, with its source where a row has
+    several.
+    """
+    notes = [note for note in published_notes(printed.published) if note not in common]
+    if several:
+        notes.append(source_note(printed.published["source_mark"]))
+    return list(filter(None, notes))
+
+
+def _find_derived_cell(
+    matching: Matching,
+    table: PaperTable,
+    rows: Mapping[PublishedKey, _PublishedRow],
+    key: PublishedKey,
+    column: PaperColumn,
+) -> Cell:
+    """A number that the paper does not print: a difference of two that it does, or nothing."""
+    own = rows[key]
+    reference = Place(table, own.row, column).reference if not column.published else None
+    heads = [one.head for one in matching.columns(table)]
+    at = heads.index(column.name) if column.name in heads else -1
+    for other, about in rows.items():
+        printed = about.numbers.get(at)
+        if about.row is reference and other[1] == key[1] and printed is not None:
+            return _derived_cell(column, own.numbers.get(at), printed)
+    return BLANK
 
 
 def _derived_cell(column: PaperColumn, own: Match | None, reference: Match | None) -> Cell:
@@ -195,11 +237,10 @@ def _run_lines(matching: Matching, table: PaperTable, shown: list[RecordedRow]) 
     """
     # A block without any number is shown only for a rehearsal, whose cells say what was not
     # available.
-    blocks = {}
-    for key, block in _lines_by_block(matching, table).items():
-        if key[1] or _has_number(block):
-            blocks[key] = block
-    if blocks and all(base != OTHER for base, _ in blocks):
+    found = _lines_by_block(matching, table)
+    blocks = {key: block for key, block in found.items() if key[1] or _has_number(block)}
+    only_others = all(base == OTHER for base, _ in blocks)
+    if not any(base == OTHER for base, _ in blocks) and blocks:
         blocks[OTHER, any(rehearsal for _, rehearsal in blocks)] = {}
     known = [ours for names in matching.definition.bases.values() for ours in names]
     order = {base: place for place, base in enumerate(known)}
@@ -210,16 +251,27 @@ def _run_lines(matching: Matching, table: PaperTable, shown: list[RecordedRow]) 
 
     lines = []
     for key in sorted(blocks, key=place_of):
-        for row in table.rows:
-            own = blocks[key].get(row.label, [])
-            if own:
-                shown += [ours for ours, _ in own]
-                lines += [line for _, line in own]
-            elif _is_expected(matching, table, row, key[0]):
-                lines.append(_line_without_run(matching, table, row, key[0], _block_name(*key)))
-    if blocks and all(base == OTHER for base, _ in blocks):  # no block of a base model has the rest
+        lines += _lines_of_block(matching, table, key, blocks[key], shown)
+    if blocks and only_others:  # no block of a base model has the rest
         rest = [r for r in table.rows if not r.weights and matching.bases_of(table, r)]
         lines += [_line_without_run(matching, table, r, "", "not measured here") for r in rest]
+    return lines
+
+
+def _lines_of_block(
+    matching: Matching, table: PaperTable, key: BlockKey, block: Lines, shown: list[RecordedRow]
+) -> list[TableRow]:
+    """Return the lines of a block, with one for each row of the paper that it lacks; our rows in it
+    are added to `shown`.
+    """
+    lines = []
+    for row in table.rows:
+        own = block.get(row.label, [])
+        if own:
+            shown += [ours for ours, _ in own]
+            lines += [line for _, line in own]
+        elif _is_expected(matching, table, row, key[0]):
+            lines.append(_line_without_run(matching, table, row, key[0], _block_name(*key)))
     return lines
 
 
@@ -300,25 +352,32 @@ def _line_without_run(
 ) -> TableRow:
     """The line of a row that has no run: n/a with the reason where the paper has a number."""
     found = matching.candidates(row) if row.method and not table.studies else {}
-    rows = (
-        found.get(base, [])
-        if base not in ("", OTHER)
-        else [one for rows in found.values() for one in rows]
-    )
-    if row.cannot or not row.method:
-        why = row.cannot or "no method of this harness"
-    elif rows:
-        why = "its runs have no score of this table"
+    if base in ("", OTHER):
+        rows = [one for rows in found.values() for one in rows]
     else:
-        why = f"no {'study' if table.studies else 'run'} of it" + (
-            " on this base model" if found else ""
-        )
+        rows = found.get(base, [])
+    why = _why_no_run(table, row, is_run=bool(rows), elsewhere=bool(found))
     cells = []
     for column in matching.columns(table):
         recorded = matching.value(Place(table, row, column), rows[0]).missing if rows else ""
         reason = recorded or ("" if column.score else column.cannot) or why
         cells.append(absent("missing", _sentence(reason)) if column.published else BLANK)
     return TableRow((Cell(row.label), BLANK, *cells), block, ranked=False)
+
+
+def _why_no_run(table: PaperTable, row: PaperRow, *, is_run: bool, elsewhere: bool) -> str:
+    """Return why a row of the paper has no number of ours: a clause.
+
+    Args:
+        is_run: there are runs of it.
+        elsewhere: there are runs of it on some base model.
+    """
+    if row.cannot or not row.method:
+        return row.cannot or "no method of this harness"
+    if is_run:
+        return "its runs have no score of this table"
+    what = "study" if table.studies else "run"
+    return f"no {what} of it{' on this base model' if elsewhere else ''}"
 
 
 def _study_lines(matching: Matching, table: PaperTable) -> list[TableRow]:
@@ -385,18 +444,11 @@ def paper_table(matching: Matching, table: PaperTable) -> tuple[Table | None, li
     rows = [*own, *_published_lines(matching, table)]
     if not rows:
         return None, shown
-    columns = [Column("row", "Method", numeric=False)]
-    columns.append(Column("seeds", "Runs" if table.studies else "Seeds", aside=True))
-    for i, c in enumerate(specs):
-        title, _, sub = c.title.partition(" · ")
-        key = c.published.partition(" | ")[0] or title
-        key += f" {i}" if any(column.key == key for column in columns) else ""
-        columns.append(Column(key, title, sub, c.group, better=c.better))
-    keep = [
-        j
-        for j in range(len(columns))
-        if j == 0 or any(row.cells[j].state != "empty" for row in rows)
-    ]
+    columns = _make_columns(table, specs)
+    keep = [0]
+    for j in range(1, len(columns)):
+        if any(row.cells[j].state != "empty" for row in rows):
+            keep.append(j)
     dropped = [column.title for j, column in enumerate(columns) if j > 1 and j not in keep]
     columns = [columns[j] for j in keep]
     body = rank_cells(
@@ -406,6 +458,18 @@ def paper_table(matching: Matching, table: PaperTable) -> tuple[Table | None, li
         table.key, table.title, table.caption, tuple(columns), body, _legend(shown, body, dropped)
     )
     return (_transpose(result) if len(specs) > _MOST_COLUMNS else result), shown
+
+
+def _make_columns(table: PaperTable, specs: Sequence[PaperColumn]) -> list[Column]:
+    columns = [Column("row", "Method", numeric=False)]
+    columns.append(Column("seeds", "Runs" if table.studies else "Seeds", aside=True))
+    for i, spec in enumerate(specs):
+        title, _, sub = spec.title.partition(" · ")
+        key = spec.published.partition(" | ")[0] or title
+        if any(column.key == key for column in columns):
+            key += f" {i}"
+        columns.append(Column(key, title, sub, spec.group, better=spec.better))
+    return columns
 
 
 def _legend(

@@ -8,7 +8,7 @@ that rows stay comparable.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -157,17 +157,10 @@ def _examples_to_leave_out(
     left_out: dict[Key, LeftOut] = {}
     notes: dict[Key, str] = {}
     for (task, source), data in scored_tasks(comparison).items():
-        known = [
-            one
-            for text in texts
-            if (one := find_task_overlap(text, task, source, data)) is not None
-        ]
+        checked = [find_task_overlap(text, task, source, data) for text in texts]
+        known = [one for one in checked if one is not None]
         pairs = max((one.pairs for one in known), default=0)
-        subsets = dict.fromkeys(subset for one in known for subset in one.touched)
-        touched = {
-            subset: frozenset(n for one in known for n in one.touched.get(subset, ()))
-            for subset in subsets
-        }
+        touched = _join_touched(known)
         gone = sum(map(len, touched.values()))
         if len(known) < len(texts):
             notes[task, source] = f"{task}: left out, it was not compared with all training text"
@@ -183,6 +176,15 @@ def _examples_to_leave_out(
             left_out[task, source] = touched
             notes[task, source] = f"{task}: scored on {pairs - gone:,} of {pairs:,} examples"
     return left_out, notes
+
+
+def _join_touched(known: Iterable[TaskOverlap]) -> dict[str, frozenset[int]]:
+    """Return the numbers of the examples of a task that any text shares, by subset."""
+    touched: dict[str, frozenset[int]] = {}
+    for one in known:
+        for subset, numbers in one.touched.items():
+            touched[subset] = touched.get(subset, frozenset()) | frozenset(numbers)
+    return touched
 
 
 def _rescore(

@@ -270,23 +270,36 @@ def read_library(
     # Runs that share some random streams only serve the decomposition of spread.
     records = [r for r in every if r.id not in added and not isinstance(r.random_seed, PartSeed)]
     warnings = [damaged[key] for key in sorted(damaged)]
-    by_id = {r.id: r for r in records}
-    scored, lost = list[ScoredTrial](), Counter[str]()
+    scored = _read_trials(trials, studies, records, warnings)
+    if comparisons:
+        wanted = _runs_of(workdir, comparisons, records)
+        records = [record for record in records if record.id in wanted]
+    return RunLibrary(workdir, _rows(records), tuple(scored), warnings)
+
+
+def _read_trials(
+    trials: Callable[[], Iterable[StoredTrial]],
+    studies: Sequence[str],
+    records: Iterable[Record],
+    warnings: list[str],
+) -> list[ScoredTrial]:
+    """Return the trials of some studies (empty: of all) with their runs; what is wrong with them is
+    added to `warnings`.
+    """
+    by_id = {record.id: record for record in records}
+    scored = []
+    lost = Counter[str]()
     try:
         for study, value, ids in trials():
             if studies and not any(fnmatch.fnmatchcase(study, one) for one in studies):
                 continue
-            if runs := tuple(by_id[run] for run in ids if run in by_id):
+            runs = tuple(by_id[run] for run in ids if run in by_id)
+            if runs:
                 scored.append(ScoredTrial(study, value, runs))
             else:
                 lost[study] += 1
     except InputError as error:
         warnings.append(str(error))
-    warnings += [
-        f"study {study}: the runs of {count} scored trials are not here"
-        for study, count in lost.items()
-    ]
-    if comparisons:
-        wanted = _runs_of(workdir, comparisons, records)
-        records = [record for record in records if record.id in wanted]
-    return RunLibrary(workdir, _rows(records), tuple(scored), warnings)
+    for study, count in lost.items():
+        warnings.append(f"study {study}: the runs of {count} scored trials are not here")
+    return scored

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from reports.figures.style import COLOURS, GRID, MUTED, finish, new, style
-from reports.figures.trials import draw_by_bin, draw_legend
+from reports.figures.trials import Points, draw_by_bin, draw_legend
 from reports.stats.estimate import bins, expected_maximum
 from reports.studies.findings import select_scored, value_label
 from studies.definition.space import Parameter, Space
@@ -139,12 +139,9 @@ def by_parameter(
     intervals = bins(values, log=log, listed=parameter.finite) if values else []
     if len(intervals) < 2:
         return None
-    groups: dict[str, list[tuple[float, float]]] = {}
-    for value in space[by].values() if by else [None]:
-        some = [t for t in have if value is None or t.params.get(by or "") == value]
-        groups[f"{by} = {value}" if by else "trials"] = [
-            (float(t.params[name]), 100 * t.values[0]) for t in some
-        ]
+    groups = {}
+    for group, some in _groups_by(by, space, have).items():
+        groups[group] = [(float(t.params[name]), 100 * t.values[0]) for t in some]
     with style():
         plot = new(7.2, 3.2)
         axes = plot.add_subplot()
@@ -152,13 +149,7 @@ def by_parameter(
         axes.set_xlabel(name)
         axes.set_ylabel(value_label(study))
         draw_legend(plot)
-        said = "; ".join(
-            f"{group}: "
-            + ", ".join(
-                f"{x:.3g}: {best:.2f} and {upper:.2f} of {n}" for x, best, upper, n in points
-            )
-            for group, points in lines.items()
-        )
+        said = "; ".join(_describe_line(group, points) for group, points in lines.items())
         return finish(
             plot,
             f"binned-{name}",
@@ -166,6 +157,23 @@ def by_parameter(
             "Best and upper quartile of the trials of each bin.",
             f"Best and upper quartile by {name}. {said}.",
         )
+
+
+def _groups_by(
+    by: str | None, space: Space, trials: list[FrozenTrial]
+) -> dict[str, list[FrozenTrial]]:
+    """Return the trials by the value of the parameter `by`, where there is one."""
+    if not by:
+        return {"trials": trials}
+    groups = {}
+    for value in space[by].values():
+        groups[f"{by} = {value}"] = [t for t in trials if t.params.get(by) == value]
+    return groups
+
+
+def _describe_line(group: str, points: Points) -> str:
+    texts = [f"{x:.3g}: {best:.2f} and {upper:.2f} of {n}" for x, best, upper, n in points]
+    return f"{group}: {', '.join(texts)}"
 
 
 def all_figures(

@@ -186,33 +186,17 @@ def pairs_table(block: Ranking, name: str, most: int = MOST_COLUMNS) -> Table:
             name_cell(row),
             Cell(number_text(block.mean(row), 2), records=ids),
         ]
-        for j in range(len(shown)):
-            if i == j:
-                cells.append(Cell(state="empty"))
-                continue
-            d = block.differences[min(i, j), max(i, j)]
-            value = 100 * d.estimate.value * (1 if i < j else -1)
-            mark = "" if d.verdict == SAME else "*" if d.judged else "?"
-            cells.append(
-                Cell(
-                    number_text(value, 2, signed=True) + mark,
-                    value=value,
-                    state="value",
-                    records=ids,
-                )
-            )
+        cells += [_pair_cell(block, i, j, ids) for j in range(len(shown))]
         body.append(TableRow(tuple(cells)))
-    marks = {
-        "*": f"* significant at 5 %, corrected for {block.family}.",
-        "?": "? fewer than three seeds.",
-    }
     used = "".join(cell.text for row in body for cell in row.cells[3:])
-    legend = " ".join(text for mark, text in marks.items() if mark in used)
-    legend += (
-        f" {describe_detectable(block.detectable).capitalize()}."
-        if block.detectable is not None
-        else ""
-    )
+    marks = []
+    if "*" in used:
+        marks.append(f"* significant at 5 %, corrected for {block.family}.")
+    if "?" in used:
+        marks.append("? fewer than three seeds.")
+    legend = " ".join(marks)
+    if block.detectable is not None:
+        legend += f" {describe_detectable(block.detectable).capitalize()}."
     groups = "; ".join(", ".join(str(place + 1) for place in group) for group in block.groups())
     caption = f"Row minus column in points, by {block.target.title}. Rows that do not differ significantly: {groups}."
     left_out = block.describe_left_out()
@@ -227,6 +211,19 @@ def pairs_table(block: Ranking, name: str, most: int = MOST_COLUMNS) -> Table:
         tuple(body),
         (legend,),
     )
+
+
+def _pair_cell(block: Ranking, i: int, j: int, records: tuple[str, ...]) -> Cell:
+    """Row `i` minus row `j`, by their places."""
+    if i == j:
+        return Cell(state="empty")
+    d = block.differences[min(i, j), max(i, j)]
+    value = 100 * d.estimate.value * (1 if i < j else -1)
+    mark = ""
+    if d.verdict != SAME:
+        mark = "*" if d.judged else "?"
+    text = number_text(value, 2, signed=True) + mark
+    return Cell(text, value=value, state="value", records=records)
 
 
 _GOING = ("leads", "open")
@@ -252,26 +249,12 @@ def interim_analyses_table(comparison: RecordedResults, significance: Significan
     before: dict[tuple[str, str], str] = {}
     for number, seeds in enumerate(analyses.seeds, 1):
         rows = analyses.rows[number - 1] if number <= len(analyses.rows) else ()
-        several = len({row["base_model"] for row in rows}) > 1
-        states = {(row["base_model"], row["row"]): row["state"] for row in rows}
-        open_ = {base for (base, _), state in states.items() if state == "open"}
-        going = [
-            _name(row, several)
-            for row in rows
-            if row["state"] in _GOING and row["base_model"] in open_
-        ]
-        decided: dict[str, list[str]] = {}
-        for row in rows:
-            if (
-                row["state"] not in _GOING
-                and before.get((row["base_model"], row["row"])) != row["state"]
-            ):
-                decided.setdefault(row["state"], []).append(_name(row, several))
-        said = "; ".join(f"{state}: {', '.join(names)}" for state, names in decided.items())
+        going = _names_in_contention(rows)
+        decided = _describe_decided(rows, before)
         runs = sum(first <= number for first in analyses.since.values())
         numbers = (Cell(str(n), value=n) for n in (number, seeds, runs))
-        lines.append(TableRow((*numbers, Cell(", ".join(going) or "–"), Cell(said or "–"))))
-        before = states
+        lines.append(TableRow((*numbers, Cell(going or "–"), Cell(decided or "–"))))
+        before = {_key_of(row): row["state"] for row in rows}
     caption = "After every interim analysis, one more seed for the best row and for the rows that are open against it."
     legend = (
         f"Each analysis has a share of the 5 %: {analyses.first} / {analyses.most} the first, 1 / {analyses.most} the "
@@ -282,7 +265,41 @@ def interim_analyses_table(comparison: RecordedResults, significance: Significan
     )
 
 
-def _name(row: Mapping[str, Any], several: bool) -> str:
+AnalysedRow = Mapping[str, Any]
+"""What an interim analysis found of a row: "row", "base_model", "state"."""
+
+
+def _key_of(row: AnalysedRow) -> tuple[str, str]:
+    return row["base_model"], row["row"]
+
+
+def _names_in_contention(rows: Sequence[AnalysedRow]) -> str:
+    """Return the rows that get another seed."""
+    several = _has_several_bases(rows)
+    open_bases = {row["base_model"] for row in rows if row["state"] == "open"}
+    names = []
+    for row in rows:
+        if row["state"] in _GOING and row["base_model"] in open_bases:
+            names.append(_name(row, several))
+    return ", ".join(names)
+
+
+def _describe_decided(rows: Sequence[AnalysedRow], before: Mapping[tuple[str, str], str]) -> str:
+    """Return the rows that were decided since the analysis before, by how."""
+    several = _has_several_bases(rows)
+    decided: dict[str, list[str]] = {}
+    for row in rows:
+        state = row["state"]
+        if state not in _GOING and before.get(_key_of(row)) != state:
+            decided.setdefault(state, []).append(_name(row, several))
+    return "; ".join(f"{state}: {', '.join(names)}" for state, names in decided.items())
+
+
+def _has_several_bases(rows: Sequence[AnalysedRow]) -> bool:
+    return len({row["base_model"] for row in rows}) > 1
+
+
+def _name(row: AnalysedRow, several: bool) -> str:
     return f"{row['row']} ({base_name(row['base_model'])})" if several else str(row["row"])
 
 

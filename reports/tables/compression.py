@@ -5,6 +5,7 @@ for all of them.
 from __future__ import annotations
 
 from statistics import mean
+from typing import Any
 
 from reports.document.blocks import Figure
 from reports.document.table import Column, Table
@@ -61,23 +62,11 @@ def compression_figure(comparison: RecordedResults, target: Target | None = None
     """Score by bytes of a sentence, a panel for each pair set: first dimensions as a line, int8 and
     bits as marks.
     """
-    panels: dict[str, dict[tuple[str, str], Curve]] = {}
+    panels = {}
     for task, _ in comparison.columns("compression"):
-        curves: dict[tuple[str, str], Curve] = {}
-        for key, runs in comparison.figure_data.items():
-            kept = [
-                part["compression"]
-                for _, parts in runs
-                if "compression" in (part := parts.get(task, {}))
-            ]
-            try:
-                if kept:
-                    curves[key] = {
-                        m: (kept[0][m][0], 100 * mean(one[m][1] for one in kept)) for m in kept[0]
-                    }
-            except (TypeError, KeyError, IndexError):
-                comparison.warnings.append(f"curves of {key[1]} ({task}) are damaged: left out")
-        panels |= {task: curves} if curves else {}
+        curves = _read_curves(comparison, task)
+        if curves:
+            panels[task] = curves
     found = [row for row in comparison.rows if any(row.key in curves for curves in panels.values())]
     rows, others = rows_shown(found, target)
     if not rows:
@@ -85,48 +74,22 @@ def compression_figure(comparison: RecordedResults, target: Target | None = None
     with style():
         plot = new(7.2, 3.4 + 0.17 * -(-len(rows) // 4))
         said = []
-        for axes, (task, curves) in zip(
-            new_panels(plot, len(panels), 2), panels.items(), strict=True
-        ):
+        grid = new_panels(plot, len(panels), 2)
+        for axes, (task, curves) in zip(grid, panels.items(), strict=True):
+            pairs = task.removeprefix("compression:")
             for i, row in enumerate(rows):
-                if (curve := curves.get(row.key)) is None:
-                    continue
-                first = [curve[m] for m in curve if m == "spearman" or "_first_" in m]
-                kind = look(i)
-                axes.plot(
-                    *zip(*sorted(first), strict=True),
-                    label=row_name(row, comparison),
-                    markersize=3.5,
-                    **kind,
-                )
-                bits = [
-                    curve[m]
-                    for m in ("spearman_hamming", "spearman_st_int8", "spearman")
-                    if m in curve
-                ]
-                hollow = {
-                    **kind,
-                    "linestyle": ":",
-                    "linewidth": 0.9,
-                    "markerfacecolor": "white",
-                    "markersize": 3.5,
-                }
-                axes.plot(*zip(*bits, strict=True), **hollow)
-                size, best = max(first)
-                least = min((k for k in first if k[1] >= best - 1), default=(size, best))
-                said.append(
-                    f"{task.removeprefix('compression:')}, {row.label}: {least[0]:,.0f} of {size:,.0f} bytes"
-                )
+                if row.key in curves:
+                    least = _draw_curve(axes, i, row_name(row, comparison), curves[row.key])
+                    said.append(f"{pairs}, {row.label}: {least}")
             axes.set_xscale("log", base=2)
             plain(axes.xaxis)
             axes.set_xlabel("bytes a sentence")
             axes.set_ylabel("Spearman ×100")
-            axes.set_title(task.removeprefix("compression:"), fontsize=8)
-        handles = {
-            n: h
-            for axes in plot.axes
-            for h, n in zip(*axes.get_legend_handles_labels(), strict=True)
-        }
+            axes.set_title(pairs, fontsize=8)
+        handles = {}
+        for axes in plot.axes:
+            for handle, name in zip(*axes.get_legend_handles_labels(), strict=True):
+                handles[name] = handle
         legend_below(plot, handles.values(), handles)
         return finish(
             plot,
@@ -136,3 +99,45 @@ def compression_figure(comparison: RecordedResults, target: Target | None = None
             f"dimensions in 1 bit (Hamming distance), 8 bits (int8 of sentence-transformers) and 32 bits.{others}",
             f"Rising lines. Least bytes within a point of all dimensions: {'; '.join(said)}.",
         )
+
+
+def _read_curves(comparison: RecordedResults, task: str) -> dict[tuple[str, str], Curve]:
+    """Return the curve of each row whose runs stored one: means over seeds, times 100."""
+    curves: dict[tuple[str, str], Curve] = {}
+    for key, runs in comparison.figure_data.items():
+        stored = []
+        for _, parts in runs:
+            part = parts.get(task, {})
+            if "compression" in part:
+                stored.append(part["compression"])
+        if not stored:
+            continue
+        try:
+            curve: Curve = {}
+            for metric, (size, _) in stored[0].items():
+                curve[metric] = (size, 100 * mean(one[metric][1] for one in stored))
+            curves[key] = curve
+        except (TypeError, KeyError, IndexError, ValueError, AttributeError):
+            comparison.warnings.append(f"curves of {key[1]} ({task}) are damaged: left out")
+    return curves
+
+
+def _draw_curve(axes: Any, place: int, name: str, curve: Curve) -> str:
+    """Draw the curve of a row; return the least bytes within a point of its best score, in words."""
+    first = [curve[metric] for metric in curve if metric == "spearman" or "_first_" in metric]
+    kind = look(place)
+    axes.plot(*zip(*sorted(first), strict=True), label=name, markersize=3.5, **kind)
+    coarse = ("spearman_hamming", "spearman_st_int8", "spearman")
+    bits = [curve[metric] for metric in coarse if metric in curve]
+    hollow = {
+        **kind,
+        "linestyle": ":",
+        "linewidth": 0.9,
+        "markerfacecolor": "white",
+        "markersize": 3.5,
+    }
+    axes.plot(*zip(*bits, strict=True), **hollow)
+    size, best = max(first)
+    enough = [point for point in first if point[1] >= best - 1]
+    least, _ = min(enough, default=(size, best))
+    return f"{least:,.0f} of {size:,.0f} bytes"

@@ -197,18 +197,23 @@ class ScoreTable:
                 line[j] = with_decimals(line[j], digits[j])
         return digits
 
+    def _find_testable(self, significance: Significance) -> list[int]:
+        """Return the deciding columns that can be tested; the others get a note why not."""
+        known = []
+        for j in self.deciding:
+            why = significance.unknown(self.targets[j])
+            if why:
+                notes = (*self.columns[j].notes, f"not tested: {why}")
+                self.columns[j] = replace(self.columns[j], notes=notes)
+            else:
+                known.append(j)
+        return known
+
     def _judge(self, significance: Significance) -> list[str]:
         """Mark the cells of rows that are significantly worse than another; a sentence on what that
         rests on.
         """
-        known = []
-        for j in self.deciding:
-            if why := significance.unknown(self.targets[j]):
-                self.columns[j] = replace(
-                    self.columns[j], notes=(*self.columns[j].notes, f"not tested: {why}")
-                )
-            else:
-                known.append(j)
+        known = self._find_testable(significance)
         if not known:
             return []
         line_of = {
@@ -221,9 +226,8 @@ class ScoreTable:
                 for row in block.judged:
                     line = line_of[row.key]
                     line[j] = replace(line[j], worse=block.not_the_best(row))
-                least += (
-                    [block.detectable] if len(known) == 1 and block.detectable is not None else []
-                )
+                if len(known) == 1 and block.detectable is not None:
+                    least.append(block.detectable)
         for row in self.comparison.rows:
             if 0 < len(row.finished) < FEWEST_SEEDS and row.is_random:
                 note = "fewer than three seeds, too few to estimate their spread: not tested"

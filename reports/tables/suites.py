@@ -5,12 +5,12 @@ suites of others.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from harness.tasks.averages import Average, mean_of
 from harness.tasks.senteval.transfer import TRANSFER
 from harness.tasks.suite import Suite
-from reports.document.table import Column, Table, number_text
+from reports.document.table import Better, Column, Table, number_text
 from reports.load import RecordedResults, RecordedRow
 from reports.stats.significance import Significance
 from reports.suite_targets import TRANSFER_SUITES, find_suite, main_measure, transfer_average
@@ -204,7 +204,7 @@ def other_tables(
     return suite_tables(comparison, significance, [suite for suite in met if suite not in shown])
 
 
-def _better(about: Suite | None, measures: Sequence[Measure]) -> Literal["higher", "lower", ""]:
+def _better(about: Suite | None, measures: Sequence[Measure]) -> Better:
     """Return which numbers of a suite are the better ones; "" where neither a suite that is
     installed nor the names of its metrics say so.
     """
@@ -233,13 +233,10 @@ def _suite_table(
     names = [task for task, _ in measures]
     for (task, source), measure in measures.items():
         shown = measure or Measure(task, source, "", "")
-        sub = [shown.metric.replace("_", " ")] if shown.metric else []
-        chance = guessed.chance_of(task) if guessed is not None else None
-        if chance is not None:
-            sub.append(f"chance {number_text(scale * chance, digits)}")
+        sub = _describe_metric(shown, guessed, scale, digits)
         group, title = _heads_of(task, suite, known)
         key = task if names.count(task) == 1 else f"{task} {source}"
-        column = Column(key, title, " · ".join(sub), group=group, better=better)
+        column = Column(key, title, sub, group=group, better=better)
         decides = measure is not None and percent
         made.add_task(column, shown, scale=scale, digits=digits, noun=known.noun, decides=decides)
     if suite in TRANSFER_SUITES and {n.removeprefix(known.prefix) for n in names} == set(TRANSFER):
@@ -247,16 +244,33 @@ def _suite_table(
         averages = [_means(row, seven, decimals=2) for row in comparison.rows]
         column = Column("average", "Avg.", f"{len(TRANSFER)} tasks", better="higher")
         made.add_average(column, averages, transfer_average(comparison, suite))
-    for average in guessed.averages if guessed is not None else ():
+    if guessed is not None:
+        _add_averages(made, comparison, guessed, better)
+    legend = f"×100, {MEAN}" if percent else MEAN.capitalize()
+    if not better:
+        legend += " Nothing installed here says which way is better, so no number is marked."
+    return made.table(f"suite-{suite}", known.title, known.caption, legend)
+
+
+def _describe_metric(measure: Measure, about: Suite | None, scale: float, digits: int) -> str:
+    """Return the metric of a task, and what guessing gives where its suite says so."""
+    texts = [measure.metric.replace("_", " ")] if measure.metric else []
+    chance = about.chance_of(measure.task) if about is not None else None
+    if chance is not None:
+        texts.append(f"chance {number_text(scale * chance, digits)}")
+    return " · ".join(texts)
+
+
+def _add_averages(
+    made: ScoreTable, comparison: RecordedResults, about: Suite, better: Better
+) -> None:
+    """Add the averages that a suite of another package takes."""
+    for average in about.averages:
         column = Column(f"average {average.title}", average.title, better=better)
         by_row = []
         for row in comparison.rows:
             by_row.append({record.id: average.of(record.scores) for record in row.finished})
         made.add_average(column, by_row, None)
-    legend = f"×100, {MEAN}" if percent else MEAN.capitalize()
-    if not better:
-        legend += " Nothing installed here says which way is better, so no number is marked."
-    return made.table(f"suite-{suite}", known.title, known.caption, legend)
 
 
 def _describe_unknown(suite: str, about: Suite | None) -> _Known:

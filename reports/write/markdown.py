@@ -9,7 +9,7 @@ from typing import Any
 
 from harness.files.printable import markdown_text, one_line, visible
 from reports.document.blocks import Document, slug
-from reports.document.table import ABSENT, MINUS, WORSE, Cell, Table
+from reports.document.table import ABSENT, MINUS, WORSE, Cell, Table, TableRow
 from reports.write.environment import environment
 
 
@@ -119,33 +119,35 @@ def csv_table(table: Table) -> str:
     """Rows of a table for a spreadsheet: full numbers, sd and n in columns of their own, why a
     number is absent.
     """
-    rows = [row for _, some in table.blocks() for row in some]
+    rows = []
+    for _, some in table.blocks():
+        rows += some
     columns: list[tuple[str, list[Any]]] = [("block", [row.block for row in rows])]
     for j, column in enumerate(table.columns):
         cells = [row.cells[j] for row in rows]
+        columns.append((column.full_title, [_csv_value(cell) for cell in cells]))
         parts: dict[str, list[Any]] = {
-            " sd": [c.sd for c in cells],
-            " n": [c.n for c in cells],
-            " interval": [
-                c.spread.replace(MINUS, "-") if c.spread.startswith("[") else None for c in cells
-            ],
+            "sd": [cell.sd for cell in cells],
+            "n": [cell.n for cell in cells],
+            "interval": [_csv_interval(cell) for cell in cells],
         }
-        shown = [
-            c.value if c.state == "value" else c.state if c.state in ABSENT else c.text
-            for c in cells
-        ]
-        columns.append((column.full_title, shown))
-        columns += [
-            (column.full_title + part, some)
-            for part, some in parts.items()
-            if any(v is not None for v in some)
-        ]
-    columns.append(
-        (
-            "notes",
-            ["; ".join(dict.fromkeys(note for c in row.cells for note in c.notes)) for row in rows],
-        )
-    )
-    return csv_lines(
-        [name for name, _ in columns], zip(*(some for _, some in columns), strict=True)
-    )
+        for part, values in parts.items():
+            if any(value is not None for value in values):
+                columns.append((f"{column.full_title} {part}", values))
+    columns.append(("notes", [_csv_notes(row) for row in rows]))
+    heads = [head for head, _ in columns]
+    return csv_lines(heads, zip(*(values for _, values in columns), strict=True))
+
+
+def _csv_value(cell: Cell) -> float | str | None:
+    if cell.state == "value":
+        return cell.value
+    return cell.state if cell.state in ABSENT else cell.text
+
+
+def _csv_interval(cell: Cell) -> str | None:
+    return cell.spread.replace(MINUS, "-") if cell.spread.startswith("[") else None
+
+
+def _csv_notes(row: TableRow) -> str:
+    return "; ".join(dict.fromkeys(note for cell in row.cells for note in cell.notes))

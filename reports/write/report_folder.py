@@ -71,21 +71,9 @@ def write(
         RunError: the folder cannot be written, or the PDF cannot be made.
     """
     refuse_links_below(folder)
-    typeset = "latex" in formats or "pdf" in formats
-    files: dict[str, str | bytes] = {}
-    for figure in document.figures():
-        if typeset or "html" in formats or "md" in formats:
-            files[f"figures/{slug(figure.key)}.svg"] = figure.svg
-            files[f"figures/{slug(figure.key)}.png"] = figure.png
-        if typeset:
-            files[f"figures/{slug(figure.key)}.pdf"] = figure.pdf
-    for table in document.tables():
-        if "csv" in formats:
-            files[f"tables/{slug(table.key)}.csv"] = render.csv_table(table)
-        if "latex" in formats:
-            files[f"tables/{slug(table.key)}.tex"] = latex.table_file(table)
+    files = _files_of_parts(document, formats)
     files |= extra  # these replace tables of the same name
-    tex = latex.latex(document) if typeset else ""
+    tex = latex.latex(document) if _is_typeset(formats) else ""
     data = {
         **data,
         "title": document.title,
@@ -120,6 +108,30 @@ def write(
             f"{folder}: cannot write the report ({error.strerror}); the runs are untouched"
         ) from None
     return {kind: folder / _PLACES[kind] for kind in (*formats, "json")}
+
+
+def _is_typeset(formats: Sequence[str]) -> bool:
+    return "latex" in formats or "pdf" in formats
+
+
+def _files_of_parts(document: Document, formats: Sequence[str]) -> dict[str, str | bytes]:
+    """Return the files of all figures and tables by their path."""
+    typeset = _is_typeset(formats)
+    files: dict[str, str | bytes] = {}
+    for figure in document.figures():
+        place = f"figures/{slug(figure.key)}"
+        if typeset or "html" in formats or "md" in formats:
+            files[f"{place}.svg"] = figure.svg
+            files[f"{place}.png"] = figure.png
+        if typeset:
+            files[f"{place}.pdf"] = figure.pdf
+    for table in document.tables():
+        place = f"tables/{slug(table.key)}"
+        if "csv" in formats:
+            files[f"{place}.csv"] = render.csv_table(table)
+        if "latex" in formats:
+            files[f"{place}.tex"] = latex.table_file(table)
+    return files
 
 
 def _put(path: Path, content: str | bytes) -> None:
