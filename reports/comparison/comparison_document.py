@@ -253,9 +253,6 @@ def span(counts: Iterable[int]) -> str:
 def _facts(comparison: RecordedResults) -> list[tuple[str, str]]:
     rows = comparison.rows
     runs = {record.id for record in [*comparison.records, *comparison.partial_seed_runs]}
-    tasks = set()
-    for record in comparison.records:
-        tasks |= {(s.task, s.source) for s in record.scores if s.suite not in NOT_SCORED}
     own = sum(not (row.added or row.source) for row in rows)
     added = sum(row.added and not row.source for row in rows)
     counts: list[tuple[int | str, str, str]] = [
@@ -268,7 +265,7 @@ def _facts(comparison: RecordedResults) -> list[tuple[str, str]]:
         (len(comparison.base_models), "base model", "base models"),
         (span(len(row.records) for row in rows), "seed a row", "seeds a row"),
         (len(runs), "run", "runs"),
-        (sum(not task.startswith("geometry:") for task, _ in tasks), "task", "tasks"),
+        (_count_tasks(comparison), "task", "tasks"),
     ]
     facts = []
     for count, one, many in counts:
@@ -281,6 +278,16 @@ def _facts(comparison: RecordedResults) -> list[tuple[str, str]]:
     if last:
         facts.append((last[:10], "last run"))
     return facts
+
+
+def _count_tasks(comparison: RecordedResults) -> int:
+    """Return the number of tasks that rows are scored on; geometry describes vectors."""
+    tasks = set()
+    for record in comparison.records:
+        for score in record.scores:
+            if score.suite not in NOT_SCORED and not score.task.startswith("geometry:"):
+                tasks.add((score.task, score.source))
+    return len(tasks)
 
 
 def _fact_of_plan(plan: FrozenPlan) -> tuple[str, str]:

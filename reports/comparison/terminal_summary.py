@@ -154,6 +154,20 @@ def _status(comparison: RecordedResults) -> list[str]:
 
 def _notes(comparison: RecordedResults, columns: list[list[str]], without: list[str]) -> list[str]:
     """At most six lines: what the marks mean, and what is not shown."""
+    marks = _describe_marks(columns)
+    notes = [marks] if marks else []
+    if any(never_beat_the_start(row)[0] for row in comparison.rows):
+        notes.append(f"{_NO_GAIN}: runs whose best dev score is that of the untrained model")
+    prompted = [row.label for row in comparison.rows if describe_prompts(row)]
+    if prompted:
+        notes.append(f"scored with prompts, see the report: {', '.join(prompted)}")
+    notes += _describe_rounding(comparison)
+    if without:
+        notes.append(f"only in the report: {', '.join(without)}")
+    return notes
+
+
+def _describe_marks(columns: list[list[str]]) -> str:
     text = " ".join(cell for column in columns for cell in column[1:])
     marks = []
     if "*" in text:
@@ -161,19 +175,17 @@ def _notes(comparison: RecordedResults, columns: list[list[str]], without: list[
     if "±" in text:
         marks.append("± standard deviation over seeds")
     marks += [f"{mark} {why}" for mark, why in ABSENT.values() if mark in text.split()]
-    notes = ["; ".join(marks)] if marks else []
-    if any(never_beat_the_start(row)[0] for row in comparison.rows):
-        notes.append(f"{_NO_GAIN}: runs whose best dev score is that of the untrained model")
-    prompted = [row.label for row in comparison.rows if describe_prompts(row)]
-    if prompted:
-        notes.append(f"scored with prompts, see the report: {', '.join(prompted)}")
+    return "; ".join(marks)
+
+
+def _describe_rounding(comparison: RecordedResults) -> list[str]:
+    """Say in what runs differ that makes their numbers differ in rounding."""
     finished = [record for row in comparison.rows for record in row.finished]
     devices = {str(record.environment.get("device_name")) for record in finished}
     precisions = {str(record.training.get("precision") or "") for record in finished}
+    notes = []
     for name, values in (("device", devices), ("precision", precisions)):
         known = sorted(values - {"", "None"})
         if len(known) > 1:
             notes.append(f"runs differ in their {name}, and so in rounding: {', '.join(known)}")
-    if without:
-        notes.append(f"only in the report: {', '.join(without)}")
     return notes

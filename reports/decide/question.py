@@ -82,22 +82,28 @@ def question_of(comparison: RecordedResults, on: str) -> Question:
         target = next((one for one in usual if not significance.unknown(one)), usual[0])
     elif on.lower() in by_word:
         target = by_word[on.lower()]
-    elif apart := [task for task, _ in comparison.columns(on.lower())]:
-        scored = {s.task for r in comparison.records for s in r.scores}
-        lacking = [task for task in apart if task not in scored]
-        why = f"no run has a score of {', '.join(lacking)}" if lacking else "its tasks are unlike"
-        raise InputError(
-            f"--on {on}: {why}, so there is no average; name a task: {', '.join(apart)}"
-        )
     else:
-        names = list(dict.fromkeys(words[0] for words, _ in known))
-        some = ", ".join(names[:_NAMED]) + (
-            f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-        )
-        raise InputError(f"--on {on}: not known{nearest(on, names)}; known: {some}")
+        raise _describe_unknown(comparison, on, [words[0] for words, _ in known])
     if why := significance.unknown(target):
         raise InputError(f"{comparison.name}: on {target.title} nothing can be judged: {why}")
     return Question(comparison, target, significance)
+
+
+def _describe_unknown(comparison: RecordedResults, on: str, known: Sequence[str]) -> InputError:
+    """Return the error of a word that names nothing that rows can be compared by."""
+    apart = [task for task, _ in comparison.columns(on.lower())]
+    if apart:
+        scored = {score.task for record in comparison.records for score in record.scores}
+        lacking = [task for task in apart if task not in scored]
+        why = f"no run has a score of {', '.join(lacking)}" if lacking else "its tasks are unlike"
+        return InputError(
+            f"--on {on}: {why}, so there is no average; name a task: {', '.join(apart)}"
+        )
+    names = list(dict.fromkeys(known))
+    some = ", ".join(names[:_NAMED])
+    if len(names) > _NAMED:
+        some += f" and {len(names) - _NAMED} more"
+    return InputError(f"--on {on}: not known{nearest(on, names)}; known: {some}")
 
 
 def two_rows_of(

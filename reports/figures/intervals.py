@@ -38,7 +38,9 @@ def overview(results: Results, significance: Significance) -> Figure | None:
     shown, omitted = rows_shown(results.rows, target, _MOST_ROWS)
     keys = {row.key for row in shown}
     blocks = [Ranking(some, significance, target) for some in results.blocks.values()]
-    rows = [row for block in blocks for row in _in_order(block) if row.key in keys]
+    rows = []
+    for block in blocks:
+        rows += [row for row in _in_order(block) if row.key in keys]
     if len(rows) < 2:
         return None
     # The first row is at the top.
@@ -47,7 +49,8 @@ def overview(results: Results, significance: Significance) -> Figure | None:
     with style():
         plot = new(7.2, 0.75 + 0.27 * len(rows))
         with_costs = plot.get_figwidth() > _WIDTH_OF_COSTS
-        axes, side = plot.subplots(1, 2, sharey=True, width_ratios=[5, 3 if with_costs else 1])
+        widths = [5, 3] if with_costs else [5, 1]
+        axes, side = plot.subplots(1, 2, sharey=True, width_ratios=widths)
         for block in blocks:
             for row in _in_order(block):
                 if row.key in places:

@@ -7,9 +7,10 @@ from __future__ import annotations
 import csv
 import io
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
+from harness.results.record import Record
 from reports.document.blocks import Block, Document, Section, Text
 from reports.load import RecordedRow
 from reports.papers.definition import Definition, PaperTable
@@ -99,22 +100,22 @@ def describe(
         sections,
         definition.description,
     )
-    used = {
-        r.id: r for row in shown for r in row.records
-    }  # of the rows, and of the numbers of studies
-    used |= {
-        i: library.by_id[i]
-        for one in matching.numbers
-        for i in one.measured.records
-        if i in library.by_id
-    }
-    document.origin = provenance_of(used.values())
+    document.origin = provenance_of(_records_behind(matching, shown))
     lines = plain(matching.numbers, "rehearsal" if any(row.rehearsal for row in shown) else "")
     return (
         document,
         {"tables/joined.csv": as_csv(lines)},
         {"report": definition.name, "joined": lines},
     )
+
+
+def _records_behind(matching: Matching, shown: Sequence[RecordedRow]) -> list[Record]:
+    """Return the records of the rows that are shown, and of the numbers of studies."""
+    by_id = matching.library.by_id
+    used = {record.id: record for row in shown for record in row.records}
+    for one in matching.numbers:
+        used |= {run: by_id[run] for run in one.measured.records if run in by_id}
+    return list(used.values())
 
 
 def plain(numbers: Iterable[Match], report: str = "") -> list[dict[str, Any]]:

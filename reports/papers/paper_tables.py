@@ -242,6 +242,19 @@ def _run_lines(matching: Matching, table: PaperTable, shown: list[RecordedRow]) 
     only_others = all(base == OTHER for base, _ in blocks)
     if not any(base == OTHER for base, _ in blocks) and blocks:
         blocks[OTHER, any(rehearsal for _, rehearsal in blocks)] = {}
+    lines = []
+    for key in _in_order(matching, blocks):
+        lines += _lines_of_block(matching, table, key, blocks[key], shown)
+    if blocks and only_others:  # no block of a base model has the rest
+        rest = [r for r in table.rows if not r.weights and matching.bases_of(table, r)]
+        lines += [_line_without_run(matching, table, r, "", "not measured here") for r in rest]
+    return lines
+
+
+def _in_order(matching: Matching, keys: Iterable[BlockKey]) -> list[BlockKey]:
+    """Return blocks in the order of the definition's base models, rehearsals after runs, others
+    last.
+    """
     known = [ours for names in matching.definition.bases.values() for ours in names]
     order = {base: place for place, base in enumerate(known)}
 
@@ -249,13 +262,7 @@ def _run_lines(matching: Matching, table: PaperTable, shown: list[RecordedRow]) 
         base, rehearsal = key
         return base == OTHER, rehearsal, order.get(base, len(order)), base
 
-    lines = []
-    for key in sorted(blocks, key=place_of):
-        lines += _lines_of_block(matching, table, key, blocks[key], shown)
-    if blocks and only_others:  # no block of a base model has the rest
-        rest = [r for r in table.rows if not r.weights and matching.bases_of(table, r)]
-        lines += [_line_without_run(matching, table, r, "", "not measured here") for r in rest]
-    return lines
+    return sorted(keys, key=place_of)
 
 
 def _lines_of_block(

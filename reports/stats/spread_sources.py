@@ -37,7 +37,7 @@ FEWEST = (
 
 
 @dataclass(frozen=True)
-class Source:
+class SpreadSource:
     """What one source brings, in points (times 100).
 
     Attributes:
@@ -82,7 +82,7 @@ def variance_interval(variance: float, freedom: float) -> tuple[float, float]:
     return freedom * variance / float(low), freedom * variance / float(high)
 
 
-def share_of(part: Source, whole: Source) -> Interval | None:
+def share_of(part: SpreadSource, whole: SpreadSource) -> Interval | None:
     """var(part) / var(whole) with a 95 % interval, by the seeds that both have; None where these
     are too few, or nothing varies.
 
@@ -119,13 +119,13 @@ class Decomposition:
     """
 
     row: ResultRow
-    whole: Source | None
-    parts: tuple[Source, ...]
-    pairs: Source | None
+    whole: SpreadSource | None
+    parts: tuple[SpreadSource, ...]
+    pairs: SpreadSource | None
     unvaried: tuple[Stream, ...]
 
     @property
-    def sources(self) -> list[Source]:
+    def sources(self) -> list[SpreadSource]:
         return [source for source in (self.whole, *self.parts, self.pairs) if source is not None]
 
 
@@ -172,7 +172,9 @@ def decompositions(comparison: Results, significance: Significance) -> list[Deco
     ]
 
 
-def _streams(streams: tuple[Stream, ...], records: Sequence[Run], target: Target) -> Source | None:
+def _streams(
+    streams: tuple[Stream, ...], records: Sequence[Run], target: Target
+) -> SpreadSource | None:
     scores = _scores(records, target)
     if len(scores) < 2:
         return None
@@ -181,7 +183,7 @@ def _streams(streams: tuple[Stream, ...], records: Sequence[Run], target: Target
     variance = float(values.var(ddof=1)) if np.ptp(values) > 0 else 0.0
     seeds = {record.id: record.seed for record in records}
     own = tuple(seeds[run] for run in scores)
-    return Source(
+    return SpreadSource(
         name, streams, tuple(values.tolist()), variance, len(values) - 1.0, tuple(scores), own
     )
 
@@ -198,13 +200,13 @@ def _scores(records: Sequence[Run], target: Target) -> dict[str, float]:
     }
 
 
-def _pairs(row: ResultRow, significance: Significance, target: Target) -> Source | None:
+def _pairs(row: ResultRow, significance: Significance, target: Target) -> SpreadSource | None:
     """What one run's score varies by when the pairs are redrawn."""
     found, variance = significance.by_seed(row, target), significance.run_variance(row, target)
     if found is None or variance is None:
         return None
     freedom = pairs_freedom(float(found.scores.mean()), variance, significance.examples(target))
-    return Source(PAIRS, (), (), 1e4 * variance, freedom, tuple(r.id for r in row.finished))
+    return SpreadSource(PAIRS, (), (), 1e4 * variance, freedom, tuple(r.id for r in row.finished))
 
 
 def pairs_freedom(

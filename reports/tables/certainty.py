@@ -16,7 +16,7 @@ from reports.stats.spread_sources import (
     FEWEST,
     NAMES,
     Decomposition,
-    Source,
+    SpreadSource,
     decompositions,
     share_of,
 )
@@ -103,26 +103,17 @@ def _family_table(
         Column("base", other, numeric=False, aside=True),
         Column("seeds", "Seeds", "of both", aside=True),
     ]
-    cells = [
-        [
-            name_cell(a),
-            Cell(b.label, link=anchor(b)),
-            Cell(f"{len(a.finished)} · {len(b.finished)}"),
-        ]
-        for a, b in family.pairs
-    ]
+    cells = []
+    for a, b in family.pairs:
+        seeds = Cell(f"{len(a.finished)} · {len(b.finished)}")
+        cells.append([name_cell(a), Cell(b.label, link=anchor(b)), seeds])
     primary = primary_target(comparison)
     for target in significance.targets:
         group = target.short
         if primary is not None:
             group += ", primary" if target == primary else ", secondary"
         columns += [
-            Column(
-                f"{target.key} difference",
-                "Difference",
-                "points, 95 % interval",
-                group=group,
-            ),
+            Column(f"{target.key} difference", "Difference", "points, 95 % interval", group=group),
             Column(f"{target.key} p", "p", group=group),
             Column(f"{target.key} verdict", "Verdict", group=group, numeric=False),
         ]
@@ -343,7 +334,7 @@ def spread_table(comparison: RecordedResults, significance: Significance) -> Tab
     )
 
 
-def _deviation(source: Source) -> Cell:
+def _deviation(source: SpreadSource) -> Cell:
     if source.silent:
         note = "all runs have the same score to the last digit: the method draws nothing from it"
         return Cell("0", value=0.0, state="value", records=source.records, notes=(note,))
@@ -359,7 +350,7 @@ def _deviation(source: Source) -> Cell:
     )
 
 
-def _share(source: Source, d: Decomposition) -> Cell:
+def _share(source: SpreadSource, d: Decomposition) -> Cell:
     if d.whole is None or not source.streams:
         return EMPTY
     if source is d.whole:

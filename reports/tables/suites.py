@@ -4,7 +4,7 @@ suites of others.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from harness.tasks.averages import Average, mean_of
@@ -227,7 +227,8 @@ def _suite_table(
         percent = about.percent
     else:
         percent = _all_below_one(comparison, found)
-    scale, digits = (100, 2) if percent else (1, 4)
+    scale = 100 if percent else 1
+    digits = 2 if percent else 4
     guessed = about if suite not in _KNOWN else None
     made = ScoreTable(comparison, significance if better == "higher" else None)
     names = [task for task, _ in measures]
@@ -239,17 +240,30 @@ def _suite_table(
         column = Column(key, title, sub, group=group, better=better)
         decides = measure is not None and percent
         made.add_task(column, shown, scale=scale, digits=digits, noun=known.noun, decides=decides)
-    if suite in TRANSFER_SUITES and {n.removeprefix(known.prefix) for n in names} == set(TRANSFER):
-        seven = [one or Measure(*key, "accuracy", "") for key, one in measures.items()]
-        averages = [_means(row, seven, decimals=2) for row in comparison.rows]
-        column = Column("average", "Avg.", f"{len(TRANSFER)} tasks", better="higher")
-        made.add_average(column, averages, transfer_average(comparison, suite))
+    if suite in TRANSFER_SUITES:
+        _add_transfer_average(made, comparison, suite, measures)
     if guessed is not None:
         _add_averages(made, comparison, guessed, better)
     legend = f"×100, {MEAN}" if percent else MEAN.capitalize()
     if not better:
         legend += " Nothing installed here says which way is better, so no number is marked."
     return made.table(f"suite-{suite}", known.title, known.caption, legend)
+
+
+def _add_transfer_average(
+    made: ScoreTable,
+    comparison: RecordedResults,
+    suite: str,
+    measures: Mapping[tuple[str, str], Measure | None],
+) -> None:
+    """Add SentEval's mean of seven, where just those were to be evaluated."""
+    names = {task.removeprefix(_KNOWN[suite].prefix) for task, _ in measures}
+    if names != set(TRANSFER):
+        return
+    seven = [one or Measure(*key, "accuracy", "") for key, one in measures.items()]
+    averages = [_means(row, seven, decimals=2) for row in comparison.rows]
+    column = Column("average", "Avg.", f"{len(TRANSFER)} tasks", better="higher")
+    made.add_average(column, averages, transfer_average(comparison, suite))
 
 
 def _describe_metric(measure: Measure, about: Suite | None, scale: float, digits: int) -> str:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from reports.stats.spread_sources import Source, share_of
+from reports.stats.spread_sources import SpreadSource, share_of
 
 
 def coverage(
@@ -43,6 +43,6 @@ def coverage(
     return float(held[0] / trials), float(held[1] / trials)
 
 
-def _source_of(scores: np.ndarray, seeds: tuple[int, ...]) -> Source:
+def _source_of(scores: np.ndarray, seeds: tuple[int, ...]) -> SpreadSource:
     variance = float(scores.var(ddof=1))
-    return Source("", (), tuple(scores), variance, len(scores) - 1.0, (), seeds)
+    return SpreadSource("", (), tuple(scores), variance, len(scores) - 1.0, (), seeds)
