@@ -26,6 +26,7 @@ from harness.runs.experiment import (
     Experiment,
 )
 from harness.sources.corpus.catalogue import CATALOGUE
+from harness.tasks.own.data import TaskFile
 from studies.definition.study import Study
 
 REPOSITORY = Path(__file__).parents[1]
@@ -155,6 +156,7 @@ MADE: dict[str, Callable[[], str]] = {
     "corpus": lambda: keys(CorpusSettings),
     "corpora": corpora,
     "dev": lambda: keys(DevSettings),
+    "file": lambda: keys(TaskFile),
     "study": lambda: keys(Study, without=Conditions.model_fields.keys() - {"dev"}),
     "published-totals": published_totals,
 }

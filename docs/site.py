@@ -20,6 +20,7 @@ from docs.make import REPOSITORY, published_numbers
 
 CONTENTS = {
     "Tutorials": [
+        "tutorials/your-data",
         "tutorials/first-comparison",
         "tutorials/your-own-loss",
         "tutorials/study",

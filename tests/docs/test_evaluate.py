@@ -1,18 +1,18 @@
-"""The page on evaluation: its comparison of two models is valid, and its own task gives scores and
-outcomes.
-"""
+"""The page on evaluation: its comparison of two models is valid, and its files are tasks."""
 
 from __future__ import annotations
 
 import re
 import tomllib
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+import pytest
 
 from docs.make import REPOSITORY
 from harness.runs.experiment import read_experiment
+from harness.runs.plan import make_plan
+from tests.support import own_files
 
 BLOCKS = dict(
     re.findall(
@@ -31,38 +31,29 @@ def test_the_comparison_of_two_models_is_valid() -> None:
     ]
 
 
-def test_the_task_on_own_data_gives_a_score_and_outcomes(tmp_path: Path) -> None:
-    lines = [
-        f"{'train' if i < 40 else 'test'},{'login' if i % 2 else 'billing'},ticket {i}"
-        for i in range(60)
+def test_the_files_of_the_page_are_tasks_and_the_dev_set_is_a_part_of_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "data").mkdir()
+    own_files.pairs_file(tmp_path / "data" / "pairs.csv", 100)
+    rows = [(f"ticket {i}", "login" if i % 2 else "billing") for i in range(60)]
+    own_files.write_table(tmp_path / "data" / "tickets.csv", ("body", "team"), rows)
+    keys = {"name": "own", **tomllib.loads(BLOCKS["own.toml"]), "max_steps": 1}
+    plan = make_plan(read_experiment(keys), "own")
+    found = [(task.name, task.suite) for task in plan.tasks]
+    assert found == [
+        ("pairs.csv", "own-similarity"),
+        ("tickets.csv", "own-classification"),
+        ("teams", "own-clustering"),
     ]
-    (tmp_path / "tickets.csv").write_text("\n".join(["split,label,text", *lines]), encoding="utf-8")
-    names: dict[str, Any] = {"__file__": str(tmp_path / "tickets.py"), "__name__": "tickets"}
-    exec(BLOCKS["tickets.py"], names)
-    task = names["Tickets"]()
-    known = {text: np.array([i % 2, 1], dtype=np.float32) for i, text in enumerate(task.texts())}
-    result = task.evaluate(lambda texts: np.stack([known[text] for text in texts]), pooling="mean")
+    assert plan.dev is not None
+    assert 15 <= len(plan.dev) <= 45  # about 30 of 100 pairs
+    known = {text: np.array([i % 2, 1], dtype=np.float32) for i, (text, _) in enumerate(rows)}
+    result = plan.tasks[1].evaluate(
+        lambda texts: np.stack([known[text] for text in texts]), pooling="mean"
+    )
     (accuracy,) = (score for score in result.scores if score.split == "test")
-    assert (accuracy.metric, accuracy.value, accuracy.n) == ("accuracy", 1.0, 20)
+    assert (accuracy.metric, accuracy.value, accuracy.n) == ("accuracy", 1.0, 60)
     assert result.outcomes is not None
-    assert len(result.outcomes) == 20
-
-
-def test_the_task_on_own_pairs_gives_a_correlation(tmp_path: Path) -> None:
-    (tmp_path / "pairs.csv").write_text(
-        "sentence1,sentence2,score\na,b,5\nc,d,3\ne,f,0\n", encoding="utf-8"
-    )
-    names: dict[str, Any] = {"__file__": str(tmp_path / "my_pairs.py"), "__name__": "my_pairs"}
-    exec(BLOCKS["my_pairs.py"], names)
-    vectors = dict(
-        zip(
-            "abcdef",
-            np.eye(2)[[0, 0, 0, 1, 0, 1]] + [[0, 0], [0, 0], [0, 0.5], [0, 0], [0, 0], [-0.5, 0]],
-            strict=True,
-        )
-    )
-    result = names["MyPairs"]().evaluate(
-        lambda texts: np.stack([vectors[text] for text in texts]), pooling="mean"
-    )
-    (spearman,) = (s for s in result.scores if (s.metric, s.aggregation) == ("spearman", "all"))
-    assert (round(spearman.value, 6), spearman.n) == (1.0, 3)
+    assert len(result.outcomes) == 60
