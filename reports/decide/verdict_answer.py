@@ -174,6 +174,8 @@ def _all(question: Question, base_model: str, equivalence: float) -> Answer:
             "left_out": [row.label for row in block.left_out],
             "may_be_best": [row.label for row in block.candidates],
             "groups": block.describe_groups(),
+            "ranks": {row.label: block.rank_interval(row) for row in block.judged},
+            "order": block.describe_order(),
             "pairs": [
                 _as_json(block, block.rows[i], block.rows[j], d, equivalence)
                 for (i, j), d in sorted(block.differences.items())
@@ -224,6 +226,7 @@ def _table(name: str, block: Ranking) -> list[str]:
         *([f"may be the best (95 %): {one_line(best)}"] if best else ()),
         *(["not significantly different, best first:"] if block.judged else ()),
         *(f"  {one_line(text)}" for text in block.describe_groups()),
+        *([one_line(order)] if (order := block.describe_order()) else ()),
         *([one_line(left_out)] if (left_out := block.describe_left_out()) else ()),
         *([f"Note: {one_line(note)}."] if (note := block.significance.results.note) else ()),
     ]

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from reports.document.table import number_text
+from reports.stats.best_of import predict_best
 from reports.stats.estimate import mean_sd, predict
 
 Kind = Literal[
@@ -52,6 +53,7 @@ def judge(
     reasons: Sequence[str] = (),
     digits: int = 2,
     runs: int = 1,
+    best_of: int = 1,
 ) -> Verdict:
     """The verdict on one published number.
 
@@ -65,6 +67,7 @@ def judge(
         reasons: why the two cannot be compared, as sentences.
         digits: decimals of the interval in the text.
         runs: how many runs the published number is the mean of.
+        best_of: how many runs it is the best of; of differences and of one run nothing changes.
     """
     if published is None:
         return Verdict("not published", "The published number is not legible.")
@@ -78,6 +81,11 @@ def judge(
         what = f"our value ± {ROUNDING} (rounding)"
     elif min(len(side) for side in sides or [values]) < 2:
         return Verdict("one seed", "One seed: there is no interval.")
+    elif best_of > 1 and not sides:
+        expected = predict_best(values, best_of)
+        low, high = expected.low, expected.high
+        bounds = f"{number_text(low, digits)} to {number_text(high, digits)}"
+        what = f"our interval for the best of {best_of} runs: {bounds}"
     else:
         expected = predict(mean, sides or [values], runs=runs)
         low, high = expected.low, expected.high

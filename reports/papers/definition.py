@@ -300,6 +300,9 @@ class Definition(Config):
         description='studies of ours whose trials are used, "*" matches any text; empty: all',
     )
     runs: int = Field(default=1, ge=1, description="runs whose mean each published number is")
+    best_of: int = Field(
+        default=1, ge=1, description="runs whose best each published number is, by the test score"
+    )
     public_runs: str = Field(
         default="", description="CSV file of public runs of one row with many seeds"
     )

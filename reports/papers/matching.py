@@ -313,6 +313,7 @@ class Matching:
             reasons=reasons,
             digits=column.digits,
             runs=self.definition.runs,
+            best_of=self.definition.best_of,
         )
         if not studies:
             return Match(

@@ -13,10 +13,11 @@ import numpy as np
 from harness.files.printable import join_some
 from reports.results import ResultRow, Results, find_start
 from reports.stats.estimate import Floats
+from reports.stats.order import describe_order
 from reports.stats.power import CHANCE, smallest_difference
 from reports.stats.significance import NOT_JUDGED, SAME, Difference, Significance
 from reports.stats.simultaneous import ALPHA, EXPLORED
-from reports.targets import Target
+from reports.targets import Target, alone
 
 EQUIVALENCE = 0.5  # points: less is no difference that matters
 BETTER, WORSE, ALIKE, OPEN = "better", "worse", "no difference that matters", "cannot tell yet"
@@ -224,6 +225,35 @@ class Ranking:
         if row not in self.controls or not self.contenders:
             return False
         return self.difference(self.contenders[0], row).verdict == "better"
+
+    def rank_interval(self, row: ResultRow) -> tuple[int, int] | None:
+        """The ranks that a row may have, by the same tests as `groups`: from 1 + the rows found better
+        to k - the rows found worse, of k judged rows; None for a row with too few seeds.
+        """
+        if row not in self.judged:
+            return None
+        place = self.judged.index(row)
+        above = below = 0
+        for (i, j), difference in self.differences.items():
+            if place not in (i, j) or max(i, j) >= len(self.judged) or difference.verdict == SAME:
+                continue
+            if (difference.verdict == BETTER) == (place == i):
+                below += 1
+            else:
+                above += 1
+        return 1 + above, len(self.judged) - below
+
+    def describe_order(self) -> str:
+        """Say whether the order of the judged rows hangs on one task; "" where it cannot."""
+        measures = self.target.measures
+        found = [
+            [self.significance.by_seed(row, alone(one)) for one in measures] for row in self.judged
+        ]
+        if any(runs is None for line in found for runs in line):
+            return ""
+        scores = np.array([[runs.scores.mean() for runs in line if runs] for line in found])
+        labels = [row.label for row in self.judged]
+        return describe_order(scores, labels, [one.task for one in measures])
 
     def groups(self) -> list[tuple[int, ...]]:
         """The largest sets of judged rows, by place, of which no two are separated.

@@ -168,6 +168,7 @@ def pairs_table(block: Ranking, name: str, most: int = MOST_COLUMNS) -> Table:
     """Row minus column of all pairs of rows, best rows first; columns of the `most` best rows."""
     shown = block.rows[:most]
     columns = [Column("place", "#", aside=True), HEAD[0], Column("mean", block.target.short)]
+    columns.append(Column("rank", "Rank", "95 %", aside=True))
     columns += [Column(f"to {place}", f"− #{place}") for place in range(1, len(shown) + 1)]
     body = []
     for i, row in enumerate(block.rows):
@@ -176,10 +177,11 @@ def pairs_table(block: Ranking, name: str, most: int = MOST_COLUMNS) -> Table:
             Cell(str(i + 1), value=i + 1),
             name_cell(row),
             Cell(number_text(block.mean(row), 2), records=ids),
+            _rank_cell(block, row),
         ]
         cells += [_pair_cell(block, i, j, ids) for j in range(len(shown))]
         body.append(TableRow(tuple(cells)))
-    used = "".join(cell.text for row in body for cell in row.cells[3:])
+    used = "".join(cell.text for row in body for cell in row.cells[4:])
     marks = []
     if "*" in used:
         marks.append(f"* significant at 5 %, corrected for {block.family}.")
@@ -190,9 +192,9 @@ def pairs_table(block: Ranking, name: str, most: int = MOST_COLUMNS) -> Table:
         legend += f" {describe_detectable(block.detectable).capitalize()}."
     groups = "; ".join(", ".join(str(place + 1) for place in group) for group in block.groups())
     caption = f"Row minus column in points, by {block.target.title}. Rows that do not differ significantly: {groups}."
-    left_out = block.describe_left_out()
-    if left_out:
-        caption += f" {left_out}"
+    for more in (block.describe_order(), block.describe_left_out()):
+        if more:
+            caption += f" {more}"
     where, key = (f" · {name}", f"all-pairs-{name}") if name else ("", "all-pairs")
     return Table(
         key,
@@ -215,6 +217,15 @@ def _pair_cell(block: Ranking, i: int, j: int, records: tuple[str, ...]) -> Cell
         mark = "*" if d.judged else "?"
     text = number_text(value, 2, signed=True) + mark
     return Cell(text, value=value, state="value", records=records)
+
+
+def _rank_cell(block: Ranking, row: ResultRow) -> Cell:
+    """The interval of a row's rank: 2 to 4."""
+    found = block.rank_interval(row)
+    if found is None:
+        return EMPTY
+    first, last = found
+    return Cell(str(first) if first == last else f"{first} to {last}", value=first, state="value")
 
 
 _GOING = ("leads", "open")

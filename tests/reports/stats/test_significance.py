@@ -189,18 +189,26 @@ def test_intervals_and_verdicts_of_a_comparison_agree(made):
 
 
 @pytest.mark.parametrize(
-    ("different", "groups"),
+    ("different", "groups", "ranks"),
     [
-        (set(), [(0, 1, 2, 3)]),
-        ({(0, 3)}, [(0, 1, 2), (1, 2, 3)]),
+        (set(), [(0, 1, 2, 3)], [(1, 4)] * 4),
+        ({(0, 3)}, [(0, 1, 2), (1, 2, 3)], [(1, 3), (1, 4), (1, 4), (2, 4)]),
         (
             {(0, 2), (1, 3)},
             [(0, 1), (0, 3), (1, 2), (2, 3)],
+            [(1, 3), (1, 3), (2, 4), (2, 4)],
         ),  # not transitive, and groups that are no neighbours
-        ({(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)}, [(0,), (1,), (2,), (3,)]),
+        (
+            {(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)},
+            [(0,), (1,), (2,), (3,)],
+            [(1, 1), (2, 2), (3, 3), (4, 4)],
+        ),
     ],
 )
-def test_rows_share_a_group_if_and_only_if_they_do_not_differ(made, monkeypatch, different, groups):
+def test_rows_share_a_group_if_and_only_if_they_do_not_differ(
+    made, monkeypatch, different, groups, ranks
+):
+    """A rank lies from 1 + the rows found better to k - the rows found worse (arXiv 2606.08679)."""
     for i in range(4):
         add(made, f"SimCSE {i}", (1, 2, 3), 1.0 + i)
     comparison, significance = read(made)
@@ -214,3 +222,4 @@ def test_rows_share_a_group_if_and_only_if_they_do_not_differ(made, monkeypatch,
     }
     monkeypatch.setattr(block, "differences", pairs)
     assert block.groups() == groups
+    assert [block.rank_interval(row) for row in block.rows] == ranks
