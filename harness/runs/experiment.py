@@ -427,6 +427,7 @@ class Experiment(Conditions):
 
 
 _EXAMPLE = "seeds=5"  # of --set
+_SHORTHAND = {"dev": "task", "corpus": "uri"}  # a table that may be a text: the key that it is
 
 
 def presets() -> dict[str, Path]:
@@ -511,6 +512,8 @@ def set_value(tree: dict[str, Any], keys: Sequence[str], value: Any, override: s
     """
     *tables, last = keys
     for key in tables:
+        if isinstance(tree.get(key), str) and key in _SHORTHAND:
+            tree[key] = {_SHORTHAND[key]: tree[key]}
         tree = tree.setdefault(key, {})
         if not isinstance(tree, dict):
             raise InputError(f'--set {override}: "{key}" is no table')

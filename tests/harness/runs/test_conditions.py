@@ -79,3 +79,11 @@ def test_seeds_are_a_number_or_a_list_on_the_command_line(text: str, seeds: Any)
 def test_other_texts_are_no_seeds(text: str) -> None:
     with pytest.raises(argparse.ArgumentTypeError):
         options.parse_seeds(text)
+
+
+def test_a_key_of_a_table_can_be_set_where_the_file_has_a_text() -> None:
+    keys = {**ROWS, "dev": "STS-B", "corpus": "text.txt"}
+    found = read_experiment(keys, ["dev.every=5", "corpus.limit=7"])
+    assert found.dev is not None
+    assert (found.dev.task, found.dev.every) == ("STS-B", 5)
+    assert (found.corpus.uri, found.corpus.limit) == ("text.txt", 7)
