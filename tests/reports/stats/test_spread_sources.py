@@ -20,7 +20,7 @@ from reports.load import read_comparison
 from reports.stats.significance import Significance
 from reports.stats.spread_sources import (
     Decomposition,
-    Source,
+    SpreadSource,
     decomposition,
     share_of,
     variance_interval,
@@ -126,7 +126,9 @@ def test_the_interval_of_a_share_is_where_the_test_of_pitman_and_morgan_turns() 
     """
     x, y = (3.1, 4.0, 5.2, 4.4, 6.0), (2.0, 5.1, 6.3, 3.9, 7.7)
     seeds = (1, 2, 3, 4, 5)
-    share = share_of(Source("", (), x, 0.0, 4.0, (), seeds), Source("", (), y, 0.0, 4.0, (), seeds))
+    share = share_of(
+        SpreadSource("", (), x, 0.0, 4.0, (), seeds), SpreadSource("", (), y, 0.0, 4.0, (), seeds)
+    )
     assert share is not None
     assert share.value == pytest.approx(np.var(x) / np.var(y))
     for bound in (share.low, share.high):
@@ -137,8 +139,8 @@ def test_the_interval_of_a_share_is_where_the_test_of_pitman_and_morgan_turns() 
 
 
 def test_a_share_is_by_the_seeds_of_both() -> None:
-    part = Source("", (), (1.0, 2.0, 4.0, 3.0, 50.0), 0.0, 4.0, (), (1, 2, 3, 4, 9))
-    whole = Source("", (), (2.0, 4.0, 8.0, 6.0), 0.0, 3.0, (), (1, 2, 3, 4))
+    part = SpreadSource("", (), (1.0, 2.0, 4.0, 3.0, 50.0), 0.0, 4.0, (), (1, 2, 3, 4, 9))
+    whole = SpreadSource("", (), (2.0, 4.0, 8.0, 6.0), 0.0, 3.0, (), (1, 2, 3, 4))
     share = share_of(part, whole)
     assert share is not None
     assert (share.value, share.low, share.high) == pytest.approx((0.25, 0.25, 0.25), rel=1e-6)
