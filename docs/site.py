@@ -32,6 +32,7 @@ CONTENTS = {
         "how-to/data",
         "how-to/evaluate",
         "how-to/reports",
+        "why",
         "how-to/runs-of-others",
         "how-to/other-tools",
         "how-to/plan-and-decide",

@@ -47,6 +47,7 @@ __all__ = [
     "study",
     "train",
     "verdict",
+    "why",
 ]
 
 

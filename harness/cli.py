@@ -40,6 +40,7 @@ COMMANDS = (
     "harness.commands.study",
     "harness.commands.report",
     "harness.commands.decide",
+    "harness.commands.why",
     "harness.commands.reproduce",
 )
 

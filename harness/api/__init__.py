@@ -13,6 +13,7 @@ notebook's cell. Errors are raised (`harness.errors`).
 """
 
 from harness.api.experiments import compare
+from harness.api.explain import why
 from harness.api.methods import register, train
 from harness.api.models import evaluate, load_model
 from harness.api.result import Comparison, load
@@ -47,4 +48,5 @@ __all__ = [
     "study",
     "train",
     "verdict",
+    "why",
 ]

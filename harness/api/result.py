@@ -11,7 +11,7 @@ from harness.config import nearest
 from harness.errors import InputError
 from harness.results.answer import Answer
 from harness.results.record import Record
-from harness.results.store import comparison_files, read_comparison_file, read_records
+from harness.results.store import DESIGN, comparison_files, read_comparison_file, read_records
 from harness.runs.experiment import Experiment, read_experiment
 from reports.comparison.terminal_summary import summary_table
 from reports.decide.verdict_answer import verdict
@@ -83,6 +83,17 @@ class Comparison(WithReport):
         """
         return verdict(self, a, b, on=on, equivalence=equivalence)
 
+    def why(self, a: str, b: str = "", **options: Any) -> Answer:
+        """Which settings make the difference between row `a` and row `b`? Options as `harness.why`
+        has them.
+
+        >>> found.why("mean", "cls", seeds=3).data["missing"]
+        0
+        """
+        from harness.api.explain import why
+
+        return why(self, a, b, **options)
+
     def __str__(self) -> str:
         """Why runs have no result, and the tables of scores."""
         import pandas as pd
@@ -135,6 +146,7 @@ def load(path: str | Path, name: str = "") -> Any:
 
     folder = Path(path)
     compared = sorted(comparison_files(folder))
+    compared = [one for one in compared if DESIGN not in one] or compared
     known = compared or study_names(folder)
     if not known:
         try:

@@ -391,6 +391,10 @@ def comparison_file(workdir: Path, comparison: str) -> Path:
     return workdir / "comparisons" / f"{comparison}.json"
 
 
+DESIGN = "--why-"
+"""In the names of comparisons that `harness why` made of the rows between two rows."""
+
+
 def comparison_files(workdir: Path) -> dict[str, Path]:
     """Name -> file of all comparisons of a work directory."""
     return {file.stem: file for file in sorted((workdir / "comparisons").glob("*.json"))}

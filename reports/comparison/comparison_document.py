@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -16,6 +17,7 @@ from reports.load import RecordedResults
 from reports.read.plan_followed import FrozenPlan
 from reports.read.provenance import provenance_of
 from reports.stats.significance import Significance
+from reports.stats.verdicts import planned
 from reports.tables.builder import TableBuilder, from_other_packages
 from reports.tables.suites import NOT_SCORED
 from reports.write.markdown import csv_lines
@@ -206,7 +208,8 @@ def _plan_text(comparison: RecordedResults) -> list[Block | None]:
         if not (comparison.baseline or comparison.contrasts):
             return []
         what = "The baseline was" if comparison.baseline else "The pairs were"
-        return [Text((f"{what} chosen in the experiment file, not frozen.",))]
+        ask = how_to_ask_why(comparison)
+        return [Text((f"{what} chosen in the experiment file, not frozen. {ask}".strip(),))]
     said = [f"The plan {plan.sha256} was written on {plan.date[:10]}."]
     if not plan.deviations:
         said.append("Everything is as planned.")
@@ -216,7 +219,19 @@ def _plan_text(comparison: RecordedResults) -> list[Block | None]:
         said.append(
             "So its pairs are judged among all pairs of rows, not as a family of their own."
         )
-    return [Text((" ".join(said),))]
+    said.append(how_to_ask_why(comparison))
+    return [Text((" ".join(filter(None, said)),))]
+
+
+def how_to_ask_why(comparison: RecordedResults) -> str:
+    """Return how to find which settings make the difference of the first planned pair; nothing
+    where no pair has runs.
+    """
+    pairs = planned(comparison).pairs
+    if not pairs or pairs[0][0].source or pairs[0][1].source:
+        return ""
+    a, b = (shlex.quote(row.label) for row in pairs[0])
+    return f"Which settings make the difference: harness why {a} {b}."
 
 
 def _spaces(comparison: RecordedResults, significance: Significance) -> list[Figure | None]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from harness.config import nearest
 from harness.errors import InputError
 from harness.files.printable import one_line
-from harness.results.store import comparison_files
+from harness.results.store import DESIGN, comparison_files
 from reports.load import RecordedResults, comparisons, read_comparison
 from reports.results import AnyRow, base_name
 from reports.stats.significance import Significance
@@ -39,6 +39,7 @@ def comparison_of(
         )
     if not name:
         known = list(comparison_files(workdir)) or list(comparisons(workdir))
+        known = [one for one in known if DESIGN not in one] or known
         if len(known) != 1:
             said = (
                 f"it holds {', '.join(known)}: name one with --comparison"

@@ -178,7 +178,7 @@ class Significance:
     def _scored(self, measure: Measure) -> dict[str, Scored]:
         return self._examples.of(measure.score)
 
-    def _texts(self, measure: Measure) -> Ids | None:
+    def texts(self, measure: Measure) -> Ids | None:
         return self._examples.texts(measure.score)
 
     def _count(self, measure: Measure) -> int:
@@ -292,9 +292,9 @@ class Significance:
             order = {runs.ids: place for place, (_, runs) in enumerate(distinct)}
             means = np.array([float(runs.scores.mean()) for _, runs in distinct])
             seeds, freedom = self._seeds(distinct, target)
-            influences = [self._influences(runs, target) for _, runs in distinct]
+            influences = [self.influences(runs, target) for _, runs in distinct]
             tasks = [
-                ([of_row[number] for of_row in influences], self._texts(one))
+                ([of_row[number] for of_row in influences], self.texts(one))
                 for number, one in enumerate(target.measures)
             ]
             counts = np.array([len(runs.ids) for _, runs in distinct])
@@ -308,7 +308,7 @@ class Significance:
             self._known[target] = rows, {row.key: order[runs.ids] for row, runs in found}
         return self._known[target]
 
-    def _influences(self, runs: Runs, target: Target) -> list[Floats]:
+    def influences(self, runs: Runs, target: Target) -> list[Floats]:
         """Of each task's examples on the mean over the tasks, (seeds, n)."""
         return [
             np.stack([self._scored(one)[run].influence for run in runs.ids]) / len(target.measures)
@@ -373,8 +373,8 @@ class Significance:
         if runs is None:
             return None
         moved = zip(
-            self._influences(runs, target),
-            (self._texts(one) for one in target.measures),
+            self.influences(runs, target),
+            (self.texts(one) for one in target.measures),
             strict=True,
         )
         of_each = chance([(list(influences), texts) for influences, texts in moved])

@@ -1,0 +1,386 @@
+"""The rows between two rows of a comparison: each takes some of their settings from the first row
+and the others from the second one (`harness why`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Any
+
+from harness.config import nearest
+from harness.errors import HarnessError, InputError
+from harness.method import Method
+from harness.results.store import DESIGN
+from harness.runs.experiment import Entry, Experiment
+from harness.runs.plan import Plan, load_text
+from harness.runs.rows import Row, apply_budget, apply_schedule, resolve_rows
+
+MOST = 6  # factors: more would be 128 rows
+OTHERS = "all other settings"
+
+METHOD = "method"
+BASE_MODEL = "base model"
+TEXT = "training text"
+STEPS = "training steps"
+
+GROUPS: Mapping[str, tuple[str, ...]] = {
+    "pooling": ("pooling", "first_layer"),
+    "text length": ("max_length", "train_length"),
+    "batch size and learning rate": (
+        "batch_size",
+        "drop_last",
+        "learning_rate",
+        "head_learning_rate",
+        "warmup",
+        "warmup_steps",
+        "decay",
+        "lr_schedule",
+        "weight_decay",
+        "max_grad_norm",
+    ),
+    "view": (
+        "view",
+        "dropout",
+        "dropout_a",
+        "dropout_b",
+        "attention_dropout",
+        "attention_rate",
+        "native_dropout",
+        "shuffle",
+        "eda",
+        "eda_operations",
+        "deletion",
+        "repetition",
+        "crop",
+        "sentence_crop",
+        "shortest",
+        "longest",
+        "crop_pair",
+        "token_crop",
+        "chunk",
+        "pairs_are_labelled",
+    ),
+    STEPS: ("epochs", "max_steps"),
+    "selection": ("eval_every", "select", "select_initial", "patience"),
+    "batches of like length": ("bucket",),
+    "projector": ("projector", "projector_bias", "projector_init", "projector_blocks"),
+    "target": ("target", "target_projector", "momentum"),
+    "collapse guard": ("min_std", "min_rank"),
+    "memory": ("micro_batch", "gradient_checkpointing", "packed", "log_every"),
+}
+"""Settings that belong together, and so are changed together. Any other setting is a factor of its
+own.
+"""
+
+MARKED = (
+    METHOD,
+    BASE_MODEL,
+    "pooling",
+    "prompts",
+    TEXT,
+    STEPS,
+    "view",
+    "batch size and learning rate",
+    "batches of like length",
+)
+"""The factors that often matter: the last ones to be joined into `OTHERS`."""
+
+
+@dataclass(frozen=True)
+class Factor:
+    """Settings in which two rows differ and that are changed together.
+
+    Attributes:
+        name: of the group, or of all groups that were joined ("pooling + view").
+        parts: the groups that it consists of.
+        changes: each setting as in the first and in the second row, in words.
+    """
+
+    name: str
+    parts: frozenset[str]
+    changes: tuple[tuple[str, str, str], ...]
+
+    def __add__(self, other: Factor) -> Factor:
+        return Factor(
+            f"{self.name} + {other.name}", self.parts | other.parts, self.changes + other.changes
+        )
+
+    def describe(self) -> str:
+        """Return its settings in one line: "pooling (mean, not cls)"."""
+        stated = [
+            f"{first}, not {second}" if key == self.name else f"{key} {first}, not {second}"
+            for key, first, second in self.changes
+        ]
+        some = "; ".join(stated[:3]) + ("; ..." if len(stated) > 3 else "")
+        return f"{self.name} ({some})"
+
+
+def group_of(key: str) -> str:
+    """Return the group of a setting; itself in words where it has none."""
+    return next((name for name, keys in GROUPS.items() if key in keys), key.replace("_", " "))
+
+
+def find_factors(a: Row, b: Row, *, same_steps: bool = False) -> list[Factor]:
+    """Return the groups of settings in which two rows differ, those that often matter first.
+
+    Args:
+        same_steps: a budget gives both as many training steps, whatever their epochs.
+    """
+    first, second = (set(row.method.Config.model_fields) for row in (a, b))
+    changes: dict[str, list[tuple[str, str, str]]] = {}
+    if a.method is not b.method:  # with the options that one of the methods has alone
+        changes[METHOD] = [(METHOD, a.method.name, b.method.name)]
+    if a.base_model != b.base_model:
+        changes[BASE_MODEL] = [(BASE_MODEL, a.base_model, b.base_model)]
+    if a.corpus != b.corpus:
+        changes[TEXT] = [(TEXT, _text(a), _text(b))]
+    for key in sorted(first & second):
+        one, other = _value(a, key), _value(b, key)
+        if one != other:
+            words = (key.replace("_", " "), _words(one), _words(other))
+            changes.setdefault(group_of(key), []).append(words)
+    if same_steps:
+        changes.pop(STEPS, None)
+    names = sorted(changes, key=lambda name: (name not in MARKED, _place(name), name))
+    return [Factor(name, frozenset({name}), tuple(sorted(changes[name]))) for name in names]
+
+
+def _place(name: str) -> int:
+    return MARKED.index(name) if name in MARKED else 0
+
+
+def _value(row: Row, key: str) -> Any:
+    return json.loads(json.dumps(getattr(row.config, key, None), default=str))
+
+
+def _text(row: Row) -> str:
+    if row.corpus is None:
+        return "none"
+    limit = "" if row.corpus.limit is None else f", first {row.corpus.limit:,}"
+    return f"{row.corpus.uri}{limit}"
+
+
+def _words(value: Any) -> str:
+    if value is None:
+        return "none"
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def choose_factors(
+    found: Sequence[Factor], only: Sequence[str] = (), join: Sequence[str] = ()
+) -> list[Factor]:
+    """Return the factors of a design: those of `join` as one, and at most `MOST`; settings that are
+    left over form "all other settings".
+
+    Args:
+        only: names of factors that are kept apart; all others are joined.
+        join: names joined by "+", as "pooling+view".
+
+    Raises:
+        InputError: a name that is none of the factors.
+    """
+    factors = list(found)
+    for text in join:
+        names = [_known(name.strip(), found, "--join") for name in text.split("+")]
+        together = [factor for factor in factors if factor.parts & set(names)]
+        factors = [factor for factor in factors if factor not in together]
+        factors.insert(0, _join(together))
+    if only:
+        names = [_known(name.strip(), found, "--factors") for name in only]
+        apart = [factor for factor in factors if factor.parts & set(names)]
+    elif len(factors) > MOST:
+        apart = factors[: MOST - 1]
+    else:
+        return factors
+    rest = [factor for factor in factors if factor not in apart]
+    if len(rest) > 1:
+        joined = _join(rest)
+        rest = [Factor(OTHERS, joined.parts, joined.changes)]
+    return apart + rest
+
+
+def _known(name: str, factors: Sequence[Factor], option: str) -> str:
+    names = [factor.name for factor in factors]
+    if name not in names:
+        raise InputError(
+            f'the rows do not differ in "{name}"{nearest(name, names)}; they differ in: '
+            f"{', '.join(names)}",
+            key=option,
+        )
+    return name
+
+
+def _join(factors: Sequence[Factor]) -> Factor:
+    whole = factors[0]
+    for factor in factors[1:]:
+        whole = whole + factor
+    return whole
+
+
+def join_impossible(
+    factors: Sequence[Factor], impossible: Iterable[frozenset[int]]
+) -> tuple[list[Factor], list[str]]:
+    """Join factors until none of their subsets is impossible, so that the shares still sum to the
+    whole difference; and the names of those that were joined.
+
+    Args:
+        impossible: the subsets of `factors` whose row cannot be made.
+    """
+    lost = [frozenset(subset) for subset in impossible]
+    groups = [frozenset({number}) for number in range(len(factors))]
+    while len(groups) > 1 and any(_is_reached(subset, groups) for subset in lost):
+        one, other = min(
+            combinations(groups, 2), key=lambda pair: _count_reached(lost, groups, *pair)
+        )
+        groups = _merge(groups, one, other)
+    groups.sort(key=min)
+    joined = [_join([factors[number] for number in sorted(group)]) for group in groups]
+    return joined, [
+        factor.name for factor, group in zip(joined, groups, strict=True) if len(group) > 1
+    ]
+
+
+def _merge(
+    groups: Sequence[frozenset[int]], one: frozenset[int], other: frozenset[int]
+) -> list[frozenset[int]]:
+    return [group for group in groups if group not in (one, other)] + [one | other]
+
+
+def _count_reached(
+    lost: Sequence[frozenset[int]],
+    groups: Sequence[frozenset[int]],
+    one: frozenset[int],
+    other: frozenset[int],
+) -> int:
+    """Return how many impossible subsets remain when two groups are joined."""
+    merged = _merge(groups, one, other)
+    return sum(_is_reached(subset, merged) for subset in lost)
+
+
+def _is_reached(subset: frozenset[int], groups: Sequence[frozenset[int]]) -> bool:
+    """True if the subset is a union of groups, other than none and all of them."""
+    inside = [group for group in groups if group <= subset]
+    return sum(map(len, inside)) == len(subset) and 0 < len(inside) < len(groups)
+
+
+def make_between(a: Row, b: Row, factors: Sequence[Factor], taken: frozenset[int]) -> Row:
+    """Return the row that has the factors `taken` from `a` and all else from `b`.
+
+    Raises:
+        InputError: the settings do not go together.
+    """
+    if not taken:
+        return b
+    if len(taken) == len(factors):
+        return a
+    from_a = {part for number in taken for part in factors[number].parts}
+    side = a if METHOD in from_a else b
+    method: type[Method] = side.method
+    values = {}
+    for key in method.Config.model_fields:
+        has_both = hasattr(a.config, key) and hasattr(b.config, key)
+        source = (a if group_of(key) in from_a else b) if has_both else side
+        values[key] = getattr(source.config, key)
+    base_model = (a if BASE_MODEL in from_a else b).base_model
+    text = (a if TEXT in from_a else b).corpus
+    names = ", ".join(factors[number].name for number in sorted(taken))
+    label = f"{b.label} with {names} of {a.label}"
+    config = method.configure(values, base_model=base_model, where=label)
+    kind = method(config, base_model=base_model).text
+    if (kind == "none") != (text is None) or (text is not None and text.kind != kind):
+        had = "no text" if text is None else text.kind
+        raise InputError(f"{label}: learns from {kind}, not from {had}")
+    row = Row(label, method, base_model, config, text, b.seeds, b.max_steps)
+    row.instance.check(None if text is None else load_text(text))
+    return row
+
+
+@dataclass(frozen=True)
+class Between:
+    """Two rows as they were before their budget, and the conditions that rows between them share.
+
+    Attributes:
+        plan: of the comparison that the rows are from.
+        seeds: of every row of a design.
+    """
+
+    plan: Plan
+    a: Row
+    b: Row
+    seeds: tuple[int, ...]
+
+    def try_rows(
+        self, factors: Sequence[Factor], subsets: Iterable[frozenset[int]]
+    ) -> tuple[dict[frozenset[int], Row], dict[frozenset[int], str]]:
+        """Return the rows of some subsets under the budget of the comparison, and why others cannot
+        be made.
+        """
+        rows: dict[frozenset[int], Row] = {}
+        reasons: dict[frozenset[int], str] = {}
+        for subset in subsets:
+            try:
+                row = make_between(self.a, self.b, factors, subset)
+                rows[subset] = self._prepare(row)
+            except HarnessError as error:
+                reasons[subset] = str(error)
+        return rows, reasons
+
+    def _prepare(self, row: Row) -> Row:
+        """Return the row with the seeds and the budget of the design."""
+        blocks = self.a.blocks or self.b.blocks
+        row = replace(row, seeds=dict.fromkeys(self.seeds, blocks))
+        budget = self.plan.experiment.budget
+        if budget.kind and row.corpus is not None:
+            return apply_budget(row, budget, load_text(row.corpus))
+        return row
+
+    def plan_of(self, rows: Mapping[frozenset[int], Row]) -> Plan:
+        """Return the plan of a design: an ordinary comparison of its rows."""
+        whole = self.plan.experiment
+        entries = [_as_entry(row, whole) for row in rows.values()]
+        title = f"Rows between {self.a.label} and {self.b.label}"
+        update = {
+            "name": design_name(whole.name, self.a.label, self.b.label, rows),
+            "title": title,
+            "description": f"Made by harness why from the comparison {whole.name}.",
+            "methods": entries,
+            "base_models": list(dict.fromkeys(row.base_model for row in rows.values())),
+            "seeds": list(self.seeds),
+            "baseline": "",
+            "contrasts": [],
+            "reports": [],
+            "keep": [],
+        }
+        return replace(
+            self.plan, experiment=whole.model_copy(update=update), rows=list(rows.values())
+        )
+
+
+def _as_entry(row: Row, experiment: Experiment) -> Entry:
+    config = row.config.model_dump(mode="json")
+    if experiment.budget.kind:  # a file may not say both
+        config = {k: v for k, v in config.items() if k not in ("epochs", "max_steps")}
+    return Entry(method=row.method.name, name=row.label, config=config, corpus=row.corpus)
+
+
+def design_name(name: str, a: str, b: str, rows: Mapping[frozenset[int], Row]) -> str:
+    """Return the name of a design's comparison: equal for equal rows, whatever their seeds."""
+    labels = [row.label for row in rows.values()]
+    digest = hashlib.sha256(json.dumps([a, b, labels]).encode()).hexdigest()[:6]
+    plain = re.sub(r"[^A-Za-z0-9]+", "-", f"{a}-{b}")[:30].strip("-").lower()
+    return f"{name}{DESIGN}{plain}-{digest}"
+
+
+def rows_before_budget(plan: Plan, where: str) -> list[Row]:
+    """Return the rows of a plan as they are before the budget bounds their steps: those of the file
+    with the dev schedule of all, and the untrained starts that were added.
+    """
+    rows, _ = apply_schedule(
+        resolve_rows(plan.experiment, where, tolerant=True), plan.experiment.dev
+    )
+    return [*rows, *(row for row in plan.rows if row.added)]

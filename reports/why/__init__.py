@@ -1,0 +1,1 @@
+"""Which settings make the difference between two rows: `harness why`."""

@@ -1,0 +1,331 @@
+"""The answer of `harness why` in words, as a table and as a report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from reports.document.blocks import Document, Figure, Section, Text
+from reports.document.table import EMPTY, Cell, Column, Table, TableRow, number, number_text
+from reports.figures.style import COLOURS, INK, MUTED, finish, new, style
+from reports.stats.estimate import Interval
+from reports.stats.verdicts import ALIKE, OPEN
+from reports.why.explanation import Explanation, FactorShare
+
+_LONGEST = 34  # characters of a name beside the bars
+_ROOM = 0.45  # of the width of the bars, for the numbers on their right
+
+
+def points(value: float) -> str:
+    """Return a signed difference in points, "+2.40"."""
+    return number_text(100 * value, 2, signed=True)
+
+
+def interval_text(estimate: Interval) -> str:
+    """Return "[1.90, 2.90]", in points."""
+    low, high = (number_text(100 * x, 2) for x in (estimate.low, estimate.high))
+    return f"[{low}, {high}]"
+
+
+def judge_share(found: Explanation, estimate: Interval) -> str:
+    """Return what an interval says of a difference; empty where it excludes 0."""
+    margin = found.equivalence / 100
+    if -margin < estimate.low and estimate.high < margin:
+        return ALIKE
+    return OPEN if estimate.low <= 0 <= estimate.high else ""
+
+
+def headline(found: Explanation) -> str:
+    """Return the difference of the two rows in one sentence."""
+    value = found.whole.value
+    size = number_text(abs(100 * value), 2)
+    side = "better" if value >= 0 else "worse"
+    known = judge_share(found, found.whole)
+    open_end = f" ({known})" if known else ""
+    return (
+        f"{found.a} is {size} points {side} than {found.b} on {found.target.title} "
+        f"{interval_text(found.whole)}{open_end}."
+    )
+
+
+def answer_lines(found: Explanation, notes: Sequence[str] = ()) -> list[str]:
+    """Return the answer as a terminal shows it."""
+    names = [share.settings for share in found.shares]
+    width = max(map(len, names))
+    lines = [f"{headline(found)} Of these points:"]
+    for share in found.shares:
+        value, known = points(share.share.value), judge_share(found, share.share)
+        line = f"  {share.settings:{width}}  {value:>7} {interval_text(share.share)}  {known}"
+        lines.append(line.rstrip())
+    lines += [sentence for sentence in sentences(found) if sentence]
+    return [*lines, *notes]
+
+
+def sentences(found: Explanation) -> list[str]:
+    """Return what the shares do not show: the smallest change, interactions, and how it was made."""
+    return [
+        _describe_smallest(found),
+        _describe_interaction(found),
+        f"{found.runs} runs of {len(found.rows)} rows, {_count(found.seeds, 'seed')} each"
+        f"{_describe_orders(found)}{_describe_level(found)}.",
+    ]
+
+
+def _describe_smallest(found: Explanation) -> str:
+    smallest, margin = found.smallest, f"{found.equivalence:g}"
+    if not smallest.factors:
+        return f"{found.b} is within {margin} points of {found.a} as it is."
+    if smallest.gap is None:
+        return f"No change of fewer settings brings {found.b} within {margin} points of {found.a}."
+    names = " and ".join(smallest.factors)
+    gap = f"{points(smallest.gap.value)} {interval_text(smallest.gap)}"
+    return (
+        f"The smallest change that brings {found.b} within {margin} points of {found.a}: {names} "
+        f"(what is left: {gap})."
+    )
+
+
+def _describe_interaction(found: Explanation) -> str:
+    one = found.interaction
+    if one is None:
+        return ""
+    side = "more" if one.estimate.value > 0 else "less"
+    size = number_text(abs(100 * one.estimate.value), 2)
+    return (
+        f"{one.one} and {one.other} together add {size} points {side} than each alone "
+        f"{interval_text(one.estimate)}."
+    )
+
+
+def _describe_orders(found: Explanation) -> str:
+    if not found.orders:
+        return ""
+    return f"; over {found.orders} orders of the changes, drawn once for all"
+
+
+def _describe_level(found: Explanation) -> str:
+    if found.level >= 0.05:
+        return ""
+    return (
+        f"; this design was analysed before with fewer seeds, so the intervals are at "
+        f"{100 * (1 - found.level):.3g} %"
+    )
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def as_data(found: Explanation) -> dict[str, Any]:
+    """Return every number as plain values; differences in points."""
+    return {
+        "a": found.a,
+        "b": found.b,
+        "on": found.target.title,
+        "difference": _as_numbers(found.whole),
+        "p": found.whole.p,
+        "factors": [_share_as_data(share) for share in found.shares],
+        "interaction": None
+        if found.interaction is None
+        else {
+            "factors": [found.interaction.one, found.interaction.other],
+            **_as_numbers(found.interaction.estimate),
+        },
+        "smallest_change": {
+            "factors": list(found.smallest.factors),
+            "gap": None if found.smallest.gap is None else _as_numbers(found.smallest.gap),
+        },
+        "rows": [
+            {
+                "row": row.label,
+                "factors": list(row.factors),
+                "mean": row.mean,
+                "sd": row.sd,
+                "runs": row.runs,
+            }
+            for row in found.rows
+        ],
+        "orders": found.orders,
+        "seeds": found.seeds,
+        "level": found.level,
+        "equivalence": found.equivalence,
+    }
+
+
+def _share_as_data(share: FactorShare) -> dict[str, Any]:
+    return {
+        "factor": share.name,
+        "settings": share.settings,
+        **_as_numbers(share.share),
+        "p": share.share.p,
+        "first": None if share.first is None else 100 * share.first,
+        "last": None if share.last is None else 100 * share.last,
+    }
+
+
+def _as_numbers(estimate: Interval) -> dict[str, float]:
+    return {
+        "value": 100 * estimate.value,
+        "low": 100 * estimate.low,
+        "high": 100 * estimate.high,
+    }
+
+
+def document(found: Explanation, command: str, notes: Sequence[str] = ()) -> Document:
+    """Return the report of an explanation."""
+    answer = Section(
+        "shares",
+        "What makes the difference",
+        [waterfall(found), shares_table(found), Text(tuple(filter(None, sentences(found))))],
+    )
+    if notes:
+        answer.blocks.append(Text(tuple(notes), bullets=True))
+    rows = Section("rows", "The rows between", [rows_table(found)], folded=True)
+    facts = [
+        (str(len(found.shares)), "factors" if len(found.shares) != 1 else "factor"),
+        (str(len(found.rows)), "rows"),
+        (str(found.runs), "runs"),
+        (str(found.seeds), "seeds" if found.seeds != 1 else "seed"),
+    ]
+    title = f"Why {found.a} and {found.b} differ"
+    origin = {"command": command}
+    return Document(title, headline(found), facts, [answer, rows], origin=origin)
+
+
+def shares_table(found: Explanation) -> Table:
+    """Return the share of each factor, the largest first, and their sum."""
+    columns = (
+        Column("factor", "Factor", numeric=False),
+        Column("share", "Share", sub="points"),
+        Column("first", "Changed first", sub="points", aside=True),
+        Column("last", "Changed last", sub="points", aside=True),
+        Column("says", "", numeric=False),
+    )
+    lines = [
+        TableRow(
+            (
+                Cell(share.settings),
+                _estimate_cell(share.share),
+                _change(share.first),
+                _change(share.last),
+                Cell(judge_share(found, share.share)),
+            )
+        )
+        for share in found.shares
+    ]
+    whole = TableRow(
+        (
+            Cell(f"{found.a} against {found.b}"),
+            _estimate_cell(found.whole),
+            EMPTY,
+            EMPTY,
+            Cell(judge_share(found, found.whole)),
+        ),
+        block="sum",
+    )
+    caption = (
+        f"Shares of the difference on {found.target.title}, {found.target.unit}: what each factor "
+        f"adds in the mean over all orders of changes from {found.b} to {found.a}."
+    )
+    legend = (
+        "The 95 % intervals hold for all factors together, over seeds and examples. "
+        "Where changed first and last differ, factors act together.",
+    )
+    return Table("why-shares", "Shares", caption, columns, (*lines, whole), legend)
+
+
+def _estimate_cell(estimate: Interval) -> Cell:
+    return replace(number(100 * estimate.value, signed=True), spread=interval_text(estimate))
+
+
+def _change(value: float | None) -> Cell:
+    return EMPTY if value is None else number(100 * value, signed=True)
+
+
+def rows_table(found: Explanation) -> Table:
+    """Return the rows of the design with their scores."""
+    columns = (
+        Column("row", "Row", numeric=False),
+        Column("taken", f"From {found.a}", numeric=False),
+        Column("score", found.target.short, sub=found.target.unit),
+        Column("runs", "Runs"),
+    )
+    lines = tuple(
+        TableRow(
+            (
+                Cell(row.label),
+                Cell(", ".join(row.factors) or "nothing"),
+                number(row.mean, sd=row.sd, n=row.runs),
+                number(row.runs, digits=0),
+            )
+        )
+        for row in found.rows
+    )
+    caption = f"Each row has some settings of {found.a} and the others of {found.b}."
+    return Table("why-rows", "Rows", caption, columns, lines)
+
+
+def waterfall(found: Explanation) -> Figure:
+    """Return the way from the second row to the first one, a bar for each factor."""
+    start, end = found.rows[0].mean, found.rows[-1].mean
+    names = [found.b, *(share.name for share in found.shares), found.a]
+    described = []
+    with style():
+        plot = new(7.2, 0.9 + 0.42 * len(names))
+        axes = plot.add_subplot()
+        height = len(names) - 1
+        for place, mean in ((height, start), (0, end)):
+            axes.plot([mean], [place], marker="o", markersize=6, color=INK)
+            axes.annotate(
+                number_text(mean, 2),
+                (mean, place),
+                textcoords="offset points",
+                xytext=(9, 0),
+                va="center",
+                fontsize=8,
+            )
+        level = start
+        for number_, share in enumerate(found.shares, 1):
+            place, value = height - number_, 100 * share.share.value
+            colour = COLOURS[0] if value >= 0 else COLOURS[1]
+            known = judge_share(found, share.share)
+            axes.barh(
+                place, value, left=level, height=0.56, color=colour, alpha=0.35 if known else 1
+            )
+            low = level + 100 * share.share.low
+            high = level + 100 * share.share.high
+            axes.plot([low, high], [place, place], color=INK, linewidth=1)
+            axes.plot([level, level], [place, place + 1], color=MUTED, linewidth=0.8)
+            text = f"{points(share.share.value)} {interval_text(share.share)}"
+            axes.annotate(
+                text,
+                (max(high, level, level + value), place),
+                textcoords="offset points",
+                xytext=(6, 0),
+                va="center",
+                fontsize=7.5,
+                color=MUTED,
+            )
+            described.append(f"{share.name} {text}")
+            level += value
+        axes.plot([level, level], [0, 1], color=MUTED, linewidth=0.8)
+        axes.set_yticks(range(len(names)), [_shorten(name) for name in reversed(names)])
+        axes.grid(axis="y", visible=False)
+        axes.tick_params(axis="y", length=0)
+        low_end, high_end = axes.get_xlim()
+        room = _ROOM * (high_end - low_end)
+        axes.set_xlim(low_end - 0.04 * room, high_end + room)
+        axes.set_xlabel(f"{found.target.short}, {found.target.unit}")
+        return finish(
+            plot,
+            "why-waterfall",
+            f"From {found.b} to {found.a}",
+            "A bar is the share of a factor, its line the 95 % interval for all factors together. "
+            "Pale: the interval holds 0, or less than matters.",
+            f"From {found.b} ({start:.2f}) to {found.a} ({end:.2f}): {'; '.join(described)}.",
+        )
+
+
+def _shorten(name: str) -> str:
+    return name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…"

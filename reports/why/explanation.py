@@ -1,0 +1,263 @@
+"""What a design of rows between two rows says: how much of their difference each factor makes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+
+import numpy as np
+
+from reports.load import RecordedResults, RecordedRow
+from reports.stats.estimate import Estimate, Interval
+from reports.stats.significance import Runs, Significance
+from reports.stats.simultaneous import ALPHA
+from reports.targets import Target
+from reports.why.shares import Design, Scored, Subset, judge_contrasts
+
+
+@dataclass(frozen=True)
+class FactorShare:
+    """The part of the difference that one factor makes.
+
+    Attributes:
+        name: of the factor, and `settings` what it changes, in words.
+        share: its Shapley value; interval and p hold for all factors together.
+        first, last: what it adds when it is changed first, with all else as in the second row, and
+            last; None where no such row was made.
+    """
+
+    name: str
+    settings: str
+    share: Estimate
+    first: float | None
+    last: float | None
+
+
+@dataclass(frozen=True)
+class Interaction:
+    """What two factors add together beyond what each adds alone; corrected for all pairs."""
+
+    one: str
+    other: str
+    estimate: Estimate
+
+
+@dataclass(frozen=True)
+class RowBetween:
+    """A row of the design: which factors it has from the first row, and its mean in points."""
+
+    label: str
+    factors: tuple[str, ...]
+    mean: float
+    sd: float | None
+    runs: int
+
+
+@dataclass(frozen=True)
+class Smallest:
+    """The fewest factors with which the second row comes within a margin of the first one.
+
+    Attributes:
+        gap: the first row less that row; None where it is the first row itself.
+    """
+
+    factors: tuple[str, ...]
+    gap: Interval | None
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """The shares of a difference between two rows, on a scale of -1 to 1.
+
+    Attributes:
+        whole: the difference, first row less second one.
+        shares: the largest first; they sum to the difference.
+        interaction: the largest that is significant; None where none is.
+        orders: how many orders of changes were drawn; 0 where all are known.
+        seeds: how many each row has.
+        level: of the intervals: less than 5 % where the design was analysed before with fewer seeds.
+    """
+
+    a: str
+    b: str
+    target: Target
+    whole: Estimate
+    shares: tuple[FactorShare, ...]
+    interaction: Interaction | None
+    smallest: Smallest
+    rows: tuple[RowBetween, ...]
+    orders: int
+    seeds: int
+    equivalence: float
+    level: float = ALPHA
+
+    @property
+    def runs(self) -> int:
+        """How many runs all rows have."""
+        return sum(row.runs for row in self.rows)
+
+
+class DesignRows:
+    """The rows of a design in a comparison that was run.
+
+    Args:
+        labels: the factors that a row has from the first row -> its label.
+    """
+
+    def __init__(
+        self,
+        comparison: RecordedResults,
+        significance: Significance,
+        target: Target,
+        labels: Mapping[Subset, str],
+    ) -> None:
+        self._significance, self._target = significance, target
+        by_label = {row.label: row for row in comparison.rows}
+        self.rows: dict[Subset, RecordedRow] = {}
+        self.runs: dict[Subset, Runs] = {}
+        self.lacking: dict[Subset, str] = {}
+        for subset, label in labels.items():
+            row = by_label.get(label)
+            runs = None if row is None else significance.by_seed(row, target)
+            if row is None or runs is None:
+                self.lacking[subset] = _why_lacking(row)
+                continue
+            self.rows[subset], self.runs[subset] = row, runs
+
+    @cached_property
+    def seeds(self) -> list[int]:
+        """The seeds that all rows have; rows without randomness count for every seed."""
+        several = [set(runs.seeds) for runs in self.runs.values() if len(runs.seeds) > 1]
+        if not several:
+            return next(iter(self.runs.values())).seeds[:1]
+        return sorted(set.intersection(*several))
+
+    def score(self, design: Design) -> Scored:
+        """Return scores and influences of the rows of a design, seed by seed."""
+        scores, parts = [], []
+        for subset in design.subsets:
+            runs = self.runs[subset]
+            if len(runs.seeds) == 1:
+                places = [0] * len(self.seeds)
+            else:
+                places = [runs.seeds.index(seed) for seed in self.seeds]
+            scores.append(runs.scores[places])
+            influences = self._significance.influences(runs, self._target)
+            parts.append([of_task[places] for of_task in influences])
+        measures = self._target.measures
+        by_task = [np.stack([part[n] for part in parts]) for n in range(len(measures))]
+        texts = [self._significance.texts(one) for one in measures]
+        return Scored(np.stack(scores), by_task, texts)
+
+
+def _why_lacking(row: RecordedRow | None) -> str:
+    if row is None:
+        return "it was not run"
+    reasons = [record.reason for record in row.records if record.reason]
+    return reasons[0] if reasons else "it has no score"
+
+
+def explain(
+    rows: DesignRows,
+    design: Design,
+    factors: Sequence[tuple[str, str]],
+    labels: tuple[str, str],
+    target: Target,
+    *,
+    equivalence: float = 0.5,
+    level: float = ALPHA,
+) -> Explanation:
+    """Return the shares of the factors of a design whose rows all have scores.
+
+    Args:
+        factors: (name, settings in words) of each.
+        labels: of the first and of the second row.
+        equivalence: points; a smaller share is no difference that matters.
+        level: of the intervals.
+    """
+    scored = rows.score(design)
+    names = [name for name, _ in factors]
+    means = scored.scores.mean(axis=1)
+    (whole,) = judge_contrasts(scored, design.whole, level)
+    shares = judge_contrasts(scored, design.shares, level)
+    first, last = design.changed(True), design.changed(False)
+    found = [
+        FactorShare(
+            name,
+            settings,
+            shares[number],
+            float(first[number] @ means) if number in first else None,
+            float(last[number] @ means) if number in last else None,
+        )
+        for number, (name, settings) in enumerate(factors)
+    ]
+    found.sort(key=lambda one: -abs(one.share.value))
+    return Explanation(
+        *labels,
+        target,
+        whole,
+        tuple(found),
+        _find_interaction(scored, design, names, level),
+        _find_smallest(scored, design, names, equivalence, level),
+        tuple(_describe_row(rows, subset, names) for subset in design.subsets),
+        len(design.orders),
+        len(rows.seeds),
+        equivalence,
+        level,
+    )
+
+
+def _find_interaction(
+    scored: Scored, design: Design, names: Sequence[str], level: float
+) -> Interaction | None:
+    """Return the largest interaction that is significant among those of all pairs of factors."""
+    weights = design.interactions
+    if not weights:
+        return None
+    estimates = judge_contrasts(scored, np.stack(list(weights.values())), level)
+    found = [
+        Interaction(names[one], names[other], estimate)
+        for (one, other), estimate in zip(weights, estimates, strict=True)
+        if estimate.p <= level
+    ]
+    return max(found, key=lambda one: abs(one.estimate.value), default=None)
+
+
+def _find_smallest(
+    scored: Scored, design: Design, names: Sequence[str], equivalence: float, level: float
+) -> Smallest:
+    """Return the fewest factors whose row is within the margin of the first row, the nearest of
+    those with as many.
+    """
+    means = scored.scores.mean(axis=1)
+    gaps = {subset: float(means[-1] - means[place]) for subset, place in design.places.items()}
+    near = [subset for subset, gap in gaps.items() if abs(gap) <= equivalence / 100]
+    best = min(near, key=lambda subset: (len(subset), abs(gaps[subset])))
+    named = tuple(names[number] for number in sorted(best))
+    if len(best) == design.count:
+        return Smallest(named, None)
+    weights = np.zeros((1, len(design.subsets)))
+    weights[0, -1] += 1
+    weights[0, design.places[best]] -= 1
+    (gap,) = judge_contrasts(scored, weights, level)
+    return Smallest(named, gap)
+
+
+def _describe_row(rows: DesignRows, subset: Subset, names: Sequence[str]) -> RowBetween:
+    scores = 100 * rows.runs[subset].scores
+    sd = float(scores.std(ddof=1)) if len(scores) > 1 else None
+    taken = tuple(names[number] for number in sorted(subset))
+    return RowBetween(rows.rows[subset].label, taken, float(scores.mean()), sd, len(scores))
+
+
+def parts_of(groups: Sequence[frozenset[str]], subset: Subset) -> frozenset[str]:
+    """Return the settings that a row has from the first row, by the groups of its factors."""
+    return frozenset().union(*(groups[number] for number in subset))
+
+
+def unions(groups: Sequence[frozenset[str]]) -> list[Subset]:
+    """Return all subsets of some factors."""
+    sizes = range(len(groups) + 1)
+    return [frozenset(some) for n in sizes for some in combinations(range(len(groups)), n)]

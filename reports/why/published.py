@@ -1,0 +1,74 @@
+"""What is left between a row and the published number that it repeats."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+from scipy.special import stdtrit
+
+from harness.errors import InputError
+from harness.results.published import PublishedRow, published_rows
+from reports.document.table import number_text
+from reports.stats.simultaneous import ALPHA
+from reports.targets import Target
+from reports.why.explanation import Explanation
+
+_AVERAGE = re.compile(r"(sts )?avg\.?|average", re.IGNORECASE)
+
+
+def compare_with_published(key: str, found: Explanation, base_model: str) -> str:
+    """Return a sentence on the published number and on what the settings do not explain.
+
+    Args:
+        key: "FILE.csv:MODEL".
+        base_model: of the second row; published rows of another one are left out where some are of
+            this one.
+
+    Raises:
+        InputError: no such published row, or none of the target's tasks.
+    """
+    value = published_value(published_rows(key), found.target, base_model, key)
+    row = found.rows[0]
+    left = row.mean - value
+    text = f"Published {number_text(value, 2)} ({key}): not explained by settings that are known: "
+    text += number_text(left, 2, signed=True)
+    if row.sd is None or row.runs < 2:
+        return f"{text}."
+    half = -float(stdtrit(row.runs - 1, ALPHA / 2)) * row.sd / np.sqrt(row.runs)
+    low, high = (number_text(left + side, 2) for side in (-half, half))
+    return f"{text} [{low}, {high}], by the {row.runs} runs of {found.b}."
+
+
+def published_value(rows: list[PublishedRow], target: Target, base_model: str, key: str) -> float:
+    """Return the published number of a target: the mean over its tasks, or the average that the
+    paper prints.
+
+    Raises:
+        InputError: the rows have no number of the target's tasks.
+    """
+    name = base_model.rpartition("/")[2].lower()
+    same = [row for row in rows if row["base_model"].lower() in (name, base_model.lower())]
+    some = same or rows
+    wanted = [measure.task.rpartition(":")[2].lower() for measure in target.measures]
+    by_task: dict[str, float] = {}
+    for row in some:
+        task = row["task"].lower()
+        if task not in by_task and _is_number(row["value"]):
+            by_task[task] = float(row["value"])
+    if all(task in by_task for task in wanted):
+        return float(np.mean([by_task[task] for task in wanted]))
+    average = next((value for task, value in by_task.items() if _AVERAGE.fullmatch(task)), None)
+    if average is not None and len(wanted) > 1:
+        return average
+    raise InputError(
+        f"{key} has no number of {target.title}; its tasks: {', '.join(by_task) or 'none'}",
+        key="--published",
+    )
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return bool(np.isfinite(float(text)))
+    except ValueError:
+        return False

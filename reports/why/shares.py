@@ -1,0 +1,215 @@
+"""Split a difference between two rows into shares of the settings in which they differ.
+
+A design is a set of rows between the two: each takes some factors from the first row and the others
+from the second one. The share of a factor is its Shapley value (Shapley, Contributions to the Theory
+of Games II, 1953; for orders of changes: Castro, Gomez & Tejada, Computers & Operations Research 36,
+2009): what it adds when it is changed, in the mean over the orders in which all factors can be
+changed. The shares sum to the difference.
+
+Every number here is a linear contrast of the rows' scores. Rows of one design share the effects of
+their seeds, so a contrast is computed within each seed and its spread over seeds is what counts:
+adding the variances of the rows as if they were independent finds too much or too little. The
+examples are redrawn for all rows together, by the influences of the contrast
+(`reports.stats.influence` is linear in the rows). Contrasts that are asked for together are judged
+as one family (`reports.stats.simultaneous`).
+
+Plain numpy; nothing here knows rows, records or reports.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+from math import factorial
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import stdtr, stdtrit
+
+from reports.stats.clusters import chance
+from reports.stats.estimate import Estimate, Floats
+from reports.stats.simultaneous import ALPHA, combine_freedom, moderate
+
+_NOTHING = 1e-18  # a variance below it: rounding
+
+Subset = frozenset[int]  # the factors that a row takes from the first of the two rows
+Order = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Design:
+    """The rows between two rows, as subsets of `count` factors.
+
+    Attributes:
+        count: how many factors there are.
+        orders: the orders in which the factors are changed; empty where all rows are made, and so
+            all orders are known.
+
+    >>> design = Design(2)
+    >>> design.shares.tolist()  # of the rows (), (0), (1), (0, 1)
+    [[-0.5, 0.5, -0.5, 0.5], [-0.5, -0.5, 0.5, 0.5]]
+    """
+
+    count: int
+    orders: tuple[Order, ...] = ()
+
+    @cached_property
+    def subsets(self) -> tuple[Subset, ...]:
+        """The rows, from the second row (no factor) to the first one (all factors)."""
+        every = frozenset(range(self.count))
+        if self.orders:
+            found = {frozenset(order[:n]) for order in self.orders for n in range(self.count + 1)}
+        else:
+            sizes = range(self.count + 1)
+            found = {frozenset(some) for n in sizes for some in combinations(sorted(every), n)}
+        return tuple(sorted(found, key=lambda some: (len(some), sorted(some))))
+
+    @cached_property
+    def places(self) -> dict[Subset, int]:
+        """Return the place of each row."""
+        return {subset: place for place, subset in enumerate(self.subsets)}
+
+    @cached_property
+    def shares(self) -> Floats:
+        """(factors, rows) weights that make the share of each factor of the rows' scores."""
+        weights = np.zeros((self.count, len(self.subsets)))
+        if self.orders:
+            for order in self.orders:
+                weights += self._steps(order) / len(self.orders)
+            return weights
+        for subset, place in self.places.items():
+            for factor in range(self.count):
+                others = len(subset - {factor})
+                weight = factorial(others) * factorial(self.count - others - 1)
+                sign = 1 if factor in subset else -1
+                weights[factor, place] = sign * weight / factorial(self.count)
+        return weights
+
+    def _steps(self, order: Order) -> Floats:
+        """(factors, rows) weights of what each factor adds in one order."""
+        weights = np.zeros((self.count, len(self.subsets)))
+        for number, factor in enumerate(order):
+            weights[factor, self.places[frozenset(order[: number + 1])]] += 1
+            weights[factor, self.places[frozenset(order[:number])]] -= 1
+        return weights
+
+    @cached_property
+    def whole(self) -> Floats:
+        """(1, rows) weights of the whole difference."""
+        weights = np.zeros((1, len(self.subsets)))
+        weights[0, -1] = 1
+        weights[0, 0] = -1
+        return weights
+
+    def changed(self, first: bool) -> dict[int, Floats]:
+        """Return the weights of what a factor adds when it is changed first, or last; of the
+        factors whose row there is.
+        """
+        every = frozenset(range(self.count))
+        found = {}
+        for factor in range(self.count):
+            before = frozenset[int]() if first else every - {factor}
+            after = before | {factor}
+            if before in self.places and after in self.places:
+                weights = np.zeros(len(self.subsets))
+                weights[self.places[after]] += 1
+                weights[self.places[before]] -= 1
+                found[factor] = weights
+        return found
+
+    @cached_property
+    def interactions(self) -> dict[tuple[int, int], Floats]:
+        """Two factors -> the weights of what they add together beyond what each adds alone, in the
+        mean over all settings of the others that the design has.
+        """
+        found = {}
+        for pair in combinations(range(self.count), 2):
+            a, b = pair
+            contexts = [
+                subset
+                for subset in self.subsets
+                if a not in subset
+                and b not in subset
+                and all(subset | more in self.places for more in ({a}, {b}, {a, b}))
+            ]
+            if not contexts:
+                continue
+            weights = np.zeros(len(self.subsets))
+            for subset in contexts:
+                weights[self.places[subset | {a, b}]] += 1 / len(contexts)
+                weights[self.places[subset | {a}]] -= 1 / len(contexts)
+                weights[self.places[subset | {b}]] -= 1 / len(contexts)
+                weights[self.places[subset]] += 1 / len(contexts)
+            found[pair] = weights
+        return found
+
+
+def draw_orders(count: int, pairs: int, seed: int = 0) -> tuple[Order, ...]:
+    """Return so many orders of `count` factors and their reverses, all different: a change that
+    comes early in an order comes late in its reverse.
+    """
+    rng = np.random.default_rng(seed)
+    found: dict[Order, None] = {}
+    while len(found) < min(2 * pairs, factorial(count)):
+        order = tuple(int(factor) for factor in rng.permutation(count))
+        found[order] = None
+        found[order[::-1]] = None
+    return tuple(found)
+
+
+@dataclass(frozen=True)
+class Scored:
+    """What the rows of a design scored, by one target.
+
+    Attributes:
+        scores: (rows, seeds) means over the target's tasks, between -1 and 1.
+        influences: of each task, (rows, seeds, n): what each of its n examples does to the mean.
+        texts: of each task the ids of its examples' texts; None where they are not known.
+    """
+
+    scores: Floats
+    influences: Sequence[Floats]
+    texts: Sequence[NDArray[np.int64] | None]
+
+
+def judge_contrasts(scored: Scored, weights: Floats, level: float = ALPHA) -> list[Estimate]:
+    """Judge some contrasts of rows as one family, by Bonferroni's bound: what their seeds have in
+    common correlates them in ways that few seeds do not tell.
+
+    The spreads of the contrasts over seeds are moderated between them
+    (`reports.stats.simultaneous.moderate`); a contrast that is the same for all seeds has none. How
+    often that errs is in docs/why.md.
+
+    Args:
+        weights: (m, rows) the contrasts.
+        level: of the whole family.
+    """
+    by_seed = weights @ scored.scores
+    count, seeds = by_seed.shape
+    value = by_seed.mean(axis=1)
+    variance, freedom = np.zeros(count), np.full(count, np.inf)
+    own = by_seed.var(axis=1, ddof=1) if seeds > 1 else np.zeros(count)
+    varies = own > _NOTHING
+    if varies.any():
+        of_run, freedom[varies] = moderate(own[varies], np.full(int(varies.sum()), seeds))
+        variance[varies] = of_run / seeds
+
+    tasks = []
+    for influences, texts in zip(scored.influences, scored.texts, strict=True):
+        tasks.append(([*np.einsum("mr,rsn->msn", weights, influences)], texts))
+    examples = chance(tasks)
+    of_examples = np.array([examples.of(place) for place in range(count)])
+    examples_freedom = np.array([examples.freedom_of(place) for place in range(count)])
+
+    parts = np.stack([variance, of_examples])
+    error = np.sqrt(parts.sum(axis=0))
+    total = combine_freedom(parts, np.stack([freedom, examples_freedom]))
+    same = error**2 <= _NOTHING
+    t = np.where(same, 0.0, np.abs(value) / np.where(same, 1.0, error))
+    p = np.minimum(count * 2 * stdtr(total, -t), 1.0)
+    p = np.where(same & (np.abs(value) > _NOTHING), 0.0, p)
+    half = -stdtrit(total, level / count / 2) * error
+    columns = (value, value - half, value + half, p)
+    return [Estimate(*map(float, line)) for line in zip(*columns, strict=True)]
