@@ -62,7 +62,7 @@ def write_experiment(plan: Plan, workdir: Path) -> Path:
     """Write WORKDIR/comparisons/NAME.toml: the experiment as it was resolved, to be run again or
     edited.
     """
-    keys = plan.experiment.model_dump(mode="json", exclude_unset=True, exclude_none=True)
+    keys = _drop_nulls(plan.experiment.model_dump(mode="json", exclude_unset=True))
     name = keys.pop("name")
     rows = keys.pop("methods")
     keys.pop("executor", None)
@@ -76,6 +76,13 @@ def write_experiment(plan: Plan, workdir: Path) -> Path:
     file.parent.mkdir(parents=True, exist_ok=True)
     write_atomic(file, "".join(parts))
     return file
+
+
+def _drop_nulls(value: Any) -> Any:
+    """Return a tree without the keys that are None, which TOML does not have."""
+    if isinstance(value, dict):
+        return {key: _drop_nulls(part) for key, part in value.items() if part is not None}
+    return [_drop_nulls(part) for part in value] if isinstance(value, list) else value
 
 
 def _locate_files(keys: dict[str, Any]) -> dict[str, Any]:

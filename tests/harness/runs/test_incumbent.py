@@ -96,3 +96,11 @@ def test_an_incumbent_is_a_row(tmp_path: Path) -> None:
     with pytest.raises(InputError) as error:
         adapt(tmp_path / "work", file, incumbent="another")
     assert "incumbent" in str(error.value)
+
+
+def test_an_option_that_is_none_is_left_out_of_the_resolved_experiment(tmp_path: Path) -> None:
+    row = {"method": "pooling", "config": {"max_length": None, "pooling": "cls"}}
+    made = {"name": "one", "suites": ["Embedded-STS-natural"], "methods": [row]}
+    harness.compare(made, workdir=tmp_path, tracked=False, formats=[])
+    again = read_experiment(tmp_path / "comparisons" / "one.toml")
+    assert again.methods[0].config == {"pooling": "cls"}
