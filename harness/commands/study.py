@@ -113,12 +113,14 @@ def _introduce(study: Study, space: Space) -> None:
 def _show(result: StudyResult, *, top: int) -> None:
     """Print the best trials and statistics."""
     from harness.commands.terminal import print_table
+    from reports.studies.findings import compare_with_start, untrained_score
     from reports.studies.study_tables import best_table, held_out_file, summary_table
     from studies.trials import best_trials
 
     study, leading = result.study, best_trials(result.stored)
+    start = untrained_score(leading[0], study, result.workdir) if leading else None
     tables = (
-        best_table(study, result.space, leading[:top]),
+        best_table(study, result.space, leading[:top], start),
         summary_table(study, result.space, result.ended),
     )
     for table in tables:
@@ -129,6 +131,9 @@ def _show(result: StudyResult, *, top: int) -> None:
             print_table(table.title, [column.title for column in table.columns], lines)
     tell(f"report: {result.files}/index.html")
     if leading:
+        said = compare_with_start(leading[0], start)
+        if said:
+            tell(said)
         file = held_out_file(result.workdir, study.name)
         tell(
             f"The best score was chosen among {len(result.ended)} trials by seeds {study.seeds}: confirm it with "

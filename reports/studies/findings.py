@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 from harness.errors import InputError
 from harness.files.reading import toml_comment, toml_lines
 from harness.results.record import Record
-from harness.results.store import read_records
+from harness.results.store import RunFolder, read_records
 from reports.stats.estimate import Interval, mean_sd, predict, quartile
 from studies.definition.space import Space
-from studies.definition.study import Study
+from studies.definition.study import DEV, Study
 from studies.proposer import objective_value
 from studies.trials import best_trials, result_of
 
@@ -34,6 +34,35 @@ def value_label(study: Study) -> str:
 def select_scored(trials: Sequence[FrozenTrial]) -> list[FrozenTrial]:
     """The trials that have a value. Pruned ones have none: their score was cut short."""
     return [t for t in trials if t.state.name == "COMPLETE" and math.isfinite(t.values[0])]
+
+
+def untrained_score(trial: FrozenTrial, study: Study, workdir: Path) -> float | None:
+    """Return the dev score of the model that a trial started from, the mean over its runs; None
+    where trials are judged by another score, or a run does not know it.
+    """
+    if study.objective != DEV:
+        return None
+    scores = []
+    for run in result_of(trial).runs:
+        record = RunFolder(workdir, run).read_if_sound()
+        score = record.training.get("initial_dev") if record is not None else None
+        if score is None:
+            return None
+        scores.append(float(score))
+    return sum(scores) / len(scores) if scores else None
+
+
+def compare_with_start(trial: FrozenTrial, start: float | None) -> str:
+    """Return a sentence on what the best trial gained over not training; "" where that is not
+    known.
+    """
+    if start is None:
+        return ""
+    gain = 100 * (trial.values[0] - start)
+    text = f"Without training the score is {100 * start:.2f}"
+    if gain <= 0:
+        return f"{text}: no setting is better than not training."
+    return f"{text}, {gain:.2f} points less; by a score that chose, so confirm it."
 
 
 def top(trials: Sequence[FrozenTrial], share: float = 1.0) -> float:

@@ -14,7 +14,14 @@ from reports.document.table import number_text
 from reports.read.provenance import provenance_of
 from reports.stats.estimate import mean_sd
 from reports.studies import study_figures
-from reports.studies.findings import Confirmation, confirm, experiment_file, select_scored
+from reports.studies.findings import (
+    Confirmation,
+    compare_with_start,
+    confirm,
+    experiment_file,
+    select_scored,
+    untrained_score,
+)
 from reports.studies.study_tables import (
     best_table,
     held_out_scores,
@@ -72,6 +79,7 @@ def describe(
     """Every table and figure of a study, in the order of the page."""
     leading = best_trials(stored)
     confirmed = confirm(leading[0], study, workdir) if leading else None
+    start = untrained_score(leading[0], study, workdir) if leading else None
     of_search, of_parameters = study_figures.all_figures(stored, study, space, trials)
     planned = len(plan_trials(study, space))
     blocks: list[tuple[str, str, list[Block | None]]] = [
@@ -83,7 +91,7 @@ def describe(
         (
             "best",
             "What was found",
-            [best_table(study, space, leading), summary_table(study, space, trials)],
+            [best_table(study, space, leading, start), summary_table(study, space, trials)],
         ),
         ("held-out", "Held-out seeds", [*held_out_scores(study, confirmed)]),
         ("search", "The search", [*of_search]),
@@ -102,7 +110,15 @@ def describe(
     ]  # some are with a worker on another machine
     return Document(
         study.title or f"Study {study.name}",
-        _headline(study, leading, trials, confirmed),
+        " ".join(
+            filter(
+                None,
+                [
+                    compare_with_start(leading[0], start) if leading else "",
+                    _headline(study, leading, trials, confirmed),
+                ],
+            )
+        ),
         _facts(study, trials, planned),
         [s for s in sections if s.blocks],
         study.description,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from reports.document.blocks import Block, FactList, Text, slug
@@ -60,12 +61,21 @@ def space_table(study: Study, space: Space) -> Table:
     return Table("space", "Search space", caption, columns, tuple(rows))
 
 
-def best_table(study: Study, space: Space, leading: Sequence[FrozenTrial]) -> Table | None:
+def best_table(
+    study: Study, space: Space, leading: Sequence[FrozenTrial], start: float | None = None
+) -> Table | None:
+    """Return the best trials, below the score without training where it is known."""
     if not leading:
         return None
     caption = f"{min(TOP, len(leading))} of {len(leading)} scored trials, best first."
     legend = "These scores chose: the highest of them is too high by the very choice (see held-out seeds)."
-    return _trials_table(study, space, leading[:TOP], "best", "Best trials", caption, legend)
+    table = _trials_table(study, space, leading[:TOP], "best", "Best trials", caption, legend)
+    if start is None:
+        return table
+    empty = Cell("–", state="empty")
+    cells = [Cell("untrained"), *(empty for _ in space.parameters), number(100 * start)]
+    cells += [empty] * (len(table.columns) - len(cells))
+    return replace(table, rows=(TableRow(tuple(cells)), *table.rows))
 
 
 def trials_table(study: Study, space: Space, trials: Sequence[FrozenTrial]) -> Table | None:

@@ -12,13 +12,16 @@ from scipy import stats
 
 from harness import api
 from harness.results.store import read_records
+from harness.runs.experiment import DevSettings
 from reports.document.blocks import Document
 from reports.document.table import Table, number_text
-from reports.studies.findings import Confirmation
+from reports.studies.findings import Confirmation, compare_with_start, untrained_score
 from reports.studies.study_report import document
+from reports.studies.study_tables import best_table
+from studies.trials import best_trials
 from tests.support import short_runs
 from tests.support.invented_runs import run
-from tests.support.small_studies import search
+from tests.support.small_studies import TRAINED, search
 
 pytestmark = pytest.mark.usefixtures("few_pairs")
 FOUR: dict[str, Any] = {"title": "Dimensions", "space": {"dimension": [2, 3, 4, 8]}}
@@ -140,3 +143,25 @@ def test_report_build_draws_and_writes_a_study(tmp_path: Path) -> None:
     data = json.loads((out / "data.json").read_text())
     assert set(data["tables"]) >= {"space", "best", "summary", "trials"}
     assert "Dimensions" in (out / "index.html").read_text()
+
+
+def test_the_score_without_training_is_the_first_line_and_may_be_the_best(tmp_path: Path) -> None:
+    """A rate at which nothing is learnt cannot beat the model that it starts from."""
+    config = {**TRAINED["config"], "pooling": "cls"}
+    del config["learning_rate"]
+    keys = {**TRAINED, "config": config, "space": {"learning_rate": [1e-12]}}
+    found = search(tmp_path, keys)
+    (best,) = best_trials(found.stored)
+    start = untrained_score(best, found.study, tmp_path)
+    assert start is not None
+    base = TRAINED["base_model"]
+    untrained = api.train("pooling", config={"pooling": "cls"}, base_model=base, dev=None)
+    dev = DevSettings(**TRAINED["dev"]).load()
+    assert start == pytest.approx(dev.score(untrained.encode), abs=1e-4)
+    assert best.value == pytest.approx(start, abs=1e-4)
+    shown = best_table(found.study, found.space, [best], start)
+    assert shown is not None
+    assert [row.cells[0].text for row in shown.rows] == ["untrained", str(best.number)]
+    assert "no setting" in compare_with_start(best, best.value)
+    assert "no setting" not in compare_with_start(best, best.values[0] - 0.01)
+    assert compare_with_start(best, None) == ""
