@@ -75,7 +75,8 @@ def build_report(
     from reports.papers import definition
 
     check_formats(formats)
-    workdir, out = Path(workdir), Path(out) if out is not None else None
+    workdir = Path(workdir)
+    out = Path(out) if out is not None else None
     if out is None:
         refuse_links(workdir)
     is_comparison = name in comparison_files(workdir)
@@ -136,7 +137,8 @@ def describe(
         from reports.records.overlap import without_overlap as leave_out
 
         comparison = leave_out(comparison)[0]
-    data, files = {"comparison": comparison.name}, {"tables/all-scores.csv": all_scores(comparison)}
+    data = {"comparison": comparison.name}
+    files = {"tables/all-scores.csv": all_scores(comparison)}
     rehearsal = any(row.rehearsal for row in comparison.rows)
     methods = frozenset(record.method for record in comparison.records)
     return Report(
@@ -178,7 +180,8 @@ def describe_paper(workdir: Path, definition: Any) -> Report:
 
 
 def _write(report: Report, folder: Path, formats: Sequence[str]) -> dict[str, Path]:
-    document, data = report.document, dict(report.data)
+    document = report.document
+    data = dict(report.data)
     if report.rehearsal:
         document, data["rehearsal"] = add_marks(document), True
     files = {

@@ -86,7 +86,8 @@ def page(progress: Mapping[str, Any], now: float) -> str:
 
 
 def _headline(progress: Mapping[str, Any], counted: Mapping[str, int]) -> str:
-    noun, total = "trials" if progress["kind"] == "study" else "runs", len(progress["runs"])
+    noun = "trials" if progress["kind"] == "study" else "runs"
+    total = len(progress["runs"])
     done = total - counted["waiting"] - counted["running"]
     summary = f"{done} of {total} {noun} have ended" if total else f"No {noun} yet"
     if progress["phase"] != "running":
@@ -106,10 +107,8 @@ def _active(run: Mapping[str, Any], now: float) -> dict[str, Any]:
     scores = [100 * score for _, score in run["dev"] if score is not None and math.isfinite(score)][
         -_SHOWN:
     ]
-    low, height = (
-        min(scores, default=0.0),
-        max(scores, default=0.0) - min(scores, default=0.0) or 1.0,
-    )
+    low = min(scores, default=0.0)
+    height = max(scores, default=0.0) - min(scores, default=0.0) or 1.0
     curve = "".join(_BARS[int((len(_BARS) - 1) * (score - low) / height)] for score in scores)
     took = describe_duration(now - run["began"]) if run["began"] else ""
     return {

@@ -333,7 +333,8 @@ def _rows(
     grouped: dict[tuple[str, str], list[Record]] = {}
     for record in records:
         grouped.setdefault((record.row, record.base_model), []).append(record)
-    rows, aside = [], []
+    rows = []
+    aside = []
     for (label, base_model), members in grouped.items():
         row, old = _row(label, base_model, members)
         listed = [runs[key] for r in row.records if (key := (r.id, label)) in runs]

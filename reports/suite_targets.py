@@ -108,7 +108,8 @@ def mteb_average(results: Results, suite: str, category: str = "") -> Target | N
     measures = mteb_measures(results, names, suite)
     if len(measures) < len(names):
         return None
-    title, key = MTEB_TITLES[suite], f"{suite}:{category}" if category else suite
+    title = MTEB_TITLES[suite]
+    key = f"{suite}:{category}" if category else suite
     if len(names) == 1:
         return alone(measures[0])
     what = f"{category} in {title}" if category else title

@@ -125,12 +125,14 @@ def targets(results: Results) -> list[Target]:
         tasks, others = tasks_of_most_rows(results.rows, [(task, source) for task in names])
         name = SOURCES.get(source, source)
         if len(tasks) == 1:
-            title, short = f"{tasks[0][0]} ({name})", tasks[0][0]
+            title = f"{tasks[0][0]} ({name})"
+            short = tasks[0][0]
         else:
             count = (
                 "the seven" if {task for task, _ in tasks} == set(STS_ORDER) else str(len(tasks))
             )
-            title, short = f"the average of {count} STS tasks ({name})", "STS average"
+            title = f"the average of {count} STS tasks ({name})"
+            short = "STS average"
         if len(by_source) > 1:
             short = f"{short} ({name})"
         wanted.append(

@@ -165,10 +165,8 @@ def _find(blocks: Sequence[B], name: str, kind: str) -> B:
 def _frame(table: Table) -> pd.DataFrame:
     import pandas as pd
 
-    notes, lines = (
-        table.footnotes(),
-        [(block, row.cells) for block, rows in table.blocks() for row in rows],
-    )
+    notes = table.footnotes()
+    lines = [(block, row.cells) for block, rows in table.blocks() for row in rows]
     heads = [": ".join(filter(None, (column.group, column.title))) for column in table.columns]
     index = [block for block, _ in lines] if len(table.blocks()) > 1 else None
     frame = pd.DataFrame(

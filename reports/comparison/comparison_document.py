@@ -132,7 +132,8 @@ def describe(comparison: RecordedResults) -> Document:
     for section in sections[1:]:
         section.folded = section.key != "limits"  # the first one holds the answer
     origin = provenance_of([*comparison.records, *comparison.partial_seed_runs])
-    facts, text = _facts(comparison), comparison.description
+    facts = _facts(comparison)
+    text = comparison.description
     first = (
         2 if comparison.baseline or comparison.contrasts else 1
     )  # the planned pairs, and the best
@@ -319,7 +320,8 @@ def budget_facts(comparison: RecordedResults) -> list[tuple[str, str]]:
         budget = comparison.file.experiment.get("budget") or {}
         amount, of = BudgetSettings.parse(budget, "budget").describe()
     except InputError:
-        amount, of = "", ""
+        amount = ""
+        of = ""
     if amount:
         return [(amount, of)]
     steps = {

@@ -157,7 +157,8 @@ def _best(block: Ranking) -> str:
         text = f"{row.label} has the highest score on {title}, {block.mean(row):.2f}"
         return f"{text}; with fewer than three seeds a row, it cannot be decided which is better"
     first, *others = block.candidates or block.contenders[:1]
-    named, count = _describe_row(block.significance, block.target, first), len(block.contenders) - 1
+    named = _describe_row(block.significance, block.target, first)
+    count = len(block.contenders) - 1
     if (
         count == 1 and block.differences[0, 1].verdict == SAME
     ):  # of two rows, the pair's own test decides

@@ -93,7 +93,9 @@ class ExploredTask:
 
 def error(examples: Examples) -> Floats:
     """(n,) the error of one run on each example, 0 to 1."""
-    metric, target, outcome = examples.score[3], examples.target, examples.outcome
+    metric = examples.score[3]
+    target = examples.target
+    outcome = examples.outcome
     if is_mean(metric, target):
         return np.asarray(np.clip(1 - outcome, 0, 1))
     if metric == "f1":
@@ -147,7 +149,8 @@ def _read_texts(examples: Examples, file: Mapping[str, Any] | None) -> tuple[Tex
     wanted = name if file is None else TaskFile(**file)
     (task,) = resolve_tasks([wanted], **({"source": source} if source in SOURCES else {}))
     if (tested := getattr(task, "tested", None)) is not None:
-        first, second = tested.first, tested.second
+        first = tested.first
+        second = tested.second
         units = pair_units(first, second) if second else np.array([text_id(text) for text in first])
         if np.array_equal(units, examples.texts[:, 0]):  # the data is the one that was scored
             texts: Texts = (
@@ -226,7 +229,8 @@ def _choose(
         row.key: np.mean([run.outcome for run in task.runs[row.key].values()], axis=0)
         for row in rows
     }
-    stored, chosen = task.examples.texts, []
+    stored = task.examples.texts
+    chosen = []
     for place in order[:most]:
         ids = tuple(f"{int(one) % 2**64:016x}" for one in stored[place])
         values = of_rows(scores, place), of_rows(task.errors, place), round(float(by[place]), 4)

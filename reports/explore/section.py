@@ -94,7 +94,8 @@ def slice_masks(task: ExploredTask) -> dict[tuple[str, str], Mask]:
     can be scored.
     """
     every = [slices_of(texts) if texts else {} for texts in task.known[0]]
-    target, found = task.examples.target, {}
+    target = task.examples.target
+    found = {}
     for rule, name in ((rule, name) for rule, names in _SLICES.items() for name in names):
         mask = np.array([one.get(rule) == name for one in every])
         if mask.sum() >= FEWEST and (np.isnan(target[mask]).all() or np.ptp(target[mask]) > 0):
@@ -133,10 +134,12 @@ def _restrict(task: ExploredTask, mask: Mask) -> dict[str, list[Examples]]:
 
 def _slice_table(comparison: RecordedResults, task: ExploredTask) -> Table | None:
     """Scores of all rows within the slices of one task."""
-    rows, masks = task.rows(comparison), slice_masks(task)
+    rows = task.rows(comparison)
+    masks = slice_masks(task)
     measure = Measure(task.task, task.source, task.metric, split=task.examples.score[2])
     target = Target(task.task, task.task, task.task, (measure,))
-    columns, cells = [HEAD[0]], [[name_cell(row)] for row in rows]
+    columns = [HEAD[0]]
+    cells = [[name_cell(row)] for row in rows]
     for (rule, name), mask in masks.items():
         columns.append(
             Column(f"{rule}-{name}", name, f"{mask.sum():,}", group=rule, better="higher")
@@ -214,7 +217,8 @@ def _line(task: ExploredTask, one: Chosen, rows: Sequence[RecordedRow], why: str
     ) or ", ".join(one.ids)
     errors = [float(task.errors[row.key][one.example - 1]) for row in rows]
     cells = [number(value, digits=2) for value in (errors[0], errors[1], float(np.median(errors)))]
-    best, second = rows[0].label, rows[1].label
+    best = rows[0].label
+    second = rows[1].label
     return TableRow(
         (Cell(shown), Cell(why), Cell(one.gold), *cells),
         f"{task.task} (best: {best}, then {second})",

@@ -47,13 +47,12 @@ def scatter(
     dots = []
     named, others = rows_shown(comparison.rows, target, _NAMED)
     for row in comparison.rows:
-        a, u = row.scores(task, source, "alignment"), row.scores(task, source, "uniformity")
+        a = row.scores(task, source, "alignment")
+        u = row.scores(task, source, "uniformity")
         if a and u:
             alignment, uniformity = (mean_sd([s.value for _, s in scores])[0] for scores in (a, u))
-            score, name = (
-                target.value(row) if target else None,
-                row_name(row, comparison) if row in named else "",
-            )
+            score = target.value(row) if target else None
+            name = row_name(row, comparison) if row in named else ""
             score = math.nan if score is None else score
             dots.append(Dot(name, row.label, uniformity, alignment, score, kind_of(row)))
     data = task.removeprefix("geometry:")
@@ -84,8 +83,10 @@ def draw_dots(dots: Sequence[Dot], key: str, title: str, caption: str, score: st
     from matplotlib.colors import Normalize
 
     known = [d.score for d in dots if not math.isnan(d.score)]
-    low, high = min(known, default=0), max(known, default=1)
-    shade, cmap = Normalize(low, high if high > low else low + 1), colormaps["cividis"]
+    low = min(known, default=0)
+    high = max(known, default=1)
+    shade = Normalize(low, high if high > low else low + 1)
+    cmap = colormaps["cividis"]
     with style():
         plot = new(7.2, 4.6)
         axes = plot.add_subplot()

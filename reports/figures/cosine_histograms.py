@@ -81,7 +81,8 @@ def histograms(
     import matplotlib as mpl
 
     parts = [by_row[row.key] for row in rows]
-    ranges, edges = parts[0].ranges, parts[0].edges
+    ranges = parts[0].ranges
+    edges = parts[0].edges
     shares = sum(part.counts.sum(axis=0) / part.counts.sum() for part in parts)
     used = np.flatnonzero(shares > _FEW)
     shades = [mpl.colormaps["cividis"](x) for x in np.linspace(0.12, 0.95, len(ranges))]
@@ -149,7 +150,8 @@ def _draw_ridges(axes: Any, part: Cosines, shades: list[Any]) -> None:
         if not counts.any():
             continue
         used = np.flatnonzero(counts)
-        first, last = used[0], used[-1] + 1
+        first = used[0]
+        last = used[-1] + 1
         heights = y + _HEIGHT * counts[first:last] / counts.max()
         layer = 10 - y  # lower ridges are in front of higher ones
         edges = part.edges[first : last + 1]

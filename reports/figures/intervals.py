@@ -101,7 +101,8 @@ def name_lines(panels: Sequence[Any], names: Sequence[str]) -> None:
 def _draw_row(axes: Any, y: int, row: ResultRow, block: Ranking, *, leading: bool) -> str:
     """Draw the mean of a row, in points, with its interval; the same in words."""
     colour = COLOURS[0] if leading else MUTED
-    scores, mean = block.runs(row), block.mean(row)
+    scores = block.runs(row)
+    mean = block.mean(row)
     if row not in block.judged:
         axes.plot([mean], [y], "o", color=colour, markerfacecolor="white", markersize=5)
         return f"{mean:.2f} (too few seeds)"
@@ -110,7 +111,8 @@ def _draw_row(axes: Any, y: int, row: ResultRow, block: Ranking, *, leading: boo
         block.significance.examples_variance(row, block.target),
         block.significance.examples_freedom(row, block.target),
     )
-    low, high = 100 * interval.low, 100 * interval.high
+    low = 100 * interval.low
+    high = 100 * interval.high
     axes.plot([low, high], [y, y], color=colour, linewidth=4, alpha=0.35, solid_capstyle="butt")
     axes.plot([mean], [y], "o", color=colour, markersize=5)
     return f"{mean:.2f} ({low:.2f} to {high:.2f})"

@@ -38,7 +38,8 @@ def draw_by_bin(
         for i, (low, high) in enumerate(intervals):
             scores = [score for value, score in trials if bin_of(value, intervals) == i]
             if scores:
-                best, upper = max(scores), quartile(scores, 0.75)
+                best = max(scores)
+                upper = quartile(scores, 0.75)
                 lines.setdefault(name, []).append(
                     (_middle(low, high, log), best, upper, len(scores))
                 )

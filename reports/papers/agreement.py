@@ -77,18 +77,21 @@ def judge(
         )
     mean = mean_sd(values)[0]
     if deterministic:
-        low, high = mean - ROUNDING, mean + ROUNDING
+        low = mean - ROUNDING
+        high = mean + ROUNDING
         what = f"our value ± {ROUNDING} (rounding)"
     elif min(len(side) for side in sides or [values]) < 2:
         return Verdict("one seed", "One seed: there is no interval.")
     elif best_of > 1 and not sides:
         expected = predict_best(values, best_of)
-        low, high = expected.low, expected.high
+        low = expected.low
+        high = expected.high
         bounds = f"{number_text(low, digits)} to {number_text(high, digits)}"
         what = f"our interval for the best of {best_of} runs: {bounds}"
     else:
         expected = predict(mean, sides or [values], runs=runs)
-        low, high = expected.low, expected.high
+        low = expected.low
+        high = expected.high
         of = f" for a mean of {runs} runs" if runs > 1 else ""
         what = f"our interval{of}: {number_text(low, digits)} to {number_text(high, digits)}"
     # A number on the bound itself is inside, whatever its binary fraction.

@@ -94,7 +94,8 @@ class PaperConditions:
         On a base model that the paper does not have only the text is compared.
         """
         base = base or self.published_base(ours.base_model)
-        wanted, reasons = self.definition.data.get(row.data), []
+        wanted = self.definition.data.get(row.data)
+        reasons = []
         if wanted is not None and ours.records[0].supervision != "untrained":
             texts = dict.fromkeys(text_difference(wanted, record) for record in ours.finished)
             reasons = [f"Another training text: {detail}." for detail in texts if detail]
@@ -121,8 +122,10 @@ class PaperConditions:
         """Differences from a published row on `base` that do not make another row: a few entries,
         the dev schedule.
         """
-        wanted, family = self.definition.data.get(row.data), self.definition.family(base)
-        entries, schedules = list[str](), list[str]()
+        wanted = self.definition.data.get(row.data)
+        family = self.definition.family(base)
+        entries = list[str]()
+        schedules = list[str]()
         for record in ours.finished:
             count = (record.corpus or {}).get("count")
             if (
@@ -133,10 +136,8 @@ class PaperConditions:
             ):
                 entries.append(f"Trained on {count:,} of {wanted.count:,} entries.")
             if _SCHEDULE in (paper := _find_other_options(record, row, family)):
-                given, usual = (
-                    format_value(value_of(record, _SCHEDULE)),
-                    format_value(paper[_SCHEDULE]),
-                )
+                given = format_value(value_of(record, _SCHEDULE))
+                usual = format_value(paper[_SCHEDULE])
                 schedules.append(
                     f"Scored on the dev set every {given} training steps instead of {usual}."
                 )
@@ -195,7 +196,8 @@ def other_settings(record: Record, row: PaperRow, family: str) -> list[str]:
         f"{key} {format_value(value_of(record, key))} instead of {format_value(unlike[key])}"
         for key in ordered
     ]
-    bound, planned = record.spec.max_steps, record.training.get("planned_steps")
+    bound = record.spec.max_steps
+    planned = record.training.get("planned_steps")
     cut = (
         isinstance(bound, int)
         and planned in (None, bound)

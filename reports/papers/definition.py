@@ -85,7 +85,8 @@ class PaperColumn(Config):
 
     @model_validator(mode="after")
     def _check_score(self) -> Self:
-        kind, name = self.kind, self.name
+        kind = self.kind
+        name = self.name
         if (
             kind == "average"
             and name not in AVERAGES

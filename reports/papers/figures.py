@@ -51,7 +51,8 @@ def paper_figures(matching: Matching, shown: list[RecordedRow]) -> list[Section]
 
 
 def _draw(matching: Matching, figure: PaperFigure, shown: list[RecordedRow]) -> list[Figure | None]:
-    library, name = matching.library, matching.definition.name
+    library = matching.library
+    name = matching.definition.name
     comparison = library.as_comparison(name, shown)
     match figure.kind:
         case "alignment-uniformity":
@@ -156,7 +157,8 @@ def _published_dots(matching: Matching, space: PaperTable) -> list[Dot]:
         if all(head in values for head in _SPACE):
             name = f"{label.removesuffix(' (+)')}{f' · {base}' if several else ''}"
             alignment, uniformity = (values[head] for head in _SPACE)
-            score, kind = values.get("STS Avg.", math.nan), kinds[label, base]
+            score = values.get("STS Avg.", math.nan)
+            kind = kinds[label, base]
             dots.append(
                 Dot(name, f"{name} (published)", uniformity, alignment, score, kind, published=True)
             )

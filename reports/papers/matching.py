@@ -288,7 +288,8 @@ class Matching:
             return Match(
                 p, None, Verdict.not_measured("a statement of the text, which no table has")
             )
-        row, column = place.row, place.column
+        row = place.row
+        column = place.column
         if not row.method or not column.score:
             why = (
                 row.cannot

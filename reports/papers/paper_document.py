@@ -124,7 +124,9 @@ def plain(numbers: Iterable[Match], report: str = "") -> list[dict[str, Any]]:
     """
     lines = []
     for one in numbers:
-        measured, p, verdict = one.measured, one.published, one.verdict
+        measured = one.measured
+        p = one.published
+        verdict = one.verdict
         mean, sd = mean_sd(measured.values) if measured.by_seed else (None, None)
         values = (
             p["table"],
@@ -172,7 +174,9 @@ def _field(value: Any) -> str:
 def _headline(numbers: list[Match]) -> str:
     """How many published numbers agree, in two sentences at most."""
     counts = Counter(str(one.verdict.kind) for one in numbers)
-    inside, above, below = counts["inside"], counts["above"], counts["below"]
+    inside = counts["inside"]
+    above = counts["above"]
+    below = counts["below"]
     rest = ", ".join(f"{counts[kind]} {text}" for kind, text in _KINDS.items() if counts[kind])
     if not (compared := inside + above + below):
         return (
@@ -187,7 +191,8 @@ def _headline(numbers: list[Match]) -> str:
 
 
 def _facts(matching: Matching, shown: list[RecordedRow]) -> list[tuple[str, str]]:
-    rows, runs = len(shown), sum(len(row.records) for row in shown)
+    rows = len(shown)
+    runs = sum(len(row.records) for row in shown)
     bases = len({row.base_model for row in shown})
     return [
         (str(len(matching.definition.tables)), "tables"),

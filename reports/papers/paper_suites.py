@@ -41,10 +41,8 @@ def declutr_means(split: str = "test") -> dict[str, Mean]:
     def mean(title: str, *tasks: str) -> Mean:
         return Mean(f"DeCLUTR, {title}, {split}", tuple(numbers[task] for task in tasks))
 
-    downstream, probes = (
-        mean("downstream tasks", *DECLUTR_DOWNSTREAM),
-        mean("probing tasks", *PROBING),
-    )
+    downstream = mean("downstream tasks", *DECLUTR_DOWNSTREAM)
+    probes = mean("probing tasks", *PROBING)
     without = [task for task in DECLUTR_DOWNSTREAM if task != "SNLI"]
     half = f"DeCLUTR, half downstream and half probing (table 1), {split}"
     return {

@@ -315,7 +315,8 @@ def _block_name(base: str, rehearsal: bool) -> str:
 def _run_line(
     matching: Matching, table: PaperTable, row: PaperRow, ours: RecordedRow, block: str
 ) -> TableRow:
-    count, whole = len(ours.finished), len(ours.records)
+    count = len(ours.finished)
+    whole = len(ours.records)
     seeds = Cell(str(count) if count == whole else f"{count} of {whole}", value=count)
     label = f"{row.label} ({base_name(ours.base_model)})" if row.weights else row.label
     # What a reader should know of a row of ours before comparing it with the paper's.
@@ -389,7 +390,8 @@ def _why_no_run(table: PaperTable, row: PaperRow, *, is_run: bool, elsewhere: bo
 
 def _study_lines(matching: Matching, table: PaperTable) -> list[TableRow]:
     """A block for each setting that studies scored trials in."""
-    columns, every = matching.columns(table), list[TableRow]()
+    columns = matching.columns(table)
+    every = list[TableRow]()
     for setting, setting_name in matching.library.setting_names.items():
         name = f"{base_name(setting.base_model)} · {setting_name} · measured here"
         lines = []
@@ -425,10 +427,8 @@ def _layer_lines(matching: Matching, table: PaperTable, shown: list[RecordedRow]
     for row, ends in extremes(
         matching.library.as_comparison(table.key, untrained), first.name, "senteval"
     ):
-        seeds, block = (
-            Cell(str(len(row.finished)), value=len(row.finished)),
-            _block_name(row.base_model, row.rehearsal),
-        )
+        seeds = Cell(str(len(row.finished)), value=len(row.finished))
+        block = _block_name(row.base_model, row.rehearsal)
         for text, cell in ends:
             head = Cell(text, link=anchor(row), records=cell.records)
             lines.append(
@@ -547,10 +547,13 @@ def summary_table(matching: Matching) -> Table | None:
         if one.place is not None and one.place.table is table
     ]
     for one, place in placed:
-        p, column, measured = one.published, place.column, one.measured
+        p = one.published
+        column = place.column
+        measured = one.measured
         if column.head not in place.table.headline:
             continue
-        seeds, gap = len(measured.by_seed), one.difference
+        seeds = len(measured.by_seed)
+        gap = one.difference
         cells = (
             Cell(
                 p["model"],

@@ -96,7 +96,8 @@ def _check_task(task: str, part: pd.DataFrame, notes: list[str]) -> None:
     for column, what in (("split", "splits"), ("revision", "revisions of the data")):
         groups = part[part[column] != ""].drop_duplicates(column)
         if len(groups) > 1:
-            one, two = groups.iloc[0], groups.iloc[1]
+            one = groups.iloc[0]
+            two = groups.iloc[1]
             raise InputError(
                 f"{name} has scores of two {what}: {one['row']} of {one[column]} "
                 f"({one['place']}), {two['row']} of {two[column]}",
@@ -135,7 +136,8 @@ def _check_one_word(column: str, part: pd.DataFrame) -> None:
     """
     words = part[part[column] != ""].drop_duplicates(column)
     if len(words) > 1:
-        one, two = words.iloc[0], words.iloc[1]
+        one = words.iloc[0]
+        two = words.iloc[1]
         message = (
             f"a task has two values, {one[column]} for row {one['row']} ({one['place']}) and "
             f"{two[column]} for row {two['row']}"
@@ -262,7 +264,8 @@ def _check_one_scale(name: str, part: pd.DataFrame) -> None:
             key='column "score"',
             remedy='state it in a column "scale": 1, 100 or none',
         )
-    one, other = small.iloc[0], large.iloc[0]
+    one = small.iloc[0]
+    other = large.iloc[0]
     if len(large) < len(small):
         one, other = other, one
     raise InputError(

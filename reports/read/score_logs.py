@@ -120,7 +120,8 @@ def tell_models_apart(lines: list[Line]) -> list[str]:
         of_score.setdefault(key, set()).add(line["folder"])
     colliding = {key[0] for key, places in of_score.items() if len(places) > 1}
     for line in lines:
-        row, folder = line["row"], line.pop("folder")
+        row = line["row"]
+        folder = line.pop("folder")
         if is_local(row):
             line["row"] = folder
         elif row in colliding:
@@ -377,7 +378,8 @@ def _read_inspect(file: Path) -> Iterator[Line]:
 def _check_sizes(file: Path, archive: zipfile.ZipFile) -> None:
     """Check that a log can be read: a small archive may claim to be endless."""
     sizes = [member.file_size for member in archive.infolist()]
-    largest, total = max(sizes, default=0), sum(sizes)
+    largest = max(sizes, default=0)
+    total = sum(sizes)
     if largest > _LARGEST_SAMPLE or total > LARGEST:
         message = f"would be {total >> 20:,} MiB when unpacked, one entry {largest >> 20:,} MiB"
         raise InputError(message, file=file, remedy="export fewer samples")

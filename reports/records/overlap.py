@@ -21,7 +21,8 @@ from harness.results.store import RunFolder
 from reports.load import RecordedResults
 from reports.read.examples import Examples, LeftOut, read_examples
 
-TRAINING, SELECTION = "training text", "dev set"
+TRAINING = "training text"
+SELECTION = "dev set"
 FEWEST = 30  # examples that a score needs
 _OF_ALL = ("", "all")  # aggregations of scores that are one number over all examples
 _NOT_SCORED = ("geometry", "layers", "efficiency")  # suites that score no text

@@ -55,7 +55,8 @@ class ScoredTrial:
     @cached_property
     def setting(self) -> TrialSetting:
         run = self.runs[0]
-        dev, corpus = run.dev or {}, run.corpus or {}
+        dev = run.dev or {}
+        corpus = run.corpus or {}
         return TrialSetting(
             run.base_model,
             str(dev.get("task", "unknown")),
@@ -199,7 +200,8 @@ def _rows(records: Iterable[Record]) -> tuple[RecordedRow, ...]:
             label = name = newest_last[-1].row
             number = 2
             while (base_model, name) in taken:  # rows have their cards by label
-                name, number = f"{label} ({number})", number + 1
+                name = f"{label} ({number})"
+                number = number + 1
             taken.add((base_model, name))
             rows.append(
                 RecordedRow.of_records(

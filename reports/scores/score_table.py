@@ -184,7 +184,8 @@ def _check_mean(frame: pd.DataFrame, tasks: list[str], name: str) -> None:
         raise InputError(message, file=name, remedy="name one task with --on")
     lower = frame["lower_is_better"] == "true"
     if lower.any() and not lower.all():
-        one, other = frame[lower]["task"].iloc[0], frame[~lower]["task"].iloc[0]
+        one = frame[lower]["task"].iloc[0]
+        other = frame[~lower]["task"].iloc[0]
         message = f'lower is better on task "{one}" and higher on "{other}", so they have no mean'
         raise InputError(message, file=name, remedy="name one task with --on")
 

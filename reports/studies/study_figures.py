@@ -130,7 +130,8 @@ def by_parameter(
     study: Study, space: Space, trials: Sequence[FrozenTrial], parameter: Parameter
 ) -> Figure | None:
     """The best trial and the upper quartile by one number, a colour for each value of `by`."""
-    name, by = parameter.name, study.by
+    name = parameter.name
+    by = study.by
     have = [t for t in select_scored(trials) if name in t.params]
     values = [float(t.params[name]) for t in have]
     # A logarithmic scale where it was searched so, or where positive values are over a factor of

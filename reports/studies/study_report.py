@@ -51,7 +51,8 @@ def document(workdir: Path, name: str) -> tuple[Document, dict[str, str]] | None
     stored = studies_in(workdir).get(name)
     if stored is None:
         return None
-    study, trials = definition_of(stored), ended_trials(stored)
+    study = definition_of(stored)
+    trials = ended_trials(stored)
     files = {}
     if best_trials(stored):
         for part, seeds in (("best", study.seeds), ("held-out", study.held_out_seeds)):

@@ -138,7 +138,8 @@ def _family_table(
 def _difference_cells(a: ResultRow, b: ResultRow, d: Difference | None) -> list[Cell]:
     if d is None:
         return [absent_cell(a), EMPTY, EMPTY]
-    e, runs = d.estimate, tuple(r.id for r in (*a.finished, *b.finished))
+    e = d.estimate
+    runs = tuple(r.id for r in (*a.finished, *b.finished))
     low, high = (number_text(100 * x, 2, signed=True) for x in (e.low, e.high))
     text = number_text(100 * e.value, 2, signed=True)
     p = Cell("< 0.001" if e.p < 0.001 else f"{e.p:.3f}", value=e.p, state="value", records=runs)

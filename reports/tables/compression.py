@@ -36,7 +36,8 @@ def compression_tables(comparison: RecordedResults) -> list[Table]:
 
 
 def _table(comparison: RecordedResults, task: str, source: str) -> Table:
-    made, pairs = ScoreTable(comparison, None), task.removeprefix("compression:")
+    made = ScoreTable(comparison, None)
+    pairs = task.removeprefix("compression:")
     names = {"spearman": ("", "all", "")}
     for group, title in _GROUPS.items():
         names |= {f"spearman_{group}_{k}": (title, str(k), f"{4 * k:,} B") for k in _SHOWN}

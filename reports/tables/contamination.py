@@ -26,7 +26,8 @@ _COLUMNS = (
 
 def contamination(comparison: RecordedResults) -> list[Block]:
     """One table of all overlaps, and the texts and tasks without overlap or without a check."""
-    texts, tasks = text_overlaps(comparison), scored_tasks(comparison)
+    texts = text_overlaps(comparison)
+    tasks = scored_tasks(comparison)
     rows: list[TableRow] = []
     notes: list[str] = []
     for text in texts:

@@ -28,7 +28,8 @@ _COSTS = {
 
 def cost_table(comparison: RecordedResults) -> Table:
     """What each row cost over its seeds; inference by its architecture."""
-    shared, made = speeds(comparison), ScoreTable(comparison, None)
+    shared = speeds(comparison)
+    made = ScoreTable(comparison, None)
     legend = "Median [lowest, highest] over seeds; –: not recorded, or nothing to do."
     if shared:
         first = next(iter(shared.values()))
@@ -111,7 +112,8 @@ def efficiency_tables(comparison: RecordedResults) -> list[Table]:
 
 
 def _efficiency_table(comparison: RecordedResults, task: str, source: str) -> Table:
-    made, pairs = ScoreTable(comparison, None), task.removeprefix("efficiency:")
+    made = ScoreTable(comparison, None)
+    pairs = task.removeprefix("efficiency:")
     for metric, (group, title, digits, noun) in _EFFICIENCY.items():
         if any(row.scores(task, source, metric) for row in comparison.rows):
             measure = Measure(task, source, metric, "")

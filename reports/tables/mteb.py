@@ -38,7 +38,8 @@ def mteb_tables(
     comparison: RecordedResults, significance: Significance | None = None
 ) -> Iterator[Table]:
     """Averages and data sets of every requested suite, then the tasks requested by name."""
-    rest, suites = _find_requested(comparison), suites_of(comparison)
+    rest = _find_requested(comparison)
+    suites = suites_of(comparison)
     for suite in suites:
         yield category_table(comparison, suite, significance)
         yield from dataset_tables(comparison, suite, significance)
@@ -85,7 +86,8 @@ def category_table(
     comparison: RecordedResults, suite: str, significance: Significance | None = None
 ) -> Table:
     """The average of each category of a suite and that over its data sets."""
-    rows, sets = comparison.rows, MTEB_SUITES[suite]
+    rows = comparison.rows
+    sets = MTEB_SUITES[suite]
     names = names_of(sets)
     averages = [{r.id: mteb_averages(r.scores, suite) for r in row.finished} for row in rows]
     made = ScoreTable(comparison, significance)

@@ -34,7 +34,8 @@ def difference_table(comparison: RecordedResults) -> Table | Text | None:
     minor = (
         found.texts.keys() - notes.keys() if notes else set()
     )  # a phone shows what matters, where something does
-    columns, cells = [HEAD[0]], [[name_cell(row)] for row in rows]
+    columns = [HEAD[0]]
+    cells = [[name_cell(row)] for row in rows]
     for fact in found.columns:
         texts = found.texts[fact.key]
         numeric = all(_NUMBER.fullmatch(text) for text in texts if text)

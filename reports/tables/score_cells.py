@@ -54,7 +54,8 @@ def head_cells(row: RecordedRow) -> tuple[Cell, Cell, Cell]:
     ]
     if row.unavailable:
         notes = [f"not run: {row.unavailable}"]
-    done, total = len(row.finished), len(row.records)
+    done = len(row.finished)
+    total = len(row.records)
     count = Cell(
         str(done) if done == total else f"{done} of {total}", value=done, notes=tuple(notes)
     )

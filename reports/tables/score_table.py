@@ -51,7 +51,8 @@ class ScoreTable:
 
     def __init__(self, comparison: RecordedResults, significance: Significance | None) -> None:
         """Without `significance` nothing is judged: it is quick."""
-        self.comparison, self.significance = comparison, significance
+        self.comparison = comparison
+        self.significance = significance
         self.columns = list(HEAD)
         self.cells = [list(head_cells(row)) for row in comparison.rows]
         self.targets: dict[

@@ -28,7 +28,8 @@ def geometry_tables(comparison: RecordedResults) -> list[Table]:
     """Alignment, uniformity and what else was measured of the space: one table for each data set."""
     tables = []
     for task, source in comparison.columns("geometry"):
-        data, made = task.removeprefix("geometry:"), ScoreTable(comparison, None)
+        data = task.removeprefix("geometry:")
+        made = ScoreTable(comparison, None)
         found = [m for m in GEOMETRY if any(row.scores(task, source, m) for row in comparison.rows)]
         for metric in found or [
             "alignment",

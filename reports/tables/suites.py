@@ -151,12 +151,10 @@ def _sts_table(
             column, [_means(row, average.measures) for row in comparison.rows], average
         )
     if key == "embedded":
-        title, caption = (
-            "Embedded suite",
-            (
-                "Pairs of sentences that ship with the harness: natural pairs, where word overlap helps, and contrast "
-                "pairs, where it does not. There is no average of the two."
-            ),
+        title = "Embedded suite"
+        caption = (
+            "Pairs of sentences that ship with the harness: natural pairs, where word overlap helps, and contrast "
+            "pairs, where it does not. There is no average of the two."
         )
     else:
         source = average.measures[0].source

@@ -108,7 +108,8 @@ def _cell(cell: Cell, column: Column, notes: dict[str, str], widest: str, *, wor
         widest: the longest spread of the column.
         worse: whether any cell of the column is marked as significantly worse than the best.
     """
-    text, marks = latex_text(cell.text), _marks(cell.notes, notes)
+    text = latex_text(cell.text)
+    marks = _marks(cell.notes, notes)
     looks = {
         "texttt": cell.code,
         "textbf": cell.rank == 1,
@@ -162,10 +163,8 @@ def latex_table(table: Table, *, float_as: str = "") -> str:
         float_as: environment of a table that floats, which LaTeX counts; empty: it stays where it
             is, without a number.
     """
-    notes, columns = (
-        table.footnotes(),
-        [[row.cells[j] for row in table.rows] for j in range(len(table.columns))],
-    )
+    notes = table.footnotes()
+    columns = [[row.cells[j] for row in table.rows] for j in range(len(table.columns))]
     prose = rf">{{\raggedright\arraybackslash}}p{{{0.42 if len(columns) < 6 else 0.28}\linewidth}}"
     longest = [max((len(cell.text) for cell in cells), default=0) for cells in columns]
     kinds = [
@@ -260,7 +259,9 @@ def bibliography(methods: Iterable[str]) -> str:
     >>> bibliography(["scd"]).splitlines()[0]
     '@inproceedings{klein-nabi-2022-scd,'
     """
-    wanted, found, cited = set(methods), list[str](), set[str]()
+    wanted = set(methods)
+    found = list[str]()
+    cited = set[str]()
     for entry in _FILE.read_text(encoding="utf-8").strip().split("\n\n"):
         keywords = re.search(r",\s*keywords = \{(.*?)\}", entry)
         names = set(keywords[1].split(", ")) if keywords else set()
