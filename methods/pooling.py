@@ -31,5 +31,5 @@ class PoolingMethod(Method):
     def fit(self, corpus: TrainingText | None = None, context: FitContext | None = None) -> Self:
         """Load the base model; there is nothing to learn, a corpus is ignored."""
         device = context.device if context else "cpu"
-        self._encoder = self.load_base().to(device).eval()
+        self._encoder = self.load_base().to(device).eval().finish()
         return self

@@ -119,8 +119,16 @@ class Pretrained(Method):
 
     @property
     def inputs(self) -> dict[str, str]:
-        """Fingerprint of the model."""
-        return {"model": fingerprint(self.config.model)}
+        """Fingerprint of the model, and how it is computed where earlier versions did otherwise."""
+        from harness.encoder.foreign import in_half_precision, leaves_prompts_out
+
+        name = self.config.model
+        inputs = {"model": fingerprint(name)}
+        if self.config.pooling == OWN and in_half_precision(name):
+            inputs["precision"] = "float32"
+        if self.config.prompts and leaves_prompts_out(name):
+            inputs["prompts"] = "not pooled"
+        return inputs
 
     def check(self, corpus: Corpus | None) -> None:
         """Refuse to go on without the model's own prompts, where they are required.
@@ -167,6 +175,8 @@ class Pretrained(Method):
             if c.max_length is not None:
                 self._model.max_length = min(c.max_length, self._model.max_length)
             how = {"encoder": "harness", "pooling": self._model.pooling.name}
+            if self._model.why:
+                how["why"] = self._model.why
         self.prompts, facts = self._choose_prompts(name, seed)
         self.fit_report = FitReport(training=how | facts)
 

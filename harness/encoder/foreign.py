@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 
-from harness.encoder.layout import CONFIG, model_folder
+from harness.encoder.layout import CONFIG, MODULES, check_is_encoder, model_folder, modules_of
+from harness.encoder.loading import transformer_folder
 from harness.encoder.model import Encoder
 from harness.encoder.quiet import quiet_transformers
 from harness.encoder.sentences import clean
@@ -37,10 +38,13 @@ class ForeignEncoder:
 
     @property
     def modules(self) -> str:
-        """The modules in their order, and the prompt that is put before every text, if there is
-        one.
+        """The modules in their order, their precision where it is not float32, and the prompt that
+        is put before every text, if there is one.
         """
         names = " > ".join(type(module).__name__ for module in self.model)
+        kinds = {str(part.dtype).removeprefix("torch.") for part in self.model.parameters()}
+        if kinds - {"float32", "float64"}:  # one that was given as an object
+            names += f", in {' and '.join(sorted(kinds))}"
         return f'{names}, prompt "{self.default_prompt}"' if self.default_prompt else names
 
     @property
@@ -129,7 +133,9 @@ def run_by_sentence_transformers(name: str, why: str) -> ForeignEncoder:
     from sentence_transformers import SentenceTransformer
 
     folder = model_folder(name)
-    options = {"use_safetensors": True}
+    check_is_encoder(name, folder)
+    # Some files are in half precision, which a processor computes slowly and less exactly.
+    options = {"use_safetensors": True, "dtype": torch.float32}
     try:
         with quiet_transformers():
             model = SentenceTransformer(
@@ -146,7 +152,7 @@ def run_by_sentence_transformers(name: str, why: str) -> ForeignEncoder:
         raise InputError(
             f"{why}; sentence-transformers cannot load it either: {first_line(error):.200}"
         ) from None
-    return ForeignEncoder(model.eval(), why)
+    return ForeignEncoder(model.float().eval(), why)
 
 
 def own_prompts(name: str) -> dict[str, str]:
@@ -199,4 +205,47 @@ def chosen_prompts(
                 f"{name}: leaves its prompt out of the pooling; it is evaluated with its default one alone"
             )
         model.model.default_prompt_name = None
-    return dict(own if asked == "own" else asked), []
+    texts = dict(own if asked == "own" else asked)
+    encoder = model if isinstance(model, Encoder) else getattr(model, "_encoder", None)
+    if isinstance(encoder, Encoder) and not encoder.include_prompt:
+        encoder.left_out = tuple(texts.values())
+    return texts, []
+
+
+def in_half_precision(name: str) -> bool:
+    """True if the weights of a model are stored in fewer than 32 bits; all are computed in 32."""
+    from harness.sources import resolve_model
+    from harness.sources.remote.hub import hub_file
+
+    resolved = resolve_model(name)
+    if Path(resolved).is_dir():
+        file = transformer_folder(name, Path(resolved)) / "config.json"
+    else:
+        try:
+            file = hub_file(resolved, "config.json", kind="model")
+        except InputError:  # no transformer
+            return False
+    stated = read_json(file) if file.is_file() else {}
+    return (stated.get("dtype") or stated.get("torch_dtype")) in ("float16", "bfloat16")
+
+
+def leaves_prompts_out(name: str) -> bool:
+    """True if the pooling of a model does not count the tokens of a prompt."""
+    from harness.sources import resolve_model
+    from harness.sources.remote.hub import hub_file
+
+    resolved = resolve_model(name)
+    if Path(resolved).is_dir():
+        if not (Path(resolved) / MODULES).is_file():
+            return False
+        places = [
+            Path(resolved) / path / "config.json"
+            for kind, path in modules_of(name, Path(resolved))
+            if kind.endswith("Pooling")
+        ]
+    else:
+        try:
+            places = [hub_file(resolved, "1_Pooling/config.json", kind="model")]
+        except InputError:  # a model without a pooling of its own
+            return False
+    return any(read_json(file).get("include_prompt") is False for file in places if file.is_file())

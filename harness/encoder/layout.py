@@ -12,9 +12,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from harness.encoder.adapters import require_peft
 from harness.errors import InputError
 from harness.files.atomic import open_folder, share_files
 from harness.files.printable import first_line
+from harness.files.reading import read_json, require_ordinary
 from harness.results.model_card import FOLDER_IN_CARD, TAGS
 
 MODULES = "modules.json"
@@ -66,8 +68,53 @@ def model_folder(name: str) -> Path:
             ) from error
         folder = Path(found)
         check_downloads((file for file in folder.rglob("*") if file.is_file()), started)
+    check_files(name, folder)
     refuse_pickles(name, folder, downloaded=not local)
     return folder
+
+
+_MOST_LAYERS = 10_000  # a configuration with more would be built for ever
+_LONGEST_PROMPT = 100_000  # characters
+
+
+def check_files(name: str, folder: Path) -> None:
+    """Refuse the folder of a model that could not be read to an end.
+
+    Raises:
+        InputError: a file that is a pipe or a device, endless settings, an adapter where peft is
+            not installed, or a prompt that is as long as a book.
+    """
+    for file in folder.rglob("*"):
+        if not file.is_dir():
+            require_ordinary(file)
+    places = [folder]
+    if (folder / MODULES).is_file():
+        places += [folder / path for _, path in modules_of(name, folder)]
+    for place in places:
+        require_peft(name, place)
+        check_settings(name, place)
+    if (folder / CONFIG).is_file():
+        prompts = read_json(folder / CONFIG).get("prompts")
+        for key, text in prompts.items() if isinstance(prompts, dict) else ():
+            if len(str(text)) > _LONGEST_PROMPT:
+                message = f"a prompt of {len(str(text)):,} characters; expected one of a few words"
+                raise InputError(message, file=folder / CONFIG, key=f'key "prompts.{key:.40}"')
+
+
+def check_settings(name: str, folder: Path) -> None:
+    """Refuse a config.json that declares more layers than any model has.
+
+    Raises:
+        InputError: it does, or it is no JSON object.
+    """
+    file = folder / "config.json"
+    if not file.is_file():
+        return
+    for key, value in read_json(file).items():
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if is_number and "layer" in key and value > _MOST_LAYERS:
+            message = f'model "{name}": expected a number of layers, not {value:,}'
+            raise InputError(message, file=file, key=f'key "{key:.40}"')
 
 
 def refuse_pickles(name: str, folder: Path, *, downloaded: bool = False) -> None:
@@ -99,6 +146,7 @@ def refuse_pickles(name: str, folder: Path, *, downloaded: bool = False) -> None
             ValueError,
             AttributeError,
             OSError,
+            RecursionError,
         ):  # the reader of the file reports what is wrong with it
             continue
         unsafe = [
@@ -129,6 +177,9 @@ def no_model(name: str, error: Exception) -> InputError:
             "it has no model.safetensors; pickled weights (pytorch_model.bin) are not read, convert them with "
             "transformers' save_pretrained"
         )
+    if "sentencepiece" in reason.lower() or "tiktoken" in reason.lower():
+        # transformers takes a file of sentencepiece for one of tiktoken.
+        reason = "its tokenizer is a file of sentencepiece; pip install sentencepiece protobuf"
     why = f"(not a folder, not on the hub, or damaged): {reason:.300}{remedy(name, 'model')}"
     return InputError(f'model "{name}" cannot be loaded {why}')
 
@@ -142,8 +193,86 @@ def modules_of(name: str, folder: Path) -> list[tuple[str, str]]:
     try:
         rows = json.loads((folder / MODULES).read_text("utf-8"))
         return [(str(row["type"]), str(row.get("path", ""))) for row in rows]
-    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
-        raise InputError(f"{name}: {MODULES} is damaged: {error}") from error
+    except (
+        OSError,
+        ValueError,
+        TypeError,
+        KeyError,
+        AttributeError,
+        RecursionError,
+    ) as error:
+        raise InputError(f"{name}: {MODULES} is damaged: {first_line(error):.200}") from error
+
+
+# What a sentence encoder may be made of without losing something where another pooling is trained.
+_REPLACEABLE = frozenset(
+    {"Transformer", "Pooling", "WeightedLayerPooling", "WordWeights", "SecondCopy", "LastMask"}
+)
+
+
+def kinds_of(name: str, folder: Path) -> list[str]:
+    """Return the kinds of modules of a sentence encoder; none of a transformer alone.
+
+    Raises:
+        InputError: modules.json is damaged.
+    """
+    if not (folder / MODULES).is_file():
+        return []
+    return [kind.rpartition(".")[2] for kind, _ in modules_of(name, folder)]
+
+
+def check_start(name: str, folder: Path) -> None:
+    """Refuse to train from a sentence encoder of which a part would be lost.
+
+    Raises:
+        InputError: it has a module that is neither trained nor saved.
+    """
+    lost = [kind for kind in kinds_of(name, folder) if kind not in _REPLACEABLE | {"Normalize"}]
+    if lost and lost != [SAVED_METHOD.rpartition(".")[2]]:
+        raise InputError(
+            f'base model "{name}": its module {lost[0]} would be lost, for training starts from the transformer alone',
+            file=folder / MODULES,
+            remedy="take a model without it, or the transformer in a folder without modules.json",
+        )
+
+
+def check_is_encoder(name: str, folder: Path) -> None:
+    """Refuse a model that scores pairs of texts, which has no vector of a sentence.
+
+    Raises:
+        InputError: a cross-encoder.
+    """
+    stated = read_json(folder / CONFIG) if (folder / CONFIG).is_file() else {}
+    file = folder / "config.json"
+    config = read_json(file) if file.is_file() else {}
+    heads = [str(kind) for kind in config.get("architectures") or []]
+    scores = any(kind.endswith("ForSequenceClassification") for kind in heads)
+    by_library = any(key in config for key in _CROSS_ENCODER_KEYS)
+    labels = config.get("id2label") or {}
+    one_label = config.get("num_labels") == 1 or len(labels) == 1
+    plain = not (folder / MODULES).is_file()
+    if stated.get("model_type") == "CrossEncoder" or (
+        plain and scores and (one_label or by_library)
+    ):
+        raise InputError(
+            f'model "{name}" is a cross-encoder ({heads[0] if heads else "CrossEncoder"}): it scores pairs of texts '
+            "and has no vectors of sentences",
+            file=folder,
+            remedy="name an encoder; a pooling (--pooling mean) takes its transformer all the same",
+        )
+
+
+_CROSS_ENCODER_KEYS = ("sentence_transformers", "sbert_ce_default_activation_function")
+
+
+def assumed_pooling(folder: Path) -> str:
+    """Return how a transformer without a pooling of its own is pooled, and what is not used of it."""
+    file = folder / "config.json"
+    heads = (read_json(file) if file.is_file() else {}).get("architectures") or []
+    said = "the mean of its tokens is taken; a pooling (--pooling) sets another"
+    if heads and "For" in str(heads[0]):
+        said += f"; the head of {heads[0]} is not used"
+    return said
 
 
 def module_types(folder: Path) -> list[str]:

@@ -12,10 +12,19 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import nn
 
-from harness.encoder.layout import no_model
+from harness.encoder.adapters import (
+    ADAPTER,
+    has_adapter,
+    merge_adapter,
+    named_base,
+    require_peft,
+    without_adapter,
+)
+from harness.encoder.layout import MODULES, check_settings, model_folder, modules_of, no_model
 from harness.encoder.pooling import Pooling
 from harness.encoder.quiet import quiet_transformers
 from harness.errors import InputError, UnsupportedModel
+from harness.files.reading import read_json
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -67,8 +76,13 @@ def read_parts(
     """
     from transformers import AutoModel
 
-    with _one_line(name):
-        config = _config(name, str(folder))
+    base = named_base(folder)
+    weights = folder if base is None else model_folder(base)
+    if base is not None and has_adapter(weights):
+        message = "an adapter of a model that has an adapter itself"
+        raise InputError(message, file=folder / ADAPTER, remedy="merge the first, and save it")
+    with _one_line(name), without_adapter(weights) as plain:
+        config = _config(name, str(plain))
         _cut(name, config, pooling)
         config.output_hidden_states = (
             False  # saved models that average layers have it on; we request them per call
@@ -77,19 +91,24 @@ def read_parts(
             devices=[]
         ):  # a pooler that the file lacks is drawn at random, then dropped
             transformer, report = AutoModel.from_pretrained(
-                str(folder),
+                str(plain),
                 config=config,
                 output_loading_info=True,
                 trust_remote_code=False,
                 use_safetensors=True,
                 dtype=torch.float32,  # some files are in half precision, in which training does not work
             )
-        tokenizer = _tokenizer(str(folder))
+        tokenizer = _tokenizer(name, _tokenizer_folder(folder, weights))
     missing = sorted(key for key in report["missing_keys"] if "pooler" not in key)
     if missing:
         raise InputError(
             f'model "{name}": its file lacks {len(missing)} weights, first "{missing[0]}"'
         )
+    if has_adapter(folder):
+        with _one_line(name):
+            merge_adapter(name, folder, transformer)
+    with _one_line(name):
+        _check_tokens(name, tokenizer, transformer.get_input_embeddings())
     head = None
     if pooling.name == "cls_pooler":
         pooler = getattr(transformer, "pooler", None)
@@ -120,7 +139,7 @@ def tokens_of(name: str, max_length: int | None = None) -> tuple[PreTrainedToken
 
     from harness.sources import resolve_model
 
-    source = resolve_model(name)
+    source = config_source(name)
     with _one_line(name):
         config = _config(name, source)
         with (
@@ -128,8 +147,55 @@ def tokens_of(name: str, max_length: int | None = None) -> tuple[PreTrainedToken
             torch.random.fork_rng(devices=[]),
         ):  # shapes alone: no memory, nothing drawn
             transformer = AutoModel.from_config(config, trust_remote_code=False)
-        tokenizer = _tokenizer(source)
-    return tokenizer, longest_row(name, transformer, tokenizer, max_length)
+        resolved = Path(resolve_model(name))
+        folder = transformer_folder(name, resolved) if resolved.is_dir() else None
+        tokens = source if folder is None else _tokenizer_folder(folder, Path(source))
+        tokenizer = _tokenizer(name, tokens)
+        _check_tokens(name, tokenizer, transformer.get_input_embeddings())
+    return tokenizer, longest_row(name, transformer, tokenizer, max_length, own_length(name))
+
+
+def transformer_folder(name: str, folder: Path) -> Path:
+    """Return where the transformer of a model lies: in the folder, or in that of its first module.
+
+    Raises:
+        InputError: modules.json is damaged.
+    """
+    if (folder / "config.json").is_file() or has_adapter(folder):
+        return folder
+    if not (folder / MODULES).is_file():
+        return folder
+    modules = modules_of(name, folder)
+    return folder / modules[0][1] if modules else folder
+
+
+def config_source(name: str) -> str:
+    """Return the folder or hub id with the config.json of a model: of an adapter, its base model's.
+
+    Raises:
+        InputError: no such model, or an adapter where peft is not installed.
+    """
+    from harness.sources import resolve_model
+
+    source = resolve_model(name)
+    if not Path(source).is_dir():
+        return source
+    folder = transformer_folder(name, Path(source))
+    require_peft(name, folder)
+    base = named_base(folder)
+    return str(folder) if base is None else resolve_model(base)
+
+
+_LENGTH_FILES = "sentence_*_config.json"  # sentence_bert_config.json, and names of old versions
+
+
+def stated_length(folder: Path) -> int | None:
+    """Return the `max_seq_length` that sentence-transformers cuts at; None where none is stated."""
+    for file in sorted(folder.glob(_LENGTH_FILES)):
+        length = read_json(file).get("max_seq_length")
+        if isinstance(length, int) and not isinstance(length, bool) and length > 0:
+            return length
+    return None
 
 
 @cache
@@ -172,14 +238,33 @@ def depth_of(base_model: str) -> int:
 def _read_config(base_model: str) -> Any:
     from transformers import AutoConfig
 
-    from harness.sources import resolve_model
     from harness.sources.remote.hub import hub_reachable
 
-    source = resolve_model(base_model)
+    source = config_source(base_model)
     with _one_line(base_model):
+        check_settings(base_model, Path(source))
         return AutoConfig.from_pretrained(
             source, trust_remote_code=False, local_files_only=not hub_reachable()
         )
+
+
+def own_length(name: str) -> int | None:
+    """Return what a sentence encoder states as its longest row; None for a transformer alone.
+
+    Raises:
+        InputError: no such model.
+    """
+    from harness.sources import resolve_model
+    from harness.sources.remote.hub import hub_file
+
+    source = resolve_model(name)
+    if Path(source).is_dir():
+        return stated_length(transformer_folder(name, Path(source)))
+    try:
+        file = hub_file(source, "sentence_bert_config.json", kind="model")
+    except InputError:  # most models have no such file
+        return None
+    return stated_length(file.parent)
 
 
 def positions_of(transformer: PreTrainedModel) -> int:
@@ -200,14 +285,23 @@ def positions_of(transformer: PreTrainedModel) -> int:
 
 
 def longest_row(
-    name: str, transformer: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, wanted: int | None
+    name: str,
+    transformer: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    wanted: int | None,
+    stated: int | None = None,
 ) -> int:
     """The `max_length` of an encoder.
+
+    Args:
+        stated: what a sentence encoder, from which training may start, states as its own.
 
     Raises:
         InputError: the model has no positions for as many tokens as `wanted`.
     """
     limit = positions_of(transformer)
+    if wanted is None and stated is not None:
+        return min(stated, limit)
     if wanted is None:
         return min(int(tokenizer.model_max_length), limit, _LONGEST)
     if not 3 <= wanted <= limit:
@@ -219,11 +313,19 @@ def longest_row(
 
 def _config(name: str, source: str) -> Any:
     from transformers import AutoConfig
+    from transformers.models.auto.modeling_auto import (
+        MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES as ENCODER_DECODERS,
+    )
 
+    check_settings(name, Path(source))
     config = AutoConfig.from_pretrained(source, trust_remote_code=False)
-    if getattr(config, "is_encoder_decoder", False) or not hasattr(config, "num_hidden_layers"):
+    kind = config.model_type
+    # An encoder of T5 saved alone says that it is no encoder-decoder; Funnel may shorten its rows.
+    has_decoder = getattr(config, "is_encoder_decoder", False) or kind in ENCODER_DECODERS
+    shortens = (config.architectures or [""])[0] == "FunnelBaseModel"
+    if has_decoder or shortens or not hasattr(config, "num_hidden_layers"):
         raise UnsupportedModel(
-            f'model "{name}" of type "{config.model_type}" is not a text encoder such as BERT or RoBERTa'
+            f'model "{name}" of type "{kind}" is not a text encoder such as BERT or RoBERTa'
         )
     return config
 
@@ -240,15 +342,59 @@ def _cut(name: str, config: Any, pooling: Pooling) -> None:
         config.num_hidden_layers = kept
 
 
-def _tokenizer(source: str) -> PreTrainedTokenizerBase:
+_TOKENIZER_FILES = ("tokenizer*", "vocab*", "*.model")
+
+
+def _tokenizer_folder(folder: Path, base: Path) -> str:
+    """Return where the tokenizer lies: with an adapter, or else with its base model."""
+    own = any(next(folder.glob(pattern), None) for pattern in _TOKENIZER_FILES)
+    return str(folder if own else base)
+
+
+def _tokenizer(name: str, source: str) -> PreTrainedTokenizerBase:
     from transformers import AutoTokenizer
 
     tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(
         source, trust_remote_code=False
     )
+    longest = tokenizer.model_max_length
+    if not isinstance(longest, int | float) or longest < 1:
+        message = f'model "{name}": expected a number of tokens, not {longest!r:.40}'
+        raise InputError(
+            message, file=f"{source}/tokenizer_config.json", key='key "model_max_length"'
+        )
     if tokenizer.pad_token is None:  # causal models have none; the states at padding are never read
         tokenizer.pad_token = tokenizer.eos_token
+    if tokenizer.pad_token is None:
+        raise InputError(
+            f'model "{name}": its tokenizer has neither a padding token nor an end token, so no library can '
+            "encode a batch with it",
+            file=source,
+            remedy="name a token of it as pad_token in its tokenizer_config.json",
+        )
     return tokenizer
+
+
+def _check_tokens(name: str, tokenizer: PreTrainedTokenizerBase, embeddings: nn.Module) -> None:
+    """Refuse a tokenizer that gives tokens without vectors.
+
+    Raises:
+        InputError: an empty vocabulary, or an id that is no row of the embedding matrix.
+    """
+    vocabulary = tokenizer.get_vocab()
+    if not vocabulary:
+        raise InputError(f'model "{name}": the vocabulary of its tokenizer is empty')
+    rows = getattr(embeddings, "num_embeddings", None)
+    if rows is None:
+        return
+    framed = tokenizer("a")["input_ids"]  # its special tokens may be no part of the vocabulary
+    largest = max(*vocabulary.values(), *framed, 0)
+    if largest >= rows:
+        raise InputError(
+            f'model "{name}": its tokenizer has tokens up to number {largest:,}, but the model has vectors for '
+            f"{rows:,} tokens",
+            remedy="resize the model (resize_token_embeddings) and save it, or take the tokenizer it was saved with",
+        )
 
 
 @contextmanager

@@ -17,12 +17,14 @@ from typing import TYPE_CHECKING, Any, Self
 import torch
 from torch import nn
 
-from harness.encoder import loading
+from harness.encoder import layout, loading
 from harness.encoder.layout import (
     CONFIG,
     MODULES,
     SAVED_METHOD,
+    assumed_pooling,
     card_text,
+    check_is_encoder,
     model_folder,
     modules_of,
     staged_folder,
@@ -51,7 +53,13 @@ _MODES = {
 
 
 class Encoder(Network):
-    """A `Network` that is loaded from a base model or a saved encoder, and saved."""
+    """A `Network` that is loaded from a base model or a saved encoder, and saved.
+
+    Attributes:
+        why: what a reader should know of how it pools, where its folder does not say.
+    """
+
+    why: str = ""
 
     @classmethod
     def from_pretrained(
@@ -67,19 +75,22 @@ class Encoder(Network):
         The template of a prompt or an echo becomes a part of the tokenizer, a prompt's full stop
         included.
 
-        `max_length` defaults to the smallest of the tokenizer's limit, the model's positions and
-        512.
+        `max_length` defaults to the `max_seq_length` of a sentence encoder, else to the smallest of
+        the tokenizer's limit and 512; it is never above the model's positions.
 
         Raises:
             InputError: no such model, pickled weights, a pooling that it does not have, or a
                 `max_length` beyond its positions.
         """
         rule = Pooling.parse(pooling, first_layer)
-        transformer, tokenizer, head = loading.read_parts(name, model_folder(name), rule)
-        longest = loading.longest_row(name, transformer, tokenizer, max_length)
+        folder = loading.transformer_folder(name, model_folder(name))
+        transformer, tokenizer, head = loading.read_parts(name, folder, rule)
+        stated = loading.stated_length(folder)
+        longest = loading.longest_row(name, transformer, tokenizer, max_length, stated)
         if template := rule.prompt or rule.echo:
             template.apply(tokenizer)
         encoder = cls(transformer, tokenizer, pooling=rule, max_length=longest, head=head)
+        encoder.ends_normalized = "Normalize" in layout.kinds_of(name, folder)
         if (frame := encoder.echo_frame) is not None:
             encoder.max_length = frame.longest(longest)
             if encoder.max_length > longest:
@@ -101,8 +112,11 @@ class Encoder(Network):
         """
         name = str(path)
         folder = model_folder(name)
+        check_is_encoder(name, folder)
         if not (folder / MODULES).is_file():
-            return cls.from_pretrained(name)
+            encoder = cls.from_pretrained(name)
+            encoder.why = f"its folder names no pooling, so {assumed_pooling(folder)}"
+            return encoder
         chain = _chain(name, folder)
         parts, after = _read_modules(name, folder, chain)
         config = read_json(folder / CONFIG) if (folder / CONFIG).is_file() else {}
@@ -127,6 +141,7 @@ class Encoder(Network):
             max_length=length,
             token_module=_convolution(name, parts),
         )
+        encoder.include_prompt = parts["Pooling"].include_prompt
         if [(kind, parts[kind]) for kind in _OURS if kind in parts] != _own_module(encoder):
             raise UnsupportedModel(
                 f"{name}: its pooling, its tokenizer and its {' or '.join(_OURS)} do not fit together"
@@ -355,7 +370,8 @@ def _modules_of(encoder: Network) -> list[Any]:
         chain.append(_word_weights(encoder, {str(encoder.tokenizer.mask_token): 1}, others=0))
     chain += ours
     modes = {ours: theirs for theirs, ours in _MODES.items()}
-    chain.append(modules.Pooling(width, modes["last" if pooling.reads == "last" else pooling.mode]))
+    mode = modes["last" if pooling.reads == "last" else pooling.mode]
+    chain.append(modules.Pooling(width, mode, include_prompt=encoder.include_prompt))
     for step in (*encoder.head, *([] if encoder.affine is None else [encoder.affine])):
         if isinstance(step, nn.Linear):
             chain.append(

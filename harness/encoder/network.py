@@ -23,10 +23,10 @@ from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
 from harness.encoder.dropout import Rates, attach, packed_pass, packs
-from harness.encoder.pooling import Pooling, average_layers, one_token, reduce_tokens
+from harness.encoder.pooling import Normalize, Pooling, average_layers, one_token, reduce_tokens
 from harness.encoder.precision import autocast
 from harness.encoder.prefixes import replay_pass
-from harness.encoder.prompts import EchoFrame
+from harness.encoder.prompts import EchoFrame, frame_of
 from harness.encoder.quiet import evaluation
 from harness.encoder.sentences import clean, token_budget_batches
 from harness.errors import InputError
@@ -52,6 +52,17 @@ WINDOW = (
 )
 
 
+PROMPT = "prompt_length"  # of features: tokens (n,) at the beginning that the pooling leaves out
+
+
+class PromptedRow(list[int]):
+    """Token ids of a text, and how many at their beginning are a prompt that is not pooled."""
+
+    def __init__(self, ids: Sequence[int], prompt: int) -> None:
+        super().__init__(ids)
+        self.prompt = prompt
+
+
 class Network(nn.Module):
     """Sentences to vectors; also two differently dropped views of a batch in one forward pass.
 
@@ -71,6 +82,11 @@ class Network(nn.Module):
         micro_batch: sentences (with both views) that `forward` and `two_views` encode at a time
             where a gradient is wanted, so that a large batch needs the memory of a small one; None
             for all.
+        include_prompt: does the pooling count the tokens of a prompt? As sentence-transformers'
+            Pooling states it.
+        left_out: the prompts that it then does not count, at the beginning of texts.
+        ends_normalized: does the sentence encoder that this one starts from end with unit vectors?
+            They are a part of it again after `finish`; a loss sees the vectors before.
         packed: does the transformer read batches without their padding in training? Set it by
             `pack_batches`.
     """
@@ -103,6 +119,9 @@ class Network(nn.Module):
         self.train_length: int | None = None
         self.micro_batch: int | None = None
         self.packed = False
+        self.include_prompt = True
+        self.left_out: tuple[str, ...] = ()
+        self.ends_normalized = False
         self._views_differ = False  # known after the first batch of training
         self._checkpoints_rates = False
 
@@ -207,7 +226,24 @@ class Network(nn.Module):
             ids += self.tokenizer(part, truncation=True, max_length=limit, **options)["input_ids"]
         # A tokenizer without special tokens makes nothing of an empty string; it gets one unknown
         # token.
-        return ids if all(ids) else [row or [int(self.tokenizer.unk_token_id or 0)] for row in ids]
+        if not all(ids):
+            ids = [row or [int(self.tokenizer.unk_token_id or 0)] for row in ids]
+        if not self.left_out:
+            return ids
+        return [
+            PromptedRow(row, self._prompt_length(text))
+            for row, text in zip(ids, whole, strict=True)
+        ]
+
+    def _prompt_length(self, text: str) -> int:
+        """Number of tokens of the longest prompt of `left_out` that a text begins with, counted as
+        sentence-transformers does: with the special tokens before it.
+        """
+        found = [prompt for prompt in self.left_out if text.startswith(prompt)]
+        if not found:
+            return 0
+        ids = self.tokenizer(max(found, key=len), verbose=False)["input_ids"]
+        return len(ids) - (ids[-1] in self.tokenizer.all_special_ids)
 
     def collate(self, ids: Sequence[Sequence[int]]) -> dict[str, Tensor]:
         """Pad to the longest: `input_ids`, `attention_mask` (n, length), `token_type_ids` if the
@@ -225,8 +261,33 @@ class Network(nn.Module):
             "token_type_ids" in self._inputs
             and "token_type_ids" in self.tokenizer.model_input_names
         ):
-            features["token_type_ids"] = torch.zeros_like(input_ids)
+            features["token_type_ids"] = self._segments(ids, longest)
+        prompts = [getattr(row, "prompt", 0) for row in ids]
+        if any(prompts):
+            features[PROMPT] = torch.tensor(prompts)
         return features
+
+    def _segments(self, ids: Sequence[Sequence[int]], longest: int) -> Tensor:
+        """Segments (n, length) as the tokenizer numbers them; most give 0 to every token."""
+        first, inner, last = self._segments_of_frame
+        if not any((*first, inner, *last)):
+            return torch.zeros((len(ids), longest), dtype=torch.long)
+        segments = torch.full((len(ids), longest), int(self.tokenizer.pad_token_type_id))
+        for position, row in enumerate(ids):
+            between = max(len(row) - len(first) - len(last), 0)
+            own = [*first, *[inner] * between, *last][: len(row)]
+            segments[position, : len(row)] = torch.tensor(own, dtype=torch.long)
+        return segments
+
+    @cached_property
+    def _segments_of_frame(self) -> tuple[list[int], int, list[int]]:
+        """Segments of the tokens before a text, of those of a text, and of those after it."""
+        segments = self.tokenizer("a", return_token_type_ids=True)["token_type_ids"]
+        if not any(segments):
+            return [], 0, []
+        before, after = frame_of(self.tokenizer)
+        end = len(segments) - len(after)
+        return segments[: len(before)], segments[len(before)], segments[end:]
 
     @replay_pass(cut=True)
     def forward(self, given: Rows | dict[str, Tensor]) -> Tensor:
@@ -415,6 +476,9 @@ class Network(nn.Module):
         of each row the one that it reads.
         """
         mask = features["attention_mask"]
+        if PROMPT in features:
+            places = torch.arange(mask.shape[1], device=mask.device)
+            mask = mask * (places >= features[PROMPT].to(mask.device)[:, None])
         if self.echo_frame is not None:
             mask = self.echo_frame.second(features["input_ids"], mask)
         if self.pooling.reads == "all":
@@ -438,7 +502,17 @@ class Network(nn.Module):
         return self.tokenize(texts, self.train_length) if texts else given  # type: ignore[return-value]
 
     def _vectors(self, features: dict[str, Tensor]) -> Tensor:
-        return self._pool(self._tokens(features), self.pooling_mask(features))
+        tokens, mask = self._tokens(features), self.pooling_mask(features)
+        if PROMPT in features and self.pooling.mode == "cls":  # the first token that counts
+            tokens = tokens[torch.arange(len(tokens)), mask.argmax(dim=1)].unsqueeze(1)
+        return self._pool(tokens, mask)
+
+    def finish(self) -> Self:
+        """End with unit vectors where the sentence encoder does that training started from."""
+        if self.ends_normalized:
+            self.head.append(Normalize())
+            self.ends_normalized = False
+        return self
 
     def _to_device(self, features: dict[str, Tensor]) -> dict[str, Tensor]:
         device = self.device
@@ -463,6 +537,7 @@ class Network(nn.Module):
         """
         options = {"output_hidden_states": True} if every_layer else {}
         mask = features["attention_mask"]
+        features = {name: tensor for name, tensor in features.items() if name != PROMPT}
         if self.packed and self.training and len(mask) > 1 and not bool(mask.all()):
             return packed_pass(self.transformer, self.view_rates, features, **options)
         output = self.transformer(**features, **options)

@@ -8,14 +8,17 @@ import logging
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Literal
 
 from harness import registry
 from harness.encoder import Encoder
+from harness.encoder.adapters import ADAPTER
 from harness.encoder.foreign import ForeignEncoder, chosen_prompts, open_model, own_prompts
 from harness.encoder.layout import is_whole_method
+from harness.encoder.loading import stated_length, transformer_folder
 from harness.errors import HarnessError, InputError, NotFitted
 from harness.evaluation.vector_cache import EmbeddingCache, StoredVectors, folder_hash
 from harness.files.hashing import content_id
@@ -94,7 +97,7 @@ def open_for_evaluation(
         )
     if max_length:
         model.max_length = min(max_length, model.max_length)
-    return OpenedModel(model, model.pooling.name)
+    return OpenedModel(model, model.pooling.name, model.why)
 
 
 def open_any(model: Any, pooling: str | None = None, max_length: int | None = None) -> OpenedModel:
@@ -206,9 +209,17 @@ def stored_vectors(
         log.warning("vectors are not cached: %s", error)
         return None
     code = f"{NUMERICS}.{method_version(type(opened.model))}"
-    apart = (
-        {"prompt": "in the text"} if prompted and isinstance(opened.model, ForeignEncoder) else {}
-    )
+    apart: dict[str, Any] = {}
+    if isinstance(opened.model, ForeignEncoder):
+        apart = {"prompt": "in the text"} if prompted else {}
+        apart["dtype"] = "float32"
+    elif left_out := getattr(opened.model, "left_out", ()):
+        apart["left_out"] = sorted(left_out)
+    if folder.is_dir() and any(folder.rglob(ADAPTER)):
+        apart["adapter"] = [version("peft"), model_fingerprint(name)]
+    if isinstance(opened.model, Encoder) and max_length is None:
+        stated = stated_length(transformer_folder(name, folder)) if folder.is_dir() else None
+        apart |= {"length": opened.model.max_length} if stated else {}
     return cache.of(
         content,
         opened.pooling,

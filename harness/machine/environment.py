@@ -32,6 +32,7 @@ LIBRARIES = (
     "scipy",
     "scikit-learn",
     "pandas",
+    "peft",
 )
 
 

@@ -200,7 +200,7 @@ class Plan:
         if not row.fault:
             selects, dev = row.instance.uses_dev, self.experiment.selection()
             known["model"] = (
-                model_fingerprint(row.base_model)
+                _fingerprint_of_start(row.base_model)
                 if row.start_model == row.base_model
                 else row.start_model
             )
@@ -329,6 +329,14 @@ def _attempt(action: Callable[[Row], Row], row: Row, tolerant: bool) -> Row:
         if not tolerant:
             raise
         return replace(row, fault=str(error))
+
+
+def _fingerprint_of_start(name: str) -> str:
+    """Fingerprint of a base model; of a sentence encoder also with its own length, which is saved."""
+    from harness.encoder.loading import own_length
+
+    length = own_length(name)
+    return model_fingerprint(name) + (f" cut at {length}" if length else "")
 
 
 def _check_data(row: Row) -> Row:

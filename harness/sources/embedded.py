@@ -8,13 +8,14 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterable
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from harness.config import nearest
 from harness.errors import InputError
-from harness.files.reading import expand_user, is_there
+from harness.files.reading import expand_user, is_there, read_json
 from harness.sources.remote.hub import hub_file
 
 # A folder on disk, also in an installed wheel: transformers can read a model from nothing else.
@@ -84,6 +85,19 @@ def resolve_model(name: str) -> str:
     return name
 
 
+_ADAPTER = "adapter_config.json"
+
+
+def _base_fingerprint(adapter: Path) -> str:
+    """Fingerprint of the base model that an adapter names; empty where its weights lie beside it."""
+    base = read_json(adapter).get("base_model_name_or_path")
+    if (adapter.parent / "config.json").is_file() or not isinstance(base, str):
+        return ""
+    if expand_user(base).resolve() == adapter.parent.resolve():  # itself
+        return ""
+    return model_fingerprint(base)
+
+
 _SUFFIXES = {".safetensors", ".json", ".txt", ".model", ".bin"}  # of weights and settings
 
 
@@ -102,12 +116,17 @@ def model_fingerprint(name: str) -> str:
             digest.update(str(file.relative_to(folder)).encode())
             with file.open("rb") as stream:
                 digest.update(hashlib.file_digest(stream, "sha256").digest())
+        for adapter in sorted(folder.rglob(_ADAPTER)):
+            digest.update(f"merged {_base_fingerprint(adapter)}".encode())
         return digest.hexdigest()[:16]
     try:
         return hub_file(
             where, "config.json", kind="model"
         ).parent.name  # of its snapshot: the commit
     except InputError as error:
+        with suppress(InputError):  # an adapter alone
+            adapter = hub_file(where, _ADAPTER, kind="model")
+            return f"{adapter.parent.name} {_base_fingerprint(adapter)}"
         raise type(error)(
             f'base model "{name}": not a folder here and not found on the hub ({error})'
         ) from None

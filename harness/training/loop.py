@@ -15,6 +15,7 @@ import time
 from abc import abstractmethod
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 import torch
@@ -24,6 +25,7 @@ from torch import nn
 from harness.config import option
 from harness.encoder import Encoder
 from harness.encoder.last_layers import check_depth, freeze_below
+from harness.encoder.layout import check_start, model_folder
 from harness.encoder.loading import depth_of
 from harness.encoder.network import count_tokens
 from harness.encoder.precision import autocast, check_precision
@@ -31,6 +33,7 @@ from harness.encoder.prefixes import Prefixes
 from harness.errors import InputError, TrainingStopped
 from harness.method import FitContext, FitReport, Method, MethodCard, MethodConfig, require_corpus
 from harness.seeds import derive, preserve_random_state
+from harness.sources.embedded import resolve_model
 from harness.training.batches import BatchStream
 from harness.training.best_weights import BestWeights
 from harness.training.collapse import (
@@ -188,6 +191,7 @@ class TrainedMethod(Method):
         """As `Method.load_base`, ready to be trained with the memory that the config allows, packed
         or padded.
         """
+        check_start(self.base_model, model_folder(self.base_model))
         encoder = super().load_base()
         encoder.train_length = self.config.train_length
         encoder.micro_batch = self.config.micro_batch
@@ -227,6 +231,9 @@ class TrainedMethod(Method):
         count = self.config.trainable_layers
         if count is not None and (depth := depth_of(self.base_model)):
             check_depth(count, depth, self.base_model)
+        resolved = Path(resolve_model(self.base_model))
+        if resolved.is_dir():
+            check_start(self.base_model, resolved)
         self.stream(require_corpus(self, corpus), 0)
 
     def optimizer(self, groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
@@ -282,7 +289,7 @@ class TrainedMethod(Method):
         self.fit_report = FitReport()
         self.fit_report = Trainer(self, encoder, heads, stream_of, context).run(self.fit_report)
         encoder.eval()
-        self._encoder = encoder
+        self._encoder = encoder.finish()
         return self
 
 
