@@ -131,7 +131,7 @@ class Config(BaseModel):
                 known = sorted(cls.model_fields)
                 leaf = str(first["loc"][-1])
                 raise InputError(
-                    f'{where}: unknown key "{key}"{nearest(leaf, known)}; known keys: {", ".join(known)}'
+                    f'{where}: unknown key "{key:.100}"{nearest(leaf, known)}; known keys: {", ".join(known)}'
                 ) from None
             if not first["loc"]:  # a rule about several keys, which names them itself
                 own = first.get("ctx", {}).get("error")

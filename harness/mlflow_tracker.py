@@ -214,7 +214,7 @@ class Mlflow:
 @contextmanager
 def own_settings() -> Iterator[None]:
     """Settings of MLflow that the user has not set, until the block ends: no telemetry, short
-    waits, no log but errors.
+    waits, no log: what fails is one line of ours.
     """
     added = [name for name in (*SETTINGS, *TELEMETRY) if name not in os.environ]
     disable_telemetry()
@@ -264,7 +264,7 @@ def connect(uri: str) -> MlflowClient:
 
     for name in _LOGS:  # after the import, which sets the levels
         _levels.setdefault(name, logging.getLogger(name).level)
-        logging.getLogger(name).setLevel(logging.ERROR)
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     if not uri.startswith(SQLITE):
         return MlflowClient(tracking_uri=uri)
     database = sqlite_file(uri)

@@ -24,6 +24,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from harness.errors import InputError
 from harness.files.hashing import content_id
+from harness.files.links import refuse_link
 from harness.files.locks import work_lock
 from harness.files.reading import is_there, require_ordinary
 from studies.definition.study import Study
@@ -69,6 +70,7 @@ def open_storage(workdir: Path) -> BaseStorage:
 
     optuna.logging.set_verbosity(optuna.logging.ERROR)  # the progress shows every trial
     warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+    refuse_link(workdir / JOURNAL, workdir)
     file = (workdir / JOURNAL).resolve()
     # This lock is gone with its process: Optuna's own outlive a kill by 30 seconds.
     lock = FileLock(file.with_name(f".{file.name}.lock"))

@@ -241,11 +241,11 @@ def _read_config(base_model: str) -> Any:
     from harness.sources.remote.hub import hub_reachable
 
     source = config_source(base_model)
+    # Of a folder the hub knows nothing: it is not even asked whether it is there.
+    is_here = Path(source).is_dir() or not hub_reachable()
     with _one_line(base_model):
         check_settings(base_model, Path(source))
-        return AutoConfig.from_pretrained(
-            source, trust_remote_code=False, local_files_only=not hub_reachable()
-        )
+        return AutoConfig.from_pretrained(source, trust_remote_code=False, local_files_only=is_here)
 
 
 def own_length(name: str) -> int | None:

@@ -49,11 +49,13 @@ def refuse_links_below(folder: Path, root: Path | None = None) -> None:
 
 
 def is_inside(path: Path, folder: Path) -> bool:
-    """True if what a path names lies below a folder once links are followed."""
+    """True if what a path names lies below a folder once links are followed, or is nothing: a link
+    to itself leads nowhere.
+    """
     try:
         return path.resolve().is_relative_to(folder.resolve())
-    except (OSError, RuntimeError):  # a link to itself
-        return False
+    except (OSError, RuntimeError):
+        return True
 
 
 def refuse_link(path: Path, root: Path) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.errors import InputError
+from harness.files.links import refuse_link
 from harness.files.locks import work_lock
 from harness.files.printable import one_line
 from harness.files.reading import is_there, read_lines
@@ -133,6 +134,7 @@ def _history_file(found: WithReport | Source, history: str | Path) -> Path:
             "gate: scores of a frame need a file for the history of proposals (history=FILE)"
         )
     folder = Path(place) if Path(place).is_dir() else Path(place).parent
+    refuse_link(folder / HISTORY, folder)
     return folder / HISTORY
 
 

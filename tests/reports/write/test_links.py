@@ -12,6 +12,8 @@ from harness.cli import main
 from harness.errors import InputError
 from harness.results.store import checked_workdir
 from reports.build import build_report
+from reports.decide.gate_answer import gate
+from studies.storage import studies_in
 from tests.support import synthetic
 
 PLACES = (
@@ -78,6 +80,31 @@ def test_runs_may_be_elsewhere_and_links_that_stay_inside_are_followed(tmp_path:
     checked_workdir(workdir)
     build_report("invented", workdir, formats=["md"])
     assert (workdir / "reports" / "real" / "report.md").is_file()
+
+
+def test_a_journal_or_history_that_is_a_link_out_is_not_touched(tmp_path: Path) -> None:
+    workdir = tmp_path / "work"
+    workdir.mkdir()
+    precious = tmp_path / "precious.txt"
+    precious.write_text("no line feed at the end")
+    for name in ("studies.journal", "gate.jsonl"):
+        (workdir / name).symlink_to(precious)
+    with pytest.raises(InputError) as refused:
+        studies_in(workdir)
+    assert refused.value.file == str(workdir / "studies.journal")
+    (workdir / "scores.csv").write_text(
+        "row,seed,task,score\n" + "".join(f"{r},{n},T,{70 + n}\n" for r in "ab" for n in range(6))
+    )
+    with pytest.raises(InputError) as refused:
+        gate(workdir / "scores.csv", baseline="a", candidate="b")
+    assert refused.value.file == str(workdir / "gate.jsonl")
+    assert precious.read_text() == "no line feed at the end"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["precious.txt", "work"]
+
+
+def test_a_link_to_itself_leads_nowhere(tmp_path: Path) -> None:
+    (tmp_path / "progress.json").symlink_to("progress.json")
+    checked_workdir(tmp_path)
 
 
 def test_an_own_folder_with_a_link_is_refused_too(tmp_path: Path) -> None:
