@@ -41,6 +41,7 @@ __all__ = [
     "gate",
     "load",
     "load_model",
+    "loss",
     "power",
     "register",
     "report",

@@ -85,6 +85,8 @@ TRACKERS = Group(
 GROUPS = (METHODS, TASKS, SUITES, TABLES, SAMPLERS, EXECUTORS, PRESETS, TRACKERS)
 
 
+LOSS = "loss:"  # before "module:name", a loss that any process can import
+
 _added: dict[str, dict[str, Any]] = {}
 """Group -> name -> a plugin that this process brought itself."""
 
@@ -146,6 +148,9 @@ def load(group: Group, name: str) -> Any:
     """
     if name in (added := _added.get(group.entry_points, {})):
         return added[name]
+    if group is METHODS and name.startswith(LOSS):
+        maker = import_module("harness.training.own_loss")
+        return maker.method_from_path(name.removeprefix(LOSS))
     points = _points(group.entry_points).get(name, ())
     if not points:
         known = names(group)

@@ -12,13 +12,12 @@ from harness.config import option
 from harness.encoder import Encoder
 from harness.method import POOLING_HELP, MethodConfig
 from harness.recipes import RecipeFile
-from harness.training import Batch, TrainingConfig
+from harness.training import Batch, TrainingConfig, ViewMethod
 from harness.views import ViewConfig, make_views
 from harness.views.make import encode
 from methods.parts.following import Following
 from methods.parts.projection_heads import Widths, projector
 from methods.parts.row_vectors import check_rows, full_precision, unit
-from methods.parts.two_views import ViewMethod
 
 
 @full_precision

@@ -11,13 +11,12 @@ from harness.encoder import Encoder
 from harness.encoder.masked_lm import mask_tokens
 from harness.method import POOLING_HELP, MethodConfig
 from harness.recipes import RecipeFile
-from harness.training import Batch, TrainingConfig
+from harness.training import Batch, TrainingConfig, ViewMethod
 from harness.views import ViewConfig, make_views
 from harness.views.make import encode
 from methods.objectives import nt_xent
 from methods.parts.generator import Generator
 from methods.parts.projection_heads import tanh_mlp
-from methods.parts.two_views import ViewMethod
 
 
 class InfoNCEConfig(ViewConfig, TrainingConfig):

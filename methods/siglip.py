@@ -12,11 +12,10 @@ from harness.config import option
 from harness.encoder import Encoder
 from harness.method import POOLING_HELP, MethodConfig
 from harness.recipes import RecipeFile
-from harness.training import Batch, TrainingConfig
+from harness.training import Batch, TrainingConfig, ViewMethod
 from harness.views import ViewConfig, encode_views
 from methods.objectives import sigmoid_pairs
 from methods.parts.projection_heads import tanh_mlp
-from methods.parts.two_views import ViewMethod
 
 
 class SigLIPConfig(ViewConfig, TrainingConfig):

@@ -16,11 +16,10 @@ from harness.errors import InputError, TrainingStopped
 from harness.method import POOLING_HELP, MethodConfig
 from harness.recipes import RecipeFile
 from harness.sources import Corpus
-from harness.training import Batch, BatchStream, TrainingConfig
+from harness.training import Batch, BatchStream, TrainingConfig, ViewMethod
 from harness.views import ViewConfig, encode_views
 from methods.parts.projection_heads import Widths, projector
 from methods.parts.row_vectors import check_rows, full_precision, unit
-from methods.parts.two_views import ViewMethod
 
 Statistics = Literal["view", "both"]
 

@@ -14,7 +14,7 @@ notebook's cell. Errors are raised (`harness.errors`).
 
 from harness.api.experiments import compare
 from harness.api.explain import why
-from harness.api.methods import register, train
+from harness.api.methods import loss, register, train
 from harness.api.models import evaluate, load_model
 from harness.api.result import Comparison, load
 from harness.api.studies import study
@@ -42,6 +42,7 @@ __all__ = [
     "gate",
     "load",
     "load_model",
+    "loss",
     "power",
     "register",
     "report",

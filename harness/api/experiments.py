@@ -278,10 +278,30 @@ def _source(experiment: Source) -> str | Experiment:
     rows = experiment if isinstance(experiment, Sequence | Mapping) else [experiment]
     keys = dict(rows) if isinstance(rows, Mapping) else {"methods": rows}
     if isinstance(keys.get("methods"), Sequence):
+        _refuse_equal_names(keys["methods"])
         keys["methods"] = [_row(row) for row in keys["methods"]]
     return read_experiment(
         {"name": "comparison", "dev": EMBEDDED_DEV.model_dump(exclude_unset=True), **keys}
     )
+
+
+def _refuse_equal_names(rows: Sequence[Any]) -> None:
+    """Refuse two classes of one name: rows find their method by its name.
+
+    Raises:
+        InputError: there are two.
+    """
+    seen: dict[str, Any] = {}
+    for row in rows:
+        given = row.get("method") if isinstance(row, Mapping) else row
+        kind = given if isinstance(given, type) or given is None else type(given)
+        name = getattr(kind, "name", None)
+        if isinstance(name, str) and seen.setdefault(name, kind) is not kind:
+            raise InputError(
+                f'two different methods are called "{name}"',
+                key="methods",
+                remedy="give one another name",
+            )
 
 
 def _row(row: Any) -> Any:

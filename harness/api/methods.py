@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -125,6 +126,66 @@ def train(
         kept = f"saved to {target}" if target is not None else "fitted"
         shown.finish_run(kept + (f", best dev {100 * best:.2f}" if best is not None else ""))
     return fitted
+
+
+def loss(
+    function: Callable[..., Any] | None = None,
+    *,
+    build: Callable[..., Any] | None = None,
+    name: str | None = None,
+    view: str | None = None,
+    miner: Callable[..., Any] | None = None,
+    space: Mapping[str, Any] | None = None,
+    version: int | str | None = None,
+    **options: Any,
+) -> Any:
+    """Make a method of a loss: of a function of two views, or of a class of another library.
+
+        >>> @harness.loss
+        ... def attract(a, b):
+        ...     return (a - b).square().sum(dim=1).mean()
+        >>> attract.name
+        'attract'
+        >>> texts = ["A dog runs.", "Two children play chess.", "It rains in the hills.", "She sells old maps."]
+        >>> method = harness.train(attract, config={"batch_size": 2, "max_steps": 1}, corpus=texts, dev=None)
+        >>> method.fit_report.training["steps"]
+        1
+
+    Losses of sentence-transformers, pytorch-metric-learning and lightly are called by their
+    signatures: `harness.loss(build=losses.MultipleNegativesRankingLoss, scale=20.0)`.
+
+    Args:
+        function: `f(a, b)` of vectors (n, d), which returns a scalar tensor or a dict of them; or
+            a module, of which each run gets a copy.
+        build: a class or a factory, called once a run. It gets the model where it asks for one
+            (`model` or `encoder`, or the one argument of a lambda).
+        name: of the row; by default that of the function or class.
+        view: how the two views differ ("dropout", "crop", "paraphrase", ...).
+        miner: makes a miner of pytorch-metric-learning.
+        space: ranges of options that a study may search: `{"scale": (1.0, 100.0)}`.
+        version: identifies the loss in place of its source and the values in it; raise it when its
+            numbers change.
+        options: other defaults of options (`batch_size=128`), and arguments of `build`.
+
+    Returns:
+        A method for `compare`, `train` and `study`; without a function, a decorator.
+
+    Raises:
+        InputError: unknown options, or a value in the loss that cannot be hashed.
+    """
+    from harness.training.own_loss import make_loss_method  # slow: torch
+
+    chosen = options if view is None else {"view": view, **options}
+    given: dict[str, Any] = {
+        "name": name,
+        "miner": miner,
+        "space": space,
+        "version": version,
+        "options": chosen,
+    }
+    if function is None and build is None:
+        return partial(make_loss_method, **given)
+    return make_loss_method(function, build=build, **given)
 
 
 def registered(method: Any) -> type[Method]:

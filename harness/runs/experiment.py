@@ -133,6 +133,10 @@ class Entry(Config):
     """One row of the comparison."""
 
     method: str = Field(description="an installed method (harness list methods)")
+    loss: str = option("", 'in place of method: a loss to import, as "module:Class"')
+    view: str = option(
+        "", "with loss: how its two views differ, as the methods' option of that name"
+    )
     name: str = option("", "row label; the method's name when empty")
     preset: str | None = option(None, "a preset of the method")
     family: str | None = option(
@@ -150,6 +154,11 @@ class Entry(Config):
     space: dict[str, Any] = option(
         {}, "what --tune searches, as [space] of a study file; default: all declared ranges"
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _loss_is_a_method(cls, value: Any) -> Any:
+        return _name_loss(value)
 
     @property
     def label(self) -> str:
@@ -452,6 +461,8 @@ def read_experiment(source: ExperimentSource, overrides: Sequence[str] = ()) -> 
         where, tree = "experiment", deepcopy(dict(source))
     else:
         where, tree = read_keys(str(source), presets())
+    if isinstance(tree.get("methods"), list):
+        tree["methods"] = [_name_loss(entry) for entry in tree["methods"]]
     for override in overrides:
         _override(tree, override)
     _resolve_conflicts(tree, overrides)
@@ -461,6 +472,19 @@ def read_experiment(source: ExperimentSource, overrides: Sequence[str] = ()) -> 
     if fault := name_fault(experiment.name):
         raise InputError(f'{where}: key "name": {fault}')
     return experiment
+
+
+def _name_loss(entry: Any) -> Any:
+    """Return a table of `methods`; one with `loss` and `view` as one of the method of that loss."""
+    if not isinstance(entry, dict) or not isinstance(entry.get("loss"), str) or not entry["loss"]:
+        return entry
+    row = {key: value for key, value in entry.items() if key not in ("loss", "view")}
+    loss = entry["loss"]
+    if "method" in row:
+        raise InputError("a row has a method or a loss, not both", key="loss")
+    if entry.get("view"):
+        row["config"] = {"view": entry["view"], **row.get("config", {})}
+    return {"name": loss.rpartition(":")[2], **row, "method": registry.LOSS + loss}
 
 
 def read_keys(name: str, known: Mapping[str, Path]) -> tuple[str, dict[str, Any]]:

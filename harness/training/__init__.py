@@ -3,6 +3,7 @@
 from harness.training.batches import BatchStream
 from harness.training.descent import Descent
 from harness.training.loop import TrainedMethod, Trainer, TrainingConfig, planned_steps
+from harness.training.view_method import ViewMethod
 from harness.views.make import Batch
 
 __all__ = [
@@ -12,5 +13,6 @@ __all__ = [
     "TrainedMethod",
     "Trainer",
     "TrainingConfig",
+    "ViewMethod",
     "planned_steps",
 ]

@@ -8,14 +8,12 @@ from abc import abstractmethod
 from typing import ClassVar, Literal
 
 from torch import Tensor, nn
-from torch.utils.data import Subset
 
 from harness.config import option
 from harness.encoder import Encoder
 from harness.errors import InputError
-from harness.method import POOLING_HELP, MethodConfig, Supervision, Text
-from harness.sources import Corpus
-from harness.training import Batch, BatchStream, TrainedMethod, TrainingConfig
+from harness.method import POOLING_HELP, MethodConfig
+from harness.training import Batch, TrainingConfig, ViewMethod
 from harness.views import ViewConfig, make_views
 from harness.views.make import encode
 from methods.parts.following import Following
@@ -62,52 +60,6 @@ class TwoViewConfig(ViewConfig, TrainingConfig):
         later=True,
     )
     in_parts: ClassVar[bool] = True
-
-
-class ViewMethod(TrainedMethod):
-    """A method whose config is a `ViewConfig` too: its view decides which text it needs and what
-    was known of it.
-    """
-
-    @property
-    def text(self) -> Text:
-        if self.config.of_documents:
-            return "documents"
-        return "pairs" if "paraphrase" in self.config.views else self.card.text
-
-    @property
-    def supervision(self) -> Supervision:
-        if "paraphrase" in self.config.views and self.config.pairs_are_labelled:
-            return "supervised"
-        return self.card.supervision
-
-    def stream(self, corpus: Corpus, seed: int) -> BatchStream:
-        """Return the batches of the corpus; with view = "sentence_crop" only of the documents that
-        have two crops, and the run reports how many those are.
-
-        Raises:
-            InputError: fewer than two documents have.
-        """
-        if "sentence_crop" not in self.config.views:
-            return super().stream(corpus, seed)
-        usable = [place for place, text in enumerate(corpus) if self.config.crops(text)]
-        if len(usable) < 2:
-            raise InputError(
-                f"corpus {corpus.uri}: {len(usable)} of {len(corpus)} documents have two crops of "
-                f"{self.config.sentence_crop} sentences of {self.config.shortest} to {self.config.longest} characters; "
-                "give other documents, lower sentence_crop or shortest, or raise longest"
-            )
-        stream = super().stream(Subset(corpus, usable), seed)  # type: ignore[arg-type]
-        stream.about = {"documents": len(usable), "documents_too_short": len(corpus) - len(usable)}
-        return stream
-
-    @property
-    def inputs(self) -> dict[str, str]:
-        if not self.config.needs_wordnet:
-            return {}
-        from harness.views.wordnet import load
-
-        return {"wordnet": load().sha256}
 
 
 class TwoViewMethod(ViewMethod):

@@ -1,0 +1,230 @@
+"""Losses of the user's own and of other libraries as methods."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from sentence_transformers.sentence_transformer import losses
+from torch import nn
+from torch.nn import functional
+
+import harness
+from harness import registry
+from harness.errors import InputError
+from harness.results.spec import method_version
+from harness.sources import corpus_of
+from tests.support.bases import narrow_bert
+from tests.support.kill_and_resume import weights_whole_and_resumed
+
+TEXTS = [
+    f"The {animal} sleeps near the {place} at {time}."
+    for animal in ("dog", "cat", "owl", "horse")
+    for place in ("river", "house")
+    for time in ("noon", "night")
+]
+SMALL = {"batch_size": 8, "max_steps": 2, "learning_rate": 1e-3, "pooling": "cls"}
+
+
+def fit(method: Any, **config: Any) -> Any:
+    return harness.train(method, corpus=TEXTS, dev=None, config={**SMALL, **config})
+
+
+def in_batch(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """Multiple negatives ranking, written from its equation."""
+    cosines = functional.normalize(a, dim=1) @ functional.normalize(b, dim=1).T
+    return functional.cross_entropy(20 * cosines, torch.arange(len(a)))
+
+
+def weighted(weight: float) -> Any:
+    return harness.loss(lambda a, b: weight * (a - b).square().sum(dim=1).mean(), name="weighted")
+
+
+class Momentum(nn.Module):
+    """A loss whose state is an attribute that its first call makes, as that of lightly's TiCo."""
+
+    def __init__(self, beta: float = 0.5) -> None:
+        super().__init__()
+        self.beta = beta
+        self.covariance: Any = None
+        self.seen: list[int] = []
+
+    def forward(self, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        now = a.T @ b / len(a)
+        before = torch.zeros_like(now) if self.covariance is None else self.covariance
+        mixed = self.beta * before + (1 - self.beta) * now
+        self.covariance = mixed.detach()
+        self.seen.append(len(a))
+        return mixed.square().mean() * len(self.seen) + (a - b).square().mean()
+
+
+class Generated(nn.Module):
+    """A loss that draws from a generator of its own, which a checkpoint cannot hold."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.generator = torch.Generator()
+
+    def forward(self, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        return (a - b).square().mean()
+
+
+def test_a_function_and_a_class_of_sentence_transformers_of_one_equation_train_alike() -> None:
+    ours = fit(harness.loss(in_batch))
+    theirs = fit(harness.loss(build=losses.MultipleNegativesRankingLoss, name="theirs"))
+    torch.testing.assert_close(
+        torch.tensor(ours.encode(TEXTS)), torch.tensor(theirs.encode(TEXTS)), rtol=1e-4, atol=1e-4
+    )
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        losses.BatchAllTripletLoss,
+        losses.MegaBatchMarginLoss,
+        losses.CachedMultipleNegativesRankingLoss,
+        losses.ContrastiveTensionLossInBatchNegatives,
+        losses.GlobalOrthogonalRegularizationLoss,
+    ],
+)
+def test_losses_on_labels_features_and_copies_train(kind: type) -> None:
+    before = harness.train("pooling", config={"pooling": "cls"}).encode(TEXTS[:1])
+    after = fit(harness.loss(build=kind)).encode(TEXTS[:1])
+    assert abs(after - before).max() > 1e-3
+
+
+@pytest.mark.parametrize(
+    "kind", [losses.DenoisingAutoEncoderLoss, losses.CoSENTLoss, losses.MarginMSELoss]
+)
+def test_losses_that_two_views_cannot_feed_are_refused(kind: type) -> None:
+    with pytest.raises(InputError) as error:
+        harness.loss(build=kind)
+    assert error.value.key == "loss"
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda a, b: (a - b).square().mean().detach(),
+        lambda a, b: a.square().mean(),
+        lambda a, b: (a.detach() - b).square().mean(),
+        lambda a, b: a.sum() * 0 + b.sum() * 0,
+    ],
+)
+def test_a_loss_without_a_gradient_to_both_views_is_refused(function: Any) -> None:
+    with pytest.raises(InputError) as error:
+        fit(harness.loss(function, name="one_sided"))
+    assert error.value.key == "loss"
+
+
+def test_closures_defaults_and_arguments_have_ids_of_their_own() -> None:
+    def near(a: Any, b: Any, power: float = 1.0) -> Any:
+        return (a - b).norm(dim=1).pow(power).mean()
+
+    first = method_version(harness.loss(near))
+    near.__defaults__ = (2.0,)
+    assert method_version(harness.loss(near)) != first
+    assert method_version(weighted(0.1)) == method_version(weighted(0.1))
+    assert method_version(weighted(0.1)) != method_version(weighted(9.0))
+    low = harness.loss(build=Momentum, beta=0.1).Config().model_dump()
+    assert low != harness.loss(build=Momentum, beta=0.9).Config().model_dump()
+    twice = method_version(harness.loss(Momentum(0.1)))
+    assert twice != method_version(harness.loss(Momentum(0.9)))
+
+
+def test_what_cannot_be_hashed_needs_a_version() -> None:
+    captured = torch.Generator()
+
+    def drawn(a: Any, b: Any) -> Any:
+        return (a - b).square().mean() * torch.rand(1, generator=captured)
+
+    with pytest.raises(InputError) as error:
+        harness.loss(drawn)
+    assert error.value.key == "version"
+    assert method_version(harness.loss(drawn, version=3)) == 3
+
+
+@pytest.mark.parametrize(
+    ("build", "values"),
+    [
+        (Momentum, {"beta": 0.3}),
+        (losses.ContrastiveTensionLossInBatchNegatives, {}),
+    ],
+)
+def test_state_and_copies_resume_bit_for_bit(build: type, values: Any, tmp_path: Path) -> None:
+    method = harness.loss(build=build, **values)
+    corpus = corpus_of(TEXTS, "sentences")
+    whole, resumed = weights_whole_and_resumed(method, {**SMALL, "batch_size": 4}, corpus, tmp_path)
+    assert all(torch.equal(whole[name], resumed[name]) for name in whole)
+
+
+def test_state_does_not_pass_from_run_to_run() -> None:
+    method = harness.loss(Momentum())
+    assert (fit(method).encode(TEXTS) == fit(method).encode(TEXTS)).all()
+
+
+def test_state_that_a_checkpoint_cannot_hold_is_refused() -> None:
+    with pytest.raises(InputError) as error:
+        fit(harness.loss(build=Generated))
+    assert error.value.key == "loss"
+
+
+def test_parameters_of_a_loss_are_options_that_a_study_can_search() -> None:
+    method = harness.loss(build=losses.MultipleNegativesRankingLoss, space={"scale": (1.0, 100.0)})
+    assert method.Config().scale == 20.0
+    assert method.Config.sweeps()["scale"] == {"low": 1.0, "high": 100.0, "log": False}
+    with pytest.raises(InputError) as error:
+        harness.loss(build=losses.MultipleNegativesRankingLoss, skale=3.0)
+    assert error.value.key == "skale"
+
+
+def test_a_loss_in_a_file_is_a_row_for_every_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "mylosses.py").write_text(
+        "def attract(a, b):\n    return (a - b).square().sum(dim=1).mean()\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    st = "sentence_transformers.sentence_transformer.losses:MultipleNegativesRankingLoss"
+    rows = [
+        {"loss": "mylosses:attract", "view": "shuffle", "config": {"pooling": "cls"}},
+        {"loss": st, "config": {"scale": 5.0, "pooling": "cls"}},
+    ]
+    found = harness.compare(
+        {"name": "own", "methods": rows, "shared": {"batch_size": 8}},
+        seeds=[1],
+        max_steps=1,
+        base_models=narrow_bert(),
+        suites="Embedded-STS-natural",
+        dev=None,
+        workdir=tmp_path / "work",
+        tracked=False,
+        formats=[],
+    )
+    specs = {record.row: record.spec for record in found.records if record.spec.trained}
+    assert set(specs) == {"attract", "MultipleNegativesRankingLoss"}
+    assert specs["attract"].config["view"] == "shuffle"
+    assert specs["MultipleNegativesRankingLoss"].config["scale"] == 5.0
+    assert all(record.status == "finished" for record in found.records)
+    assert "mylosses" in sys.modules
+
+
+def test_a_loss_that_is_not_there_is_one_line() -> None:
+    with pytest.raises(InputError) as error:
+        registry.load(registry.METHODS, "loss:torch:no_such_loss")
+    assert error.value.key == "loss"
+
+
+def test_two_losses_of_one_name_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError) as error:
+        harness.compare([weighted(0.1), weighted(9.0)], workdir=tmp_path)
+    assert error.value.key == "methods"
+
+
+def test_the_conformance_kit_passes_on_a_loss() -> None:
+    from harness.testing import assert_method
+
+    assert_method(harness.loss(in_batch), base_model=narrow_bert())
