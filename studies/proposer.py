@@ -366,9 +366,26 @@ def objective_value(record: Record, study: Study, workdir: Path) -> float:
     else:
         tasks = [*(score.task for score in record.scores), *record.missing]
         parts = split_objective(study.objective, tasks)
-        value = record.score(*parts) if parts else None
+        value = _named_score(record, study.objective, *parts) if parts else None
 
     if value is None or not math.isfinite(value):
         message = f'the run has no score "{study.objective}" ({record.status} {record.reason})'
         raise InputError(message, key="objective")
     return float(value)
+
+
+def _named_score(
+    record: Record, objective: str, task: str, metric: str, aggregation: str
+) -> float | None:
+    """Return a score of a task; where the objective leaves out the metric, or its aggregation, and
+    the usual one is none of the task's, its first score that fits.
+    """
+    value = record.score(task, metric, aggregation)
+    stated = objective.removeprefix(task).count(":")
+    if value is not None or stated == 2:
+        return value
+    for score in record.scores:
+        fits = stated == 0 or score.metric == metric
+        if (score.task, score.split) == (task, "test") and fits:
+            return score.value
+    return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from studies.definition.space import make_space, plan_trials
 from studies.definition.study import presets, read_study
 from studies.samplers import check
 from studies.storage import lock_study
-from tests.support import short_runs
+from tests.support import own_files, short_runs
 from tests.support.configurations import know_base_models
 from tests.support.small_studies import CHEAP, NATURAL, outcomes, record_times, search
 
@@ -226,3 +227,19 @@ def test_every_sampler_has_exactly_the_planned_trials(sampler: str, tmp_path: Pa
     assert outcomes(more)[:5] == first
     assert len(outcomes(more)) == 6
     assert more.stored.trials[5].state == optuna.trial.TrialState.COMPLETE
+
+
+@pytest.mark.parametrize("objective", ["triplets.jsonl", "triplets.jsonl:accuracy"])
+def test_a_file_is_an_objective_by_its_main_score(tmp_path: Path, objective: str) -> None:
+    pairs = own_files.embedded_pairs()[:60]
+    names = ("anchor", "positive", "negative")
+    lines = [
+        json.dumps(dict(zip(names, (a, b, pairs[i - 1][1]), strict=True)))
+        for i, (a, b, _) in enumerate(pairs)
+    ]
+    file = tmp_path / "triplets.jsonl"
+    file.write_text("\n".join(lines), encoding="utf-8")
+    keys = {**CHEAP, "suites": [str(file)], "objective": objective, "space": {"dimension": [2]}}
+    found = search(tmp_path / "work", keys)
+    (record,) = read_records(tmp_path / "work")
+    assert found.stored.best_value == record.score("triplets.jsonl", "accuracy", "")
