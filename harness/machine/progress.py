@@ -258,6 +258,12 @@ _watcher: ContextVar[Watcher | None] = ContextVar("watcher", default=None)
 def watch_encoding(watch: Watcher) -> Iterator[None]:
     """Have `watch(done, total)` called after each batch of sentences that is encoded, until the
     block ends; what it raises ends the encoding.
+
+        >>> seen = []
+        >>> with watch_encoding(lambda done, total: seen.append((done, total))):
+        ...     vectors = harness.load_model("embedded:mini-bert").encode(["A dog runs.", "It rains."])
+        >>> seen
+        [(2, 2)]
     """
     token = _watcher.set(watch)
     try:

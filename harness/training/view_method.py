@@ -14,6 +14,11 @@ from harness.training.loop import TrainedMethod
 class ViewMethod(TrainedMethod):
     """A method whose config is a `ViewConfig` too: its view decides which text it needs and what
     was known of it.
+
+    >>> from harness import registry
+    >>> simcse = registry.load(registry.METHODS, "simcse")
+    >>> issubclass(simcse, ViewMethod), simcse(simcse.Config(view="paraphrase")).text
+    (True, 'pairs')
     """
 
     @property
