@@ -87,6 +87,9 @@ def merge_adapter(name: str, folder: Path, transformer: PreTrainedModel) -> None
     from peft.utils.other import ModulesToSaveWrapper
 
     place = folder / ADAPTER
+    if read_json(place).get("use_dora"):
+        _merge_dora(name, folder, transformer)
+        return
     # How names of weights are written: loading an adapter replaces it by peft's names.
     conversions = getattr(transformer, "_weight_conversions", None)
     try:
@@ -119,6 +122,25 @@ def merge_adapter(name: str, folder: Path, transformer: PreTrainedModel) -> None
     transformer._hf_peft_config_loaded = False  # else the adapter alone would be saved
     del transformer.peft_config
     transformer._weight_conversions = conversions
+    transformer.float().requires_grad_(True)
+
+
+def _merge_dora(name: str, folder: Path, transformer: PreTrainedModel) -> None:
+    """Merge an adapter with magnitudes of rows, which transformers leaves out, by peft itself.
+
+    Raises:
+        InputError: its weights are not those of the model.
+    """
+    from peft import PeftModel, get_peft_model_state_dict
+    from safetensors import safe_open
+
+    with safe_open(folder / "adapter_model.safetensors", "pt") as file:
+        stored = set(file.keys())
+    model = PeftModel.from_pretrained(transformer, str(folder))
+    if differ := sorted(stored ^ set(get_peft_model_state_dict(model))):
+        message = f'the adapter does not fit model "{name}": weight {differ[0]}'
+        raise InputError(message, file=folder / ADAPTER)
+    model.merge_and_unload(safe_merge=True)
     transformer.float().requires_grad_(True)
 
 

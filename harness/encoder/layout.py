@@ -102,7 +102,7 @@ def check_files(name: str, folder: Path) -> None:
 
 
 def check_settings(name: str, folder: Path) -> None:
-    """Refuse a config.json that declares more layers than any model has.
+    """Refuse a config.json that declares a number of layers that no model has.
 
     Raises:
         InputError: it does, or it is no JSON object.
@@ -112,7 +112,7 @@ def check_settings(name: str, folder: Path) -> None:
         return
     for key, value in read_json(file).items():
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        if is_number and "layer" in key and value > _MOST_LAYERS:
+        if is_number and "layer" in key and not 0 <= value <= _MOST_LAYERS:
             message = f'model "{name}": expected a number of layers, not {value:,}'
             raise InputError(message, file=file, key=f'key "{key:.40}"')
 

@@ -358,7 +358,7 @@ def _tokenizer(name: str, source: str) -> PreTrainedTokenizerBase:
         source, trust_remote_code=False
     )
     longest = tokenizer.model_max_length
-    if not isinstance(longest, int | float) or longest < 1:
+    if not isinstance(longest, int | float) or not longest >= 1:  # NaN is neither
         message = f'model "{name}": expected a number of tokens, not {longest!r:.40}'
         raise InputError(
             message, file=f"{source}/tokenizer_config.json", key='key "model_max_length"'

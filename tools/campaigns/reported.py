@@ -67,7 +67,11 @@ def run(folder: Path, letters: list[str]) -> int:
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the points and return the exit code."""
-    from tools.campaigns import reported_faults, reported_scores  # noqa: F401 - register points
+    from tools.campaigns import (  # noqa: F401 - register their points
+        reported_faults,
+        reported_models,
+        reported_scores,
+    )
 
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter

@@ -147,6 +147,24 @@ def test_an_adapter_of_another_head_is_applied(tmp_path: Path) -> None:
     assert vectors[0] == pytest.approx(vectors[1], abs=1e-5)
 
 
+@pytest.mark.parametrize(
+    "options", [{"use_dora": True}, {"use_rslora": True}, {"bias": "lora_only"}]
+)
+def test_variants_of_lora_are_merged(options: dict[str, Any], tmp_path: Path) -> None:
+    peft = pytest.importorskip("peft")
+    plain = save_plain(tmp_path / "plain")
+    adapter = save_adapter(tmp_path / "adapter", plain, **options)
+    encoder = Encoder.from_pretrained(str(adapter))
+    adapted = peft.PeftModel.from_pretrained(AutoModel.from_pretrained(plain), adapter).eval()
+    tokenizer = AutoTokenizer.from_pretrained(SOURCE)
+    for text, vector in zip(TEXTS, encoder.encode(TEXTS), strict=True):
+        with torch.no_grad():
+            states = adapted(**tokenizer(text, return_tensors="pt")).last_hidden_state[0]
+        assert states.mean(dim=0).numpy() == pytest.approx(vector, abs=1e-5)
+    encoder.save(tmp_path / "saved")
+    assert their_vectors(tmp_path / "saved") == pytest.approx(encoder.encode(TEXTS), abs=1e-5)
+
+
 def test_a_trained_model_holds_the_adapter_in_its_weights(tmp_path: Path) -> None:
     folder = adapter_in("beside the weights", tmp_path)
     config = {**TRAIN, "learning_rate": 1e-9}
@@ -554,6 +572,8 @@ def long_prompt(folder: Path) -> None:
 
 HOSTILE = {
     "layers": lambda folder: update(folder / "config.json", num_hidden_layers=10**9),
+    "layers, below 0": lambda folder: update(folder / "config.json", num_hidden_layers=-1),
+    "length NaN": lambda folder: update(folder / "tokenizer_config.json", model_max_length=np.nan),
     "layers, a float": lambda folder: update(folder / "config.json", num_hidden_layers=1e9),
     "length -1": lambda folder: update(folder / "tokenizer_config.json", model_max_length=-1),
     "length 0": lambda folder: update(folder / "tokenizer_config.json", model_max_length=0),
