@@ -12,7 +12,6 @@ from reports.load import RecordedResults
 from reports.records.measured_cost import CLOCKS, speeds, training_clock, training_cost
 from reports.results import ResultRow, Results
 from reports.stats.significance import Significance
-from reports.stats.simultaneous import mean_over_seeds
 from reports.stats.verdicts import Ranking
 from reports.targets import rows_shown
 
@@ -29,7 +28,7 @@ def overview(results: Results, significance: Significance) -> Figure | None:
     examples.
 
     An interval covers the choice of seeds and of examples
-    (`reports.stats.simultaneous.mean_over_seeds`). A vertical line joins rows that do not differ
+    (`Significance.interval_of_mean`). A vertical line joins rows that do not differ
     significantly (`Ranking.groups`), all pairs of a base model corrected together.
     """
     target = significance.first
@@ -101,16 +100,11 @@ def name_lines(panels: Sequence[Any], names: Sequence[str]) -> None:
 def _draw_row(axes: Any, y: int, row: ResultRow, block: Ranking, *, leading: bool) -> str:
     """Draw the mean of a row, in points, with its interval; the same in words."""
     colour = COLOURS[0] if leading else MUTED
-    scores = block.runs(row)
     mean = block.mean(row)
     if row not in block.judged:
         axes.plot([mean], [y], "o", color=colour, markerfacecolor="white", markersize=5)
         return f"{mean:.2f} (too few seeds)"
-    interval = mean_over_seeds(
-        scores,
-        block.significance.examples_variance(row, block.target),
-        block.significance.examples_freedom(row, block.target),
-    )
+    interval = block.significance.interval_of_mean(row, block.target)
     low = 100 * interval.low
     high = 100 * interval.high
     axes.plot([low, high], [y, y], color=colour, linewidth=4, alpha=0.35, solid_capstyle="butt")

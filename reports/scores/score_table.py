@@ -16,7 +16,7 @@ from harness.results.record import Score
 from reports.read.score_tables import Source, holds_results, read_scores
 from reports.results import ResultRow, Results
 from reports.stats.estimate import Floats
-from reports.stats.example_scores import ExampleScores, Scored
+from reports.stats.example_scores import ExampleScores, Scored, is_within_bounds
 from reports.stats.influence import influence, of_mean
 from reports.stats.significance import Significance
 from reports.stats.simultaneous import FEWEST_SEEDS
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from typing_extensions import TypeIs
 
 
-Moved = dict[str, list[tuple[float, Floats]]]
+Moved = dict[str, list[Scored]]
 """Task -> for each run its score and the influence of each example on it."""
 
 
@@ -106,7 +106,7 @@ def question_of_scores(source: Source, on: str = "", pair: Sequence[str] = ()) -
     if len(runs_of) < 2:
         raise InputError(f'one row ("{labels[0]}"); expected two or more', file=name)
 
-    has_examples = all(len(runs[0][1]) > 1 for runs in moved.values())
+    has_examples = all(len(runs[0].influence) > 1 for runs in moved.values())
     few = [label for label, runs in runs_of.items() if len(runs) < FEWEST_SEEDS]
     joined = set()
     if has_examples:
@@ -162,9 +162,13 @@ def _make_rows(
             made.append(run)
             for measure, by_run in scored.items():
                 members = [moved[measure.task][place] for place in group]
-                value = float(np.mean([value for value, _ in members]))
-                by_example = np.mean([influences for _, influences in members], axis=0)
-                by_run[run.id] = Scored(value, by_example if has_examples else by_example[:0], b"")
+                value = float(np.mean([one.value for one in members]))
+                by_example = np.mean([one.influence for one in members], axis=0)
+                by_run[run.id] = Scored(
+                    value,
+                    by_example if has_examples else by_example[:0],
+                    is_share=all(one.is_share for one in members),
+                )
         row = ResultRow(label, "", tuple(made), deterministic=label in joined, files=files[label])
         rows.append(row)
     return rows, scored
@@ -223,18 +227,20 @@ def _check_complete(by_run: pd.DataFrame, name: str) -> None:
         raise InputError(f"{who}: no score of {what}", file=name)
 
 
-def _score_and_influence(scores: Floats, target: Floats, metric: str) -> tuple[float, Floats]:
+def _score_and_influence(scores: Floats, target: Floats, metric: str) -> Scored:
     """Return the score of a run on a task, and what each example does to it.
 
     It is a mean or, with gold values, a correlation. n / (n - 1) makes the variance of a mean the
     usual one.
     """
     n = len(scores)
-    if np.isnan(target).any():
+    mean = bool(np.isnan(target).any())
+    if mean:
         value, moved = of_mean(scores)
     else:
         value, moved = influence(metric or "spearman", target, scores)
-    return value, moved * np.sqrt(n / max(n - 1, 1))
+    widened = moved * np.sqrt(n / max(n - 1, 1))
+    return Scored(value, widened, is_share=mean and is_within_bounds(scores))
 
 
 def _describe_unknown(

@@ -12,6 +12,7 @@ from functools import cached_property
 import numpy as np
 
 from harness.results.facts import DRAWS
+from harness.results.outcomes import is_mean
 from reports.read.examples import Examples, Ids
 from reports.results import Results
 from reports.stats.estimate import Floats
@@ -22,11 +23,16 @@ ScoreKey = tuple[str, str, str, str]  # task, source, split, metric
 
 @dataclass(frozen=True)
 class Scored:
-    """One run's score and the influence (n,) of each of its n examples."""
+    """One run's score and the influence (n,) of each of its n examples.
+
+    Attributes:
+        is_share: the score is the mean of outcomes between 0 and 1, such as an accuracy.
+    """
 
     value: float
     influence: Floats
-    digest: bytes
+    digest: bytes = b""
+    is_share: bool = False
 
 
 class ExampleScores:
@@ -87,8 +93,14 @@ class ExampleScores:
         facts = self.results.facts.get(examples.score[0])
         if facts is not None and facts.unit == DRAWS:
             moved *= np.sqrt(len(moved) / len(parts))
+        is_share = is_mean(examples.score[3], examples.target) and is_within_bounds(
+            examples.outcome
+        )
         return Scored(
-            float(np.mean(values)), moved * _widened(self._units[key]) / len(parts), examples.digest
+            float(np.mean(values)),
+            moved * _widened(self._units[key]) / len(parts),
+            examples.digest,
+            is_share,
         )
 
     def of(self, score: ScoreKey) -> dict[str, Scored]:
@@ -107,6 +119,11 @@ class ExampleScores:
         """
         scored = next(iter(self.of(score).values()), None)
         return None if scored is None else self._texts.get((score, scored.digest))
+
+
+def is_within_bounds(outcome: Floats) -> bool:
+    """True if every outcome lies between 0 and 1."""
+    return bool(np.all((outcome >= 0) & (outcome <= 1)))
 
 
 def _widened(units: int) -> float:

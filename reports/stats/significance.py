@@ -21,7 +21,7 @@ import numpy as np
 from reports.read.examples import Ids
 from reports.results import Key, ResultRow, Results, Run
 from reports.stats.clusters import chance
-from reports.stats.estimate import Estimate, Floats
+from reports.stats.estimate import Estimate, Floats, Interval
 from reports.stats.example_scores import ExampleScores, Scored
 from reports.stats.simultaneous import (
     ALONE,
@@ -33,6 +33,8 @@ from reports.stats.simultaneous import (
     judge,
     keep_own_freedom,
     may_be_best,
+    mean_of_shares,
+    mean_over_seeds,
     moderate,
 )
 from reports.suite_targets import known_targets, primary_target
@@ -360,10 +362,22 @@ class Significance:
         rows, places = self._rows(target)
         return rows.examples.of(places[row.key])
 
-    def examples_freedom(self, row: ResultRow, target: Target) -> float:
-        """Degrees of freedom of `examples_variance`."""
+    def interval_of_mean(self, row: ResultRow, target: Target) -> Interval:
+        """Return a row's mean with its 95 % interval, by its own seeds and the choice of examples."""
+        runs = self.by_seed(row, target)
+        assert runs is not None
         rows, places = self._rows(target)
-        return rows.examples.freedom_of(places[row.key])
+        place = places[row.key]
+        variance = rows.examples.of(place)
+        if not self._is_share(target):
+            return mean_over_seeds(runs.scores, variance, rows.examples.freedom_of(place))
+        counts = [self._count(one) for one in target.measures]
+        return mean_of_shares(runs.scores, variance, counts)
+
+    def _is_share(self, target: Target) -> bool:
+        """True if the target's scores are means of outcomes between 0 and 1."""
+        scored = [one for measure in target.measures for one in self._scored(measure).values()]
+        return all(one.is_share and len(one.influence) > 1 for one in scored)
 
     def run_variance(self, row: ResultRow, target: Target) -> float | None:
         """What the choice of examples adds to the variance of the score of one run of a row, the

@@ -43,7 +43,8 @@ DRAWS = (
     20_000  # of a family under "no difference": the simulation error of a p-value of 0.05 is 0.0015
 )
 _POINTS = 60
-_LOW = 0.25
+_LOW = 0.5  # share of the spreads, by chance, that count as if they were higher
+_OWN_PART = 0.4  # of a row's own seeds where it is compared with the others
 _TINY = 1e-300
 _CERTAIN = 1e5  # degrees of freedom of a known variance
 _NOTHING = 1e-9  # a standard error below it: the two rows are the same run
@@ -96,11 +97,12 @@ def moderate(variances: Floats, seeds: Floats) -> tuple[Floats, Floats]:
     - Variances are moderated towards the pooled one, and upwards only: a row whose few seeds lie
       close together by chance would win too easily, and one that varies more than the others is not
       to borrow their calm.
-    - A row that varies more than the pooled variance borrows fewer degrees of freedom, by the
-      square of pooled / own.
-    - For the prior, a variance counts at least as much as the lower quartile that chance gives
-      around the pooled one, so that one row that hardly varies does not end all borrowing (robust
-      eBayes: Phipson et al., Annals of Applied Statistics 10, 2016).
+    - A row that varies more than the others borrows fewer degrees of freedom, by the square of
+      others / own. Among the others its own seeds count 0.4 of what they do in the pooled
+      variance: with all of it, one of two rows would always look half as calm as the other.
+    - For the prior, a variance counts at least as much as the median that chance gives around
+      the pooled one, so that one row that hardly varies does not end all borrowing (robust eBayes:
+      Phipson et al., Annals of Applied Statistics 10, 2016).
 
     Args:
         variances: (..., rows) sample variances over seeds (n - 1 in the denominator).
@@ -118,7 +120,9 @@ def moderate(variances: Floats, seeds: Floats) -> tuple[Floats, Floats]:
         share = np.where(np.isinf(prior), 1.0, prior / (prior + own_freedom))
     moderated = np.maximum(own, share * pooled + (1 - share) * own)
 
-    surplus = np.minimum(pooled / np.maximum(own, _TINY), 1.0) ** 2
+    away = (1 - _OWN_PART) * own_freedom
+    others = (pooled * total - own * away) / (total - away)
+    surplus = np.minimum(others / np.maximum(own, _TINY), 1.0) ** 2
     borrowed = np.minimum(prior, total - own_freedom) * surplus
 
     few = own_freedom + 1 < ALONE
@@ -140,7 +144,7 @@ def _prior_freedom(own: Floats, freedom: Floats, pooled: Floats) -> Floats:
 @cache
 def _log_moments(freedom: float) -> tuple[float, float]:
     """Mean and variance of the logarithm of a sample variance over its true one, where it counts at
-    least as much as its lower quartile.
+    least as much as its median.
     """
     shares = (np.arange(100_000) + 0.5) / 100_000
     ratio = chdtri(freedom, 1 - shares) / freedom
@@ -150,11 +154,11 @@ def _log_moments(freedom: float) -> tuple[float, float]:
 
 
 def keep_own_freedom(variances: Floats, seeds: Floats) -> tuple[Floats, Floats]:
-    """The variance of one run of each row, never below the pooled one, with the degrees of freedom
-    of the row's own seeds.
+    """The variance of one run of each row, with the degrees of freedom of the row's own seeds; of
+    fewer than ten seeds never below the pooled variance.
 
-    It borrows nothing from other rows, so that it errs on the safe side whatever their spreads:
-    for decisions at levels far below 0.05, where few borrowed degrees of freedom decide.
+    It borrows no degrees of freedom from other rows, so that it errs on the safe side whatever
+    their spreads: for decisions at levels far below 0.05, where few borrowed ones decide.
 
     Args:
         variances, seeds: as `moderate` takes them.
@@ -162,7 +166,8 @@ def keep_own_freedom(variances: Floats, seeds: Floats) -> tuple[Floats, Floats]:
     own = np.asarray(variances, dtype=np.float64)
     freedom = np.broadcast_to(np.asarray(seeds, dtype=np.float64) - 1, own.shape)
     pooled = (own * freedom).sum(axis=-1, keepdims=True) / freedom.sum(axis=-1, keepdims=True)
-    return np.maximum(own, pooled), freedom
+    few = freedom + 1 < ALONE
+    return np.where(few, np.maximum(own, pooled), own), freedom
 
 
 def _inverse_trigamma(x: Floats) -> Floats:
@@ -362,10 +367,48 @@ def mean_over_seeds(by_seed: Floats, examples: float, examples_freedom: float = 
         examples: what the choice of examples adds to the variance of the mean.
         examples_freedom: degrees of freedom of that; infinite where it is known.
     """
-    n = len(by_seed)
-    seeds = float(np.var(by_seed, ddof=1)) / n if n >= FEWEST_SEEDS else 0.0
-    variance, mean = seeds + examples, float(np.mean(by_seed))
-    unknown = examples / examples_freedom + (seeds / (n - 1) if seeds > 0 else 0.0)
-    freedom = min(variance / unknown, _CERTAIN) if unknown > 0 else _CERTAIN
-    half = -float(stdtrit(freedom, ALPHA / 2)) * variance**0.5
+    mean = float(np.mean(by_seed))
+    seeds = _variance_by_seeds(by_seed)
+    half = _critical_of_mean(by_seed, examples, examples_freedom) * (seeds + examples) ** 0.5
     return Interval(mean, mean - half, mean + half)
+
+
+def mean_of_shares(by_seed: Floats, examples: float, counts: Sequence[int]) -> Interval:
+    """The same of scores that are means of outcomes between 0 and 1, such as accuracies.
+
+    Near 100 % of few examples their variance says little: where all answers are right, it is 0. The
+    interval is therefore that of Agresti & Coull (The American Statistician 52, 1998): around a
+    mean that is drawn towards a half, as wide as it would be there. The variance of an example is
+    that of the examples, and where few answers are wrong, that of single answers, mean (1 - mean).
+
+    Args:
+        by_seed, examples: as `mean_over_seeds` takes them.
+        counts: of the examples of each task.
+    """
+    mean = float(np.mean(by_seed))
+    seeds = _variance_by_seeds(by_seed)
+    number = len(counts) ** 2 / float(np.sum(1 / np.asarray(counts)))  # as if of one task
+    wrong = number * mean * (1 - mean)
+    per_example = (examples * number**2 + 0.5) / (wrong + 0.5) / number
+
+    critical = _critical_of_mean(by_seed, examples, float(np.sum(counts)) - len(counts))
+    added = critical**2 * per_example  # some four answers of which half are right, as a share
+    middle = (mean + added / 2) / (1 + added)
+    half = critical * (seeds + per_example * middle * (1 - middle) / (1 + added)) ** 0.5
+    return Interval(mean, max(min(middle - half, mean), 0.0), min(max(middle + half, mean), 1.0))
+
+
+def _variance_by_seeds(by_seed: Floats) -> float:
+    """Return what seeds add to the variance of their mean; 0 with fewer than three."""
+    n = len(by_seed)
+    return float(np.var(by_seed, ddof=1)) / n if n >= FEWEST_SEEDS else 0.0
+
+
+def _critical_of_mean(by_seed: Floats, examples: float, examples_freedom: float) -> float:
+    """Return Student's t of the interval of a mean, of 95 %."""
+    seeds = _variance_by_seeds(by_seed)
+    unknown = examples / examples_freedom
+    if seeds > 0:
+        unknown += seeds / (len(by_seed) - 1)
+    freedom = min((seeds + examples) / unknown, _CERTAIN) if unknown > 0 else _CERTAIN
+    return -float(stdtrit(freedom, ALPHA / 2))

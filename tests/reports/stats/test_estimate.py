@@ -11,7 +11,7 @@ from scipy import stats
 from reports.stats.clusters import chance
 from reports.stats.estimate import predict
 from reports.stats.influence import of_mean
-from reports.stats.simultaneous import mean_over_seeds
+from reports.stats.simultaneous import mean_of_shares, mean_over_seeds
 
 
 def test_a_mean_over_seeds_without_chance_from_examples_is_students():
@@ -63,6 +63,29 @@ def test_interval_of_a_mean_covers_with_seeds_and_examples(seeds, spread):
         estimate = mean_over_seeds(a.mean(axis=1), chance([(moved, None)]).of(0))
         hits += estimate.low <= 0.3 <= estimate.high
     assert 0.93 <= hits / trials <= 0.97
+
+
+@pytest.mark.parametrize("examples", [10, 20, 60, 200])
+@pytest.mark.parametrize("share", [0.8, 0.9, 0.97, 0.99])
+def test_the_interval_of_an_accuracy_near_100_percent_covers(examples, share):
+    """The chance of every number of right answers is binomial: where the interval misses adds up
+    to 7 % at most.
+    """
+    missed = 0.0
+    for right in range(examples + 1):
+        mean = right / examples
+        variance = mean * (1 - mean) / (examples - 1)
+        found = mean_of_shares(np.array([mean]), variance, [examples])
+        assert 0 <= found.low <= mean <= found.high <= 1
+        if not found.low <= share <= found.high:
+            missed += float(stats.binom.pmf(right, examples, share))
+    assert missed <= 0.07
+
+
+def test_the_interval_of_an_accuracy_far_from_its_bounds_is_the_usual_one():
+    usual = mean_over_seeds(np.array([0.5]), 0.25 / 2000, 1999)
+    found = mean_of_shares(np.array([0.5]), 0.25 / 2000, [2000])
+    assert (found.low, found.high) == pytest.approx((usual.low, usual.high), abs=1e-4)
 
 
 def test_the_mean_of_endless_runs_lies_in_students_interval():

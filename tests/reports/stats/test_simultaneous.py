@@ -8,7 +8,15 @@ from scipy import stats
 
 from reports.stats.clusters import Chance, chance
 from reports.stats.influence import of_mean
-from reports.stats.simultaneous import Rows, all_pairs, judge, may_be_best, moderate, others_against
+from reports.stats.simultaneous import (
+    Rows,
+    all_pairs,
+    judge,
+    keep_own_freedom,
+    may_be_best,
+    moderate,
+    others_against,
+)
 from tests.support.simulated_rows import SPREADS, drawn, planned_pair, wrong
 
 
@@ -133,6 +141,7 @@ def test_fifty_seeds_are_judged_as_welch_judges_them():
         ([0.84] + [0.2] * 9, [10] * 10, 5.0),
         ([3.0] + [0.2] * 9, [10] * 10, 5.0),
         ([0.84, 0.2], [3, 10], 9.2),
+        ([3.0, 0.2], [3, 3], 5.4),
         ([0.84] * 10, [3] * 10, 5.0),
         ([0.2, 0.2] + [0.84] * 8, [3] * 10, 5.0),
     ],
@@ -142,12 +151,33 @@ def test_one_planned_pair_of_unlike_spreads(spreads, seeds, most):
     assert planned_pair(spreads, seeds).wrong <= most + 0.3
 
 
-def test_one_row_that_hardly_varies_costs_the_others_little():
-    """Below five per cent of the power that a pair has without it."""
-    equal = planned_pair([0.84] * 10, [3] * 10)
-    assert equal.found <= 2.55
-    beside = planned_pair([0.84] * 9 + [0.02], [3] * 10, of=equal.found)
+def test_spreads_that_are_equal_lose_little():
+    assert planned_pair([0.84] * 10, [3] * 10).found <= 2.55
+
+
+@pytest.mark.parametrize("rows", [5, 10, 20])
+def test_one_row_that_hardly_varies_costs_the_others_little(rows):
+    """Below five per cent of the power of a planned pair, and of all pairs little more than the
+    seeds cost that say nothing about the others.
+    """
+    seeds = [3] * rows
+    equal = planned_pair([0.84] * rows, seeds)
+    beside = planned_pair([0.84] * (rows - 1) + [0.02], seeds, of=equal.found)
     assert beside.power >= 0.95 * 80
+    level = 0.05 / (rows * (rows - 1) / 2)
+    least = planned_pair([0.84] * rows, seeds, level=level).found
+    beside = planned_pair([0.84] * (rows - 1) + [0.02], seeds, level=level, of=least)
+    without = planned_pair([0.84] * (rows - 1), seeds[1:], level=level, of=least)
+    assert beside.power >= 0.95 * without.power
+
+
+def test_the_gate_borrows_no_freedom_and_from_ten_seeds_on_nothing():
+    own = np.array([0.04, 4.0])
+    variance, freedom = keep_own_freedom(own, np.array([20, 5]))
+    assert variance == pytest.approx(own)
+    assert freedom == pytest.approx([19, 4])
+    variance, _ = keep_own_freedom(own[::-1], np.array([20, 5]))
+    assert variance == pytest.approx([4.0, (19 * 4 + 4 * 0.04) / 23])
 
 
 def test_the_rows_that_may_be_best_hold_the_leader_and_leave_out_who_is_far_behind():
