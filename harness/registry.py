@@ -85,6 +85,7 @@ TRACKERS = Group(
 GROUPS = (METHODS, TASKS, SUITES, TABLES, SAMPLERS, EXECUTORS, PRESETS, TRACKERS)
 
 
+COMMAND = "command"  # the method that runs a training script; it can be no default of anything
 LOSS = "loss:"  # before "module:name", a loss that any process can import
 
 _added: dict[str, dict[str, Any]] = {}
@@ -151,6 +152,8 @@ def load(group: Group, name: str) -> Any:
     if group is METHODS and name.startswith(LOSS):
         maker = import_module("harness.training.own_loss")
         return maker.method_from_path(name.removeprefix(LOSS))
+    if group is METHODS and name == COMMAND:
+        return import_module("harness.training.command").Command
     points = _points(group.entry_points).get(name, ())
     if not points:
         known = names(group)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.files.reading import read_toml
+from harness.registry import COMMAND
 from harness.results.comparison import Tuning
 from harness.results.record import Record
 from harness.results.spec import RunSpec
@@ -82,6 +83,9 @@ def _settings(spec: RunSpec, trained: Mapping[str, Any], **given: Any) -> Settin
             f"{text.get('name') or text['uri']}: {text.get('count', 0):,} {text.get('kind', 'entries')}"
         )
         settings["text"] += f", written by {text['written_by']}" if text.get("written_by") else ""
+    if text is not None:
+        own = spec.method == COMMAND
+        settings["loop"] = "own loop: selection, batches and budget unknown" if own else "shared"
     if trained and dev is not None:
         settings["dev"] = f"{dev['task']} ({dev['source']})" + (
             f", {dev['pairs']} pairs" if "pairs" in dev else ""
