@@ -33,16 +33,20 @@ methods = [
   { method = "simcse", preset = "mini", config = { batch_size = 8 } },
 ]
 """
-SECONDS = 120.0  # of a command: one that waits for a pipe would take for ever
+SECONDS = 400.0  # of a command: one that waits for a pipe would take for ever
 
 
 def _workdir(room: Path) -> tuple[Path, Path]:
     """Return the experiment file and a finished work directory, made once for a point."""
     file = write(room, "small.toml", EXPERIMENT)
     workdir = room / "made"
-    command = ["compare", str(file), "--workdir", str(workdir), "--quiet", "--format", "md"]
-    ended = forked.run(command)
-    assert ended.code == 0, ended.err
+    endings = forked.import_what_is_used_by(  # so that later commands start at once
+        ["compare", str(file), "--workdir", str(workdir), "--quiet", "--format", "md"],
+        ["verdict", "--workdir", str(workdir)],
+        ["doctor", "--workdir", str(workdir)],
+        ["status", "--workdir", str(workdir)],
+    )
+    assert endings[0].code == 0, endings[0].err
     return file, workdir
 
 
