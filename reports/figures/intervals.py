@@ -44,17 +44,14 @@ def overview(results: Results, significance: Significance) -> Figure | None:
         return None
     # The first row is at the top.
     places = {row.key: len(rows) - 1 - i for i, row in enumerate(rows)}
-    descriptions = []
+    descriptions: list[str] = []
     with style():
         plot = new(7.2, 0.75 + 0.27 * len(rows))
         with_costs = plot.get_figwidth() > _WIDTH_OF_COSTS
         widths = [5, 3] if with_costs else [5, 1]
         axes, side = plot.subplots(1, 2, sharey=True, width_ratios=widths)
         for block in blocks:
-            for row in _in_order(block):
-                if row.key in places:
-                    text = _draw(axes, places[row.key], row, block)
-                    descriptions.append(f"{row_name(row, results)} {text}")
+            descriptions += _draw_block(axes, block, places, results)
             _draw_groups(side, block, places)
         name_lines([axes], [row_name(row, results) for row in reversed(rows)])
         axes.set_title(target.short)
@@ -110,6 +107,18 @@ def _draw_row(axes: Any, y: int, row: ResultRow, block: Ranking, *, leading: boo
     axes.plot([low, high], [y, y], color=colour, linewidth=4, alpha=0.35, solid_capstyle="butt")
     axes.plot([mean], [y], "o", color=colour, markersize=5)
     return f"{mean:.2f} ({low:.2f} to {high:.2f})"
+
+
+def _draw_block(
+    axes: Any, block: Ranking, places: dict[tuple[str, str], int], results: Results
+) -> list[str]:
+    """Draw the rows of a block that have a place; the same in words."""
+    descriptions = []
+    for row in _in_order(block):
+        if row.key in places:
+            text = _draw(axes, places[row.key], row, block)
+            descriptions.append(f"{row_name(row, results)} {text}")
+    return descriptions
 
 
 def _draw(axes: Any, y: int, row: ResultRow, block: Ranking) -> str:

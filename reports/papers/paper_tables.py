@@ -540,35 +540,12 @@ def summary_table(matching: Matching) -> Table | None:
         Column("verdict", "Verdict", "on the published number", numeric=False),
     )
     rows = []
-    placed = [
-        (one, one.place)
-        for table in matching.definition.tables
-        for one in matching.numbers
-        if one.place is not None and one.place.table is table
-    ]
-    for one, place in placed:
-        p = one.published
-        column = place.column
-        measured = one.measured
-        if column.head not in place.table.headline:
-            continue
-        seeds = len(measured.by_seed)
-        gap = one.difference
-        cells = (
-            Cell(
-                p["model"],
-                link=anchor(one.ours) if one.ours and seeds else "",
-                records=measured.records,
-            ),
-            Cell(p["base_model"]),
-            Cell(column.title.replace(" · ", " ") if column.difference else column.head),
-            replace(measured_cell(measured, column), notes=()) if seeds else BLANK,
-            Cell(str(seeds), value=seeds) if seeds else BLANK,
-            published_cell(one, column, published_notes(p)),
-            BLANK if gap is None else number(gap, digits=column.digits, signed=True),
-            Cell(one.verdict.short).with_notes(*one.remarks),
-        )
-        rows.append(TableRow(cells, place.table.title))
+    for table in matching.definition.tables:
+        for one in matching.numbers:
+            place = one.place
+            if place is None or place.table is not table or place.column.head not in table.headline:
+                continue
+            rows.append(TableRow(_summary_cells(one, place.column), table.title))
     if not rows:
         return None
     legend = (
@@ -579,6 +556,25 @@ def summary_table(matching: Matching) -> Table | None:
     )
     caption = "The main numbers of each table; tables/joined.csv and data.json hold every published number."
     return Table("joined", "Published and measured", caption, columns, tuple(rows), legend)
+
+
+def _summary_cells(one: Match, column: PaperColumn) -> tuple[Cell, ...]:
+    """Return the cells of a published number and ours."""
+    published = one.published
+    measured = one.measured
+    seeds = len(measured.by_seed)
+    gap = one.difference
+    link = anchor(one.ours) if one.ours and seeds else ""
+    return (
+        Cell(published["model"], link=link, records=measured.records),
+        Cell(published["base_model"]),
+        Cell(column.title.replace(" · ", " ") if column.difference else column.head),
+        replace(measured_cell(measured, column), notes=()) if seeds else BLANK,
+        Cell(str(seeds), value=seeds) if seeds else BLANK,
+        published_cell(one, column, published_notes(published)),
+        BLANK if gap is None else number(gap, digits=column.digits, signed=True),
+        Cell(one.verdict.short).with_notes(*one.remarks),
+    )
 
 
 # --- search spaces

@@ -221,20 +221,17 @@ def _suite_table(
     measures = {key: main_measure(comparison, suite, *key) for key in comparison.columns(suite)}
     found = [one for one in measures.values() if one is not None]
     better = _better(about, found)
-    if about is not None:
-        percent = about.percent
-    else:
-        percent = _all_below_one(comparison, found)
+    percent = about.percent if about is not None else _all_below_one(comparison, found)
     scale = 100 if percent else 1
     digits = 2 if percent else 4
     guessed = about if suite not in _KNOWN else None
     made = ScoreTable(comparison, significance if better == "higher" else None)
-    names = [task for task, _ in measures]
+    keys = _keys_of_columns(list(measures))
     for (task, source), measure in measures.items():
         shown = measure or Measure(task, source, "", "")
         sub = _describe_metric(shown, guessed, scale, digits)
         group, title = _heads_of(task, suite, known)
-        key = task if names.count(task) == 1 else f"{task} {source}"
+        key = keys[task, source]
         column = Column(key, title, sub, group=group, better=better)
         decides = measure is not None and percent
         made.add_task(column, shown, scale=scale, digits=digits, noun=known.noun, decides=decides)
@@ -246,6 +243,17 @@ def _suite_table(
     if not better:
         legend += " Nothing installed here says which way is better, so no number is marked."
     return made.table(f"suite-{suite}", known.title, known.caption, legend)
+
+
+def _keys_of_columns(tasks: Sequence[tuple[str, str]]) -> dict[tuple[str, str], str]:
+    """Return the key of the column of each (task, source): its source is in it where several have
+    a task of that name.
+    """
+    names = [task for task, _ in tasks]
+    keys = {}
+    for task, source in tasks:
+        keys[task, source] = task if names.count(task) == 1 else f"{task} {source}"
+    return keys
 
 
 def _add_transfer_average(
