@@ -37,6 +37,7 @@ from harness.runs.experiment import EMBEDDED_DEV, Experiment, ExperimentSource, 
 from harness.runs.frozen_plan import describe_changes
 from harness.runs.grid import Grid
 from harness.runs.own_data import remarks_on_files
+from harness.runs.padding import describe_padding
 from harness.runs.plan import Job, Plan, forget_loaded, load_text, make_plan
 from harness.runs.progress import Progress
 from harness.runs.runner import Runner
@@ -422,6 +423,7 @@ def sources_of(against: Sequence[str | Path]) -> dict[str, Path]:
 def notices(plan: Plan) -> list[str]:
     """Lines that a reader should know before the first run."""
     lines = [plan.schedule.note, summarise_differences(plan), *remarks_on_files(plan)]
+    lines.append(describe_padding(plan))
     own_text = any(
         row.corpus is not None and not row.corpus.uri.startswith("embedded:") for row in plan.rows
     )

@@ -211,7 +211,7 @@ def family_of(base_model: str) -> str:
     Raises:
         InputError: no such model, or one whose configuration transformers does not know.
     """
-    config = _read_config(base_model)
+    config = read_config(base_model)
     width, depth = (
         int(getattr(config, "hidden_size", 0)),
         int(getattr(config, "num_hidden_layers", 0)),
@@ -232,10 +232,15 @@ def depth_of(base_model: str) -> int:
     Raises:
         InputError: as `family_of`.
     """
-    return int(getattr(_read_config(base_model), "num_hidden_layers", 0))
+    return int(getattr(read_config(base_model), "num_hidden_layers", 0))
 
 
-def _read_config(base_model: str) -> Any:
+def read_config(base_model: str) -> Any:
+    """The configuration of a base model.
+
+    Raises:
+        InputError: as `family_of`.
+    """
     from transformers import AutoConfig
 
     from harness.sources.remote.hub import hub_reachable

@@ -90,8 +90,8 @@ class TrainingConfig(MethodConfig):
         False, "may the untrained weights be selected as the best checkpoint"
     )
     bucket: int = option(
-        32,
-        "batches per length-sorted megabatch, for less padding; 1: random batches, as the originals have",
+        1,
+        "batches per length-sorted megabatch, for less padding, such as 32; 1: random batches, as the originals have",
         ge=1,
     )
     drop_last: bool = option(False, "leave out an epoch's last batch where it is shorter")
@@ -212,7 +212,7 @@ class TrainedMethod(Method):
         return nn.Module()
 
     def stream(self, corpus: Corpus, seed: int) -> BatchStream:
-        """The batches; by default shuffled and length-bucketed, and equal for all methods of a
+        """The batches; by default random, and equal for all methods of a
         comparison.
         """
         return BatchStream(

@@ -406,7 +406,4 @@ def test_layers_that_the_model_does_not_have(values: dict[str, Any]) -> None:
 
 
 def test_defaults_are_the_preset_of_the_paper() -> None:
-    assert (
-        SelfGuided.configure({"bucket": 32}, preset="paper", family="bert-base")
-        == SelfGuided.Config()
-    )
+    assert SelfGuided.configure({}, preset="paper", family="bert-base") == SelfGuided.Config()

@@ -118,14 +118,14 @@ def test_the_dry_run_and_the_start_say_what_differs_from_the_plan(
     assert main(same) == 0
     assert "differs from plan" not in printed(capsys)
     for command in (
-        [*same, "--set", "shared.bucket=1"],
-        ["plan", file, "--workdir", str(planned), "--set", "shared.bucket=1"],
-        ["compare", file, "--workdir", str(planned), "--set", "shared.bucket=1"],
+        [*same, "--set", "shared.bucket=32"],
+        ["plan", file, "--workdir", str(planned), "--set", "shared.bucket=32"],
+        ["compare", file, "--workdir", str(planned), "--set", "shared.bucket=32"],
     ):
         assert main(command) == 0
         said = printed(capsys)
         assert f"differs from plan {digest}" in said
-        assert "bucket 1 instead of 32" in said
+        assert "bucket 32 instead of 1" in said
 
 
 def test_the_primary_score_is_one_that_the_file_evaluates(

@@ -1,0 +1,117 @@
+"""What random batches cost where batches are padded: a line of the dry run."""
+
+from __future__ import annotations
+
+from functools import cache
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from harness.errors import HarnessError
+from harness.files.printable import join_some
+
+if TYPE_CHECKING:
+    from harness.runs.plan import Plan
+    from harness.runs.rows import Row
+    from harness.training import BatchStream
+
+LIKE = 32  # the megabatch that random batches are compared with
+_BATCHES = 50  # of each order
+_LEAST = 1.05  # times the tokens: less is not worth a line
+
+
+def describe_padding(plan: Plan) -> str:
+    """Say how many more tokens the random batches of rows have whose base model cannot be packed, or
+    whose `packed` is false; "" where that is little.
+    """
+    from harness.machine.environment import pick_device
+
+    found: dict[str, float] = {}
+    device = plan.experiment.device
+    on_gpu = (pick_device(device) if device == "auto" else device) != "cpu"
+    for row in plan.rows:
+        why = _why_padded(row, on_gpu)
+        if why:
+            times = _times_the_tokens(row, plan)
+            if times is not None and times >= _LEAST:
+                found[f"{row.label} ({why})"] = times
+    if not found:
+        return ""
+    most = max(found.values())
+    return (
+        f"padded batches: {join_some(list(found))}; random ones have up to {most:.2f} times the "
+        f"tokens of batches of like length (bucket = {LIKE})"
+    )
+
+
+def _why_padded(row: Row, on_gpu: bool) -> str:
+    """Return why a row's random batches are padded; "" where they are not, or nothing is trained."""
+    config: Any = row.config
+    if getattr(config, "bucket", 0) != 1 or not hasattr(config, "packed"):
+        return ""
+    if config.packed is False:
+        return "packed = false"
+    if on_gpu and config.packed == "auto":
+        return "on a GPU"
+    return "" if can_pack(row.base_model) else f"{row.base_model} cannot be packed"
+
+
+@cache
+def can_pack(base_model: str) -> bool:
+    """True if models of this type read batches without padding; tried with one layer of random
+    weights. Of a model without a configuration: True, for nothing is known.
+    """
+    import torch
+    from transformers import AutoModel
+
+    from harness.encoder.dropout import attach, packs
+    from harness.encoder.loading import read_config
+    from harness.encoder.quiet import quiet_transformers
+
+    try:
+        config = read_config(base_model)
+    except HarnessError:
+        return True
+    config.num_hidden_layers = 1
+    lengths = (3, 8, 5)
+    mask = torch.tensor([[int(place < length) for place in range(8)] for length in lengths])
+    ids = (torch.arange(24).reshape(3, 8) % 7 + 2) * mask
+    try:
+        with quiet_transformers(), torch.random.fork_rng(devices=[]):
+            transformer = AutoModel.from_config(config).float()
+            return packs(
+                transformer, attach(transformer), {"input_ids": ids, "attention_mask": mask}
+            )
+    except (TypeError, ValueError, RuntimeError, AttributeError):
+        return False
+
+
+def _times_the_tokens(row: Row, plan: Plan) -> float | None:
+    """Return how many times the tokens of batches of like length random batches have, padding
+    included, by the lengths of the texts; None where the row has batches of its own.
+    """
+    from harness.runs.plan import load_text
+    from harness.training import BatchStream
+
+    if row.corpus is None:
+        return None
+    corpus = load_text(row.corpus)
+    sizes = []
+    for bucket in (1, LIKE):
+        config = row.config.model_copy(update={"bucket": bucket})
+        stream: BatchStream = row.method(config, base_model=row.base_model).stream(corpus, 0)  # type: ignore[attr-defined]
+        if type(stream) is not BatchStream:
+            return None
+        sizes.append(_padded_share(stream))
+    return sizes[0] / sizes[1]
+
+
+def _padded_share(stream: BatchStream) -> float:
+    """Return rows x longest row over the sum of all lengths, of the first batches, in characters
+    cut as the stream cuts them.
+    """
+    whole = real = 0
+    for batch in islice(map(stream.batch, range(stream.steps_per_epoch)), _BATCHES):
+        lengths = [min(len(text), stream.length_cap) for text in batch.texts]
+        whole += len(lengths) * max(lengths)
+        real += sum(lengths)
+    return whole / max(real, 1)
