@@ -11,10 +11,11 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Any, TypeVar
 
+from harness import registry
 from harness.config import nearest
 from harness.errors import HarnessError, InputError, refuse
 from harness.results.comparison import Tuning
-from harness.runs.experiment import BudgetSettings, CorpusSettings, DevSettings, Experiment
+from harness.runs.experiment import BudgetSettings, CorpusSettings, DevSettings, Entry, Experiment
 from harness.runs.plan import load_dev, load_text
 from harness.runs.rows import apply_schedule, resolve_rows
 
@@ -96,8 +97,22 @@ def select_part(experiment: Experiment, only: Sequence[str]) -> Experiment:
     }
     left = {entry.label for entry in entries}
     update["baseline"] = experiment.baseline if experiment.baseline in left else ""
+    update["incumbent"] = experiment.incumbent if experiment.incumbent in left else ""
+    if len(entries) < len(experiment.methods):
+        update["shared"] = _shared_by(experiment, entries)
     update["contrasts"] = [one for one in experiment.contrasts if {one.row, one.against} <= left]
     return experiment.model_copy(update=update)
+
+
+def _shared_by(experiment: Experiment, entries: Sequence[Entry]) -> dict[str, Any]:
+    """Return the shared values without those that only rows which are left out have a key for."""
+
+    def keys_of(some: Sequence[Entry]) -> set[str]:
+        methods = [registry.load(registry.METHODS, entry.method) for entry in some]
+        return {key for method in methods for key in method.Config.model_fields}
+
+    lost = keys_of(experiment.methods) - keys_of(entries)
+    return {key: value for key, value in experiment.shared.items() if key not in lost}
 
 
 def _matches(pattern: str, names: Sequence[str]) -> set[str]:

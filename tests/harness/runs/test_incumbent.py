@@ -13,6 +13,7 @@ from harness.api.result import Comparison
 from harness.errors import InputError
 from harness.runs.experiment import presets, read_experiment
 from harness.runs.plan import make_plan
+from harness.runs.selection import select_part
 from harness.tasks.own.data import TaskFile
 from tests.support import own_files, short_runs
 
@@ -104,3 +105,11 @@ def test_an_option_that_is_none_is_left_out_of_the_resolved_experiment(tmp_path:
     harness.compare(made, workdir=tmp_path, tracked=False, formats=[])
     again = read_experiment(tmp_path / "comparisons" / "one.toml")
     assert again.methods[0].config == {"pooling": "cls"}
+
+
+def test_a_part_without_trained_rows_or_without_the_incumbent_is_an_experiment() -> None:
+    whole = read_experiment(str(presets()["adapt"]))
+    untrained = make_plan(select_part(whole, ["start", "whitening"]), "adapt")
+    assert [row.label for row in untrained.rows] == ["start", "whitening"]
+    assert untrained.experiment.incumbent == "start"
+    assert select_part(whole, ["SimCSE"]).incumbent == ""
