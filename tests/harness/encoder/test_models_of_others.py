@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -600,3 +601,16 @@ def test_a_hostile_folder_is_one_line(name: str, tmp_path: Path) -> None:
         open_for_evaluation(str(folder))
     assert "\n" not in str(caught.value)
     assert len(str(caught.value)) < 1500
+
+
+@pytest.mark.skipif(find_spec("sentencepiece") is not None, reason="sentencepiece is installed")
+def test_a_tokenizer_of_sentencepiece_names_what_to_install(tmp_path: Path) -> None:
+    save_plain(tmp_path, "xlm-roberta")
+    for file in tmp_path.glob("tokenizer*"):
+        file.unlink()
+    pieces = b"\n\x0e\n\x05<unk>\x15\x00\x00\x00\x00\x18\x02"
+    (tmp_path / "sentencepiece.bpe.model").write_bytes(pieces)
+    settings = {"tokenizer_class": "XLMRobertaTokenizer"}
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(settings))
+    with pytest.raises(InputError, match="pip install sentencepiece"):
+        open_model(str(tmp_path))
