@@ -287,28 +287,9 @@ def waterfall(found: Explanation) -> Figure:
             )
         level = start
         for number_, share in enumerate(found.shares, 1):
-            place, value = height - number_, 100 * share.share.value
-            colour = COLOURS[0] if value >= 0 else COLOURS[1]
-            known = judge_share(found, share.share)
-            axes.barh(
-                place, value, left=level, height=0.56, color=colour, alpha=0.35 if known else 1
-            )
-            low = level + 100 * share.share.low
-            high = level + 100 * share.share.high
-            axes.plot([low, high], [place, place], color=INK, linewidth=1)
-            axes.plot([level, level], [place, place + 1], color=MUTED, linewidth=0.8)
-            text = f"{points(share.share.value)} {interval_text(share.share)}"
-            axes.annotate(
-                text,
-                (max(high, level, level + value), place),
-                textcoords="offset points",
-                xytext=(6, 0),
-                va="center",
-                fontsize=7.5,
-                color=MUTED,
-            )
-            described.append(f"{share.name} {text}")
-            level += value
+            place = height - number_
+            described.append(_draw_share(axes, found, share, level, place))
+            level += 100 * share.share.value
         axes.plot([level, level], [0, 1], color=MUTED, linewidth=0.8)
         axes.set_yticks(range(len(names)), [_shorten(name) for name in reversed(names)])
         axes.grid(axis="y", visible=False)
@@ -325,6 +306,29 @@ def waterfall(found: Explanation) -> Figure:
             "Pale: the interval holds 0, or less than matters.",
             f"From {found.b} ({start:.2f}) to {found.a} ({end:.2f}): {'; '.join(described)}.",
         )
+
+
+def _draw_share(axes: Any, found: Explanation, share: FactorShare, level: float, place: int) -> str:
+    """Draw the bar of a share from the level that the shares before it reach; its alternative text."""
+    value = 100 * share.share.value
+    low = level + 100 * share.share.low
+    high = level + 100 * share.share.high
+    colour = COLOURS[0] if value >= 0 else COLOURS[1]
+    pale = bool(judge_share(found, share.share))
+    axes.barh(place, value, left=level, height=0.56, color=colour, alpha=0.35 if pale else 1)
+    axes.plot([low, high], [place, place], color=INK, linewidth=1)
+    axes.plot([level, level], [place, place + 1], color=MUTED, linewidth=0.8)
+    text = f"{points(share.share.value)} {interval_text(share.share)}"
+    axes.annotate(
+        text,
+        (max(high, level, level + value), place),
+        textcoords="offset points",
+        xytext=(6, 0),
+        va="center",
+        fontsize=7.5,
+        color=MUTED,
+    )
+    return f"{share.name} {text}"
 
 
 def _shorten(name: str) -> str:

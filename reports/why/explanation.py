@@ -14,7 +14,7 @@ from reports.stats.estimate import Estimate, Interval
 from reports.stats.significance import Runs, Significance
 from reports.stats.simultaneous import ALPHA
 from reports.targets import Target
-from reports.why.shares import Design, Scored, Subset, judge_contrasts
+from reports.why.shares import Design, DesignScores, Subset, judge_contrasts
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ class DesignRows:
             return next(iter(self.runs.values())).seeds[:1]
         return sorted(set.intersection(*several))
 
-    def score(self, design: Design) -> Scored:
+    def score(self, design: Design) -> DesignScores:
         """Return scores and influences of the rows of a design, seed by seed."""
         scores, parts = [], []
         for subset in design.subsets:
@@ -149,7 +149,7 @@ class DesignRows:
         measures = self._target.measures
         by_task = [np.stack([part[n] for part in parts]) for n in range(len(measures))]
         texts = [self._significance.texts(one) for one in measures]
-        return Scored(np.stack(scores), by_task, texts)
+        return DesignScores(np.stack(scores), by_task, texts)
 
 
 def _why_lacking(row: RecordedRow | None) -> str:
@@ -210,7 +210,7 @@ def explain(
 
 
 def _find_interaction(
-    scored: Scored, design: Design, names: Sequence[str], level: float
+    scored: DesignScores, design: Design, names: Sequence[str], level: float
 ) -> Interaction | None:
     """Return the largest interaction that is significant among those of all pairs of factors."""
     weights = design.interactions
@@ -226,7 +226,7 @@ def _find_interaction(
 
 
 def _find_smallest(
-    scored: Scored, design: Design, names: Sequence[str], equivalence: float, level: float
+    scored: DesignScores, design: Design, names: Sequence[str], equivalence: float, level: float
 ) -> Smallest:
     """Return the fewest factors whose row is within the margin of the first row, the nearest of
     those with as many.

@@ -160,7 +160,7 @@ def draw_orders(count: int, pairs: int, seed: int = 0) -> tuple[Order, ...]:
 
 
 @dataclass(frozen=True)
-class Scored:
+class DesignScores:
     """What the rows of a design scored, by one target.
 
     Attributes:
@@ -174,7 +174,7 @@ class Scored:
     texts: Sequence[NDArray[np.int64] | None]
 
 
-def judge_contrasts(scored: Scored, weights: Floats, level: float = ALPHA) -> list[Estimate]:
+def judge_contrasts(scored: DesignScores, weights: Floats, level: float = ALPHA) -> list[Estimate]:
     """Judge some contrasts of rows as one family, by Bonferroni's bound: what their seeds have in
     common correlates them in ways that few seeds do not tell.
 

@@ -23,7 +23,7 @@ from scipy.special import stdtr
 
 import harness
 from reports.stats.estimate import Floats
-from reports.why.shares import Design, Scored, draw_orders, judge_contrasts
+from reports.why.shares import Design, DesignScores, draw_orders, judge_contrasts
 
 SHARED = (0.0, 0.2, 0.5, 0.8, 0.9)
 SPREADS = (1.0, 3.0, 5.0)
@@ -90,11 +90,11 @@ def simulate(
     )
 
 
-def _without_examples(scores: Floats) -> Scored:
+def _without_examples(scores: Floats) -> DesignScores:
     """Rows that all examples move alike, so that contrasts have the chance of seeds alone."""
     rows, seeds = scores.shape
     influences = np.zeros((rows, seeds, EXAMPLES))
-    return Scored(scores, [influences], [None])
+    return DesignScores(scores, [influences], [None])
 
 
 def print_simulation(draws: int) -> None:

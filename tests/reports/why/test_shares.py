@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from reports.stats.estimate import Floats
-from reports.why.shares import Design, Scored, draw_orders, judge_contrasts
+from reports.why.shares import Design, DesignScores, draw_orders, judge_contrasts
 
 
 def by_definition(value: dict[frozenset[int], float], count: int) -> list[float]:
@@ -71,14 +71,14 @@ def test_changes_that_add_have_no_interaction_and_one_pair_that_acts_together_ha
     assert float(last[0] @ together) == pytest.approx(5)
 
 
-def scored(scores: Floats, examples: int = 40, noise: float = 0.0) -> Scored:
+def scored(scores: Floats, examples: int = 40, noise: float = 0.0) -> DesignScores:
     """Rows whose examples move all of them alike: contrasts have no chance of examples."""
     rows, seeds = scores.shape
     shared = np.random.default_rng(1).normal(size=examples)
     influences = np.broadcast_to(shared - shared.mean(), (rows, seeds, examples)).copy()
     own = np.random.default_rng(2).normal(size=(rows, 1, examples)) * noise
     influences += own - own.mean(axis=2, keepdims=True)
-    return Scored(scores, [influences], [None])
+    return DesignScores(scores, [influences], [None])
 
 
 def simulate(count: int, seeds: int, shared: float, spread: float, draws: int) -> tuple[int, int]:
