@@ -180,8 +180,7 @@ def _prompts(given: str | None) -> Any:
 
 def _show(title: str, result: Any, suites: list[str]) -> None:
     """Print a line per score, the averages of the suites, notes and the speed."""
-    from harness import registry
-    from harness.tasks.catalogue import suite
+    from harness.tasks.catalogue import is_suite, suite
 
     rows = [("task", "split", "metric", "aggregation", "value", "n", "protocol")]
     for s in result.scores:
@@ -189,7 +188,7 @@ def _show(title: str, result: Any, suites: list[str]) -> None:
         rows.append((s.task, s.split, s.metric, s.aggregation, value, f"{s.n:,}", s.protocol))
     tell(title)
     print_columns(rows, right=(4, 5))
-    named = [suite(name) for name in suites if name in registry.names(registry.SUITES)]
+    named = [suite(name) for name in suites if is_suite(name)]
     for heading, average in {
         average.title: average for one in named for average in one.averages
     }.items():

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from importlib.metadata import EntryPoint
 from typing import Any
@@ -89,7 +89,28 @@ def suite(name: str) -> Suite:
     Raises:
         InputError: as `harness.registry.load`.
     """
+    found = _open_suite(name)
+    if found is not None:
+        return found(name)
     return registry.load(registry.SUITES, name)  # type: ignore[no-any-return]
+
+
+def is_suite(name: str) -> bool:
+    """True if a name means a suite, and not a task."""
+    return name in registry.names(registry.SUITES) or _open_suite(name) is not None
+
+
+def _open_suite(name: str) -> Callable[[str], Suite] | None:
+    """What makes the suite of a name with the prefix of an open family; None for other names."""
+    if ":" not in name:
+        return None
+    for point in registry.points(registry.TASKS):
+        family = _family(point)
+        if not isinstance(family, OpenFamily) or not family.suite_prefix:
+            continue
+        if name.startswith(family.suite_prefix):
+            return family.open_suite
+    return None
 
 
 def suites() -> dict[str, Suite]:
@@ -138,7 +159,6 @@ def resolve_tasks(names: Sequence[str | TaskFile | Any], *, source: str = "sente
         )
     checked: Source = "mteb" if source == "mteb" else "senteval"
     tasks: dict[str, Task] = {}
-    known = registry.names(registry.SUITES)
     files = iter(open_files([file for name in names if (file := own_file(name)) is not None]))
     frames = 0
     for name in names:
@@ -150,7 +170,7 @@ def resolve_tasks(names: Sequence[str | TaskFile | Any], *, source: str = "sente
             found = [open_file(TaskFile(task=label, name=label), name)]
         else:
             found = [
-                _task(one, checked) for one in (suite(name).tasks if name in known else (name,))
+                _task(one, checked) for one in (suite(name).tasks if is_suite(name) else (name,))
             ]
         for task in found:
             tasks.setdefault(task.name, task)
@@ -161,7 +181,7 @@ def own_file(entry: str | TaskFile | Any) -> TaskFile | None:
     """Return an entry of `suites` that is a file or folder of the user's; None for any other."""
     if isinstance(entry, TaskFile):
         return entry
-    if not isinstance(entry, str) or entry in registry.names(registry.SUITES) or entry in offers():
+    if not isinstance(entry, str) or is_suite(entry) or entry in offers():
         return None
     return TaskFile(task=entry) if names_file(entry) else None
 

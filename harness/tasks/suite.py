@@ -93,8 +93,13 @@ class OpenFamily(TaskFamily):
         find: `find(name)` gives the full name of a task that is not listed; `InputError` where
             there is none.
         beyond: these tasks in words, for error messages.
+        suite_prefix: what the names of suites begin with that `open_suite` makes; "" for none.
+        open_suite: `open_suite(name)` gives the suite of a full name; `InputError` where there is
+            none.
     """
 
     prefix: str
     find: Callable[[str], str]
     beyond: str
+    suite_prefix: str = ""
+    open_suite: Callable[[str], Suite] | None = None

@@ -16,6 +16,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -145,6 +146,10 @@ def open_task(name: str, subset: str = "") -> Any:
     """
     task = _load_known(name)
     parts = list(task.metadata.hf_subsets)
+    if subset and subset not in parts and (taken := _part_of_benchmark(name, subset)) is not None:
+        task.filter_languages(None, hf_subsets=list(taken.hf_subsets))
+        task.filter_eval_splits(list(taken.eval_splits))
+        return task
     if subset and subset != "all" and subset not in parts:
         raise InputError(
             f'{PREFIX}{name}: no subset "{subset}"{nearest(subset, parts)}; known: {", ".join(parts)}'
@@ -165,6 +170,65 @@ def open_task(name: str, subset: str = "") -> Any:
     if split in task.metadata.eval_splits:
         task.filter_eval_splits([split])
     return task
+
+
+def benchmark_tasks(name: str) -> dict[str, str]:
+    """The tasks of a benchmark of mteb, in its order, with the type of each.
+
+    A task of which it takes what we take is called NAME, one of which it takes all parts NAME/all,
+    any other NAME/BENCHMARK.
+
+    Raises:
+        InputError: mteb knows no such benchmark, or it has tasks beyond text.
+    """
+    benchmark = _find_benchmark(name)
+    if benchmark is None:
+        with _quiet(hub=False):
+            known = [one.name for one in mteb.get_benchmarks()]
+        raise InputError(
+            f'mteb has no benchmark "{name}"{nearest(name, known)}',
+            key="suites",
+            remedy=f"known: {', '.join(known)}",
+        )
+    beyond = sorted({m for task in benchmark.tasks for m in task.metadata.modalities} - {"text"})
+    if beyond:
+        raise InputError(
+            f'benchmark "{benchmark.name}" of mteb needs {", ".join(beyond)}; sentences are encoded here',
+            key="suites",
+        )
+    kinds = {}
+    for task in benchmark.tasks:
+        own = task.metadata.name
+        part = benchmark.name
+        for usual in ("", "all"):
+            if _taken(open_task(own, usual)) == _taken(task):
+                part = usual
+                break
+        kinds[own + (f"/{part}" if part else "")] = task.metadata.type
+    return kinds
+
+
+def _taken(task: Any) -> tuple[list[str], list[str]]:
+    return sorted(task.hf_subsets), sorted(task.eval_splits)
+
+
+@cache
+def _find_benchmark(name: str) -> Any:
+    """The benchmark of that name or alias; None where mteb has none."""
+    with _quiet(hub=False):
+        for benchmark in mteb.get_benchmarks():
+            if name == benchmark.name or name in (benchmark.aliases or ()):
+                return benchmark
+    return None
+
+
+def _part_of_benchmark(task: str, name: str) -> Any:
+    """A task as a benchmark takes it; None where `name` is no benchmark that has it."""
+    if name == "all":
+        return None
+    benchmark = _find_benchmark(name)
+    tasks = [] if benchmark is None else benchmark.tasks
+    return next((one for one in tasks if one.metadata.name == task), None)
 
 
 def texts_at_least(task: Any) -> int:

@@ -15,6 +15,7 @@ from harness.tasks.suite import OpenFamily, Suite
 if TYPE_CHECKING:
     from harness.sources.pair_sets import Source
 
+BENCHMARK = "mteb-benchmark:"
 _RETRIEVAL = ("Embedded-Retrieval-natural", "Embedded-Retrieval-contrast")
 
 
@@ -81,6 +82,29 @@ def _find(name: str) -> str:
     return task.name
 
 
+def open_benchmark(name: str) -> Suite:
+    """Any benchmark of mteb as a suite, from "mteb-benchmark:NAME": its tasks with the splits and
+    subsets that it takes, the average of each type of task and that over all.
+
+    Raises:
+        InputError: mteb knows no such benchmark, or it has tasks beyond text.
+    """
+    from harness.tasks.mteb.adapter import benchmark_tasks  # imports mteb: seconds
+
+    benchmark = name.removeprefix(BENCHMARK)
+    kinds = benchmark_tasks(benchmark)
+    by_kind: dict[str, list[str]] = {}
+    for task, kind in kinds.items():
+        by_kind.setdefault(kind, []).append(task)
+    means = [
+        BenchmarkMean(f"{benchmark}, {kind}", benchmark, tuple(tasks))
+        for kind, tasks in by_kind.items()
+    ]
+    means.append(BenchmarkMean(f"{benchmark}, average over data sets", benchmark, tuple(kinds)))
+    about = f"{benchmark}, as the installed mteb defines it"
+    return Suite(tuple(PREFIX + task for task in kinds), about, averages=tuple(means))
+
+
 TASKS = OpenFamily(
     names=tuple(
         dict.fromkeys(task for suite in (*_BENCHMARKS, EMBEDDED_SUITE) for task in suite.tasks)
@@ -89,4 +113,6 @@ TASKS = OpenFamily(
     prefix=PREFIX,
     find=_find,
     beyond=f"every text task of mteb as {PREFIX}NAME or {PREFIX}NAME/SUBSET",
+    suite_prefix=BENCHMARK,
+    open_suite=open_benchmark,
 )
