@@ -30,6 +30,7 @@ CONTENTS = {
     "Notebooks": ["notebooks/first-comparison", "notebooks/own-loss"],
     "How to": [
         "how-to/data",
+        "how-to/losses-and-scripts",
         "how-to/evaluate",
         "how-to/reports",
         "why",
