@@ -73,12 +73,15 @@ def evaluate(
         InputError: no such model, suite or task, or a setting that the model cannot have.
     """
     from harness.evaluation.any_model import choose_prompts, open_any, public_name, stored_vectors
+    from harness.evaluation.outside_models import open_outside
     from harness.evaluation.scoring import evaluate as score_all
     from harness.machine.environment import pick_device
     from harness.tasks.catalogue import resolve_tasks
     from harness.tasks.vectors import Origin
 
     model = _fitted(model)
+    if isinstance(model, str) and pooling is None:
+        model = open_outside(model) or model
     several = isinstance(suites, Sequence) and not isinstance(suites, str)
     tasks = resolve_tasks(suites if several else [suites], source=source)
     where = pick_device(device)

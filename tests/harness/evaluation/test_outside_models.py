@@ -1,0 +1,88 @@
+"""Models that lie in no folder: vectors in a file, and functions of a module."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import harness
+from harness.errors import InputError
+from harness.tasks.catalogue import resolve_tasks
+
+TASK = "Embedded-STS-natural"
+
+
+def letters(texts: list[str]) -> np.ndarray:
+    """Counts of letters: vectors that need no model."""
+    return np.array(
+        [[text.lower().count(chr(97 + i)) + 0.1 for i in range(26)] for text in texts], np.float32
+    )
+
+
+def score(model: object) -> float:
+    scores = harness.evaluate(model, TASK).scores()
+    return float(scores.query("metric == 'spearman' and aggregation == 'all'")["value"].iloc[0])
+
+
+@pytest.fixture(scope="module")
+def texts() -> list[str]:
+    return list(dict.fromkeys(resolve_tasks([TASK])[0].texts()))
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".parquet"])
+def test_vectors_of_a_file_score_as_the_function_that_made_them(
+    suffix: str, texts: list[str], tmp_path: Path
+) -> None:
+    file = tmp_path / f"letters{suffix}"
+    vectors = letters(texts)
+    if suffix == ".npz":
+        np.savez(file, text=np.array(texts), vector=vectors)
+    else:
+        pd.DataFrame({"text": texts, "vector": list(vectors)}).to_parquet(file)
+    assert score(str(file)) == score(letters)
+
+
+def test_a_function_of_a_module_is_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "lettermodel.py").write_text(
+        "def letters(texts):\n"
+        "    return [[t.lower().count(chr(97 + i)) + 0.1 for i in range(26)] for t in texts]\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    assert score("lettermodel:letters") == score(letters)
+
+
+def test_missing_texts_are_counted_and_named(texts: list[str], tmp_path: Path) -> None:
+    file = tmp_path / "few.npz"
+    np.savez(file, text=np.array(texts[3:]), vector=letters(texts[3:]))
+    with pytest.raises(InputError) as error:
+        harness.evaluate(str(file), TASK)
+    assert (error.value.file, error.value.key) == (str(file), "text")
+    assert "3 of" in error.value.message
+    assert any(text[:40] in error.value.message for text in texts[:3])
+
+
+@pytest.mark.parametrize(
+    ("arrays", "key"),
+    [
+        ({"text": np.array(["a"])}, "vector"),
+        ({"text": np.array(["a", "b"]), "vector": np.ones((1, 3))}, "vector"),
+        ({"text": np.array(["a"]), "vector": np.full((1, 3), np.nan)}, "vector"),
+    ],
+)
+def test_a_file_of_another_kind_is_one_line(
+    arrays: dict[str, np.ndarray], key: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "odd.npz"
+    np.savez(file, **arrays)
+    with pytest.raises(InputError) as error:
+        harness.evaluate(str(file), TASK)
+    assert (error.value.file, error.value.key) == (str(file), key)
+
+
+def test_a_function_that_is_not_there_is_one_line() -> None:
+    with pytest.raises(InputError) as error:
+        harness.evaluate("no_such_module:encode", TASK)
+    assert error.value.key == "model"
