@@ -31,7 +31,7 @@ from harness.config import first_fault
 from harness.errors import InputError
 from harness.files.atomic import sweep, write_atomic
 from harness.files.hashing import sha256_of
-from harness.files.links import refuse_link, refuse_links, refuse_links_below
+from harness.files.links import is_inside, refuse_link, refuse_links, refuse_links_below
 from harness.files.locks import LOCK_FILE, try_run_lock
 from harness.files.printable import first_line, name_fault
 from harness.files.reading import read_json, read_lines, read_text, require_ordinary
@@ -128,7 +128,11 @@ class RunFolder:
         """
         places = (self.path, *self.path.glob("checkpoint"), *self.path.glob("*/checkpoint"))
         for left in (
-            left for place in places for left in place.glob(".*") if left.name != LOCK_FILE
+            left
+            for place in places
+            if is_inside(place, self.path)
+            for left in place.glob(".*")
+            if left.name != LOCK_FILE
         ):
             remove(left)
         for file in (self.examples_file, self.details_file, self.curves_file):

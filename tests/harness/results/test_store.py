@@ -352,3 +352,17 @@ def test_a_run_whose_folder_is_a_link_is_read_and_never_written(
     assert refused.value.file == str(folder.path)
     assert (elsewhere / ".hidden").read_text() == "precious"
     assert record.id == folder.path.name
+
+
+@pytest.mark.parametrize("place", ["checkpoint", "model/checkpoint"])
+def test_leftovers_are_not_removed_through_a_link(tmp_path: Path, place: str) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / ".hidden").write_text("precious")
+    folder = RunFolder(tmp_path / "work", "0" * 16)
+    link = folder.path / place
+    link.parent.mkdir(parents=True)
+    link.symlink_to(outside)
+    folder.tidy()
+    folder.remove_leftovers()
+    assert (outside / ".hidden").read_text() == "precious"
