@@ -30,7 +30,7 @@ from reports.stats.online import (
     next_level,
 )
 from reports.stats.simultaneous import FEWEST_SEEDS
-from reports.stats.verdicts import Question
+from reports.stats.verdicts import Question, describe_lost_seeds
 from reports.with_report import WithReport
 
 if TYPE_CHECKING:
@@ -197,7 +197,10 @@ def _decide(question: Question, a: ResultRow, b: ResultRow, most: int, file: Pat
         "p": proposal.p,
         "level": proposal.level,
     }
-    return Answer(_describe(data, proposal, grows=a.is_random), data, [data])
+    text = _describe(data, proposal, grows=a.is_random)
+    notes = [describe_lost_seeds((a, b)), question.results.note]
+    text += "".join(f"; note: {note}" for note in notes if note)
+    return Answer(one_line(text), data, [data])
 
 
 def _describe(data: dict[str, Any], proposal: Proposal, *, grows: bool) -> str:

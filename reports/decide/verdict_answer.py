@@ -26,6 +26,7 @@ from reports.stats.verdicts import (
     Question,
     Ranking,
     describe_detectable,
+    describe_lost_seeds,
     judge_family,
     kind_of,
     own_against_others,
@@ -228,6 +229,7 @@ def _table(name: str, block: Ranking) -> list[str]:
         *(f"  {one_line(text)}" for text in block.describe_groups()),
         *([one_line(order)] if (order := block.describe_order()) else ()),
         *([one_line(left_out)] if (left_out := block.describe_left_out()) else ()),
+        *([one_line(f"{lost}.")] if (lost := describe_lost_seeds(block.rows)) else ()),
         *([f"Note: {one_line(note)}."] if (note := block.significance.results.note) else ()),
     ]
 
@@ -237,6 +239,8 @@ def _paragraph(
 ) -> str:
     """What a reader may quote."""
     note = f" Note: {block.significance.results.note}." if block.significance.results.note else ""
+    if lost := describe_lost_seeds((a, b)):
+        note = f" {lost}, which flatters a row that sometimes fails.{note}"
     comparison = block.significance.results
     title, e, kind = name_target(comparison, block.target), d.estimate, kind_of(d, equivalence)
     low, high = (number_text(100 * x, 2, signed=True) for x in (e.low, e.high))

@@ -67,10 +67,6 @@ def _limits(block: Ranking) -> tuple[str, ...]:
     """Return what a reader cannot conclude from the scores, a sentence each."""
     clauses = [clause for clause in block.significance.results.note.split("; ") if clause]
     sentences = [f"{clause[0].upper()}{clause[1:]}." for clause in clauses]
-    if _has_examples(block):
-        sentences.append(
-            "Examples count as independent: where they share texts, intervals are too narrow."
-        )
     return (
         *sentences,
         "The conclusions are about these tasks: nothing follows for others.",

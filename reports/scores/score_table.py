@@ -268,6 +268,10 @@ def _describe_unknown(
         parts.append(
             "scores of single examples are not known, so this holds for these test sets alone"
         )
+    if has_examples:
+        parts.append(
+            "examples count as independent: where they share texts, intervals are too narrow"
+        )
     if left_out:
         parts.append(f"left out, as not every row has them: {join_some(left_out, 4)}")
     return parts

@@ -4,7 +4,7 @@ all pairs of rows.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -342,6 +342,24 @@ def kind_of(difference: Difference, equivalence: float = EQUIVALENCE) -> str:
     if difference.estimate.p > ALPHA:
         return OPEN
     return BETTER if difference.estimate.value > 0 else WORSE
+
+
+def describe_lost_seeds(rows: Iterable[ResultRow]) -> str:
+    """Say which rows have seeds that ended without a score, a clause; "" where none has.
+
+    Means are over the others, which flatters a row that sometimes collapses.
+    """
+    said = []
+    for row in rows:
+        if not row.finished:
+            continue
+        for status in ("collapsed", "diverged", "failed"):
+            count = sum(run.status == status for run in row.runs)
+            if count:
+                seeds = f"{count} of {len(row.runs)} seeds of {row.label}"
+                verb = "is" if count == 1 else "are"
+                said.append(f"{seeds} {status} and {verb} left out")
+    return "; ".join(said)
 
 
 def describe_detectable(least: float) -> str:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 from scipy.special import ndtr, stdtrit
+from scipy.stats import binom
 
 from reports.decide.sequential import HOPE
 from reports.stats.clusters import chance
@@ -24,12 +25,10 @@ from reports.stats.significance import share_of_analysis
 from reports.stats.simultaneous import (
     ALONE,
     ALPHA,
-    EXPLORED,
     Rows,
-    all_pairs,
     combine_freedom,
-    explored_p_values,
     judge,
+    mean_of_shares,
     mean_over_seeds,
     moderate,
 )
@@ -131,37 +130,41 @@ def print_families(trials: int) -> None:
         print(f"{line}| {error:.1f} |", flush=True)
 
 
-def print_calm_row(trials: int) -> None:
+def print_calm_row() -> None:
     """Print what a row that hardly varies costs the others: per cent of differences that are found
-    with it, where 80 are found without it.
+    with it, where 80 are found without it. Its seeds say nothing about the others, so that little
+    more can be found than without them.
     """
-    print("\n| beside one row that hardly varies | its spread | planned pair | any two |")
+    print("\n| beside one row of .02 (20,000 draws, se 0.3) | family | found | without its seeds |")
     print("|---|---|---|---|")
-    for rows, seeds in ((10, 3), (10, 5), (5, 3), (20, 3)):
-        least = planned_pair([0.84] * rows, [seeds] * rows).found
-        least_of_pairs = smallest_difference(seeds, 0.84, 0.0, rows)
-        for spread in (0.84, 0.02, 1e-4):
-            spreads = [0.84] * (rows - 1) + [spread]
-            planned = planned_pair(spreads, [seeds] * rows, of=least).power
-            means = np.zeros(rows)
-            means[0] = least_of_pairs
-            made = drawn(
-                np.array(spreads), np.full(rows, seeds), examples=0.0, means=means, trials=trials
-            )
-            found = 100 * float(np.mean([_finds_first_pair(one) for one in made]))
-            print(
-                f"| {rows} x {seeds}, others .84 | {spread:g} | {planned:.1f} (20,000 draws, se 0.3) "
-                f"| {found:.1f} ({trials} draws, se {standard_error(found, trials):.1f}) |",
-                flush=True,
-            )
+    for rows, seeds in ((5, 3), (10, 3), (20, 3), (10, 5)):
+        pairs = rows * (rows - 1) / 2
+        for family, level in (("planned pair", ALPHA), ("any two, Bonferroni", ALPHA / pairs)):
+            counts = [seeds] * rows
+            others = [0.84] * (rows - 1)
+            least = planned_pair([*others, 0.84], counts, level=level).found
+            with_it = planned_pair([*others, 0.02], counts, level=level, of=least).power
+            without = planned_pair(others, counts[1:], level=level, of=least).power
+            print(f"| {rows} x {seeds} | {family} | {with_it:.1f} | {without:.1f} |", flush=True)
 
 
-def _finds_first_pair(rows: Rows) -> bool:
-    """True if the first two rows differ, judged with all pairs."""
-    pairs = all_pairs(len(rows.means))
-    if len(rows.means) >= EXPLORED:
-        return bool(explored_p_values(rows, pairs)[0] <= ALPHA)
-    return judge(rows, pairs)[0].p <= ALPHA
+def print_accuracies() -> None:
+    """Print how often the interval of an accuracy of one run misses: the binomial chance of every
+    number of right answers at which it does, so without a Monte-Carlo error.
+    """
+    print("\n| true accuracy | 5 examples | 10 | 20 | 60 | 200 |\n|---|---|---|---|---|---|")
+    for share in (0.8, 0.9, 0.95, 0.97, 0.99):
+        texts = []
+        for examples in (5, 10, 20, 60, 200):
+            missed = 0.0
+            for right in range(examples + 1):
+                mean = right / examples
+                variance = mean * (1 - mean) / (examples - 1)
+                found = mean_of_shares(np.array([mean]), variance, [examples])
+                if not found.low <= share <= found.high:
+                    missed += float(binom.pmf(right, examples, share))
+            texts.append(f"{100 * missed:.1f}")
+        print(f"| {100 * share:.0f} | {' | '.join(texts)} |", flush=True)
 
 
 def print_until(draws: int = 20_000) -> None:
@@ -343,7 +346,8 @@ def main() -> None:
         "errors": lambda: print_errors(trials, args.rows),
         "planned": print_planned,
         "families": lambda: print_families(trials),
-        "calm": lambda: print_calm_row(trials),
+        "calm": print_calm_row,
+        "accuracies": print_accuracies,
         "until": print_until,
         "examples": print_few_examples,
         "ties": print_ties,

@@ -147,6 +147,10 @@ def test_a_failed_seed_is_named_and_loses_nothing(made: synthetic.Invented) -> N
     comparison = read(made)
     assert comparison.plan is not None
     assert comparison.plan.texts == ["SG · embedded:mini-bert: seed 4 has no result (collapsed)"]
+    for asked in (("SG", "SimCSE"), ("SimCSE", "SG")):
+        assert "1 of 4 seeds of SG collapsed and is left out" in verdict(made.workdir, *asked).text
+    assert "1 of 4 seeds of SG collapsed" in verdict(made.workdir).text
+    assert "left out" not in verdict(made.workdir, "SimCSE", "SCD").text
     assert first_sentence(comparison).startswith("Not as planned (SG")
     assert is_a_family_of_its_own(comparison)
 

@@ -272,3 +272,16 @@ def test_too_few_looks_and_one_row_twice_are_refused(tmp_path: Path) -> None:
         harness.gate(tmp_path, baseline="a", candidate="b", most=4)
     with pytest.raises(InputError, match="name two rows"):
         harness.gate(tmp_path, baseline="a", candidate="a")
+
+
+def test_a_task_that_the_candidate_lacks_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = [f"old,{n},{task},{x}" for task in ("STS-B", "SICK-R") for n, x in enumerate(OLD)]
+    lines += [f"new,{n},STS-B,{x}" for n, x in enumerate(FAR)]
+    file = tmp_path / "scores.csv"
+    file.write_text("\n".join(["row,seed,task,score", *lines]) + "\n")
+    main(["gate", "--baseline", "old", "--candidate", "new", "--scores", str(file)])
+    printed = capsys.readouterr().out
+    assert "SICK-R" in printed
+    assert len(printed.splitlines()) == 1

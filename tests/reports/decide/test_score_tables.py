@@ -77,7 +77,7 @@ def test_seeds_and_examples_are_wider_than_either() -> None:
     seeds = harness.verdict(means, "a", "b").data
     assert both["high"] - both["low"] > 1.05 * (seeds["high"] - seeds["low"])
     assert both["difference"] == pytest.approx(seeds["difference"])
-    assert "Note" not in both["text"]
+    assert "so this holds" not in both["text"]
 
 
 def correlated(rows: dict[str, float], count: int = 300) -> pd.DataFrame:
