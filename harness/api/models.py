@@ -81,7 +81,8 @@ def evaluate(
 
     model = _fitted(model)
     if isinstance(model, str) and pooling is None:
-        model = open_outside(model) or model
+        outside: Any = open_outside(model)
+        model = model if outside is None else outside
     several = isinstance(suites, Sequence) and not isinstance(suites, str)
     tasks = resolve_tasks(suites if several else [suites], source=source)
     where = pick_device(device)

@@ -39,7 +39,10 @@ def register(commands: options.Commands) -> None:
         description="Score a model of the hub, a SentenceTransformer folder, a saved method or embedded:NAME.",
         example="harness evaluate sentence-transformers/all-MiniLM-L6-v2 --suite sts --suite transfer",
     )
-    score.add_argument("model", help="hub id, folder or embedded:NAME")
+    score.add_argument(
+        "model",
+        help="hub id, folder, embedded:NAME, a file of vectors (.parquet, .npz) or module:function",
+    )
     score.add_argument(
         "--pooling", help="of a plain transformer (default: what the model says, else mean)"
     )
