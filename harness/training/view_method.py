@@ -19,6 +19,11 @@ class ViewMethod(TrainedMethod):
     >>> simcse = registry.load(registry.METHODS, "simcse")
     >>> issubclass(simcse, ViewMethod), simcse(simcse.Config(view="paraphrase")).text
     (True, 'pairs')
+
+        >>> from harness import registry
+        >>> kind = registry.load(registry.METHODS, "infonce")
+        >>> kind(kind.configure({"view": "paraphrase"})).text
+        'pairs'
     """
 
     @property
