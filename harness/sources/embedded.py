@@ -86,6 +86,7 @@ def resolve_model(name: str) -> str:
 
 
 _ADAPTER = "adapter_config.json"
+_SEGMENTED = ("xlnet", "funnel")  # types of models whose segments are not zeros
 
 
 def _base_fingerprint(adapter: Path) -> str:
@@ -99,6 +100,18 @@ def _base_fingerprint(adapter: Path) -> str:
 
 
 _SUFFIXES = {".safetensors", ".json", ".txt", ".model", ".bin"}  # of weights and settings
+
+
+def _own_segments(folder: Path) -> str:
+    """Return " segments" for models that number segments in a way of their own: runs of a version
+    that gave them zeros have other ids.
+    """
+    for place in (folder, folder / "0_Transformer"):
+        with suppress(OSError, ValueError):
+            config = json.loads((place / "config.json").read_text("utf-8"))
+            if isinstance(config, dict) and config.get("model_type") in _SEGMENTED:
+                return " segments"
+    return ""
 
 
 @cache
@@ -118,11 +131,10 @@ def model_fingerprint(name: str) -> str:
                 digest.update(hashlib.file_digest(stream, "sha256").digest())
         for adapter in sorted(folder.rglob(_ADAPTER)):
             digest.update(f"merged {_base_fingerprint(adapter)}".encode())
-        return digest.hexdigest()[:16]
+        return digest.hexdigest()[:16] + _own_segments(folder)
     try:
-        return hub_file(
-            where, "config.json", kind="model"
-        ).parent.name  # of its snapshot: the commit
+        snapshot = hub_file(where, "config.json", kind="model").parent
+        return snapshot.name + _own_segments(snapshot)  # its name is the commit
     except InputError as error:
         with suppress(InputError):  # an adapter alone
             adapter = hub_file(where, _ADAPTER, kind="model")

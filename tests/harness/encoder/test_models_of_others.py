@@ -218,6 +218,14 @@ def test_the_identity_of_a_model_knows_its_adapter(tmp_path: Path) -> None:
     assert model_fingerprint(str(both)) != model_fingerprint(str(plain))
 
 
+def test_models_with_segments_of_their_own_have_other_ids_than_before(tmp_path: Path) -> None:
+    plain = save_plain(tmp_path / "plain")
+    assert not model_fingerprint(str(plain)).endswith("segments")
+    update(plain / "config.json", model_type="xlnet")
+    model_fingerprint.cache_clear()
+    assert model_fingerprint(str(plain)).endswith(" segments")
+
+
 @pytest.mark.parametrize(
     "change",
     [
