@@ -251,6 +251,20 @@ def modules_of(group: Group, name: str) -> list[str]:
     return found
 
 
+def is_shipped(group: Group, name: str) -> bool:
+    """True if this package brings the plugin; nothing is imported."""
+    found = _points(group.entry_points).get(name, ())
+    return bool(found) and all(package(point)[0] == OWN for point in found)
+
+
+def uses_plugins() -> bool:
+    """True once this process has imported methods of other packages, or was given some."""
+    modules = {point.module for point in points(METHODS) if package(point)[0] != OWN}
+    return bool(_added.get(METHODS.entry_points)) or any(
+        module in sys.modules for module in modules
+    )
+
+
 def points(group: Group) -> list[EntryPoint]:
     """All entry points of a group by name, those of one name too; nothing is imported."""
     return [point for name in names(group) for point in _points(group.entry_points).get(name, ())]

@@ -109,6 +109,14 @@ def word_vectors(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return file
 
 
+@pytest.fixture(autouse=True)
+def nothing_known_of_shared_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests replace functions of the harness, which a run of a plugin would notice in a later one."""
+    from harness.machine import shared_code
+
+    monkeypatch.setattr(shared_code, "_PROCESS", shared_code._Process())
+
+
 @pytest.fixture(scope="module")
 def few_pairs() -> Iterator[None]:
     """Sets of scored pairs have about twenty pairs."""

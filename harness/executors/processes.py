@@ -20,6 +20,7 @@ from tqdm import tqdm
 from harness.errors import HarnessError, InputError, RunError
 from harness.executors.executor import TICK, Executor, JobResult, use_threads
 from harness.machine.environment import usable_cores
+from harness.machine.shared_code import is_changed
 
 
 class Processes(Executor):
@@ -59,7 +60,10 @@ class Processes(Executor):
                 for future in wait(running, timeout=TICK, return_when=FIRST_COMPLETED).done:
                     place, job, deaths = running.pop(future)
                     try:
-                        answer = JobResult(job, *future.result())
+                        value, error, reusable = future.result()
+                        answer = JobResult(job, value, error)
+                        if not reusable:
+                            _end(pools.pop(place))
                     except BrokenProcessPool:
                         del pools[place]
                         if deaths < self.settings.retries:
@@ -73,9 +77,7 @@ class Processes(Executor):
                 tick()
         finally:
             for pool in pools.values():
-                for worker in pool._processes.values():
-                    worker.kill()
-                pool.shutdown()
+                _end(pool)
 
     def _start_worker(self, place: int) -> ProcessPoolExecutor:
         devices = _visible() if self.settings.gpus_per_run else []
@@ -99,6 +101,12 @@ class Processes(Executor):
         return self.settings.workers or int(gpus / share)
 
 
+def _end(pool: ProcessPoolExecutor) -> None:
+    for worker in pool._processes.values():
+        worker.kill()
+    pool.shutdown()
+
+
 def _visible() -> list[str]:
     """The GPUs that this process sees."""
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
@@ -119,16 +127,19 @@ def _prepare(gpus: str | None, threads: int) -> None:
     use_threads(threads)
 
 
-def _call(function: Callable[[Any], Any], job: Any) -> tuple[Any, Exception | None]:
-    """Value and error of a job in its worker."""
+def _call(function: Callable[[Any], Any], job: Any) -> tuple[Any, Exception | None, bool]:
+    """Value and error of a job in its worker, and whether the worker can run another one."""
+    value: Any = None
+    error: Exception | None = None
     try:
-        return function(job), None
+        value = function(job)
     except (HarnessError, OSError) as raised:
-        return None, raised
+        error = raised
     except KeyboardInterrupt:  # of the method: the user's does not arrive here
-        return None, RunError("KeyboardInterrupt")
+        error = RunError("KeyboardInterrupt")
     except Exception:  # of any library: perhaps it cannot be pickled
-        return None, RuntimeError(traceback.format_exc())
+        error = RuntimeError(traceback.format_exc())
+    return value, error, not is_changed()
 
 
 def _end_with_parent() -> None:

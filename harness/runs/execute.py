@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from harness import registry
-from harness.errors import HarnessError, InputError, StopRequested, TrainingStopped
+from harness.errors import HarnessError, InputError, RunError, StopRequested, TrainingStopped
 from harness.evaluation.inference_cost import measure_inference
 from harness.evaluation.scoring import each, evaluate, merge_results, record_missing, texts_of
 from harness.evaluation.vector_cache import EmbeddingCache, StoredVectors, folder_hash
 from harness.files.atomic import settle, storage_fault
 from harness.files.locks import run_lock
 from harness.files.printable import markdown_text, redacted
-from harness.machine import environment
+from harness.machine import environment, shared_code
 from harness.machine.energy import EnergyMeter
 from harness.machine.environment import pick_device
 from harness.machine.process_state import preserve_process_state
@@ -47,6 +47,8 @@ from harness.tasks.own.data import TaskFile
 from harness.tasks.sts import DevSet
 
 log = logging.getLogger(__name__)
+
+_AGAIN = "give the same command again; --executor processes has a new process after such a run"
 
 _FIT = ("train_", "dev_", "corpus_sentences_seen")  # how the costs of training begin
 
@@ -104,27 +106,46 @@ def execute(job: Job, workdir: Path, **hooks: Any) -> Record:
     Args:
         hooks: `progress`, `on_dev` and `stop`, as in `Execution`.
     """
-    with run_lock(RunFolder(workdir, job.id).path), preserve_process_state():
-        open_planned_files(job.files)
-        done = find_finished(job, workdir)  # another process may have finished it in the meantime
-        return done or Execution(job, workdir, **hooks).run()
+    own = not registry.is_shipped(registry.METHODS, job.spec.method) or bool(job.scoring)
+    with run_lock(RunFolder(workdir, job.id).path):
+        with preserve_process_state():
+            open_planned_files(job.files)
+            done = find_finished(
+                job, workdir
+            )  # another process may have finished it in the meantime
+            if done is not None:
+                return done
+            if own or registry.uses_plugins():
+                shared_code.remember()
+            if change := shared_code.find_change("code that this process imported"):
+                return _record_failure(job, workdir, f"{change}; {_AGAIN}")
+            record = Execution(job, workdir, **hooks).run()
+        if own:
+            change = shared_code.find_change(f'"{job.label}"')
+            if change:
+                log.warning("%s; later runs of this process are not recorded: %s", change, _AGAIN)
+        return record
 
 
 def record_failure(job: Job, workdir: Path, reason: str) -> Record:
     """The record of a job that no worker came to the end of; a finished record with earlier scores
     does not change.
     """
+    with run_lock(RunFolder(workdir, job.id).path):
+        return _record_failure(job, workdir, reason)
+
+
+def _record_failure(job: Job, workdir: Path, reason: str) -> Record:
     folder = RunFolder(workdir, job.id)
-    with run_lock(folder.path):
-        known = folder.read_if_sound()
-        if known is not None and known.status == "finished":
-            log.warning("run %s: not scored on further tasks: %s", job.id, reason)
-            return known
-        record = Execution(job, workdir).make_record("failed", reason)
-        folder.write(
-            record.model_copy(update={"files": folder.weight_hashes() if known is not None else {}})
-        )
-        return record
+    known = folder.read_if_sound()
+    if known is not None and known.status == "finished":
+        log.warning("run %s: not scored on further tasks: %s", job.id, reason)
+        return known
+    record = Execution(job, workdir).make_record("failed", reason)
+    folder.write(
+        record.model_copy(update={"files": folder.weight_hashes() if known is not None else {}})
+    )
+    return record
 
 
 @dataclass
@@ -321,10 +342,16 @@ class Execution:
 
         Raises:
             InputError: it is not the code of the plan; what it computed is removed.
+            RunError: a thread of an earlier run has changed what this run uses; the same.
         """
         try:
             check_code(self.job)
-        except InputError:
+            shipped = registry.is_shipped(registry.METHODS, self.spec.method)
+            if shipped and not self.job.scoring:
+                change = shared_code.find_change("an earlier run")
+                if change:
+                    raise RunError(f"{change}; {_AGAIN}")
+        except (InputError, RunError):
             remove(self.folder.checkpoint)
             if self.folder.model.exists() or not self.spec.trained:
                 remove(stored_vectors(self.spec, self.workdir, self.device).folder)

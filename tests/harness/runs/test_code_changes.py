@@ -1,4 +1,6 @@
-"""Tests what happens when the code of a plugin changes between runs, and while workers start."""
+"""Tests what happens when the code of a plugin changes between runs or while workers start, and when
+it changes code that other rows use.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +12,12 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+import torch
 
 from harness import registry
 from harness.executors.executor import ExecutorSettings
 from harness.executors.processes import Processes
+from harness.machine import shared_code
 from harness.results.record import Record
 from harness.results.store import RunFolder
 from harness.runs.code_changes import describe_code_changes
@@ -21,7 +25,7 @@ from harness.runs.execute import execute
 from harness.runs.plan import Job, Plan, forget_loaded
 from harness.runs.runner import run_job
 from harness.tasks import catalogue
-from tests.support.small_runs import NATURAL, plan_of
+from tests.support.small_runs import CLS, NATURAL, plan_of
 
 METHOD = """\
 from methods.pooling import PoolingMethod
@@ -57,15 +61,27 @@ class First:
         add_number(result, self, "sum", SCALE, 2, pooling)
         return result
 """
+CHANGING = """\
+import torch
+from methods.pooling import PoolingMethod
+
+class Changing(PoolingMethod):
+    name = "changing"
+
+    def fit(self, corpus=None, context=None):
+        torch.nn.LayerNorm.forward = lambda self, x: x * 0.5
+        return super().fit(corpus, context)
+"""
 FILES = {
+    "changing.py": CHANGING,
     "cut.py": METHOD,
     "cut_aid.py": "DIMS = 4\n",
     "table.txt": "1\n",
     "cut_task.py": TASK,
     "cut_task_aid.py": "SCALE = 0.25\n",
 }
-POINTS = "[harness.methods]\ncut = cut:Cut\n[harness.tasks]\nfirst = cut_task:First\n"
-MODULES = ("cut", "cut_aid", "cut_task", "cut_task_aid")
+POINTS = "[harness.methods]\ncut = cut:Cut\nchanging = changing:Changing\n[harness.tasks]\nfirst = cut_task:First\n"
+MODULES = ("changing", "cut", "cut_aid", "cut_task", "cut_task_aid")
 
 
 def start_anew() -> None:
@@ -91,6 +107,8 @@ def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv("PYTHONPATH", f"{folder}:{Path(registry.__file__).parents[1]}")
     monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    # Other tests put functions of their own in the place of the harness's.
+    monkeypatch.setattr(shared_code, "_PROCESS", shared_code._Process())
     start_anew()
     yield folder
     monkeypatch.undo()
@@ -178,3 +196,47 @@ def test_a_module_that_is_edited_during_a_run_of_this_process_changes_nothing(
     _, job = plan_and_job()
     (plugin / "cut.py").write_text(METHOD.replace("DIMS:", "1:"))
     assert execute(job, tmp_path).status == "finished"
+
+
+def jobs_beside_a_changing_row() -> list[Job]:
+    start_anew()
+    rows = [{"method": "changing"}, CLS]
+    jobs = plan_of(methods=rows, seeds=[1], suites=[NATURAL]).jobs
+    return [job for job in jobs if job.row in ("changing", "cls")]
+
+
+def test_rows_after_one_that_changes_torch_fail_and_have_their_scores_in_a_new_process(
+    plugin: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (truth,) = [execute(job, tmp_path / "truth") for job in plan_of(methods=[CLS], seeds=[1]).jobs]
+    monkeypatch.setattr(shared_code, "_PROCESS", shared_code._Process())
+    changing, other = jobs_beside_a_changing_row()
+    with monkeypatch.context() as patch:
+        patch.setattr(torch.nn.LayerNorm, "forward", torch.nn.LayerNorm.forward)  # put back after
+        assert execute(changing, tmp_path).status == "finished"
+        failed = execute(other, tmp_path)
+        assert (failed.status, failed.scores) == ("failed", [])
+        assert changing.label in failed.reason
+        assert "LayerNorm.forward" in failed.reason
+    monkeypatch.setattr(shared_code, "_PROCESS", shared_code._Process())
+    assert execute(other, tmp_path).scores == truth.scores
+
+    engine = Processes(ExecutorSettings(workers=1), tmp_path)
+    both, alone = (
+        [
+            answer.value
+            for answer in engine.run(
+                partial(run_job, workdir=tmp_path / name), deque(jobs), lambda: None
+            )
+        ]
+        for name, jobs in (("both", [changing, other]), ("alone", [other]))
+    )
+    assert [record.status for record in both] == ["finished", "finished"]
+    assert both[1].scores == alone[0].scores
+
+
+def test_rows_after_one_that_changes_nothing_are_recorded(plugin: Path, tmp_path: Path) -> None:
+    (plugin / "changing.py").write_text(CHANGING.replace("torch.nn.LayerNorm.forward =", "_ ="))
+    records = [execute(job, tmp_path) for job in jobs_beside_a_changing_row()]
+    assert [record.status for record in records] == ["finished", "finished"]
+    assert records[1].scores

@@ -1,0 +1,279 @@
+"""Notice a method that changes code which later runs of its process use: functions of torch,
+NumPy or transformers that it replaced, hooks for all modules, threads that it left.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from types import BuiltinFunctionType, CodeType, FunctionType
+from typing import Any
+
+from harness.files.code import is_library, is_own
+
+_WATCHED = (
+    "torch.nn.",
+    "torch.optim.",
+    "numpy.linalg",
+    "scipy.stats.",
+    "transformers.models.",
+    "transformers.activations",
+    "transformers.modeling_utils",
+    "harness.",
+    "methods.",
+    "random",
+)  # how the names of modules begin whose functions must stay
+_OF_NUMPY = "_ArrayFunctionDispatcher"  # the type of its functions
+_OURS = ("harness.", "methods.")
+_PARTS = (FunctionType, BuiltinFunctionType, type, property, classmethod, staticmethod)
+
+
+@dataclass
+class _Process:
+    """What is known of this process.
+
+    Attributes:
+        functions: (module or class, name) -> function, as it was first seen.
+        modules: the watched modules whose functions are known.
+        numbers: part of the reference -> its hash, as first computed; empty before.
+        threads: that were there then.
+        change: what a run changed, as a sentence; empty where nothing is known.
+    """
+
+    functions: dict[tuple[Any, str], Any] = field(default_factory=dict)
+    modules: set[str] = field(default_factory=set)
+    numbers: Mapping[str, str] = field(default_factory=dict)
+    threads: set[int] = field(default_factory=set)
+    change: str = ""
+
+
+_PROCESS = _Process()
+
+
+def remember() -> None:
+    """Remember functions and reference numbers, before code of a plugin runs; what was remembered
+    before stays.
+    """
+    if not _PROCESS.numbers:
+        _PROCESS.threads = {id(thread) for thread in threading.enumerate()}
+        _PROCESS.numbers = compute_reference()
+    for owner, name, function in _new_functions():
+        _PROCESS.functions[owner, name] = function
+
+
+def find_change(by: str) -> str:
+    """Return what has changed since `remember`, as a sentence that begins with `by`; empty where
+    nothing has, or where it was not called. The first change holds for the rest of the process.
+    """
+    if _PROCESS.numbers and not _PROCESS.change and (changes := list(_changes())):
+        more = f" and {len(changes) - 1} more" if len(changes) > 1 else ""
+        _PROCESS.change = f"{by} changed {changes[0]}{more}"
+    return _PROCESS.change
+
+
+def is_changed() -> bool:
+    """True if `find_change` found one: this process is of no use for further runs."""
+    return bool(_PROCESS.change)
+
+
+def _changes() -> Iterator[str]:
+    """Yield the threads, the functions and the parts of the reference."""
+    for thread in threading.enumerate():
+        if id(thread) not in _PROCESS.threads and _runs_own_code(thread):
+            yield f'what runs beside later runs: its thread "{thread.name}" has not ended'
+    for (owner, name), function in _PROCESS.functions.items():
+        now = vars(owner).get(name)
+        if now is not function and not _is_of_library(now):
+            yield _full_name(owner, name)
+    for owner, name, function in _new_functions():
+        _PROCESS.functions[owner, name] = function
+        if not owner.__name__.startswith(_OURS) and _is_of_user(function):
+            yield _full_name(owner, name)
+    numbers = compute_reference()
+    for part in [*_PROCESS.numbers, *(numbers.keys() - _PROCESS.numbers.keys())]:
+        if _PROCESS.numbers.get(part) != numbers.get(part):
+            yield part
+
+
+def _new_functions() -> Iterator[tuple[Any, str, Any]]:
+    """Yield owner, name and function of the watched modules and their classes that are not known
+    yet.
+    """
+    for module_name in [name for name in sys.modules if name.startswith(_WATCHED)]:
+        module = sys.modules[module_name]
+        if module_name in _PROCESS.modules or module is None:
+            continue
+        _PROCESS.modules.add(module_name)
+        for name, value in list(vars(module).items()):
+            if isinstance(value, _PARTS) or type(value).__name__ == _OF_NUMPY:
+                yield module, name, value
+            if isinstance(value, type) and value.__module__ == module_name:
+                for part, function in list(vars(value).items()):
+                    if isinstance(function, _PARTS):
+                        yield value, part, function
+
+
+def _full_name(owner: Any, name: str) -> str:
+    where = (
+        f"{owner.__module__}.{owner.__qualname__}" if isinstance(owner, type) else owner.__name__
+    )
+    return f"{where}.{name}"
+
+
+def _file_of(function: Any) -> str:
+    plain = getattr(function, "fget", None) or getattr(function, "__func__", function)
+    code = getattr(plain, "__code__", None)
+    return code.co_filename if isinstance(code, CodeType) else ""
+
+
+def _is_of_library(function: Any) -> bool:
+    """True of code that a package put in the place of its own, as torch.compile does."""
+    return is_library(_file_of(function))
+
+
+def _is_of_user(function: Any) -> bool:
+    file = _file_of(function)
+    return bool(file) and not file.startswith("<") and is_own(file)
+
+
+def _runs_own_code(thread: threading.Thread) -> bool:
+    """True of a thread that runs code of a user: neither of Python nor of a package."""
+    files: list[str] = []
+    frame: Any = sys._current_frames().get(thread.ident or 0)
+    while frame is not None:
+        files.append(frame.f_code.co_filename)
+        frame = frame.f_back
+    for name in ("_target", "function"):
+        code = getattr(getattr(thread, name, None), "__code__", None)
+        files += [code.co_filename] if isinstance(code, CodeType) else []
+    return any(is_own(file) and not file.startswith("<frozen") for file in files)
+
+
+def compute_reference() -> Mapping[str, str]:
+    """Return hashes of what a small model and NumPy compute, by part: forward passes, a training
+    step, norms, random numbers. The generators of the process stay as they are.
+    """
+    import torch
+
+    parts: dict[str, str] = {}
+    with torch.random.fork_rng(devices=[]), torch.enable_grad():
+        for compute in (_draw, _train_layers, _run_bert, _use_numpy, _count_hooks):
+            torch.default_generator.manual_seed(11)
+            try:
+                parts |= {name: _digest(value) for name, value in compute().items()}
+            except Exception as error:  # of whatever was replaced
+                parts[f"what {compute.__name__[1:]} needs"] = type(error).__name__
+    return parts
+
+
+def _draw() -> dict[str, Any]:
+    import numpy as np
+    import torch
+
+    return {
+        "random numbers of torch": torch.rand(8),
+        "random numbers": [np.random.default_rng(11).random(8), random.Random(11).random()],  # noqa: S311
+    }
+
+
+def _use_numpy() -> dict[str, Any]:
+    """Return what scores are made of."""
+    import numpy as np
+
+    table = np.arange(30.0).reshape(6, 5) ** 1.5 % 7
+    return {
+        "numpy.linalg": [
+            np.linalg.norm(table),
+            np.linalg.norm(table, axis=1, keepdims=True),
+            np.linalg.svd(table)[1],
+            np.linalg.eigvalsh(table.T @ table),
+        ],
+        "functions of numpy": [
+            table.mean(0),
+            np.mean(table),
+            np.std(table),
+            np.argsort(table, axis=0),
+            np.corrcoef(table),
+            np.exp(table) / np.sqrt(table + 1),
+        ],
+    }
+
+
+def _train_layers() -> dict[str, Any]:
+    """Return what the usual layers give, and their weights after a training step."""
+    import torch
+
+    layers = torch.nn.ModuleList(
+        [
+            torch.nn.Embedding(12, 8),
+            torch.nn.LayerNorm(8),
+            torch.nn.Linear(8, 6),
+            torch.nn.GELU(),
+            torch.nn.Tanh(),
+            torch.nn.Dropout(0.5),
+        ]
+    )
+    weights = list(layers.parameters())
+    optimiser = torch.optim.AdamW(weights, lr=0.1, foreach=False)
+    hidden = torch.arange(12).view(3, 4)
+    for layer in layers:
+        hidden = layer(hidden)
+    pooled = torch.nn.functional.normalize(hidden.mean(dim=1), dim=1)
+    loss = torch.nn.CrossEntropyLoss()(pooled @ pooled.T / 0.05, torch.arange(3))
+    loss.backward()
+    torch.nn.utils.clip_grad_norm_(weights, 1.0)
+    optimiser.step()
+    return {
+        "the layers of torch.nn": [hidden, hidden.mean(dim=1), loss],
+        "a training step of torch": weights,
+    }
+
+
+@cache
+def _make_bert() -> Any:
+    from transformers.models.bert.configuration_bert import BertConfig
+    from transformers.models.bert.modeling_bert import BertModel
+
+    sizes = {"hidden_size": 8, "num_attention_heads": 2, "intermediate_size": 16}
+    return BertModel(BertConfig(vocab_size=12, num_hidden_layers=1, **sizes))
+
+
+def _run_bert() -> dict[str, Any]:
+    """Return the vectors of a BERT of random weights, with and without dropout."""
+    import torch
+
+    model = _make_bert()
+    torch.default_generator.manual_seed(12)
+    tokens = torch.arange(8).view(2, 4)
+    mask = torch.tensor([[1, 1, 1, 1], [1, 1, 0, 0]])
+    trained = model.train()(tokens, attention_mask=mask).last_hidden_state
+    encoded = model.eval()(tokens, attention_mask=mask)
+    return {"BERT of transformers": [trained, encoded.last_hidden_state, encoded.pooler_output]}
+
+
+def _count_hooks() -> dict[str, Any]:
+    import torch
+
+    hooks = [
+        len(value)
+        for name, value in sorted(vars(torch.nn.modules.module).items())
+        if name.startswith("_global_") and isinstance(value, dict)
+    ]
+    modes = [torch._C._len_torch_function_stack(), torch._C._len_torch_dispatch_stack()]
+    return {"the hooks of all modules": hooks, "the modes of torch": modes}
+
+
+def _digest(value: Any) -> str:
+    """Return a hash of the bytes of arrays, tensors and numbers."""
+    import numpy as np
+
+    content = hashlib.sha256()
+    for one in value if isinstance(value, list) else [value]:
+        array = one.detach().numpy() if hasattr(one, "detach") else np.asarray(one)
+        content.update(str(array.dtype).encode() + array.tobytes())
+    return content.hexdigest()
