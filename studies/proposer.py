@@ -153,6 +153,7 @@ class OptunaTrials:
                 return self.space.suggest(trial, first=trial.user_attrs.get(trials.SLOT) == 0)
         except RunError:
             with suppress(*ENDS):  # tells the sampler, too
+                trial.set_user_attr(trials.UNUSABLE, True)
                 self.stored.tell(trial, state=TrialState.FAIL)
             raise
 

@@ -12,6 +12,7 @@ from optuna.trial import FrozenTrial, TrialState
 from pydantic import BaseModel
 
 # User attributes of Optuna's trials.
+UNUSABLE = "unusable"  # user attribute of a trial whose sampler failed
 SLOT = "slot"  # which planned trial it is
 _RESULT = "about"  # a `TrialResult`
 
@@ -75,7 +76,8 @@ def queue_slots(
         elif TrialState.WAITING not in first_in_state:
             # A failed trial is tried again with its values, unless its sampler failed; in a grid
             # they are the slot's own.
-            tried = [trial.params for trial in by_slot[slot] if trial.params and has_result(trial)]
+            usable = [trial for trial in by_slot[slot] if UNUSABLE not in trial.user_attrs]
+            tried = [trial.params for trial in usable if trial.params]
             values = {**fixed, **tried[-1]} if tried else dict(fixed)
             stored.enqueue_trial(values, user_attrs={SLOT: slot})
 

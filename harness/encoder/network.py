@@ -91,6 +91,7 @@ class Network(nn.Module):
             `pack_batches`.
     """
 
+    ends_normalized = False  # of encoders that are made without this constructor, too
     token_module: nn.Module | None
     affine: nn.Linear | None
 
@@ -121,7 +122,6 @@ class Network(nn.Module):
         self.packed = False
         self.include_prompt = True
         self.left_out: tuple[str, ...] = ()
-        self.ends_normalized = False
         self._views_differ = False  # known after the first batch of training
         self._checkpoints_rates = False
 

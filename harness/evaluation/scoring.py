@@ -69,6 +69,10 @@ def _mark_errors(encode: Encode) -> Encode:
     return marking
 
 
+class TaskFaultError(RunError):
+    """The code of a task failed, and no other task has an answer; its cause says how."""
+
+
 def each(
     tasks: Sequence[Task], ask: Callable[[Task], T]
 ) -> tuple[list[tuple[Task, T]], dict[str, Exception]]:
@@ -100,7 +104,7 @@ def each(
         if isinstance(first, HarnessError | OSError):
             raise first
         said = f"{type(first).__name__}: {first_line(first)}"
-        raise RunError(f"task {name}: its code failed: {said}") from first
+        raise TaskFaultError(f"task {name}: its code failed: {said}") from first
     return answers, faults
 
 
@@ -162,7 +166,11 @@ def record_missing(
 
     The program's own faults keep their tracebacks.
     """
-    for name, error in {**unread, **unscored}.items():
+    for name, fault in {**unread, **unscored}.items():
+        cause = fault.__cause__
+        error = (
+            cause if isinstance(fault, TaskFaultError) and isinstance(cause, Exception) else fault
+        )
         why = missing(error, was_read=name in unscored)
         result.missing[name] = why
         result.notes.append(f"{name}: no scores: {why}")

@@ -135,7 +135,7 @@ def test_progress_goes_to_the_reporter_and_nothing_is_printed(
             super().__init__(quiet=True)
             self.lines: list[str] = []
 
-        def done(self, text: str) -> None:
+        def finish_run(self, text: str) -> None:
             self.lines.append(f"{self.number} of {self.total}: {text}")
 
     shown = Lines()
