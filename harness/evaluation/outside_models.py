@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,9 +9,30 @@ from typing import Any
 import numpy as np
 
 from harness.errors import InputError
+from harness.files.imports import import_path, names_code
 from harness.files.printable import first_line
 
 _FILES = (".parquet", ".npz")
+_SCHEMES = ("embedded", "mteb")
+_ENDPOINTS = ("http://", "https://")
+
+
+def calls_others(name: str) -> str:
+    """Return what code or machine of someone else a model is: "imports ..."; empty for none.
+
+    >>> calls_others("encoders:embed"), calls_others("embedded:mini-bert")
+    ('imports "encoders:embed"', '')
+    """
+    if is_function(name):
+        return f'imports "{name}"'
+    if name.startswith(_ENDPOINTS):
+        return f'sends its texts to "{name}"'
+    return ""
+
+
+def is_function(name: str) -> bool:
+    """Return True for "module:function"."""
+    return names_code(name) and name.partition(":")[0] not in _SCHEMES
 
 
 def open_outside(name: str) -> FileVectors | ModuleFunction | None:
@@ -24,10 +43,8 @@ def open_outside(name: str) -> FileVectors | ModuleFunction | None:
     """
     if Path(name).suffix in _FILES and Path(name).is_file():
         return FileVectors(Path(name))
-    module, colon, function = name.partition(":")
-    dotted = all(part.isidentifier() for part in [*module.split("."), *function.split(".")])
-    if colon and dotted and module not in ("embedded", "mteb"):
-        return ModuleFunction(module, function)
+    if is_function(name):
+        return ModuleFunction(name)
     return None
 
 
@@ -106,22 +123,9 @@ class ModuleFunction:
         InputError: it cannot be imported, or is no function.
     """
 
-    def __init__(self, module: str, function: str) -> None:
-        self.name = f"{module}:{function}"
-        folder = str(Path.cwd())
-        added = folder not in sys.path
-        if added:
-            sys.path.append(folder)
-        try:
-            found: Any = importlib.import_module(module)
-            for part in function.split("."):
-                found = getattr(found, part)
-        except Exception as error:  # whatever a module does when it is imported
-            said = f"{type(error).__name__}: {first_line(error):.200}"
-            raise InputError(f'"{self.name}" cannot be imported: {said}', key="model") from error
-        finally:
-            if added and folder in sys.path:
-                sys.path.remove(folder)
+    def __init__(self, name: str) -> None:
+        self.name = name
+        found = import_path(name, key="model")
         if not callable(found):
             raise InputError(
                 f'"{self.name}" is a {type(found).__name__}, and no function of texts', key="model"

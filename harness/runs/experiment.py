@@ -18,6 +18,7 @@ from harness.files.printable import name_fault
 from harness.files.reading import is_there, read_toml
 from harness.method import DEFAULT_BASE_MODEL
 from harness.results.record import SCHEMA
+from harness.runs.consent import refuse_code
 from harness.seeds import Stream, numbered_seeds
 from harness.tasks.own.data import SHARE, TaskFile, has_split, name_files, names_file, read_own
 from harness.tasks.sts import DevSet
@@ -448,12 +449,19 @@ def presets() -> dict[str, Path]:
 ExperimentSource = str | Path | Mapping[str, Any] | Experiment
 
 
-def read_experiment(source: ExperimentSource, overrides: Sequence[str] = ()) -> Experiment:
+def read_experiment(
+    source: ExperimentSource, overrides: Sequence[str] = (), *, allow_code: bool = True
+) -> Experiment:
     """A validated experiment from a TOML file, a preset's name, its keys or an `Experiment`, with
     `a.b=c` overrides.
 
+    Args:
+        allow_code: False for a file that came inside an archive: it may name no code of its own, no
+            command, no endpoint and no cluster.
+
     Raises:
-        InputError: no such file or preset, not TOML, unknown key, value out of range.
+        InputError: no such file or preset, not TOML, unknown key, value out of range, code that is
+            not allowed.
     """
     if isinstance(source, Experiment):
         source = source.model_dump(mode="json", exclude_unset=True)
@@ -471,6 +479,8 @@ def read_experiment(source: ExperimentSource, overrides: Sequence[str] = ()) -> 
     experiment = Experiment.parse(tree, where)
     if fault := name_fault(experiment.name):
         raise InputError(f'{where}: key "name": {fault}')
+    if not allow_code:
+        refuse_code(experiment, where)
     return experiment
 
 

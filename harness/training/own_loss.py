@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import copy
 import functools
-import importlib
 import inspect
-import sys
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any, ClassVar
 
 import torch
@@ -18,6 +15,7 @@ from torch import Tensor, nn
 from harness.config import nearest, option
 from harness.encoder import Encoder
 from harness.errors import HarnessError, InputError
+from harness.files.imports import import_path
 from harness.files.printable import first_line
 from harness.method import POOLING_HELP, Method, MethodCard, MethodConfig
 from harness.registry import LOSS
@@ -402,29 +400,3 @@ def method_from_path(path: str) -> type[Method]:
 def _needed(function: Callable[..., Any]) -> list[str]:
     """Return the names of the arguments that a function cannot be called without."""
     return [p.name for p in _signature(function).values() if p.default is p.empty]
-
-
-def import_path(path: str, *, key: str) -> Any:
-    """Return what "module:name" names; modules of the working folder are found too.
-
-    Raises:
-        InputError: there is none.
-    """
-    module, colon, name = path.partition(":")
-    if not colon or not module or not name:
-        raise InputError(f'expected "module:name", not "{path}"', key=key)
-    folder = str(Path.cwd())
-    added = folder not in sys.path
-    if added:
-        sys.path.append(folder)
-    try:
-        found: Any = importlib.import_module(module)
-        for part in name.split("."):
-            found = getattr(found, part)
-    except Exception as error:  # whatever a module does when it is imported
-        said = f"{type(error).__name__}: {first_line(error):.200}"
-        raise InputError(f'"{path}" cannot be imported: {said}', key=key) from error
-    finally:
-        if added and folder in sys.path:
-            sys.path.remove(folder)
-    return found
