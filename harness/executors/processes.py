@@ -9,8 +9,9 @@ import sys
 import traceback
 from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
 from os import _exit  # while a run is under way, os._exit is replaced
 from threading import RLock, Thread
 from typing import Any
@@ -35,60 +36,46 @@ class Processes(Executor):
         self, function: Callable[[Any], Any], queue: deque[Any], tick: Callable[[], None]
     ) -> Iterator[JobResult]:
         """As `Executor.run`."""
-        pools: dict[
-            int, ProcessPoolExecutor
-        ] = {}  # of one worker each: one that dies breaks its whole pool
-        running: dict[
-            Future[Any], tuple[int, Any, int]
-        ] = {}  # -> its pool, the job, and how many workers it has lost
-
-        def submit(place: int, job: Any, deaths: int = 0) -> None:
-            if place not in pools:
-                pools[place] = self._start_worker(place)
-            main = vars(sys.modules["__main__"])
-            script = {"__file__": main.pop("__file__")} if "__file__" in main else {}
-            try:  # a worker that starts here would run the user's script again if it knew its file
-                running[pools[place].submit(_call, function, job)] = (place, job, deaths)
-            finally:
-                main.update(script)
-
+        workers: dict[int, _Worker] = {}
+        deaths: dict[int, int] = {}  # place of a worker -> how many workers its job has lost
+        room = self.room()
         try:
-            while queue or running:
-                busy = {place for place, _, _ in running.values()}
-                for place in sorted({*range(self.room())} - busy)[: len(queue)]:
-                    submit(place, queue.popleft())
-                for future in wait(running, timeout=TICK, return_when=FIRST_COMPLETED).done:
-                    place, job, deaths = running.pop(future)
-                    try:
-                        value, error, reusable = future.result()
-                        answer = JobResult(job, value, error)
-                        if not reusable:
-                            _end(pools.pop(place))
-                    except BrokenProcessPool:
-                        del pools[place]
-                        if deaths < self.settings.retries:
-                            submit(place, job, deaths + 1)
-                            continue
+            while queue or any(worker.busy for worker in workers.values()):
+                for place in range(room):
+                    if queue and not (place in workers and workers[place].busy):
+                        if place not in workers:
+                            workers[place] = self._start_worker(place)
+                        deaths[place] = 0
+                        workers[place].start_job(function, queue.popleft())
+                for place in _places_with_answers(workers):
+                    worker = workers[place]
+                    job = worker.job
+                    answer = worker.take_answer()
+                    if answer is None or answer.changed:
+                        worker.end()
+                        del workers[place]
+                    if answer is not None:
+                        yield JobResult(job, answer.value, answer.error)
+                    elif deaths[place] < self.settings.retries:
+                        deaths[place] += 1
+                        workers[place] = self._start_worker(place)
+                        workers[place].start_job(function, job)
+                    else:
                         why = "most often there is too little memory"
-                        answer = JobResult(
-                            job, lost=f"its worker ended {deaths + 1} times during it; {why}"
-                        )
-                    yield answer
+                        lost = f"its worker ended {deaths[place] + 1} times during it; {why}"
+                        yield JobResult(job, lost=lost)
                 tick()
         finally:
-            for pool in pools.values():
-                _end(pool)
+            for worker in workers.values():
+                worker.end()
 
-    def _start_worker(self, place: int) -> ProcessPoolExecutor:
+    def _start_worker(self, place: int) -> _Worker:
         devices = _visible() if self.settings.gpus_per_run else []
-        gpus = devices[place % len(devices)] if devices else None
-        threads = self.settings.cpus_per_run or max(
-            1, usable_cores() // self.room()
-        )  # together no more than the cores
-        # A fork would share locks of torch's threads.
-        return ProcessPoolExecutor(
-            1, multiprocessing.get_context("spawn"), _prepare, (gpus, threads)
-        )
+        gpu = devices[place % len(devices)] if devices else None
+        threads = self.settings.cpus_per_run
+        if not threads:  # together no more than the cores
+            threads = max(1, usable_cores() // self.room())
+        return _Worker(gpu, threads)
 
     def room(self) -> int:
         """`workers` of the settings, else as many as the GPUs, else the cores, allow."""
@@ -101,10 +88,98 @@ class Processes(Executor):
         return self.settings.workers or int(gpus / share)
 
 
-def _end(pool: ProcessPoolExecutor) -> None:
-    for worker in pool._processes.values():
-        worker.kill()
-    pool.shutdown()
+@dataclass(frozen=True)
+class _Answer:
+    """What a worker sends when a job has ended.
+
+    Attributes:
+        value: what the function returned.
+        error: what it raised instead.
+        changed: has the job changed code that later jobs share, so that the worker has to go?
+    """
+
+    value: Any
+    error: Exception | None
+    changed: bool
+
+
+class _Worker:
+    """A process that runs one job at a time.
+
+    Attributes:
+        job: the one that it runs, or ran last.
+        busy: has it not answered yet?
+    """
+
+    def __init__(self, gpu: str | None, threads: int) -> None:
+        # A fork would share locks of torch's threads.
+        context = multiprocessing.get_context("spawn")
+        self._connection, other_end = context.Pipe()
+        self._process = context.Process(target=_serve, args=(other_end, gpu, threads))
+        with _hide_script():
+            self._process.start()
+        other_end.close()  # only the worker holds it now, so that its end closes the connection
+        self.job: Any = None
+        self.busy = False
+
+    @property
+    def connection(self) -> Connection:
+        """It can be read when the worker has answered, or has ended."""
+        return self._connection
+
+    def start_job(self, function: Callable[[Any], Any], job: Any) -> None:
+        """Send a job; a worker that has ended meanwhile gives no answer to it."""
+        self.job = job
+        self.busy = True
+        try:
+            self._connection.send((function, job))
+        except OSError:  # its end closed the connection: taking the answer says so
+            return
+
+    def has_ended(self) -> bool:
+        """Has the process ended? Processes that it started can hold the connection open."""
+        return not self._process.is_alive()
+
+    def take_answer(self) -> _Answer | None:
+        """Return the answer to its job; None if the worker has ended without one."""
+        self.busy = False
+        try:
+            answer = self._connection.recv() if self._connection.poll() else None
+        except (EOFError, OSError):
+            return None
+        assert answer is None or isinstance(answer, _Answer)
+        return answer
+
+    def end(self) -> None:
+        """End the process, whatever it does."""
+        self._process.kill()
+        self._process.join()
+        self._connection.close()
+
+
+def _places_with_answers(workers: dict[int, _Worker]) -> list[int]:
+    """Wait a second at most; return the places whose worker has answered or has ended."""
+    busy = {place: worker for place, worker in workers.items() if worker.busy}
+    readable = wait([worker.connection for worker in busy.values()], timeout=TICK)
+    return [
+        place
+        for place, worker in busy.items()
+        if worker.connection in readable or worker.has_ended()
+    ]
+
+
+@contextmanager
+def _hide_script() -> Iterator[None]:
+    """Start a worker that does not run the user's script, as it would if it knew its file."""
+    main = vars(sys.modules["__main__"])
+    if "__file__" not in main:
+        yield
+        return
+    file = main.pop("__file__")
+    try:
+        yield
+    finally:
+        main["__file__"] = file
 
 
 def _visible() -> list[str]:
@@ -117,18 +192,31 @@ def _visible() -> list[str]:
     return [str(index) for index in range(torch.cuda.device_count())]
 
 
-def _prepare(gpus: str | None, threads: int) -> None:
-    """Begin a worker."""
+def _serve(connection: Connection, gpu: str | None, threads: int) -> None:
+    """Run the jobs that arrive, until the coordinator closes the connection or ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the coordinator handles the user's interrupt
     tqdm.set_lock(RLock())  # by default one of the system's, which a killed worker leaves behind
     Thread(target=_end_with_parent, daemon=True).start()
-    if gpus is not None:
-        os.environ["CUDA_VISIBLE_DEVICES"] = gpus
+    if gpu is not None:
+        os.environ["CUDA_VISIBLE_DEVICES"] = gpu
     use_threads(threads)
+    while True:
+        try:
+            function, job = connection.recv()
+        except EOFError:
+            return
+        except Exception:  # of any plugin: its module cannot be imported here
+            connection.send(_Answer(None, RuntimeError(traceback.format_exc()), changed=False))
+            continue
+        answer = _run_job(function, job)
+        try:
+            connection.send(answer)
+        except Exception:  # of any method or library: the value or the error cannot be pickled
+            connection.send(_Answer(None, RuntimeError(traceback.format_exc()), answer.changed))
 
 
-def _call(function: Callable[[Any], Any], job: Any) -> tuple[Any, Exception | None, bool]:
-    """Value and error of a job in its worker, and whether the worker can run another one."""
+def _run_job(function: Callable[[Any], Any], job: Any) -> _Answer:
+    """Call the function; what it raises is a part of the answer."""
     value: Any = None
     error: Exception | None = None
     try:
@@ -139,7 +227,7 @@ def _call(function: Callable[[Any], Any], job: Any) -> tuple[Any, Exception | No
         error = RunError("KeyboardInterrupt")
     except Exception:  # of any library: perhaps it cannot be pickled
         error = RuntimeError(traceback.format_exc())
-    return value, error, not is_changed()
+    return _Answer(value, error, is_changed())
 
 
 def _end_with_parent() -> None:

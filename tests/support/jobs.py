@@ -59,6 +59,20 @@ def die(file: str, times: int) -> str:
     return f"lived after {tries}"
 
 
+def die_beside_child(file: str) -> None:
+    """Leave a process that lives on and holds what this worker held open, and end."""
+    child = os.fork()
+    if not child:
+        time.sleep(600)
+    Path(file).write_text(str(child))
+    os._exit(7)
+
+
+def make_function() -> Callable[[], int]:
+    """Return what cannot be pickled."""
+    return lambda: 1
+
+
 def threads() -> tuple[str, int]:
     import torch
 

@@ -98,6 +98,21 @@ def test_answers_errors_and_deaths(kind: type[Executor], tmp_path: Path) -> None
     assert found["threads"].value == ("1", 1)
 
 
+def test_a_worker_that_ended_is_noticed_though_its_child_lives_on(tmp_path: Path) -> None:
+    file = tmp_path / "child"
+    calls = [
+        Call("unpicklable", jobs.make_function),
+        Call("lost", jobs.die_beside_child, (str(file),)),
+        Call("next", jobs.double, (2,)),
+    ]
+    found = answers(executor(Processes, tmp_path, workers=1, retries=0), calls)
+    child = psutil.Process(int(file.read_text()))
+    child.kill()
+    assert found["lost"].lost
+    assert found["next"].value == 4
+    assert isinstance(found["unpicklable"].error, RuntimeError)
+
+
 @pytest.mark.parametrize("kind", [Serial, Processes])
 def test_jobs_can_be_added_while_others_run(kind: type[Executor], tmp_path: Path) -> None:
     queue = deque([Call("1", jobs.double, (1,)), Call("2", jobs.double, (2,))])
