@@ -92,7 +92,9 @@ def nearest(word: str, known: list[str]) -> str:
     ' (did you mean "temperature"?)'
     """
     close = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
-    return f' (did you mean "{close[0]}"?)' if close else ""
+    if close:
+        return f' (did you mean "{close[0]}"?)'
+    return ""
 
 
 class Config(BaseModel):
@@ -186,4 +188,6 @@ def first_fault(error: ValidationError) -> str:
     """
     fault = error.errors()[0]
     place = ".".join(str(part) for part in fault["loc"])
-    return f"{place}: {phrase(fault)}" if place else phrase(fault)
+    if place:
+        return f"{place}: {phrase(fault)}"
+    return phrase(fault)

@@ -40,14 +40,19 @@ class InputError(HarnessError):
     ) -> None:
         super().__init__(message)  # only this, so that a worker can send the error to its parent
         self.message = message
-        self.file = None if file is None else str(file)
+        if file is None:
+            self.file = None
+        else:
+            self.file = str(file)
         self.key = key
         self.remedy = remedy
 
     def __str__(self) -> str:
         parts = [self.file, self.key, self.message]
         text = ": ".join(part for part in parts if part)
-        return f"{text}; {self.remedy}" if self.remedy else text
+        if self.remedy:
+            return f"{text}; {self.remedy}"
+        return text
 
 
 class UnsupportedModel(InputError):  # noqa: N818 - says what it is
@@ -102,7 +107,10 @@ def naming(where: str) -> Iterator[None]:
         raise
     except InputError as error:
         if where not in str(error):
-            error.file = where if error.file is None else f"{where}: {error.file}"
+            if error.file is None:
+                error.file = where
+            else:
+                error.file = f"{where}: {error.file}"
         raise
 
 

@@ -187,12 +187,16 @@ class Method(ABC):
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         if (sheet := cls.__dict__.get("sheet")) is not None:
-            cls.card, cls.presets = MethodCard(**sheet.card), sheet
+            cls.card = MethodCard(**sheet.card)
+            cls.presets = sheet
 
     def __init__(
         self, config: MethodConfig | None = None, *, base_model: str = DEFAULT_BASE_MODEL
     ) -> None:
-        self.config: Any = config if config is not None else self.Config()
+        if config is not None:
+            self.config: Any = config
+        else:
+            self.config = self.Config()
         self.base_model = base_model
         self.fit_report = FitReport()
         self._encoder: Encoder | None = None
@@ -295,8 +299,14 @@ class Method(ABC):
             or self.start_model != self.base_model
         ):
             return None
-        layer = {"first_layer": c.first_layer} if c.pooling == "first_last_avg" else {}
-        length = {"max_length": c.max_length} if c.max_length is not None else {}
+        if c.pooling == "first_last_avg":
+            layer = {"first_layer": c.first_layer}
+        else:
+            layer = {}
+        if c.max_length is not None:
+            length = {"max_length": c.max_length}
+        else:
+            length = {}
         return UNTRAINED, {"pooling": c.pooling, **layer, **length}
 
     @property
@@ -466,15 +476,16 @@ def own_line(error: BaseException, *kinds: type[Method]) -> str:
         for base in bases
         if base.__module__.partition(".")[0] not in ("harness", "abc", "builtins")
     )
-    files = {
-        part.__code__.co_filename
-        for base in own
-        for part in vars(base).values()
-        if inspect.isfunction(part)
-    }
+    files = set()
+    for base in own:
+        for part in vars(base).values():
+            if inspect.isfunction(part):
+                files.add(part.__code__.co_filename)
     trace = traceback.extract_tb((error.__cause__ or error).__traceback__)
     last = next((frame for frame in reversed(trace) if frame.filename in files), None)
-    return f" ({last.filename}, line {last.lineno}: {last.line})" if last is not None else ""
+    if last is not None:
+        return f" ({last.filename}, line {last.lineno}: {last.line})"
+    return ""
 
 
 @contextmanager

@@ -46,7 +46,8 @@ _levels: dict[str, int] = {}  # of these logs, as the caller had them
 LAYOUT = (
     5  # part of each content hash: raise it when what is sent changes, and `sync` replaces all runs
 )
-PARENT, CONTENT = "mlflow.parentRunId", "harness.content"
+PARENT = "mlflow.parentRunId"
+CONTENT = "harness.content"
 OWN_PARAMS = ("seed", "device")  # of a seed; its row has the others, too
 ABOUT = """A row of the table shows means over its seeds, which are the runs below it: scores by suite ("sts"), their
 standard deviations ("sts sd"), further scores of a task ("sts more"), seconds and memory ("usage")."""
@@ -56,7 +57,8 @@ class Mlflow:
     """A `harness.tracking.Backend`. Every method may raise whatever MLflow raises."""
 
     def __init__(self, workdir: Path, name: str, uri: str) -> None:
-        self.workdir, self.client = workdir, connect(uri)
+        self.workdir = workdir
+        self.client = connect(uri)
         self.sending = _sending_lock(workdir, uri)
         self.rows: dict[str, str] = {}  # hash of a row's parameters -> id of its run
         self.sent: dict[
@@ -72,7 +74,9 @@ class Mlflow:
         the same time from other machines.
         """
         for run in sorted(runs, key=lambda run: (run.info.start_time, run.info.run_id)):
-            tags, run_id, is_running = run.data.tags, run.info.run_id, run.info.status == "RUNNING"
+            tags = run.data.tags
+            run_id = run.info.run_id
+            is_running = run.info.status == "RUNNING"
             key = _key_of(run)
             row = tags.get("harness.parent")
             if row:
@@ -103,7 +107,10 @@ class Mlflow:
         # A server has a place of its own for artifacts; a database would put them into the current
         # folder.
         is_server = urlsplit(uri).scheme in ("http", "https", "databricks")
-        place = None if is_server else (self.workdir / "mlartifacts").resolve().as_uri()
+        if is_server:
+            place = None
+        else:
+            place = (self.workdir / "mlartifacts").resolve().as_uri()
         tags = {"mlflow.experimentKind": "custom_model_development", "mlflow.note.content": ABOUT}
         return str(self.client.create_experiment(name, artifact_location=place, tags=tags))
 
@@ -143,7 +150,8 @@ class Mlflow:
         folder = RunFolder(self.workdir, record.id)
         if key in self.sent:
             self.client.delete_run(self.sent.pop(key).info.run_id)
-        start, end = _milliseconds(record.started), _milliseconds(record.finished)
+        start = _milliseconds(record.started)
+        end = _milliseconds(record.finished)
         if row not in self.rows:
             base_model = re.split("[/:]", record.base_model.rstrip("/"))[-1]
             about = {"harness.parent": row, "mlflow.note.content": _description(record)}
@@ -203,12 +211,15 @@ class Mlflow:
         """
         from mlflow.entities import Metric, Param
 
-        entries = [Param(_name(name), str(value)[:6000]) for name, value in params.items()]
+        entries = []
+        for name, value in params.items():
+            entries.append(Param(_name(name), str(value)[:6000]))
         newest_first = sorted(values.items(), key=lambda point: -point[0][1])  # MLflow is faster so
         points = [Metric(_name(name), value, at, step) for (name, step), value in newest_first]
         while entries or points:
             self.client.log_batch(run_id, points[:800], entries[:100])
-            points, entries = points[800:], entries[100:]
+            points = points[800:]
+            entries = entries[100:]
 
 
 @contextmanager
@@ -248,7 +259,10 @@ def _sending_lock(workdir: Path, uri: str) -> Callable[[], AbstractContextManage
     """Return what keeps other processes of this machine from sending at the same time."""
     from filelock import FileLock
 
-    place = sqlite_file(uri).parent if uri.startswith(SQLITE) else workdir
+    if uri.startswith(SQLITE):
+        place = sqlite_file(uri).parent
+    else:
+        place = workdir
     if not os.access(place, os.W_OK):
         return nullcontext
     lock = FileLock(place / ".track.lock")
@@ -330,7 +344,8 @@ def _tags(record: Record, folder: Path) -> dict[str, str]:
 
 def _description(record: Record) -> str:
     """What a row is, in Markdown."""
-    row, base_model = markdown_text(record.row), markdown_text(record.base_model)
+    row = markdown_text(record.row)
+    base_model = markdown_text(record.base_model)
     return f"**{row}**: `{record.method}` on {base_model}, {record.supervision}\n\ncommand: `{record.command}`"
 
 

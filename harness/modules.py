@@ -139,7 +139,8 @@ class LastMask(_Chosen):
         mask token.
         """
         super().__init__()  # type: ignore[no-untyped-call]
-        self.pooling, self.token = pooling, token
+        self.pooling = pooling
+        self.token = token
 
     def pooling_mask(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         return one_token(one_token(mask, ids == self.token))
@@ -163,7 +164,9 @@ class SecondCopy(_Chosen):
         """
         super().__init__()  # type: ignore[no-untyped-call]
         self.pooling = pooling
-        self.before, self.between, self.after = before, between, after
+        self.before = before
+        self.between = between
+        self.after = after
 
     def pooling_mask(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         return EchoFrame(self.before, self.between, self.after).second(ids, mask)

@@ -148,14 +148,18 @@ class RecipeFile(Mapping[str, Mapping[str, Any] | Recipes]):
                 if of == name and family != "values"
             }
             shared = rows.get((name, "values"), Recipe({})).values
-            presets[name] = Recipes(families, shared, aliases) if families else shared
+            if families:
+                presets[name] = Recipes(families, shared, aliases)
+            else:
+                presets[name] = shared
         return presets
 
     def _row(
         self, preset: str, family: str, key: str, table: Any, rows: Mapping[tuple[str, str], Recipe]
     ) -> Recipe:
         values = dict(self._check_kind(dict, key, table))
-        like, begin = values.pop("like", None), Recipe({})
+        like = values.pop("like", None)
+        begin = Recipe({})
         if like is not None:
             self._check_kind(str, f"{key}.like", like)
             found = rows.get((preset, like)) or rows.get((like, family))
@@ -193,12 +197,10 @@ def preset_names(presets: Presets) -> list[str]:
     >>> preset_names({"paper": Recipes({"roberta-base": Recipe({})}, aliases={"paper-roberta": "roberta-base"})})
     ['paper', 'paper-roberta']
     """
-    aliases = [
-        alias
-        for preset in presets.values()
-        if isinstance(preset, Recipes)
-        for alias in preset.aliases
-    ]
+    aliases: list[str] = []
+    for preset in presets.values():
+        if isinstance(preset, Recipes):
+            aliases.extend(preset.aliases)
     return [*presets, *aliases]
 
 
@@ -218,7 +220,8 @@ def recipe_of(
     """
     if name == DEFAULT and name not in presets:
         return Recipe({}, "the defaults of the options")
-    preset, alias = presets.get(name), None
+    preset = presets.get(name)
+    alias = None
     if preset is None:
         preset, name, alias = _behind(presets, name, where)
     if not isinstance(preset, Recipes):

@@ -64,7 +64,8 @@ def _folders(noun: str, entry_points: str, content: str) -> Group:
     )
 
 
-_FAMILY, _SUITE = "harness.tasks.suite.TaskFamily", "harness.tasks.suite.Suite"
+_FAMILY = "harness.tasks.suite.TaskFamily"
+_SUITE = "harness.tasks.suite.Suite"
 
 METHODS = _subclasses("method", "harness.method.Method")
 TASKS = Group(
@@ -183,7 +184,10 @@ def open_plugin(group: Group, point: EntryPoint) -> Any:
             raise ImportError(
                 f"another module of that name was imported before ({other}); rename it"
             )
-        importing = Importing(point.module) if group in (METHODS, TASKS) else None
+        if group in (METHODS, TASKS):
+            importing = Importing(point.module)
+        else:
+            importing = None
         plugin = point.load()
         if importing is not None:
             importing.check()
@@ -272,7 +276,9 @@ def points(group: Group) -> list[EntryPoint]:
 
 def package(point: EntryPoint) -> tuple[str, str]:
     """Name and version of the package that an entry point comes from."""
-    return (point.dist.name, point.dist.version) if point.dist is not None else ("", "")
+    if point.dist is not None:
+        return (point.dist.name, point.dist.version)
+    return ("", "")
 
 
 def origin(point: EntryPoint) -> str:

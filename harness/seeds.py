@@ -50,7 +50,8 @@ class PartSeed(int):
 
     def __new__(cls, seed: int, vary: Sequence[Stream], held: int) -> PartSeed:
         made = super().__new__(cls, seed)
-        made.vary, made.held = tuple(stream for stream in STREAMS if stream in vary), int(held)
+        made.vary = tuple(stream for stream in STREAMS if stream in vary)
+        made.held = int(held)
         return made
 
     def of(self, purpose: str) -> int:
@@ -58,7 +59,9 @@ class PartSeed(int):
         stream = next(
             (stream for start, stream in _PURPOSES.items() if purpose.startswith(start)), None
         )
-        return int(self) if stream in self.vary else self.held
+        if stream in self.vary:
+            return int(self)
+        return self.held
 
     def __add__(self, other: int) -> PartSeed:
         return PartSeed(int(self) + other, self.vary, self.held + other)
@@ -87,7 +90,10 @@ def part_seed(seed: int, vary: Sequence[Stream], held: int) -> int:
 
 def seed_fields(seed: int) -> dict[str, Any]:
     """A seed as files have it: {"seed"}, and of a `PartSeed` {"seed", "vary", "held"}."""
-    own = {"vary": list(seed.vary), "held": seed.held} if isinstance(seed, PartSeed) else {}
+    if isinstance(seed, PartSeed):
+        own = {"vary": list(seed.vary), "held": seed.held}
+    else:
+        own = {}
     return {"seed": int(seed), **own}
 
 
@@ -101,19 +107,26 @@ def seed_of(fields: Mapping[str, Any]) -> int:
     vary = fields.get("vary", [])
     if any(type(n) is not int for n in numbers) or not set(vary) <= set(STREAMS):
         raise ValueError("no seed")
-    return part_seed(numbers[0], vary, numbers[1]) if vary else int(numbers[0])
+    if vary:
+        return part_seed(numbers[0], vary, numbers[1])
+    return int(numbers[0])
 
 
 def seed_text(seed: int) -> str:
     """A seed for a reader: "3", "3 (init)" where that stream alone has it."""
-    return f"{int(seed)} ({', '.join(seed.vary)})" if isinstance(seed, PartSeed) else str(seed)
+    if isinstance(seed, PartSeed):
+        return f"{int(seed)} ({', '.join(seed.vary)})"
+    return str(seed)
 
 
 def derive(seed: int, purpose: str) -> int:
     """The seed of one purpose: 63 bits of BLAKE2b over both, the same on every machine and in every
     version.
     """
-    own = seed.of(purpose) if isinstance(seed, PartSeed) else seed
+    if isinstance(seed, PartSeed):
+        own = seed.of(purpose)
+    else:
+        own = seed
     digest = hashlib.blake2b(f"{own}\0{purpose}".encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big") >> 1
 

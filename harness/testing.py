@@ -54,9 +54,10 @@ def check_method(
     """
     import torch
 
-    cls: type[Method] = (
-        registry.load(registry.METHODS, method) if isinstance(method, str) else method
-    )
+    if isinstance(method, str):
+        cls: type[Method] = registry.load(registry.METHODS, method)
+    else:
+        cls = method
     if preset is None and "mini" in preset_names(cls.presets):
         preset = "mini"
     with (

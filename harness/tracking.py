@@ -68,7 +68,9 @@ class Tracker:
     """
 
     def __init__(self, workdir: Path, comparison: str, uri: str | None = None) -> None:
-        self.workdir, self.comparison, self.uri = workdir, comparison, uri or default_uri(workdir)
+        self.workdir = workdir
+        self.comparison = comparison
+        self.uri = uri or default_uri(workdir)
         # Before the first run: what is set during a run is undone at its end.
         self._settings = ExitStack()
         self._settings.enter_context(own_settings())
@@ -135,7 +137,8 @@ def sync(workdir: Path, uri: str | None = None) -> int:
         raise InputError(
             f"{workdir}: no runs/*/record.json there; name a work directory of `harness compare`"
         )
-    target, count = uri or default_uri(workdir), 0
+    target = uri or default_uri(workdir)
+    count = 0
     try:
         with own_settings():
             for comparison, records in comparisons.items():
@@ -144,7 +147,10 @@ def sync(workdir: Path, uri: str | None = None) -> int:
                 backend.end_rows()
     except ENDS as error:
         local = target.startswith(SQLITE)
-        remedy = f"; if {sqlite_file(target)} is damaged, remove it first" if local else ""
+        if local:
+            remedy = f"; if {sqlite_file(target)} is damaged, remove it first"
+        else:
+            remedy = ""
         raise RunError(
             f"tracking: {redacted(target)} failed ({_cause(error)}); the same command sends the rest{remedy}"
         ) from error
@@ -170,4 +176,6 @@ def _cause(error: BaseException) -> str:
     """The root cause of an error in at most 200 characters, without credentials."""
     cause = root_cause(error)
     text = redacted(" ".join(str(cause).split())) or type(cause).__name__
-    return text if len(text) <= 200 else f"{text[:200]}..."
+    if len(text) <= 200:
+        return text
+    return f"{text[:200]}..."

@@ -24,7 +24,8 @@ class Trackio:
     def __init__(self, workdir: Path, name: str, uri: str) -> None:
         import trackio
 
-        self.workdir, self.project = workdir, uri.partition("://")[2] or name
+        self.workdir = workdir
+        self.project = uri.partition("://")[2] or name
         try:
             self.sent = {run.name: run for run in trackio.Api().runs(self.project)}
         except ValueError:  # no such project yet

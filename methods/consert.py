@@ -115,7 +115,10 @@ class ConSERT(TrainedMethod):
         """Return the token rows of a view; "shuffle" has them in another order."""
         if view != "shuffle":
             return ids
-        fixed = markers(encoder.tokenizer) if encoder.pooling.mode == "cls" else frozenset()
+        if encoder.pooling.mode == "cls":
+            fixed = markers(encoder.tokenizer)
+        else:
+            fixed = frozenset()
         return [shuffle_tokens(row, 1.0, batch.rng, special=fixed) for row in ids]
 
     def _change(self, view: View) -> views.Change:

@@ -58,7 +58,10 @@ def ascend_noise(
         return noise.detach()
     a = unit(anchors.detach())
     p = unit(positives.detach())
-    others = a @ p.T if form == "released" else a[:, :0]
+    if form == "released":
+        others = a @ p.T
+    else:
+        others = a[:, :0]
     for _ in range(steps):
         with torch.enable_grad():
             moved = noise.detach().requires_grad_()

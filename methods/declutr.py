@@ -134,7 +134,10 @@ def slanted_triangular_rate(
     falls back to 0 at its end (Howard & Ruder, ACL 2018, Eq. 3, as AllenNLP has it).
     """
     peak = int(length * cut)
-    rise = update / peak if update < peak else 1 - (update - peak) / (length - peak)
+    if update < peak:
+        rise = update / peak
+    else:
+        rise = 1 - (update - peak) / (length - peak)
     return (1 + rise * (ratio - 1)) / ratio
 
 
@@ -241,7 +244,10 @@ class DeCLUTR(TrainedMethod):
         c = self.config
         if c.lr_schedule == "released" and step < steps // c.epochs:
             return slanted_triangular_rate(steps, steps, cut=c.warmup)
-        length = steps * c.batch_size if c.lr_schedule == "instances" else steps
+        if c.lr_schedule == "instances":
+            length = steps * c.batch_size
+        else:
+            length = steps
         return slanted_triangular_rate(step + 1, length, cut=c.warmup)
 
     def loss(self, encoder: Encoder, heads: Any, batch: Batch) -> dict[str, Tensor]:
@@ -269,7 +275,9 @@ class DeCLUTR(TrainedMethod):
 
     def _prepare(self, text: str) -> str:
         text = clean(text)
-        return text.lower() if self.config.lower else text
+        if self.config.lower:
+            return text.lower()
+        return text
 
     def _draw_spans(
         self, encoder: Encoder, batch: Batch

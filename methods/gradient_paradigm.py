@@ -62,7 +62,10 @@ def gradient_surrogate(
     itself = _identity(n, first)
 
     def surrogate_of(u: Tensor, v: Tensor) -> Tensor:
-        like = v.detach() if base == "barlow_twins" else u.detach()
+        if base == "barlow_twins":
+            like = v.detach()
+        else:
+            like = u.detach()
         if temperature is None:
             weights = like @ like.T * 2 / n**2
         else:
@@ -159,7 +162,9 @@ class GradientParadigm(TwoViewMethod):
 
     def heads(self, encoder: Encoder) -> nn.Module:
         head = super().heads(encoder)
-        return nn.Sequential(nn.Tanh(), head) if self.config.tanh else head
+        if self.config.tanh:
+            return nn.Sequential(nn.Tanh(), head)
+        return head
 
     def terms(self, z_a: Tensor, z_b: Tensor, *_: Any) -> dict[str, Tensor]:
         c: GradientParadigmConfig = self.config

@@ -96,7 +96,9 @@ def merge_lora(encoder: Encoder) -> None:
 
 def _warm_up(step: int, warm: int) -> float:
     """Return the share of the peak rate: from 0 to 1 over `warm` steps, then 1."""
-    return min(1.0, step / warm) if warm else 1.0
+    if warm:
+        return min(1.0, step / warm)
+    return 1.0
 
 
 class LLM2VecConfig(TrainingConfig):
@@ -189,7 +191,10 @@ class LLM2Vec(TrainedMethod):
             raise InputError(
                 f'llm2vec: the base model\'s tokenizer has neither a mask token nor "{BLANK}"'
             )
-        shares = (0.8, 0.1) if self.config.masking == "bert" else (1.0, 0.0)
+        if self.config.masking == "bert":
+            shares = (0.8, 0.1)
+        else:
+            shares = (1.0, 0.0)
         masked, labels = mask_tokens(
             ids, tokenizer, batch.rng, probability=self.config.mask, shares=shares, mask=int(mask)
         )

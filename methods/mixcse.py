@@ -72,7 +72,10 @@ class MixCSE(SimCSE):
     def contrast(self, z_a: Tensor, z_b: Tensor, heads: nn.Module, batch: Batch) -> Tensor:
         n = len(z_a)
         config = self.config
-        shift = int(batch.rng.integers(1, n)) if n > 1 else 0
+        if n > 1:
+            shift = int(batch.rng.integers(1, n))
+        else:
+            shift = 0
         return mixed_negatives(
             z_a, z_b, shift=shift, mix=config.mix, temperature=config.temperature
         )

@@ -203,7 +203,10 @@ class Model2Vec(Static):
         """
         context = context or FitContext()
         of = self.config.of
-        text = require_corpus(self, corpus) if self.text != "none" else None
+        if self.text != "none":
+            text = require_corpus(self, corpus)
+        else:
+            text = None
         row = of.kind(of.settings(), base_model=self.base_model)
         if row.transductive:
             raise InputError(
@@ -291,7 +294,10 @@ def encode_tokens(encoder: Encoder, tokens: Sequence[int]) -> NDArray[np.float32
     import torch
 
     echo = encoder.echo_frame
-    first, *others = frame_of(encoder.tokenizer) if echo is None else echo.pieces(encoder.tokenizer)
+    if echo is None:
+        first, *others = frame_of(encoder.tokenizer)
+    else:
+        first, *others = echo.pieces(encoder.tokenizer)
     parts: list[NDArray[np.float32]] = []
     encoder.eval()
     for start in range(0, len(tokens), ROWS):

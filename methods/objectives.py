@@ -61,7 +61,9 @@ def nt_xent(
         raise ValueError(f'similarity must be "cosine" or "dot", got {similarity!r}')
 
     def scale(x: Tensor) -> Tensor:
-        return unit(x) if similarity == "cosine" else x
+        if similarity == "cosine":
+            return unit(x)
+        return x
 
     a = scale(anchors)
     logits = a @ scale(positives).T / temperature
@@ -288,7 +290,10 @@ def lejepa(
     Source: Balestriero & LeCun 2025 (arXiv 2511.08544), the LeJEPA loss for two global views.
     """
     check_rows(z_a, z_b)
-    samples = [torch.cat([z_a, z_b])] if stacked else [z_a, z_b]
+    if stacked:
+        samples = [torch.cat([z_a, z_b])]
+    else:
+        samples = [z_a, z_b]
     spread = torch.stack(
         [sigreg(z, directions, points=points, limit=limit, window=window) for z in samples]
     ).mean()
@@ -461,7 +466,9 @@ def decorrelation(
                 f'normalisation must be "center", "no_center" or "literal", got {normalisation!r}'
             )
         on, off = _identity_penalty(a, b, off_diagonal_weight)
-    return off - on if literal_sign else on + off
+    if literal_sign:
+        return off - on
+    return on + off
 
 
 @full_precision
@@ -496,7 +503,10 @@ def self_guided(
 
     Source: SG and its code.
     """
-    views = layer_views.unsqueeze(1) if layer_views.ndim == 2 else layer_views
+    if layer_views.ndim == 2:
+        views = layer_views.unsqueeze(1)
+    else:
+        views = layer_views
     if cls.ndim != 2 or views.ndim != 3 or (views.shape[0], views.shape[2]) != tuple(cls.shape):
         raise ValueError(
             f"expected (n, d) and (n, L, d), got {tuple(cls.shape)} and {tuple(layer_views.shape)}"

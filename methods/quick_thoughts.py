@@ -202,7 +202,10 @@ class ConsecutiveSentences(BatchStream):
         ends = np.cumsum(self._counts[order])
         first = within * self.batch_size
         place = int(np.searchsorted(ends, first, side="right"))
-        skipped = first - int(ends[place - 1]) if place else first
+        if place:
+            skipped = first - int(ends[place - 1])
+        else:
+            skipped = first
 
         items: list[Sentence] = []
         for document in order[place:].tolist():

@@ -35,7 +35,10 @@ def word_numbers(tokens: Sequence[str], special: Sequence[bool]) -> np.ndarray:
     marked = any(token.startswith(_BEGIN) for token in tokens)
     begins: list[bool] = []
     for i, token in enumerate(tokens):
-        new = token.startswith(_BEGIN) if marked else not token.startswith("##")
+        if marked:
+            new = token.startswith(_BEGIN)
+        else:
+            new = not token.startswith("##")
         follows_special = i == 0 or special[i - 1]
         begins.append(not special[i] and (new or follows_special))
     return np.where(special, -1, np.cumsum(begins) - 1)

@@ -120,7 +120,10 @@ class SCD(TrainedMethod):
         terms: dict[str, Tensor] = {}
         if config.terms != "decorrelation":
             repel = self_contrast(h_a, h_b, temperature=config.temperature)
-            count = len(h_a) if config.reduction == "sum" else 1
+            if config.reduction == "sum":
+                count = len(h_a)
+            else:
+                count = 1
             terms["self_contrast"] = config.self_contrast_weight * count * repel
         if config.terms != "self_contrast":
             terms["decorrelation"] = config.decorrelation_weight * decorrelation(

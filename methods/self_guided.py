@@ -123,7 +123,9 @@ class SelfGuided(TrainedMethod):
 
     @property
     def text(self) -> Text:
-        return "pairs" if self.config.objective.startswith("back_translation") else "sentences"
+        if self.config.objective.startswith("back_translation"):
+            return "pairs"
+        return "sentences"
 
     @property
     def supervision(self) -> Supervision:
@@ -189,12 +191,17 @@ class SelfGuided(TrainedMethod):
             return opt2_as_coded(c, views[:, 0], temperature=t)
         if config.objective == "base":
             return self._scale(self_guided(c, views, temperature=t, variant="base"))
-        variant: Variant = config.objective if config.objective in ("opt1", "opt2") else "opt3"
+        if config.objective in ("opt1", "opt2"):
+            variant: Variant = config.objective
+        else:
+            variant = "opt3"
         return self_guided(c, views, temperature=t, variant=variant)
 
     def _scale(self, mean: Tensor) -> Tensor:
         """Scale a mean over 2b rows as `base_reduction` has it: the sum over b is twice as much."""
-        return 2 * mean if self.config.base_reduction == "sum/b" else mean
+        if self.config.base_reduction == "sum/b":
+            return 2 * mean
+        return mean
 
     def _layers(self, depth: int) -> tuple[range, range]:
         """Return the guide's layers that are used, and those that the objectives of one sampled layer
@@ -205,7 +212,10 @@ class SelfGuided(TrainedMethod):
         """
         config = self.config
         last = depth if config.guide_last is None else config.guide_last
-        drawn = config.guide_first if config.shift_layers else 2 * config.guide_first
+        if config.shift_layers:
+            drawn = config.guide_first
+        else:
+            drawn = 2 * config.guide_first
         if max(last, config.guide_first, drawn) > depth or drawn > last:
             raise InputError(
                 f"self_guided: layers {config.guide_first} to {last} of the guide were requested (drawn from {drawn} "
@@ -265,9 +275,10 @@ def sum_of_squared_differences(parameters: Iterable[Tensor], start: Iterable[Ten
 
     Parameters that do not learn are still where they started, so leaving them out changes nothing.
     """
-    terms = [
-        (p - p_0.detach()).square().sum()
-        for p, p_0 in zip(parameters, start, strict=True)
-        if p.requires_grad
-    ]
-    return torch.stack(terms).sum() if terms else torch.zeros(())
+    terms = []
+    for p, p_0 in zip(parameters, start, strict=True):
+        if p.requires_grad:
+            terms.append((p - p_0.detach()).square().sum())
+    if terms:
+        return torch.stack(terms).sum()
+    return torch.zeros(())

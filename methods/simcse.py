@@ -139,7 +139,10 @@ class SimCSE(TrainedMethod):
     ) -> tuple[Tensor, Tensor]:
         """Return the vectors (n, d) of both views, with dropout at the config's rates."""
         config: SimCSEConfig = self.config
-        attention = config.dropout if config.attention_rate is None else config.attention_rate
+        if config.attention_rate is None:
+            attention = config.dropout
+        else:
+            attention = config.attention_rate
         h_a, h_b = encoder.two_views(
             ids_a,
             ids_b,

@@ -56,7 +56,10 @@ class Triples(Sequence[Triple]):
 
     def __getitem__(self, index: Any) -> Any:
         document = bisect_right(self._ends, index)
-        place = index - self._ends[document - 1] if document else index
+        if document:
+            place = index - self._ends[document - 1]
+        else:
+            place = index
         return Triple(*self._sentences(document)[place : place + 3])
 
 

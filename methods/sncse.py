@@ -113,7 +113,9 @@ class SNCSE(PromptBERT):
 
     @property
     def text(self) -> Text:
-        return "pairs" if self.config.negatives == "given" else "sentences"
+        if self.config.negatives == "given":
+            return "pairs"
+        return "sentences"
 
     @property
     def supervision(self) -> Supervision:

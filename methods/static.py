@@ -175,7 +175,10 @@ def word_tokenizer(
         models.BPE(vocab=vocabulary, merges=[], unk_token=None, ignore_merges=True)
     )
     empty = normalizers.Replace(Regex(r"\A\s*\z"), ".")
-    steps = [normalizers.Lowercase(), empty] if lower_case else [empty]
+    if lower_case:
+        steps = [normalizers.Lowercase(), empty]
+    else:
+        steps = [empty]
     tokenizer.normalizer = normalizers.Sequence(steps)
     split = pre_tokenizers.WhitespaceSplit() if tokens == "space" else pre_tokenizers.Whitespace()
     mark = pre_tokenizers.Metaspace(replacement=MARK, prepend_scheme="always", split=False)

@@ -92,7 +92,10 @@ def whitening_matrix(covariance: Matrix, *, k: int | None, epsilon: float = 0.0)
             f"whitening: k={k} is larger than the {d} dimensions of the vectors; lower k"
         )
     u, s, _ = np.linalg.svd(covariance, hermitian=True)
-    rank = int((s > RANK_TOLERANCE * s[0]).sum()) if s[0] > 0 else 0
+    if s[0] > 0:
+        rank = int((s > RANK_TOLERANCE * s[0]).sum())
+    else:
+        rank = 0
     if rank == 0:
         raise InputError(
             "whitening: all sentence vectors of the corpus are equal; give it more varied text"

@@ -31,7 +31,10 @@ def neighbour_layers(k: int, layers: int, window: int, left: str) -> list[int]:
     has a negative start before that, and is empty.
     """
     uses_left = left == "available" or k >= window
-    before = range(max(0, k - window), k) if uses_left else range(0)
+    if uses_left:
+        before = range(max(0, k - window), k)
+    else:
+        before = range(0)
     after = range(k + 1, min(k + window + 1, layers))
     return [*before, *after]
 

@@ -184,11 +184,10 @@ def _write(report: Report, folder: Path, formats: Sequence[str]) -> dict[str, Pa
     data = dict(report.data)
     if report.rehearsal:
         document, data["rehearsal"] = add_marks(document), True
-    files = {
-        path: text
-        for path, text in report.files.items()
-        if "csv" in formats or not path.startswith("tables/")
-    }
+    files = {}
+    for path, text in report.files.items():
+        if "csv" in formats or not path.startswith("tables/"):
+            files[path] = text
     if "every-eval-ever" in formats:
         if report.comparison is None:
             raise InputError("--format every-eval-ever: goes with a comparison")

@@ -41,10 +41,9 @@ STATES = {
 """State of a run -> its mark, in the order of the page."""
 _TROUBLE = ("failed", "collapsed", "diverged", "n/a")
 _LINES = 200  # of a table
-_BARS, _SHOWN = (
-    "▁▂▃▄▅▆▇█",
-    40,
-)  # of a dev curve in text: its characters, and how many of the latest scores
+# of a dev curve in text: its characters, and how many of the latest scores
+_BARS = "▁▂▃▄▅▆▇█"
+_SHOWN = 40
 
 
 def page(progress: Mapping[str, Any], now: float) -> str:
@@ -89,28 +88,42 @@ def _headline(progress: Mapping[str, Any], counted: Mapping[str, int]) -> str:
     noun = "trials" if progress["kind"] == "study" else "runs"
     total = len(progress["runs"])
     done = total - counted["waiting"] - counted["running"]
-    summary = f"{done} of {total} {noun} have ended" if total else f"No {noun} yet"
+    if total:
+        summary = f"{done} of {total} {noun} have ended"
+    else:
+        summary = f"No {noun} yet"
     if progress["phase"] != "running":
         took = describe_duration(max(0.0, progress["updated"] - progress["started"]))
-        why = f": {progress['reason']}" if progress["reason"] else ""
+        if progress["reason"]:
+            why = f": {progress['reason']}"
+        else:
+            why = ""
         rest = "" if progress["phase"] == "ended" else " The same command resumes it."
         return f"{progress['phase'].capitalize()} after {took}{why}. {summary}.{rest}"
     left = progress["remaining_seconds"]
-    return f"{summary}." if left is None else f"{summary}; about {describe_duration(left)} left."
+    if left is None:
+        return f"{summary}."
+    return f"{summary}; about {describe_duration(left)} left."
 
 
 def _active(run: Mapping[str, Any], now: float) -> dict[str, Any]:
     """A running run with its share of training steps in percent, how long it has run, and its dev
     curve as text.
     """
-    share = 100 * (run["step"] or 0) / run["steps"] if run["steps"] else None
+    if run["steps"]:
+        share = 100 * (run["step"] or 0) / run["steps"]
+    else:
+        share = None
     scores = [100 * score for _, score in run["dev"] if score is not None and math.isfinite(score)][
         -_SHOWN:
     ]
     low = min(scores, default=0.0)
     height = max(scores, default=0.0) - min(scores, default=0.0) or 1.0
     curve = "".join(_BARS[int((len(_BARS) - 1) * (score - low) / height)] for score in scores)
-    took = describe_duration(now - run["began"]) if run["began"] else ""
+    if run["began"]:
+        took = describe_duration(now - run["began"])
+    else:
+        took = ""
     return {
         **run,
         "share": share,

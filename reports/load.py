@@ -85,7 +85,9 @@ class RecordedRow(ResultRow):
     @property
     def unavailable(self) -> str:
         """What the row needs and is not available, so that nothing of it was tried; else empty."""
-        return self.records[0].reason if all(record.unavailable for record in self.records) else ""
+        if all(record.unavailable for record in self.records):
+            return self.records[0].reason
+        return ""
 
     @property
     def pooling(self) -> str | None:
@@ -119,7 +121,10 @@ def _encoding_of(record: Record) -> Encoding | None:
     pooling = config.get("pooling")
     if not isinstance(pooling, str) or pooling == "none":
         return None
-    layer = config.get("first_layer", 1) if pooling == "first_last_avg" else 1
+    if pooling == "first_last_avg":
+        layer = config.get("first_layer", 1)
+    else:
+        layer = 1
     return Encoding(pooling, layer, config.get("max_length"))
 
 
@@ -224,14 +229,14 @@ class RecordedResults(Results):
     @cached_property
     def training_logs(self) -> dict[tuple[str, str], list[tuple[int, list[dict[str, Any]]]]]:
         """Row key -> (seed, lines of its training log) of every row that has any."""
-        logs = {
-            row.key: [(r.seed, self._read(r, "curves", RunFolder.curves)) for r in row.records]
-            for row in self.rows
-        }
-        kept = {
-            key: [(seed, lines) for seed, lines in by_seed if lines]
-            for key, by_seed in logs.items()
-        }
+        logs = {}
+        for row in self.rows:
+            logs[row.key] = [
+                (r.seed, self._read(r, "curves", RunFolder.curves)) for r in row.records
+            ]
+        kept = {}
+        for key, by_seed in logs.items():
+            kept[key] = [(seed, lines) for seed, lines in by_seed if lines]
         return {key: by_seed for key, by_seed in kept.items() if by_seed}
 
     @cached_property
@@ -239,11 +244,12 @@ class RecordedResults(Results):
         """Row key -> (run, what it stored for figures by task) of every finished run that stored
         any.
         """
-        data = {
-            row.key: [(r, self._read(r, "figures", RunFolder.figures)) for r in row.finished]
-            for row in self.rows
-        }
-        kept = {key: [(r, parts) for r, parts in runs if parts] for key, runs in data.items()}
+        data = {}
+        for row in self.rows:
+            data[row.key] = [(r, self._read(r, "figures", RunFolder.figures)) for r in row.finished]
+        kept = {}
+        for key, runs in data.items():
+            kept[key] = [(r, parts) for r, parts in runs if parts]
         return {key: runs for key, runs in kept.items() if runs}
 
     @cached_property
@@ -394,9 +400,9 @@ def _read_block(
 def _planned_comparisons(file: ComparisonFile) -> dict[str, Any]:
     """Return the comparisons of rows that the experiment file plans."""
     experiment = file.experiment
-    contrasts = [
-        (str(one["row"]), str(one["against"])) for one in experiment.get("contrasts") or ()
-    ]
+    contrasts = []
+    for one in experiment.get("contrasts") or ():
+        contrasts.append((str(one["row"]), str(one["against"])))
     return {
         "baseline": str(experiment.get("baseline") or ""),
         "contrasts": tuple(contrasts),
@@ -415,11 +421,10 @@ def read_comparison(workdir: Path, name: str) -> RecordedResults:
     records = read_records(workdir, comparison=name, damaged=damaged)
     if not records:
         known = comparisons(workdir)
-        text = (
-            f"known: {', '.join(known)}"
-            if known
-            else "it holds no runs: run `harness compare` first"
-        )
+        if known:
+            text = f"known: {', '.join(known)}"
+        else:
+            text = "it holds no runs: run `harness compare` first"
         raise InputError(
             f'{workdir}: no runs of a comparison "{name}"{nearest(name, list(known))}; {text}'
         )

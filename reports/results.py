@@ -114,7 +114,9 @@ class ResultRow:
     @property
     def status(self) -> str:
         """ "finished" when any seed finished, else how the first one ended."""
-        return "finished" if self.finished else self.runs[0].status
+        if self.finished:
+            return "finished"
+        return self.runs[0].status
 
     @property
     def unavailable(self) -> str:
@@ -221,7 +223,10 @@ class Results:
 
     def at_analysis(self, number: int) -> Self:
         """Return the results as they were at one of their interim analyses, from 1."""
-        since = self.analyses.since if self.analyses is not None else {}
+        if self.analyses is not None:
+            since = self.analyses.since
+        else:
+            since = {}
         rows = []
         for row in self.rows:
             runs = [run for run in row.runs if since.get((*row.key, run.seed), 1) <= number]
@@ -239,7 +244,9 @@ class Results:
         met = dict.fromkeys((s.source, s.task) for s in self.scores if s.suite == suite)
         wanted = set()
         if suite != "geometry" or not met:  # each of its tasks has a table of its own
-            missing = {task for run in self.runs for task in run.missing}
+            missing: set[str] = set()
+            for run in self.runs:
+                missing.update(run.missing)
             wanted = missing & set(tasks_of(suite))
         sources = {source for source, _ in met} or self._sources_of(wanted)
         met |= dict.fromkeys(
@@ -289,7 +296,10 @@ def find_start(row: ResultRow, rows: Sequence[ResultRow]) -> tuple[ResultRow | N
         return None, ""
     if how is None:
         return None, "it does not start from an encoder whose vectors are pooled"
-    length = f" and {how.max_length} tokens" if how.max_length is not None else ""
+    if how.max_length is not None:
+        length = f" and {how.max_length} tokens"
+    else:
+        length = ""
     return None, f"no untrained run with {how.pooling} pooling{length} was stored"
 
 

@@ -52,14 +52,19 @@ def main_measure(results: Results, suite: str, task: str, source: str) -> Measur
     """The number of a task in the table of its suite; None where no run has any."""
     scores = [s for s in results.scores if (s.suite, s.task, s.source) == (suite, task, source)]
     about = find_suite(suite)
-    wanted = [*_METRICS] if about is None or suite in _OURS else []
+    if about is None or suite in _OURS:
+        wanted = [*_METRICS]
+    else:
+        wanted = []
     named = [s for s in scores if about is not None and s.metric == about.metric]
     for metric, aggregation in wanted:
         if found := next(
             (s for s in scores if (s.metric, s.aggregation) == (metric, aggregation)), None
         ):
             return _of(found)
-    return _of((named or scores)[0]) if scores else None
+    if scores:
+        return _of((named or scores)[0])
+    return None
 
 
 _OURS = ("downstream", "probing", "multilingual", "embedded-transfer", *TRANSFER_SUITES)
@@ -109,10 +114,16 @@ def mteb_average(results: Results, suite: str, category: str = "") -> Target | N
     if len(measures) < len(names):
         return None
     title = MTEB_TITLES[suite]
-    key = f"{suite}:{category}" if category else suite
+    if category:
+        key = f"{suite}:{category}"
+    else:
+        key = suite
     if len(names) == 1:
         return alone(measures[0])
-    what = f"{category} in {title}" if category else title
+    if category:
+        what = f"{category} in {title}"
+    else:
+        what = title
     return Target(
         key,
         f"the average of the {len(names)} data sets of {what}",
@@ -200,5 +211,8 @@ def _suite(results: Results, suite: str) -> Iterator[tuple[tuple[str, ...], Targ
         )
     for measure in measures:
         name = SOURCES.get(measure.source, measure.source)
-        title = "" if measure.source == "file" else f"{measure.task} ({name})"
+        if measure.source == "file":
+            title = ""
+        else:
+            title = f"{measure.task} ({name})"
         yield (measure.task, measure.task.rsplit(":", 1)[-1]), alone(measure, title)

@@ -72,22 +72,29 @@ class Target:
         """A row's mean over the measures and over its seeds, times 100; None where a measure has no
         score.
         """
-        parts = [
-            [v for r in row.finished if (v := one.value(r)) is not None] for one in self.measures
-        ]
-        return 100 * float(np.mean([np.mean(part) for part in parts])) if all(parts) else None
+        parts = []
+        for one in self.measures:
+            parts.append([v for r in row.finished if (v := one.value(r)) is not None])
+        if all(parts):
+            return 100 * float(np.mean([np.mean(part) for part in parts]))
+        return None
 
 
 def common_unit(some: Sequence[Target]) -> str:
     """What their numbers are in, for an axis that they share."""
     units = {target.unit for target in some}
-    return units.pop() if len(units) == 1 else "×100"
+    if len(units) == 1:
+        return units.pop()
+    return "×100"
 
 
 def alone(measure: Measure, title: str = "") -> Target:
     """One task alone."""
     task, source = measure[:2]
-    origin = "" if source == "file" else f" ({SOURCES.get(source, source)})"
+    if source == "file":
+        origin = ""
+    else:
+        origin = f" ({SOURCES.get(source, source)})"
     name = title or f"{task}{origin}"
     return Target(f"task-{source}-{task}", name, task, (measure,))
 
@@ -103,7 +110,11 @@ def tasks_of_most_rows(
     finished = [row for row in rows if row.finished]
     count = dict.fromkeys(tasks, 0)
     for row in finished:
-        scored = {(s.task, s.source) for r in row.finished for s in r.scores if s.split != "dev"}
+        scored = set()
+        for r in row.finished:
+            for s in r.scores:
+                if s.split != "dev":
+                    scored.add((s.task, s.source))
         missing = {task for r in row.finished for task in r.missing}
         for key in tasks:
             count[key] += key in scored or key[0] in missing
@@ -128,9 +139,10 @@ def targets(results: Results) -> list[Target]:
             title = f"{tasks[0][0]} ({name})"
             short = tasks[0][0]
         else:
-            count = (
-                "the seven" if {task for task, _ in tasks} == set(STS_ORDER) else str(len(tasks))
-            )
+            if {task for task, _ in tasks} == set(STS_ORDER):
+                count = "the seven"
+            else:
+                count = str(len(tasks))
             title = f"the average of {count} STS tasks ({name})"
             short = "STS average"
         if len(by_source) > 1:
@@ -172,11 +184,10 @@ def rows_shown(
         kept[-1] = untrained
     keys = {row.key for row in kept}
     others = ", ".join(row.label for row in rows if row.key not in keys)
-    which = (
-        f"the best by {target.short} and the best untrained one"
-        if scores and target is not None
-        else "the first"
-    )
+    if scores and target is not None:
+        which = f"the best by {target.short} and the best untrained one"
+    else:
+        which = "the first"
     return [
         row for row in rows if row.key in keys
     ], f" {room} of {len(rows)} rows, {which}; not drawn: {others}."

@@ -166,9 +166,15 @@ def _frame(table: Table) -> pd.DataFrame:
     import pandas as pd
 
     notes = table.footnotes()
-    lines = [(block, row.cells) for block, rows in table.blocks() for row in rows]
+    lines = []
+    for block, rows in table.blocks():
+        for row in rows:
+            lines.append((block, row.cells))
     heads = [": ".join(filter(None, (column.group, column.title))) for column in table.columns]
-    index = [block for block, _ in lines] if len(table.blocks()) > 1 else None
+    if len(table.blocks()) > 1:
+        index = [block for block, _ in lines]
+    else:
+        index = None
     frame = pd.DataFrame(
         [[_text(cell, notes) for cell in cells] for _, cells in lines], index=index, columns=heads
     )
@@ -183,4 +189,6 @@ def _frame(table: Table) -> pd.DataFrame:
 def _text(cell: Cell, notes: dict[str, str]) -> str:
     text = f"{WORSE if cell.worse else ''}{cell.text}{'*' if cell.rank == 1 else ''} {cell.spread}".strip()
     letters = ",".join(notes[note] for note in cell.notes)
-    return f"{text} [{letters}]" if letters else text
+    if letters:
+        return f"{text} [{letters}]"
+    return text

@@ -294,7 +294,10 @@ class OpenTrial:
             result.reason = reason or last.reason
         result.write(self.trial)
 
-        value = fmean(self.values) if state == TrialState.COMPLETE else None
+        if state == TrialState.COMPLETE:
+            value = fmean(self.values)
+        else:
+            value = None
         with calling(f'sampler "{self.study.sampler}"'):  # learns how its trial ended
             self.stored.tell(self.trial, value, state=state)
         self.has_ended = True
@@ -326,7 +329,10 @@ def describe_values(values: Mapping[str, Any]) -> str:
     """Return a configuration as the name of a row."""
     parts = []
     for key, value in values.items():
-        text = f"{value:.4g}" if isinstance(value, float) else str(value)
+        if isinstance(value, float):
+            text = f"{value:.4g}"
+        else:
+            text = str(value)
         parts.append(f"{key}={text}")
     return ", ".join(parts) or "default"
 
@@ -342,7 +348,10 @@ def split_objective(objective: str, tasks: Iterable[str]) -> tuple[str, str, str
     task = max(matches, key=len)
     rest = objective.removeprefix(task).split(":")[1:]
     metric = rest[0] if rest else "spearman"
-    aggregation = rest[1] if len(rest) > 1 else "all"
+    if len(rest) > 1:
+        aggregation = rest[1]
+    else:
+        aggregation = "all"
     return task, metric, aggregation
 
 
@@ -363,11 +372,17 @@ def objective_value(record: Record, study: Study, workdir: Path) -> float:
         value = record.training.get("best_dev")
     elif study.objective == DEV:
         scores = dev_scores(record, workdir)
-        value = scores[-1][1] if scores and math.isfinite(scores[-1][1]) else 0.0
+        if scores and math.isfinite(scores[-1][1]):
+            value = scores[-1][1]
+        else:
+            value = 0.0
     else:
         tasks = [*(score.task for score in record.scores), *record.missing]
         parts = split_objective(study.objective, tasks)
-        value = _named_score(record, study.objective, *parts) if parts else None
+        if parts:
+            value = _named_score(record, study.objective, *parts)
+        else:
+            value = None
 
     if value is None or not math.isfinite(value):
         message = f'the run has no score "{study.objective}" ({record.status} {record.reason})'

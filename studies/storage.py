@@ -145,7 +145,9 @@ def find_damage(journal: Path) -> str:
             if damage := _describe_damage(line, number):
                 return damage
     number = _find_line_that_fails(journal)
-    return f"line {number} is damaged" if number else ""
+    if number:
+        return f"line {number} is damaged"
+    return ""
 
 
 def _describe_damage(line: bytes, number: int) -> str:
@@ -169,7 +171,8 @@ def _find_line_that_fails(journal: Path) -> int:
     lines = journal.read_bytes().splitlines(keepends=True)
     if _can_be_replayed(lines):
         return 0
-    sound, damaged = 0, len(lines)
+    sound = 0
+    damaged = len(lines)
     while damaged - sound > 1:
         middle = (sound + damaged) // 2
         if _can_be_replayed(lines[:middle]):

@@ -78,7 +78,10 @@ def queue_slots(
             # they are the slot's own.
             usable = [trial for trial in by_slot[slot] if UNUSABLE not in trial.user_attrs]
             tried = [trial.params for trial in usable if trial.params]
-            values = {**fixed, **tried[-1]} if tried else dict(fixed)
+            if tried:
+                values = {**fixed, **tried[-1]}
+            else:
+                values = dict(fixed)
             stored.enqueue_trial(values, user_attrs={SLOT: slot})
 
     for trial in stored.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):

@@ -42,7 +42,8 @@ def tune_rows(
             continue
         if not quiet:
             tell(f"{study.title}: {budget.trials} trials of {budget.steps} training steps")
-        space, settings = make_space(study, "--tune"), experiment.executor
+        space = make_space(study, "--tune")
+        settings = experiment.executor
         stored = run_trials(study, space, workdir, settings, where="--tune", quiet=quiet, **options)
         rows.append(_describe_search(entry.label, **_result(stored, budget, workdir)))
     assert budget.steps is not None

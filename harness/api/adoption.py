@@ -53,7 +53,10 @@ def describe_training(record: Record) -> str:
     """Return steps, passes over the text and time of a run."""
     steps = record.training.get("steps")
     seconds = record.cost.get("train_seconds", 0.0)
-    length = f"{steps:,} training steps" if steps else "no training steps"
+    if steps:
+        length = f"{steps:,} training steps"
+    else:
+        length = "no training steps"
     seen = record.cost.get("corpus_sentences_seen", 0.0)
     count = (record.corpus or {}).get("count")
     if steps and count and seen:

@@ -99,10 +99,11 @@ class Comparison(WithReport):
         import pandas as pd
 
         lost = (record for record in self.records if record.status != "finished")
-        lines = [
-            f"{'n/a' if r.unavailable else r.status}: {r.row}, seed {r.seed}: {r.reason}"
-            for r in lost
-        ]
+        lines = []
+        for r in lost:
+            lines.append(
+                f"{'n/a' if r.unavailable else r.status}: {r.row}, seed {r.seed}: {r.reason}"
+            )
         lines += [
             f"  traceback: {self.workdir / 'runs' / r.id / 'details.json'}" for r in self.failed[:1]
         ]
@@ -157,13 +158,19 @@ def load(path: str | Path, name: str = "") -> Any:
             ) from None
     name = name or (known[0] if len(known) == 1 else "")
     if name not in known:
-        wanted = f'no comparison "{name}"{nearest(name, known)}; ' if name else ""
+        if name:
+            wanted = f'no comparison "{name}"{nearest(name, known)}; '
+        else:
+            wanted = ""
         raise InputError(f"{folder}: {wanted}it holds {', '.join(known)}: name one of them")
     if not compared:
         return open_study(name, folder)
     file = read_comparison_file(folder, name)
     try:
-        experiment = read_experiment(file.experiment) if file is not None else None
+        if file is not None:
+            experiment = read_experiment(file.experiment)
+        else:
+            experiment = None
     except InputError:
         experiment = None
     return Comparison(name, folder, read_records(folder, name), experiment)

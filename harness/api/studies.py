@@ -73,14 +73,16 @@ def study(
     from studies.samplers import check
 
     reporter = progress or Reporter.of_caller()
-    definition = (
-        source
-        if isinstance(source, Study)
-        else read_study(source, overrides, quick=quick, name=name)
-    )
+    if isinstance(source, Study):
+        definition = source
+    else:
+        definition = read_study(source, overrides, quick=quick, name=name)
     if warning := warn_of_test_parts(definition):
         reporter.say(warning)
-    where = str(source) if isinstance(source, str | Path) else f'study "{definition.name}"'
+    if isinstance(source, str | Path):
+        where = str(source)
+    else:
+        where = f'study "{definition.name}"'
     forget_loaded()
     with naming(where):
         space = make_space(definition, where)
@@ -88,7 +90,8 @@ def study(
         plan_trial(
             definition, {**space.first_point(), **plan_trials(definition, space)[0]}
         )  # is all data here?
-    folder, settings = checked_workdir(workdir), executor_settings(executor, definition.executor)
+    folder = checked_workdir(workdir)
+    settings = executor_settings(executor, definition.executor)
     check_known(settings, [definition.method])
     more: dict[str, Any] = {
         "quiet": reporter.quiet,
@@ -154,8 +157,12 @@ class StudyResult(WithReport):
     def __init__(self, stored: optuna.Study, study: Study, space: Space, workdir: Path) -> None:
         from studies.trials import ended_trials, result_of
 
-        self.stored, self.study, self.space, self.workdir = stored, study, space, workdir
-        self.name, self.ended = study.name, ended_trials(stored)
+        self.stored = stored
+        self.study = study
+        self.space = space
+        self.workdir = workdir
+        self.name = study.name
+        self.ended = ended_trials(stored)
         self.files: Path | None = None
         runs = dict.fromkeys(run for trial in self.ended for run in result_of(trial).runs)
         self.records = list(filter(None, (RunFolder(workdir, run).read_if_sound() for run in runs)))

@@ -55,4 +55,6 @@ def check_method(args: argparse.Namespace) -> int:
             [(check.name, "ok" if check.passed else "FAILED", check.detail) for check in checks]
         )
         tell(f"{args.method}: {passed} of {len(checks)} checks passed")
-    return 0 if passed == len(checks) else 1
+    if passed == len(checks):
+        return 0
+    return 1

@@ -203,7 +203,9 @@ def _scores_of(args: argparse.Namespace) -> Any:
     """
     if "" in args.scores:
         raise InputError("--scores: expected a file or folder, not an empty text")
-    return args.scores[0] if len(args.scores) == 1 else args.scores
+    if len(args.scores) == 1:
+        return args.scores[0]
+    return args.scores
 
 
 def run_verdict(args: argparse.Namespace) -> int:
@@ -309,10 +311,13 @@ def _print_examples(found: list[Chosen], two: bool, reasons: dict[str, str]) -> 
             tell(one_line(f"{one.task} ({one.source})"))
             if one.task in reasons:
                 tell("  " + one_line(f"no texts: {reasons[one.task]}"))
-        sides = [
-            f"{row} {score:.3f} (error {one.errors[row]:.2f})" for row, score in one.scores.items()
-        ]
-        said = "; ".join(sides) if two else f"median error of {len(sides)} rows {one.by:.2f}"
+        sides = []
+        for row, score in one.scores.items():
+            sides.append(f"{row} {score:.3f} (error {one.errors[row]:.2f})")
+        if two:
+            said = "; ".join(sides)
+        else:
+            said = f"median error of {len(sides)} rows {one.by:.2f}"
         tell("  " + one_line(f"{one.example}: {f'gold {one.gold}, ' if one.gold else ''}{said}"))
         for text in one.texts or [f"[{', '.join(one.ids)}]"]:
             tell("      " + one_line(text))

@@ -57,7 +57,9 @@ def run(args: argparse.Namespace) -> int:
         tell_json(report)
     else:
         print_columns(list(report.items()))
-    return 1 if any(plugin.fault for plugin in plugins) else 0
+    if any(plugin.fault for plugin in plugins):
+        return 1
+    return 0
 
 
 def examine() -> Iterator[tuple[str, str]]:
@@ -69,7 +71,10 @@ def examine() -> Iterator[tuple[str, str]]:
     machine = environment.describe("cpu", "fp32")
     yield "python", f"{machine['python']} on {machine['platform']}"
     yield "processor", f"{machine['cpu']}, {machine['cores']} cores, {machine['threads']} threads"
-    mps = ["mps"] if torch.backends.mps.is_available() else []
+    if torch.backends.mps.is_available():
+        mps = ["mps"]
+    else:
+        mps = []
     for device in ["cpu", *(f"cuda:{i}" for i in range(torch.cuda.device_count())), *mps]:
         yield device, f"{environment.device_name(device)}: {describe_bf16(device)}"
     versions = {**machine["versions"], **environment.versions(_TOOLS)}

@@ -63,9 +63,13 @@ def run(args: argparse.Namespace) -> int:
         _print_details(listed)
     else:
         columns = _COLUMNS.get(args.what, ("about",))
-        rows = [(name, *(about.get(key, "") for key in columns)) for name, about in listed.items()]
+        rows = []
+        for name, about in listed.items():
+            rows.append((name, *(about.get(key, "") for key in columns)))
         print_columns(rows)
-    return 1 if any(about.get("unusable") for about in listed.values()) else 0
+    if any(about.get("unusable") for about in listed.values()):
+        return 1
+    return 0
 
 
 def _select(
@@ -268,7 +272,10 @@ def _list_data() -> dict[str, dict[str, Any]]:
 
     listed = {}
     for name, corpus in CATALOGUE.items():
-        items = f"{corpus.items:,}" if corpus.items else "?"
+        if corpus.items:
+            items = f"{corpus.items:,}"
+        else:
+            items = "?"
         about = {"kind": corpus.kind, "items": items, "source": corpus.uri}
         listed[name] = about | {"parts": list(corpus.parts)} | _describe_data(corpus)
     for name, data in PREPARED.items():

@@ -187,7 +187,10 @@ def _show(title: str, result: Any, suites: list[str]) -> None:
 
     rows = [("task", "split", "metric", "aggregation", "value", "n", "protocol")]
     for s in result.scores:
-        value = f"{100 * s.value:.2f}" if _in_percent(s) else f"{s.value:.3f}"
+        if _in_percent(s):
+            value = f"{100 * s.value:.2f}"
+        else:
+            value = f"{s.value:.3f}"
         rows.append((s.task, s.split, s.metric, s.aggregation, value, f"{s.n:,}", s.protocol))
     tell(title)
     print_columns(rows, right=(4, 5))
@@ -198,10 +201,8 @@ def _show(title: str, result: Any, suites: list[str]) -> None:
         tell(f"{heading}: {average.of(result.scores).describe()}")
     for note in result.notes:
         tell(f"note: {note}")
-    speed, cached = (
-        result.cost.get("sentences_per_second"),
-        result.cost.get("sentences_cached", 0.0),
-    )
+    speed = result.cost.get("sentences_per_second")
+    cached = result.cost.get("sentences_cached", 0.0)
     parts = [
         f"{result.cost['sentences']:,.0f} sentences",
         f"{cached:,.0f} of them from the cache" if cached else "",

@@ -239,9 +239,10 @@ def conditions_of(args: argparse.Namespace, *, study: bool = False) -> list[str]
     models = args.base_model or []
     if study and len(models) > 1:
         raise InputError("a study has one base model", key="--base-model")
-    model = (
-        {"base_model": models[0] if models else None} if study else {"base_models": models or None}
-    )
+    if study:
+        model = {"base_model": models[0] if models else None}
+    else:
+        model = {"base_models": models or None}
     given = as_overrides(
         **model,
         corpus=args.corpus,

@@ -79,7 +79,9 @@ def run(args: argparse.Namespace) -> int:
     commands = list(dict.fromkeys(str(entry.get("command", "")) for entry in runs.values()))
     for command in commands:
         tell(f"  {one_line(command) or 'no command recorded'}")
-    return 0 if args.workdir is None else int(not _repeat(name, cell, data, commands, args.workdir))
+    if args.workdir is None:
+        return 0
+    return int(not _repeat(name, cell, data, commands, args.workdir))
 
 
 def split_name(text: str) -> tuple[Path, str | None]:
@@ -104,11 +106,10 @@ def read_report(path: Path) -> dict[str, Any]:
         InputError: not a report, or damaged.
     """
     names = ("data.json", "index.html")
-    file = (
-        next((path / name for name in names if (path / name).is_file()), path)
-        if path.is_dir()
-        else path
-    )
+    if path.is_dir():
+        file = next((path / name for name in names if (path / name).is_file()), path)
+    else:
+        file = path
     try:
         text = read_text(file)
         inside = re.search(
@@ -167,14 +168,14 @@ def _repeat(
     if new is None:
         tell("the report of the new runs has no such cell")
         return False
-    old_value, value = cell.get("value"), new.get("value")
-    difference = (
-        "equal"
-        if old_value == value
-        else f"they differ by {value - old_value:+.3g}"
-        if old_value and value
-        else ""
-    )
+    old_value = cell.get("value")
+    value = new.get("value")
+    if old_value == value:
+        difference = "equal"
+    elif old_value and value:
+        difference = f"they differ by {value - old_value:+.3g}"
+    else:
+        difference = ""
     tell(
         one_line(
             f"in the report: {_shown(cell)} ({old_value!r}); now: {_shown(new)} ({value!r}) {difference}"

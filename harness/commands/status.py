@@ -68,7 +68,9 @@ def show_status(args: argparse.Namespace) -> int:
     else:
         for state in states:
             _show(state)
-    return 1 if any(run["state"] == "failed" for state in states for run in state["runs"]) else 0
+    if any(run["state"] == "failed" for state in states for run in state["runs"]):
+        return 1
+    return 0
 
 
 def stop_runs(args: argparse.Namespace) -> int:
@@ -118,11 +120,10 @@ def _show(state: dict[str, Any]) -> None:
     tell(f"{state['kind']} {state['name']}: {', '.join(about)}: {summary}")
     for run in state["runs"]:
         if run["state"] in ("running", "failed", "collapsed", "diverged", "n/a"):
-            steps = (
-                f"step {run['step']:,} of {run['steps']:,}"
-                if run["state"] == "running" and run["steps"]
-                else ""
-            )
+            if run["state"] == "running" and run["steps"]:
+                steps = f"step {run['step']:,} of {run['steps']:,}"
+            else:
+                steps = ""
             tell(
                 f"  {run['state']}: {run['label']}: {', '.join(filter(None, (steps, run['text'])))}"
             )

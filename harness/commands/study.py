@@ -98,15 +98,19 @@ def _introduce(study: Study, space: Space) -> None:
     """Print what is searched, and how."""
     from studies.definition.space import plan_trials
 
-    length = f"{study.steps} training steps" if study.steps else "whole runs"
+    if study.steps:
+        length = f"{study.steps} training steps"
+    else:
+        length = "whole runs"
     tell(
         f"{study.name}: {study.title or study.method}, sampler {study.sampler}, pruner {study.pruner}, "
         f"{len(plan_trials(study, space))} trials of {length}, seeds {study.seeds}"
     )
     for p in space.parameters:
-        condition = (
-            f" (when {', '.join(f'{k} = {v}' for k, v in p.when.items())})" if p.when else ""
-        )
+        if p.when:
+            condition = f" (when {', '.join(f'{k} = {v}' for k, v in p.when.items())})"
+        else:
+            condition = ""
         tell(f"  {p.name}: {p.describe()}{condition}")
 
 
@@ -117,17 +121,21 @@ def _show(result: StudyResult, *, top: int) -> None:
     from reports.studies.study_tables import best_table, held_out_file, summary_table
     from studies.trials import best_trials
 
-    study, leading = result.study, best_trials(result.stored)
-    start = untrained_score(leading[0], study, result.workdir) if leading else None
+    study = result.study
+    leading = best_trials(result.stored)
+    if leading:
+        start = untrained_score(leading[0], study, result.workdir)
+    else:
+        start = None
     tables = (
         best_table(study, result.space, leading[:top], start),
         summary_table(study, result.space, result.ended),
     )
     for table in tables:
         if table is not None:
-            lines = [
-                [f"{cell.text} {cell.spread}".strip() for cell in row.cells] for row in table.rows
-            ]
+            lines = []
+            for row in table.rows:
+                lines.append([f"{cell.text} {cell.spread}".strip() for cell in row.cells])
             print_table(table.title, [column.title for column in table.columns], lines)
     tell(f"report: {result.files}/index.html")
     if leading:

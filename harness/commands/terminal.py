@@ -57,7 +57,10 @@ def print_table(
         table.add_column(plain(column), justify="left" if i == 0 or texts else "right")
     for row in rows:
         table.add_row(*map(plain, row))
-    console = Console() if sys.stdout.isatty() else Console(width=240)
+    if sys.stdout.isatty():
+        console = Console()
+    else:
+        console = Console(width=240)
     console.print(table)
     for line in legend:
         console.print(plain(line))

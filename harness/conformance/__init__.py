@@ -44,7 +44,10 @@ def run_check(name: str, subject: Subject) -> Check:
     except NotRunError as error:
         return Check(name, False, str(error))
     except Exception as error:
-        kind = "" if isinstance(error, BrokenPromiseError) else f"{type(error).__name__}: "
+        if isinstance(error, BrokenPromiseError):
+            kind = ""
+        else:
+            kind = f"{type(error).__name__}: "
         return Check(
             name, False, f"{kind}{' '.join(str(error).split())}{own_line(error, subject.method)}"
         )

@@ -34,7 +34,8 @@ def configuration(s: Subject) -> str:
     """The config survives dict and JSON, an unknown key is refused by name, and each option has one
     line of help.
     """
-    config, kind = s.config, type(s.config)
+    config = s.config
+    kind = type(s.config)
     for what, values in (
         ("a dict", config.model_dump()),
         ("JSON", json.loads(config.model_dump_json())),
@@ -76,7 +77,8 @@ def presets_and_sweeps(s: Subject) -> str:
 
 def card(s: Subject) -> str:
     """Title, source, kind of text, supervision and cost are given; published rows exist."""
-    method, about = s.method, s.method.card
+    method = s.method
+    about = s.method.card
     expect(
         bool(re.fullmatch(r"[a-z][a-z0-9_]*", method.name)),
         f'name "{method.name}" is not lower_case',
@@ -109,7 +111,10 @@ def card(s: Subject) -> str:
     )
     from harness.results.published import folders, published_rows
 
-    rows = [len(published_rows(key)) for key in about.published] if folders() else []
+    if folders():
+        rows = [len(published_rows(key)) for key in about.published]
+    else:
+        rows = []
     return f"{about.title}; {supervision}; {sum(rows)} published numbers"
 
 

@@ -31,7 +31,10 @@ def fit(s: Subject) -> str:
     report = method.fit_report
     json.dumps([report.training, report.cost], allow_nan=False)
     expect(isinstance(method.num_parameters(), int), "num_parameters() is not a whole number")
-    steps = f"{report.training['steps']} steps, " if "steps" in report.training else ""
+    if "steps" in report.training:
+        steps = f"{report.training['steps']} steps, "
+    else:
+        steps = ""
     return f"{steps}{method.num_parameters():,} parameters"
 
 
@@ -71,7 +74,8 @@ def repeatable(s: Subject) -> str:
     """The same call gives the same bits, and a text has the same vector alone as in a batch, in any
     place of it.
     """
-    first, second = vectors(s.fitted), vectors(s.fitted)
+    first = vectors(s.fitted)
+    second = vectors(s.fitted)
     expect(
         bool((first == second).all()),
         f"two calls differ by {gap(first, second):.1e}; is dropout off in encode?",
@@ -96,7 +100,8 @@ def odd_text(s: Subject) -> str:
 
 def save_and_load(s: Subject) -> str:
     """A saved and loaded method has the same settings and vectors; nothing is pickled."""
-    method, path = s.fitted, s.folder / "model"
+    method = s.fitted
+    path = s.folder / "model"
     method.save(path)
     method.save(path)  # a second time replaces the first
     names = [file.relative_to(path).as_posix() for file in path.rglob("*") if file.is_file()]
@@ -121,7 +126,8 @@ def sentence_transformer(s: Subject) -> str:
     A method whose vectors stock modules cannot express has a class of `harness.modules` in its
     modules.json (`harness.encoder.layout`), or writes a layout of its own, without modules.json.
     """
-    method, path = s.fitted, s.folder / "model"
+    method = s.fitted
+    path = s.folder / "model"
     if not path.exists():
         method.save(path)
     if not (path / "modules.json").exists():

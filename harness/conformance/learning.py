@@ -184,7 +184,8 @@ def resume(s: Subject) -> str:
     """
     whole = s.fitted
     done = int(whole.fit_report.training["steps"])
-    at, folder = max(1, done // 2), s.folder / "resumed"
+    at = max(1, done // 2)
+    folder = s.folder / "resumed"
     cut = s.new()
     loss = cut.loss
 
@@ -204,11 +205,10 @@ def resume(s: Subject) -> str:
     steps = int(again.fit_report.training["steps"])
     expect(steps == done, f"the resumed run ended after {steps} steps, the whole one after {done}")
     weights = again.encoder.state_dict()
-    other = [
-        name
-        for name, tensor in whole.encoder.state_dict().items()
-        if not torch.equal(tensor, weights[name])
-    ]
+    other = []
+    for name, tensor in whole.encoder.state_dict().items():
+        if not torch.equal(tensor, weights[name]):
+            other.append(name)
     advice = "state belongs in buffers of the heads, random choices come from batch.rng"
     expect(
         not other,

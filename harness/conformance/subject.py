@@ -75,11 +75,10 @@ class Subject:
         """
         plain = self.method.configure(self.values, preset=self.preset, base_model=self.base_model)
         small: dict[str, Any] = {"batch_size": 8, "epochs": 3, "log_every": 1}
-        lowered = {
-            key: value
-            for key, value in small.items()
-            if hasattr(plain, key) and key not in self.values
-        }
+        lowered = {}
+        for key, value in small.items():
+            if hasattr(plain, key) and key not in self.values:
+                lowered[key] = value
         if "batch_size" in lowered:
             lowered["batch_size"] = min(8, getattr(plain, "batch_size"))  # noqa: B009 - no method must have it
         try:
@@ -167,10 +166,13 @@ def gap(a: Any, b: Any) -> float:
     """
     import numpy as np
 
-    a, b = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
+    a = np.asarray(a, dtype=np.float64)
+    b = np.asarray(b, dtype=np.float64)
     if a.shape != b.shape:
         return float("inf")
-    return float(np.abs(a - b).max() / max(np.abs(a).max(), 1e-12)) if a.size else 0.0
+    if a.size:
+        return float(np.abs(a - b).max() / max(np.abs(a).max(), 1e-12))
+    return 0.0
 
 
 def expect(condition: bool, message: str) -> None:

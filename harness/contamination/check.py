@@ -30,7 +30,9 @@ if TYPE_CHECKING:
 SELECTION = "selection"  # the kind of a text that is a dev set
 MOST_TEXTS = 200_000  # distinct texts of a task that are held in memory, some 200 bytes each
 LARGE = 0.05  # a share of the texts of a task that is worth a line
-_EXAMPLES, _SHOWN = 5, 300  # examples that are stored of a task, and their characters
+# examples that are stored of a task, and their characters
+_EXAMPLES = 5
+_SHOWN = 300
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+|(?<=[。！？])")
 _UNKNOWN = "its texts are not known before it is scored"
 
@@ -65,12 +67,16 @@ class TaskOverlap(BaseModel):
     @property
     def share(self) -> float:
         """Share of its texts that are equal or nearly equal, in [0, 1]."""
-        return (self.equal + self.near) / self.texts if self.texts else 0.0
+        if self.texts:
+            return (self.equal + self.near) / self.texts
+        return 0.0
 
     @property
     def touched_share(self) -> float:
         """Share of its examples that have such a text, in [0, 1]."""
-        return sum(map(len, self.touched.values())) / self.pairs if self.pairs else 0.0
+        if self.pairs:
+            return sum(map(len, self.touched.values())) / self.pairs
+        return 0.0
 
 
 class Overlap(BaseModel):
@@ -102,7 +108,9 @@ def read_overlap(workdir: Path, text: Mapping[str, Any]) -> Overlap | None:
     """
     file = overlap_file(workdir, text)
     try:
-        return Overlap.model_validate(read_json(file)) if file.is_file() else None
+        if file.is_file():
+            return Overlap.model_validate(read_json(file))
+        return None
     except (InputError, ValidationError):
         return None
 
@@ -170,23 +178,24 @@ def check(workdir: Path, text: CheckedText, tasks: Sequence[Task]) -> Overlap:
     """
     from filelock import FileLock
 
-    opened = {
-        task_key(task): _open(task)
-        for task in tasks
-        if not needs_model(task) and task.suite != "geometry"
-    }
+    opened = {}
+    for task in tasks:
+        if not needs_model(task) and task.suite != "geometry":
+            opened[task_key(task)] = _open(task)
     file = overlap_file(workdir, text.about)
     file.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(
         file.with_name(f".{file.stem}.lock")
     ):  # another comparison may check the same text
         stored = read_overlap(workdir, text.about)
-        known = stored.tasks if stored is not None and stored.rule == RULE else {}
-        due = {
-            key: one
-            for key, one in opened.items()
-            if key not in known or known[key].data != one.about.data
-        }
+        if stored is not None and stored.rule == RULE:
+            known = stored.tasks
+        else:
+            known = {}
+        due = {}
+        for key, one in opened.items():
+            if key not in known or known[key].data != one.about.data:
+                due[key] = one
         overlap = Overlap(rule=RULE, text=dict(text.about), tasks={**known, **_compare(text, due)})
         if due or stored is None:
             write_overlap(workdir, overlap)
@@ -212,7 +221,8 @@ def _open(task: Task) -> _OpenTask:
     ):  # it fetches its data when it is scored
         return mark_unchecked(_UNKNOWN)
     try:
-        sha256, texts = task.sha256, list(dict.fromkeys(task.texts()))
+        sha256 = task.sha256
+        texts = list(dict.fromkeys(task.texts()))
     except (
         Exception
     ) as error:  # a task, perhaps of another package, must not prevent the check of the others
@@ -221,10 +231,9 @@ def _open(task: Task) -> _OpenTask:
         return mark_unchecked(
             f"it has more than {MOST_TEXTS:,} texts" if texts else _UNKNOWN, sha256
         )
-    pairs = {
-        s.name: (s.sentences1, s.sentences2)
-        for s in getattr(getattr(task, "data", None), "subsets", ())
-    }
+    pairs = {}
+    for s in getattr(getattr(task, "data", None), "subsets", ()):
+        pairs[s.name] = (s.sentences1, s.sentences2)
     if (tested := getattr(task, "tested", None)) is not None:
         pairs = {"": (tested.first, tested.second or tested.first)}
     return _OpenTask(TaskOverlap(data=sha256, suite=task.suite), texts, pairs)
@@ -232,12 +241,9 @@ def _open(task: Task) -> _OpenTask:
 
 def _compare(text: CheckedText, tasks: Mapping[str, _OpenTask]) -> dict[str, TaskOverlap]:
     """Compare all tasks in one pass over the text."""
-    place = {
-        one: number
-        for number, one in enumerate(
-            dict.fromkeys(t for task in tasks.values() for t in task.texts)
-        )
-    }
+    place = {}
+    for number, one in enumerate(dict.fromkeys(t for task in tasks.values() for t in task.texts)):
+        place[one] = number
     found = find_texts(list(place), text.stream() if place else ())
     return {
         key: _count(task, place, found) if task.texts else task.about for key, task in tasks.items()
@@ -248,14 +254,13 @@ def _count(task: _OpenTask, place: Mapping[str, int], found: Found) -> TaskOverl
     forms = {form: place[text] for text in task.texts if (form := normal_form(text))}
     near = [(form, number) for form, number in forms.items() if found.near[number]]
     either = found.equal | found.near
-    touched = {
-        name: [
+    touched = {}
+    for name, sides in (task.pairs or {}).items():
+        touched[name] = [
             n
             for n, pair in enumerate(zip(*sides, strict=True))
             if any(either[place[one]] for one in pair)
         ]
-        for name, sides in (task.pairs or {}).items()
-    }
     return task.about.model_copy(
         update={
             "texts": len(forms),

@@ -29,8 +29,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 RULE = "word n-grams 1"  # changes whenever the texts found change; stored results of another rule are recomputed
-SHORT, RESEMBLANCE = 3, 0.6
-LONG, CONTAINMENT, LONG_WORDS = 8, 0.7, 12
+SHORT = 3
+RESEMBLANCE = 0.6
+LONG = 8
+CONTAINMENT = 0.7
+LONG_WORDS = 12
 _CHUNK = 250_000  # words of the stream that are compared at once
 # In scripts without spaces between words every character is a word.
 _ALONE = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
@@ -106,7 +109,8 @@ def _chunks(stream: Iterable[str]) -> Iterator[list[list[str]]]:
         size += len(chunk[-1])
         if size > _CHUNK:
             yield chunk
-            chunk, size = [], 0
+            chunk = []
+            size = 0
     yield chunk
 
 

@@ -165,11 +165,10 @@ def _attend(
         )
         output, _ = _attend(module, query, key, value, attention_mask, dropout, **kwargs)
         return packing.pack(output), None
-    pair = (
-        rates.attention
-        if rates is not None and module.training and query.shape[0] == rates.rows
-        else None
-    )
+    if rates is not None and module.training and query.shape[0] == rates.rows:
+        pair = rates.attention
+    else:
+        pair = None
     if rates is not None and pair is not None:
         rates.used.add("attention")
     if rates is None or pair is None or pair[0] == pair[1]:
@@ -183,7 +182,8 @@ def _attend(
         (slice(rates.rows // 2), slice(rates.rows // 2, None)), pair, strict=True
     ):
         mask = attention_mask
-        mask = mask[rows] if mask is not None and mask.shape[0] == rates.rows else mask
+        if mask is not None and mask.shape[0] == rates.rows:
+            mask = mask[rows]
         part = query[rows], key[rows], value[rows]
         outputs.append(sdpa_attention_forward(module, *part, mask, dropout=rate, **kwargs)[0])
     return torch.cat(outputs), None
@@ -197,7 +197,9 @@ def _drops(rates: ViewRates, packing: Packing, training: bool) -> tuple[float, .
         return None
     rates.used.add("attention")
     a, b = rates.attention
-    return (a,) if a == b else (a, b)
+    if a == b:
+        return (a,)
+    return (a, b)
 
 
 def _mask(
@@ -282,9 +284,13 @@ def packs(transformer: PreTrainedModel, rates: ViewRates, features: dict[str, Te
     Compared in evaluation mode, up to the rounding of float32 or of the half precision that
     autocast sets. Nothing is drawn at random.
     """
-    device, mask = features["input_ids"].device.type, features["attention_mask"] == 1
+    device = features["input_ids"].device.type
+    mask = features["attention_mask"] == 1
     rough = torch.is_autocast_enabled(device)
-    tolerance = 4 * torch.finfo(torch.get_autocast_dtype(device)).eps if rough else _SAME
+    if rough:
+        tolerance = 4 * torch.finfo(torch.get_autocast_dtype(device)).eps
+    else:
+        tolerance = _SAME
     with evaluation(transformer), torch.no_grad():
         expected = transformer(**features).last_hidden_state[mask]
         try:

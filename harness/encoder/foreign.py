@@ -45,7 +45,9 @@ class ForeignEncoder:
         kinds = {str(part.dtype).removeprefix("torch.") for part in self.model.parameters()}
         if kinds - {"float32", "float64"}:  # one that was given as an object
             names += f", in {' and '.join(sorted(kinds))}"
-        return f'{names}, prompt "{self.default_prompt}"' if self.default_prompt else names
+        if self.default_prompt:
+            return f'{names}, prompt "{self.default_prompt}"'
+        return names
 
     @property
     def default_prompt(self) -> str:
@@ -97,11 +99,9 @@ class ForeignEncoder:
                 vectors = self.model.encode(texts, show_progress_bar=show_progress_bar, **options)
             finally:
                 hook.remove()
-        return (
-            vectors.float()
-            if isinstance(vectors, torch.Tensor)
-            else vectors.astype("float32", copy=False)
-        )
+        if isinstance(vectors, torch.Tensor):
+            return vectors.float()
+        return vectors.astype("float32", copy=False)
 
     def save(self, path: str | Path, *, card: str = "") -> None:
         """Write the SentenceTransformer layout (safetensors)."""
@@ -172,12 +172,13 @@ def own_prompts(name: str) -> dict[str, str]:
             file = hub_file(resolved, CONFIG, kind="model")
         except InputError:  # most models have no such file
             return {}
-    found = read_json(file).get("prompts") if file.is_file() else None
-    return (
-        {str(key): str(text) for key, text in found.items() if text}
-        if isinstance(found, dict)
-        else {}
-    )
+    if file.is_file():
+        found = read_json(file).get("prompts")
+    else:
+        found = None
+    if isinstance(found, dict):
+        return {str(key): str(text) for key, text in found.items() if text}
+    return {}
 
 
 def chosen_prompts(
@@ -238,11 +239,10 @@ def leaves_prompts_out(name: str) -> bool:
     if Path(resolved).is_dir():
         if not (Path(resolved) / MODULES).is_file():
             return False
-        places = [
-            Path(resolved) / path / "config.json"
-            for kind, path in modules_of(name, Path(resolved))
-            if kind.endswith("Pooling")
-        ]
+        places = []
+        for kind, path in modules_of(name, Path(resolved)):
+            if kind.endswith("Pooling"):
+                places.append(Path(resolved) / path / "config.json")
     else:
         try:
             places = [hub_file(resolved, "1_Pooling/config.json", kind="model")]

@@ -135,9 +135,10 @@ def refuse_pickles(name: str, folder: Path, *, downloaded: bool = False) -> None
     for file in sorted([*folder.rglob("*.index.json"), *folder.rglob("config.json")]):
         try:
             content = json.loads(file.read_text("utf-8"))
-            shards = (
-                content.get("weight_map", {}).values() if file.name.endswith(".index.json") else ()
-            )
+            if file.name.endswith(".index.json"):
+                shards = content.get("weight_map", {}).values()
+            else:
+                shards = ()
             named = [
                 str(part)
                 for part in (*shards, content.get("transformers_weights") or "model.safetensors")
@@ -242,7 +243,10 @@ def check_is_encoder(name: str, folder: Path) -> None:
     Raises:
         InputError: a cross-encoder.
     """
-    stated = read_json(folder / CONFIG) if (folder / CONFIG).is_file() else {}
+    if (folder / CONFIG).is_file():
+        stated = read_json(folder / CONFIG)
+    else:
+        stated = {}
     file = folder / "config.json"
     config = read_json(file) if file.is_file() else {}
     heads = [str(kind) for kind in config.get("architectures") or []]
@@ -366,9 +370,12 @@ def card_text(text: str, *, ours: bool = False, after: str = "") -> str:
         after: what follows at the end.
     """
     tags = "\n".join(f"- {tag}" for tag in TAGS)
-    flag, install = (
-        (", trust_remote_code=True", "  # and: pip install sentence-harness") if ours else ("", "")
-    )
+    if ours:
+        flag = ", trust_remote_code=True"
+        install = "  # and: pip install sentence-harness"
+    else:
+        flag = ""
+        install = ""
     code = _USE.format(flag=flag, install=install, folder=FOLDER_IN_CARD)
     use = f"## Use\n\n```python\n{code}\n```\n{_WHY if ours else ''}"
     return f"---\n{_FRONT}\n{tags}\n---\n\n{text.strip()}\n\n{use}{after}"

@@ -148,8 +148,14 @@ def tokens_of(name: str, max_length: int | None = None) -> tuple[PreTrainedToken
         ):  # shapes alone: no memory, nothing drawn
             transformer = AutoModel.from_config(config, trust_remote_code=False)
         resolved = Path(resolve_model(name))
-        folder = transformer_folder(name, resolved) if resolved.is_dir() else None
-        tokens = source if folder is None else _tokenizer_folder(folder, Path(source))
+        if resolved.is_dir():
+            folder = transformer_folder(name, resolved)
+        else:
+            folder = None
+        if folder is None:
+            tokens = source
+        else:
+            tokens = _tokenizer_folder(folder, Path(source))
         tokenizer = _tokenizer(name, tokens)
         _check_tokens(name, tokenizer, transformer.get_input_embeddings())
     return tokenizer, longest_row(name, transformer, tokenizer, max_length, own_length(name))
@@ -166,7 +172,9 @@ def transformer_folder(name: str, folder: Path) -> Path:
     if not (folder / MODULES).is_file():
         return folder
     modules = modules_of(name, folder)
-    return folder / modules[0][1] if modules else folder
+    if modules:
+        return folder / modules[0][1]
+    return folder
 
 
 def config_source(name: str) -> str:
@@ -183,7 +191,9 @@ def config_source(name: str) -> str:
     folder = transformer_folder(name, Path(source))
     require_peft(name, folder)
     base = named_base(folder)
-    return str(folder) if base is None else resolve_model(base)
+    if base is None:
+        return str(folder)
+    return resolve_model(base)
 
 
 _LENGTH_FILES = "sentence_*_config.json"  # sentence_bert_config.json, and names of old versions
@@ -212,17 +222,17 @@ def family_of(base_model: str) -> str:
         InputError: no such model, or one whose configuration transformers does not know.
     """
     config = read_config(base_model)
-    width, depth = (
-        int(getattr(config, "hidden_size", 0)),
-        int(getattr(config, "num_hidden_layers", 0)),
-    )
+    width = int(getattr(config, "hidden_size", 0))
+    depth = int(getattr(config, "num_hidden_layers", 0))
     if 0 < width <= _MINI_WIDTH:
         return MINI
     family = _FAMILIES.get(
         (config.model_type, width, depth), f"{config.model_type}-{width}x{depth}"
     )
     many = int(getattr(config, "vocab_size", 0)) > _MULTILINGUAL_VOCABULARY
-    return "bert-base-multilingual" if family == "bert-base" and many else family
+    if family == "bert-base" and many:
+        return "bert-base-multilingual"
+    return family
 
 
 @cache
@@ -277,7 +287,10 @@ def positions_of(transformer: PreTrainedModel) -> int:
     limit.
     """
     positions = getattr(transformer.config, "max_position_embeddings", None)
-    limit = int(positions) if positions and positions > 0 else 10**9
+    if positions and positions > 0:
+        limit = int(positions)
+    else:
+        limit = 10**9
     for part, module in transformer.named_modules():
         # RoBERTa and related models number positions from padding_idx + 1, so that many are never
         # used.
@@ -337,12 +350,16 @@ def _config(name: str, source: str) -> Any:
 
 def _cut(name: str, config: Any, pooling: Pooling) -> None:
     """Leave out the layers above the one that is pooled."""
-    layer, depth = pooling.layer, int(config.num_hidden_layers)
+    layer = pooling.layer
+    depth = int(config.num_hidden_layers)
     if layer is None:
         return
     if layer > depth:
         raise InputError(f'pooling "{pooling.name}": model "{name}" has layers 0 to {depth}')
-    kept = max(layer, 1) if config.model_type in _NO_FINAL_NORM else min(layer + 1, depth)
+    if config.model_type in _NO_FINAL_NORM:
+        kept = max(layer, 1)
+    else:
+        kept = min(layer + 1, depth)
     if kept < depth and not hasattr(config, "layer_types"):
         config.num_hidden_layers = kept
 

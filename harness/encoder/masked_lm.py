@@ -49,8 +49,12 @@ class MaskedLM(nn.Module):
 
         super().__init__()
         self._embeddings = (embeddings,)  # in a tuple it is not registered
-        self.dense, self.norm = dense, norm
-        self.bias = bias if isinstance(bias, nn.Parameter) else nn.Parameter(bias)
+        self.dense = dense
+        self.norm = norm
+        if isinstance(bias, nn.Parameter):
+            self.bias = bias
+        else:
+            self.bias = nn.Parameter(bias)
         self.activation: nn.Module = ACT2FN[activation]
         self.pretrained = False
 
@@ -123,7 +127,8 @@ def _own_head(name: str) -> _Parts | None:
 
 
 def _parts(model: PreTrainedModel) -> _Parts | None:
-    base, decoder = f"{model.base_model_prefix}.", model.get_output_embeddings()
+    base = f"{model.base_model_prefix}."
+    decoder = model.get_output_embeddings()
     outside = [
         module
         for name, module in model.named_modules()
@@ -174,15 +179,16 @@ def mask_tokens(
     maskable = np.ones(len(tokenizer), dtype=bool)
     maskable[tokenizer.all_special_ids] = False
     ordinary = np.flatnonzero(maskable)
-    wanted = rng.random(flat.shape) < probability if places is None else np.concatenate(places)
+    if places is None:
+        wanted = rng.random(flat.shape) < probability
+    else:
+        wanted = np.concatenate(places)
     chosen = wanted & maskable[flat]
     how = rng.random(flat.shape)
     drawn = ordinary[rng.integers(len(ordinary), size=flat.shape)]
     masked = np.where(chosen & (how < shares[0]), int(mask), flat)
-    masked, labels = (
-        np.where(chosen & (how >= 1 - shares[1]), drawn, masked),
-        np.where(chosen, flat, IGNORED),
-    )
+    masked = np.where(chosen & (how >= 1 - shares[1]), drawn, masked)
+    labels = np.where(chosen, flat, IGNORED)
     ends = np.cumsum([len(row) for row in ids])[:-1]
     return [part.tolist() for part in np.split(masked, ends)], [
         part.tolist() for part in np.split(labels, ends)

@@ -119,12 +119,16 @@ class Encoder(Network):
             return encoder
         chain = _chain(name, folder)
         parts, after = _read_modules(name, folder, chain)
-        config = read_json(folder / CONFIG) if (folder / CONFIG).is_file() else {}
+        if (folder / CONFIG).is_file():
+            config = read_json(folder / CONFIG)
+        else:
+            config = {}
         if config.get("default_prompt_name"):
             raise UnsupportedModel(
                 f'{name}: puts the prompt "{config["default_prompt_name"]}" before every sentence'
             )
-        settings, pooling = parts["Transformer"], _pooling(name, parts, config.get("harness"))
+        settings = parts["Transformer"]
+        pooling = _pooling(name, parts, config.get("harness"))
         if set(settings["modality_config"]) != {"text"}:
             raise UnsupportedModel(f"{name}: reads more than plain text")
         # The transformer was cut when it was saved, and its pooler became a Dense module: neither
@@ -182,7 +186,10 @@ class Encoder(Network):
                 modules = _modules_of(self)
             for index, module in enumerate(modules, start=1):
                 ours = isinstance(module, tuple)
-                kind = f"harness.modules.{module[0]}" if ours else _class_of(module)
+                if ours:
+                    kind = f"harness.modules.{module[0]}"
+                else:
+                    kind = _class_of(module)
                 place = f"{index}_{kind.rpartition('.')[2]}"
                 (staged / place).mkdir()
                 if ours:
@@ -304,16 +311,17 @@ def _lower_case(tokenizer: PreTrainedTokenizerBase) -> None:
     from tokenizers import normalizers
 
     backend = tokenizer.backend_tokenizer
-    parts = (
-        [normalizers.Lowercase()]
-        if backend.normalizer is None
-        else [normalizers.Lowercase(), backend.normalizer]
-    )
+    if backend.normalizer is None:
+        parts = [normalizers.Lowercase()]
+    else:
+        parts = [normalizers.Lowercase(), backend.normalizer]
     backend.normalizer = normalizers.Sequence(parts)
 
 
 def _write_transformer(encoder: Network, folder: Path) -> None:
-    transformer, pooling, frame = encoder.transformer, encoder.pooling, encoder.echo_frame
+    transformer = encoder.transformer
+    pooling = encoder.pooling
+    frame = encoder.echo_frame
     if encoder.tokenizer.is_fast:
         # It remembers where it last cut; the files must not depend on what was encoded before.
         encoder.tokenizer.backend_tokenizer.no_truncation()
@@ -325,9 +333,11 @@ def _write_transformer(encoder: Network, folder: Path) -> None:
         update_json(folder / "tokenizer_config.json", tokenizer_class="PreTrainedTokenizerFast")
     if pooling.layers(_depth(encoder)) != (_depth(encoder),):
         update_json(folder / "config.json", output_hidden_states=True)
-    longest = (
-        encoder.max_length if frame is None else frame.cut(encoder.max_length)
-    )  # readers cut one copy
+    # readers cut one copy
+    if frame is None:
+        longest = encoder.max_length
+    else:
+        longest = frame.cut(encoder.max_length)
     settings: dict[str, Any] = {"max_seq_length": longest, "do_lower_case": False}
     if "add_pooling_layer" in inspect.signature(type(transformer)).parameters:
         settings["model_args"] = {
@@ -345,7 +355,9 @@ def _modules_of(encoder: Network) -> list[Any]:
     """
     from sentence_transformers.sentence_transformer import modules
 
-    pooling, depth, tokens = encoder.pooling, _depth(encoder), encoder.token_module
+    pooling = encoder.pooling
+    depth = _depth(encoder)
+    tokens = encoder.token_module
     width = int(encoder.transformer.config.hidden_size)
     chain: list[Any] = []
     if pooling.layers(depth) != (depth,):
@@ -404,7 +416,8 @@ def _own_module(encoder: Network) -> list[tuple[str, dict[str, Any]]]:
     """Name and settings of the module of ours that the pooling needs; none where stock modules
     express it.
     """
-    prompt, name = encoder.pooling.prompt, {"pooling": encoder.pooling.name}
+    prompt = encoder.pooling.prompt
+    name = {"pooling": encoder.pooling.name}
     if encoder.echo_frame is not None:
         return [("SecondCopy", {**name, **asdict(encoder.echo_frame)})]
     if prompt is not None and prompt.several_masks:
@@ -419,7 +432,10 @@ def _type_of(kind: str) -> str:
 
 
 def _class_of(module: Any) -> str:
-    kind = module if isinstance(module, type) else type(module)
+    if isinstance(module, type):
+        kind = module
+    else:
+        kind = type(module)
     return f"{kind.__module__}.{kind.__name__}"
 
 

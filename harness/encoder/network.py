@@ -112,7 +112,10 @@ class Network(nn.Module):
         self.pooling = pooling
         self.max_length = max_length
         self.register_module("token_module", token_module)
-        self.head = head if head is not None else nn.Sequential()
+        if head is not None:
+            self.head = head
+        else:
+            self.head = nn.Sequential()
         self.register_module("affine", affine)
         self.view_rates = attach(transformer)
         self._inputs = set(inspect.signature(transformer.forward).parameters)
@@ -198,7 +201,9 @@ class Network(nn.Module):
         )
         sizes = [tokens]
         sizes += [module.out_features for module in self.head if isinstance(module, nn.Linear)]
-        return self.affine.out_features if self.affine is not None else sizes[-1]
+        if self.affine is not None:
+            return self.affine.out_features
+        return sizes[-1]
 
     @property
     def device(self) -> torch.device:
@@ -208,7 +213,9 @@ class Network(nn.Module):
     @cached_property
     def echo_frame(self) -> EchoFrame | None:
         """Where the copies of a sentence are, for a pooling that reads the second of two."""
-        return EchoFrame.of(self.tokenizer) if self.pooling.echo is not None else None
+        if self.pooling.echo is not None:
+            return EchoFrame.of(self.tokenizer)
+        return None
 
     def tokenize(self, texts: Sequence[str], max_length: int | None = None) -> list[list[int]]:
         """Token ids with special tokens, cut to `max_length` (never beyond the encoder's own),
@@ -216,8 +223,12 @@ class Network(nn.Module):
         """
         if not texts:
             return []
-        limit = self.max_length if max_length is None else min(max_length, self.max_length)
-        limit = limit if self.echo_frame is None else self.echo_frame.cut(limit)
+        if max_length is None:
+            limit = self.max_length
+        else:
+            limit = min(max_length, self.max_length)
+        if self.echo_frame is not None:
+            limit = self.echo_frame.cut(limit)
         whole = [clean(text, row) for row, text in enumerate(texts)]
         options = {"return_attention_mask": False, "return_token_type_ids": False, "verbose": False}
         ids: list[list[int]] = []
@@ -294,13 +305,15 @@ class Network(nn.Module):
         """Vectors (n, d) of texts, token rows or collated features, head and affine applied; the
         checkpoint's own dropout in training.
         """
-        features = given if isinstance(given, dict) else self.collate(self._ids(given))
+        if isinstance(given, dict):
+            features = given
+        else:
+            features = self.collate(self._ids(given))
         add_tokens(features["attention_mask"])
         slices = _cuts(len(features["attention_mask"]), self.micro_batch)
-        parts = [
-            self._to_device({name: tensor[rows] for name, tensor in features.items()})
-            for rows in slices
-        ]
+        parts = []
+        for rows in slices:
+            parts.append(self._to_device({name: tensor[rows] for name, tensor in features.items()}))
         return torch.cat(self._in_parts(self._vectors, parts))
 
     @replay_pass(cut=True)
@@ -339,7 +352,10 @@ class Network(nn.Module):
                 views that are equal for every sentence, unless `differ_by` is None.
         """
         ids_a = self._ids(a)
-        ids_b = ids_a if b is None else self._ids(b)
+        if b is None:
+            ids_b = ids_a
+        else:
+            ids_b = self._ids(b)
         if len(ids_a) != len(ids_b) or not len(ids_a):
             raise InputError(
                 f"two views need as many sentences each, and one at least: {len(ids_a)}, {len(ids_b)}"
@@ -405,7 +421,9 @@ class Network(nn.Module):
         if batch_size < 1:
             raise InputError(f"batch_size must be at least 1, not {batch_size}")
         places: dict[str, int] = {}  # of the first of equal sentences
-        again, firsts, count = array("q"), array("q"), 0
+        again = array("q")
+        firsts = array("q")
+        count = 0
         for row, text in enumerate([sentences] if isinstance(sentences, str) else sentences):
             if (first := places.setdefault(clean(text, row), row)) != row:
                 again.append(row)
@@ -483,11 +501,10 @@ class Network(nn.Module):
             mask = self.echo_frame.second(features["input_ids"], mask)
         if self.pooling.reads == "all":
             return mask
-        at = (
-            features["input_ids"] == self.tokenizer.mask_token_id
-            if self.pooling.reads == "mask"
-            else None
-        )
+        if self.pooling.reads == "mask":
+            at = features["input_ids"] == self.tokenizer.mask_token_id
+        else:
+            at = None
         counted = one_token(mask, at)
         several = self.pooling.prompt is not None and self.pooling.prompt.several_masks
         return one_token(counted) if several else counted
@@ -502,7 +519,8 @@ class Network(nn.Module):
         return self.tokenize(texts, self.train_length) if texts else given  # type: ignore[return-value]
 
     def _vectors(self, features: dict[str, Tensor]) -> Tensor:
-        tokens, mask = self._tokens(features), self.pooling_mask(features)
+        tokens = self._tokens(features)
+        mask = self.pooling_mask(features)
         if PROMPT in features and self.pooling.mode == "cls":  # the first token that counts
             tokens = tokens[torch.arange(len(tokens)), mask.argmax(dim=1)].unsqueeze(1)
         return self._pool(tokens, mask)
@@ -602,4 +620,7 @@ def add_tokens(rows: Tensor | Sequence[Sequence[int]]) -> None:
     """
     lengths = _counts.get()
     if lengths is not None:
-        lengths += rows.sum(1).tolist() if isinstance(rows, Tensor) else [len(row) for row in rows]
+        if isinstance(rows, Tensor):
+            lengths += rows.sum(1).tolist()
+        else:
+            lengths += [len(row) for row in rows]

@@ -125,7 +125,10 @@ def attend(
         (1, tokens, heads, d of a head).
     """
     outputs = []
-    places = [0, packing.rows] if len(rates) == 1 else [0, packing.rows // 2, packing.rows]
+    if len(rates) == 1:
+        places = [0, packing.rows]
+    else:
+        places = [0, packing.rows // 2, packing.rows]
     for (first, last), rate in zip(pairwise(places), rates, strict=True):
         tokens, offsets, shortest, longest = packing.part(first, last)
         q, k, v = (

@@ -94,26 +94,37 @@ class Pooling:
     def mode(self) -> Mode:
         """How tokens are reduced: "cls" takes the first, "mean" and "max" are over unmasked tokens."""
         of_layer = _LAYER.fullmatch(self.name)
-        name = of_layer[2] if of_layer else self.name.removesuffix("_pooler")
-        return cast(Mode, name) if name in ("cls", "max") else "mean"
+        if of_layer:
+            name = of_layer[2]
+        else:
+            name = self.name.removesuffix("_pooler")
+        if name in ("cls", "max"):
+            return cast(Mode, name)
+        return "mean"
 
     @property
     def layer(self) -> int | None:
         """K of "layer:K:...", else None."""
         of_layer = _LAYER.fullmatch(self.name)
-        return int(of_layer[1]) if of_layer else None
+        if of_layer:
+            return int(of_layer[1])
+        return None
 
     @property
     def prompt(self) -> Prompt | None:
         """The template around every sentence, if there is one."""
         kind, _, template = self.name.partition(":")
-        return Prompt.parse(template) if kind == "prompt" else None
+        if kind == "prompt":
+            return Prompt.parse(template)
+        return None
 
     @property
     def echo(self) -> Echo | None:
         """The template around two copies of every sentence, if there is one."""
         kind, colon, template = self.name.partition(":")
-        return Echo.parse(template if colon else DEFAULT) if kind in ("echo", "echo_last") else None
+        if kind in ("echo", "echo_last"):
+            return Echo.parse(template if colon else DEFAULT)
+        return None
 
     @property
     def reads(self) -> Literal["all", "mask", "last"]:
@@ -121,11 +132,9 @@ class Pooling:
         prompt = self.prompt
         if prompt is not None and prompt.reads_mask:
             return "mask"
-        return (
-            "last"
-            if prompt is not None or self.name.partition(":")[0] in ("last", "echo_last")
-            else "all"
-        )
+        if prompt is not None or self.name.partition(":")[0] in ("last", "echo_last"):
+            return "last"
+        return "all"
 
     def layers(self, depth: int) -> tuple[int, ...]:
         """Indices into (H_0 .. H_depth) whose average is reduced over tokens; `(depth,)` for the
@@ -196,7 +205,9 @@ class TokenConvolution(nn.Module):
             )
         if filters < 1:
             raise InputError(f"a token convolution needs at least 1 filter, not {filters}")
-        self.inputs, self.filters, self.widths = inputs, filters, tuple(widths)
+        self.inputs = inputs
+        self.filters = filters
+        self.widths = tuple(widths)
         self.convs = nn.ModuleList(
             nn.Conv1d(inputs, filters, width, padding=width // 2) for width in self.widths
         )

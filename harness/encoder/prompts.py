@@ -36,7 +36,8 @@ from harness.errors import InputError
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-SENTENCE, MASK = "[X]", "[MASK]"
+SENTENCE = "[X]"
+MASK = "[MASK]"
 HOW = f"{SENTENCE} is the place of the sentence, once; the last {MASK} is read, or without one the last token"
 DEFAULT = f"Rewrite the sentence: {SENTENCE}, rewritten sentence: {SENTENCE}"
 _TWICE = f"{SENTENCE} is the place of the sentence, twice, with something between"
@@ -113,9 +114,10 @@ class Prompt:
         changes = [(Regex(r"(?<=[^.?\"'\s])\s*\z"), stop)]
         if not self.reads_mask:
             changes += [(Regex('"'), "'"), (Regex(r"\?\z"), ".")]
-        blank = (
-            [normalizers.Prepend(" ")] if self.before.endswith(" ") and _glues(tokenizer) else []
-        )
+        if self.before.endswith(" ") and _glues(tokenizer):
+            blank = [normalizers.Prepend(" ")]
+        else:
+            blank = []
         return normalizers.Sequence(
             [*(normalizers.Replace(old, new) for old, new in changes), *blank]
         )
@@ -160,11 +162,12 @@ def _set_template(
     """Make `tokenizer` put `pieces` (name -> ids) around every text, which `order` calls "$A";
     padding on the right.
     """
-    specials = [
-        {"id": name, "ids": ids, "tokens": tokenizer.convert_ids_to_tokens(ids)}
-        for name, ids in pieces.items()
-        if ids
-    ]
+    specials = []
+    for name, ids in pieces.items():
+        if ids:
+            specials.append(
+                {"id": name, "ids": ids, "tokens": tokenizer.convert_ids_to_tokens(ids)}
+            )
     single = " ".join(name for name in order if name == "$A" or pieces[name])
     tokenizer.backend_tokenizer.post_processor = TemplateProcessing(
         single=single, special_tokens=specials
@@ -182,7 +185,10 @@ def _normalise_first(tokenizer: PreTrainedTokenizerBase, step: normalizers.Norma
     """Make `step` the first change that `tokenizer` makes in a text."""
     backend = tokenizer.backend_tokenizer
     own = backend.normalizer
-    backend.normalizer = step if own is None else normalizers.Sequence([step, own])
+    if own is None:
+        backend.normalizer = step
+    else:
+        backend.normalizer = normalizers.Sequence([step, own])
 
 
 def frame_of(tokenizer: PreTrainedTokenizerBase) -> tuple[list[int], list[int]]:
@@ -268,8 +274,14 @@ class EchoFrame:
         """
         mask = tokenizer("a", return_special_tokens_mask=True)["special_tokens_mask"]
         runs = [(special, len(list(run))) for special, run in groupby(mask)]
-        before = runs.pop(0)[1] if runs[0][0] else 0
-        after = runs.pop()[1] if runs[-1][0] else 0
+        if runs[0][0]:
+            before = runs.pop(0)[1]
+        else:
+            before = 0
+        if runs[-1][0]:
+            after = runs.pop()[1]
+        else:
+            after = 0
         if len(runs) != 3:
             raise InputError(
                 "echo: this tokenizer gives a sentence once, not twice; save the model again"

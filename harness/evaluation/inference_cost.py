@@ -33,7 +33,8 @@ def measure_inference(method: Method, workdir: Path, device: str) -> str:
         return {**conditions.model_dump(), "seconds": _time_passes(method, device)}
 
     try:
-        name, clock = architecture(method), WALL if device.startswith("cuda") else PROCESSOR
+        name = architecture(method)
+        clock = WALL if device.startswith("cuda") else PROCESSOR
         conditions = InferenceCost(
             architecture=name,
             device=device_name(device),
@@ -57,7 +58,10 @@ def _time_passes(method: Method, device: str) -> list[float]:
     from harness.sources import embedded_rows
 
     texts = [row["text"] for row in embedded_rows("sentences", ("a",))][:_SENTENCES]
-    clock = time.perf_counter if device.startswith("cuda") else time.process_time
+    if device.startswith("cuda"):
+        clock = time.perf_counter
+    else:
+        clock = time.process_time
 
     def seconds(repeats: int) -> float:
         start = clock()

@@ -50,9 +50,9 @@ class Scores:
         import pandas as pd
 
         columns = [name for name in frames.PAIRS if name not in frames.RUN]
-        return (
-            pd.DataFrame(columns=columns) if self.result.pairs is None else self.result.pairs.copy()
-        )
+        if self.result.pairs is None:
+            return pd.DataFrame(columns=columns)
+        return self.result.pairs.copy()
 
     def costs(self) -> pd.DataFrame:
         """One row: sentences, seconds of encoding and of scoring."""

@@ -168,9 +168,10 @@ def record_missing(
     """
     for name, fault in {**unread, **unscored}.items():
         cause = fault.__cause__
-        error = (
-            cause if isinstance(fault, TaskFaultError) and isinstance(cause, Exception) else fault
-        )
+        if isinstance(fault, TaskFaultError) and isinstance(cause, Exception):
+            error = cause
+        else:
+            error = fault
         why = missing(error, was_read=name in unscored)
         result.missing[name] = why
         result.notes.append(f"{name}: no scores: {why}")
@@ -212,11 +213,10 @@ def evaluate(
     readable, unread = each(tasks, lambda task: texts_of(task, most))
     if prompts is not None:
         readable = [(task, [] if of_mteb(task) else texts) for task, texts in readable]
-    before = (
-        prompts.before([task for task, _ in readable if not needs_model(task)])
-        if prompts is not None
-        else {}
-    )
+    if prompts is not None:
+        before = prompts.before([task for task, _ in readable if not needs_model(task)])
+    else:
+        before = {}
     shared = (
         (before.get(task_key(task), ""), some) for task, some in readable if not needs_model(task)
     )
@@ -229,11 +229,10 @@ def evaluate(
         return encode_once(encode, unknown, cache=cache)
 
     start = time.perf_counter()
-    first = (
-        encode_once(encode, texts, cache=cache)
-        if texts
-        else EmbeddingTable([], np.empty((0, 0), dtype=np.float32))
-    )
+    if texts:
+        first = encode_once(encode, texts, cache=cache)
+    else:
+        first = EmbeddingTable([], np.empty((0, 0), dtype=np.float32))
     table = EmbeddingTable(
         texts, first.vectors, fresh=first.fresh, seconds=first.seconds, more=more, origin=origin
     )

@@ -79,11 +79,10 @@ class EmbeddingCache:
         """Remove models, never `keep`, until `needed` more bytes fit; whether they do. Call it
         under the lock.
         """
-        used = {
-            f: (f.stat().st_mtime, sum(file.stat().st_size for file in f.iterdir()))
-            for f in self.folder.iterdir()
-            if f.is_dir()
-        }
+        used = {}
+        for f in self.folder.iterdir():
+            if f.is_dir():
+                used[f] = (f.stat().st_mtime, sum(file.stat().st_size for file in f.iterdir()))
         total = sum(size for _, size in used.values()) + needed
         for folder, (_, size) in sorted(used.items(), key=lambda item: item[1]):
             if total > self.limit and folder != keep:

@@ -58,7 +58,9 @@ class ExecutorSettings(Config):
     @field_validator("slurm", mode="before")
     @classmethod
     def _texts(cls, value: Any) -> Any:
-        return {key: str(one) for key, one in value.items()} if isinstance(value, dict) else value
+        if isinstance(value, dict):
+            return {key: str(one) for key, one in value.items()}
+        return value
 
 
 @dataclass(frozen=True)
@@ -93,7 +95,8 @@ class Executor(ABC):
     local: bool = True
 
     def __init__(self, settings: ExecutorSettings, workdir: Path) -> None:
-        self.settings, self.workdir = settings, workdir
+        self.settings = settings
+        self.workdir = workdir
 
     @abstractmethod
     def run(
@@ -180,9 +183,14 @@ def executor_settings(
         InputError: unknown key, value out of range.
     """
     if not isinstance(given, ExecutorSettings):
-        keys = {"name": given} if isinstance(given, str) else dict(given or {})
+        if isinstance(given, str):
+            keys = {"name": given}
+        else:
+            keys = dict(given or {})
         given = ExecutorSettings.parse(
             {**experiment.model_dump(exclude_unset=True), **keys}, "executor"
         )
     several = given.name == "serial" and (given.workers or 1) > 1
-    return given.model_copy(update={"name": "processes"}) if several else given
+    if several:
+        return given.model_copy(update={"name": "processes"})
+    return given

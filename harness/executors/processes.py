@@ -71,7 +71,10 @@ class Processes(Executor):
 
     def _start_worker(self, place: int) -> _Worker:
         devices = _visible() if self.settings.gpus_per_run else []
-        gpu = devices[place % len(devices)] if devices else None
+        if devices:
+            gpu = devices[place % len(devices)]
+        else:
+            gpu = None
         threads = self.settings.cpus_per_run
         if not threads:  # together no more than the cores
             threads = max(1, usable_cores() // self.room())
@@ -144,7 +147,10 @@ class _Worker:
         """Return the answer to its job; None if the worker has ended without one."""
         self.busy = False
         try:
-            answer = self._connection.recv() if self._connection.poll() else None
+            if self._connection.poll():
+                answer = self._connection.recv()
+            else:
+                answer = None
         except (EOFError, OSError):
             return None
         assert answer is None or isinstance(answer, _Answer)

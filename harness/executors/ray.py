@@ -31,7 +31,8 @@ class Ray(Executor):
 
     def __init__(self, settings: ExecutorSettings, workdir: Path) -> None:
         super().__init__(settings, workdir)
-        self.local, self.own = not settings.address, False
+        self.local = not settings.address
+        self.own = False
 
     def _connect(self) -> None:
         """Connect to Ray; an existing connection is reused."""
@@ -73,7 +74,8 @@ class Ray(Executor):
         self._connect()
         import ray
 
-        threads, memory = self._cpus(), self.settings.memory_per_run
+        threads = self._cpus()
+        memory = self.settings.memory_per_run
         task = ray.remote(
             num_cpus=threads,
             num_gpus=self.settings.gpus_per_run,
@@ -113,11 +115,10 @@ class Ray(Executor):
 
     def _cpus(self) -> int:
         """Cores of a job; on this machine alone the workers share them."""
-        shared = (
-            1
-            if self.settings.address
-            else usable_cores() // (self.settings.workers or usable_cores())
-        )
+        if self.settings.address:
+            shared = 1
+        else:
+            shared = usable_cores() // (self.settings.workers or usable_cores())
         return self.settings.cpus_per_run or max(1, shared)
 
 

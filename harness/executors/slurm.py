@@ -41,7 +41,8 @@ class Slurm(Executor):
             raise InputError(
                 'executor "slurm" needs submitit: pip install "sentence-harness[slurm]"'
             ) from None
-        threads, workers = self.settings.cpus_per_run or 4, self.settings.workers
+        threads = self.settings.cpus_per_run or 4
+        workers = self.settings.workers
         root = self.workdir.resolve() / "slurm"
         try:
             retries = self.settings.retries
@@ -56,7 +57,10 @@ class Slurm(Executor):
         ] = {}  # job of submitit -> ours, and how often it was tried
         try:
             while queue or waiting:
-                room = workers - len(waiting) if workers and waiting else _ARRAY
+                if workers and waiting:
+                    room = workers - len(waiting)
+                else:
+                    room = _ARRAY
                 jobs = [queue.popleft() for _ in range(min(len(queue), room))]
                 if jobs:
                     with executor.batch():  # one array of jobs
@@ -122,7 +126,9 @@ class Queued:
     """
 
     def __init__(self, threads: int, function: Callable[[Any], Any], job: Any) -> None:
-        self.threads, self.function, self.job = threads, function, job
+        self.threads = threads
+        self.function = function
+        self.job = job
 
     def __call__(self) -> Any:
         use_threads(self.threads)
@@ -166,7 +172,12 @@ def _minutes(text: str) -> int:
         InputError: it is neither.
     """
     match = re.fullmatch(r"(?:(\d+)-)?(\d+):(\d\d):\d\d", text)
-    days, hours, minutes = (int(part or 0) for part in match.groups()) if match else (0, 0, 0)
+    if match:
+        days, hours, minutes = (int(part or 0) for part in match.groups())
+    else:
+        days = 0
+        hours = 0
+        minutes = 0
     total = (24 * days + hours) * 60 + minutes
     if not total:
         raise InputError(f'executor slurm: time = "{text}": expected H:MM:SS or D-H:MM:SS')

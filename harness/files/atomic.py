@@ -24,7 +24,10 @@ def settle(folder: Path) -> None:
         InputError: something else than a file or folder is there, which nobody could read again.
     """
     for path in (folder, *folder.rglob("*")):
-        mode = path.stat().st_mode if path.exists() else 0
+        if path.exists():
+            mode = path.stat().st_mode
+        else:
+            mode = 0
         if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
             raise InputError("is no file: a method saves files and folders alone", file=path)
         handle = os.open(path, os.O_RDONLY)
@@ -42,7 +45,10 @@ def write_atomic(path: Path, data: bytes | str, *, durable: bool = True) -> None
     cost it.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    raw = data.encode() if isinstance(data, str) else data
+    if isinstance(data, str):
+        raw = data.encode()
+    else:
+        raw = data
     # Not tempfile: its files are readable by their owner only, and records are for everyone who may
     # read the folder.
     name = path.parent / f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}"
@@ -137,5 +143,8 @@ def refusal(error: OSError) -> str | None:
     if known is None:
         return None
     what, remedy = known
-    where = f" ({error.filename})" if error.filename else ""
+    if error.filename:
+        where = f" ({error.filename})"
+    else:
+        where = ""
     return f"{what}{where}; {remedy} and give the same command again: finished runs and the last checkpoint are saved"

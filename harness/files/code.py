@@ -47,7 +47,10 @@ _IMPORTED: dict[str, Source] = {}
 
 def digest_of(content: str | bytes) -> str:
     """Return the first 16 hex digits of the sha256."""
-    raw = content.encode() if isinstance(content, str) else content
+    if isinstance(content, str):
+        raw = content.encode()
+    else:
+        raw = content
     return hashlib.sha256(raw).hexdigest()[:16]
 
 
@@ -102,7 +105,10 @@ def find_sources(modules: Sequence[str]) -> dict[str, Source]:
         if source is None:
             continue
         found[name] = source
-        package = name if spec.submodule_search_locations is not None else name.rpartition(".")[0]
+        if spec.submodule_search_locations is not None:
+            package = name
+        else:
+            package = name.rpartition(".")[0]
         for other in _imports(source.tree, package):
             queue += [part for part in _with_parents(other) if part not in visited]
             visited.update(_with_parents(other))
@@ -112,7 +118,9 @@ def find_sources(modules: Sequence[str]) -> dict[str, Source]:
 def read_module(name: str) -> Source | None:
     """Return the source of a module that is imported; None where it has no file."""
     file = getattr(sys.modules.get(name), "__file__", None)
-    return None if file is None else _read(name, Path(file))
+    if file is None:
+        return None
+    return _read(name, Path(file))
 
 
 def read_again(source: Source) -> Source | None:
@@ -127,7 +135,10 @@ def read_again(source: Source) -> Source | None:
         try:
             with tokenize.open(source.file) as stream:
                 text = stream.read()
-            content = text if text.endswith("\n") or not text else text + "\n"
+            if text.endswith("\n") or not text:
+                content = text
+            else:
+                content = text + "\n"
             tree = ast.parse(raw)
         except (OSError, SyntaxError, ValueError):
             content = raw
@@ -152,7 +163,10 @@ class Importing:
     """
 
     def __init__(self, module: str) -> None:
-        self.before = {} if module in sys.modules else find_sources([module])
+        if module in sys.modules:
+            self.before = {}
+        else:
+            self.before = find_sources([module])
 
     def check(self) -> None:
         """Compare the files with those of before."""
@@ -207,14 +221,18 @@ def _find_spec(name: str) -> ModuleSpec | None:
         return PathFinder.find_spec(name, list(up.submodule_search_locations))
     except (ImportError, ValueError, AttributeError):
         file = getattr(sys.modules.get(name), "__file__", None)  # a script has no specification
-        return importlib.util.spec_from_file_location(name, file) if file else None
+        if file:
+            return importlib.util.spec_from_file_location(name, file)
+        return None
 
 
 def _file_of(name: str, spec: ModuleSpec) -> Path | None:
     file = getattr(sys.modules.get(name), "__file__", None) or (
         spec.origin if spec.has_location else None
     )
-    return None if file is None else Path(file)
+    if file is None:
+        return None
+    return Path(file)
 
 
 def _import_of(module: Any) -> object:

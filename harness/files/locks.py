@@ -110,7 +110,10 @@ def work_lock(workdir: Path, prefix: str = "", what: str = "") -> Iterator[None]
 def _holder(file: Path) -> str:
     try:
         holder = json.loads(file.read_text())
-        where = "" if holder["host"] == socket.gethostname() else f" on {holder['host']}"
+        if holder["host"] == socket.gethostname():
+            where = ""
+        else:
+            where = f" on {holder['host']}"
         return f"process {holder['pid']}{where}"
     except (OSError, ValueError, KeyError, TypeError):
         return "another process"  # it has just taken the lock and not yet signed

@@ -78,12 +78,15 @@ def _without_value(stated: re.Match[str]) -> str:
 
 
 def _without_user(uri: re.Match[str]) -> str:
-    scheme, rest = uri["scheme"], uri["rest"]
+    scheme = uri["scheme"]
+    rest = uri["rest"]
     _, at, host = rest.rpartition("@")
     nobody = (
         not at or rest.startswith("/") or scheme.lower() == "hf"
     )  # sqlite:///FILE@1 names no host
-    return uri[0] if nobody else f"{scheme}://{HIDDEN}@{host}"
+    if nobody:
+        return uri[0]
+    return f"{scheme}://{HIDDEN}@{host}"
 
 
 # C0 and C1 controls (a terminal obeys them), and the marks that turn the direction of the text
@@ -104,7 +107,9 @@ def _picture(acting: re.Match[str]) -> str:
     code = ord(acting[0])
     if code < 0x20:
         return chr(0x2400 + code)
-    return "\u2421" if code == 0x7F else f"<U+{code:04X}>"
+    if code == 0x7F:
+        return "\u2421"
+    return f"<U+{code:04X}>"
 
 
 def one_line(text: str) -> str:
@@ -114,7 +119,10 @@ def one_line(text: str) -> str:
 
 def join_some(names: Sequence[str], most: int = 5) -> str:
     """ "a, b, c and 4 more": the first `most` names, and how many follow."""
-    more = f" and {len(names) - most} more" if len(names) > most else ""
+    if len(names) > most:
+        more = f" and {len(names) - most} more"
+    else:
+        more = ""
     return ", ".join(names[:most]) + more
 
 

@@ -125,8 +125,14 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def _unreadable(path: Path, error: OSError | ValueError) -> InputError:
-    why = error.strerror or str(error) if isinstance(error, OSError) else str(error)
-    shown = str(path) if len(str(path)) <= 200 else f"{str(path)[:200]}..."
+    if isinstance(error, OSError):
+        why = error.strerror or str(error)
+    else:
+        why = str(error)
+    if len(str(path)) <= 200:
+        shown = str(path)
+    else:
+        shown = f"{str(path)[:200]}..."
     return InputError(f"{shown}: cannot be read ({why})")
 
 

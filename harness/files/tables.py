@@ -72,7 +72,10 @@ def read_table(source: Path | pd.DataFrame) -> pd.DataFrame:
     if suffix == ".parquet":
         return _clean_frame(_read_parquet(source), str(source))
     text = _read_text(source)
-    rows = _read_jsonl(source, text) if suffix == ".jsonl" else _read_csv(source, text)
+    if suffix == ".jsonl":
+        rows = _read_jsonl(source, text)
+    else:
+        rows = _read_csv(source, text)
     return _frame_of(rows, str(source))
 
 
@@ -252,14 +255,16 @@ class _Separated:
         line = 1  # the first of a row, which may have line breaks in quotes
         try:
             for cells in reader:
-                first, line = line, reader.line_num + 1
+                first = line
+                line = reader.line_num + 1
                 if first <= self.skipped or not cells:
                     continue
                 if not count:
                     if not any(map(clean, cells)):
                         continue
                     names = _clean_header(cells)
-                    count, width = len(names), len(cells)
+                    count = len(names)
+                    width = len(cells)
                     yield first, names
                     continue
                 if count < len(cells) <= width:
@@ -273,7 +278,8 @@ class _Separated:
         except csv.Error as error:
             place = f"{self.path}, line {line}"
             if "new-line character" in str(error):
-                message, remedy = "a carriage return within the line", "end lines by LF or CRLF"
+                message = "a carriage return within the line"
+                remedy = "end lines by LF or CRLF"
                 raise InputError(message, file=place, remedy=remedy) from None
             remedy = "close each quote that is opened"
             raise InputError(f"not CSV ({error})", file=place, remedy=remedy) from None
@@ -412,5 +418,7 @@ def _cell(value: Any) -> str:
     if isinstance(value, float):
         if math.isnan(value):
             return ""
-        return str(int(value)) if value.is_integer() and abs(value) < 2**53 else repr(value)
+        if value.is_integer() and abs(value) < 2**53:
+            return str(int(value))
+        return repr(value)
     return clean(value)

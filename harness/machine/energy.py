@@ -104,7 +104,12 @@ class EnergyMeter:
         try:
             now = [read() for _, read, _ in self._counters]
         except Exception:  # a counter that is gone: what is known is not the whole
-            self._counters, self.joules, now = [], {}, []
+            self._counters = []
+            self.joules = {}
+            now = []
         for (kind, _, whole), before, after in zip(self._counters, self._last, now, strict=False):
-            self.joules[kind] += after - before if after >= before else after - before + whole
+            if after >= before:
+                self.joules[kind] += after - before
+            else:
+                self.joules[kind] += after - before + whole
         self._last = now

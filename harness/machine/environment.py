@@ -113,12 +113,16 @@ def cpu_model() -> str:
         )
     except OSError:
         model = None
-    return model[1].strip() if model else platform.processor() or platform.machine()
+    if model:
+        return model[1].strip()
+    return platform.processor() or platform.machine()
 
 
 def usable_cores() -> int:
     """Cores that this process may use (not all the machine has, in a container or under taskset)."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def memory_bytes() -> int:
@@ -183,9 +187,10 @@ def peak_memory_bytes(device: str = "cpu") -> int:
     import resource
 
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return (
-        peak if sys.platform == "darwin" else peak * 1024
-    )  # macOS counts bytes, the others kilobytes
+    # macOS counts bytes, the others kilobytes
+    if sys.platform == "darwin":
+        return peak
+    return peak * 1024
 
 
 def reset_peak_memory(device: str = "cpu") -> None:
@@ -218,13 +223,11 @@ def pick_device(name: str) -> str:
     import torch
 
     if name == "auto":
-        return (
-            "cuda"
-            if torch.cuda.is_available()
-            else "mps"
-            if torch.backends.mps.is_available()
-            else "cpu"
-        )
+        if torch.cuda.is_available():
+            return "cuda"
+        if torch.backends.mps.is_available():
+            return "mps"
+        return "cpu"
     try:
         torch.empty(1, device=name)
     except (RuntimeError, AssertionError) as error:

@@ -27,10 +27,13 @@ def preserve_process_state() -> Iterator[None]:
 
     functions = [(module, dict(vars(module))) for module in (torch, torch.nn.functional, np)]
     states = [(get(), put) for get, put in _states(torch, np)]
-    streams, own, leave = (sys.stdout, sys.stderr), os.getpid(), os._exit
-    copies = (
-        {number: os.dup(number) for number in (1, 2)} if sys.__stdout__ and sys.__stderr__ else {}
-    )
+    streams = (sys.stdout, sys.stderr)
+    own = os.getpid()
+    leave = os._exit
+    if sys.__stdout__ and sys.__stderr__:
+        copies = {number: os.dup(number) for number in (1, 2)}
+    else:
+        copies = {}
 
     def refuse(code: int) -> NoReturn:
         if os.getpid() != own:

@@ -16,7 +16,9 @@ from typing import Any, Self
 from harness.files.printable import encodable, one_line, tell_error
 
 NAMED = 4  # running runs that a line of a log names
-OFTEN, SELDOM = 10.0, 60.0  # seconds between two lines of a log on running runs: first, and later
+# seconds between two lines of a log on running runs: first, and later
+OFTEN = 10.0
+SELDOM = 60.0
 REDRAWN = 0.2  # seconds between two drawings in a notebook
 LINES = 5  # ended runs that a notebook shows
 
@@ -37,7 +39,8 @@ class Reporter:
     """
 
     def __init__(self, total: int = 1, *, quiet: bool = False) -> None:
-        self.total, self.quiet = total, quiet
+        self.total = total
+        self.quiet = quiet
         self.number = 0
         self.label = self.remaining = ""
         self._begun = self._last = time.monotonic()
@@ -88,19 +91,29 @@ class Reporter:
 
     def running(self, runs: Sequence[tuple[str, int, int, str]]) -> None:
         """What all workers are doing: label, step, steps and text of each running run."""
-        shown = [
-            f"{one_line(label)}: {f'step {step}/{steps}, ' if steps else ''}{one_line(text)}"
-            for label, step, steps, text in runs
-        ]
+        shown = []
+        for label, step, steps, text in runs:
+            shown.append(
+                f"{one_line(label)}: {f'step {step}/{steps}, ' if steps else ''}{one_line(text)}"
+            )
         if self._bars is not None and runs:
-            more = f" and {len(runs) - 1} more" if len(runs) > 1 else ""
+            if len(runs) > 1:
+                more = f" and {len(runs) - 1} more"
+            else:
+                more = ""
             self._bars.show_run(
                 shown[0][:100] + more, sum(run[1] for run in runs), sum(run[2] for run in runs)
             )
             self._bars.show_whole(f"all runs, {self.remaining}" if self.remaining else "all runs")
         elif runs and self._is_due():
-            more = f"; and {len(shown) - NAMED} more" if len(shown) > NAMED else ""
-            left = f" ({self.remaining})" if self.remaining else ""
+            if len(shown) > NAMED:
+                more = f"; and {len(shown) - NAMED} more"
+            else:
+                more = ""
+            if self.remaining:
+                left = f" ({self.remaining})"
+            else:
+                left = ""
             self._print(f"[{self.number}/{self.total}] {'; '.join(shown[:NAMED])}{more}{left}")
 
     def finish_run(self, text: str) -> None:
@@ -153,7 +166,10 @@ class Bars:
 
         self._notebook = in_notebook()
         drawn = Console(file=StringIO(), record=True, width=120, force_jupyter=False)
-        self._console = drawn if self._notebook else Console(stderr=True)
+        if self._notebook:
+            self._console = drawn
+        else:
+            self._console = Console(stderr=True)
         columns = (
             TextColumn("{task.description}", markup=False),
             BarColumn(),
@@ -284,7 +300,9 @@ def describe_duration(seconds: float) -> str:
     if minutes < 90:
         return f"{minutes} min"
     hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes:02} min" if hours < 48 else f"{hours // 24} d {hours % 24} h"
+    if hours < 48:
+        return f"{hours} h {minutes:02} min"
+    return f"{hours // 24} d {hours % 24} h"
 
 
 def describe_remaining(seconds: float | None) -> str:
@@ -293,7 +311,9 @@ def describe_remaining(seconds: float | None) -> str:
     >>> describe_remaining(700), describe_remaining(None)
     ('about 12 min left', '')
     """
-    return "" if seconds is None else f"about {describe_duration(seconds)} left"
+    if seconds is None:
+        return ""
+    return f"about {describe_duration(seconds)} left"
 
 
 def in_notebook() -> bool:

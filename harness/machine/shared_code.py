@@ -71,7 +71,10 @@ def find_change(by: str) -> str:
     nothing has, or where it was not called. The first change holds for the rest of the process.
     """
     if _PROCESS.numbers and not _PROCESS.change and (changes := list(_changes())):
-        more = f" and {len(changes) - 1} more" if len(changes) > 1 else ""
+        if len(changes) > 1:
+            more = f" and {len(changes) - 1} more"
+        else:
+            more = ""
         _PROCESS.change = f"{by} changed {changes[0]}{more}"
     return _PROCESS.change
 
@@ -119,16 +122,19 @@ def _new_functions() -> Iterator[tuple[Any, str, Any]]:
 
 
 def _full_name(owner: Any, name: str) -> str:
-    where = (
-        f"{owner.__module__}.{owner.__qualname__}" if isinstance(owner, type) else owner.__name__
-    )
+    if isinstance(owner, type):
+        where = f"{owner.__module__}.{owner.__qualname__}"
+    else:
+        where = owner.__name__
     return f"{where}.{name}"
 
 
 def _file_of(function: Any) -> str:
     plain = getattr(function, "fget", None) or getattr(function, "__func__", function)
     code = getattr(plain, "__code__", None)
-    return code.co_filename if isinstance(code, CodeType) else ""
+    if isinstance(code, CodeType):
+        return code.co_filename
+    return ""
 
 
 def _is_of_library(function: Any) -> bool:
@@ -150,7 +156,8 @@ def _runs_own_code(thread: threading.Thread) -> bool:
         frame = frame.f_back
     for name in ("_target", "function"):
         code = getattr(getattr(thread, name, None), "__code__", None)
-        files += [code.co_filename] if isinstance(code, CodeType) else []
+        if isinstance(code, CodeType):
+            files += [code.co_filename]
     return any(is_own(file) and not file.startswith("<frozen") for file in files)
 
 
@@ -259,11 +266,10 @@ def _run_bert() -> dict[str, Any]:
 def _count_hooks() -> dict[str, Any]:
     import torch
 
-    hooks = [
-        len(value)
-        for name, value in sorted(vars(torch.nn.modules.module).items())
-        if name.startswith("_global_") and isinstance(value, dict)
-    ]
+    hooks = []
+    for name, value in sorted(vars(torch.nn.modules.module).items()):
+        if name.startswith("_global_") and isinstance(value, dict):
+            hooks.append(len(value))
     modes = [torch._C._len_torch_function_stack(), torch._C._len_torch_dispatch_stack()]
     return {"the hooks of all modules": hooks, "the modes of torch": modes}
 
@@ -274,6 +280,9 @@ def _digest(value: Any) -> str:
 
     content = hashlib.sha256()
     for one in value if isinstance(value, list) else [value]:
-        array = one.detach().numpy() if hasattr(one, "detach") else np.asarray(one)
+        if hasattr(one, "detach"):
+            array = one.detach().numpy()
+        else:
+            array = np.asarray(one)
         content.update(str(array.dtype).encode() + array.tobytes())
     return content.hexdigest()

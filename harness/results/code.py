@@ -126,7 +126,10 @@ def _code_of(kind: type, makers: list[str]) -> Code:
             files[f"{parent.__module__}.{parent.__qualname__}"] = f"version {declared}"
     files |= _data_files(kind)
     digests = sorted(files.values())
-    version = digests[0] if len(digests) == 1 else digest_of("\n".join(digests))
+    if len(digests) == 1:
+        version = digests[0]
+    else:
+        version = digest_of("\n".join(digests))
     return Code(version, files, tuple(changed_files(sources)))
 
 
@@ -172,7 +175,10 @@ def _data_files(kind: type) -> dict[str, str]:
                     key="data_files",
                     remedy="name files or folders relative to the module of the class",
                 )
-            inside = sorted(place.rglob("*")) if place.is_dir() else [place]
+            if place.is_dir():
+                inside = sorted(place.rglob("*"))
+            else:
+                inside = [place]
             for file in inside:
                 if file.is_file():
                     files[(Path(name) / file.relative_to(place)).as_posix()] = digest_of(
@@ -195,9 +201,15 @@ def _typed_code(kind: type) -> tuple[dict[str, str], list[str]]:
         cells.setdefault(function.__code__.co_filename)
         for name in _global_names(function.__code__):
             value = function.__globals__.get(name)
-            home = value.__name__ if isinstance(value, ModuleType) else _home_of(value)
+            if isinstance(value, ModuleType):
+                home = value.__name__
+            else:
+                home = _home_of(value)
             if home == "__main__":
-                more = [value] if isinstance(value, FunctionType) else _functions_of(value)
+                if isinstance(value, FunctionType):
+                    more = [value]
+                else:
+                    more = _functions_of(value)
                 queue += [one for one in more if one not in seen]
                 seen.update(more)
             elif home and _is_own_module(home):
@@ -218,7 +230,8 @@ def _functions_of(kind: Any) -> list[FunctionType]:
         if owner.__module__ == "__main__":
             for part in vars(owner).values():
                 plain = getattr(part, "fget", None) or getattr(part, "__func__", part)
-                found += [plain] if isinstance(plain, FunctionType) else []
+                if isinstance(plain, FunctionType):
+                    found += [plain]
     return found
 
 

@@ -223,7 +223,10 @@ class ComparisonFile(_Part):
             ValueError: it is damaged, was changed since, or another version of the harness wrote
                 it; with what is wrong.
         """
-        schema = tree.get("schema") if isinstance(tree, dict) else None
+        if isinstance(tree, dict):
+            schema = tree.get("schema")
+        else:
+            schema = None
         if schema not in (SCHEMA_WITHOUT_HASH, SCHEMA):
             raise ValueError("damaged, or of another version")
         if schema == SCHEMA and tree.get("sha256") != _hash_content(tree):

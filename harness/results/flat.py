@@ -17,10 +17,9 @@ from harness.seeds import seed_fields
 logger = logging.getLogger(__name__)
 Points = Mapping[tuple[str, int], float]  # (name, step) -> value
 
-CURVE_LINES, NOT_SENT = (
-    100,
-    ("step", "kind", "lr", "grad_norm"),
-)  # of the training curve; curves.jsonl has all of it
+# of the training curve; curves.jsonl has all of it
+CURVE_LINES = 100
+NOT_SENT = ("step", "kind", "lr", "grad_norm")
 
 
 def row_params(record: Record) -> dict[str, Any]:
@@ -71,11 +70,10 @@ def record_numbers(record: Record) -> dict[str, float]:
     for score in sorted(
         record.scores, key=lambda s: s.split == "dev" or s.aggregation not in ("", "all")
     ):
-        task = (
-            f"{score.task} {score.source}"
-            if len(sources[score.suite, score.task]) > 1
-            else score.task
-        )
+        if len(sources[score.suite, score.task]) > 1:
+            task = f"{score.task} {score.source}"
+        else:
+            task = score.task
         split = "" if score.split == "test" else score.split
         more = ".".join(part for part in (task, score.metric, score.aggregation, split) if part)
         name = f"{score.suite}/{task}"
@@ -88,11 +86,10 @@ def _flat(values: Mapping[str, Any], prefix: str = "", separator: str = ".") -> 
     flat: dict[str, Any] = {}
     for name, value in values.items():
         nested = isinstance(value, Mapping)
-        flat |= (
-            _flat(value, f"{prefix}{name}{separator}", separator)
-            if nested
-            else {f"{prefix}{name}": value}
-        )
+        if nested:
+            flat |= _flat(value, f"{prefix}{name}{separator}", separator)
+        else:
+            flat |= {f"{prefix}{name}": value}
     return flat
 
 

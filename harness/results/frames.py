@@ -89,11 +89,12 @@ def costs(records: Iterable[Record]) -> pd.DataFrame:
     >>> costs(harness.load(work).records)["status"].tolist()
     ['finished', 'finished']
     """
-    lines = [
-        {**_run(r), "status": r.status, "steps": r.training.get("steps"), **r.cost}
-        for r in records
-        if not r.unavailable
-    ]
+    lines = []
+    for r in records:
+        if not r.unavailable:
+            lines.append(
+                {**_run(r), "status": r.status, "steps": r.training.get("steps"), **r.cost}
+            )
     further = list(dict.fromkeys(key for line in lines for key in line if key not in COSTS))
     frame = _tidy(lines, (*COSTS, *further), plain={*_PLAIN, *further})
     return frame.astype(dict.fromkeys(("steps", *further), "float64"))
@@ -108,19 +109,20 @@ def curves(workdir: Path, records: Iterable[Record]) -> pd.DataFrame:
     Raises:
         InputError: a damaged log.
     """
-    lines = [
-        {
-            **_run(record),
-            "step": line["step"],
-            "kind": line["kind"],
-            "quantity": name,
-            "value": float(value),
-        }
-        for record in records
-        for line in RunFolder(workdir, record.id).curves()
-        for name, value in line.items()
-        if name not in ("step", "kind") and isinstance(value, int | float)
-    ]
+    lines = []
+    for record in records:
+        for line in RunFolder(workdir, record.id).curves():
+            for name, value in line.items():
+                if name not in ("step", "kind") and isinstance(value, int | float):
+                    lines.append(
+                        {
+                            **_run(record),
+                            "step": line["step"],
+                            "kind": line["kind"],
+                            "quantity": name,
+                            "value": float(value),
+                        }
+                    )
     return _tidy(lines, CURVES).astype({"step": "int64", "value": "float64"})
 
 

@@ -21,7 +21,8 @@ from harness.files.reading import is_there, read_json
 
 log = logging.getLogger(__name__)
 
-PROCESSOR, WALL = "processor", "wall"
+PROCESSOR = "processor"
+WALL = "wall"
 
 
 def measurements_file(workdir: Path) -> Path:

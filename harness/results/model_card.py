@@ -25,7 +25,8 @@ _EMBEDDED = "embedded:"
 _LICENCE = "apache-2.0"  # of the model that ships
 TAGS = ("sentence-transformers", "sentence-similarity", "feature-extraction")
 _FRONT = re.compile(r"\A---\n.*?\n---\n", re.DOTALL)
-_START, _END = "<!-- harness: from the record of the run -->\n", "<!-- harness: end -->\n"
+_START = "<!-- harness: from the record of the run -->\n"
+_END = "<!-- harness: end -->\n"
 _METRICS = {
     "spearman": "spearmanr",
     "pearson": "pearsonr",
@@ -47,11 +48,10 @@ def write_card(model: Path, record: Record) -> None:
         OSError: the folder cannot be written.
     """
     file = model / "README.md"
-    text = (
-        file.read_text("utf-8", errors="replace")
-        if file.is_file()
-        else f"\n{markdown_text(record.row)}\n"
-    )
+    if file.is_file():
+        text = file.read_text("utf-8", errors="replace")
+    else:
+        text = f"\n{markdown_text(record.row)}\n"
     body = _FRONT.sub("", text, count=1)
     if _START in body and _END in body:
         body = body[: body.index(_START)] + body[body.index(_END) + len(_END) :].removeprefix("\n")
@@ -60,7 +60,10 @@ def write_card(model: Path, record: Record) -> None:
     body = body.replace(f'("{FOLDER_IN_CARD}"', f'("{model.name}"')
     ours = f"{_START}{results(record)}{_END}"
     at = body.find("\n## Use\n") + 1
-    body = body[:at] + ours + "\n" + body[at:] if at else f"{body.rstrip()}\n\n{ours}"
+    if at:
+        body = body[:at] + ours + "\n" + body[at:]
+    else:
+        body = f"{body.rstrip()}\n\n{ours}"
     write_atomic(file, f"---\n{front_matter(record)}\n---\n{body}")
     write_atomic(model / SCORES_FILE, scores_text(record))
     for task, text in community_results(record).items():
@@ -85,7 +88,8 @@ def community_results(record: Record) -> dict[str, str]:
         ):
             ((name, revision),) = data.items()
             notes = f"{score.metric}; one run, seed {seed_text(record.random_seed)}; {SCORES_FILE} says how"
-            value, date = round(100 * score.value, 2), record.finished[:10]
+            value = round(100 * score.value, 2)
+            date = record.finished[:10]
             entry = EvalResultEntry(name, score.task, value, revision, date=date, notes=notes)
             text = yaml.safe_dump(eval_result_entries_to_yaml([entry]), sort_keys=False)
             found.setdefault(re.sub(r"[^\w.-]", "-", score.task), text)
@@ -149,7 +153,9 @@ def _kind(record: Record) -> str:
     """The word that readers look for. "unsupervised" only where no label was used, selection of
     weights included.
     """
-    return "" if record.supervision == "unsupervised" and record.dev else record.supervision
+    if record.supervision == "unsupervised" and record.dev:
+        return ""
+    return record.supervision
 
 
 def _title(record: Record) -> str:
@@ -176,16 +182,19 @@ def licence_of(base_model: str) -> str | None:
         return None
     text = Path(file).read_text("utf-8", errors="replace")
     front = _FRONT.match(text)
-    found = (
-        re.search(r"^license:[ \t]*([\w.+-]+)[ \t]*$", front[0], re.MULTILINE) if front else None
-    )
+    if front:
+        found = re.search(r"^license:[ \t]*([\w.+-]+)[ \t]*$", front[0], re.MULTILINE)
+    else:
+        found = None
     return found[1] if found else None
 
 
 def _hub_id(base_model: str) -> str | None:
     """The base model where it is one of the hub."""
     is_id = re.fullmatch(r"\w[\w.-]*(/\w[\w.-]*)?", base_model, re.ASCII) is not None
-    return base_model if is_id and not Path(base_model).exists() else None
+    if is_id and not Path(base_model).exists():
+        return base_model
+    return None
 
 
 def _result(score: Score, record: Record) -> EvalResult | None:
@@ -204,7 +213,10 @@ def _result(score: Score, record: Record) -> EvalResult | None:
         return None
     defined = record.protocols.get(score.comparable) or record.protocols.get(score.protocol) or {}
     data = defined.get("data")
-    how = f", {score.aggregation}" if score.aggregation else ""
+    if score.aggregation:
+        how = f", {score.aggregation}"
+    else:
+        how = ""
     return EvalResult(
         task_type=task[0],
         task_name=task[1],
@@ -220,11 +232,9 @@ def _result(score: Score, record: Record) -> EvalResult | None:
 
 def _source(score: Score) -> str:
     """Where a set is from; the tasks that ship with the harness are nobody's benchmark."""
-    return (
-        "ships with the harness, no public benchmark"
-        if score.source == "embedded"
-        else f"{score.source} copy"
-    )
+    if score.source == "embedded":
+        return "ships with the harness, no public benchmark"
+    return f"{score.source} copy"
 
 
 def results(record: Record) -> str:
@@ -234,7 +244,10 @@ def results(record: Record) -> str:
     if scores:
         lines += ["| task | from | split | metric | value | n |", "|---|---|---|---|---:|---:|"]
     for s in scores:
-        metric = f"{s.metric}, {s.aggregation}" if s.aggregation else s.metric
+        if s.aggregation:
+            metric = f"{s.metric}, {s.aggregation}"
+        else:
+            metric = s.metric
         words = [markdown_text(word) for word in (s.task, s.source, s.split, metric)]
         lines.append(f"| {' | '.join(words)} | {s.value:.4f} | {s.n:,} |")
     if any(s.source == "embedded" for s in scores):
@@ -278,11 +291,10 @@ def _training_rows(record: Record) -> list[tuple[str, str]]:
 
 
 def _labels(record: Record) -> str:
-    chosen = (
-        f"the weights were selected on the labelled dev part of {record.dev.get('task')}"
-        if record.dev
-        else ""
-    )
+    if record.dev:
+        chosen = f"the weights were selected on the labelled dev part of {record.dev.get('task')}"
+    else:
+        chosen = ""
     if record.supervision == "supervised":
         return "trained with labels" + (f"; {chosen}" if chosen else "")
     if record.supervision == "transductive":

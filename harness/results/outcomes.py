@@ -98,30 +98,39 @@ def score_of(metric: str, target: ArrayLike, outcome: ArrayLike, weights: ArrayL
 def scores_of(metric: str, target: ArrayLike, outcome: ArrayLike, weights: ArrayLike) -> Floats:
     """As `score_of`, for b draws at once: weights (b, n) give (b,)."""
     y, x, w = (np.asarray(array, dtype=np.float64) for array in (target, outcome, weights))
-    rule = None if is_mean(metric, y) else _rule(metric)
+    if is_mean(metric, y):
+        rule = None
+    else:
+        rule = _rule(metric)
     with np.errstate(invalid="ignore", divide="ignore"):
-        values: Floats = w @ x / w.sum(axis=1) if rule is None else rule(y, x, w)
+        if rule is None:
+            values: Floats = w @ x / w.sum(axis=1)
+        else:
+            values = rule(y, x, w)
     return values
 
 
 def value_of(rows: pd.DataFrame) -> float:
     """The score that the rows of one score (`SCORE`) belong to, but for its protocol's rounding."""
     metric = str(rows["metric"].iloc[0])
-    values = [
-        score_of(metric, part["target"], part["outcome"], np.ones(len(part)))
-        for _, part in rows.groupby("subset", sort=False)
-    ]
+    values = []
+    for _, part in rows.groupby("subset", sort=False):
+        values.append(score_of(metric, part["target"], part["outcome"], np.ones(len(part))))
     return float(np.mean(values))
 
 
 def _rule(metric: str) -> Callable[[Floats, Floats, Floats], Floats] | None:
     """(target (n,), outcome (n,), weights (b, n)) -> (b,); None for a mean."""
-    return _average_precision if metric.endswith("_ap") else _RULES.get(metric)
+    if metric.endswith("_ap"):
+        return _average_precision
+    return _RULES.get(metric)
 
 
 def _f1(y: Floats, x: Floats, w: Floats) -> Floats:
     """F1 of class 1; 0 without a true positive."""
-    hits, claimed, true = w @ ((x == 1) & (y == 1)), w @ (x == 1), w @ (y == 1)
+    hits = w @ ((x == 1) & (y == 1))
+    claimed = w @ (x == 1)
+    true = w @ (y == 1)
     return np.where(hits > 0, 2 * hits / np.maximum(claimed + true, 1e-300), 0.0)
 
 
@@ -137,10 +146,8 @@ def _correlation(y: Floats, x: Floats, w: Floats) -> Floats:
     """Of (b, n) each; 0 where a side is constant."""
     total = w.sum(axis=1, keepdims=True)
     y, x = (z - (w * z).sum(axis=1, keepdims=True) / total for z in (y, x))
-    both, spread = (
-        (w * x * y).sum(axis=1),
-        np.sqrt((w * x * x).sum(axis=1) * (w * y * y).sum(axis=1)),
-    )
+    both = (w * x * y).sum(axis=1)
+    spread = np.sqrt((w * x * x).sum(axis=1) * (w * y * y).sum(axis=1))
     return np.where(spread > 0, both / np.where(spread > 0, spread, 1.0), 0.0)
 
 
@@ -159,10 +166,8 @@ def _average_precision(y: Floats, x: Floats, w: Floats) -> Floats:
     """
     order = np.argsort(-x, kind="stable")
     last = np.append(np.diff(x[order]) != 0, True)  # of each run of equal scores
-    drawn, true = (
-        np.cumsum(w[:, order], axis=1)[:, last],
-        np.cumsum((w * y)[:, order], axis=1)[:, last],
-    )
+    drawn = np.cumsum(w[:, order], axis=1)[:, last]
+    true = np.cumsum((w * y)[:, order], axis=1)[:, last]
     precision = np.where(drawn > 0, true / np.where(drawn > 0, drawn, 1.0), 0.0)
     gain = np.diff(true, axis=1, prepend=0.0)
     return np.where(

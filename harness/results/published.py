@@ -35,7 +35,11 @@ def published_rows(key: str) -> list[PublishedRow]:
         raise InputError(
             f'published row "{key}": no file "{name}"{nearest(name, known)}; known: {", ".join(known)}'
         )
-    rows = [row for file in files for row in _table(file) if row["model"] == model]
+    rows = []
+    for file in files:
+        for row in _table(file):
+            if row["model"] == model:
+                rows.append(row)
     if not rows:
         models = sorted({row["model"] for file in files for row in _table(file)})
         raise InputError(

@@ -231,11 +231,10 @@ class Record(BaseModel):
 
     def as_row(self, row: str, comparison: str, base_model: str | None = None) -> Record:
         """The record as a row of a comparison, which may know the base model by another name."""
-        spec = (
-            self.spec
-            if base_model in (None, self.base_model)
-            else self.spec.model_copy(update={"base_model": base_model})
-        )
+        if base_model in (None, self.base_model):
+            spec = self.spec
+        else:
+            spec = self.spec.model_copy(update={"base_model": base_model})
         return self.model_copy(update={"row": row, "comparison": comparison, "spec": spec})
 
     def score(

@@ -79,7 +79,10 @@ class RunSpec(BaseModel):
         )
         whole["corpus"] = self.corpus and self.corpus["sha256"]
         whole["dev"] = self.dev and self.dev["sha256"]
-        whole["seed"] = None if self.deterministic else [self.seed, self.vary, self.held]
+        if self.deterministic:
+            whole["seed"] = None
+        else:
+            whole["seed"] = [self.seed, self.vary, self.held]
         if self.missing:
             whole["missing"] = self.base_model
         return content_id(whole)
@@ -117,4 +120,6 @@ def scoring_version(task: Any, code: Code) -> str:
     """
     content = getattr(task, "content", "")
     version = f"{NUMERICS}.{code.version}"
-    return f"{version}.{content}" if content else version
+    if content:
+        return f"{version}.{content}"
+    return version

@@ -234,7 +234,9 @@ class RunFolder:
         Raises:
             InputError: the file is damaged or cannot be read.
         """
-        return read_json(self.details_file) if self.details_file.exists() else {}
+        if self.details_file.exists():
+            return read_json(self.details_file)
+        return {}
 
     def write_details(self, details: Mapping[str, Any]) -> None:
         """Store what `details` returns."""
@@ -305,9 +307,10 @@ class RunFolder:
 
     def has_weights(self, record: Record | None) -> bool:
         """Are the saved weights complete, and exactly those that the record names?"""
-        expected = (
-            {} if record is None else {n: d for n, d in record.files.items() if n.startswith(MODEL)}
-        )
+        if record is None:
+            expected = {}
+        else:
+            expected = {n: d for n, d in record.files.items() if n.startswith(MODEL)}
         return bool(expected) and not self.find_damage(expected)
 
     def is_damaged(self, record: Record) -> bool:
@@ -446,9 +449,12 @@ def read_sound_comparison_files(workdir: Path) -> dict[str, ComparisonFile]:
 
 def added_starts(workdir: Path) -> set[str]:
     """Return the ids of the runs that comparisons only contain as added untrained starts."""
-    runs = [run for file in read_sound_comparison_files(workdir).values() for run in file.runs]
-    added = {run.id for run in runs if run.added}
-    return added - {run.id for run in runs if not run.added}
+    added: set[str] = set()
+    asked_for: set[str] = set()
+    for file in read_sound_comparison_files(workdir).values():
+        added.update(run.id for run in file.runs if run.added)
+        asked_for.update(run.id for run in file.runs if not run.added)
+    return added - asked_for
 
 
 def limit_to_tasks(record: Record, tasks: Iterable[str]) -> Record:
@@ -489,7 +495,9 @@ def read_records(
                 raise
             damaged[run_id] = str(error)
             return None
-        return None if record is None or record.status == "trained" else record
+        if record is None or record.status == "trained":
+            return None
+        return record
 
     listed = read_comparison_file(workdir, comparison) if comparison else None
     if listed is not None:

@@ -38,7 +38,10 @@ class _Words(dict[int, int | None]):
 
     def __missing__(self, code: int) -> int | None:
         kind = unicodedata.category(chr(code))
-        self[code] = None if kind[0] in "PZ" or kind in ("Cc", "Cf", "Sk") else code
+        if kind[0] in "PZ" or kind in ("Cc", "Cf", "Sk"):
+            self[code] = None
+        else:
+            self[code] = code
         return self[code]
 
 
@@ -61,7 +64,8 @@ def pair_units(first: Sequence[str], second: Sequence[str]) -> NDArray[np.int64]
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
-    left, right = text_ids(first), text_ids(second)
+    left = text_ids(first)
+    right = text_ids(second)
     texts, place = np.unique(
         np.concatenate([left, right]), return_inverse=True
     )  # ids, from the least

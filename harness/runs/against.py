@@ -112,7 +112,8 @@ def find_other_rows(plan: Plan, sources: Mapping[str, Path], workdir: Path | Non
     Raises:
         InputError: a source is no work directory, or has a damaged record.
     """
-    found, base_models = OtherRows(), {job.spec.model: job.spec.base_model for job in plan.jobs}
+    found = OtherRows()
+    base_models = {job.spec.model: job.spec.base_model for job in plan.jobs}
     labels = {row.label for row in plan.rows}
     for name, place in sources.items():
         with open_workdir(place) as other:
@@ -128,11 +129,10 @@ def find_other_rows(plan: Plan, sources: Mapping[str, Path], workdir: Path | Non
                 if why:
                     found.left_out.append(RowNotCompared(source=name, row=label, why=why))
                     continue
-                shown = (
-                    f"{label} ({name})"
-                    if f"{label} ({name})" not in labels
-                    else f"{label} ({name}, {comparison})"
-                )
+                if f"{label} ({name})" not in labels:
+                    shown = f"{label} ({name})"
+                else:
+                    shown = f"{label} ({name}, {comparison})"
                 labels.add(shown)
                 found.rows.append(OtherRow(shown, name, tasks, []))
                 for record, run in runs:
@@ -179,7 +179,8 @@ def _comparable_tasks(plan: Plan, records: Sequence[Record]) -> tuple[list[str],
 
 def _find_difference(plan: Plan, record: Record) -> str:
     """Why a run is not comparable with those of a plan; empty where it is."""
-    spec, jobs = record.spec, [job for job in plan.jobs if not job.spec.missing]
+    spec = record.spec
+    jobs = [job for job in plan.jobs if not job.spec.missing]
     if same := [job.row for job in jobs if job.id == record.id]:
         return f'the same run as your row "{same[0]}"'
     if record.rehearsal:
@@ -188,11 +189,10 @@ def _find_difference(plan: Plan, record: Record) -> str:
     if spec.model not in base_models:
         return f"another base model ({spec.base_model}; yours: {', '.join(base_models.values())})"
     if text := spec.corpus:
-        own = {
-            job.spec.corpus["sha256"]
-            for job in jobs
-            if job.spec.corpus and job.spec.corpus["kind"] == text["kind"]
-        }
+        own = set()
+        for job in jobs:
+            if job.spec.corpus and job.spec.corpus["kind"] == text["kind"]:
+                own.add(job.spec.corpus["sha256"])
         if (
             own and text["sha256"] not in own
         ):  # a kind that no row here learns from is in the table of differences
@@ -208,8 +208,6 @@ def _find_difference(plan: Plan, record: Record) -> str:
         current = method_version(registry.load(registry.METHODS, spec.method)), NUMERICS
     except InputError:  # a method that is not installed here
         return ""
-    return (
-        ""
-        if (spec.version, spec.numerics) == current
-        else "made by code of its method that gives other numbers now"
-    )
+    if (spec.version, spec.numerics) == current:
+        return ""
+    return "made by code of its method that gives other numbers now"

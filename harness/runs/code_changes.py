@@ -29,7 +29,10 @@ def describe_code_changes(plan: Plan, workdir: Path) -> list[str]:
     for (what, change), found in runs.items():
         count = len({run for _, run in found})
         since = max(since for since, _ in found)[:16].replace("T", " ")
-        noun = "1 run is" if count == 1 else f"{count:,} runs are"
+        if count == 1:
+            noun = "1 run is"
+        else:
+            noun = f"{count:,} runs are"
         lines.append(f"{what}: {change} since {since} UTC: {noun} due")
     return lines
 
@@ -76,7 +79,10 @@ def _changes_of(
     own = RunFolder(workdir, job.id).read_if_sound()
     for key in job.tasks:
         code = task_code_of(key)
-        known = own.evaluation.get(key) if own is not None else None
+        if own is not None:
+            known = own.evaluation.get(key)
+        else:
+            known = None
         if own is not None and known is not None and known != scoring_version(find_task(key), code):
             before = Code(known.partition(".")[2], own.task_code.get(key, {}))
             yield f'task "{key}"', describe_change(before, code), own.finished

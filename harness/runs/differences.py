@@ -45,9 +45,13 @@ COLUMNS = tuple(
 
 def planned_settings(plan: Plan, job: Job) -> Settings:
     """The settings of a planned run."""
-    row, spec = plan.row_of(job), job.spec
+    row = plan.row_of(job)
+    spec = job.spec
     length = row.length(plan.corpus(row))
-    trained = {} if length is None else {"steps": length.steps, "seen": length.seen}
+    if length is None:
+        trained = {}
+    else:
+        trained = {"steps": length.steps, "seen": length.seen}
     return _settings(spec, trained, rate_from=rate_origin(plan, row), precision=spec.precision)
 
 
@@ -57,11 +61,14 @@ def recorded_settings(
     """The settings of a run, from its record and training log; `rate_from` is in the file of its
     comparison.
     """
-    training, seen = record.training, record.cost.get("corpus_sentences_seen")
-    steps, planned = training.get("steps"), training.get("planned_steps")
-    trained = (
-        {} if steps is None else {"steps": steps, "seen": None if seen is None else round(seen)}
-    )
+    training = record.training
+    seen = record.cost.get("corpus_sentences_seen")
+    steps = training.get("steps")
+    planned = training.get("planned_steps")
+    if steps is None:
+        trained = {}
+    else:
+        trained = {"steps": steps, "seen": None if seen is None else round(seen)}
     given = {"rate_from": rate_from, "precision": training.get("precision")}
     if evaluations := len({line["step"] for line in log if line.get("kind") == "dev"}):
         given["evaluations"] = evaluations
@@ -72,7 +79,9 @@ def recorded_settings(
 
 def _settings(spec: RunSpec, trained: Mapping[str, Any], **given: Any) -> Settings:
     """The settings that a specification says, those of a training by steps, and others."""
-    config, text, dev = spec.config, spec.corpus, spec.dev
+    config = spec.config
+    text = spec.corpus
+    dev = spec.dev
     settings: Settings = {column.key: config.get(column.key) for column in COLUMNS}
     settings |= {"base_model": spec.base_model, "max_length": config.get("max_length") or "all"}
     settings |= {"prompts": config.get("prompts") or "none", **trained}
@@ -82,7 +91,8 @@ def _settings(spec: RunSpec, trained: Mapping[str, Any], **given: Any) -> Settin
         settings["text"] = (
             f"{text.get('name') or text['uri']}: {text.get('count', 0):,} {text.get('kind', 'entries')}"
         )
-        settings["text"] += f", written by {text['written_by']}" if text.get("written_by") else ""
+        if text.get("written_by"):
+            settings["text"] += f", written by {text['written_by']}"
     if text is not None:
         own = spec.method == COMMAND
         settings["loop"] = "own loop: selection, batches and budget unknown" if own else "shared"
@@ -115,9 +125,10 @@ def rate_origin(plan: Plan, row: Row, tuned: Tuning | None = None) -> str | None
     if "learning_rate" in plan.experiment.shared:
         return "given for all rows"
     family = entry.family or plan.experiment.family
-    recipe = (
-        row.method.recipe(entry.preset, family, base_model=row.base_model) if entry.preset else None
-    )
+    if entry.preset:
+        recipe = row.method.recipe(entry.preset, family, base_model=row.base_model)
+    else:
+        recipe = None
     if recipe is None or "learning_rate" not in recipe.values:
         return "default of the method"
     return (
@@ -154,16 +165,16 @@ def planned_differences(plan: Plan) -> Differences:
 
 def find_differences(rows: Mapping[tuple[str, str], Sequence[Settings]]) -> Differences:
     """Those between rows: (label, base model) -> the settings of its runs, or of its plan."""
-    every = [run for runs in rows.values() for run in runs]
-    columns = [
-        column
-        for column in COLUMNS
-        if len({str(run[column.key]) for run in every if column.key in run}) > 1
-    ]
-    groups = {
-        c.key: [[run for run in every if run["base_model"] == base] for _, base in rows]
-        for c in columns
-    }
+    every: list[Settings] = []
+    for runs in rows.values():
+        every.extend(runs)
+    columns = []
+    for column in COLUMNS:
+        if len({str(run[column.key]) for run in every if column.key in run}) > 1:
+            columns.append(column)
+    groups = {}
+    for c in columns:
+        groups[c.key] = [[run for run in every if run["base_model"] == base] for _, base in rows]
     groups["base_model"] = [every]
     marked = [
         c for c in columns if c.why and any(_differ_much(c.key, runs) for runs in groups[c.key])
@@ -193,7 +204,9 @@ def _differ_much(key: str, runs: Sequence[Settings]) -> bool:
 def _text(key: str, runs: Sequence[Settings]) -> str:
     """The setting of a row in words: one text where its runs agree."""
     texts = list(dict.fromkeys(_words(run[key]) for run in runs if key in run))
-    return " / ".join(texts) if len(texts) < 4 else f"{texts[0]} / ... / {texts[-1]}"
+    if len(texts) < 4:
+        return " / ".join(texts)
+    return f"{texts[0]} / ... / {texts[-1]}"
 
 
 def _words(value: Any) -> str:
@@ -201,10 +214,14 @@ def _words(value: Any) -> str:
         return ", ".join(f'{key} "{text}"' for key, text in value.items())
     if isinstance(value, float):
         return f"{value:g}"
-    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{value:,}"
+    return str(value)
 
 
 def summarise_differences(plan: Plan) -> str:
     """One line on differences that usually matter; empty where there are none."""
     titles = ", ".join(column.title.lower() for column in planned_differences(plan).marked)
-    return f"rows differ in {titles} (details: --dry-run, report)" if titles else ""
+    if titles:
+        return f"rows differ in {titles} (details: --dry-run, report)"
+    return ""

@@ -69,7 +69,9 @@ def find_finished(job: Job, workdir: Path) -> Record | None:
     if record.status != "finished":
         return record
     repairable = not record.spec.trained or folder.has_weights(record)
-    return None if find_due(record, job) or (folder.is_damaged(record) and repairable) else record
+    if find_due(record, job) or (folder.is_damaged(record) and repairable):
+        return None
+    return record
 
 
 def find_due(record: Record | None, job: Job) -> list[Task]:
@@ -81,12 +83,14 @@ def find_due(record: Record | None, job: Job) -> list[Task]:
         return tasks
     due = []
     for task in tasks:
-        key, why = task_key(task), record.missing.get(task.name)
+        key = task_key(task)
+        why = record.missing.get(task.name)
         scored = record.evaluation.get(key) == scoring_version(task, task_code_of(key))
         again = (
             why is not None and why.kind != "unfit" and is_readable(key, job.spec.most_sentences)
         )
-        due += [task] if again or not scored else []
+        if again or not scored:
+            due += [task]
     return due
 
 
@@ -253,7 +257,10 @@ class Execution:
         if self._ask_stop():
             raise StopRequested
         if self.progress is not None:
-            part = f"{min(done, total):,} of " if done else ""
+            if done:
+                part = f"{min(done, total):,} of "
+            else:
+                part = ""
             self.progress(0, 0, f"encoding {part}{total:,} sentences")
 
     def _is_request(self, raised: BaseException) -> bool:
@@ -294,7 +301,9 @@ class Execution:
         if self.spec.trained and not self.folder.has_weights(record):
             return None
         if record.status == "failed" or self.folder.is_damaged(record):
-            return record.model_copy(update={"status": "trained"}) if self.spec.trained else None
+            if self.spec.trained:
+                return record.model_copy(update={"status": "trained"})
+            return None
         return record
 
     def _fitted(self, method: Method, earlier: Record | None) -> tuple[Method, Record | None]:
@@ -370,11 +379,13 @@ class Execution:
             on_dev=self.on_dev,
             stop=None if self.stop is None else self._ask_stop,
         )
-        started, worked = time.perf_counter(), time.process_time()
+        started = time.perf_counter()
+        worked = time.process_time()
         with EnergyMeter(self.device) as energy:
             method.fit(read_text(self.spec), context)
         if self.spec.trained:
-            cost, wall = method.fit_report.cost, time.perf_counter() - started
+            cost = method.fit_report.cost
+            wall = time.perf_counter() - started
             cost.setdefault("train_seconds", wall)
             if (
                 wall >= cost["train_seconds"]
@@ -399,7 +410,8 @@ class Execution:
                 encode, tasks, pooling=how, model=fitted, device=self.device, **settings
             )
 
-        pooling, most = method.config.pooling, self.spec.most_sentences
+        pooling = method.config.pooling
+        most = self.spec.most_sentences
         if not method.transductive:
             stored = stored_vectors(self.spec, self.workdir, self.device)
             origin = Origin(
@@ -436,8 +448,10 @@ class Execution:
         architecture: str = "",
     ) -> Record:
         """The present record of this execution."""
-        spec, result = self.spec, result or TaskResult()
-        report, dev = method.fit_report if method is not None else FitReport(), read_dev(spec)
+        spec = self.spec
+        result = result or TaskResult()
+        report = method.fit_report if method is not None else FitReport()
+        dev = read_dev(spec)
         notes = [*report.training.get("notes", []), *(dev.notes if dev else []), *result.notes]
         precision = report.training.get("precision") or "fp32"
         peak = {"peak_memory_bytes": float(environment.peak_memory_bytes(self.device))}
@@ -481,7 +495,8 @@ class Execution:
         """Store the examples and details of an evaluation with those of earlier ones; the complete
         record.
         """
-        examples, before = join_examples(result.pairs, result.outcomes), dict[str, Any]()
+        examples = join_examples(result.pairs, result.outcomes)
+        before = dict[str, Any]()
         if earlier is not None and earlier.status == "finished":
             record = merge_records(earlier, record, tasks)
             examples = merge_examples(self.folder.examples(), examples, tasks)
@@ -583,8 +598,12 @@ def read_dev(spec: RunSpec) -> DevSet | None:
 
 def stored_vectors(spec: RunSpec, workdir: Path, device: str) -> StoredVectors:
     """The cached vectors of a run, whose weights are saved."""
-    key = folder_hash(RunFolder(workdir, spec.id).model) if spec.trained else spec.id
-    code, where = f"{NUMERICS}.{spec.version}", environment.device_name(device)
+    if spec.trained:
+        key = folder_hash(RunFolder(workdir, spec.id).model)
+    else:
+        key = spec.id
+    code = f"{NUMERICS}.{spec.version}"
+    where = environment.device_name(device)
     cache = EmbeddingCache(workdir / "cache" / "embeddings")
     return cache.of(key, str(spec.config.get("pooling")), code=code, device=where)
 

@@ -42,7 +42,9 @@ class CorpusSettings(Config):
     @model_validator(mode="before")
     @classmethod
     def _uri_alone(cls, value: Any) -> Any:
-        return {"uri": value} if isinstance(value, str) else value
+        if isinstance(value, str):
+            return {"uri": value}
+        return value
 
     def __hash__(self) -> int:
         return hash(self.model_dump_json())
@@ -74,7 +76,9 @@ class DevSettings(Config):
     @model_validator(mode="before")
     @classmethod
     def _task_alone(cls, value: Any) -> Any:
-        return {"task": value} if isinstance(value, str) else value
+        if isinstance(value, str):
+            return {"task": value}
+        return value
 
     def __hash__(self) -> int:
         return hash(self.model_dump_json())
@@ -92,7 +96,9 @@ class DevSettings(Config):
     @property
     def label(self) -> str:
         """What it is called: the task, or the name of the file."""
-        return self.task if self.file is None else self.file.name
+        if self.file is None:
+            return self.task
+        return self.file.name
 
     @property
     def where(self) -> Literal["senteval", "mteb", "embedded", "file"]:
@@ -235,7 +241,9 @@ class BudgetSettings(Config):
         """
         if self.sentences is not None:
             return f"{self.sentences:,}", "sentences seen per row"
-        return (f"{self.steps:,}", "training steps per row") if self.steps is not None else ("", "")
+        if self.steps is not None:
+            return (f"{self.steps:,}", "training steps per row")
+        return ("", "")
 
 
 class Conditions(Config):
@@ -367,7 +375,10 @@ class Experiment(Conditions):
                 )
         labels = [entry.label for entry in self.methods]
         named = {"baseline": [self.baseline] if self.baseline else []}
-        named["incumbent"] = [self.incumbent] if self.incumbent else []
+        if self.incumbent:
+            named["incumbent"] = [self.incumbent]
+        else:
+            named["incumbent"] = []
         named["contrasts"] = [label for one in self.contrasts for label in (one.row, one.against)]
         for key, wanted in named.items():
             for label in set(wanted) - set(labels):
@@ -396,12 +407,11 @@ class Experiment(Conditions):
         from harness.tasks.catalogue import own_file
 
         by_block = {name: block.suites or self.suites for name, block in self.parts.items()}
-        files = [
-            file
-            for suites in by_block.values()
-            for entry in suites
-            if (file := own_file(entry)) is not None
-        ]
+        files = []
+        for suites in by_block.values():
+            for entry in suites:
+                if (file := own_file(entry)) is not None:
+                    files.append(file)
         named = iter(name_files([self._with_dev_part(file) for file in files]))
         return {
             name: [next(named) if own_file(entry) is not None else entry for entry in suites]
@@ -414,7 +424,10 @@ class Experiment(Conditions):
         if dev is None or dev.file is None:
             return dev
         for entry in [*self.suites, *(one for b in self.blocks.values() for one in b.suites)]:
-            file = entry if isinstance(entry, TaskFile) else TaskFile(task=entry)
+            if isinstance(entry, TaskFile):
+                file = entry
+            else:
+                file = TaskFile(task=entry)
             if file.path == dev.file.path and not has_split(dev.file):
                 columns = dev.columns or file.columns
                 share = dev.share or file.share or SHARE
@@ -466,7 +479,8 @@ def read_experiment(
     if isinstance(source, Experiment):
         source = source.model_dump(mode="json", exclude_unset=True)
     if isinstance(source, Mapping):
-        where, tree = "experiment", deepcopy(dict(source))
+        where = "experiment"
+        tree = deepcopy(dict(source))
     else:
         where, tree = read_keys(str(source), presets())
     if isinstance(tree.get("methods"), list):
@@ -531,10 +545,14 @@ def _override(tree: dict[str, Any], override: str) -> None:
     if path in ("base_models", "seeds", "vary"):
         for table in (*_tables(tree.get("blocks")), *_tables(tree.get("methods"))):
             table.pop(path, None)
-    place, keys = tree, path.split(".")
+    place = tree
+    keys = path.split(".")
     if keys[0] == "methods" and len(keys) > 2:
         place = _find_row(_tables(tree.get("methods")), keys[1], override)
-        keys = keys[2:] if keys[2] in Entry.model_fields else ["config", *keys[2:]]
+        if keys[2] in Entry.model_fields:
+            keys = keys[2:]
+        else:
+            keys = ["config", *keys[2:]]
     set_value(place, keys, value, override)
 
 
@@ -568,7 +586,10 @@ def _find_row(rows: list[dict[str, Any]], wanted: str, override: str) -> dict[st
         if wanted in (row.get("name"), row.get("method"), str(number)):
             return row
     labels = ", ".join(str(row.get("name") or row.get("method")) for row in rows)
-    numbers = "; rows are numbered from 1" if wanted.lstrip("-").isdigit() else ""
+    if wanted.lstrip("-").isdigit():
+        numbers = "; rows are numbered from 1"
+    else:
+        numbers = ""
     raise InputError(f'--set {override}: no row "{wanted}"; rows: {labels}{numbers}')
 
 
@@ -614,18 +635,27 @@ def expand_grids(entries: list[Any], where: str) -> list[Any]:
 def _grid_row(entry: dict[str, Any], values: dict[str, Any]) -> dict[str, Any]:
     """One combination; the row itself where it has no grid."""
     row = deepcopy({key: value for key, value in entry.items() if key != "grid"})
-    name, rest = str(entry.get("name") or entry["method"]), []
+    name = str(entry.get("name") or entry["method"])
+    rest = []
     for key, value in values.items():
-        text = f"{value:g}" if isinstance(value, float) else str(value)
+        if isinstance(value, float):
+            text = f"{value:g}"
+        else:
+            text = str(value)
         if f"{{{key}}}" in name:
             name = name.replace(f"{{{key}}}", text)
         else:
             rest.append(f"{key} {text}")
         if key.startswith("corpus."):
-            corpus = row["corpus"] if isinstance(row["corpus"], dict) else {"uri": row["corpus"]}
+            if isinstance(row["corpus"], dict):
+                corpus = row["corpus"]
+            else:
+                corpus = {"uri": row["corpus"]}
             row["corpus"] = {**corpus, key.removeprefix("corpus."): value}
         elif key in ("preset", "family", "base_models"):
             row[key] = value
         else:
             row.setdefault("config", {})[key] = value
-    return {**row, "name": " · ".join(filter(None, [name, ", ".join(rest)]))} if values else row
+    if values:
+        return {**row, "name": " · ".join(filter(None, [name, ", ".join(rest)]))}
+    return row

@@ -79,7 +79,8 @@ def describe_changes(workdir: Path, plan: Plan, until: Until | None) -> str:
     file = plan_file(workdir, plan.experiment.name)
     if not file.exists():
         return ""
-    frozen, now = read_plan(file), _contents(plan, until)
+    frozen = read_plan(file)
+    now = _contents(plan, until)
     settings = {job.id: settings_of(job.spec.model_dump(mode="json")) for job in plan.jobs}
     found = find_deviations(frozen, now["runs"], now["tasks"], now["analysis"], settings)
     if not found:
@@ -105,7 +106,8 @@ def find_deviations(
         settings: id of a run -> its specification (`settings_of`), where it is known.
     """
     found = []
-    before, now = _seeds_by_row(frozen["runs"]), _seeds_by_row(runs)
+    before = _seeds_by_row(frozen["runs"])
+    now = _seeds_by_row(runs)
     most_seeds = int(frozen["analysis"]["most_seeds"])
     for row in {**before, **now}:
         if row not in now:
@@ -124,7 +126,8 @@ def find_deviations(
     if further:
         found.append(Deviation(f"tasks not planned: {join_some(further, 5)}", of_choice=False))
     for key in ("baseline", "contrasts", "primary"):
-        planned, chosen = frozen["analysis"].get(key) or "none", analysis.get(key) or "none"
+        planned = frozen["analysis"].get(key) or "none"
+        chosen = analysis.get(key) or "none"
         if planned != chosen:
             found.append(Deviation(f"{key}: planned {_in_words(planned)}, now {_in_words(chosen)}"))
     return found
@@ -214,11 +217,10 @@ def settings_of(spec: Mapping[str, Any]) -> dict[str, Any]:
     flat: dict[str, Any] = {}
     for key, value in spec.items():
         if key not in (*_SEED, *_DETAILS):
-            flat |= (
-                {f"{key}.{name}": one for name, one in value.items()}
-                if isinstance(value, dict)
-                else {key: value}
-            )
+            if isinstance(value, dict):
+                flat |= {f"{key}.{name}": one for name, one in value.items()}
+            else:
+                flat |= {key: value}
     return flat
 
 

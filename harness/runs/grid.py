@@ -95,13 +95,12 @@ class Grid:
         """As `Proposer.finish`."""
         shown = limit_to_tasks(record, job.tasks).as_row(job.row, job.comparison)
         self.records[job.place] = shown
-        state = (
-            "n/a"
-            if record.unavailable
-            else "reused"
-            if reused and record.status == "finished"
-            else record.status
-        )
+        if record.unavailable:
+            state = "n/a"
+        elif reused and record.status == "finished":
+            state = "reused"
+        else:
+            state = record.status
         line = describe_record(shown) + (" (reused)" if reused else "")
         self.progress.finish(job.label, state, line, reason=record.reason, seconds=record.seconds)
         for note in record.training.get("notes", []):
@@ -181,7 +180,8 @@ def describe_record(record: Record) -> str:
     parts = [", ".join(f"{s.task} {100 * s.value:.2f}" for s in main[:7])]
     if record.missing:
         parts.append(f"no scores of {join_some(list(record.missing), 7)}")
-    best, initial = record.training.get("best_dev"), record.training.get("initial_dev")
+    best = record.training.get("best_dev")
+    initial = record.training.get("initial_dev")
     if best is not None and initial is not None and best <= initial:
         parts.append(f"the dev score never exceeded the untrained model's ({100 * initial:.2f})")
     return f"{'; '.join(parts)} ({record.cost.get('train_seconds', 0):.0f} s training)"

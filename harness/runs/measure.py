@@ -20,7 +20,10 @@ def time_steps(row: Row, corpus: Corpus, device: str, precision: str) -> float:
     """
     from harness.runs.rows import with_steps
 
-    values = {"log_every": 1} if "log_every" in type(row.config).model_fields else {}
+    if "log_every" in type(row.config).model_fields:
+        values = {"log_every": 1}
+    else:
+        values = {}
     config = with_steps(row.config, 3, 10**9).model_copy(update=values)
     stamps: list[float] = []
 

@@ -26,9 +26,12 @@ def merge_records(old: Record, new: Record, tasks: Sequence[Task]) -> Record:
     """`new`, the scores of `tasks`, with what `old` holds of other tasks. Both have the same
     weights.
     """
-    scored, names = {task_key(task) for task in tasks}, {task.name for task in tasks}
+    scored = {task_key(task) for task in tasks}
+    names = {task.name for task in tasks}
     scores = [s for s in old.scores if s.task_key not in scored] + new.scores
-    used = {i for s in scores for i in (s.protocol, s.comparable)}
+    used: set[str] = set()
+    for s in scores:
+        used.update((s.protocol, s.comparable))
     notes = [note for note in old.training.get("notes", []) if not _concerns(note, names)]
     notes = list(dict.fromkeys([*notes, *new.training.get("notes", [])]))
     return new.model_copy(
@@ -74,4 +77,6 @@ def merge_examples(
         return new
     scored = {(task.name, task.source) for task in tasks}
     others = old[[pair not in scored for pair in zip(old["task"], old["source"], strict=True)]]
-    return others if new is None else stack([others, new] if len(others) else [new])
+    if new is None:
+        return others
+    return stack([others, new] if len(others) else [new])

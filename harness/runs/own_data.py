@@ -33,7 +33,9 @@ def describe_files(plan: Plan) -> dict[str, ListedFile]:
 
 def remarks_on_files(plan: Plan) -> list[str]:
     """Return sentences about sizes, parts and texts of the files that rows are scored on."""
-    found = [remark for task in plan.tasks for remark in getattr(task, "data_remarks", ())]
+    found: list[str] = []
+    for task in plan.tasks:
+        found.extend(getattr(task, "data_remarks", ()))
     return list(dict.fromkeys(found))
 
 
@@ -82,7 +84,9 @@ def _drop_nulls(value: Any) -> Any:
     """Return a tree without the keys that are None, which TOML does not have."""
     if isinstance(value, dict):
         return {key: _drop_nulls(part) for key, part in value.items() if part is not None}
-    return [_drop_nulls(part) for part in value] if isinstance(value, list) else value
+    if isinstance(value, list):
+        return [_drop_nulls(part) for part in value]
+    return value
 
 
 def _locate_files(keys: dict[str, Any]) -> dict[str, Any]:
@@ -103,4 +107,6 @@ def _locate(entry: Any) -> Any:
     if isinstance(entry, dict):
         return {**entry, "task": _locate(entry["task"])}
     file = TaskFile(task=entry)
-    return str(file.located()) if is_there(file.path) and file.path.is_file() else entry
+    if is_there(file.path) and file.path.is_file():
+        return str(file.located())
+    return entry

@@ -52,7 +52,9 @@ def _why_padded(row: Row, on_gpu: bool) -> str:
         return "packed = false"
     if on_gpu and config.packed == "auto":
         return "on a GPU"
-    return "" if can_pack(row.base_model) else f"{row.base_model} cannot be packed"
+    if can_pack(row.base_model):
+        return ""
+    return f"{row.base_model} cannot be packed"
 
 
 @cache

@@ -126,7 +126,10 @@ class Plan:
 
     def keys_of(self, blocks: Iterable[str]) -> tuple[str, ...]:
         """ "SOURCE:TASK" of the tasks of some blocks, in the order of `tasks`."""
-        wanted = {task_key(task) for block in blocks for task in self.block_tasks[block]}
+        wanted = set()
+        for block in blocks:
+            for task in self.block_tasks[block]:
+                wanted.add(task_key(task))
         return tuple(key for task in self.tasks if (key := task_key(task)) in wanted)
 
     @cached_property
@@ -136,15 +139,19 @@ class Plan:
         for row, *others in self._rows_by_start.values():
             seeds: dict[int, Blocks] = {}
             for seed, blocks in (pair for same in (row, *others) for pair in same.seeds.items()):
-                seed = int(next(iter(row.seeds))) if row.instance.deterministic else seed
+                if row.instance.deterministic:
+                    seed = int(next(iter(row.seeds)))
                 seeds[seed] = tuple(dict.fromkeys((*seeds.get(seed, ()), *blocks)))
-            spec, length = self._spec(row), row.length(self.corpus(row))
+            spec = self._spec(row)
+            length = row.length(self.corpus(row))
             steps = length.steps if length is not None else 0
             for seed, blocks in seeds.items():
                 own = spec.model_copy(
                     update=seed_fields(seed) | {"vary": tuple(getattr(seed, "vary", ()))}
                 )
-                tasks, e, keep = self.keys_of(blocks), self.experiment, tuple(self.experiment.keep)
+                tasks = self.keys_of(blocks)
+                e = self.experiment
+                keep = tuple(self.experiment.keep)
                 jobs.append(
                     Job(
                         own,
@@ -188,7 +195,9 @@ class Plan:
         """The text that a row learns from; None where it learns from none, or its text is not
         available.
         """
-        return None if row.corpus is None or row.fault else load_text(row.corpus)
+        if row.corpus is None or row.fault:
+            return None
+        return load_text(row.corpus)
 
     def _code_of(self, tasks: Sequence[str]) -> dict[str, Code]:
         """The code of those tasks that come from plugins."""
@@ -198,12 +207,12 @@ class Plan:
         """The specification of the runs of a row, but for their seed."""
         known: dict[str, Any] = {}
         if not row.fault:
-            selects, dev = row.instance.uses_dev, self.experiment.selection()
-            known["model"] = (
-                _fingerprint_of_start(row.base_model)
-                if row.start_model == row.base_model
-                else row.start_model
-            )
+            selects = row.instance.uses_dev
+            dev = self.experiment.selection()
+            if row.start_model == row.base_model:
+                known["model"] = _fingerprint_of_start(row.base_model)
+            else:
+                known["model"] = row.start_model
             known["inputs"] = row.instance.inputs
             if (corpus := self.corpus(row)) is not None and row.corpus is not None:
                 stated = row.corpus.model_dump(
@@ -217,7 +226,8 @@ class Plan:
                     "split": "dev",
                     "sha256": self.dev.sha256,
                 }
-                known["dev"] |= {"pairs": dev.pairs} if dev.pairs is not None else {}
+                if dev.pairs is not None:
+                    known["dev"] |= {"pairs": dev.pairs}
                 if dev.file is not None:
                     known["dev"]["file"] = dev.file.located().model_dump(exclude_defaults=True)
             if selects or hasattr(row.config, "learning_rate"):
@@ -300,11 +310,9 @@ def make_plan(
     _check_primary(experiment.primary, suites, block_tasks)
 
     def with_budget(row: Row) -> Row:
-        return (
-            row
-            if row.corpus is None
-            else apply_budget(row, experiment.budget, load_text(row.corpus))
-        )
+        if row.corpus is None:
+            return row
+        return apply_budget(row, experiment.budget, load_text(row.corpus))
 
     if experiment.budget.kind:
         rows = [_attempt(with_budget, row, tolerant) for row in rows]

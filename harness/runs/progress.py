@@ -79,9 +79,10 @@ class Progress:
 
     def __post_init__(self) -> None:
         parallel = self.executor is not None and self.executor.parallel
-        self.workers = (
-            (self.executor.settings.workers or 1) if self.executor is not None and parallel else 1
-        )
+        if self.executor is not None and parallel:
+            self.workers = self.executor.settings.workers or 1
+        else:
+            self.workers = 1
         self._about: dict[str, Any] = {
             "name": self.name,
             "title": self.title,
@@ -117,17 +118,16 @@ class Progress:
         self._wake.set()
         if self._heart is not None:
             self._heart.join()
-        phase = (
-            "ended"
-            if kind is None
-            else "stopped"
-            if kind in (StopRequested, KeyboardInterrupt)
-            else "failed"
-        )
+        if kind is None:
+            phase = "ended"
+        elif kind in (StopRequested, KeyboardInterrupt):
+            phase = "stopped"
+        else:
+            phase = "failed"
         for run in self.runs.values():
-            run.state = (
-                "waiting" if run.state == "running" else run.state
-            )  # it goes on from its checkpoint
+            # it goes on from its checkpoint
+            if run.state == "running":
+                run.state = "waiting"
         with suppress(OSError):
             self.write(phase, str(error or "").partition("\n")[0])
         if kind is StopRequested:
@@ -171,7 +171,8 @@ class Progress:
         """A run starts in this process."""
         run = self.runs.setdefault(label, RunState(label))
         if run.state == "waiting":  # and not the next seed of a trial
-            run.state, run.began = "running", time.time()
+            run.state = "running"
+            run.began = time.time()
             self.reporter.start(label)
         run.id = run_id
         self.write()
@@ -187,22 +188,27 @@ class Progress:
         planned steps).
         """
         for label, run_id, steps in running:
-            run, folder = (
-                self.runs.setdefault(label, RunState(label)),
-                RunFolder(self.workdir, run_id),
-            )
-            run.id, run.steps = run_id, steps
+            run = self.runs.setdefault(label, RunState(label))
+            folder = RunFolder(self.workdir, run_id)
+            run.id = run_id
+            run.steps = steps
             if (folder.path / LOCK_FILE).exists() and run.state in OPEN:
                 run.state, run.began, lines = "running", run.began or time.time(), []
                 with suppress(InputError):  # a line that is being written
                     lines = folder.curves()
-                run.step = lines[-1]["step"] if lines else 0
+                if lines:
+                    run.step = lines[-1]["step"]
+                else:
+                    run.step = 0
                 run.dev = [
                     (line["step"], line["spearman"]) for line in lines if line["kind"] == "dev"
                 ]
-                run.text = (
-                    "scoring" if folder.model.exists() else "training" if steps else "working"
-                )
+                if folder.model.exists():
+                    run.text = "scoring"
+                elif steps:
+                    run.text = "training"
+                else:
+                    run.text = "working"
         self._show([run for run in self.runs.values() if run.state == "running"])
 
     def _show(self, running: Sequence[RunState]) -> None:
@@ -215,7 +221,9 @@ class Progress:
     ) -> None:
         """A run has ended; `line` is shown."""
         run = self.runs.setdefault(label, RunState(label))
-        run.state, run.text, run.seconds = state, reason, seconds
+        run.state = state
+        run.text = reason
+        run.seconds = seconds
         if self.reporter.label != label:
             self.reporter.start(label)
         self.reporter.finish_run(line)
@@ -225,7 +233,8 @@ class Progress:
         """Seconds until all runs have ended, if each takes as long as the mean of those that were
         executed.
         """
-        now, runs = time.time(), self.runs.values()
+        now = time.time()
+        runs = self.runs.values()
         took = [run.seconds for run in runs if run.state not in (*OPEN, "reused", "n/a")]
         took += [
             (now - r.began) * r.steps / r.step
@@ -235,7 +244,9 @@ class Progress:
         left = sum(
             1 - (run.step / run.steps if run.steps else 0) for run in runs if run.state in OPEN
         )
-        return fmean(took) * left / self.workers if took else None
+        if took:
+            return fmean(took) * left / self.workers
+        return None
 
     def write(self, phase: str = "running", reason: str = "", *, seldom: bool = False) -> None:
         """Store the progress; with `seldom` at most every two seconds."""
@@ -255,7 +266,8 @@ class Progress:
         if self.page is not None:
             with suppress(Exception):  # a page is not worth a comparison
                 write_atomic(self.workdir / "progress.html", self.page(state, now), durable=False)
-        self._written, self._cost = time.time(), time.time() - now
+        self._written = time.time()
+        self._cost = time.time() - now
 
     def _store(self) -> None:
         """Write the state, with a sign of life, beside those of other comparisons."""
@@ -286,7 +298,8 @@ def read_progress(workdir: Path) -> list[dict[str, Any]]:
                 state["phase"] = "interrupted"
                 state["reason"] = "its process has ended; the same command resumes"
                 for run in state["runs"]:
-                    run["state"] = "waiting" if run["state"] == "running" else run["state"]
+                    if run["state"] == "running":
+                        run["state"] = "waiting"
         elif silent > _SILENT:
             state["phase"] = "unknown"
             state["reason"] = f"no sign of life from {host} for {describe_duration(silent)}"
@@ -377,6 +390,12 @@ def request_stop(workdir: Path, name: str) -> str:
     resumes = "the command that started it resumes"
     if state.get("stop_requested"):
         return f"{process} was to stop already, and is ended at once; {resumes}"
-    doing = [f"{run['label']}: {run['text']}" for run in state["runs"] if run["state"] == "running"]
-    now = f" (now {join_some(doing, 2)})" if doing else ""
+    doing = []
+    for run in state["runs"]:
+        if run["state"] == "running":
+            doing.append(f"{run['label']}: {run['text']}")
+    if doing:
+        now = f" (now {join_some(doing, 2)})"
+    else:
+        now = ""
     return f"{process} stops at its next checkpoint or batch{now}; again: at once; {resumes}"

@@ -102,11 +102,15 @@ class Row:
             )
         else:
             return None
-        epoch, batch = stream.steps_per_epoch, stream.batch_size
+        epoch = stream.steps_per_epoch
+        batch = stream.batch_size
         own = (
             type(stream) is BatchStream
         )  # the items of another stream need not be those of its corpus
-        items = min(epoch * batch, len(corpus)) if own else epoch * batch
+        if own:
+            items = min(epoch * batch, len(corpus))
+        else:
+            items = epoch * batch
         return RunLength(planned_steps(config, stream, self.max_steps), batch, epoch, items)
 
 
@@ -126,7 +130,9 @@ def resolve_rows(experiment: Experiment, where: str, *, tolerant: bool = False) 
     rows = []
     for number, entry in enumerate(experiment.methods, 1):
         rows += _rows_of(experiment, entry, where, f"{where}: methods[{number}]", tolerant)
-    known = {name for row in rows for name in row.method.Config.model_fields}
+    known: set[str] = set()
+    for row in rows:
+        known.update(row.method.Config.model_fields)
     for key in sorted(set(experiment.shared) - known):
         raise InputError(
             f'{where}: shared: no method here has the key "{key}"{nearest(key, sorted(known))}'
@@ -150,7 +156,10 @@ def _rows_of(
         if entry.blocks and name not in entry.blocks:
             continue
         numbers = block.seeds or experiment.seeds
-        held = experiment.held_seed if experiment.held_seed is not None else numbers[0]
+        if experiment.held_seed is not None:
+            held = experiment.held_seed
+        else:
+            held = numbers[0]
         for base_model in entry.base_models or block.base_models or experiment.base_models:
             own = seeds.setdefault(base_model, {})
             for seed in (
@@ -160,7 +169,8 @@ def _rows_of(
     values = {
         k: v for k, v in experiment.shared.items() if k in method.Config.model_fields
     } | entry.config
-    family, place = entry.family or experiment.family, f"{place} ({entry.label})"
+    family = entry.family or experiment.family
+    place = f"{place} ({entry.label})"
     rows = []
     for base_model, own in seeds.items():
         fault = ""
@@ -171,7 +181,8 @@ def _rows_of(
         except InputError as error:
             if not tolerant or entry.preset not in preset_names(method.presets):
                 raise
-            config, fault = method.configure(values, where=place), str(error)
+            config = method.configure(values, where=place)
+            fault = str(error)
         corpus = corpus_for(experiment, entry, method(config, base_model=base_model).text, where)
         rows.append(
             Row(entry.label, method, base_model, config, corpus, own, experiment.max_steps, fault)
@@ -206,12 +217,15 @@ def add_untrained_starts(rows: Sequence[Row]) -> list[Row]:
     (`Method.untrained`), so that the gain of training is known. Rows with equal starts share one,
     which belongs to the blocks of all of them.
     """
-    made, names, labels = list(rows), dict[str, str](), {row.label for row in rows}
+    made = list(rows)
+    names = dict[str, str]()
+    labels = {row.label for row in rows}
     places = {row.key: place for place, row in reversed(list(enumerate(rows))) if not row.fault}
     for row in rows:
         if (start := row.start()) is None:
             continue
-        key, anywhere = start.key, replace(start, base_model="").key
+        key = start.key
+        anywhere = replace(start, base_model="").key
         if key not in places:
             if anywhere not in names:  # one label on all base models
                 names[anywhere] = next(name for name in _names(start, row) if name not in labels)
@@ -233,12 +247,14 @@ def _names(start: Row, trained: Row) -> Iterable[str]:
     """Labels for an added start, the shortest first."""
     config: Any = start.config
     if config.pooling != "none":
-        layer = (
-            ", from the embedding block"
-            if config.pooling == "first_last_avg" and config.first_layer == 0
-            else ""
-        )
-        length = f", {config.max_length} tokens" if config.max_length is not None else ""
+        if config.pooling == "first_last_avg" and config.first_layer == 0:
+            layer = ", from the embedding block"
+        else:
+            layer = ""
+        if config.max_length is not None:
+            length = f", {config.max_length} tokens"
+        else:
+            length = ""
         yield f"untrained ({config.pooling}{layer}{length})"
     yield from (f"untrained start of {trained.label}", f"untrained start of {trained.label} (2)")
 
@@ -270,7 +286,9 @@ class Schedule:
     @property
     def overrides(self) -> list[str]:
         """Values of --set with which a part of the experiment has the schedule of the whole."""
-        return [f"dev.every={self.every}"] if self.instead_of else []
+        if self.instead_of:
+            return [f"dev.every={self.every}"]
+        return []
 
 
 def apply_schedule(rows: Sequence[Row], dev: DevSettings | None) -> tuple[list[Row], Schedule]:
@@ -349,4 +367,6 @@ def with_steps(config: Any, steps: int, epoch: int) -> Any:
         changed["epochs"] = math.ceil(steps / epoch)
     if config.max_steps is not None and config.max_steps < steps:
         changed["max_steps"] = None
-    return config.model_copy(update=changed) if changed else config
+    if changed:
+        return config.model_copy(update=changed)
+    return config

@@ -46,7 +46,9 @@ class Runner:
     """
 
     def __init__(self, workdir: Path, executor: Executor, progress: Progress) -> None:
-        self.workdir, self.executor, self.progress = workdir, executor, progress
+        self.workdir = workdir
+        self.executor = executor
+        self.progress = progress
         self.queue: deque[Job] = deque()
         self.waiting: dict[
             str, list[Job]
@@ -222,7 +224,8 @@ def run_job(job: Job, workdir: Path) -> Record | None:
     Raises:
         StopRequested: the worker is about to be taken away; a checkpoint is written.
     """
-    file, checked = RunFolder(workdir, job.id).stop_file, 0.0
+    file = RunFolder(workdir, job.id).stop_file
+    checked = 0.0
 
     def stop() -> bool:
         nonlocal checked

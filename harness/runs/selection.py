@@ -60,8 +60,10 @@ def select_part(experiment: Experiment, only: Sequence[str]) -> Experiment:
     """
     if not only:
         return experiment
-    known, labels = list(experiment.blocks), [entry.label for entry in experiment.methods]
-    blocks, rows = set[str](), set[str]()
+    known = list(experiment.blocks)
+    labels = [entry.label for entry in experiment.methods]
+    blocks = set[str]()
+    rows = set[str]()
     for pattern in only:
         if some := _matches(pattern, known):
             blocks |= some
@@ -73,21 +75,21 @@ def select_part(experiment: Experiment, only: Sequence[str]) -> Experiment:
                 f'--only "{pattern}": no block and no row{hint}; known: {", ".join(known or labels[:8])}'
             )
     names = [name for name in known if not blocks or name in blocks]
-    entries = [
-        entry.model_copy(
-            update={"blocks": [name for name in names if name in (entry.blocks or names)]}
-        )
-        for entry in experiment.methods
-        if not rows or entry.label in rows
-    ]
+    entries = []
+    for entry in experiment.methods:
+        if not rows or entry.label in rows:
+            entries.append(
+                entry.model_copy(
+                    update={"blocks": [name for name in names if name in (entry.blocks or names)]}
+                )
+            )
     entries = [entry for entry in entries if entry.blocks or not known]
     if not entries:
         raise InputError(f"--only: no row of {', '.join(rows)} is in {', '.join(names)}")
-    parts = {
-        name: experiment.blocks[name]
-        for name in names
-        if any(name in entry.blocks for entry in entries)
-    }
+    parts = {}
+    for name in names:
+        if any(name in entry.blocks for entry in entries):
+            parts[name] = experiment.blocks[name]
     title = f"{experiment.title or experiment.name}: {', '.join(only)}"
     update = {
         "name": _name(experiment.name, only),
@@ -96,8 +98,14 @@ def select_part(experiment: Experiment, only: Sequence[str]) -> Experiment:
         "methods": entries,
     }
     left = {entry.label for entry in entries}
-    update["baseline"] = experiment.baseline if experiment.baseline in left else ""
-    update["incumbent"] = experiment.incumbent if experiment.incumbent in left else ""
+    if experiment.baseline in left:
+        update["baseline"] = experiment.baseline
+    else:
+        update["baseline"] = ""
+    if experiment.incumbent in left:
+        update["incumbent"] = experiment.incumbent
+    else:
+        update["incumbent"] = ""
     if len(entries) < len(experiment.methods):
         update["shared"] = _shared_by(experiment, entries)
     update["contrasts"] = [one for one in experiment.contrasts if {one.row, one.against} <= left]
@@ -117,7 +125,9 @@ def _shared_by(experiment: Experiment, entries: Sequence[Entry]) -> dict[str, An
 
 def _matches(pattern: str, names: Sequence[str]) -> set[str]:
     """The names that a pattern selects; itself where it is one."""
-    return {pattern} if pattern in names else {name for name in names if fnmatchcase(name, pattern)}
+    if pattern in names:
+        return {pattern}
+    return {name for name in names if fnmatchcase(name, pattern)}
 
 
 def _name(name: str, only: Sequence[str]) -> str:
@@ -138,7 +148,9 @@ def rehearse(experiment: Experiment, where: str = "experiment") -> Experiment:
     Raises:
         InputError: as `resolve_rows`.
     """
-    r, dev, blocks = experiment.rehearsal, experiment.dev, {}
+    r = experiment.rehearsal
+    dev = experiment.dev
+    blocks = {}
     for name, block in experiment.blocks.items():
         suites = block.suites and [*block.suites, ALWAYS]
         blocks[name] = block.model_copy(
@@ -215,10 +227,8 @@ def check_budget(budget: Budget | None, experiment: Experiment) -> Budget | None
         if budget.steps is not None
         else experiment.budget.steps or experiment.max_steps
     )
-    both, own = (
-        set(budget.seeds) & set(experiment.seeds),
-        any(entry.base_models for entry in experiment.methods),
-    )
+    both = set(budget.seeds) & set(experiment.seeds)
+    own = any(entry.base_models for entry in experiment.methods)
     refuse(
         {
             f"--tune {budget.trials}: expected 1 or more trials a row": budget.trials < 1,

@@ -43,7 +43,9 @@ def resolve_sizes(
         if dev is not None and dev.every is None and isinstance(batch, int):
             every = max(1, sentences // batch // LOOKS)
             update["dev"] = dev.model_copy(update={"every": every})
-    return experiment.model_copy(update=update) if update else experiment
+    if update:
+        return experiment.model_copy(update=update)
+    return experiment
 
 
 def _read_own(experiment: Experiment, keys: list[str]) -> dict[str, Any]:

@@ -170,14 +170,17 @@ class MoreSeeds:
         last = self.analyses[-1]
         rows = "; ".join(f"{row['row']}: {row['state']}" for row in last.rows or ())
         line = f"interim analysis {len(self.analyses)}, {last.seeds} seeds: {rows or 'nothing to compare'}"
-        return f"{line} ({_ENDINGS[self.ended]})" if self.ended else line
+        if self.ended:
+            return f"{line} ({_ENDINGS[self.ended]})"
+        return line
 
     def _with_seeds(self, plan: Plan, counts: Mapping[Key, int]) -> Plan:
         """The plan in which every row has its first so many seeds of the order."""
-        rows = [
-            replace(row, seeds=dict.fromkeys(self.seeds[: counts[_key(row)]], row.blocks))
-            for row in plan.rows
-        ]
+        rows = []
+        for row in plan.rows:
+            rows.append(
+                replace(row, seeds=dict.fromkeys(self.seeds[: counts[_key(row)]], row.blocks))
+            )
         more = replace(plan, rows=rows)
         for job in more.jobs:
             self.since.setdefault(job.place, len(self.analyses) + 1)

@@ -44,7 +44,9 @@ MTEB_SETS = {
 }
 # The STS benchmark's test pairs in other languages, translated with DeepL: STSb Multi MT (P. May
 # 2021).
-_TRANSLATIONS, _PAIRS = "PhilipMay/stsb_multi_mt", 1379  # in every language, in one order
+# in every language, in one order
+_TRANSLATIONS = "PhilipMay/stsb_multi_mt"
+_PAIRS = 1379
 LANGUAGES = ("de", "en", "es", "fr", "it", "nl", "pl", "pt", "ru", "zh")
 TRANSLATED = {f"STS-B-{language}": language for language in LANGUAGES}
 _ALL_SPLITS = ("train", "dev", "test")
@@ -85,11 +87,9 @@ class PairSet:
         pairs, or none.
         """
         sizes = {subset.name: len(subset.gold) for subset in self.subsets}
-        return (
-            senteval.unusual_sizes(self.task, sizes)
-            if self.source == "senteval" and self.whole
-            else []
-        )
+        if self.source == "senteval" and self.whole:
+            return senteval.unusual_sizes(self.task, sizes)
+        return []
 
     def draw(self, count: int) -> PairSet:
         """So many of the pairs, drawn once for all by what the set holds, in their order.
@@ -105,7 +105,8 @@ class PairSet:
         chosen = set(
             np.random.default_rng(int(self.sha256, 16)).permutation(total)[:count].tolist()
         )
-        subsets, first = [], 0
+        subsets = []
+        first = 0
         for subset in self.subsets:
             own = [row for row in range(len(subset.gold)) if first + row in chosen]
             first += len(subset.gold)
@@ -185,12 +186,11 @@ def _subset(name: str, sentences1: list[str], sentences2: list[str], gold: list[
 def _senteval(task: str, split: str) -> Iterable[_Named]:
     """From HARNESS_SENTEVAL's files where it has any STS set, else from the hub's copy."""
     folder = senteval.downstream_folder()
-    folder = folder if (folder / "STS").is_dir() else senteval.senteval_root()
-    return (
-        senteval.read_year(folder, task)
-        if task in YEARS
-        else [(split, senteval.read_pairs(task, folder, split))]
-    )
+    if not (folder / "STS").is_dir():
+        folder = senteval.senteval_root()
+    if task in YEARS:
+        return senteval.read_year(folder, task)
+    return [(split, senteval.read_pairs(task, folder, split))]
 
 
 def _mteb(task: str, split: str) -> list[_Named]:

@@ -70,7 +70,9 @@ def damaged_note(task: str, count: int) -> list[str]:
     >>> damaged_note("STS-B", 2)
     ['STS-B: vectors with NaN or infinity, replaced by 0: 2']
     """
-    return [f"{task}: vectors with NaN or infinity, replaced by 0: {count}"] if count else []
+    if count:
+        return [f"{task}: vectors with NaN or infinity, replaced by 0: {count}"]
+    return []
 
 
 class Task(Protocol):
@@ -185,7 +187,9 @@ def finite(x: Array) -> tuple[Array, int]:
     """
     bad = ~np.isfinite(x)
     rows = int(bad.any(axis=1).sum())
-    return (np.where(bad, np.zeros((), dtype=x.dtype), x), rows) if rows else (x, 0)
+    if rows:
+        return (np.where(bad, np.zeros((), dtype=x.dtype), x), rows)
+    return (x, 0)
 
 
 def unit_rows(x: Array) -> NDArray[np.float64]:

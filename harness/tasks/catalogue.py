@@ -166,7 +166,10 @@ def resolve_tasks(names: Sequence[str | TaskFile | Any], *, source: str = "sente
             found = [next(files)]
         elif not isinstance(name, str):
             frames += 1
-            label = "frame" if frames == 1 else f"frame {frames}"
+            if frames == 1:
+                label = "frame"
+            else:
+                label = f"frame {frames}"
             found = [open_file(TaskFile(task=label, name=label), name)]
         else:
             found = [
@@ -183,14 +186,18 @@ def own_file(entry: str | TaskFile | Any) -> TaskFile | None:
         return entry
     if not isinstance(entry, str) or is_suite(entry) or entry in offers():
         return None
-    return TaskFile(task=entry) if names_file(entry) else None
+    if names_file(entry):
+        return TaskFile(task=entry)
+    return None
 
 
 def _task(name: str, source: Source) -> Task:
     known = offers().get(name, ())
     if len(known) > 1:
         raise InputError(registry.collision(registry.TASKS, name, list(known)))
-    return _make(known[0], name, source) if known else _beyond(name, source)
+    if known:
+        return _make(known[0], name, source)
+    return _beyond(name, source)
 
 
 def _beyond(name: str, source: Source) -> Task:

@@ -79,7 +79,8 @@ def forms(vectors: Array, left: NDArray[np.intp], right: NDArray[np.intp]) -> It
 
     d = vectors.shape[1]
     yield "", 4.0 * d, [cosines(vectors)]
-    components, rng = principal_components(vectors), numpy_generator(0, "compression")
+    components = principal_components(vectors)
+    rng = numpy_generator(0, "compression")
     for k in (k for k in WIDTHS if k < d):
         yield f"first_{k}", 4.0 * k, [cosines(vectors[:, :k])]
         yield f"pca_{k}", 4.0 * k, [cosines(components[:, :k])]
@@ -103,7 +104,8 @@ class CompressionTask(ModelOnPairs):
     suite = "compression"
 
     def evaluate(self, vectors: Vectors, *, pooling: str) -> TaskResult:
-        data, result = self.pairs.data, TaskResult()
+        data = self.pairs.data
+        result = TaskResult()
         texts = list(dict.fromkeys(self.texts()))
         place = {text: row for row, text in enumerate(texts)}
         left = np.array([place[text] for s in data.subsets for text in s.sentences1], dtype=np.intp)

@@ -56,7 +56,8 @@ class EfficiencyTask(ModelOnPairs):
         encode(texts[:: max(1, len(texts) // WARM_UP)])
         seconds = statistics.median(encode(texts) for _ in range(REPEATS))
         result = TaskResult()
-        preparation, split = self.pairs.data.preparation, self.pairs.split
+        preparation = self.pairs.data.preparation
+        split = self.pairs.split
         conditions: dict[str, Any] = {
             "device": device_name(device),
             "threads": torch.get_num_threads(),

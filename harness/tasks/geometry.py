@@ -39,7 +39,8 @@ def alignment(x: Any, y: Any, *, alpha: float = 2) -> float:
 
     `x`, `y`: (n, d) arrays or tensors, row i of each is a positive pair; normalised here.
     """
-    a, b = as_array(x), as_array(y)
+    a = as_array(x)
+    b = as_array(y)
     if a.shape != b.shape or a.ndim != 2 or not len(a):
         raise ValueError(
             f"alignment needs two (n, d) arrays of one shape with n > 0, got {a.shape} and {b.shape}"
@@ -86,7 +87,9 @@ def effective_rank(x: Any) -> float:
     Between 1 and min(n - 1, d); 0 when all vectors are equal up to float32 rounding. The vectors
     are taken as they are, not normalised.
     """
-    return entropy_rank(singular_values(x)) if len(as_array(x)) > 1 else 0.0
+    if len(as_array(x)) > 1:
+        return entropy_rank(singular_values(x))
+    return 0.0
 
 
 def feature_std(x: Any) -> float:
@@ -136,7 +139,10 @@ def singular_values(x: Any, *, centre: bool = True) -> Floats:
         return np.zeros(min(_wide(x).shape))
     # Eigenvalues of the smaller Gram matrix are the squared singular values: far cheaper than an
     # SVD of a tall matrix.
-    gram = wide @ wide.T if len(wide) < wide.shape[1] else wide.T @ wide
+    if len(wide) < wide.shape[1]:
+        gram = wide @ wide.T
+    else:
+        gram = wide.T @ wide
     values: Floats = np.sqrt(np.clip(np.linalg.eigvalsh(gram / np.trace(gram))[::-1], 0.0, None))
     values /= values.sum()
     return values
@@ -146,7 +152,9 @@ def entropy_rank(shares: Any) -> float:
     """exp of the entropy of shares (k,) that sum to 1; 0 where all are 0."""
     positive = np.asarray(shares, dtype=np.float64)
     positive = positive[positive > 0]
-    return float(np.exp(-(positive * np.log(positive)).sum())) if positive.size else 0.0
+    if positive.size:
+        return float(np.exp(-(positive * np.log(positive)).sum()))
+    return 0.0
 
 
 def rankme(x: Any) -> float:
@@ -245,11 +253,10 @@ SPREAD: dict[str, Callable[[Any], float]] = {
 UNNORMALISED = ("effective_rank", "rankme", "isoscore", "partition_isotropy")
 
 
-THRESHOLD, ALPHA, T = (
-    4.0,
-    2.0,
-    2.0,
-)  # a pair is positive when its gold score is above 4 (Gao et al. 2021, section 3)
+# a pair is positive when its gold score is above 4 (Gao et al. 2021, section 3)
+THRESHOLD = 4.0
+ALPHA = 2.0
+T = 2.0
 
 
 class GeometryTask:
@@ -303,7 +310,8 @@ class GeometryTask:
 
     def positives(self) -> tuple[list[str], list[str]]:
         """First and second sentences of the pairs whose gold score passes the threshold."""
-        left, right = [], []
+        left = []
+        right = []
         for subset in self._subsets:
             for a, b, gold in zip(subset.sentences1, subset.sentences2, subset.gold, strict=True):
                 if gold > THRESHOLD:
@@ -358,10 +366,13 @@ class GeometryTask:
         """
         parts = [part for part in self.data if part.split == "test"]
         split = "test" if parts else "all"
-        subsets = [subset for part in parts or self.data for subset in part.subsets]
+        subsets: list[Subset] = []
+        for part in parts or self.data:
+            subsets.extend(part.subsets)
         left = [text for subset in subsets for text in subset.sentences1]
         right = [text for subset in subsets for text in subset.sentences2]
-        u, v = finite(vectors(left))[0], finite(vectors(right))[0]
+        u = finite(vectors(left))[0]
+        v = finite(vectors(right))[0]
         gold = np.concatenate([subset.gold for subset in subsets])
         return {**cosine_histograms(u, v, gold), "split": split}
 

@@ -97,7 +97,8 @@ class LayersTask(ModelOnPairs):
             for place, mode in enumerate(POOLINGS):
                 value = spearman(similarities[:, layer, place], gold)
                 drawn[mode].append(value)
-                rule, pairs = f"layer:{layer}:{mode}", self.pairs
+                rule = f"layer:{layer}:{mode}"
+                pairs = self.pairs
                 about = Description(
                     f"{pairs.name}@{rule}",
                     self.source,
@@ -115,10 +116,13 @@ class LayersTask(ModelOnPairs):
     def _similarities(self, encoder: Encoder) -> tuple[NDArray[np.float32], int]:
         """Cosines (pairs, layers + 1, poolings), and how many vectors were damaged."""
         subsets = self.pairs.data.subsets
-        left = [text for s in subsets for text in s.sentences1]
+        left = []
+        for s in subsets:
+            left.extend(s.sentences1)
         right = [text for s in subsets for text in s.sentences2]
         order = sorted(range(len(left)), key=lambda row: len(left[row]) + len(right[row]))
-        parts, damaged = [], 0
+        parts = []
+        damaged = 0
         for start in range(0, len(order), _TOGETHER):
             rows = order[start : start + _TOGETHER]
             texts = list(dict.fromkeys(side[row] for side in (left, right) for row in rows))

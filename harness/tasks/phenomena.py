@@ -32,10 +32,9 @@ from harness.tasks.suite import Suite, TaskFamily
 SUITE_NAME = "embedded-phenomena"
 TAGS = ("roles", "negation", "number", "entity")
 PARAPHRASES = ("words", "syntax")
-CHANGED, SAME = (
-    3.0,
-    4.0,
-)  # gold scores: a pair of a tag has at most the one, a paraphrase at least the other
+# gold scores: a pair of a tag has at most the one, a paraphrase at least the other
+CHANGED = 3.0
+SAME = 4.0
 NEAREST = 10  # paraphrases that each pair of a tag is compared with
 
 Rows = list[dict[str, Any]]
@@ -65,7 +64,8 @@ def wins(
     >>> wins(np.array([0.9, 0.5]), np.array([0.7, 0.5]), np.array([[0, 1], [0, 1]])).tolist()
     [0.5, 0.75]
     """
-    near, own = paraphrases[alike], changed[:, None]
+    near = paraphrases[alike]
+    own = changed[:, None]
     shares: NDArray[np.float64] = ((near > own) + 0.5 * (near == own)).mean(axis=1)
     return shares
 
@@ -91,7 +91,8 @@ class AllPairs(STSTask):
     """
 
     def evaluate(self, vectors: Vectors, *, pooling: str) -> TaskResult:
-        result, rows = super().evaluate(vectors, pooling=pooling), _test_rows()
+        result = super().evaluate(vectors, pooling=pooling)
+        rows = _test_rows()
         agreement = spearman(_second(rows), [row["annotations"][0] for row in rows])
         facts = Facts(PAIRS, metric="spearman", chance=0.0, agreement=agreement)
         result.figures[self.name] = facts.plain()
@@ -106,11 +107,13 @@ class MarginTask:
     that an encoder cannot win by counting words.
     """
 
-    suite, source = SUITE_NAME, "embedded"
+    suite = SUITE_NAME
+    source = "embedded"
 
     def __init__(self, tag: str) -> None:
         """Of one of `TAGS`."""
-        self.name, self.tag = f"{PHENOMENA}-{tag}", tag
+        self.name = f"{PHENOMENA}-{tag}"
+        self.tag = tag
 
     @cached_property
     def paraphrases(self) -> Rows:
@@ -140,7 +143,9 @@ class MarginTask:
         ]
 
     def evaluate(self, vectors: Vectors, *, pooling: str) -> TaskResult:
-        result, damaged, cosines = TaskResult(), 0, []
+        result = TaskResult()
+        damaged = 0
+        cosines = []
         for rows in (self.paraphrases, self.changed):
             (u, bad_u), (v, bad_v) = (finite(vectors(side)) for side in _sides(rows))
             damaged += bad_u + bad_v

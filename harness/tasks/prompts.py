@@ -45,7 +45,10 @@ class Prompts:
 
     def of(self, name: str, kind: str, side: str = "") -> str:
         """The prompt for one side ("query", "document" or none) of a task of a kind."""
-        sided = [f"{name}-{side}", name, f"{kind}-{side}", kind, side] if side else [name, kind]
+        if side:
+            sided = [f"{name}-{side}", name, f"{kind}-{side}", kind, side]
+        else:
+            sided = [name, kind]
         fitting = next((key for key in (*sided, "default") if key in self.by_key), None)
         if fitting is None:
             return ""
@@ -66,11 +69,9 @@ class Prompts:
     def unfit(self) -> str:
         """What a reader should know where no task has used any of them."""
         named = ", ".join(f'"{key}"' for key in self.by_key)
-        return (
-            ""
-            if self.used
-            else f"prompts: no task here has a key of them ({named}): its texts stood without"
-        )
+        if self.used:
+            return ""
+        return f"prompts: no task here has a key of them ({named}): its texts stood without"
 
 
 def of_mteb(task: Task) -> bool:
@@ -82,7 +83,9 @@ class PromptedVectors:
     """The vectors of texts behind a prompt, out of a table that encodes what it lacks."""
 
     def __init__(self, table: EmbeddingTable, prompts: Prompts, prompt: str) -> None:
-        self.table, self.prompts, self.prompt = table, prompts, prompt
+        self.table = table
+        self.prompts = prompts
+        self.prompt = prompt
 
     @property
     def origin(self) -> Origin:

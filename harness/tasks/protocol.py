@@ -87,7 +87,8 @@ def add_score(
     """
     bare = description.plain()
     full = {**bare, "pooling": pooling}
-    comparable, protocol = protocol_id(bare), protocol_id(full)
+    comparable = protocol_id(bare)
+    protocol = protocol_id(full)
     result.protocols[comparable] = bare
     result.protocols[protocol] = full
     result.scores.append(

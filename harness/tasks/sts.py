@@ -75,8 +75,11 @@ def pearson(similarities: Any, gold: Any) -> float:
     x, y = _pair(similarities, gold)
     if x.size < 2 or np.ptp(x) == 0 or np.ptp(y) == 0:
         return 0.0
-    x, y = x - x.mean(), y - y.mean()
-    x, y = x / np.abs(x).max(), y / np.abs(y).max()  # no under- or overflow in the squares
+    x = x - x.mean()
+    y = y - y.mean()
+    # no under- or overflow in the squares
+    x = x / np.abs(x).max()
+    y = y / np.abs(y).max()
     return float(np.clip(x @ y / np.sqrt((x @ x) * (y @ y)), -1.0, 1.0))
 
 
@@ -186,13 +189,16 @@ class STSTask:
 
         result = TaskResult()
         result.notes += [f"{self.name}: {text}" for text in self.data.unusual_sizes()]
-        frames, similarities, golds = [], [], []
+        frames = []
+        similarities = []
+        golds = []
         damaged = 0
         for subset in self.data.subsets:
             u, bad_u = finite(vectors(subset.sentences1))
             v, bad_v = finite(vectors(subset.sentences2))
             damaged += bad_u + bad_v
-            score, gold = cosine(u, v), np.asarray(subset.gold, dtype=np.float64)
+            score = cosine(u, v)
+            gold = np.asarray(subset.gold, dtype=np.float64)
             if gold.size < 2 or np.ptp(score) == 0 or np.ptp(gold) == 0:
                 result.notes.append(
                     f"{self.name} {subset.name}: all {gold.size} pairs have the same similarity or gold score; "
@@ -275,7 +281,9 @@ class DevSet:
         self.remarks = list(remarks)
         self.name = f"{pairs.task} {pairs.split}"
         self.sha256 = pairs.sha256
-        left = [text for s in pairs.subsets for text in s.sentences1]
+        left = []
+        for s in pairs.subsets:
+            left.extend(s.sentences1)
         right = [text for s in pairs.subsets for text in s.sentences2]
         self._texts = list(dict.fromkeys(left + right))
         place = {text: i for i, text in enumerate(self._texts)}
@@ -293,11 +301,10 @@ class DevSet:
     @property
     def notes(self) -> list[str]:
         """What a reader of runs that were selected by it should know."""
-        part = (
-            []
-            if self.pairs.whole
-            else [f"{len(self):,} of its pairs alone select, the same ones in all runs"]
-        )
+        if self.pairs.whole:
+            part = []
+        else:
+            part = [f"{len(self):,} of its pairs alone select, the same ones in all runs"]
         return [
             f"dev set {self.name}: {text}"
             for text in [*self.pairs.unusual_sizes(), *part, *self.remarks]
@@ -328,7 +335,10 @@ class DevSet:
         from harness.tasks.geometry import effective_rank, feature_std, mean_cosine
 
         x = self._encode(encode)
-        cosines = {"mean_cosine": mean_cosine(x)} if len(x) > 1 else {}
+        if len(x) > 1:
+            cosines = {"mean_cosine": mean_cosine(x)}
+        else:
+            cosines = {}
         return {
             "spearman": self._spearman(x),
             "std": feature_std(x),

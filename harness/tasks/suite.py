@@ -58,7 +58,9 @@ class Suite:
 
     def chance_of(self, task: str) -> float | None:
         """What guessing gives in one task; None where it is not known."""
-        return self.chance.get(task) if isinstance(self.chance, Mapping) else self.chance
+        if isinstance(self.chance, Mapping):
+            return self.chance.get(task)
+        return self.chance
 
 
 @dataclass(frozen=True)

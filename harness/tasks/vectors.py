@@ -67,7 +67,10 @@ class EmbeddingTable:
         for all tasks as long as `KEPT_BYTES` hold it.
         """
         self.vectors = vectors
-        self.fresh = len(texts) if fresh is None else fresh
+        if fresh is None:
+            self.fresh = len(texts)
+        else:
+            self.fresh = fresh
         self.seconds = seconds
         self.requested = 0
         self.origin = origin
@@ -128,7 +131,10 @@ def encode_once(
             numbers.
     """
     distinct = list(dict.fromkeys(texts))
-    known = {text: cache[text] for text in distinct if text in cache} if cache is not None else {}
+    if cache is not None:
+        known = {text: cache[text] for text in distinct if text in cache}
+    else:
+        known = {}
     unknown = [text for text in distinct if text not in known]
     if known and not unknown:
         return EmbeddingTable(distinct, np.stack(list(known.values())), fresh=0)

@@ -65,9 +65,9 @@ class BatchStream:
             if self.bucket > 1:
                 lengths = [min(self._length(int(i)), self.length_cap) for i in indices]
                 indices = indices[np.argsort(lengths, kind="stable")]
-            batches = [
-                indices[i : i + self.batch_size] for i in range(0, len(indices), self.batch_size)
-            ]
+            batches = []
+            for i in range(0, len(indices), self.batch_size):
+                batches.append(indices[i : i + self.batch_size])
             batches = [b for b in batches if len(b) >= 2]
             if self.bucket > 1:
                 rng = np.random.default_rng(derive(self.seed, f"batch order {epoch} {number}"))
@@ -77,7 +77,9 @@ class BatchStream:
 
     def _length(self, index: int) -> int:
         item = self.corpus[index]
-        return len(item) if isinstance(item, str) else len(item.anchor)
+        if isinstance(item, str):
+            return len(item)
+        return len(item.anchor)
 
     def batch(self, step: int) -> Batch:
         """The batch of training step `step` (0-based, over all epochs)."""

@@ -28,9 +28,9 @@ class BestWeights:
         """
         from safetensors.torch import save
 
-        weights = {
-            name: t.detach().cpu().clone().contiguous() for name, t in encoder.state_dict().items()
-        }
+        weights = {}
+        for name, t in encoder.state_dict().items():
+            weights[name] = t.detach().cpu().clone().contiguous()
         if self.folder is None:
             self._memory = weights
             return ""
@@ -42,7 +42,10 @@ class BestWeights:
         """Load the weights that `keep` saved at `step`."""
         from safetensors.torch import load_file
 
-        kept = load_file(self.folder / f"best-{step}.safetensors") if self.folder else self._memory
+        if self.folder:
+            kept = load_file(self.folder / f"best-{step}.safetensors")
+        else:
+            kept = self._memory
         encoder.load_state_dict(kept)
 
     def are_whole(self, step: int, sha256: str = "") -> bool:

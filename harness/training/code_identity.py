@@ -132,11 +132,10 @@ class _Identity:
     def _describe_object(self, what: Any) -> Any:
         kind = type(what)
         if isinstance(what, nn.Module):
-            plain = {
-                name: value
-                for name, value in vars(what).items()
-                if not name.startswith("_") and name != "training"
-            }
+            plain = {}
+            for name, value in vars(what).items():
+                if not name.startswith("_") and name != "training":
+                    plain[name] = value
             return self.describe(kind), [
                 self.describe(plain),
                 self.describe(dict(what.state_dict())),

@@ -19,7 +19,9 @@ EARLY = (
     "early"  # the kind of a curve's line: scored as for "dev", before the first score that selects
 )
 _NO_TERMS = ("step", "kind", "lr", "grad_norm")
-_VANISHED, _UNMOVED = 0.01, 0.01  # shares of what a term was
+# shares of what a term was
+_VANISHED = 0.01
+_UNMOVED = 0.01
 _CONSTANT = 1e-6  # relative range of a loss that does not move from batch to batch
 _LINES = 6  # of the curve, from which on a loss is said not to move
 _SAMPLE = 64  # sentences whose two views are compared
@@ -97,7 +99,8 @@ def explain_collapse(
 
 def _began(looks: Sequence[Mapping[str, Any]], config: Limits) -> str:
     """When the embeddings became all alike, as far as the looks tell."""
-    first, before = looks[-1]["step"], None
+    first = looks[-1]["step"]
+    before = None
     for look in reversed(looks):
         if not describe_collapse(look, config):
             before = look["step"]
@@ -112,7 +115,8 @@ def _began(looks: Sequence[Mapping[str, Any]], config: Limits) -> str:
 
 def _geometry(seen: Mapping[str, Any], views: float | None) -> str:
     """The geometry that went with it."""
-    spread, rank = f"spread {seen['std']:.2g}", f"effective rank {seen['effective_rank']:.1f}"
+    spread = f"spread {seen['std']:.2g}"
+    rank = f"effective rank {seen['effective_rank']:.1f}"
     said = [spread, rank]
     if "mean_cosine" in seen:
         said.append(f"mean cosine of unlike sentences {seen['mean_cosine']:.3f}")
@@ -147,7 +151,9 @@ def describe_loss_terms(lines: Sequence[Mapping[str, Any]], batch_size: int) -> 
     told: dict[str, list[str]] = {"vanished": [], "did not move": [], "": []}
     for name in names:
         values = [float(line[name]) for line in lines if name in line]
-        first, last, most = values[0], values[-1], max(map(abs, values))
+        first = values[0]
+        last = values[-1]
+        most = max(map(abs, values))
         if abs(last) <= _VANISHED * most:
             told["vanished"].append(f"{name} ({first:.3g} to {last:.2g})")
         elif max(values) - min(values) <= _UNMOVED * most:
@@ -156,8 +162,13 @@ def describe_loss_terms(lines: Sequence[Mapping[str, Any]], batch_size: int) -> 
             told[""].append(
                 f"{name} went from {first:.3g} to {last:.3g}{_of_equals(last, batch_size)}"
             )
-    parts = [f"{', '.join(some)} {how}".strip() for how, some in told.items() if some]
-    return f"of the loss, {'; '.join(parts)}" if len(names) > 1 else "; ".join(parts)
+    parts = []
+    for how, some in told.items():
+        if some:
+            parts.append(f"{', '.join(some)} {how}".strip())
+    if len(names) > 1:
+        return f"of the loss, {'; '.join(parts)}"
+    return "; ".join(parts)
 
 
 def note_constant_loss(lines: Sequence[Mapping[str, Any]]) -> str:
@@ -178,19 +189,18 @@ def note_constant_loss(lines: Sequence[Mapping[str, Any]]) -> str:
 
 def not_finite(terms: Mapping[str, float]) -> str:
     """The terms of the loss that are no numbers any more."""
-    lost = [
-        f"{name} {value}"
-        for name, value in terms.items()
-        if name != "loss" and not math.isfinite(value)
-    ]
-    return f" ({', '.join(lost)})" if lost else ""
+    lost = []
+    for name, value in terms.items():
+        if name != "loss" and not math.isfinite(value):
+            lost.append(f"{name} {value}")
+    if lost:
+        return f" ({', '.join(lost)})"
+    return ""
 
 
 def _of_equals(value: float, batch_size: int) -> str:
     """A softmax over a batch whose vectors are all equal gives its logarithm."""
     trivial = math.log(batch_size)
-    return (
-        f" = log {batch_size}, that of equal vectors"
-        if abs(value - trivial) < 0.002 * trivial
-        else ""
-    )
+    if abs(value - trivial) < 0.002 * trivial:
+        return f" = log {batch_size}, that of equal vectors"
+    return ""

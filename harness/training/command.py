@@ -75,7 +75,9 @@ class CommandConfig(MethodConfig):
     @field_validator("pooling")
     @classmethod
     def _check_pooling(cls, value: str) -> str:
-        return value if value == OWN else MethodConfig._check_pooling(value)
+        if value == OWN:
+            return value
+        return MethodConfig._check_pooling(value)
 
     @field_validator("run")
     @classmethod
@@ -123,7 +125,9 @@ class Command(Method):
     @property
     def untrained_start(self) -> tuple[str, dict[str, Any]] | None:
         """None where the model that it writes says how it pools: that is not known before."""
-        return None if self.config.pooling == OWN else super().untrained_start
+        if self.config.pooling == OWN:
+            return None
+        return super().untrained_start
 
     @property
     def inputs(self) -> dict[str, str]:
@@ -133,12 +137,11 @@ class Command(Method):
             InputError: there is no such folder, or no such file in it.
         """
         folder = self._folder()
-        found = {
-            file.relative_to(folder).as_posix(): file
-            for pattern in self.config.files
-            for file in folder.glob(pattern)
-            if file.is_file()
-        }
+        found = {}
+        for pattern in self.config.files:
+            for file in folder.glob(pattern):
+                if file.is_file():
+                    found[file.relative_to(folder).as_posix()] = file
         if not found:
             raise InputError(
                 f"{folder} has no file like {', '.join(self.config.files)}",
@@ -172,10 +175,9 @@ class Command(Method):
             raise InputError(
                 "expected a command", key="run", remedy='give run = "python train.py ..."'
             )
-        words = [
-            _PLACE.sub(lambda place: values[place.group(1)], word)
-            for word in shlex.split(self.config.run)
-        ]
+        words = []
+        for word in shlex.split(self.config.run):
+            words.append(_PLACE.sub(lambda place: values[place.group(1)], word))
         if words[0] in ("python", "python3"):
             words[0] = self._interpreter()
         elif (
@@ -363,7 +365,9 @@ def _last_lines(log: Path) -> str:
     """Return the last lines of a log as the end of a message; empty where there are none."""
     lines = [line.strip() for line in log.read_text("utf-8", errors="replace").splitlines()]
     said = [line for line in lines if line][-_LAST_LINES:]
-    return f"; its last lines: {' | '.join(line[:200] for line in said)}" if said else ""
+    if said:
+        return f"; its last lines: {' | '.join(line[:200] for line in said)}"
+    return ""
 
 
 def _end_group(process: subprocess.Popen[bytes]) -> None:

@@ -49,7 +49,9 @@ def check_optimizer(optimizer: torch.optim.Optimizer) -> None:
     Raises:
         InputError: a parameter is in it twice.
     """
-    parameters = [p for group in optimizer.param_groups for p in group["params"]]
+    parameters = []
+    for group in optimizer.param_groups:
+        parameters.extend(group["params"])
     if len({id(p) for p in parameters}) < len(parameters):
         raise InputError(
             "a parameter is in it twice, so it would be trained at twice the rate",
@@ -161,7 +163,8 @@ class Descent:
             return False
         if self._file is not None:
             self.curves.flush()
-            device, buffer = self.context.device, io.BytesIO()
+            device = self.context.device
+            buffer = io.BytesIO()
             state = {
                 **{name: module.state_dict() for name, module in self.modules.items()},
                 "optimizer": self.optimizer.state_dict(),
@@ -195,9 +198,10 @@ class Descent:
                 self._file
             ) as archive:  # torch writes checksums, and does not look at them
                 damaged = archive.testzip() is not None
-            state: dict[str, Any] = (
-                {} if damaged else torch.load(self._file, map_location="cpu", weights_only=True)
-            )
+            if damaged:
+                state: dict[str, Any] = {}
+            else:
+                state = torch.load(self._file, map_location="cpu", weights_only=True)
             needed = {
                 "step",
                 "optimizer",

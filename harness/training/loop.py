@@ -150,9 +150,9 @@ class TrainingConfig(MethodConfig):
         """The number of `steps` with a rising learning rate; a share is rounded up, as transformers
         does.
         """
-        return (
-            self.warmup_steps if self.warmup_steps is not None else math.ceil(self.warmup * steps)
-        )
+        if self.warmup_steps is not None:
+            return self.warmup_steps
+        return math.ceil(self.warmup * steps)
 
 
 class TrainedMethod(Method):
@@ -252,7 +252,9 @@ class TrainedMethod(Method):
         transformers, which sentence-transformers has too.
         """
         warm: int = self.config.warm_updates(steps)
-        return step / warm if step < warm else (steps - step) / max(1, steps - warm)
+        if step < warm:
+            return step / warm
+        return (steps - step) / max(1, steps - warm)
 
     def after_update(self, encoder: Encoder, heads: nn.Module) -> None:
         """Called after every training step: moving averages, queues. State belongs in buffers of
@@ -369,9 +371,15 @@ class Trainer(Descent):
         context: FitContext,
     ) -> None:
         config: TrainingConfig = method.config
-        self.method, self.encoder, self.heads, self.config = method, encoder, heads, config
+        self.method = method
+        self.encoder = encoder
+        self.heads = heads
+        self.config = config
         self.stream = method.stream(corpus, context.seed)
-        self.widths = sorted({*config.matryoshka, encoder.dimension}) if config.matryoshka else []
+        if config.matryoshka:
+            self.widths = sorted({*config.matryoshka, encoder.dimension})
+        else:
+            self.widths = []
         if self.widths and self.widths[-1] > encoder.dimension:
             raise InputError(
                 f'key "matryoshka": {self.widths[-1]}, but vectors have {encoder.dimension} dimensions'
@@ -401,7 +409,10 @@ class Trainer(Descent):
         self.last: dict[str, float] = {}
         self.worse = 0
         self.stopped_early = False
-        self.early = early_looks(config.eval_every) if context.dev is not None else []
+        if context.dev is not None:
+            self.early = early_looks(config.eval_every)
+        else:
+            self.early = []
 
     def run(self, report: FitReport) -> FitReport:
         """Train to the end, or from the last checkpoint to the end, and load the selected weights.
@@ -443,7 +454,8 @@ class Trainer(Descent):
         )
 
     def _update(self) -> None:
-        started, worked = time.perf_counter(), time.process_time()
+        started = time.perf_counter()
+        worked = time.process_time()
         self.encoder.train()
         self.heads.train()
         batch = self.stream.batch(self.step)
@@ -459,9 +471,10 @@ class Trainer(Descent):
         self.seconds["train_cpu"] += time.process_time() - worked
         if self.at_log_step():
             values = {name: float(term.detach()) for name, term in terms.items()}
-            dev = (
-                f", best dev {100 * self.best['dev']:.2f}" if self.best["step"] is not None else ""
-            )
+            if self.best["step"] is not None:
+                dev = f", best dev {100 * self.best['dev']:.2f}"
+            else:
+                dev = ""
             self.log(
                 {**values, "lr": rate, "grad_norm": float(norm)},
                 progress=f"loss {values['loss']:.4g}{dev}",
@@ -484,7 +497,10 @@ class Trainer(Descent):
             for _ in prefixes.widths(self.widths):
                 again = replace(batch, rng=copy.deepcopy(batch.rng))
                 for name, term in self.method.loss(self.encoder, self.heads, again).items():
-                    total[name] = total[name] + term if name in total else term
+                    if name in total:
+                        total[name] = total[name] + term
+                    else:
+                        total[name] = term
         if not prefixes.was_cut:
             raise InputError(
                 f'key "matryoshka": the loss of {self.method.name} takes no vectors that could be cut'
@@ -532,7 +548,10 @@ class Trainer(Descent):
         if self.step == 0:
             self.initial_dev = seen["spearman"]
         else:  # SG's code compares the first evaluation with 0, and not with the untrained weights
-            before = self.last["spearman"] if self.step > self.config.eval_every else 0.0
+            if self.step > self.config.eval_every:
+                before = self.last["spearman"]
+            else:
+                before = 0.0
             self.worse += seen["spearman"] < before
         self.last = seen
         self._guard(seen)

@@ -248,11 +248,10 @@ def gradient_fault(loss: Tensor, vectors: Sequence[tuple[int, Tensor]]) -> str:
         return "it does not depend on the vectors; is it detached?"
     tensors = [tensor for _, tensor in vectors]
     gradients = torch.autograd.grad(loss, tensors, retain_graph=True, allow_unused=True)
-    learned = {
-        view
-        for (view, _), gradient in zip(vectors, gradients, strict=True)
-        if gradient is not None and bool(gradient.any())
-    }
+    learned = set()
+    for (view, _), gradient in zip(vectors, gradients, strict=True):
+        if gradient is not None and bool(gradient.any()):
+            learned.add(view)
     if not learned:
         return "it has no gradient to the vectors of either view"
     missing = {0, 1} - learned

@@ -243,7 +243,8 @@ def seeded(seed: int) -> Iterator[None]:
 
     A loss may draw from them: like everything else it then depends on seed and step alone.
     """
-    python, numpy = random.getstate(), np.random.get_state()
+    python = random.getstate()
+    numpy = np.random.get_state()
     random.seed(seed)
     np.random.seed(seed % 2**32)
     try:

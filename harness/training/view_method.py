@@ -25,7 +25,9 @@ class ViewMethod(TrainedMethod):
     def text(self) -> Text:
         if self.config.of_documents:
             return "documents"
-        return "pairs" if "paraphrase" in self.config.views else self.card.text
+        if "paraphrase" in self.config.views:
+            return "pairs"
+        return self.card.text
 
     @property
     def supervision(self) -> Supervision:

@@ -32,7 +32,9 @@ def crops_needed(sentences: int, pair: CropPair) -> int:
     """How many crops a document must have for a pair of them: two, or so many that two share no
     sentence.
     """
-    return sentences + 1 if pair == "disjoint" else 2
+    if pair == "disjoint":
+        return sentences + 1
+    return 2
 
 
 def draw_pair(
@@ -78,7 +80,10 @@ def crop_spans(
     n = min(chunk, len(ordinary))
     if n == 0:
         return list(ids), list(ids)
-    room = n if limit is None else max(1, limit - (len(ids) - len(ordinary)))
+    if limit is None:
+        room = n
+    else:
+        room = max(1, limit - (len(ids) - len(ordinary)))
     begin = int(rng.integers(len(ordinary) - n + 1))
 
     def span() -> list[int]:

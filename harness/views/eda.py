@@ -129,7 +129,10 @@ def delete_words(words: Sequence[str], alpha: float, rng: np.random.Generator) -
     """
     if len(words) == 1:
         return list(words)
-    kept = [word for word, draw in zip(words, rng.random(len(words)), strict=True) if draw >= alpha]
+    kept = []
+    for word, draw in zip(words, rng.random(len(words)), strict=True):
+        if draw >= alpha:
+            kept.append(word)
     return kept or [_draw(words, rng)]
 
 

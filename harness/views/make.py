@@ -132,20 +132,28 @@ def make_views(
             crop_spans(row, config.chunk, config.token_crop, rng, special=special, limit=limit)
             for row in whole
         ]
-        ids_a, ids_b = [a for a, _ in spans], [b for _, b in spans]
+        ids_a = [a for a, _ in spans]
+        ids_b = [b for _, b in spans]
     else:
         ids_a = encoder.tokenize(sides[0], max_length=max_length)
         same = not any(name in TEXT_VIEWS for name in config.views)
-        ids_b = ids_a if same else encoder.tokenize(sides[1], max_length=max_length)
+        if same:
+            ids_b = ids_a
+        else:
+            ids_b = encoder.tokenize(sides[1], max_length=max_length)
 
     def change(row: list[int]) -> list[int]:
         for name in config.views:
             if name in TOKEN_VIEWS:
-                limit = {"limit": encoder.max_length} if name == "repetition" else {}
+                if name == "repetition":
+                    limit = {"limit": encoder.max_length}
+                else:
+                    limit = {}
                 row = _CHANGES[name](row, getattr(config, name), rng, special=special, **limit)
         return row
 
-    ids_a, ids_b = [change(row) for row in ids_a], [change(row) for row in ids_b]
+    ids_a = [change(row) for row in ids_a]
+    ids_b = [change(row) for row in ids_b]
     return Views(ids_a, ids_b, *config.dropout_rates)
 
 

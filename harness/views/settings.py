@@ -22,7 +22,9 @@ _Share = Annotated[float, Field(gt=0, le=1)]
 
 def both(rate_a: float | None, rate_b: float | None) -> tuple[float, float] | None:
     """The dropout rates of both views; None, the checkpoint's own, unless both are given."""
-    return None if rate_a is None or rate_b is None else (rate_a, rate_b)
+    if rate_a is None or rate_b is None:
+        return None
+    return (rate_a, rate_b)
 
 
 class ViewConfig(Config):
@@ -167,11 +169,9 @@ class ViewConfig(Config):
     @field_validator("view", mode="before")
     @classmethod
     def _chain_as_text(cls, value: Any) -> Any:
-        return (
-            "+".join(value)
-            if isinstance(value, (list, tuple)) and all(isinstance(v, str) for v in value)
-            else value
-        )
+        if isinstance(value, (list, tuple)) and all(isinstance(v, str) for v in value):
+            return "+".join(value)
+        return value
 
     @field_validator("view")
     @classmethod
@@ -215,14 +215,18 @@ class ViewConfig(Config):
     def crops(self, text: str) -> list[str]:
         """The sentence crops of a document; none where it has too few for a pair."""
         crops = sentence_crops(text, self.sentence_crop, self.shortest, self.longest)
-        return crops if len(crops) >= crops_needed(self.sentence_crop, self.crop_pair) else []
+        if len(crops) >= crops_needed(self.sentence_crop, self.crop_pair):
+            return crops
+        return []
 
     @property
     def dropout_rates(self) -> tuple[tuple[float, float] | None, tuple[float, float] | None]:
         """(hidden, attention) dropout: a rate for each view, or None for the checkpoint's own."""
         if "dropout" not in self.views:
             # "Augmentations are not combined" (Farina & Pappadopulo, section 3), read literally
-            return (None, None) if self.native_dropout else ((0.0, 0.0), (0.0, 0.0))
+            if self.native_dropout:
+                return (None, None)
+            return ((0.0, 0.0), (0.0, 0.0))
         hidden = both(self.dropout, self.dropout if self.dropout_b is None else self.dropout_b)
         if self.attention_rate is not None:
             return hidden, (self.attention_rate, self.attention_rate)

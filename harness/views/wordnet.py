@@ -53,10 +53,11 @@ class WordNet:
         """
         if word not in self._known:
             names = (name for sense in self._reader.synsets(word) for name in sense.lemma_names())
-            plain = {
-                _NOT_LETTERS.sub("", name.lower().replace("_", " ").replace("-", " ")).strip()
-                for name in names
-            }
+            plain = set()
+            for name in names:
+                plain.add(
+                    _NOT_LETTERS.sub("", name.lower().replace("_", " ").replace("-", " ")).strip()
+                )
             self._known[word] = tuple(sorted(plain - {word, ""}))
         return self._known[word]
 

@@ -62,12 +62,17 @@ def replace_words(text: str, count: int, rng: np.random.Generator, synonyms: Syn
         if not left:
             break
         core = words[place].strip(".,;:!?\"'()[]")
-        known = [] if core.lower() in eda.STOP_WORDS else list(synonyms(core.lower()))
+        if core.lower() in eda.STOP_WORDS:
+            known = []
+        else:
+            known = list(synonyms(core.lower()))
         if core and known:
             chosen = known[int(rng.integers(len(known)))]
             words[place] = words[place].replace(core, chosen, 1)
             left -= 1
-    return " ".join(words) if left < count else text
+    if left < count:
+        return " ".join(words)
+    return text
 
 
 def change_words(

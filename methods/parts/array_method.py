@@ -52,7 +52,10 @@ class ArrayMethod(Method):
         vectors = self._vectors([sentences] if isinstance(sentences, str) else sentences, **options)
         if normalize_embeddings:
             vectors = unit(vectors)
-        result: NDArray[np.float32] = vectors[0] if single else vectors
+        if single:
+            result: NDArray[np.float32] = vectors[0]
+        else:
+            result = vectors
         if convert_to_numpy and not convert_to_tensor:
             return result
         import torch

@@ -66,7 +66,10 @@ class CrossBatchMemory(nn.Module):
             ValueError: "library" terms of a batch that is larger than the queue.
         """
         size = len(self.rows)
-        room = size if terms == "in_batch" else size - 2 * len(a)
+        if terms == "in_batch":
+            room = size
+        else:
+            room = size - 2 * len(a)
         if room < 0:
             raise ValueError(
                 f"the memory holds {size} embeddings, fewer than the {2 * len(a)} of one batch"

@@ -94,12 +94,17 @@ def change_embeddings(
 
     def change(module: nn.Module, args: Any, output: Tensor) -> Tensor:
         packing = rates.packing
-        embeddings = output if packing is None else packing.pad(output)
+        if packing is None:
+            embeddings = output
+        else:
+            embeddings = packing.pad(output)
         half = len(embeddings) // 2
         first = change_a(embeddings[:half], mask[0][:half])
         second = change_b(embeddings[half:], mask[0][half:])
         changed = torch.cat([first, second])
-        return changed if packing is None else packing.pack(changed)
+        if packing is None:
+            return changed
+        return packing.pack(changed)
 
     block = cast(
         nn.Module, getattr(transformer, "embeddings", None) or transformer.get_input_embeddings()

@@ -62,10 +62,9 @@ def negate(sentence: str) -> str:
     >>> negate("Lovely weather today")
     'Not Lovely weather today'
     """
-    words = [
-        Word(m.group(), m.start(), m.end())
-        for m in re.finditer(r"[^\W\d_]+(?:[’'-][^\W\d_]+)*", sentence)
-    ]
+    words = []
+    for m in re.finditer(r"[^\W\d_]+(?:[’'-][^\W\d_]+)*", sentence):
+        words.append(Word(m.group(), m.start(), m.end()))
     for word in words:
         if (whole := _without_not(word, sentence)) is not None:
             return whole
@@ -93,7 +92,10 @@ def _without_not(word: Word, sentence: str) -> str | None:
 
 def _is_auxiliary(words: Sequence[Word], place: int) -> bool:
     low = words[place].low
-    before = words[place - 1].low if place else ""
+    if place:
+        before = words[place - 1].low
+    else:
+        before = ""
     following = _next_word(words[place + 1 :])
     if low in ("have", "has", "had"):
         return following in _SETS["participle"] or following.endswith("ed")
@@ -181,8 +183,12 @@ def _base_of_third(verb: str) -> str:
 def _base_of_past(verb: str) -> str:
     stem = verb[:-2]
     if stem.endswith("i"):
-        return f"{stem[:-1]}y" if len(stem) > 2 else f"{stem}e"
+        if len(stem) > 2:
+            return f"{stem[:-1]}y"
+        return f"{stem}e"
     if len(stem) > 3 and stem[-1] == stem[-2] and stem[-1] not in "lsz":
         return stem[:-1]
     ends_in_e = _E_STEM.search(stem) and not stem.endswith(_NO_E_STEM)
-    return f"{stem}e" if stem.endswith("e") or ends_in_e else stem
+    if stem.endswith("e") or ends_in_e:
+        return f"{stem}e"
+    return stem

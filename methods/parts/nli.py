@@ -63,7 +63,10 @@ class LabelledPairs(Sequence[Pair]):
                 f"{corpus.uri}: its pairs have neither labels nor a negative each, so that there is nothing to "
                 'learn from; take the corpus "nli-labelled", name the column of the labels as label, or take "nli"'
             )
-        self.classes = len(LABELS) if labels != {None} else 2
+        if labels != {None}:
+            self.classes = len(LABELS)
+        else:
+            self.classes = 2
 
     def __len__(self) -> int:
         return len(self._pairs) * (2 if self.classes == 2 else 1)

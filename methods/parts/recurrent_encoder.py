@@ -97,7 +97,10 @@ class RecurrentEncoder(Encoder):
         """
         if not texts:
             return []
-        limit = self.max_length if max_length is None else min(max_length, self.max_length)
+        if max_length is None:
+            limit = self.max_length
+        else:
+            limit = min(max_length, self.max_length)
         cleaned = [clean(text, row) for row, text in enumerate(texts)]
         ids = self.tokenizer(
             cleaned, return_attention_mask=False, return_token_type_ids=False, verbose=False
@@ -117,7 +120,11 @@ class RecurrentEncoder(Encoder):
             if self.reduce != "last":
                 padded, _ = pad_packed_sequence(states, batch_first=True)
                 return reduce_tokens(padded, mask, self.reduce)
-            final: Tensor = last[0] if isinstance(last, tuple) else last  # (directions, n, hidden)
+            # (directions, n, hidden)
+            if isinstance(last, tuple):
+                final: Tensor = last[0]
+            else:
+                final = last
             return final.transpose(0, 1).flatten(1)
 
     def hidden_states(self, features: dict[str, Tensor]) -> tuple[Tensor, ...]:

@@ -20,10 +20,15 @@ def full_precision(objective: Callable[_P, _R]) -> Callable[_P, _R]:
     @wraps(objective)
     def run_in_full_precision(*args: _P.args, **kwargs: _P.kwargs) -> _R:
         tensors = [x for x in (*args, *kwargs.values()) if isinstance(x, Tensor)]
-        dtype = torch.float64 if any(x.dtype == torch.float64 for x in tensors) else torch.float32
+        if any(x.dtype == torch.float64 for x in tensors):
+            dtype = torch.float64
+        else:
+            dtype = torch.float32
 
         def lift(x: Any) -> Any:
-            return x.to(dtype) if isinstance(x, Tensor) else x
+            if isinstance(x, Tensor):
+                return x.to(dtype)
+            return x
 
         device = tensors[0].device.type if tensors else "cpu"
         with torch.autocast(device_type=device, enabled=False):

@@ -71,7 +71,9 @@ class VectorMap(Method):
     @property
     def supervision(self) -> Supervision:
         """Transductive where the map is fitted to the unlabelled text of each task."""
-        return "transductive" if self.config.fit_on == "task" else self.card.supervision
+        if self.config.fit_on == "task":
+            return "transductive"
+        return self.card.supervision
 
     @property
     def transductive(self) -> bool:

@@ -113,7 +113,9 @@ def _model_files(uri: str, file: Callable[[str], Path]) -> tuple[Path, Path]:
     """
     try:
         modules = json.loads(file("modules.json").read_text())
-        paths = {str(m["type"]).rpartition(".")[2]: str(m["path"]) for m in modules}
+        paths = {}
+        for m in modules:
+            paths[str(m["type"]).rpartition(".")[2]] = str(m["path"])
     except (ValueError, TypeError, KeyError):
         raise InputError(f'vectors "{uri}": its modules.json is damaged') from None
     if "WordEmbeddings" not in paths:
@@ -183,7 +185,10 @@ def _read_text(path: Path, limit: int | None) -> tuple[list[str], NDArray[np.flo
             raise InputError(f"{path}: is empty; expected a word and its numbers on every line")
         fields = first[1].split()
         header = fields if len(fields) == 2 else None
-        start = next(lines, (2, b"")) if header else first
+        if header:
+            start = next(lines, (2, b""))
+        else:
+            start = first
         d = len(start[1].split()) - 1
         if d < 1:
             raise InputError(

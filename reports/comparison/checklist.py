@@ -66,7 +66,10 @@ def _describe_effort(runs: list[Record], tuned: Tuning | None) -> dict[str, str]
     def took(*kinds: str) -> str:
         return describe_duration(sum(run.cost.get(kind, 0.0) for run in runs for kind in kinds))
 
-    search = sum(row.seconds for row in tuned.rows) if tuned is not None else 0
+    if tuned is not None:
+        search = sum(row.seconds for row in tuned.rows)
+    else:
+        search = 0
     memory = max((run.cost.get("peak_memory_bytes", 0.0) for run in runs), default=0.0)
     return {
         "machines": _join(
@@ -106,7 +109,9 @@ def _describe_text(corpus: Mapping[str, Any]) -> str:
     for key, why in (("left_out", "not selected"), ("empty", "without text")):
         if corpus.get(key):
             out.append(f"{corpus[key]:,} {why}")
-    return f"{said} ({', '.join(out)}, left out)" if out else said
+    if out:
+        return f"{said} ({', '.join(out)}, left out)"
+    return said
 
 
 def _describe_tests(records: list[Record]) -> list[str]:

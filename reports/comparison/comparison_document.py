@@ -154,7 +154,9 @@ def _sections(comparison: RecordedResults, significance: Significance) -> Iterat
     from reports.tables.suites import other_tables
 
     builders = [*built_in(), *from_other_packages()]
-    shown = {suite for builder in builders for suite in builder.suites}
+    shown: set[str] = set()
+    for builder in builders:
+        shown.update(builder.suites)
     builders.append(TableBuilder("scores", partial(other_tables, shown=shown), 400))
     builders.sort(key=lambda builder: builder.order)
     own = {
@@ -181,17 +183,24 @@ def _part(part: RecordedResults, builders: list[TableBuilder]) -> Section:
     if part.partial_seed_runs and all(
         len(row.records) < 2 for row in part.rows
     ):  # one run a row that counts: no table of scores
-        alone: list[Block] = [Text((part.description, _VARIED_ALONE))] if part.description else []
+        if part.description:
+            alone: list[Block] = [Text((part.description, _VARIED_ALONE))]
+        else:
+            alone = []
         return Section(
             f"part-{slug(part.name)}", part.title, alone, "The rows of this part of the file."
         )
     significance = Significance(part)
     built = (block for builder in builders for block in builder(part, significance))
-    blocks = [
-        block if isinstance(block, Text) else replace(block, key=f"{part.name}-{block.key}")
-        for block in built
-    ]
-    said = [Text((part.description,))] if part.description else []
+    blocks = []
+    for block in built:
+        blocks.append(
+            block if isinstance(block, Text) else replace(block, key=f"{part.name}-{block.key}")
+        )
+    if part.description:
+        said = [Text((part.description,))]
+    else:
+        said = []
     return Section(
         f"part-{slug(part.name)}",
         part.title,

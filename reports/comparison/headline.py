@@ -134,7 +134,9 @@ def _best_rows(comparison: Results, significance: Significance, target: Target) 
         return text.replace(_OF_FILE, _OF_FILE.capitalize(), 1)
     more = len(texts) - _MOST
     named = "; on ".join(f"{name}, {text}" for name, text in [*texts.items()][:_MOST])
-    return f"On {named}{f'; {more} more below' if more > 0 else ''}" if named else ""
+    if named:
+        return f"On {named}{f'; {more} more below' if more > 0 else ''}"
+    return ""
 
 
 def _with_higher_starts(block: Ranking, text: str) -> str:
@@ -173,7 +175,10 @@ def _best(block: Ranking) -> str:
         text = f"{named} scores highest on {title}; of {count + 1} rows the best may also be "
         text += f"{_list([row.label for row in others], 'or')} (95 % confidence)"
     else:
-        who = "any other row" if count > 2 else _list([row.label for row in others], "or")
+        if count > 2:
+            who = "any other row"
+        else:
+            who = _list([row.label for row in others], "or")
         text = f"{named} scores highest on {title}, but not significantly better than {who}"
     if block.unjudged:
         text += f"; {NOT_JUDGED}: {_list([row.label for row in block.unjudged])}"
@@ -192,7 +197,10 @@ def _elsewhere(comparison: Results, significance: Significance, target: Target) 
         f"{_describe_row(significance, target, row)} is {_by_verdict(found, phrases)}"
         for row, found in own.items()
     ]
-    more = f"; {len(own) - _MOST} more rows below" if len(own) > _MOST else ""
+    if len(own) > _MOST:
+        more = f"; {len(own) - _MOST} more rows below"
+    else:
+        more = ""
     others = sum(bool(row.source) for row in comparison.rows)
     rows = f"{others} row{'s' if others > 1 else ''} made elsewhere"
     return f"Against {rows}, on {name_target(comparison, target)}: {'; '.join(texts[:_MOST])}{more}"
@@ -232,11 +240,16 @@ def _gains(comparison: Results, significance: Significance, target: Target) -> s
     """What training gained, of rows that were not made elsewhere."""
     found = _differences_to_starts(comparison, significance, target)
     phrases = ("improved", "worsened", "made no significant difference to", "is not judged for")
-    parts = [_by_verdict(found, phrases, ", and ")] if found else []
+    if found:
+        parts = [_by_verdict(found, phrases, ", and ")]
+    else:
+        parts = []
     own = [row for row in comparison.rows if not row.source]
     if lacking := [row.label for row in own if find_start(row, comparison.rows)[1]]:
         parts.append(f"cannot be judged for {_list(lacking)}, whose untrained start is not stored")
-    return f"Training {', and '.join(parts)}" if parts else ""
+    if parts:
+        return f"Training {', and '.join(parts)}"
+    return ""
 
 
 def _points(d: Difference) -> str:
@@ -259,11 +272,16 @@ def _describe_row(significance: Significance, target: Target, row: ResultRow) ->
     """A row with its mean and its number of seeds."""
     runs = significance.by_seed(row, target)
     assert runs is not None
-    count = f", {len(runs.ids)} seed{'' if len(runs.ids) == 1 else 's'}" if row.is_random else ""
+    if row.is_random:
+        count = f", {len(runs.ids)} seed{'' if len(runs.ids) == 1 else 's'}"
+    else:
+        count = ""
     return f"{row.label} ({100 * runs.scores.mean():.2f}{count})"
 
 
 def _list(names: Sequence[str], word: str = "and") -> str:
     if len(names) > 7:  # a sentence of thirty names is not read; the tables have them all
         names = [*names[:5], f"{len(names) - 5} more"]
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {word} {names[-1]}"
+    if len(names) == 1:
+        return names[0]
+    return f"{', '.join(names[:-1])} {word} {names[-1]}"

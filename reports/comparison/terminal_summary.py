@@ -91,7 +91,10 @@ def _scores(comparison: RecordedResults) -> list[tuple[str, list[list[str]]]]:
 
 
 def _title_of(table: Table) -> str:
-    title = "STS" if table.key.startswith("scores-sts-") else table.title.partition(" · ")[0]
+    if table.key.startswith("scores-sts-"):
+        title = "STS"
+    else:
+        title = table.title.partition(" · ")[0]
     return title.removeprefix("Suite ").removesuffix(" tasks")
 
 

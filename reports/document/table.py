@@ -46,11 +46,9 @@ class Cell:
     @property
     def shown(self) -> float | None:
         """The value as its text shows it: what cells are ranked by."""
-        return (
-            self.value
-            if self.value is None or self.digits is None
-            else round(self.value, self.digits)
-        )
+        if self.value is None or self.digits is None:
+            return self.value
+        return round(self.value, self.digits)
 
     def with_notes(self, *notes: str) -> Cell:
         """The same cell with more footnotes, each once."""
@@ -62,7 +60,10 @@ EMPTY = Cell("–", state="empty")  # where there is nothing to say
 
 def number_text(value: float, digits: int, *, signed: bool = False) -> str:
     """A number with a true minus sign, never "-0.00"."""
-    text = f"{value:+.{digits}f}" if signed else f"{value:.{digits}f}"
+    if signed:
+        text = f"{value:+.{digits}f}"
+    else:
+        text = f"{value:.{digits}f}"
     if float(text) == 0:
         text = text.lstrip("+-")
     return text.replace("-", MINUS)
@@ -79,7 +80,10 @@ def number(
     notes: Iterable[str] = (),
 ) -> Cell:
     """A cell for a value or a mean with its standard deviation over n seeds."""
-    spread = "" if sd is None else f"± {number_text(sd, digits)}"
+    if sd is None:
+        spread = ""
+    else:
+        spread = f"± {number_text(sd, digits)}"
     text = number_text(value, digits, signed=signed)
     return Cell(
         text,
@@ -117,7 +121,9 @@ class Column:
     @property
     def full_title(self) -> str:
         """The title with that of its group."""
-        return f"{self.group}: {self.title}" if self.group else self.title
+        if self.group:
+            return f"{self.group}: {self.title}"
+        return self.title
 
 
 @dataclass(frozen=True)
@@ -155,7 +161,10 @@ class Table:
         twice = {label for label in labels if labels.count(label) > 1}
         names: list[str] = []
         for label, row in zip(labels, self.rows, strict=True):
-            name = f"{label} ({row.block})" if label in twice and row.block else label
+            if label in twice and row.block:
+                name = f"{label} ({row.block})"
+            else:
+                name = label
             count = sum(name == other.partition(" #")[0] for other in names)
             names.append(f"{name} #{count + 1}" if count else name)
         return names
@@ -173,7 +182,10 @@ class Table:
 
     def footnotes(self) -> dict[str, str]:
         """Note text -> its letter, in reading order."""
-        cells = [cell for _, rows in self.blocks() for row in rows for cell in row.cells]
+        cells: list[Cell] = []
+        for _, rows in self.blocks():
+            for row in rows:
+                cells.extend(row.cells)
         notes = dict.fromkeys(
             note
             for notes in (*(c.notes for c in self.columns), *(c.notes for c in cells))
@@ -185,7 +197,9 @@ class Table:
         """At most two lines: what the marks in this very table mean, and its legend. `best`: how
         ranks are marked.
         """
-        cells = [cell for row in self.rows for cell in row.cells]
+        cells: list[Cell] = []
+        for row in self.rows:
+            cells.extend(row.cells)
         marks = {
             best: any(cell.rank == 1 for cell in cells),
             f"{WORSE} significantly worse than the best (5 %).": any(cell.worse for cell in cells),
@@ -240,9 +254,9 @@ def best_and_second(cells: Sequence[Cell], *, lower: bool = False) -> list[int]:
     """
     values = [cell.shown if cell.state == "value" else None for cell in cells]
     numbers = [value for value in values if value is not None]
-    better = [
-        0 if v is None else 1 + sum((o < v) if lower else (o > v) for o in numbers) for v in values
-    ]
+    better = []
+    for v in values:
+        better.append(0 if v is None else 1 + sum((o < v) if lower else (o > v) for o in numbers))
     return [place if place <= 2 and len(numbers) > 1 else 0 for place in better]
 
 

@@ -64,7 +64,9 @@ class ExploredTask:
         texts are unknown.
         """
         target = self.examples.target
-        gold = ["" if np.isnan(value) else f"{value:g}" for value in np.round(target, 3)]
+        gold = []
+        for value in np.round(target, 3):
+            gold.append("" if np.isnan(value) else f"{value:g}")
         try:
             texts, labels = _read_texts(self.examples, self.file)
         except (HarnessError, OSError, ValueError) as fault:
@@ -74,11 +76,10 @@ class ExploredTask:
                 f"the data of {self.task} cannot be read here: {one_line(str(fault))}",
             )
         lacking = sum(not some for some in texts)
-        why = (
-            f"{lacking:,} of {len(texts):,} examples of {self.task} are not in the data found here"
-            if lacking
-            else ""
-        )
+        if lacking:
+            why = f"{lacking:,} of {len(texts):,} examples of {self.task} are not in the data found here"
+        else:
+            why = ""
         return texts, labels or gold, why
 
     def rows(self, comparison: RecordedResults, base_model: str = "") -> list[RecordedRow]:
@@ -130,7 +131,9 @@ def read_tasks(
 
 def _with_same_examples(runs: Mapping[Key, Mapping[str, Examples]]) -> ExploredTask:
     """The runs that were scored on the examples that most runs were scored on."""
-    every = [one for by_id in runs.values() for one in by_id.values()]
+    every: list[Examples] = []
+    for by_id in runs.values():
+        every.extend(by_id.values())
     usual = Counter(one.digest for one in every).most_common(1)[0][0]
     same = {
         key: {run: one for run, one in by_id.items() if one.digest == usual}
@@ -151,11 +154,15 @@ def _read_texts(examples: Examples, file: Mapping[str, Any] | None) -> tuple[Tex
     if (tested := getattr(task, "tested", None)) is not None:
         first = tested.first
         second = tested.second
-        units = pair_units(first, second) if second else np.array([text_id(text) for text in first])
+        if second:
+            units = pair_units(first, second)
+        else:
+            units = np.array([text_id(text) for text in first])
         if np.array_equal(units, examples.texts[:, 0]):  # the data is the one that was scored
-            texts: Texts = (
-                list(zip(first, second, strict=True)) if second else [(text,) for text in first]
-            )
+            if second:
+                texts: Texts = list(zip(first, second, strict=True))
+            else:
+                texts = [(text,) for text in first]
             return texts, [f"{label:g}" for label in tested.labels.tolist()]
     by_id = {text_id(text): text for text in reversed(list(dict.fromkeys(task.texts())))}
     if not by_id:
@@ -214,10 +221,11 @@ def _choose(
             if any(text.casefold() in one.casefold() for one in texts[place])
         ]
     labels = [row.label for row in rows]
-    names = [
-        f"{r.label} ({base_name(r.base_model)})" if labels.count(r.label) > 1 else r.label
-        for r in rows
-    ]
+    names = []
+    for r in rows:
+        names.append(
+            f"{r.label} ({base_name(r.base_model)})" if labels.count(r.label) > 1 else r.label
+        )
 
     def of_rows(values: Mapping[Key, Floats], place: int) -> dict[str, float]:
         return {
@@ -225,10 +233,9 @@ def _choose(
             for name, row in zip(names, rows, strict=True)
         }
 
-    scores = {
-        row.key: np.mean([run.outcome for run in task.runs[row.key].values()], axis=0)
-        for row in rows
-    }
+    scores = {}
+    for row in rows:
+        scores[row.key] = np.mean([run.outcome for run in task.runs[row.key].values()], axis=0)
     stored = task.examples.texts
     chosen = []
     for place in order[:most]:

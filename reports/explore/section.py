@@ -28,11 +28,10 @@ from reports.tables.score_cells import HEAD, block_of, name_cell
 from reports.targets import Measure, Target
 
 FEWEST = 30  # examples of a slice that gets a score
-_TASKS, _EXAMPLES, _SHOWN = (
-    4,
-    3,
-    160,
-)  # tasks in the table of examples, examples of each kind, characters of a text
+# tasks in the table of examples, examples of each kind, characters of a text
+_TASKS = 4
+_EXAMPLES = 3
+_SHOWN = 160
 _OWN_SOURCE = "embedded"  # the source whose texts were written for this project, and may be copied into a report
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 _NEGATIONS = {
@@ -74,18 +73,24 @@ def slices_of(texts: Sequence[str]) -> dict[str, str]:
         if longest <= 16
         else "over 16 words"
     }
-    negated = [
-        any(word in _NEGATIONS or word.endswith("n't") for word in words(text)) for text in texts
-    ]
-    found["Negation"] = (
-        "with" if all(negated) else "in one text only" if any(negated) else "without"
-    )
+    negated = []
+    for text in texts:
+        negated.append(any(word in _NEGATIONS or word.endswith("n't") for word in words(text)))
+    if all(negated):
+        found["Negation"] = "with"
+    elif any(negated):
+        found["Negation"] = "in one text only"
+    else:
+        found["Negation"] = "without"
     if len(texts) == 2:
         a, b = (set(words(text)) for text in texts)
         share = len(a & b) / max(len(a | b), 1)
-        found["Word overlap"] = (
-            "below 1/3" if share < 1 / 3 else "1/3 to 2/3" if share <= 2 / 3 else "above 2/3"
-        )
+        if share < 1 / 3:
+            found["Word overlap"] = "below 1/3"
+        elif share <= 2 / 3:
+            found["Word overlap"] = "1/3 to 2/3"
+        else:
+            found["Word overlap"] = "above 2/3"
     return found
 
 
@@ -149,12 +154,12 @@ def _slice_table(comparison: RecordedResults, task: ExploredTask) -> Table | Non
         blocks = [verdicts.Ranking(some, judge, target) for some in comparison.blocks.values()]
         worse = {row.key for block in blocks for row in block.judged if block.not_the_best(row)}
         for line, row in zip(cells, rows, strict=True):
-            runs, ids = judge.by_seed(row, target), task.runs[row.key]
-            value = (
-                None
-                if runs is None
-                else number(100 * float(runs.scores.mean()), digits=1, records=ids)
-            )
+            runs = judge.by_seed(row, target)
+            ids = task.runs[row.key]
+            if runs is None:
+                value = None
+            else:
+                value = number(100 * float(runs.scores.mean()), digits=1, records=ids)
             line.append(replace(value or EMPTY, worse=row.key in worse))
     caption = f"{target.unit}, mean over seeds, on the examples of each slice (their number is below its name)."
     legend = (
@@ -164,11 +169,11 @@ def _slice_table(comparison: RecordedResults, task: ExploredTask) -> Table | Non
     body = rank_cells(
         columns, [TableRow(tuple(c), block_of(r)) for c, r in zip(cells, rows, strict=True)]
     )
-    return (
-        Table("slices", f"Scores by slice of {task.task}", caption, tuple(columns), body, (legend,))
-        if masks
-        else None
-    )
+    if masks:
+        return Table(
+            "slices", f"Scores by slice of {task.task}", caption, tuple(columns), body, (legend,)
+        )
+    return None
 
 
 def _example_table(comparison: RecordedResults, tasks: Sequence[ExploredTask]) -> Table | None:
@@ -216,7 +221,9 @@ def _line(task: ExploredTask, one: Chosen, rows: Sequence[RecordedRow], why: str
         text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…" for text in one.texts
     ) or ", ".join(one.ids)
     errors = [float(task.errors[row.key][one.example - 1]) for row in rows]
-    cells = [number(value, digits=2) for value in (errors[0], errors[1], float(np.median(errors)))]
+    cells = []
+    for value in (errors[0], errors[1], float(np.median(errors))):
+        cells.append(number(value, digits=2))
     best = rows[0].label
     second = rows[1].label
     return TableRow(

@@ -52,7 +52,10 @@ def scatter(
         if a and u:
             alignment, uniformity = (mean_sd([s.value for _, s in scores])[0] for scores in (a, u))
             score = target.value(row) if target else None
-            name = row_name(row, comparison) if row in named else ""
+            if row in named:
+                name = row_name(row, comparison)
+            else:
+                name = ""
             score = math.nan if score is None else score
             dots.append(Dot(name, row.label, uniformity, alignment, score, kind_of(row)))
     data = task.removeprefix("geometry:")
@@ -91,7 +94,10 @@ def draw_dots(dots: Sequence[Dot], key: str, title: str, caption: str, score: st
         plot = new(7.2, 4.6)
         axes = plot.add_subplot()
         for d in dots:
-            colour = None if math.isnan(d.score) else cmap(shade(d.score))
+            if math.isnan(d.score):
+                colour = None
+            else:
+                colour = cmap(shade(d.score))
             axes.scatter(d.uniformity, d.alignment, **_look_of(d, colour))
         axes.set_xlabel("uniformity (lower: more even)")
         axes.set_ylabel("alignment (lower: closer pairs)")

@@ -64,7 +64,9 @@ def pool_cosines(runs: Sequence[dict[str, Any]]) -> Cosines:
     sizes = counts.sum(axis=2)
     with np.errstate(invalid="ignore"):
         mean = np.nansum(sizes * means, axis=0) / sizes.sum(axis=0)
-    ranges = [f"{bucket['low']:g}–{bucket['high']:g}" for bucket in runs[0]["buckets"]]
+    ranges = []
+    for bucket in runs[0]["buckets"]:
+        ranges.append(f"{bucket['low']:g}–{bucket['high']:g}")
     return Cosines(edges[0], ranges, counts.sum(axis=0), mean)
 
 
@@ -87,7 +89,10 @@ def histograms(
     used = np.flatnonzero(shares > _FEW)
     shades = [mpl.colormaps["cividis"](x) for x in np.linspace(0.12, 0.95, len(ranges))]
     columns = min(_COLUMNS, len(rows))
-    width = 7.2 if columns > 2 else 2.2 + 2 * columns
+    if columns > 2:
+        width = 7.2
+    else:
+        width = 2.2 + 2 * columns
     with style():
         plot = new(width, 0.3 + 1.62 * math.ceil(len(rows) / columns))
         grid = new_panels(plot, len(rows), columns, sharex=True, sharey=True)

@@ -50,7 +50,10 @@ def tradeoff(comparison: RecordedResults, target: Target | None) -> Figure | Non
     if len(points) < 2 or not any(p.cost > 0 for p in points):
         return None
     front = pareto(points)
-    named = points if len(points) <= _LABELS else _choose_named(points, front)
+    if len(points) <= _LABELS:
+        named = points
+    else:
+        named = _choose_named(points, front)
     with style():
         plot = new(7.2, 3.9)
         axes = plot.add_subplot()
@@ -135,12 +138,17 @@ def _corners(front: Sequence[Point], points: Sequence[Point]) -> list[tuple[floa
 
 def _devices(points: Sequence[Point]) -> list[str]:
     """Return the names of the devices that the rows' runs were made on."""
-    names = {str(run.environment.get("device", "")) for p in points for run in p.row.finished}
+    names = set()
+    for p in points:
+        for run in p.row.finished:
+            names.add(str(run.environment.get("device", "")))
     return sorted(names - {""})
 
 
 def _choose_named(points: Sequence[Point], front: Sequence[Point]) -> list[Point]:
     """Of many points, return the front (of a long one some, with both its ends), and the best."""
-    few = [front[round(i)] for i in np.linspace(0, len(front) - 1, min(_FRONT, len(front)))]
+    few = []
+    for i in np.linspace(0, len(front) - 1, min(_FRONT, len(front))):
+        few.append(front[round(i)])
     best = sorted(points, key=lambda p: -p.score)[:4]
     return [p for p in points if p in few or p in best]

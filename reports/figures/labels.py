@@ -19,7 +19,9 @@ _LABEL = 28  # longest row label inside a figure; the tables carry the whole
 
 def short(label: str) -> str:
     label = one_line(label)
-    return label if len(label) <= _LABEL else label[: _LABEL - 1] + "…"
+    if len(label) <= _LABEL:
+        return label
+    return label[: _LABEL - 1] + "…"
 
 
 def row_name(row: ResultRow, results: Results) -> str:
@@ -37,7 +39,9 @@ _MARKS = {
 
 def kind_of(row: RecordedRow) -> str:
     """The kind of a row that its mark shows: "untrained", "trained" or "supervised"."""
-    return row.supervision if row.supervision in _MARKS else "trained"
+    if row.supervision in _MARKS:
+        return row.supervision
+    return "trained"
 
 
 def mark_of(kind: str) -> dict[str, Any]:

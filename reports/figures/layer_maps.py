@@ -38,7 +38,10 @@ def layer_map(
         panels = new_panels(plot, len(rows), columns, sharex=True, sharey=True)
         for axes, row, table in zip(panels, rows, values, strict=True):
             same = alike[row.key]
-            name = shared_name(same, 3) if len(same) > 1 else row_name(row, comparison)
+            if len(same) > 1:
+                name = shared_name(same, 3)
+            else:
+                name = row_name(row, comparison)
             mesh = draw_heat_map(
                 axes, table, grid.layers, grid.poolings, limits, digits=1 if few else 0
             )
@@ -94,4 +97,6 @@ def _describe_missing(comparison: RecordedResults, task: str) -> str:
     texts = []
     for row in comparison.rows:
         texts += [f"{row.label} ({reason})" for reason in row.reasons(task, named=False)]
-    return f" Without these scores: {', '.join(dict.fromkeys(texts))}." if texts else ""
+    if texts:
+        return f" Without these scores: {', '.join(dict.fromkeys(texts))}."
+    return ""

@@ -37,7 +37,10 @@ _own: ContextVar[dict[str, Any]] = ContextVar("own", default={})  # noqa: B039 -
 def look(index: int) -> dict[str, Any]:
     """Colour, dash and marker of the index-th row: no two of the first 24 rows are alike."""
     cycle = _own.get().get("axes.prop_cycle")
-    colours = cycle.by_key().get("color", COLOURS) if cycle is not None else COLOURS
+    if cycle is not None:
+        colours = cycle.by_key().get("color", COLOURS)
+    else:
+        colours = COLOURS
     return {
         "color": colours[index % len(colours)],
         "linestyle": DASHES[(index // len(colours)) % len(DASHES)],
@@ -137,7 +140,10 @@ def draw_heat_map(
     mesh = axes.pcolormesh(*edges, values, cmap="cividis", vmin=low, vmax=max(high, low + 1e-9))
     for (y, x), value in np.ndenumerate(values):
         if not np.isnan(value):
-            colour = "white" if value < (low + high) / 2 else INK_ON_LIGHT
+            if value < (low + high) / 2:
+                colour = "white"
+            else:
+                colour = INK_ON_LIGHT
             text = f"{value:.{digits}f}".replace("-", "\u2212")
             axes.text(x, y, text, ha="center", va="center", fontsize=6.5, color=colour)
     axes.set_xticks(range(len(across)), across, fontsize=7)
@@ -163,7 +169,10 @@ def legend_below(plot: Plot, handles: Iterable[Any], labels: Iterable[str]) -> N
     for.
     """
     names = list(labels)
-    columns = 4 if max(map(len, names), default=0) <= 19 else 3
+    if max(map(len, names), default=0) <= 19:
+        columns = 4
+    else:
+        columns = 3
     plot.legend(
         list(handles), names, loc="outside lower center", ncols=min(columns, len(names)), fontsize=8
     )

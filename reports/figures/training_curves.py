@@ -35,12 +35,11 @@ def _curves(logs: Logs, kinds: tuple[str, ...], key: str) -> pd.DataFrame:
     """
     import pandas as pd
 
-    series = {
-        seed: pd.Series(
+    series = {}
+    for seed, lines in logs:
+        series[seed] = pd.Series(
             {line["step"]: line.get(key) for line in lines if line.get("kind") in kinds}
         )
-        for seed, lines in logs
-    }
     frame = (
         pd.DataFrame(series)
         .apply(pd.to_numeric, errors="coerce")
@@ -60,7 +59,10 @@ def _draw_seeds(axes: Any, curves: pd.DataFrame, look_: dict[str, Any], label: s
     for _, values in curves.items() if curves.shape[1] > 1 else ():
         axes.plot(values.dropna(), **colour, linewidth=0.7, alpha=0.45)
     mean = curves.dropna().mean(axis=1)
-    few = {"marker": look_["marker"], "markersize": 3.5} if label and len(mean) <= 25 else {}
+    if label and len(mean) <= 25:
+        few = {"marker": look_["marker"], "markersize": 3.5}
+    else:
+        few = {}
     axes.plot(mean, **colour, linewidth=1.9, label=label, **few)
 
 
@@ -116,7 +118,10 @@ def _panels_of_losses(comparison: RecordedResults) -> list[_LossPanel]:
                 if line.get("kind") == "train":
                     terms |= dict.fromkeys(key for key in line if key not in _NO_TERMS)
         # "loss" alone when a method has one term only: the term repeats it.
-        names = ["loss"] if len(terms) <= 2 and "loss" in terms else list(terms)
+        if len(terms) <= 2 and "loss" in terms:
+            names = ["loss"]
+        else:
+            names = list(terms)
         for name in names:
             curves = _curves(logs[row.key], ("train",), name)
             if curves.size:
@@ -134,9 +139,10 @@ def losses(comparison: RecordedResults, target: Target | None = None) -> Figure 
     first = {row.key for row in best}
     panels.sort(key=lambda panel: panel[0].key not in first)  # where there is no room for all
     left_out = ", ".join(dict.fromkeys(row.label for row, *_ in panels[_PANELS:]))
-    others = (
-        f" {_PANELS} of {len(panels)} terms; not drawn: terms of {left_out}." if left_out else ""
-    )
+    if left_out:
+        others = f" {_PANELS} of {len(panels)} terms; not drawn: terms of {left_out}."
+    else:
+        others = ""
     panels = panels[:_PANELS]
     columns = min(3, len(panels))
     with style():

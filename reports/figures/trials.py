@@ -51,7 +51,10 @@ def draw_by_bin(
     if log:
         axes.set_xscale("log")
     places = sorted({point[0] for points in lines.values() for point in points})
-    slanted = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"} if len(places) > 4 else {}
+    if len(places) > 4:
+        slanted = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"}
+    else:
+        slanted = {}
     axes.set_xticks(places, [_short(x) for x in places], fontsize=7, **slanted)
     axes.minorticks_off()
     return lines
@@ -105,8 +108,12 @@ def draw_best(
 
 
 def _middle(low: float, high: float, log: bool) -> float:
-    return math.sqrt(low * high) if log and low > 0 else (low + high) / 2
+    if log and low > 0:
+        return math.sqrt(low * high)
+    return (low + high) / 2
 
 
 def _short(x: float) -> str:
-    return f"{x:,.0f}" if x >= 10 else f"{x:.2g}"
+    if x >= 10:
+        return f"{x:,.0f}"
+    return f"{x:.2g}"

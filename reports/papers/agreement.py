@@ -92,10 +92,16 @@ def judge(
         expected = predict(mean, sides or [values], runs=runs)
         low = expected.low
         high = expected.high
-        of = f" for a mean of {runs} runs" if runs > 1 else ""
+        if runs > 1:
+            of = f" for a mean of {runs} runs"
+        else:
+            of = ""
         what = f"our interval{of}: {number_text(low, digits)} to {number_text(high, digits)}"
     # A number on the bound itself is inside, whatever its binary fraction.
-    kind: Kind = (
-        "above" if published > high + 1e-9 else "below" if published < low - 1e-9 else "inside"
-    )
+    if published > high + 1e-9:
+        kind: Kind = "above"
+    elif published < low - 1e-9:
+        kind = "below"
+    else:
+        kind = "inside"
     return Verdict(kind, f"{kind.capitalize()} {what}.", low, high)

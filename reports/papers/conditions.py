@@ -84,8 +84,13 @@ class PaperConditions:
             base_model,
             base_model.rstrip("/").rsplit("/", 1)[-1],
         }  # a file of vectors is known by its own name
-        same = row.weights in names if row.weights else self.definition.same_base(base, base_model)
-        return [] if same else [f"Another base model: {base_model} instead of {base}."]
+        if row.weights:
+            same = row.weights in names
+        else:
+            same = self.definition.same_base(base, base_model)
+        if same:
+            return []
+        return [f"Another base model: {base_model} instead of {base}."]
 
     def other_training(self, row: PaperRow, ours: RecordedRow, base: str = "") -> list[str]:
         """How a row of ours was trained differently from the paper's row on `base`, by default on
@@ -104,7 +109,8 @@ class PaperConditions:
             unlike = dict.fromkeys(
                 text for record in ours.finished for text in other_settings(record, row, family)
             )
-            reasons += [f"Other settings: {', '.join(unlike)}."] if unlike else []
+            if unlike:
+                reasons += [f"Other settings: {', '.join(unlike)}."]
         return reasons
 
     def reasons(self, base: str, row: PaperRow, ours: RecordedRow) -> list[str]:
@@ -192,10 +198,11 @@ def other_settings(record: Record, row: PaperRow, family: str) -> list[str]:
         if key != _SCHEDULE
     }
     ordered = sorted(unlike, key=lambda key: _FIRST.index(key) if key in _FIRST else len(_FIRST))
-    texts = [
-        f"{key} {format_value(value_of(record, key))} instead of {format_value(unlike[key])}"
-        for key in ordered
-    ]
+    texts = []
+    for key in ordered:
+        texts.append(
+            f"{key} {format_value(value_of(record, key))} instead of {format_value(unlike[key])}"
+        )
     bound = record.spec.max_steps
     planned = record.training.get("planned_steps")
     cut = (
@@ -203,11 +210,9 @@ def other_settings(record: Record, row: PaperRow, family: str) -> list[str]:
         and planned in (None, bound)
         and value_of(record, "max_steps") != bound
     )
-    return (
-        [f"stopped after {bound:,} training steps", *texts]
-        if cut and "max_steps" not in unlike
-        else texts
-    )
+    if cut and "max_steps" not in unlike:
+        return [f"stopped after {bound:,} training steps", *texts]
+    return texts
 
 
 def _find_other_options(record: Record, row: PaperRow, family: str) -> dict[str, Any]:
@@ -250,9 +255,14 @@ def format_value(value: Any) -> str:
     if isinstance(value, bool):
         return "on" if value else "off"
     if isinstance(value, float):
-        text = f"{value:.6g}" if abs(value) >= _SMALL or value == 0 else f"{value:.5e}"
+        if abs(value) >= _SMALL or value == 0:
+            text = f"{value:.6g}"
+        else:
+            text = f"{value:.5e}"
         mantissa, exponent, power = text.partition("e")
-        return f"{mantissa.rstrip('0').rstrip('.')}e{int(power)}" if exponent else text
+        if exponent:
+            return f"{mantissa.rstrip('0').rstrip('.')}e{int(power)}"
+        return text
     if isinstance(value, list | tuple):
         return " x ".join(map(format_value, value)) or "none"
     return str(value)
@@ -277,9 +287,14 @@ def is_text(wanted: Data, record: Record) -> bool:
 def text_difference(wanted: Data, record: Record) -> str:
     """How a run's training text differs from the paper's; "" where it is the same."""
     corpus = record.corpus or {}
-    uri, count, entries = str(corpus.get("uri", "none")), corpus.get("count"), wanted.count
+    uri = str(corpus.get("uri", "none"))
+    count = corpus.get("count")
+    entries = wanted.count
     if not is_text(wanted, record):
-        amount = f", {count:,} entries" if isinstance(count, int) else ""
+        if isinstance(count, int):
+            amount = f", {count:,} entries"
+        else:
+            amount = ""
         return f"{uri}{amount}, instead of {wanted.text}"
     if entries and isinstance(count, int) and abs(count - entries) > (1 - _MOSTLY) * entries:
         return f"{count:,} of {entries:,} entries"
@@ -297,4 +312,6 @@ def _plain(uri: str) -> str:
     left = "&".join(
         part for part in query.split("&") if part and not part.startswith(("revision=", "columns="))
     )
-    return f"{place}?{left}" if left else place
+    if left:
+        return f"{place}?{left}"
+    return place

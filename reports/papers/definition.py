@@ -109,26 +109,31 @@ class PaperColumn(Config):
     def kind(self) -> str:
         """ "average", "trials", "difference" or "loss"; "" for the score of a task, or for none."""
         word = self.score.partition(" ")[0]
-        return word if word in ("average", "trials", "difference", "loss") else ""
+        if word in ("average", "trials", "difference", "loss"):
+            return word
+        return ""
 
     @property
     def split(self) -> str:
         """The split of the score: "test", "dev", or "all" for geometry, which has no splits."""
-        return (
-            "dev"
-            if self.score.endswith(" dev")
-            else "all"
-            if self.score.startswith("geometry:")
-            else "test"
-        )
+        if self.score.endswith(" dev"):
+            return "dev"
+        if self.score.startswith("geometry:"):
+            return "all"
+        return "test"
 
     @property
     def _words(self) -> tuple[str, str, str]:
         """Task, metric and aggregation; of other kinds the name alone."""
-        words = self.score if self.difference else self.score.removesuffix(" dev")
+        if self.difference:
+            words = self.score
+        else:
+            words = self.score.removesuffix(" dev")
         first, _, rest = words.partition(" ")
         metric, _, aggregation = rest.partition(" ")
-        return (rest, "", "") if self.kind else (first, metric, aggregation)
+        if self.kind:
+            return (rest, "", "")
+        return (first, metric, aggregation)
 
     @property
     def name(self) -> str:
@@ -155,13 +160,17 @@ class PaperColumn(Config):
         """Factor from a score to the unit of the column: geometry and costs have units of their
         own.
         """
-        return 1 if self.score.startswith(("geometry:", "efficiency:")) else 100
+        if self.score.startswith(("geometry:", "efficiency:")):
+            return 1
+        return 100
 
     @property
     def better(self) -> Literal["higher", "lower", ""]:
         if self.difference or self.score.startswith("geometry:"):
             return ""
-        return "lower" if self.metric.endswith("_seconds") else "higher"
+        if self.metric.endswith("_seconds"):
+            return "lower"
+        return "higher"
 
     @property
     def head(self) -> str:
@@ -240,12 +249,11 @@ class PaperTable(Config):
         """The row that differences of `row` go to, a reference row being its own, and its published
         models.
         """
-        found = [
-            (one, [name] if name in one.published else one.published)
-            for name in self.reference
-            for one in self.rows
-            if name in (one.label, *one.published)
-        ]
+        found = []
+        for name in self.reference:
+            for one in self.rows:
+                if name in (one.label, *one.published):
+                    found.append((one, [name] if name in one.published else one.published))
         return min(
             found, key=lambda pair: (pair[0] is not row, pair[0].method != row.method), default=None
         )
@@ -373,7 +381,10 @@ class Definition(Config):
     @property
     def comparisons(self) -> list[str]:
         """The comparisons that it names, each with its rehearsal."""
-        given = [self.comparison] if isinstance(self.comparison, str) else self.comparison
+        if isinstance(self.comparison, str):
+            given = [self.comparison]
+        else:
+            given = self.comparison
         named = [name for name in given if name]
         return [*named, *(f"{name}-rehearsal" for name in named)]
 
@@ -450,7 +461,10 @@ def load(name: str) -> Definition | None:
     """
     if not name.endswith(SUFFIX) and name not in names():
         return None
-    path = Path(name) if name.endswith(SUFFIX) else FOLDER / f"{name}{SUFFIX}"
+    if name.endswith(SUFFIX):
+        path = Path(name)
+    else:
+        path = FOLDER / f"{name}{SUFFIX}"
     definition = Definition.parse(read_toml(path), str(path))
     definition._path = path
     return definition

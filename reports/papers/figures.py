@@ -40,14 +40,19 @@ def paper_figures(matching: Matching, shown: list[RecordedRow]) -> list[Section]
     show.
     """
     blocks: list[Block] = []
-    absent = []
+    absent: list[str] = []
     for figure in matching.definition.figures:
         drawn = [one for one in _draw(matching, figure, shown) if one is not None]
         blocks += drawn
-        absent += [] if drawn else [_absent(matching, figure)]
+        if drawn:
+            absent += []
+        else:
+            absent += [_absent(matching, figure)]
     if absent:
         blocks.append(Text(tuple(absent), bullets=True))
-    return [Section("figures", "Figures", blocks)] if blocks else []
+    if blocks:
+        return [Section("figures", "Figures", blocks)]
+    return []
 
 
 def _draw(matching: Matching, figure: PaperFigure, shown: list[RecordedRow]) -> list[Figure | None]:
@@ -61,11 +66,10 @@ def _draw(matching: Matching, figure: PaperFigure, shown: list[RecordedRow]) -> 
             target = next(iter(targets(comparison)), None)
             return [histograms(comparison, *key, target) for key in comparison.columns("geometry")]
         case "layers":
-            rows = [
-                r
-                for r in library.rows
-                if any(s.suite == "layers" for one in r.finished for s in one.scores)
-            ]
+            rows = []
+            for r in library.rows:
+                if any(s.suite == "layers" for one in r.finished for s in one.scores):
+                    rows.append(r)
             layers = library.as_comparison(name, rows)
             return [layer_map(layers, grid) for grid in grids(layers)]
         case "tradeoff":
@@ -77,7 +81,9 @@ def _draw(matching: Matching, figure: PaperFigure, shown: list[RecordedRow]) -> 
 
 def blocks_of_file(name: str) -> list[str] | None:
     """The blocks of the experiment file of that name; None where none is installed."""
-    return list(read_experiment(name).blocks) if name in presets() else None
+    if name in presets():
+        return list(read_experiment(name).blocks)
+    return None
 
 
 def _absent(matching: Matching, figure: PaperFigure) -> str:
@@ -85,15 +91,12 @@ def _absent(matching: Matching, figure: PaperFigure) -> str:
     if figure.kind in _LACKS:
         return f"Not drawn: {_LACKS[figure.kind]}."
     lack = "no study tried two values of each option" if figure.kind == "scan" else "no run has it"
-    name, there = (
-        matching.definition.name,
-        figure.key in (blocks_of_file(matching.definition.name) or []),
-    )
-    how = (
-        f" To measure it: harness compare {name} --only {figure.key} --workdir WORKDIR"
-        if there
-        else ""
-    )
+    name = matching.definition.name
+    there = figure.key in (blocks_of_file(matching.definition.name) or [])
+    if there:
+        how = f" To measure it: harness compare {name} --only {figure.key} --workdir WORKDIR"
+    else:
+        how = ""
     return f"Not drawn: {figure.title}: {lack}.{how}"
 
 
@@ -109,7 +112,10 @@ def alignment_uniformity(matching: Matching) -> Figure | None:
     columns = [next(c for c in matching.columns(table) if c.head == head) for head in _SPACE]
     ours = _measured_dots(matching, columns)
     dots = [*ours, *_published_dots(matching, table)]
-    unnamed = f" Not named: the last {len(dots) - _NAMED} points." if len(dots) > _NAMED else ""
+    if len(dots) > _NAMED:
+        unnamed = f" Not named: the last {len(dots) - _NAMED} points."
+    else:
+        unnamed = ""
     dots = [replace(dot, name=short(dot.name) if i < _NAMED else "") for i, dot in enumerate(dots)]
     filled = "Filled: measured here." if ours else "Nothing of it was measured here."
     caption = (
@@ -135,8 +141,14 @@ def _measured_dots(matching: Matching, columns: list[PaperColumn]) -> list[Dot]:
     dots = []
     for row, (alignment, uniformity) in found.values():
         sts = matching.measure(row, _STS).values
-        name = f"{row.label} · {base_name(row.base_model)}" if several else row.label
-        score = mean_sd(sts)[0] if sts else math.nan
+        if several:
+            name = f"{row.label} · {base_name(row.base_model)}"
+        else:
+            name = row.label
+        if sts:
+            score = mean_sd(sts)[0]
+        else:
+            score = math.nan
         dots.append(
             Dot(name, f"{name} (measured here)", uniformity, alignment, score, kind_of(row))
         )
@@ -150,7 +162,10 @@ def _published_dots(matching: Matching, space: PaperTable) -> list[Dot]:
         if one.place is not None and one.place.table is space and one.value is not None:
             model = one.published["model"], one.published["base_model"]
             points.setdefault(model, {}).setdefault(one.place.column.head, one.value)
-            kinds[model] = "supervised" if one.place.row.supervised else "trained"
+            if one.place.row.supervised:
+                kinds[model] = "supervised"
+            else:
+                kinds[model] = "trained"
     several = len({base for _, base in points}) > 1
     dots = []
     for (label, base), values in points.items():
@@ -163,9 +178,10 @@ def _published_dots(matching: Matching, space: PaperTable) -> list[Dot]:
                 Dot(name, f"{name} (published)", uniformity, alignment, score, kind, published=True)
             )
     # A point that the text repeats without its STS average is left out.
-    placed = {
-        (round(d.uniformity, 2), round(d.alignment, 2)) for d in dots if not math.isnan(d.score)
-    }
+    placed = set()
+    for d in dots:
+        if not math.isnan(d.score):
+            placed.add((round(d.uniformity, 2), round(d.alignment, 2)))
     return [
         d
         for d in dots

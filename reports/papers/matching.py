@@ -46,8 +46,13 @@ class Place:
     @property
     def reference(self) -> PaperRow | None:
         """The row that a difference goes to; None in a column of scores, and of a reference row."""
-        found = self.table.reference_of(self.row) if self.column.difference else None
-        return None if found is None or found[0] is self.row else found[0]
+        if self.column.difference:
+            found = self.table.reference_of(self.row)
+        else:
+            found = None
+        if found is None or found[0] is self.row:
+            return None
+        return found[0]
 
 
 @dataclass(frozen=True)
@@ -82,7 +87,9 @@ class Match:
 def training_of(row: RecordedRow) -> Training | None:
     """What rows trained alike share, the training text first; None of a row without training."""
     run = (row.finished or row.records)[0]
-    return None if run.corpus is None else trained_on(run)
+    if run.corpus is None:
+        return None
+    return trained_on(run)
 
 
 def _describe_several(
@@ -178,7 +185,10 @@ class Matching:
             return *rank, -len(one.finished), -tasks, -count, newest, one.key
 
         by_base: dict[str, list[RecordedRow]] = {}
-        rows = self.library.find(row.method) if row.method else []
+        if row.method:
+            rows = self.library.find(row.method)
+        else:
+            rows = []
         for one in (one for one in rows if self.conditions.is_of(row, one.records[0])):
             by_base.setdefault(one.base_model, []).append(one)
         self._candidates[id(row)] = {
@@ -223,7 +233,9 @@ class Matching:
         trained alike.
         """
         if not place.column.difference:
-            return self.measure(ours, place.column) if place.column.score else NOTHING
+            if place.column.score:
+                return self.measure(ours, place.column)
+            return NOTHING
         if (reference := place.reference) is None:
             return NOTHING
         same = self.candidates(reference).get(ours.base_model, [])
@@ -298,14 +310,20 @@ class Matching:
             )
             return Match(p, place, Verdict.not_measured(why))
         studies = column.kind == "trials"
-        ours, measured = self._find_trials(p, place) if studies else self._find_runs(p, place)
+        if studies:
+            ours, measured = self._find_trials(p, place)
+        else:
+            ours, measured = self._find_runs(p, place)
         if ours is None or not measured.by_seed:
             return Match(
                 p, place, Verdict.not_measured(measured.missing or "not evaluated"), ours, measured
             )
         reasons = self._reasons(p, place, ours, measured)
         comparable = not (studies or reasons)  # only then: the answer imports the methods
-        sides = self._random_sides(place, ours, measured) if comparable else ()
+        if comparable:
+            sides = self._random_sides(place, ours, measured)
+        else:
+            sides = ()
         verdict = judge(
             read_number(p["value"]),
             measured.values,
@@ -337,11 +355,10 @@ class Matching:
         row that has it.
         """
         found = self.candidates(place.row)
-        by_base = {
-            base: own
-            for base, rows in found.items()
-            if (own := [one for one in rows if not one.rehearsal])
-        }
+        by_base = {}
+        for base, rows in found.items():
+            if own := [one for one in rows if not one.rehearsal]:
+                by_base[base] = own
         if not by_base:
             why = place.row.cannot or ("only rehearsals ran it" if found else "it was not run")
             return None, Measured(missing=why)
@@ -386,7 +403,8 @@ class Matching:
                 )
             else:
                 alike = self._trained_alike(place.row, ours, reference)
-                reasons += self.conditions.other_training(reference, alike[0]) if alike else []
+                if alike:
+                    reasons += self.conditions.other_training(reference, alike[0])
         if place.column.cannot:
             reasons.append(f"Perhaps another protocol: {place.column.cannot}.")
         return list(dict.fromkeys(reasons))

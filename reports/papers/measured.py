@@ -159,14 +159,20 @@ def _mean(name: str, split: str) -> Mean:
         return Mean("", sts_mean("all").parts[: len(YEARS)])
     if name.startswith("sts"):
         return sts_mean(name.partition("-")[2] or "all")
-    return transfer_mean(split) if name == "transfer" else declutr_means(split)[name]
+    if name == "transfer":
+        return transfer_mean(split)
+    return declutr_means(split)[name]
 
 
 def _mteb_names(name: str) -> Sequence[str]:
     """The data sets of "mteb", "mteb:CATEGORY" or "mteb-task:NAME"."""
     kind, _, rest = name.partition(":")
     sets = MTEB_SUITES[_MTEB]
-    return [rest] if kind == "mteb-task" else sets[rest] if rest else names_of(sets)
+    if kind == "mteb-task":
+        return [rest]
+    if rest:
+        return sets[rest]
+    return names_of(sets)
 
 
 def _average(name: str, scores: list[Score], split: str) -> tuple[Average, list[Score]]:
@@ -213,9 +219,9 @@ def subtract(own: Measured, reference: Measured, sign: int = 1) -> Measured:
     else:
         sides = tuple(own.values), tuple(reference.values)
         if len(own.by_seed) >= len(reference.by_seed):
-            by_seed = {
-                seed: value - float(np.mean(sides[1])) for seed, value in own.by_seed.items()
-            }
+            by_seed = {}
+            for seed, value in own.by_seed.items():
+                by_seed[seed] = value - float(np.mean(sides[1]))
         else:
             by_seed = {
                 seed: float(np.mean(sides[0])) - value for seed, value in reference.by_seed.items()

@@ -54,7 +54,9 @@ def ablation(matching: Matching, figure: PaperFigure) -> Figure | None:
         figure.kind
     ]
     panels = make(figure, found[1])
-    return _draw_strips(figure, *found, panels) if panels else None
+    if panels:
+        return _draw_strips(figure, *found, panels)
+    return None
 
 
 def _scored_rows(
@@ -78,28 +80,31 @@ def _scored_rows(
     for _, budgets in sorted(groups.items()):
         order = sorted(budgets, key=lambda b, own=budgets: (count_needed(own[b]), len(own[b]), b))  # type: ignore[misc]
         usual = {entries: (entries, steps) for entries, steps in order}
-        chosen = sorted(usual.values()) if figure.kind == "amounts" else order[-1:]
+        if figure.kind == "amounts":
+            chosen = sorted(usual.values())
+        else:
+            chosen = order[-1:]
         members = [row for budget in chosen for row in budgets[budget]]
         best = max(
             best, members, key=lambda m: (bool(m) and not m[0].rehearsal, count_needed(m), len(m))
         )
-    scored = {
-        column.title: [
+    scored = {}
+    for column in matching.columns(figure):
+        scored[column.title] = [
             (row, mean_sd(m.values)[0])
             for row in best
             if (m := matching.measure(row, column)).by_seed
         ]
-        for column in matching.columns(figure)
-    }
     title = max(scored, key=lambda name: len(scored[name]))
-    return (title, scored[title]) if scored[title] else None
+    if scored[title]:
+        return (title, scored[title])
+    return None
 
 
 def _level_panels(figure: PaperFigure, rows: _Scored) -> _Panels:
-    panels = [
-        (key, axis, _by_level(rows, partial(_option, key=key)))
-        for key, axis in figure.factors.items()
-    ]
+    panels = []
+    for key, axis in figure.factors.items():
+        panels.append((key, axis, _by_level(rows, partial(_option, key=key))))
     return [(_title(key), axis, levels) for key, axis, levels in panels if len(levels) > 1]
 
 
@@ -146,7 +151,10 @@ def _draw_strips(figure: PaperFigure, score: str, rows: _Scored, panels: _Panels
         grid[0].set_ylabel(score.replace(" (", "\n("), fontsize=8)
         means = (f"{title}: {_means(levels)}" for title, _, levels in panels)
         caption = "A dot: one configuration, mean over its seeds; a bar: the mean of a level."
-        caption += "" if figure.kind == "amounts" else " All had the same number of training steps."
+        if figure.kind == "amounts":
+            caption += ""
+        else:
+            caption += " All had the same number of training steps."
         return finish(
             plot,
             figure.key,
@@ -164,7 +172,9 @@ def _amount_panels(figure: PaperFigure, rows: _Scored) -> _Panels:
     panels = []
     for level, members in levels if len(levels) > 1 or len(sizes) > 1 else []:
         by_size = _by_level(members, lambda row: (_entries(row), _steps(row)))
-        named = [(f"{entries:,}\n({steps:,} steps)", same) for (entries, steps), same in by_size]
+        named = []
+        for (entries, steps), same in by_size:
+            named.append((f"{entries:,}\n({steps:,} steps)", same))
         panels.append((str(level), f"{unit} (training steps)", named))
     return panels
 
@@ -194,7 +204,9 @@ def _by_level(rows: _Scored, level: Callable[[RecordedRow], Any]) -> _Levels:
 def _option(row: RecordedRow, key: str) -> Any:
     """The level of a factor; of several options together (A+B) as one text."""
     values = [row.records[0].config.get(one) for one in key.split("+")]
-    return values[0] if len(values) == 1 else "\n".join(map(str, values))
+    if len(values) == 1:
+        return values[0]
+    return "\n".join(map(str, values))
 
 
 def _factors_of(row: RecordedRow, figure: PaperFigure) -> list[str]:
@@ -242,7 +254,10 @@ def scan(matching: Matching, figure: PaperFigure) -> Figure | None:
         draw_legend(plot)
         where = f"{base_name(setting.base_model)}, {matching.library.setting_names[setting]}"
         caption = _describe_scan(figure, trials, where)
-        values = [_describe_points(label, some) for own in lines for label, some in own.items()]
+        values = []
+        for own in lines:
+            for label, some in own.items():
+                values.append(_describe_points(label, some))
         alt = f"Maximum and upper quartile by value. {'; '.join(values)}."
         return finish(plot, figure.key, figure.title, caption, alt)
 
@@ -257,7 +272,10 @@ def _group_trials(
         own = [trial for trial in matching.trials_of(row) if id(trial) in chosen]
         if own:
             _, comma, name = row.label.rpartition(", ")
-            group = name.partition(" ")[0] if comma else ""
+            if comma:
+                group = name.partition(" ")[0]
+            else:
+                group = ""
             groups.setdefault(group, []).append((name, own))
     return groups
 
@@ -285,7 +303,9 @@ def _panels_of_two(
     right.set(
         xlabel=figure.factors[first], ylabel=figure.factors[second], title="By both: best trial"
     )
-    rows = [row for members in groups.values() for row in members]
+    rows = []
+    for members in groups.values():
+        rows.extend(members)
     return [(left, rows, first, ""), (middle, rows, second, "")]
 
 
@@ -312,7 +332,9 @@ def _describe_scan(figure: PaperFigure, trials: Sequence[ScoredTrial], where: st
 
 
 def _describe_points(label: str, points: Points) -> str:
-    texts = [f"{x:.2g}: {best:.2f} and {upper:.2f} of {n}" for x, best, upper, n in points]
+    texts = []
+    for x, best, upper, n in points:
+        texts.append(f"{x:.2g}: {best:.2f} and {upper:.2f} of {n}")
     return f"{label}: {', '.join(texts)}"
 
 
@@ -336,11 +358,10 @@ def _find_trials(
         if matches(t.runs[0], figure.where) and all(_value(t, key) > 0 for key in keys):
             shared = tuple(str(t.runs[0].config.get(key)) for key in figure.same)
             alike.setdefault((t.setting, shared), []).append(t)
-    found = [
-        (setting, trials)
-        for (setting, _), trials in alike.items()
-        if all(len({_value(t, key) for t in trials}) > 1 for key in keys)
-    ]
+    found = []
+    for (setting, _), trials in alike.items():
+        if all(len({_value(t, key) for t in trials}) > 1 for key in keys):
+            found.append((setting, trials))
     order = matching.library.settings
     return min(
         found, key=lambda f: (f[0].dev_task != "STS-B", -len(f[1]), order.index(f[0])), default=None
@@ -349,7 +370,9 @@ def _find_trials(
 
 def _value(trial: ScoredTrial, key: str) -> float:
     value = trial.runs[0].config.get(key)
-    return float(value) if isinstance(value, int | float) else math.nan
+    if isinstance(value, int | float):
+        return float(value)
+    return math.nan
 
 
 def _intervals(values: Sequence[float]) -> list[tuple[float, float]]:

@@ -74,7 +74,8 @@ def describe(
         heading = table.title.partition(" · ")[0]
         if not table.columns:
             spaces = search_spaces(matching, table)
-            sections += [Section(table.key, heading, [spaces])] if spaces else []
+            if spaces:
+                sections += [Section(table.key, heading, [spaces])]
             continue
         filled, rows = paper_table(matching, table)
         blocks: list[Block] = [filled] if filled else []
@@ -88,7 +89,8 @@ def describe(
         ("joined", "Published and measured", summary_table(matching)),
         ("differences", "Differences between our rows", difference_table(comparison)),
     ):
-        figures += [Section(key, title, [block])] if block is not None else []
+        if block is not None:
+            figures += [Section(key, title, [block])]
     sections += figures
     if shown:
         sections.append(Section("run", "How it was run", how_it_was_run(comparison)))
@@ -112,7 +114,10 @@ def describe(
 def _records_behind(matching: Matching, shown: Sequence[RecordedRow]) -> list[Record]:
     """Return the records of the rows that are shown, and of the numbers of studies."""
     by_id = matching.library.by_id
-    used = {record.id: record for row in shown for record in row.records}
+    used = {}
+    for row in shown:
+        for record in row.records:
+            used[record.id] = record
     for one in matching.numbers:
         used |= {run: by_id[run] for run in one.measured.records if run in by_id}
     return list(used.values())
@@ -127,7 +132,11 @@ def plain(numbers: Iterable[Match], report: str = "") -> list[dict[str, Any]]:
         measured = one.measured
         p = one.published
         verdict = one.verdict
-        mean, sd = mean_sd(measured.values) if measured.by_seed else (None, None)
+        if measured.by_seed:
+            mean, sd = mean_sd(measured.values)
+        else:
+            mean = None
+            sd = None
         values = (
             p["table"],
             p["model"],
@@ -167,7 +176,9 @@ def as_csv(lines: Iterable[dict[str, Any]]) -> str:
 
 def _field(value: Any) -> str:
     if value is None or isinstance(value, float):
-        return "" if value is None else repr(value)
+        if value is None:
+            return ""
+        return repr(value)
     return csv_text(" ".join(value) if isinstance(value, list) else str(value))
 
 
@@ -216,7 +227,10 @@ def _missing_rows(matching: Matching, table: PaperTable) -> list[Block]:
     blocks = blocks_of_file(name)
     commands = [f"harness study run {study} --workdir WORKDIR" for study in table.studies]
     if not commands and blocks is not None:
-        part = f" --only {table.key}" if table.key in blocks else ""
+        if table.key in blocks:
+            part = f" --only {table.key}"
+        else:
+            part = ""
         commands = [f"harness compare {name}{part} --workdir WORKDIR"]
     text = f"{missing} of {len(printed)} published rows have no comparable number of ours; the cells say why."
     return [Text((f"{text} To measure them: {'; '.join(commands)}" if commands else text,))]

@@ -55,7 +55,9 @@ def source_note(mark: str) -> str:
         return f"The paper's own result, marked {mark[mark.index('(') + 1 : -1]} there."
     if mark == "repo":
         return "From the authors' repository, not printed in the paper."
-    return "" if mark in ("", "own", "own evaluation", "summary", "paper") else mark
+    if mark in ("", "own", "own evaluation", "summary", "paper"):
+        return ""
+    return mark
 
 
 def published_notes(p: Published) -> tuple[str, ...]:
@@ -94,7 +96,9 @@ def _published_lines(matching: Matching, table: PaperTable) -> list[TableRow]:
     rows = _published_rows(matching, table)
 
     def place_of(key: PublishedKey) -> int:
-        return bases.index(key[1]) if key[1] in bases else -1
+        if key[1] in bases:
+            return bases.index(key[1])
+        return -1
 
     lines = []
     for key in sorted(rows, key=place_of):
@@ -102,7 +106,10 @@ def _published_lines(matching: Matching, table: PaperTable) -> list[TableRow]:
         own = rows[key]
         notes = [published_notes(one.published) for one in own.numbers.values()]
         marks = {one.published["source_mark"] for one in own.numbers.values()}
-        common = set.intersection(*map(set, notes)) if len(notes) > 1 else set()
+        if len(notes) > 1:
+            common = set.intersection(*map(set, notes))
+        else:
+            common = set()
         about = [source_note(mark) for mark in marks if len(marks) == 1]
         cells = [Cell(model).with_notes(*filter(None, about), *common), BLANK]
         for i, column in enumerate(matching.columns(table)):
@@ -155,9 +162,15 @@ def _find_derived_cell(
 ) -> Cell:
     """A number that the paper does not print: a difference of two that it does, or nothing."""
     own = rows[key]
-    reference = Place(table, own.row, column).reference if not column.published else None
+    if not column.published:
+        reference = Place(table, own.row, column).reference
+    else:
+        reference = None
     heads = [one.head for one in matching.columns(table)]
-    at = heads.index(column.name) if column.name in heads else -1
+    if column.name in heads:
+        at = heads.index(column.name)
+    else:
+        at = -1
     for other, about in rows.items():
         printed = about.numbers.get(at)
         if about.row is reference and other[1] == key[1] and printed is not None:
@@ -184,11 +197,10 @@ def measured_cell(measured: Measured, column: PaperColumn, row: RecordedRow | No
         untrained = row is not None and row.records[0].supervision == "untrained"
         if measured.state == "empty" or (column.metric == "train_seconds" and untrained):
             return BLANK
-        notes = (
-            [_sentence(measured.missing)]
-            if measured.missing and measured.state not in ENDED
-            else []
-        )
+        if measured.missing and measured.state not in ENDED:
+            notes = [_sentence(measured.missing)]
+        else:
+            notes = []
         return absent(measured.state, *notes)
     mean, sd = mean_sd(measured.values)
     notes = [measured.partly] if measured.partly else []
@@ -215,7 +227,10 @@ def _own_lines(matching: Matching, table: PaperTable) -> tuple[list[TableRow], l
     Where only other tables have runs, every row says that it has none.
     """
     shown: list[RecordedRow] = []
-    lines = _study_lines(matching, table) if table.studies else _run_lines(matching, table, shown)
+    if table.studies:
+        lines = _study_lines(matching, table)
+    else:
+        lines = _run_lines(matching, table, shown)
     if any(str(row.where.get("pooling", "")).startswith("layer:") for row in table.rows):
         lines += _layer_lines(matching, table, shown)
     every = (row for one in matching.definition.tables for row in one.rows)
@@ -255,7 +270,9 @@ def _in_order(matching: Matching, keys: Iterable[BlockKey]) -> list[BlockKey]:
     """Return blocks in the order of the definition's base models, rehearsals after runs, others
     last.
     """
-    known = [ours for names in matching.definition.bases.values() for ours in names]
+    known = []
+    for names in matching.definition.bases.values():
+        known.extend(names)
     order = {base: place for place, base in enumerate(known)}
 
     def place_of(key: BlockKey) -> tuple[bool, bool, int, str]:
@@ -304,7 +321,10 @@ def _lines_by_block(matching: Matching, table: PaperTable) -> dict[BlockKey, Lin
 
 def _has_number(block: Lines) -> bool:
     """True if any line of a block has a number."""
-    lines = [line for own in block.values() for _, line in own]
+    lines = []
+    for own in block.values():
+        for _, line in own:
+            lines.append(line)
     return any(cell.state == "value" for line in lines for cell in line.cells)
 
 
@@ -318,9 +338,15 @@ def _run_line(
     count = len(ours.finished)
     whole = len(ours.records)
     seeds = Cell(str(count) if count == whole else f"{count} of {whole}", value=count)
-    label = f"{row.label} ({base_name(ours.base_model)})" if row.weights else row.label
+    if row.weights:
+        label = f"{row.label} ({base_name(ours.base_model)})"
+    else:
+        label = row.label
     # What a reader should know of a row of ours before comparing it with the paper's.
-    notes = [_sentence(text)] if (text := describe_prompts(ours)) else []
+    if text := describe_prompts(ours):
+        notes = [_sentence(text)]
+    else:
+        notes = []
     if len(matching.candidates(row).get(ours.base_model, [])) > 1:
         notes.append(_CHOICE)
     base = matching.conditions.published_base(ours.base_model)
@@ -359,7 +385,10 @@ def _line_without_run(
     matching: Matching, table: PaperTable, row: PaperRow, base: str, block: str
 ) -> TableRow:
     """The line of a row that has no run: n/a with the reason where the paper has a number."""
-    found = matching.candidates(row) if row.method and not table.studies else {}
+    if row.method and not table.studies:
+        found = matching.candidates(row)
+    else:
+        found = {}
     if base in ("", OTHER):
         rows = [one for rows in found.values() for one in rows]
     else:
@@ -367,7 +396,10 @@ def _line_without_run(
     why = _why_no_run(table, row, is_run=bool(rows), elsewhere=bool(found))
     cells = []
     for column in matching.columns(table):
-        recorded = matching.value(Place(table, row, column), rows[0]).missing if rows else ""
+        if rows:
+            recorded = matching.value(Place(table, row, column), rows[0]).missing
+        else:
+            recorded = ""
         reason = recorded or ("" if column.score else column.cannot) or why
         cells.append(absent("missing", _sentence(reason)) if column.published else BLANK)
     return TableRow((Cell(row.label), BLANK, *cells), block, ranked=False)
@@ -399,17 +431,15 @@ def _study_lines(matching: Matching, table: PaperTable) -> list[TableRow]:
             numbers = [matching.value_of_study(row, setting, c) for c in columns]
             if any(one.by_seed for one in numbers):
                 runs = numbers[0].records
-                cells = [
-                    replace(measured_cell(m, c), n=None)
-                    for m, c in zip(numbers, columns, strict=True)
-                ]
+                cells = []
+                for m, c in zip(numbers, columns, strict=True):
+                    cells.append(replace(measured_cell(m, c), n=None))
                 trials = Cell(f"{len(runs)} runs", value=len(runs))
                 lines.append(TableRow((Cell(row.label, records=runs), trials, *cells), name))
             elif _is_expected(matching, table, row, setting.base_model):
                 lines.append(_line_without_run(matching, table, row, setting.base_model, name))
-        every += (
-            lines if any(cell.state == "value" for line in lines for cell in line.cells) else []
-        )
+        if any(cell.state == "value" for line in lines for cell in line.cells):
+            every += lines
     return every
 
 
@@ -501,10 +531,16 @@ def _transpose(table: Table) -> Table:
     group of its column.
     """
     columns = [Column("data", "Data set", numeric=False)]
-    first = 2 if table.columns[1].key == "seeds" else 1
+    if table.columns[1].key == "seeds":
+        first = 2
+    else:
+        first = 1
     for i, row in enumerate(table.rows):
         head = row.cells[0]
-        seeds = row.cells[1].text if first == 2 and row.cells[1].state != "empty" else ""
+        if first == 2 and row.cells[1].state != "empty":
+            seeds = row.cells[1].text
+        else:
+            seeds = ""
         title, _, detail = head.text.partition(" (")
         parts = [
             detail.removesuffix(")"),
@@ -519,10 +555,11 @@ def _transpose(table: Table) -> Table:
                 notes=head.notes,
             )
         )
-    lines = [
-        TableRow((Cell(column.title), *(row.cells[j] for row in table.rows)), column.group)
-        for j, column in enumerate(table.columns[first:], first)
-    ]
+    lines = []
+    for j, column in enumerate(table.columns[first:], first):
+        lines.append(
+            TableRow((Cell(column.title), *(row.cells[j] for row in table.rows)), column.group)
+        )
     legend = ("Best and second: of each block of columns.", *table.legend)
     return replace(table, columns=tuple(columns), rows=tuple(lines), legend=legend)
 
@@ -564,7 +601,10 @@ def _summary_cells(one: Match, column: PaperColumn) -> tuple[Cell, ...]:
     measured = one.measured
     seeds = len(measured.by_seed)
     gap = one.difference
-    link = anchor(one.ours) if one.ours and seeds else ""
+    if one.ours and seeds:
+        link = anchor(one.ours)
+    else:
+        link = ""
     return (
         Cell(published["model"], link=link, records=measured.records),
         Cell(published["base_model"]),
@@ -611,7 +651,9 @@ def search_spaces(matching: Matching, table: PaperTable) -> Table | None:
         Column("tried", "Tried here", "in studies", numeric=False),
         Column("base", "Base model", "of the paper", numeric=False, aside=True),
     )
-    return Table(table.key, table.title, table.caption, columns, tuple(rows)) if rows else None
+    if rows:
+        return Table(table.key, table.title, table.caption, columns, tuple(rows))
+    return None
 
 
 def _tried_values(matching: Matching, model: str, option: str, log: bool) -> str:
@@ -622,15 +664,17 @@ def _tried_values(matching: Matching, model: str, option: str, log: bool) -> str
         "",
     )
     records = (trial.runs[0] for trial in matching.library.trials)
-    values = [
-        record.config[option]
-        for record in records
-        if record.method == method
-        and record.config.get(option) is not None
-        and has_effect(record, option, {})
-    ]
+    values = []
+    for record in records:
+        if (
+            record.method == method
+            and record.config.get(option) is not None
+            and has_effect(record, option, {})
+        ):
+            values.append(record.config[option])
     numbers = sorted({v for v in values if isinstance(v, int | float)})
-    numbers = [math.log10(v) for v in numbers if v > 0] if log else numbers
+    if log:
+        numbers = [math.log10(v) for v in numbers if v > 0]
     if len(numbers) > _MOST_LISTED:
         return f"{len(numbers)} values from {numbers[0]:.4g} to {numbers[-1]:.4g}"
     if numbers:

@@ -25,7 +25,9 @@ class PublicRuns:
     def rows(self) -> list[Published]:
         """The rows of the file; none where the definition names none."""
         file = self.definition.public_runs
-        return self.definition.published_rows(file) if file else []
+        if file:
+            return self.definition.published_rows(file)
+        return []
 
     def values_of(self, p: Published) -> list[float]:
         """Return the values of the runs of a published number; empty where there are none."""
@@ -51,9 +53,10 @@ class PublicRuns:
         for row in self.rows:
             values = _values(row)
             mean, sd = mean_sd(values)
-            found = [
-                float(p["value"]) for p in published if all(row[key] == p[key] for key in SAME)
-            ]
+            found = []
+            for p in published:
+                if all(row[key] == p[key] for key in SAME):
+                    found.append(float(p["value"]))
             reaching = Cell("–", state="empty")
             printed = Cell("–", state="empty")
             if found:

@@ -54,7 +54,10 @@ class Examples:
     @property
     def value(self) -> float:
         """The score."""
-        metric = "spearman" if self.score[3] == "cosine_spearman" else self.score[3]
+        if self.score[3] == "cosine_spearman":
+            metric = "spearman"
+        else:
+            metric = self.score[3]
         parts = (self.part == part for part in np.unique(self.part))
         return float(
             np.mean(
@@ -94,10 +97,14 @@ def _pairs(task: str, source: str, rows: pd.DataFrame) -> Examples:
     outcome = np.nan_to_num(rows["score"].to_numpy(dtype=np.float64))
     digest = _digest(rows["pair"].to_numpy(), gold)
     by_mteb = source == "mteb"  # whose score is the mean over subsets, under a name of its own
-    part = (
-        rows["subset"].factorize()[0].astype(np.int64) if by_mteb else np.zeros(len(gold), np.int64)
-    )
-    metric = "cosine_spearman" if by_mteb and task.startswith(PREFIX) else "spearman"
+    if by_mteb:
+        part = rows["subset"].factorize()[0].astype(np.int64)
+    else:
+        part = np.zeros(len(gold), np.int64)
+    if by_mteb and task.startswith(PREFIX):
+        metric = "cosine_spearman"
+    else:
+        metric = "spearman"
     return Examples((task, source, "test", metric), part, gold, outcome, texts, digest)
 
 
@@ -117,11 +124,10 @@ def _digest(*columns: NDArray[np.generic]) -> bytes:
     """Of columns of numbers or texts."""
     found = hashlib.blake2b(digest_size=16)
     for column in columns:
-        plain = (
-            "\n".join(map(str, column)).encode("utf-8", "surrogatepass")
-            if column.dtype == object
-            else None
-        )
+        if column.dtype == object:
+            plain = "\n".join(map(str, column)).encode("utf-8", "surrogatepass")
+        else:
+            plain = None
         found.update(np.ascontiguousarray(column).tobytes() if plain is None else plain)
         found.update(b"%d;" % len(column))
     return found.digest()

@@ -204,7 +204,10 @@ def _apply_scale(frame: pd.DataFrame, notes: list[str]) -> None:
             found[f"{name} in {file}" if several else name] = scale
         score = part["score"] / (100.0 if scale == float("inf") else scale)
         is_error = part["lower_is_better"].iloc[0] == "true"
-        frame.loc[part.index, "score"] = -score if is_error else score
+        if is_error:
+            frame.loc[part.index, "score"] = -score
+        else:
+            frame.loc[part.index, "score"] = score
         frame.loc[part.index, "scale"] = f"{scale:g}"
         note = f"scores of {name} are shown negative, since lower is better"
         if is_error and note not in notes:
@@ -224,7 +227,10 @@ def _find_scale(name: str, part: pd.DataFrame) -> float:
     if stated:
         scale = SCALES[stated]
     else:
-        scale = 1.0 if part["score"].abs().max() <= 1 else 100.0
+        if part["score"].abs().max() <= 1:
+            scale = 1.0
+        else:
+            scale = 100.0
         _check_one_scale(name, part)
     limit = LARGEST_SCORE if scale == float("inf") else scale
     beyond = part[part["score"].abs() > limit * (1 + 1e-9)]

@@ -81,7 +81,10 @@ def read_log(file: Path, root: Path) -> Iterator[Line]:
         parent = file.absolute().parent
         base = root.absolute()
         inside = parent != base and parent.is_relative_to(base)
-        folder = parent.relative_to(base).as_posix() if inside else parent.name
+        if inside:
+            folder = parent.relative_to(base).as_posix()
+        else:
+            folder = parent.name
         for line in reader(file):
             yield {"place": str(file), "folder": folder, **line}
 
@@ -159,11 +162,10 @@ def _read_mteb(file: Path, tree: Mapping[str, Any]) -> Line:
     values = []
     metrics: set[str] = set()
     for number, part in enumerate(parts):
-        equal = {
-            name
-            for name, value in part.items()
-            if name not in _NO_METRIC and value == part.get("main_score")
-        }
+        equal = set()
+        for name, value in part.items():
+            if name not in _NO_METRIC and value == part.get("main_score"):
+                equal.add(name)
         key = f'key "scores.{split}.main_score"'
         values.append(_check_main_score(part.get("main_score"), equal, file, key))
         metrics = metrics & equal if number else equal
@@ -220,7 +222,9 @@ def _check_main_score(value: Any, metrics: set[str], file: Path, key: str) -> fl
 
 def _revision_of(file: Path) -> str:
     parent = file.absolute().parent
-    return parent.parents[1].name if parent.parent.name == "experiments" else parent.name
+    if parent.parent.name == "experiments":
+        return parent.parents[1].name
+    return parent.name
 
 
 def _row_of(file: Path) -> str:
@@ -258,7 +262,10 @@ def _read_predictions(file: Path) -> Iterator[Line]:
         raise InputError(message, file=file) from None
     if examples is None:
         return
-    main = PAIR if PAIR in set(examples["metric"]) else task.metadata.main_score
+    if PAIR in set(examples["metric"]):
+        main = PAIR
+    else:
+        main = task.metadata.main_score
     if main == PAIR:
         metric = "spearman"
     elif main.endswith("_ap"):
@@ -406,7 +413,10 @@ def _inspect_lines(file: Path, header: Any, samples: list[Any]) -> Iterator[Line
             raise InputError('expected a table of "scores"', file=file, key=key)
         for scorer, score in list(scores.items())[:1]:
             key = f'sample {sample["id"]}: scorer "{scorer}"'
-            value = score.get("value") if isinstance(score, dict) else None
+            if isinstance(score, dict):
+                value = score.get("value")
+            else:
+                value = None
             if isinstance(value, str):
                 value = _GRADES.get(value)
             if not isinstance(value, bool | int | float) or not abs(value) <= LARGEST_SCORE:

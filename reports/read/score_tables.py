@@ -94,7 +94,10 @@ def read_scores(source: Source) -> pd.DataFrame:
     """
     import pandas as pd
 
-    sources: list[Any] = list(source) if isinstance(source, list | tuple) else [source]
+    if isinstance(source, list | tuple):
+        sources: list[Any] = list(source)
+    else:
+        sources = [source]
     notes: list[str] = []
     parts = [_read_source(one, notes) for one in sources]
     _tell_sources_apart(parts, sources)
@@ -132,7 +135,10 @@ def _read_source(source: str | Path | pd.DataFrame, notes: list[str]) -> pd.Data
     if not path.is_dir() and is_table(path) and reader_of(path) is None:
         return _check_table(read_table(path), str(path))
     if not path.is_dir():
-        lines = list(read_log(path, path.parent)) if reader_of(path) is not None else []
+        if reader_of(path) is not None:
+            lines = list(read_log(path, path.parent))
+        else:
+            lines = []
         if not lines:
             raise _nothing_found(path)
         return _check_logs(lines, path, notes)
@@ -207,7 +213,10 @@ def _check_table(table: pd.DataFrame, where: str) -> pd.DataFrame:
 
     frame = pd.DataFrame(index=table.index)
     for name in COLUMNS:
-        frame[name] = table[name] if name in table.columns else ""
+        if name in table.columns:
+            frame[name] = table[name]
+        else:
+            frame[name] = ""
     frame["score"] = to_numbers(frame, "score", where)
     given = frame["target"] != ""
     targets = pd.Series(float("nan"), index=frame.index)
@@ -287,7 +296,9 @@ def _clean_seed(seed: str) -> str:
     whole = re.fullmatch(r"([+-]?)0*([0-9]+)(\.0*)?", seed)
     if whole is None:
         return seed
-    return f"-{whole[2]}" if whole[1] == "-" else whole[2]
+    if whole[1] == "-":
+        return f"-{whole[2]}"
+    return whole[2]
 
 
 def _read_export(table: pd.DataFrame) -> pd.DataFrame:
@@ -343,7 +354,10 @@ def _check_logs(lines: list[Line], path: Path, notes: list[str]) -> pd.DataFrame
     frame = pd.DataFrame(kept)
     for name in (*COLUMNS, *PROVENANCE):
         if name not in frame.columns:
-            frame[name] = float("nan") if name == "target" else ""
+            if name == "target":
+                frame[name] = float("nan")
+            else:
+                frame[name] = ""
     for name in _NAMES:
         frame[name] = _replace_each(frame[name].fillna("").astype(str), clean_name)
     for name in ("example", *PROVENANCE):

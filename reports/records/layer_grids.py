@@ -28,7 +28,9 @@ class LayerGrid:
     def mean(self, row: RecordedRow, layer: int, pooling: str) -> float | None:
         """Spearman x 100, the mean over seeds."""
         values = [100 * s.value for _, s in self.scores(row, layer, pooling)]
-        return sum(values) / len(values) if values else None
+        if values:
+            return sum(values) / len(values)
+        return None
 
     def rows(self, comparison: RecordedResults) -> dict[tuple[str, str], list[RecordedRow]]:
         """The rows that have any of it, by the key of the first: rows with equal numbers are one
@@ -73,13 +75,12 @@ def grids(comparison: RecordedResults) -> list[LayerGrid]:
 
 
 def pairs_text(grid: LayerGrid, rows: Sequence[RecordedRow]) -> str:
-    sizes = {
-        s.n
-        for row in rows
-        for k in grid.layers
-        for p in grid.poolings
-        for _, s in grid.scores(row, k, p)
-    }
+    sizes = set()
+    for row in rows:
+        for k in grid.layers:
+            for p in grid.poolings:
+                for _, s in grid.scores(row, k, p):
+                    sizes.add(s.n)
     source = SOURCES.get(grid.source, grid.source)
     numbers = " / ".join(f"{n:,}" for n in sorted(sizes))
     return f"{grid.pairs} ({source}), {numbers} pairs"

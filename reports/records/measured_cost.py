@@ -58,7 +58,9 @@ def _of(record: Record, kept: Sequence[InferenceCost]) -> InferenceCost | None:
         for c in kept
         if c.architecture == record.architecture and c.device == device and c.seconds
     ]
-    return fitting[0] if record.architecture and fitting else None
+    if record.architecture and fitting:
+        return fitting[0]
+    return None
 
 
 def _speed(cost: InferenceCost) -> Speed:
@@ -70,9 +72,10 @@ def training_clock(rows: Sequence[RecordedRow]) -> str:
     """The steadiest kind of training cost that every trained row has; wall seconds where there is
     none.
     """
-    trained = [
-        row for row in rows if any(r.cost.get("train_seconds", -1) >= 0 for r in row.finished)
-    ]
+    trained = []
+    for row in rows:
+        if any(r.cost.get("train_seconds", -1) >= 0 for r in row.finished):
+            trained.append(row)
     for clock in CLOCKS:
         if all(training_cost(row, clock) is not None for row in trained):
             return clock
@@ -88,4 +91,6 @@ def training_cost(row: RecordedRow, clock: str) -> float | None:
     if row.supervision == "untrained":
         return 0.0
     values = [r.cost[clock] for r in row.finished if r.cost.get(clock, -1) >= 0]
-    return float(np.mean(values)) if values else None
+    if values:
+        return float(np.mean(values))
+    return None

@@ -62,11 +62,9 @@ def text_overlaps(comparison: RecordedResults) -> list[TextOverlap]:
 
 def _name(about: Mapping[str, Any]) -> str:
     name = about.get("name") or about.get("uri")
-    return (
-        str(name)
-        if about.get("uri")
-        else " ".join(str(about[key]) for key in ("task", "split") if about.get(key))
-    )
+    if about.get("uri"):
+        return str(name)
+    return " ".join(str(about[key]) for key in ("task", "split") if about.get(key))
 
 
 def scored_tasks(comparison: RecordedResults) -> dict[tuple[str, str], str | None]:
@@ -91,8 +89,13 @@ def find_task_overlap(
     text: TextOverlap, task: str, source: str, data: str | None
 ) -> TaskOverlap | None:
     """The result for one task; None if it was not checked, or with data other than `data`."""
-    one = text.found.tasks.get(f"{source}:{task}") if text.found is not None else None
-    return one if one is not None and not one.unchecked and data in (None, one.data) else None
+    if text.found is not None:
+        one = text.found.tasks.get(f"{source}:{task}")
+    else:
+        one = None
+    if one is not None and not one.unchecked and data in (None, one.data):
+        return one
+    return None
 
 
 def without_overlap(comparison: RecordedResults) -> tuple[RecordedResults, dict[Key, str], str]:
@@ -122,7 +125,11 @@ def without_overlap(comparison: RecordedResults) -> tuple[RecordedResults, dict[
         )
         for row in comparison.rows
     )
-    scored = {(s.task, s.source) for row in rows for record in row.records for s in record.scores}
+    scored = set()
+    for row in rows:
+        for record in row.records:
+            for s in record.scores:
+                scored.add((s.task, s.source))
     for task, source in left_out.keys() - scored:
         notes[task, source] = f"{task}: left out, its runs did not store the score of each example"
     if not scored:

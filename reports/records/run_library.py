@@ -104,25 +104,29 @@ class RunLibrary:
         """
         names: dict[TrialSetting, str] = {}
         for setting in self.settings:
-            alike = [
-                s
-                for s in self.settings
-                if (s.base_model, str(s)) == (setting.base_model, str(setting))
-            ]
-            name = (
-                f"{setting} ({setting.uri}, {setting.dev_source})"
-                if len(alike) > 1
-                else str(setting)
-            )
+            alike = []
+            for s in self.settings:
+                if (s.base_model, str(s)) == (setting.base_model, str(setting)):
+                    alike.append(s)
+            if len(alike) > 1:
+                name = f"{setting} ({setting.uri}, {setting.dev_source})"
+            else:
+                name = str(setting)
             same = sum(
                 s.base_model == setting.base_model and n.startswith(name) for s, n in names.items()
             )
-            names[setting] = f"{name}, {same + 1}" if same else name
+            if same:
+                names[setting] = f"{name}, {same + 1}"
+            else:
+                names[setting] = name
         return names
 
     @cached_property
     def by_id(self) -> dict[str, Record]:
-        found = {record.id: record for row in self.rows for record in row.records}
+        found = {}
+        for row in self.rows:
+            for record in row.records:
+                found[record.id] = record
         for trial in self.trials:
             found |= {run.id: run for run in trial.runs}
         return found
@@ -146,7 +150,9 @@ def value_of(record: Record, key: str) -> Any:
         return (record.corpus or {}).get(rest)
     if key == "base_model":
         return record.base_model
-    return record.config[key] if key in record.config else _default_of(record.method, key)
+    if key in record.config:
+        return record.config[key]
+    return _default_of(record.method, key)
 
 
 @cache
@@ -158,7 +164,9 @@ def _default_of(method: str, key: str) -> Any:
         fields = registry.load(registry.METHODS, method).Config.model_fields
     except InputError:
         return None
-    return fields[key].default if key in fields and fields[key].exclude_if else None
+    if key in fields and fields[key].exclude_if:
+        return fields[key].default
+    return None
 
 
 def same_value(value: Any, wanted: Any) -> bool:

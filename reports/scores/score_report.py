@@ -80,7 +80,10 @@ def _scores(block: Ranking) -> Table:
     """Return the table of all rows; with their files where there are several."""
     with_files = len({file for row in block.rows for file in row.files}) > 1
     measures = block.target.measures
-    tasks = measures[:_MOST_TASKS] if len(measures) > 1 else ()
+    if len(measures) > 1:
+        tasks = measures[:_MOST_TASKS]
+    else:
+        tasks = ()
     columns = [
         Column("row", "Row", numeric=False),
         Column("mean", "Mean" if tasks else block.target.title, better="higher"),

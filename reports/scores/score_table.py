@@ -117,7 +117,10 @@ def question_of_scores(source: Source, on: str = "", pair: Sequence[str] = ()) -
     rows, scored = _make_rows(runs_of, moved, files, joined=joined, has_examples=has_examples)
     unknown = _describe_unknown(few, runs_of, has_examples, left_out)
     results = Results(name, rows, note="; ".join([*unknown, *notes]))
-    title = f"the mean of {len(tasks)} tasks" if len(tasks) > 1 else tasks[0] or "the score"
+    if len(tasks) > 1:
+        title = f"the mean of {len(tasks)} tasks"
+    else:
+        title = tasks[0] or "the score"
     target = Target("scores", title, title, tuple(scored))
     by_score = {measure.score: runs for measure, runs in scored.items()}
     given = ExampleScores(results, given=by_score)
@@ -155,7 +158,10 @@ def _make_rows(
     rows = []
     scored = {Measure(task, "scores", "", ""): dict[str, Scored]() for task in moved}
     for label, places in runs_of.items():
-        groups = [places] if label in joined else [[place] for place in places]
+        if label in joined:
+            groups = [places]
+        else:
+            groups = [[place] for place in places]
         made = []
         for seed, group in enumerate(groups, 1):
             run = ScoredRun(f"{label} {seed}", seed)
@@ -221,7 +227,10 @@ def _check_complete(by_run: pd.DataFrame, name: str) -> None:
     for place in np.flatnonzero(lacking.any(axis=1)):
         row, seed = by_run.index.to_list()[place]
         task, example = by_run.columns.to_list()[lacking[place].argmax()]
-        who = f"row {row}, seed {seed}" if seed else f"row {row}"
+        if seed:
+            who = f"row {row}, seed {seed}"
+        else:
+            who = f"row {row}"
         parts = [("task", task), ("example", example)]
         what = ", ".join(f"{kind} {one}" for kind, one in parts if one)
         raise InputError(f"{who}: no score of {what}", file=name)

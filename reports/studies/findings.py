@@ -45,11 +45,16 @@ def untrained_score(trial: FrozenTrial, study: Study, workdir: Path) -> float | 
     scores = []
     for run in result_of(trial).runs:
         record = RunFolder(workdir, run).read_if_sound()
-        score = record.training.get("initial_dev") if record is not None else None
+        if record is not None:
+            score = record.training.get("initial_dev")
+        else:
+            score = None
         if score is None:
             return None
         scores.append(float(score))
-    return sum(scores) / len(scores) if scores else None
+    if scores:
+        return sum(scores) / len(scores)
+    return None
 
 
 def compare_with_start(trial: FrozenTrial, start: float | None) -> str:
@@ -151,7 +156,8 @@ def experiment_file(stored: optuna.Study, study: Study, seeds: Sequence[int]) ->
         "name": f"{study.method} (tuned)",
         "config": config,
     }
-    row |= {"preset": study.preset} if study.preset else {}
+    if study.preset:
+        row |= {"preset": study.preset}
     about = f"The best configuration of study {study.name} (trial {trial}); seeds that chose it: {study.seeds}."
     return f"{toml_comment(about)}{toml_lines(experiment)}\n[[methods]]\n{toml_lines(row)}"
 
@@ -178,11 +184,9 @@ class Confirmation:
         38, 2000; Cawley & Talbot, JMLR 11, 2010); scores that had no part in it are not.
         """
         values = [value for _, value in self.held_out]
-        return (
-            predict(self.chosen - mean_sd(values)[0], [values], runs=math.inf)
-            if len(values) > 1
-            else None
-        )
+        if len(values) > 1:
+            return predict(self.chosen - mean_sd(values)[0], [values], runs=math.inf)
+        return None
 
 
 def confirm(best: FrozenTrial, study: Study, workdir: Path) -> Confirmation | None:

@@ -30,7 +30,10 @@ def history(study: Study, trials: Sequence[FrozenTrial]) -> Figure | None:
     """Values in the order of the trials, and the best so far."""
     order = sorted(trials, key=lambda t: t.number)
     valued = {t.number for t in select_scored(order)}
-    done = [(i, 100 * t.values[0]) for i, t in enumerate(order, 1) if t.number in valued]
+    done = []
+    for i, t in enumerate(order, 1):
+        if t.number in valued:
+            done.append((i, 100 * t.values[0]))
     if not done:
         return None
     cut = [
@@ -137,7 +140,10 @@ def by_parameter(
     # A logarithmic scale where it was searched so, or where positive values are over a factor of
     # ten apart.
     log = bool(values) and min(values) > 0 and (parameter.log or max(values) > 10 * min(values))
-    intervals = bins(values, log=log, listed=parameter.finite) if values else []
+    if values:
+        intervals = bins(values, log=log, listed=parameter.finite)
+    else:
+        intervals = []
     if len(intervals) < 2:
         return None
     groups = {}
@@ -173,7 +179,9 @@ def _groups_by(
 
 
 def _describe_line(group: str, points: Points) -> str:
-    texts = [f"{x:.3g}: {best:.2f} and {upper:.2f} of {n}" for x, best, upper, n in points]
+    texts = []
+    for x, best, upper, n in points:
+        texts.append(f"{x:.3g}: {best:.2f} and {upper:.2f} of {n}")
     return f"{group}: {', '.join(texts)}"
 
 

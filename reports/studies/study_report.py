@@ -79,8 +79,14 @@ def describe(
 ) -> Document:
     """Every table and figure of a study, in the order of the page."""
     leading = best_trials(stored)
-    confirmed = confirm(leading[0], study, workdir) if leading else None
-    start = untrained_score(leading[0], study, workdir) if leading else None
+    if leading:
+        confirmed = confirm(leading[0], study, workdir)
+    else:
+        confirmed = None
+    if leading:
+        start = untrained_score(leading[0], study, workdir)
+    else:
+        start = None
     of_search, of_parameters = study_figures.all_figures(stored, study, space, trials)
     planned = len(plan_trials(study, space))
     blocks: list[tuple[str, str, list[Block | None]]] = [
@@ -100,11 +106,14 @@ def describe(
         ("trials", "All trials", [trials_table(study, space, trials)]),
         ("limits", "Limits", [_limits(study, trials, confirmed)]),
     ]
-    sections = [
-        Section(key, title, [b for b in part if b is not None]) for key, title, part in blocks
-    ]
-    ids = [run for t in trials for run in result_of(t).runs]
-    ids += [r.id for r, _ in confirmed.held_out] if confirmed else []
+    sections = []
+    for key, title, part in blocks:
+        sections.append(Section(key, title, [b for b in part if b is not None]))
+    ids = []
+    for t in trials:
+        ids.extend(result_of(t).runs)
+    if confirmed:
+        ids += [r.id for r, _ in confirmed.held_out]
     found = (RunFolder(workdir, run).read_if_sound() for run in dict.fromkeys(ids))
     records = [
         record for record in found if record is not None
@@ -128,14 +137,16 @@ def describe(
 
 
 def _facts(study: Study, trials: Sequence[FrozenTrial], planned: int) -> list[tuple[str, str]]:
-    count = {
-        state: sum(t.state.name == state for t in trials)
-        for state in ("COMPLETE", "PRUNED", "FAIL")
-    }
+    count = {}
+    for state in ("COMPLETE", "PRUNED", "FAIL"):
+        count[state] = sum(t.state.name == state for t in trials)
     facts = [(str(count["COMPLETE"]), f"scored of {planned} planned trials")]
-    facts += [(str(count["PRUNED"]), "pruned")] if count["PRUNED"] else []
-    facts += [(str(count["FAIL"]), "failed")] if count["FAIL"] else []
-    facts += [(str(study.steps), "training steps a trial")] if study.steps else []
+    if count["PRUNED"]:
+        facts += [(str(count["PRUNED"]), "pruned")]
+    if count["FAIL"]:
+        facts += [(str(count["FAIL"]), "failed")]
+    if study.steps:
+        facts += [(str(study.steps), "training steps a trial")]
     facts += [
         (
             str(len(study.seeds)),

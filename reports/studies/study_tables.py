@@ -43,21 +43,24 @@ def space_table(study: Study, space: Space) -> Table:
         Column("values", "Values", numeric=False),
         Column("condition", "Searched when", numeric=False, aside=True),
     )
-    rows = [
-        TableRow(
-            (
-                Cell(p.name, code=True),
-                Cell(p.describe()),
-                Cell(" and ".join(f"{key} = {value}" for key, value in p.when.items()) or "always"),
+    rows = []
+    for p in space.parameters:
+        rows.append(
+            TableRow(
+                (
+                    Cell(p.name, code=True),
+                    Cell(p.describe()),
+                    Cell(
+                        " and ".join(f"{key} = {value}" for key, value in p.when.items())
+                        or "always"
+                    ),
+                )
             )
         )
-        for p in space.parameters
-    ]
-    caption = (
-        f"Every value of {study.by} gets as many trials as any other."
-        if study.by is not None
-        else ""
-    )
+    if study.by is not None:
+        caption = f"Every value of {study.by} gets as many trials as any other."
+    else:
+        caption = ""
     return Table("space", "Search space", caption, columns, tuple(rows))
 
 
@@ -116,7 +119,10 @@ def _trials_table(
             cells.append(number(100 * t.value, sd=sd, n=len(result.seeds), records=result.runs))
         else:
             cells.append(Cell("–", state="empty"))
-        ended = result.status if complete else t.state.name.lower()
+        if complete:
+            ended = result.status
+        else:
+            ended = t.state.name.lower()
         cells += [
             Cell(join_values(result.seeds)),
             Cell(ended, notes=(f"trial {t.number}: {result.reason}",) if result.reason else ()),
@@ -131,14 +137,19 @@ def _trials_table(
 def _parameter_cell(p: Parameter, value: Any) -> Cell:
     if value is None:
         return Cell("–", state="empty")
-    text = f"{value:.4g}" if isinstance(value, float) else str(value)
+    if isinstance(value, float):
+        text = f"{value:.4g}"
+    else:
+        text = str(value)
     return Cell(text, value=float(value) if p.numeric else None)
 
 
 def _deviation(values: Sequence[float]) -> float | None:
     from reports.stats.estimate import mean_sd
 
-    return mean_sd(values)[1] if len(values) > 1 else None
+    if len(values) > 1:
+        return mean_sd(values)[1]
+    return None
 
 
 def summary_table(study: Study, space: Space, trials: Sequence[FrozenTrial]) -> Table:

@@ -111,7 +111,10 @@ def _family_table(
     for target in significance.targets:
         group = target.short
         if primary is not None:
-            group += ", primary" if target == primary else ", secondary"
+            if target == primary:
+                group += ", primary"
+            else:
+                group += ", secondary"
         columns += [
             Column(f"{target.key} difference", "Difference", "points, 95 % interval", group=group),
             Column(f"{target.key} p", "p", group=group),
@@ -157,11 +160,10 @@ def all_pairs(comparison: RecordedResults, significance: Significance) -> list[T
         return []
     several = len(comparison.blocks) > 1
     blocks = {name: Ranking(rows, significance, target) for name, rows in comparison.blocks.items()}
-    large = {
-        name: block
-        for name, block in blocks.items()
-        if len(block.rows) > 2 and len(block.judged) > 1
-    }
+    large = {}
+    for name, block in blocks.items():
+        if len(block.rows) > 2 and len(block.judged) > 1:
+            large[name] = block
     return [pairs_table(block, name if several else "") for name, block in large.items()]
 
 
@@ -196,7 +198,12 @@ def pairs_table(block: Ranking, name: str, most: int = MOST_COLUMNS) -> Table:
     for more in (block.describe_order(), block.describe_left_out()):
         if more:
             caption += f" {more}"
-    where, key = (f" · {name}", f"all-pairs-{name}") if name else ("", "all-pairs")
+    if name:
+        where = f" · {name}"
+        key = f"all-pairs-{name}"
+    else:
+        where = ""
+        key = "all-pairs"
     return Table(
         key,
         f"Every row against every other{where}",
@@ -251,7 +258,10 @@ def interim_analyses_table(comparison: RecordedResults, significance: Significan
     lines = []
     before: dict[tuple[str, str], str] = {}
     for number, seeds in enumerate(analyses.seeds, 1):
-        rows = analyses.rows[number - 1] if number <= len(analyses.rows) else ()
+        if number <= len(analyses.rows):
+            rows = analyses.rows[number - 1]
+        else:
+            rows = ()
         going = _names_in_contention(rows)
         decided = _describe_decided(rows, before)
         runs = sum(first <= number for first in analyses.since.values())
@@ -303,7 +313,9 @@ def _has_several_bases(rows: Sequence[AnalysedRow]) -> bool:
 
 
 def _name(row: AnalysedRow, several: bool) -> str:
-    return f"{row['row']} ({base_name(row['base_model'])})" if several else str(row["row"])
+    if several:
+        return f"{row['row']} ({base_name(row['base_model'])})"
+    return str(row["row"])
 
 
 def spread_table(comparison: RecordedResults, significance: Significance) -> Table | None:
@@ -322,10 +334,16 @@ def spread_table(comparison: RecordedResults, significance: Significance) -> Tab
     several = len(comparison.base_models) > 1
     body = []
     for d in found:
-        block = f"{base_name(d.row.base_model)} · {d.row.label}" if several else d.row.label
+        if several:
+            block = f"{base_name(d.row.base_model)} · {d.row.label}"
+        else:
+            block = d.row.label
         for source in d.sources:
             runs = len(source.scores)
-            count = Cell(str(runs), value=runs) if runs else EMPTY
+            if runs:
+                count = Cell(str(runs), value=runs)
+            else:
+                count = EMPTY
             cells = (
                 name_cell(d.row),
                 Cell(source.name),
@@ -372,19 +390,24 @@ def _share(source: SpreadSource, d: Decomposition) -> Cell:
         return EMPTY
     records = (*source.records, *d.whole.records)
     text, low, high = (f"{100 * value:,.0f}" for value in (share.value, share.low, share.high))
-    spread = "" if source.silent else f"[{low}, {high}]"
+    if source.silent:
+        spread = ""
+    else:
+        spread = f"[{low}, {high}]"
     return Cell(text, spread, 100 * share.value, state="value", records=records, digits=0)
 
 
 def _lacking(found: Sequence[Decomposition]) -> str:
     """What a reader may miss."""
-    unvaried = [
-        f"{', '.join(NAMES[stream] for stream in d.unvaried)} of {d.row.label}"
-        for d in found
-        if d.unvaried
-    ]
+    unvaried = []
+    for d in found:
+        if d.unvaried:
+            unvaried.append(f"{', '.join(NAMES[stream] for stream in d.unvaried)} of {d.row.label}")
     few = [d.row.label for d in found if d.whole is None or len(d.whole.scores) < FEWEST]
-    said = f" Not varied alone: {'; '.join(unvaried)}." if unvaried else ""
+    if unvaried:
+        said = f" Not varied alone: {'; '.join(unvaried)}."
+    else:
+        said = ""
     return said + (
         f" Fewer than {FEWEST} runs in which all streams vary, so no shares: {', '.join(few)}."
         if few

@@ -49,8 +49,10 @@ def contamination(comparison: RecordedResults) -> list[Block]:
             rows.append(TableRow(cells, f"{text.name}, {text.use} of {_some(text.rows, 4)}"))
         clean = [task for task, one in found.items() if one is not None and not one.share]
         unknown = [task for task, one in found.items() if one is None]
-        notes += [f"No overlap with {_name_text(text)}: {_some(clean)}."] if clean else []
-        notes += [f"Not compared with {_name_text(text)}: {_some(unknown)}."] if unknown else []
+        if clean:
+            notes += [f"No overlap with {_name_text(text)}: {_some(clean)}."]
+        if unknown:
+            notes += [f"Not compared with {_name_text(text)}: {_some(unknown)}."]
     if not texts:
         return []
     said = Text((*notes, *_unknown_text(comparison)), bullets=True)
@@ -72,23 +74,19 @@ def remarks(comparison: RecordedResults) -> list[str]:
     """A sentence for each training text that holds much of the tasks' text."""
     said = []
     for text in (one for one in text_overlaps(comparison) if one.use == TRAINING):
-        found = [
-            (one, t)
-            for (t, s), data in scored_tasks(comparison).items()
-            if (one := find_task_overlap(text, t, s, data))
-        ]
+        found = []
+        for (t, s), data in scored_tasks(comparison).items():
+            if one := find_task_overlap(text, t, s, data):
+                found.append((one, t))
         much = sorted(
             (pair for pair in found if pair[0].share >= LARGE), key=lambda pair: -pair[0].share
         )
         shares = ", ".join(f"{task} {_percent(one.share).text} %" for one, task in much)
-        said += (
-            [
+        if much:
+            said += [
                 f"Test sentences occur in the training text {text.name}: {shares}. harness "
                 "report build --without-overlap leaves them out."
             ]
-            if much
-            else []
-        )
     return said
 
 

@@ -47,10 +47,11 @@ def cost_table(comparison: RecordedResults) -> Table:
         )
         legend += f" Inference: {clock}, {first.measured.sentences} sentences, measured once for an architecture."
     for key, (title, unit, factor, digits) in _COSTS.items():
-        found = [
-            {r.id: factor * value for r in row.records if (value := _cost(r, key)) is not None}
-            for row in comparison.rows
-        ]
+        found = []
+        for row in comparison.rows:
+            found.append(
+                {r.id: factor * value for r in row.records if (value := _cost(r, key)) is not None}
+            )
         if any(found):
             made.add_cells(
                 Column(key, title, unit), [_cost_cell(values, digits) for values in found]
@@ -75,8 +76,13 @@ def _cost(record: Record, key: str) -> float | None:
             record.cost[k] for k in ("train_cpu_joules", "train_gpu_joules") if k in record.cost
         ]
         return sum(parts) if parts else None
-    value = record.training.get(key) if key == "steps" else record.cost.get(key)
-    return None if value is None else float(value)
+    if key == "steps":
+        value = record.training.get(key)
+    else:
+        value = record.cost.get(key)
+    if value is None:
+        return None
+    return float(value)
 
 
 def _cost_cell(values: dict[str, float], digits: int) -> Cell:
@@ -87,7 +93,10 @@ def _cost_cell(values: dict[str, float], digits: int) -> Cell:
         return EMPTY
     some = list(values.values())
     text, low, high = (f"{value:,.{digits}f}" for value in (median(some), min(some), max(some)))
-    spread = f"[{low}, {high}]" if (low, high) != (text, text) else ""
+    if (low, high) != (text, text):
+        spread = f"[{low}, {high}]"
+    else:
+        spread = ""
     return Cell(
         text, spread, median(some), mean_sd(some)[1], len(some), "value", records=tuple(values)
     )

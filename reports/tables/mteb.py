@@ -63,11 +63,10 @@ def suites_of(comparison: RecordedResults) -> list[str]:
     part of others.
     """
     asked = set(_find_requested(comparison))
-    whole = {
-        suite: set(names_of(sets))
-        for suite, sets in MTEB_SUITES.items()
-        if set(names_of(sets)) <= asked
-    }
+    whole = {}
+    for suite, sets in MTEB_SUITES.items():
+        if set(names_of(sets)) <= asked:
+            whole[suite] = set(names_of(sets))
     return [
         suite
         for suite, names in whole.items()
@@ -92,7 +91,10 @@ def category_table(
     averages = [{r.id: mteb_averages(r.scores, suite) for r in row.finished} for row in rows]
     made = ScoreTable(comparison, significance)
     for category, members in sets.items():
-        size = f"{len(members)} data sets" if len(members) > 1 else _short(members[0], category)
+        if len(members) > 1:
+            size = f"{len(members)} data sets"
+        else:
+            size = _short(members[0], category)
         column = Column(
             category,
             _CATEGORIES.get(category, category),
@@ -167,7 +169,10 @@ def _tasks(
 ) -> Table:
     """`category`: whose average is shown; none where it is empty."""
     made = ScoreTable(comparison, significance)
-    by_run = {r.id: mteb_scores(r.scores, suite) for row in comparison.rows for r in row.finished}
+    by_run = {}
+    for row in comparison.rows:
+        for r in row.finished:
+            by_run[r.id] = mteb_scores(r.scores, suite)
     for name in names:
         scored = [
             [(r, by_run[r.id][name]) for r in row.finished if name in by_run[r.id]]
@@ -208,16 +213,17 @@ def _find_corrected(record: Record) -> Score | None:
 
 def _short(name: str, category: str) -> str:
     """A data set's name without that of its category, which the table's title says."""
-    return (
-        name.replace(category, "").replace("..", ".") or name
-        if category and category != "STS"
-        else name
-    )
+    if category and category != "STS":
+        return name.replace(category, "").replace("..", ".") or name
+    return name
 
 
 def _sub(parts: Iterable[Sequence[tuple[Record, Score]]]) -> str:
     """The metric and how many texts or pairs, as mteb counts them."""
-    scores = [s for part in parts for _, s in part]
+    scores = []
+    for part in parts:
+        for _, s in part:
+            scores.append(s)
     sizes = sorted({s.n for s in scores} - {0})
     metrics = [m.replace("_", " ") for m in dict.fromkeys(s.metric for s in scores)]
     return " · ".join(

@@ -31,9 +31,11 @@ def difference_table(comparison: RecordedResults) -> Table | Text | None:
     if not found.columns:
         return Text((_ALIKE,))
     notes = {fact.key: (f"{fact.title}: {fact.why}",) for fact in found.marked}
-    minor = (
-        found.texts.keys() - notes.keys() if notes else set()
-    )  # a phone shows what matters, where something does
+    # a phone shows what matters, where something does
+    if notes:
+        minor = found.texts.keys() - notes.keys()
+    else:
+        minor = set()
     columns = [HEAD[0]]
     cells = [[name_cell(row)] for row in rows]
     for fact in found.columns:
@@ -53,7 +55,10 @@ def difference_table(comparison: RecordedResults) -> Table | Text | None:
     lines = [TableRow(tuple(line), block_of(row)) for row, line in zip(rows, cells, strict=True)]
     matter = ", ".join(fact.title.lower() for fact in found.marked)
     caption = "Only what is not the same for all rows. "
-    caption += f"What usually matters is first and has a footnote: {matter}." if matter else _LITTLE
+    if matter:
+        caption += f"What usually matters is first and has a footnote: {matter}."
+    else:
+        caption += _LITTLE
     legend = ("–: the row has no such thing.",)
     return Table(
         "differences",
@@ -75,7 +80,10 @@ def of_rows(comparison: RecordedResults, rows: Iterable[RecordedRow]) -> Differe
         logs = dict(comparison.training_logs.get(row.key, ()))
         for record in row.finished or row.records:
             entry = listed.get((record.id, record.row))
-            rate = entry.rate_from or None if entry is not None else None
+            if entry is not None:
+                rate = entry.rate_from or None
+            else:
+                rate = None
             run = recorded_settings(record, logs.get(record.seed, ()), rate)
             by_row.setdefault((row.label, row.base_model), []).append(run)
     return find_differences(by_row)

@@ -168,9 +168,10 @@ def protocol_table(comparison: RecordedResults) -> list[Table]:
                 described.setdefault(s.comparable, what)
     rows = []
     for one, s in met.items():
-        what = {
-            k: v for k, v in described.get(one, {}).items() if k not in _OTHER_COLUMNS and v != ""
-        }
+        what = {}
+        for k, v in described.get(one, {}).items():
+            if k not in _OTHER_COLUMNS and v != "":
+                what[k] = v
         if "data" in what:
             what["data"] = str(what["data"])[:12]
         texts = [s.task, s.source, s.split, ", ".join(filter(None, (s.metric, s.aggregation)))]
@@ -189,15 +190,15 @@ def protocol_table(comparison: RecordedResults) -> list[Table]:
     }
     columns = tuple(Column(key, title, numeric=False) for key, title in heads.items())
     caption = "Numbers with the same id have the same data, preparation, metric and version, and may be compared."
-    return [Table("protocols", "Protocols", caption, columns, tuple(rows))] if rows else []
+    if rows:
+        return [Table("protocols", "Protocols", caption, columns, tuple(rows))]
+    return []
 
 
 def format_option(value: Any) -> str:
     """A value as it would be typed; no quotes around words, and no more digits than mean something."""
     if isinstance(value, float):
         return f"{value:.6g}"
-    return (
-        value
-        if isinstance(value, str)
-        else json.dumps(value, sort_keys=True, ensure_ascii=False, default=str)
-    )
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, sort_keys=True, ensure_ascii=False, default=str)

@@ -48,10 +48,11 @@ def head_cells(row: RecordedRow) -> tuple[Cell, Cell, Cell]:
     ended: dict[tuple[str, str], list[str]] = {}
     for r in row.unfinished:
         ended.setdefault((r.status, r.reason or "no reason recorded"), []).append(str(r.seed))
-    notes = [
-        f"{row.label}, seed{'s' if len(seeds) > 1 else ''} {', '.join(seeds)} {status}: {reason}"
-        for (status, reason), seeds in ended.items()
-    ]
+    notes = []
+    for (status, reason), seeds in ended.items():
+        notes.append(
+            f"{row.label}, seed{'s' if len(seeds) > 1 else ''} {', '.join(seeds)} {status}: {reason}"
+        )
     if row.unavailable:
         notes = [f"not run: {row.unavailable}"]
     done = len(row.finished)
@@ -60,12 +61,17 @@ def head_cells(row: RecordedRow) -> tuple[Cell, Cell, Cell]:
         str(done) if done == total else f"{done} of {total}", value=done, notes=tuple(notes)
     )
     about = [ADDED] if row.added else []
-    about += [f"made elsewhere ({row.source}) under the same conditions"] if row.source else []
+    if row.source:
+        about += [f"made elsewhere ({row.source}) under the same conditions"]
     never, known_runs = never_beat_the_start(row)
     if never:
-        some = "" if never == known_runs else f" in {never} of {known_runs} runs"
+        if never == known_runs:
+            some = ""
+        else:
+            some = f" in {never} of {known_runs} runs"
         about.append(f"no gain on dev{some}: the best dev score is that of the untrained model")
-    about += [said] if (said := describe_prompts(row)) else []
+    if said := describe_prompts(row):
+        about += [said]
     known = Cell(
         row.supervision,
         notes=(SUPERVISED[row.supervision],) if row.supervision in SUPERVISED else (),
@@ -131,11 +137,9 @@ def average_cell(row: RecordedRow, averages: Mapping[str, Average]) -> Cell:
     if whole:
         mean, sd = mean_sd(list(whole.values()))
         cell = number(mean, sd=sd, n=len(whole), records=whole)
-        return (
-            cell
-            if len(whole) == len(row.finished)
-            else cell.with_notes(f"mean of {len(whole)} seeds with all tasks")
-        )
+        if len(whole) == len(row.finished):
+            return cell
+        return cell.with_notes(f"mean of {len(whole)} seeds with all tasks")
     if not row.finished or not averages:
         return absent_cell(row)
     by_seed = [average.missing for average in averages.values()]
@@ -147,7 +151,10 @@ def average_cell(row: RecordedRow, averages: Mapping[str, Average]) -> Cell:
     lacking = [task for task in by_seed[0] if all(task in missing for missing in by_seed)]
     if not lacking:
         return absent_cell(row).with_notes("incomplete: no seed has all tasks")
-    more = f" and {len(lacking) - _NAMED} more" if len(lacking) > _NAMED else ""
+    if len(lacking) > _NAMED:
+        more = f" and {len(lacking) - _NAMED} more"
+    else:
+        more = ""
     return absent_cell(row).with_notes(
         f"incomplete, no average: without {', '.join(lacking[:_NAMED])}{more}"
     )
@@ -177,17 +184,19 @@ def size_text(
     rows: Sequence[RecordedRow], task: str, source: str, metric: str, aggregation: str, noun: str
 ) -> str:
     sizes = sorted({s.n for row in rows for _, s in row.scores(task, source, metric, aggregation)})
-    return f"{' / '.join(f'{n:,}' for n in sizes)} {noun}" if sizes else ""
+    if sizes:
+        return f"{' / '.join(f'{n:,}' for n in sizes)} {noun}"
+    return ""
 
 
 def never_beat_the_start(row: RecordedRow) -> tuple[int, int]:
     """Of how many finished runs no dev score was above the untrained one, and of how many both
     scores are known.
     """
-    known = [
-        (best, initial)
-        for record in row.finished
-        if (best := record.training.get("best_dev")) is not None
-        and (initial := record.training.get("initial_dev")) is not None
-    ]
+    known = []
+    for record in row.finished:
+        if (best := record.training.get("best_dev")) is not None and (
+            initial := record.training.get("initial_dev")
+        ) is not None:
+            known.append((best, initial))
     return sum(best <= initial for best, initial in known), len(known)

@@ -93,10 +93,9 @@ class ScoreTable:
         """A column for the given scores of every row; those under other protocols than the most
         have a footnote.
         """
-        cells = [
-            mean_cell(row, runs, task, scale=scale, digits=digits)
-            for row, runs in zip(self.comparison.rows, scored, strict=True)
-        ]
+        cells = []
+        for row, runs in zip(self.comparison.rows, scored, strict=True):
+            cells.append(mean_cell(row, runs, task, scale=scale, digits=digits))
         self.add_cells(column, cells, target)
         mark_others(
             [{s.comparable for _, s in runs} for runs in scored], self.cells, len(self.columns) - 1
@@ -143,11 +142,13 @@ class ScoreTable:
         guessing.
         """
         digits = self._set_decimals()
-        said = self._judge(self.significance) if self.significance is not None else []
-        rows = [
-            TableRow(tuple(c), block_of(row))
-            for row, c in zip(self.comparison.rows, self.cells, strict=True)
-        ]
+        if self.significance is not None:
+            said = self._judge(self.significance)
+        else:
+            said = []
+        rows = []
+        for row, c in zip(self.comparison.rows, self.cells, strict=True):
+            rows.append(TableRow(tuple(c), block_of(row)))
         body = rank_cells(self.columns, rows)
         if self.significance is not None and self.deciding:
             body = self._without_untested_marks(body, self.significance)
@@ -193,7 +194,10 @@ class ScoreTable:
                 for row in rows
                 if (error := self.significance.standard_error(row, target)) is not None
             ]
-            digits[j] = 2 if not errors or 100 * median(errors) < _FINE else 1
+            if not errors or 100 * median(errors) < _FINE:
+                digits[j] = 2
+            else:
+                digits[j] = 1
             for line in self.cells:
                 line[j] = with_decimals(line[j], digits[j])
         return digits
@@ -236,7 +240,8 @@ class ScoreTable:
         if not self._tested_blocks(significance):
             return []
         said = "Tested over seeds and test examples, all rows of a block together"
-        said += f", on {self.columns[known[0]].title}" if len(known) == 1 else ""
+        if len(known) == 1:
+            said += f", on {self.columns[known[0]].title}"
         return [f"{said}; {describe_detectable(max(least))}." if least else f"{said}."]
 
     def _guessing(self, digits: Mapping[int, int]) -> tuple[TableRow, ...]:
@@ -272,5 +277,8 @@ def with_decimals(cell: Cell, digits: int) -> Cell:
     """The same number with so many decimals; its value, by which files keep it, stays whole."""
     if cell.state != "value" or cell.value is None or cell.digits is None or cell.digits <= digits:
         return cell
-    spread = cell.spread if cell.sd is None else f"± {number_text(cell.sd, digits)}"
+    if cell.sd is None:
+        spread = cell.spread
+    else:
+        spread = f"± {number_text(cell.sd, digits)}"
     return replace(cell, text=number_text(cell.value, digits), spread=spread, digits=digits)

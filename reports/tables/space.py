@@ -65,9 +65,16 @@ def extremes(
     for grid in [grid for grid in known if grid.source == source] or known:
         for members in grid.rows(comparison).values():
             row = members[0]
-            places = [(k, p) for k in grid.layers for p in grid.poolings if (k, p) != (0, "cls")]
+            places = []
+            for k in grid.layers:
+                for p in grid.poolings:
+                    if (k, p) != (0, "cls"):
+                        places.append((k, p))
             means = {place: grid.mean(row, *place) for place in places}
-            scores = {place: s for place, s in means.items() if s is not None and not math.isnan(s)}
+            scores = {}
+            for place, s in means.items():
+                if s is not None and not math.isnan(s):
+                    scores[place] = s
             if len(scores) < 2:
                 continue
             ends = (

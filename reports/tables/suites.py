@@ -167,10 +167,9 @@ def _means(
     row: RecordedRow, measures: Sequence[Measure], decimals: int | None = None
 ) -> dict[str, Average]:
     """Run id -> the mean over some tasks, of numbers with so many decimals."""
-    values = {
-        r.id: {m.task: 100 * v for m in measures if (v := m.value(r)) is not None}
-        for r in row.finished
-    }
+    values = {}
+    for r in row.finished:
+        values[r.id] = {m.task: 100 * v for m in measures if (v := m.value(r)) is not None}
     tasks = [measure.task for measure in measures]
     return {
         run: mean_of(by_task, tasks, decimals=decimals)
@@ -221,7 +220,10 @@ def _suite_table(
     measures = {key: main_measure(comparison, suite, *key) for key in comparison.columns(suite)}
     found = [one for one in measures.values() if one is not None]
     better = _better(about, found)
-    percent = about.percent if about is not None else _all_below_one(comparison, found)
+    if about is not None:
+        percent = about.percent
+    else:
+        percent = _all_below_one(comparison, found)
     scale = 100 if percent else 1
     digits = 2 if percent else 4
     guessed = about if suite not in _KNOWN else None
@@ -239,7 +241,10 @@ def _suite_table(
         _add_transfer_average(made, comparison, suite, measures)
     if guessed is not None:
         _add_averages(made, comparison, guessed, better)
-    legend = f"×100, {MEAN}" if percent else MEAN.capitalize()
+    if percent:
+        legend = f"×100, {MEAN}"
+    else:
+        legend = MEAN.capitalize()
     if not better:
         legend += " Nothing installed here says which way is better, so no number is marked."
     return made.table(f"suite-{suite}", known.title, known.caption, legend)
@@ -252,7 +257,10 @@ def _keys_of_columns(tasks: Sequence[tuple[str, str]]) -> dict[tuple[str, str], 
     names = [task for task, _ in tasks]
     keys = {}
     for task, source in tasks:
-        keys[task, source] = task if names.count(task) == 1 else f"{task} {source}"
+        if names.count(task) == 1:
+            keys[task, source] = task
+        else:
+            keys[task, source] = f"{task} {source}"
     return keys
 
 
@@ -274,8 +282,14 @@ def _add_transfer_average(
 
 def _describe_metric(measure: Measure, about: Suite | None, scale: float, digits: int) -> str:
     """Return the metric of a task, and what guessing gives where its suite says so."""
-    texts = [measure.metric.replace("_", " ")] if measure.metric else []
-    chance = about.chance_of(measure.task) if about is not None else None
+    if measure.metric:
+        texts = [measure.metric.replace("_", " ")]
+    else:
+        texts = []
+    if about is not None:
+        chance = about.chance_of(measure.task)
+    else:
+        chance = None
     if chance is not None:
         texts.append(f"chance {number_text(scale * chance, digits)}")
     return " · ".join(texts)
@@ -316,5 +330,10 @@ def _heads_of(task: str, suite: str, known: _Known) -> tuple[str, str]:
     name = task.removeprefix(known.prefix)
     if suite == "multilingual":
         return "", LANGUAGES.get(name, name)
-    group, dash, part = name.partition("-") if known.grouped else ("", "", name)
+    if known.grouped:
+        group, dash, part = name.partition("-")
+    else:
+        group = ""
+        dash = ""
+        part = name
     return (group if dash else ""), (part or name)

@@ -174,10 +174,9 @@ def ro_crate(document: Document, files: Iterable[str]) -> str:
     RO-Crate 1.1 (researchobject.org). Runs are named by their ids: their folders stay in the work
     directory.
     """
-    names, types = (
-        sorted(files),
-        mimetypes.MimeTypes(),
-    )  # the same on every machine: it reads no file of the system
+    # the same on every machine: it reads no file of the system
+    names = sorted(files)
+    types = mimetypes.MimeTypes()
     runs: dict[str, Any] = document.origin.get("runs", {})
     last = next((text for text, label in document.facts if label == "last run"), "")
     software = {
@@ -185,17 +184,18 @@ def ro_crate(document: Document, files: Iterable[str]) -> str:
         "@type": "SoftwareApplication",
         "name": "sentence-harness",
     }
-    actions = [
-        {
-            "@id": f"#run-{name}",
-            "@type": "CreateAction",
-            "name": f"{run['row']}, seed {run.get('seed', '')}",
-            "instrument": {"@id": software["@id"]},
-            "description": run.get("command", ""),
-            "result": {"@id": "data.json"},
-        }
-        for name, run in runs.items()
-    ]
+    actions = []
+    for name, run in runs.items():
+        actions.append(
+            {
+                "@id": f"#run-{name}",
+                "@type": "CreateAction",
+                "name": f"{run['row']}, seed {run.get('seed', '')}",
+                "instrument": {"@id": software["@id"]},
+                "description": run.get("command", ""),
+                "result": {"@id": "data.json"},
+            }
+        )
     root = {
         "@id": "./",
         "@type": "Dataset",

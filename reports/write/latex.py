@@ -97,7 +97,9 @@ def latex_text(text: str) -> str:
 
 def _marks(of: Sequence[str], notes: dict[str, str]) -> str:
     letters = ",".join(notes[note] for note in of)
-    return rf"\textsuperscript{{{letters}}}" if letters else ""
+    if letters:
+        return rf"\textsuperscript{{{letters}}}"
+    return ""
 
 
 def _cell(cell: Cell, column: Column, notes: dict[str, str], widest: str, *, worse: bool) -> str:
@@ -123,13 +125,19 @@ def _cell(cell: Cell, column: Column, notes: dict[str, str], widest: str, *, wor
     if len(cell.notes) == 1:  # several take room of their own, or would touch the next column
         marks = rf"\rlap{{{marks}}}"
     if worse:
-        text += r"\textdagger{}" if cell.worse else r"\hphantom{\textdagger}"
+        if cell.worse:
+            text += r"\textdagger{}"
+        else:
+            text += r"\hphantom{\textdagger}"
     if not cell.spread:
         return (
             text + marks + (rf"\hphantom{{\,\scriptsize {latex_text(widest)}}}" if widest else "")
         )
     missing = len(widest) - len(cell.spread)
-    room = rf"\hphantom{{\scriptsize {'0' * missing}}}" if missing else ""
+    if missing:
+        room = rf"\hphantom{{\scriptsize {'0' * missing}}}"
+    else:
+        room = ""
     return rf"{text}\,{{\scriptsize {latex_text(cell.spread)}}}{marks}{room}"
 
 
@@ -167,10 +175,9 @@ def latex_table(table: Table, *, float_as: str = "") -> str:
     columns = [[row.cells[j] for row in table.rows] for j in range(len(table.columns))]
     prose = rf">{{\raggedright\arraybackslash}}p{{{0.42 if len(columns) < 6 else 0.28}\linewidth}}"
     longest = [max((len(cell.text) for cell in cells), default=0) for cells in columns]
-    kinds = [
-        "r" if column.numeric else "l" if most <= _PROSE else prose
-        for column, most in zip(table.columns, longest, strict=True)
-    ]
+    kinds = []
+    for column, most in zip(table.columns, longest, strict=True):
+        kinds.append("r" if column.numeric else "l" if most <= _PROSE else prose)
     widest = [max((cell.spread for cell in cells), key=len, default="") for cells in columns]
     worse = [any(cell.worse for cell in cells) for cells in columns]
 
@@ -264,7 +271,10 @@ def bibliography(methods: Iterable[str]) -> str:
     cited = set[str]()
     for entry in _FILE.read_text(encoding="utf-8").strip().split("\n\n"):
         keywords = re.search(r",\s*keywords = \{(.*?)\}", entry)
-        names = set(keywords[1].split(", ")) if keywords else set()
+        if keywords:
+            names = set(keywords[1].split(", "))
+        else:
+            names = set()
         if names & {*wanted, "all"}:
             found.append(entry.replace(keywords[0], "") if keywords else entry)
             cited |= names

@@ -17,12 +17,20 @@ def _code(text: str) -> str:
     """A code span that holds any text: fenced by more backticks than it contains in a row."""
     text = one_line(text).replace("|", "\\|")
     fence = "`" * (1 + max((len(run) for run in re.findall(r"`+", text)), default=0))
-    pad = " " if text.startswith("`") or text.endswith("`") else ""
-    return f"{fence}{pad}{text}{pad}{fence}" if text else ""
+    if text.startswith("`") or text.endswith("`"):
+        pad = " "
+    else:
+        pad = ""
+    if text:
+        return f"{fence}{pad}{text}{pad}{fence}"
+    return ""
 
 
 def _cell(cell: Cell, notes: dict[str, str]) -> str:
-    text = _code(cell.text) if cell.code else markdown_text(cell.text)
+    if cell.code:
+        text = _code(cell.text)
+    else:
+        text = markdown_text(cell.text)
     before, after = {1: ("**", "**"), 2: ("<u>", "</u>")}.get(
         cell.rank, ("*", "*") if cell.state in ABSENT else ("", "")
     )
@@ -34,18 +42,21 @@ def _cell(cell: Cell, notes: dict[str, str]) -> str:
 
 def _marks(of: Iterable[str], notes: dict[str, str]) -> str:
     letters = ",".join(notes[note] for note in of)
-    return f" <sup>{letters}</sup>" if letters else ""
+    if letters:
+        return f" <sup>{letters}</sup>"
+    return ""
 
 
 def markdown_table(table: Table) -> str:
     """A GitHub table; blocks as rows of their own, footnotes below."""
     notes = table.footnotes()
-    heads = [
-        markdown_text(column.full_title)
-        + _marks(column.notes, notes)
-        + (f"<br>{markdown_text(column.sub)}" if column.sub else "")
-        for column in table.columns
-    ]
+    heads = []
+    for column in table.columns:
+        heads.append(
+            markdown_text(column.full_title)
+            + _marks(column.notes, notes)
+            + (f"<br>{markdown_text(column.sub)}" if column.sub else "")
+        )
     body = [heads, ["---:" if column.numeric else ":---" for column in table.columns]]
     blocks = table.blocks()
     for block, rows in blocks:
@@ -102,7 +113,9 @@ def csv_text(text: str) -> str:
     Blanks, line breaks and characters of no width before a sign do not make it text, and some
     programs read full-width signs as plain ones.
     """
-    return f"'{text}" if _FORMULA.match(text) else text
+    if _FORMULA.match(text):
+        return f"'{text}"
+    return text
 
 
 def csv_lines(head: Sequence[str], lines: Iterable[Sequence[Any]]) -> str:
@@ -142,11 +155,15 @@ def csv_table(table: Table) -> str:
 def _csv_value(cell: Cell) -> float | str | None:
     if cell.state == "value":
         return cell.value
-    return cell.state if cell.state in ABSENT else cell.text
+    if cell.state in ABSENT:
+        return cell.state
+    return cell.text
 
 
 def _csv_interval(cell: Cell) -> str | None:
-    return cell.spread.replace(MINUS, "-") if cell.spread.startswith("[") else None
+    if cell.spread.startswith("["):
+        return cell.spread.replace(MINUS, "-")
+    return None
 
 
 def _csv_notes(row: TableRow) -> str:

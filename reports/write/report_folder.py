@@ -73,7 +73,10 @@ def write(
     refuse_links_below(folder)
     files = _files_of_parts(document, formats)
     files |= extra  # these replace tables of the same name
-    tex = latex.latex(document) if _is_typeset(formats) else ""
+    if _is_typeset(formats):
+        tex = latex.latex(document)
+    else:
+        tex = ""
     data = {
         **data,
         "title": document.title,
@@ -146,9 +149,10 @@ def _remove_stale(folder: Path, wanted: set[str]) -> None:
         listed = read_json(folder / "data.json").get("files")
     except InputError:
         return
-    names = (
-        {name for name in listed if isinstance(name, str)} if isinstance(listed, list) else set()
-    )
+    if isinstance(listed, list):
+        names = {name for name in listed if isinstance(name, str)}
+    else:
+        names = set()
     for name in names - wanted:
         parts = Path(name).parts
         if len(parts) > 1 and parts[0] in _OWNED and ".." not in parts:

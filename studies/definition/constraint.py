@@ -42,8 +42,14 @@ class Constraint:
             TypeError: a text or nothing is to be smaller or larger than something.
         """
         for left, compare, right in self.comparisons:
-            left_value = values[left] if isinstance(left, str) else left
-            right_value = values[right] if isinstance(right, str) else right
+            if isinstance(left, str):
+                left_value = values[left]
+            else:
+                left_value = left
+            if isinstance(right, str):
+                right_value = values[right]
+            else:
+                right_value = right
             if not compare(left_value, right_value):
                 return False
         return True

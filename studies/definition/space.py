@@ -259,7 +259,10 @@ def _meet_condition(parameter: Parameter) -> dict[str, Any]:
     """Return values of other keys with which a parameter is active."""
     values = {}
     for key, wanted in parameter.when.items():
-        values[key] = wanted[0] if isinstance(wanted, list) else wanted
+        if isinstance(wanted, list):
+            values[key] = wanted[0]
+        else:
+            values[key] = wanted
     return values
 
 
@@ -335,7 +338,10 @@ def _make_parameter(
     """
     table = dict(declared or {})
     if isinstance(given, list):
-        condition = {"when": table["when"]} if "when" in table else {}
+        if "when" in table:
+            condition = {"when": table["when"]}
+        else:
+            condition = {}
         table = {**condition, "choices": given}
     elif isinstance(given, dict):
         table = _narrow(table, given)
@@ -383,7 +389,10 @@ def plan_trials(study: Study, space: Space) -> list[dict[str, Any]]:
     if study.by is not None:
         # They take turns, so that a study that was stopped has all values to the same extent.
         turns = [{study.by: value} for value in space[study.by].values()]
-    planned = [dict(turn) for _ in range(study.trials) for turn in turns]
+    planned = []
+    for _ in range(study.trials):
+        for turn in turns:
+            planned.append(dict(turn))
     if study.defaults_first:
         planned[0] = space.defaults() | planned[0]
     return planned

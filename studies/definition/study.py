@@ -132,7 +132,9 @@ class Study(Conditions):
     @property
     def objective_name(self) -> str:
         """Title of the objective."""
-        return f"{self.dev.label} dev" if self.objective == DEV else self.objective
+        if self.objective == DEV:
+            return f"{self.dev.label} dev"
+        return self.objective
 
     def experiment(self, values: Mapping[str, Any], label: str) -> Experiment:
         """Return the comparison of one row, named `label`, that a trial with these values is.

@@ -105,13 +105,21 @@ class Location:
     @property
     def selection(self) -> str:
         """In words, which texts are used; "" for all."""
-        return f"at least {self.min_tokens:,} tokens of {self.tokenizer}" if self.min_tokens else ""
+        if self.min_tokens:
+            return f"at least {self.min_tokens:,} tokens of {self.tokenizer}"
+        return ""
 
     @property
     def data_set(self) -> str:
         """The address of the hub's data set, for messages."""
-        at = f"@{self.revision}" if self.revision else ""
-        config = f"config={self.config}&" if self.config else ""
+        if self.revision:
+            at = f"@{self.revision}"
+        else:
+            at = ""
+        if self.config:
+            config = f"config={self.config}&"
+        else:
+            config = ""
         return f"hf://datasets/{self.repository}{at}?{config}split={self.split}"
 
 
@@ -172,12 +180,14 @@ def _locate_on_hub(uri: str, base: str, options: Mapping[str, str]) -> Location:
         )
     found = replace(_selected(uri, options), named={role: column for role, _, column in columns})
     name, _, after = parts[2].partition("@")
-    repository, revision = f"{parts[1]}/{name}", options.get("revision") or unquote(after)
+    repository = f"{parts[1]}/{name}"
+    revision = options.get("revision") or unquote(after)
     if len(parts) == 4:
         file = hub_file(repository, parts[3], revision or None)
         commit = next((after for at, after in pairwise(file.parts) if at == "snapshots"), "")
         return replace(found, files=(file,), revision=commit)
-    config, split = options.get("config", ""), options.get("split", "train")
+    config = options.get("config", "")
+    split = options.get("split", "train")
     return replace(found, repository=repository, revision=revision, config=config, split=split)
 
 
@@ -197,7 +207,8 @@ def _options(uri: str, query: str, known: tuple[str, ...]) -> dict[str, str]:
 
 def _selected(uri: str, options: Mapping[str, str]) -> Location:
     """A location of which only the selection is known yet."""
-    number, tokenizer = options.get("min_tokens", ""), options.get("tokenizer", "")
+    number = options.get("min_tokens", "")
+    tokenizer = options.get("tokenizer", "")
     if bool(tokenizer) != bool(number) or not re.fullmatch("[0-9]{0,9}", number):
         raise InputError(
             f'corpus "{uri}": min_tokens = {number[:40]}; expected a whole number and a model, as in '

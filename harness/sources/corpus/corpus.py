@@ -121,7 +121,8 @@ class Corpus(Sequence[Item]):
     def __getitem__(self, index: int | slice) -> Any:
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(len(self)))]
-        size, place = len(self), operator.index(index)
+        size = len(self)
+        place = operator.index(index)
         if not -size <= place < size:
             raise IndexError(f"{place} is outside of a corpus of {size}")
         chunk, row = divmod(place % size, AT_ONCE)
@@ -136,11 +137,9 @@ class Corpus(Sequence[Item]):
         return f"Corpus({self.uri!r}, {len(self)} {self.kind}, sha256 {self.sha256[:12]})"
 
     def _item(self, texts: Sequence[str]) -> Any:
-        return (
-            Pair(texts[0], texts[1], *(text or None for text in texts[2:]))
-            if self.kind == "pairs"
-            else texts[0]
-        )
+        if self.kind == "pairs":
+            return Pair(texts[0], texts[1], *(text or None for text in texts[2:]))
+        return texts[0]
 
     def describe(self) -> dict[str, Any]:
         """What a record says about it: uri, kind, count and sha256; name, source, written_by,
@@ -222,12 +221,14 @@ def load_corpus(
         )
     table, facts = _read(location, _columns(uri, kind, location, columns), kind, limit)
     if len(table) < 2:
-        left_out = (
-            f" after {facts['left_out']:,} were left out ({location.selection})"
-            if facts["left_out"]
-            else ""
-        )
-        held = f"holds only one of {kind}" if len(table) else "is empty"
+        if facts["left_out"]:
+            left_out = f" after {facts['left_out']:,} were left out ({location.selection})"
+        else:
+            left_out = ""
+        if len(table):
+            held = f"holds only one of {kind}"
+        else:
+            held = "is empty"
         raise InputError(f'corpus "{uri}": {held}{left_out}; training needs at least 2 {kind}')
     about = {
         "name": location.name if columns is None else "",
@@ -332,7 +333,10 @@ def corpus_in_memory(
     width = len(whole[0]) if whole else 1
     table, sha256 = _table_in_memory(lambda sink: _write(sink, whole, width))
     _report_empty(uri, counts["empty"], len(whole))
-    about = {"empty": counts["empty"]} if counts["empty"] else {}
+    if counts["empty"]:
+        about = {"empty": counts["empty"]}
+    else:
+        about = {}
     return Corpus(uri, kind, table, sha256, about)
 
 
@@ -361,10 +365,9 @@ def _texts(item: Any, kind: Kind, number: int) -> Texts:
     values: Sequence[Any] = (item,)
     if kind == "pairs":
         if isinstance(item, Pair | Mapping):
-            values = [
-                (item.get if isinstance(item, Mapping) else vars(item).get)(role)
-                for role in _ROLES[kind]
-            ]
+            values = []
+            for role in _ROLES[kind]:
+                values.append((item.get if isinstance(item, Mapping) else vars(item).get)(role))
             if isinstance(values[3], Number):  # a score or a class, which no method reads
                 values[3] = None
         elif (
@@ -430,7 +433,8 @@ def _read(
     """The selected texts of a location; their sha256, how many the selection left out, and the
     hub's commit.
     """
-    files, commit = location.files, location.revision
+    files = location.files
+    commit = location.revision
 
     def write(sink: Any) -> dict[str, Any]:
         rows = chain.from_iterable(map(file_rows, files)) if files else hub_rows(location, commit)
@@ -507,7 +511,8 @@ def _table_in_memory(write: Callable[[Any], T]) -> tuple[pa.Table, T]:
     return pa.ipc.open_stream(sink.getvalue()).read_all(), written
 
 
-_ABOUT, _ARROW = "about.json", "texts.arrow"
+_ABOUT = "about.json"
+_ARROW = "texts.arrow"
 
 
 def _folder(request: dict[str, Any], commit: str) -> Path:
@@ -516,15 +521,12 @@ def _folder(request: dict[str, Any], commit: str) -> Path:
 
 def _newest(request: dict[str, Any]) -> str:
     """The commit of the text that was stored last for a request, "" where there is none."""
-    found = [
-        file.parent
-        for file in _folder(request, "*").parent.glob(f"{content_id(request)}-*/{_ABOUT}")
-    ]
-    return (
-        max(found, key=lambda folder: folder.stat().st_mtime).name.partition("-")[2]
-        if found
-        else ""
-    )
+    found = []
+    for file in _folder(request, "*").parent.glob(f"{content_id(request)}-*/{_ABOUT}"):
+        found.append(file.parent)
+    if found:
+        return max(found, key=lambda folder: folder.stat().st_mtime).name.partition("-")[2]
+    return ""
 
 
 def _stored(
@@ -590,11 +592,10 @@ def _tokenizer(model: str) -> Tokenizer:
     from tokenizers import Tokenizer
 
     folder = Path(resolve_model(model))
-    file = (
-        folder / "tokenizer.json"
-        if folder.is_dir()
-        else hub_file(model, "tokenizer.json", kind="model")
-    )
+    if folder.is_dir():
+        file = folder / "tokenizer.json"
+    else:
+        file = hub_file(model, "tokenizer.json", kind="model")
     try:
         tokenizer: Tokenizer = Tokenizer.from_file(str(file))
     except Exception as error:  # the library raises bare Exceptions

@@ -204,10 +204,9 @@ def without_end(path: Path, number: int, line: str) -> str:
 def _separated_rows(path: Path, read_lines: Callable[[], Iterable[str]]) -> Rows:
     rows = separated_rows(path, read_lines, longest=LONGEST)
     _, names = next(rows)
-    header = [
-        f"{name} ({place})" if names.count(name) > 1 else name
-        for place, name in enumerate(names, 1)
-    ]
+    header = []
+    for place, name in enumerate(names, 1):
+        header.append(f"{name} ({place})" if names.count(name) > 1 else name)
     for line, cells in rows:
         yield f"{path}, line {line}", dict(zip(header, cells, strict=True))
 

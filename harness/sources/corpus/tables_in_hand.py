@@ -62,7 +62,10 @@ def items_of_table(
 
 
 def _single_texts(given: Any, names: list[str], named: str | None) -> list[tuple[str, ...]]:
-    chosen = named.split("+") if named else [name for name in _TEXT if name in names][:1]
+    if named:
+        chosen = named.split("+")
+    else:
+        chosen = [name for name in _TEXT if name in names][:1]
     for name in chosen or ["text"]:
         if name not in names:
             raise _no_column(name, names, "text")
@@ -136,7 +139,7 @@ def _values(given: Any, name: str) -> list[Any]:
     if isinstance(column, str | bytes) or not hasattr(column, "__iter__"):
         message = f"expected a list of texts, not {_kind(column)}"
         raise InputError(message, file=WHERE, key=f'column "{name}"')
-    values = column.to_pylist() if hasattr(column, "to_pylist") else list(column)
+    values: list[Any] = column.to_pylist() if hasattr(column, "to_pylist") else list(column)
     feature = (getattr(given, "features", None) or {}).get(name)
     classes = getattr(feature, "names", None)
     if not classes:

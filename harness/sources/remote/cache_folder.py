@@ -123,4 +123,6 @@ def unpack_once(archive: Path, into: Path) -> Path:
 def _readable(member: tarfile.TarInfo, folder: str) -> tarfile.TarInfo | None:
     """A member as tarfile's data filter allows it, but readable for all users of the cache."""
     allowed = tarfile.data_filter(member, folder)
-    return allowed.replace(mode=0o644) if allowed is not None and allowed.isreg() else allowed
+    if allowed is not None and allowed.isreg():
+        return allowed.replace(mode=0o644)
+    return allowed

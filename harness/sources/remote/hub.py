@@ -122,7 +122,9 @@ def remedy(repo: str, kind: str = "dataset") -> str:
         there = any(folder.glob("snapshots/*/*"))
     except (OSError, ValueError):  # a name that no file can have
         return ""
-    return f"; if it was damaged on its way, delete {folder} to download it again" if there else ""
+    if there:
+        return f"; if it was damaged on its way, delete {folder} to download it again"
+    return ""
 
 
 def check_downloads(files: Iterable[Path], since: float) -> None:
@@ -166,7 +168,8 @@ def hub_file(
         what, repo, revision, constants.HF_HUB_CACHE, "data set" if kind == "dataset" else "model"
     ):
         try:
-            local, started = not hub_reachable(), time.time()
+            local = not hub_reachable()
+            started = time.time()
             found = Path(
                 hf_hub_download(
                     repo, file, repo_type=kind, revision=revision, local_files_only=local

@@ -25,7 +25,8 @@ from harness.sources.remote.cache_folder import cache_root, unpack_once
 from harness.sources.remote.hub import hub_file
 from harness.sources.senteval.prepared import given_or_prepared, prepared_folder
 
-REPOSITORY, ARCHIVE = "princeton-nlp/datasets-for-simcse", "senteval.tar"
+REPOSITORY = "princeton-nlp/datasets-for-simcse"
+ARCHIVE = "senteval.tar"
 PREPARATION = (
     "SentEval's files; words joined by single spaces; an empty sentence is read as a full stop"
 )
@@ -129,7 +130,9 @@ def probing_folder(root: Path | None = None) -> Path:
     given = _named_folder(root)
     if given is None:
         return prepared_folder("probing")
-    return given / "probing" if (given / "probing").is_dir() else given
+    if (given / "probing").is_dir():
+        return given / "probing"
+    return given
 
 
 def _named_folder(root: Path | None) -> Path | None:
@@ -166,9 +169,10 @@ def read_task(task: str, root: Path) -> Labelled:
     """
     if task in BINARY:
         files = zip(BINARY[task], (1, 0), strict=True)
-        plain = [
-            (text, "", label) for file, label in files for text in _lines(root / file, "latin-1")
-        ]
+        plain = []
+        for file, label in files:
+            for text in _lines(root / file, "latin-1"):
+                plain.append((text, "", label))
         return in_order({"all": plain}, 2)
     if task == "SNLI":
         folder = given_or_prepared(root, "SNLI")
@@ -198,8 +202,10 @@ def read_year(root: Path, task: str) -> Iterator[tuple[str, ScoredPairs]]:
     """
     folder = root / "STS" / f"{task}-en-test"
     for subset in SIZES[task]:
-        texts, scores = folder / f"STS.input.{subset}.txt", folder / f"STS.gs.{subset}.txt"
-        lines, golds = numbered_lines(texts, blank=True), numbered_lines(scores, blank=True)
+        texts = folder / f"STS.input.{subset}.txt"
+        scores = folder / f"STS.gs.{subset}.txt"
+        lines = numbered_lines(texts, blank=True)
+        golds = numbered_lines(scores, blank=True)
         if len(lines) != len(golds):
             raise InputError(f"{texts}: {len(lines)} lines, but {scores.name} has {len(golds)}")
         kept = []
@@ -231,7 +237,9 @@ def read_probing(task: str, folder: Path) -> Labelled:
                 file, number, "tr, va or te, a label and a sentence, separated by tabs"
             )
         rows[fields[0]].append((number, fields[1], fields[2]))
-    place = {name: i for i, name in enumerate(sorted({label for _, label, _ in rows["tr"]}))}
+    place = {}
+    for i, name in enumerate(sorted({label for _, label, _ in rows["tr"]})):
+        place[name] = i
     parts: dict[str, list[Example]] = {}
     for part, found in zip(_PARTS, rows.values(), strict=True):
         for number, label, _ in found:
@@ -250,11 +258,10 @@ def unusual_sizes(data: str, counts: Mapping[str, int]) -> list[str]:
     none where all are.
     """
     known = SIZES.get(data, {})
-    others = [
-        f"{n:,} in {part} (not {known[part]:,})"
-        for part, n in counts.items()
-        if n != known.get(part, n)
-    ]
+    others = []
+    for part, n in counts.items():
+        if n != known.get(part, n):
+            others.append(f"{n:,} in {part} (not {known[part]:,})")
     if not others:
         return []
     return [
@@ -286,7 +293,12 @@ def build_labelled(rows: Sequence[Mapping[str, Any]]) -> Labelled:
     if not rows:
         raise InputError("no rows; expected some with split, label and text")
     classes = sorted({row["label"] for row in rows})
-    first, second = ("sentence1", "sentence2") if "sentence1" in rows[0] else ("text", "")
+    if "sentence1" in rows[0]:
+        first = "sentence1"
+        second = "sentence2"
+    else:
+        first = "text"
+        second = ""
     parts: dict[str, list[Example]] = {"train": [], "test": []}
     for row in rows:
         if row["split"] in parts:
@@ -301,7 +313,10 @@ def _assemble(parts: Mapping[str, Sequence[Example]], classes: int) -> Labelled:
     made = {}
     for name, rows in parts.items():
         first = [a or "." for a, _, _ in rows]
-        second = [b or "." for _, b, _ in rows] if any(b for _, b, _ in rows) else []
+        if any(b for _, b, _ in rows):
+            second = [b or "." for _, b, _ in rows]
+        else:
+            second = []
         labels = np.array(
             [label for _, _, label in rows], dtype=np.int64 if classes else np.float64
         )
@@ -319,7 +334,9 @@ def in_order(
 
     def place(row: tuple[list[str], list[str], float]) -> tuple[Any, ...]:
         a, b, label = row
-        return (len(b), len(a), SNLI_LABELS[int(label)]) if snli else (len(a), len(b), label)
+        if snli:
+            return (len(b), len(a), SNLI_LABELS[int(label)])
+        return (len(a), len(b), label)
 
     made: dict[str, list[Example]] = {}
     for name, rows in parts.items():
@@ -367,7 +384,9 @@ def _snli(folder: Path, part: str) -> list[Example]:
 
 
 def _columns(rows: list[Example]) -> ScoredPairs:
-    words = [(" ".join(a.split()), " ".join(b.split()), score) for a, b, score in rows]
+    words = []
+    for a, b, score in rows:
+        words.append((" ".join(a.split()), " ".join(b.split()), score))
     return [a for a, _, _ in words], [b for _, b, _ in words], [score for _, _, score in words]
 
 

@@ -75,7 +75,8 @@ def prepared_folder(name: str) -> Path:
         InputError: a file that cannot be had or is not what it should be; a full disk.
         OutOfReach: the address does not answer.
     """
-    data, downloads = PREPARED[name], prepared_root() / "downloads" / name
+    data = PREPARED[name]
+    downloads = prepared_root() / "downloads" / name
 
     def make(folder: Path) -> None:
         _LOG.info("%s: %s from %s; licence: %s", name, data.size, data.address, data.licence)
@@ -177,7 +178,10 @@ def read_captions(file: Path) -> tuple[np.ndarray[Any, Any], list[str]]:
                 raise ValueError(f"image {image} has {len(ids)} captions, not {CAPTIONS}")
             for caption in ids:
                 text = _by_text(tree["captions"][caption])["cleaned_caption"]
-                text = text.decode("utf-8") if isinstance(text, bytes) else str(text)
+                if isinstance(text, bytes):
+                    text = text.decode("utf-8")
+                else:
+                    text = str(text)
                 lines.append(
                     " ".join([*text.split(), "."])
                 )  # the loader puts a full stop after each

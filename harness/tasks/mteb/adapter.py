@@ -77,7 +77,9 @@ class HarnessEncoder(AbsEncoder):
         """(n, d) float32 for the n texts of `inputs`, behind the prompt of their side, where there
         are prompts.
         """
-        texts = [text for batch in inputs for text in batch["text"]]
+        texts = []
+        for batch in inputs:
+            texts.extend(batch["text"])
         vectors = self.vectors
         if isinstance(vectors, PromptedVectors):
             vectors = vectors.of_mteb(
@@ -129,9 +131,10 @@ class BenchmarkScores:
         Raises:
             InputError: mteb gave no such number.
         """
-        values: list[Any] = [
-            subset.get(metric) for split in self.splits for subset in self.scores[split]
-        ]
+        values: list[Any] = []
+        for split in self.splits:
+            for subset in self.scores[split]:
+                values.append(subset.get(metric))
         if not values or not all(isinstance(x, int | float) and np.isfinite(x) for x in values):
             raise InputError(f"mteb gave no {metric}")
         return float(np.mean([round(x, 6) for x in values]))  # as many digits as mteb's files keep
@@ -366,7 +369,10 @@ class _StoredResults:
     """
 
     def __init__(self, folder: Path | None, model: ModelMeta, task: Any) -> None:
-        self.cache = None if folder is None else mteb.ResultCache(folder)
+        if folder is None:
+            self.cache = None
+        else:
+            self.cache = mteb.ResultCache(folder)
         self._model = model
         self._task = task
         self._predicts = kind_of(task).rows is not None
@@ -455,7 +461,10 @@ def _size(task: Any, splits: Sequence[str]) -> int:
     for split in splits:
         about = (task.metadata.descriptive_stats or {}).get(split) or {}
         by_subset = about.get("hf_subset_descriptive_stats")
-        counted = [by_subset.get(part, {}) for part in task.hf_subsets] if by_subset else [about]
+        if by_subset:
+            counted = [by_subset.get(part, {}) for part in task.hf_subsets]
+        else:
+            counted = [about]
         total += sum(int(one.get("num_samples", 0)) for one in counted)
     return total
 

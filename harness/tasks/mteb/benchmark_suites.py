@@ -71,7 +71,9 @@ EMBEDDED_RETRIEVAL = Suite(_RETRIEVAL, "both parts of the embedded retrieval tas
 
 
 def _task(name: str, source: Source) -> MTEBTask:
-    return embedded_task(name) if name.startswith(EMBEDDED) else mteb_task(name)
+    if name.startswith(EMBEDDED):
+        return embedded_task(name)
+    return mteb_task(name)
 
 
 def _find(name: str) -> str:

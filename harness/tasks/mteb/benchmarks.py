@@ -29,7 +29,8 @@ MTEB_SUITES: dict[str, Categories] = {
     suite: {category: tuple(names) for category, names in categories.items()}
     for suite, categories in read_toml(Path(__file__).with_suffix(".toml")).items()
 }
-EN_V1, EN_V2 = MTEB_SUITES["mteb-en-v1"], MTEB_SUITES["mteb-en-v2"]
+EN_V1 = MTEB_SUITES["mteb-en-v1"]
+EN_V2 = MTEB_SUITES["mteb-en-v2"]
 
 # Which part of a multilingual set the English benchmarks take.
 _MULTILINGUAL = """
@@ -42,11 +43,9 @@ SPLITS = {"MSMARCO": "dev"}  # all others of the benchmarks: test
 # mteb 1.x averaged each text's correlation together with its p-value, so SummEval's number in every
 # v1 table is (mean rho + mean p) / 2. mteb keeps that defect in "SummEval" and corrects it in a
 # task of its own.
-SUMMEVAL, SUMMEVAL_METRIC, SUMMEVAL_CORRECTED = (
-    "SummEval",
-    "summeval_v1",
-    "SummEvalSummarization.v2",
-)
+SUMMEVAL = "SummEval"
+SUMMEVAL_METRIC = "summeval_v1"
+SUMMEVAL_CORRECTED = "SummEvalSummarization.v2"
 
 
 # What people score in mteb's main metric, where it was published: embeddings-benchmark/results, the
@@ -99,7 +98,8 @@ def mteb_averages(scores: Iterable[Score], suite: str) -> tuple[dict[str, Averag
     """The average of each category of a suite, and that over all its data sets. One that lacks a
     set has no value.
     """
-    values, categories = mteb_values(scores, suite), MTEB_SUITES[suite]
+    values = mteb_values(scores, suite)
+    categories = MTEB_SUITES[suite]
     return {name: mean_of(values, tasks) for name, tasks in categories.items()}, mean_of(
         values, names_of(categories)
     )

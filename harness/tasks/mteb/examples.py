@@ -87,25 +87,21 @@ def kind_of(task: Any) -> Kind:
         return Kind(SENTENCES, _classification)
     if isinstance(task, kinds.AbsTaskPairClassification):
         best = metric.endswith("_ap")
-        return (
-            Kind(PAIRS, _pair_classification)
-            if best
-            else Kind(lacks=f"{metric}: its threshold is the best one")
-        )
+        if best:
+            return Kind(PAIRS, _pair_classification)
+        return Kind(lacks=f"{metric}: its threshold is the best one")
     if isinstance(task, kinds.AbsTaskClustering | kinds.AbsTaskClusteringLegacy):
         sets = (
             DRAWS if isinstance(task, kinds.AbsTaskClustering) else SETS
         )  # newer tasks draw sets from one collection
-        return (
-            Kind(sets)
-            if metric == "v_measure"
-            else Kind(lacks=f"{metric} of each set is not saved by mteb")
-        )
+        if metric == "v_measure":
+            return Kind(sets)
+        return Kind(lacks=f"{metric} of each set is not saved by mteb")
     if isinstance(task, kinds.AbsTaskRetrieval):
         known = _of_queries(metric) is not None
-        return (
-            Kind(QUERIES, _retrieval) if known else Kind(lacks=f"{metric} is no mean over queries")
-        )
+        if known:
+            return Kind(QUERIES, _retrieval)
+        return Kind(lacks=f"{metric} is no mean over queries")
     if isinstance(task, kinds.AbsTaskSTS):
         return Kind(PAIRS, _sts)
     return Kind(lacks=f"mteb keeps no outcomes of {task.metadata.type}")
@@ -133,7 +129,9 @@ def read_examples(task: Any, folder: Path) -> pd.DataFrame | None:
                 shown = subset if subset not in ("default", "parallel") else ""
                 found = rows_of(part, predictions, split, subset)
                 frames += [_add_split(rows, split, name, shown) for rows in found]
-    return pd.concat(frames, ignore_index=True) if frames else None
+    if frames:
+        return pd.concat(frames, ignore_index=True)
+    return None
 
 
 def clustering(name: str, scores: Mapping[str, Sequence[Mapping[str, Any]]]) -> pd.DataFrame | None:
@@ -145,7 +143,10 @@ def clustering(name: str, scores: Mapping[str, Sequence[Mapping[str, Any]]]) -> 
     for split, subsets in scores.items():
         for one in subsets:
             values = one.get("v_measures") or ()
-            levels = values if isinstance(values, dict) else {"": values}
+            if isinstance(values, dict):
+                levels = values
+            else:
+                levels = {"": values}
             for level, sets in levels.items():
                 units = text_ids(
                     [
@@ -159,7 +160,9 @@ def clustering(name: str, scores: Mapping[str, Sequence[Mapping[str, Any]]]) -> 
                 frames.append(
                     _add_split(rows, split, one.get("hf_subset", "default").replace("default", ""))
                 )
-    return pd.concat(frames, ignore_index=True) if frames else None
+    if frames:
+        return pd.concat(frames, ignore_index=True)
+    return None
 
 
 def sound(
@@ -178,7 +181,9 @@ def sound(
     if not len(rows):
         return None
     as_scored = rows.assign(metric="spearman" if rows["metric"].iloc[0] == PAIR else metric)
-    return rows if np.isclose(value_of(as_scored), value, rtol=0, atol=TOLERANCE) else None
+    if np.isclose(value_of(as_scored), value, rtol=0, atol=TOLERANCE):
+        return rows
+    return None
 
 
 def task_facts(task: Any, splits: Sequence[str], examples: pd.DataFrame | None) -> Facts:
@@ -189,17 +194,17 @@ def task_facts(task: Any, splits: Sequence[str], examples: pd.DataFrame | None) 
     Args:
         examples: of its scores; without them nothing is known of pairs.
     """
-    kind, metric = kind_of(task), task.metadata.main_score
+    kind = kind_of(task)
+    metric = task.metadata.main_score
     chance = majority = None
     if isinstance(task, kinds.AbsTaskMultilabelClassification):
         pass
     elif isinstance(task, kinds.AbsTaskClassification) and metric == "accuracy":
-        counts = [
-            found
-            for split in splits
-            for subset in task.hf_subsets
-            if (found := _labels(task, split, subset))
-        ]
+        counts = []
+        for split in splits:
+            for subset in task.hf_subsets:
+                if found := _labels(task, split, subset):
+                    counts.append(found)
         if counts:
             chance = float(np.mean([1 / len(labels) for labels in counts]))
             majority = float(np.mean([max(labels) / sum(labels) for labels in counts]))
@@ -207,11 +212,10 @@ def task_facts(task: Any, splits: Sequence[str], examples: pd.DataFrame | None) 
         isinstance(task, kinds.AbsTaskPairClassification) and examples is not None and len(examples)
     ):
         pairs = examples[examples["metric"] == metric]
-        chance = (
-            float(pairs.groupby(["split", "subset"])["target"].mean().mean())
-            if len(pairs)
-            else None
-        )
+        if len(pairs):
+            chance = float(pairs.groupby(["split", "subset"])["target"].mean().mean())
+        else:
+            chance = None
     elif isinstance(task, kinds.AbsTaskSTS | kinds.AbsTaskSummarization) and metric.endswith(
         ("spearman", "pearson")
     ):
@@ -262,7 +266,9 @@ def _rows(
 
 def _data(task: Any, split: str, subset: str) -> Any:
     whole = task.dataset
-    return whole[split] if subset not in whole and split in whole else whole[subset][split]
+    if subset not in whole and split in whole:
+        return whole[split]
+    return whole[subset][split]
 
 
 def _texts(values: Any) -> list[str]:
@@ -280,15 +286,14 @@ def _pair_classification(task: Any, predictions: Any, split: str, subset: str) -
     from sklearn.metrics import average_precision_score
 
     data = _data(task, split, subset)
-    data = (
-        Dataset.from_dict(data[0]) if len(data) == 1 else data
-    )  # as data sets of mteb 1 are stored
+    # as data sets of mteb 1 are stored
+    if len(data) == 1:
+        data = Dataset.from_dict(data[0])
     gold = np.asarray(data[task.label_column_name], dtype=np.float64)
     unit = pair_units(_texts(data[task.input1_column_name]), _texts(data[task.input2_column_name]))
-    similar = {
-        name: sign * np.asarray(predictions[name], dtype=np.float64)
-        for name, sign in _SIMILARITIES.items()
-    }
+    similar = {}
+    for name, sign in _SIMILARITIES.items():
+        similar[name] = sign * np.asarray(predictions[name], dtype=np.float64)
     best = max(similar, key=lambda name: average_precision_score(gold, similar[name]))
     chosen = {"max_ap": best, "cosine_ap": "cosine_scores"}
     chosen |= {
@@ -309,7 +314,11 @@ def _sts(task: Any, predictions: Any, split: str, subset: str) -> Rows:
 def _of_queries(metric: str) -> tuple[str, int] | None:
     """(measure, k) of "ndcg_at_10"; "accuracy" is mteb's name for the recall at 1."""
     found = re.fullmatch(r"(ndcg|map|recall|precision|hit_rate|mrr)_at_(\d+)", metric)
-    return ("recall", 1) if metric == "accuracy" else (found[1], int(found[2])) if found else None
+    if metric == "accuracy":
+        return ("recall", 1)
+    if found:
+        return (found[1], int(found[2]))
+    return None
 
 
 def _retrieval(task: Any, predictions: Any, split: str, subset: str) -> Rows:
@@ -326,10 +335,9 @@ def _retrieval(task: Any, predictions: Any, split: str, subset: str) -> Rows:
             for query, docs in found.items()
         }
     if task.skip_first_result:
-        ranked = {
-            query: sorted(docs.items(), key=lambda x: x[1], reverse=True)
-            for query, docs in found.items()
-        }
+        ranked = {}
+        for query, docs in found.items():
+            ranked[query] = sorted(docs.items(), key=lambda x: x[1], reverse=True)
         found = {query: dict(docs[1:]) for query, docs in ranked.items()}
     if measure == "mrr":
         values = {query: _reciprocal_rank(gold[query], docs, k) for query, docs in found.items()}

@@ -53,12 +53,16 @@ class MTEBTask:
     @property
     def name(self) -> str:
         if self.task_name.startswith(EMBEDDED):
-            return f"{self.task_name}-{self.subset}" if self.subset else self.task_name
+            if self.subset:
+                return f"{self.task_name}-{self.subset}"
+            return self.task_name
         return PREFIX + self.task_name + (f"/{self.subset}" if self.subset else "")
 
     @property
     def source(self) -> str:
-        return "embedded" if self.task_name.startswith(EMBEDDED) else "mteb"
+        if self.task_name.startswith(EMBEDDED):
+            return "embedded"
+        return "mteb"
 
     @property
     def sha256(self) -> str:
@@ -96,11 +100,9 @@ class MTEBTask:
         """How many texts it will ask for at least: known before its data is fetched."""
         from harness.tasks.mteb.adapter import open_task, texts_at_least
 
-        return (
-            0
-            if self.source == "embedded"
-            else texts_at_least(open_task(self.task_name, self.subset))
-        )
+        if self.source == "embedded":
+            return 0
+        return texts_at_least(open_task(self.task_name, self.subset))
 
     def evaluate(self, vectors: Vectors, *, pooling: str) -> TaskResult:
         """Raises:
@@ -122,13 +124,17 @@ class MTEBTask:
     ) -> None:
         from harness.tasks.mteb.adapter import run_task
 
-        origin = (
-            vectors.origin if isinstance(vectors, EmbeddingTable | PromptedVectors) else UNNAMED
-        )
+        if isinstance(vectors, EmbeddingTable | PromptedVectors):
+            origin = vectors.origin
+        else:
+            origin = UNNAMED
         named = getattr(self, "described_as", task_name)
         local = self.source != "mteb"
         outcome = run_task(task, named, self.subset, vectors, origin, local)
-        file = f"{task_name}-{self.subset}" if self.subset else task_name
+        if self.subset:
+            file = f"{task_name}-{self.subset}"
+        else:
+            file = task_name
         if self.source != "file":
             result.artifacts[f"mteb/{file}.json"] = outcome.json
         result.note_damaged(self.name, outcome.damaged)
@@ -188,7 +194,10 @@ class MTEBTask:
         kept = rows.assign(metric=description.metric, target=rows["target"].astype(np.float32))[
             list(COLUMNS)
         ]
-        result.outcomes = kept if result.outcomes is None else stack([result.outcomes, kept])
+        if result.outcomes is None:
+            result.outcomes = kept
+        else:
+            result.outcomes = stack([result.outcomes, kept])
 
 
 def _embedded_texts(task_name: str, subset: str) -> list[str]:
@@ -198,7 +207,9 @@ def _embedded_texts(task_name: str, subset: str) -> list[str]:
             for row in topic_rows([subset] if subset else TOPIC_PARTS, SENTENCES_A_TOPIC)
         ]
     groups = [subset] if subset else RETRIEVAL_GROUPS
-    rows = [row for group in groups for row in embedded_rows("retrieval", RETRIEVAL_GROUPS[group])]
+    rows = []
+    for group in groups:
+        rows.extend(embedded_rows("retrieval", RETRIEVAL_GROUPS[group]))
     return [row[side] for side in ("query", "passage") for row in rows]
 
 
@@ -236,9 +247,9 @@ def _absence(repository: str, revision: str) -> str:
     except (errors.RepositoryNotFoundError, errors.RevisionNotFoundError):
         return f"no data: the hub has no data set {repository} at revision {revision} (private ones need HF_TOKEN)"
     except Exception as error:  # whatever the HTTP library of the day raises
-        return (
-            "" if stored else f"no data: the hub answered with an error: {first_line(error):.200}"
-        )
+        if stored:
+            return ""
+        return f"no data: the hub answered with an error: {first_line(error):.200}"
     return ""
 
 

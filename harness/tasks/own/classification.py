@@ -36,7 +36,10 @@ def labelled_texts(own: OwnData) -> Labelled:
         InputError: there is one label only, or the test part has one that training lacks.
     """
     own.rows("test")  # there are some
-    parts = own.counts if "train" in own.counts else {"test": len(own.frame)}
+    if "train" in own.counts:
+        parts = own.counts
+    else:
+        parts = {"test": len(own.frame)}
     if "dev" in own.counts and "train" not in own.counts:
         message = "has a dev part but no train part to fit a classifier on"
         raise InputError(message, file=own.where, key='column "split"')

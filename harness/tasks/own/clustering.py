@@ -40,7 +40,10 @@ class FileClustering(MTEBTask):
         """Raises:
         InputError: see `read_own`.
         """
-        source = self.settings.path if self._frame is None else self._frame
+        if self._frame is None:
+            source = self.settings.path
+        else:
+            source = self._frame
         return read_own(source, self.settings.model_copy(update={"kind": "clustering"}))
 
     @cached_property

@@ -117,11 +117,10 @@ def name_files(files: Sequence[TaskFile]) -> list[TaskFile]:
     named = []
     for file in files:
         name = file.name or clean_name(file.path.name)
-        others = {
-            other.path
-            for other in files
-            if (other.name or clean_name(other.path.name)) == name and other.path != file.path
-        }
+        others = set()
+        for other in files:
+            if (other.name or clean_name(other.path.name)) == name and other.path != file.path:
+                others.add(other.path)
         if others and file.name:
             message = f'several files are called "{name}"'
             raise InputError(message, file=file.task, key='key "name"', remedy="rename one")
@@ -183,7 +182,10 @@ class OwnData:
     @property
     def remarks(self) -> list[str]:
         """Sentences about its size, its parts and its texts that a reader should know."""
-        noun = "texts" if self.text_columns == ["text"] else self.kind_noun
+        if self.text_columns == ["text"]:
+            noun = "texts"
+        else:
+            noun = self.kind_noun
         sizes = ", ".join(f"{count:,} {part}" for part, count in self.counts.items())
         remarks = []
         if self.split == "drawn":
@@ -202,7 +204,9 @@ class OwnData:
         for part, count in self.counts.items():
             if count < FEW and part != "train":
                 remarks.append(f"only {count} {part} {noun}: scores of fewer than {FEW} say little")
-        texts = [text for name in self.text_columns for text in self.frame[name]]
+        texts: list[str] = []
+        for name in self.text_columns:
+            texts.extend(self.frame[name])
         occurs = Counter(texts)
         repeated = sum(count for count in occurs.values() if count > 1)
         if 2 * repeated > len(texts):
@@ -227,7 +231,10 @@ def read_own(source: Path | Any, settings: TaskFile) -> OwnData:
     Raises:
         InputError: no such file, no known kind, an empty or wrong cell; with file, line and column.
     """
-    where = str(settings.task) if isinstance(source, Path) else settings.name or "frame"
+    if isinstance(source, Path):
+        where = str(settings.task)
+    else:
+        where = settings.name or "frame"
     if isinstance(source, Path) and not is_there(source):
         raise InputError("no such file", file=where, remedy="check the path")
     if isinstance(source, Path) and not is_table(source):

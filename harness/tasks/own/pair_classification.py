@@ -44,7 +44,9 @@ class FilePairClassification(FileTask):
 
     def evaluate(self, vectors: Vectors, *, pooling: str) -> TaskResult:
         result = TaskResult(notes=list(self.data_remarks))
-        first, second, gold = self.tested.first, self.tested.second, self.tested.labels
+        first = self.tested.first
+        second = self.tested.second
+        gold = self.tested.labels
         u, bad_u = finite(vectors(first))
         v, bad_v = finite(vectors(second))
         result.note_damaged(self.name, bad_u + bad_v)

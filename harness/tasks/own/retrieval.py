@@ -55,7 +55,9 @@ class FileRetrieval(MTEBTask):
     def data_remarks(self) -> list[str]:
         count = len(self.folder.queries)
         few = f"only {count} queries: scores of fewer than {FEW} say little"
-        return [f"{self.name}: {few}"] if count < FEW else []
+        if count < FEW:
+            return [f"{self.name}: {few}"]
+        return []
 
     def texts(self) -> list[str]:
         """Queries, and passages behind their titles: as mteb joins them."""

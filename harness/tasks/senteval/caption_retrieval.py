@@ -30,7 +30,11 @@ _FIRST = (1, 5, 10)
 _FOLD = 1000  # images ranked against each other
 _FOLDS = 5
 WIDTH = 1000  # dimensions of the common space
-_BATCH, _CONTRASTS, _MARGIN, _MAX_PASSES, _TENACITY = 128, 30, 0.2, 20, 3
+_BATCH = 128
+_CONTRASTS = 30
+_MARGIN = 0.2
+_MAX_PASSES = 20
+_TENACITY = 3
 
 
 @dataclass(frozen=True)
@@ -60,13 +64,14 @@ class Recalls:
         return sum(self.image_to_text[:3]) + sum(self.text_to_image[:3])
 
     def _average_folds(self, ranks: NDArray[np.int64]) -> tuple[float, ...]:
-        rows = [
-            [
-                *(100 * float((fold < k).mean()) for k in _FIRST),
-                float(np.floor(np.median(fold)) + 1),
-            ]
-            for fold in np.split(ranks, self.folds)
-        ]
+        rows = []
+        for fold in np.split(ranks, self.folds):
+            rows.append(
+                [
+                    *(100 * float((fold < k).mean()) for k in _FIRST),
+                    float(np.floor(np.median(fold)) + 1),
+                ]
+            )
         return tuple(np.array(rows).mean(axis=0).tolist())
 
 
@@ -77,7 +82,8 @@ def rank_recalls(images: Array, captions: Array) -> Recalls:
     """
     folds = max(1, min(_FOLDS, len(images) // _FOLD))
     size = min(len(images), _FOLD)
-    image_ranks, caption_ranks = [], []
+    image_ranks = []
+    caption_ranks = []
     for first in range(0, folds * size, size):
         x = np.asarray(images[first : first + size], dtype=np.float64)
         y = np.asarray(captions[first * CAPTIONS : (first + size) * CAPTIONS], dtype=np.float64)
@@ -194,7 +200,9 @@ class CaptionRetrievalTask:
 
     @cached_property
     def data(self) -> CaptionSet:
-        images, captions, digest = {}, {}, hashlib.sha256()
+        images = {}
+        captions = {}
+        digest = hashlib.sha256()
         folder = given_or_prepared(downstream_folder(self.root), "COCO")
         for part, file in (("train", "train"), ("dev", "valid"), ("test", "test")):
             images[part], captions[part] = read_captions(folder / f"{file}.pkl")
@@ -245,15 +253,15 @@ class CaptionRetrievalTask:
         """Whether what belongs to an image or a caption was among the first k. An image is known by
         its first caption: its five have one picture, and are no independent queries.
         """
-        images, captions = test.image_ranks, test.caption_ranks
+        images = test.image_ranks
+        captions = test.caption_ranks
         ids = text_ids(self.data.captions["test"][: captions.size : CAPTIONS])
         hits = {f"i2t_r{k}": (images < k, ids) for k in _FIRST}
         hits |= {f"t2i_r{k}": ((captions < k).ravel(), np.repeat(ids, CAPTIONS)) for k in _FIRST}
         both = [images < k for k in _FIRST] + [(captions < k).mean(axis=1) for k in _FIRST]
         hits["recall"] = np.mean(both, axis=0), ids
         about: dict[str, Any] = {"task": self.name, "source": self.source, "split": "test"}
-        frames = [
-            outcomes_frame(**about, metric=m, outcome=hit, unit=unit)
-            for m, (hit, unit) in hits.items()
-        ]
+        frames = []
+        for m, (hit, unit) in hits.items():
+            frames.append(outcomes_frame(**about, metric=m, outcome=hit, unit=unit))
         result.outcomes = stack(frames)

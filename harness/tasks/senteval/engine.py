@@ -124,7 +124,10 @@ class SE:
         Raises:
             InputError: an unknown task; the files of a single task are missing or damaged.
         """
-        names = [name] if isinstance(name, str) else list(name)
+        if isinstance(name, str):
+            names = [name]
+        else:
+            names = list(name)
         for one in names:
             if one not in TASKS:
                 raise InputError(
@@ -150,7 +153,10 @@ class SE:
         return self.results
 
     def _eval(self, name: str) -> dict[str, Any]:
-        root = Path(self.params.task_path) if self.params.get("task_path") else None
+        if self.params.get("task_path"):
+            root = Path(self.params.task_path)
+        else:
+            root = None
         self.params.current_task = name
         if name in YEARS:
             result, notes = self._sts(name, root)
@@ -171,7 +177,10 @@ class SE:
         for begin in range(0, len(texts), size):
             batch = [text.split() for text in texts[begin : begin + size]]
             part = as_array(self.batcher(self.params, batch))
-            width = parts[0].shape[1] if parts else "d"
+            if parts:
+                width = parts[0].shape[1]
+            else:
+                width = "d"
             sound = (
                 part.ndim == 2
                 and len(part) == len(batch)
@@ -190,9 +199,12 @@ class SE:
         self.prepare(self.params, [text.split() for text in texts])
 
     def _classification(self, name: str, root: Path | None) -> tuple[dict[str, Any], list[str]]:
-        make, known = (
-            (probing_task, name) if name in PROBING else (transfer_task, _CLASSIFICATION[name])
-        )
+        if name in PROBING:
+            make = probing_task
+            known = name
+        else:
+            make = transfer_task
+            known = _CLASSIFICATION[name]
         task = make(known, classifier=self.classifier, root=root)
         self._prepare(task.texts())
         outcome, damaged = task.outcome(self._vectors)
@@ -277,7 +289,8 @@ class SE:
         assert measured.pairs is not None
         result: dict[str, Any] = {}
         for subset, rows in measured.pairs.groupby("subset", sort=False):
-            values, gold = rows["score"].to_numpy(), rows["gold"].to_numpy()
+            values = rows["score"].to_numpy()
+            gold = rows["gold"].to_numpy()
             constant = np.ptp(values) == 0
             result[str(subset)] = {
                 kind: Correlation(0.0, 1.0)

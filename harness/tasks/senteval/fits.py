@@ -113,7 +113,10 @@ def classify(
         return Accuracies(float(rounded.max()), _accuracy(labels, y["test"]), labels)
     nested = len(rows) == 1
     state = _NESTED_STATE if nested else config.seed
-    outer = _folds(whole_y, config.kfold, state) if nested else [(rows[0], rows[1])]
+    if nested:
+        outer = _folds(whole_y, config.kfold, state)
+    else:
+        outer = [(rows[0], rows[1])]
     inner = [
         Split(train[a], train[b], _NONE)
         for train, _ in outer
@@ -127,7 +130,8 @@ def classify(
     fitted = solve(
         whole_x, whole_y, refits, grid[rounded.argmax(axis=1)][:, None], classes, config
     ).predicted
-    predicted, fold = np.zeros_like(whole_y), np.zeros_like(whole_y)
+    predicted = np.zeros_like(whole_y)
+    fold = np.zeros_like(whole_y)
     for number, ((_, test), labels) in enumerate(zip(outer, fitted, strict=True)):
         predicted[test], fold[test] = labels[0], number
     accuracies = [_accuracy(predicted[test], whole_y[test]) for _, test in outer]
@@ -223,7 +227,9 @@ class Heads:
         each fit, which is added to the gradient of all parameters, as the `weight_decay` of torch's
         optimisers does.
         """
-        self.x, self.train, self.config = x, train, config
+        self.x = x
+        self.train = train
+        self.config = config
         self.shuffle = np.random.RandomState(config.seed)
         if drawn:
             self.shuffle.permutation(drawn)
@@ -300,20 +306,24 @@ class Heads:
 
     def keep(self, splits: Tensor) -> None:
         """Drop all other splits."""
-        self.train, self.decay = self.train[splits], self.decay[splits]
+        self.train = self.train[splits]
+        self.decay = self.decay[splits]
         for layer in self.layers:
             state = self.optimizer.state[layer]
             state.update(
                 {key: value[splits] for key, value in state.items() if value.shape == layer.shape}
             )
-            layer.data, layer.grad = layer.data[splits], None
+            layer.data = layer.data[splits]
+            layer.grad = None
 
 
 def logits(layers: Sequence[Tensor], x: Tensor) -> Tensor:
     """(S, R, classes, b) for x (S, b, d + 1)."""
     first, *second = layers
     z = _products(first, x)
-    return second[0][..., :-1] @ z.sigmoid_() + second[0][..., -1:] if second else z
+    if second:
+        return second[0][..., :-1] @ z.sigmoid_() + second[0][..., -1:]
+    return z
 
 
 def _products(w: Tensor, x: Tensor) -> Tensor:
@@ -350,8 +360,10 @@ def _fit(
         splits[0].drawn,
     )
     best = [layer.detach().clone() for layer in heads.layers]
-    best_accuracy, failures = np.full(l2.shape, -1.0), np.zeros(l2.shape, dtype=np.int64)
-    running, there = np.ones(l2.shape, dtype=bool), np.arange(len(splits))
+    best_accuracy = np.full(l2.shape, -1.0)
+    failures = np.zeros(l2.shape, dtype=np.int64)
+    running = np.ones(l2.shape, dtype=bool)
+    there = np.arange(len(splits))
     labels = y.cpu().numpy()
     passes = 0
     while passes <= config.max_epoch and len(there):
@@ -364,7 +376,10 @@ def _fit(
                 predict([layer[i : i + 1] for layer in heads.layers], x[held][None])[0]
                 == labels[held]
             )
-            accuracy = right.mean(axis=1) if len(held) else np.zeros(len(right))
+            if len(held):
+                accuracy = right.mean(axis=1)
+            else:
+                accuracy = np.zeros(len(right))
             better = running[s] & (accuracy > best_accuracy[s])
             best_accuracy[s, better] = accuracy[better]
             for layer, now in zip(best, heads.layers, strict=True):

@@ -29,7 +29,9 @@ from harness.tasks.sts import pearson, spearman
 
 VERSION = "harness-senteval-relatedness-1"
 GRADES = 5
-_PASSES, _MAX_PASSES, _TENACITY = 50, 1000, 3
+_PASSES = 50
+_MAX_PASSES = 1000
+_TENACITY = 3
 
 
 @dataclass(frozen=True)
@@ -83,14 +85,18 @@ def regress(x: dict[str, Array], scores: dict[str, Array], *, seed: int = 1111) 
     heads = Heads(
         train, every, torch.zeros(1, 1, device=train.device), GRADES, Classifier(seed=seed), 0
     )
-    best, kept, failures, passes = -1.0, predict("test"), 0, 0
+    best = -1.0
+    kept = predict("test")
+    failures = 0
+    passes = 0
     while passes <= _MAX_PASSES and failures <= _TENACITY:
         for _ in range(_PASSES):
             heads.train_epoch(errors)
         passes += _PASSES
         now = pearson(predict("dev"), scores["dev"])
         if now > best:
-            best, kept = now, predict("test")
+            best = now
+            kept = predict("test")
         else:
             failures += 1
     return Regression(best, kept)

@@ -80,13 +80,12 @@ def _task(name: str, source: Source) -> Task:
     if name == "caption-retrieval":
         return CaptionRetrievalTask()
     configuration, colon, dataset = name.rpartition(":")
-    suite = (
-        f"transfer-{configuration}"
-        if colon
-        else "downstream"
-        if name in DOWNSTREAM.tasks
-        else "transfer"
-    )
+    if colon:
+        suite = f"transfer-{configuration}"
+    elif name in DOWNSTREAM.tasks:
+        suite = "downstream"
+    else:
+        suite = "transfer"
     return transfer_task(
         dataset, name=name, suite=suite, classifier=CONFIGURATIONS[configuration or "full"]
     )

@@ -35,7 +35,9 @@ if TYPE_CHECKING:
     from harness.tasks.senteval.fits import Accuracies
 
 TRANSFER = ("MR", "CR", "SUBJ", "MPQA", "SST2", "TREC", "MRPC")
-PAIR, PAIR_WITH_BOTH, SINGLE = "|u-v|, u*v", "u, v, u*v, |u-v|", "u"
+PAIR = "|u-v|, u*v"
+PAIR_WITH_BOTH = "u, v, u*v, |u-v|"
+SINGLE = "u"
 _SCHEMES = {
     1: "nested k-fold",
     2: "k-fold on train",
@@ -55,7 +57,9 @@ class LabelledTask(ABC):
         """`data`: the data set as the papers call it; `name`: of the task, where one set serves for
         several.
         """
-        self.dataset, self.name, self.suite = data, name, suite
+        self.dataset = data
+        self.name = name
+        self.suite = suite
         self._load = load
 
     @cached_property
@@ -73,7 +77,9 @@ class LabelledTask(ABC):
     def tested(self) -> LabelledSplit:
         """The test part; all there is where it is cut into folds."""
         parts = self.data.parts
-        return parts["test"] if "test" in parts else next(iter(parts.values()))
+        if "test" in parts:
+            return parts["test"]
+        return next(iter(parts.values()))
 
     def remarks(self, damaged: int) -> list[str]:
         """Sentences about sizes that are not the published ones, and about vectors with NaN or
@@ -94,24 +100,28 @@ class LabelledTask(ABC):
     @property
     def features(self) -> str:
         """What is made of the vectors u and v of two sentences, or of u alone."""
-        return PAIR_WITH_BOTH if self.dataset == "SNLI" else PAIR if self.tested.second else SINGLE
+        if self.dataset == "SNLI":
+            return PAIR_WITH_BOTH
+        if self.tested.second:
+            return PAIR
+        return SINGLE
 
     def inputs(self, vectors: Vectors) -> tuple[dict[str, Array], int]:
         """The features (n, d) of each part, and how many vectors held NaN or infinity (replaced by
         0).
         """
-        x, damaged = {}, 0
+        x = {}
+        damaged = 0
         for name, part in self.data.parts.items():
             x[name], bad = finite(vectors(part.first))
             damaged += bad
             if self.features != SINGLE:
                 u, (v, bad) = x[name], finite(vectors(part.second))
                 damaged += bad
-                pair = (
-                    [np.abs(u - v), u * v]
-                    if self.features == PAIR
-                    else [u, v, u * v, np.abs(u - v)]
-                )
+                if self.features == PAIR:
+                    pair = [np.abs(u - v), u * v]
+                else:
+                    pair = [u, v, u * v, np.abs(u - v)]
                 x[name] = np.concatenate(pair, axis=1)
         return x, damaged
 
@@ -182,7 +192,8 @@ class ClassificationTask(LabelledTask):
         result = TaskResult()
         outcome, damaged = self.outcome(vectors)
         result.notes += self.remarks(damaged)
-        parts, tested = self.data.parts, self.tested
+        parts = self.data.parts
+        tested = self.tested
         values = [("test", "accuracy", outcome.test), ("dev", "accuracy", outcome.dev)]
         if self.dataset == "MRPC":
             values.append(("test", "f1", f1(tested.labels, outcome.predicted)))
@@ -206,9 +217,10 @@ class ClassificationTask(LabelledTask):
         F1 the prediction.
         """
         about: dict[str, Any] = {"task": self.name, "source": self.source, "split": "test"}
-        about["unit"] = (
-            pair_units(tested.first, tested.second) if tested.second else text_ids(tested.first)
-        )
+        if tested.second:
+            about["unit"] = pair_units(tested.first, tested.second)
+        else:
+            about["unit"] = text_ids(tested.first)
         folds = "" if outcome.fold is None else [f"fold {number + 1}" for number in outcome.fold]
         right = outcome.predicted == tested.labels
         frames = [outcomes_frame(**about, metric="accuracy", outcome=right, subset=folds)]
@@ -226,8 +238,11 @@ def f1(gold: Array, predicted: Array) -> float:
     positive.
     """
     hits = int(((predicted == 1) & (gold == 1)).sum())
-    claimed, true = int((predicted == 1).sum()), int((gold == 1).sum())
-    return round(200 * hits / (claimed + true), 2) if hits else 0.0
+    claimed = int((predicted == 1).sum())
+    true = int((gold == 1).sum())
+    if hits:
+        return round(200 * hits / (claimed + true), 2)
+    return 0.0
 
 
 def transfer_task(
