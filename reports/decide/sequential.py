@@ -8,9 +8,9 @@ from scipy.special import ndtr
 
 from harness.runs.until import Analysis, Key
 from reports.load import read_comparison
-from reports.results import ResultRow
+from reports.results import ResultRow, Results
 from reports.stats.significance import Significance
-from reports.stats.verdicts import ALIKE, Ranking, kind_of
+from reports.stats.verdicts import ALIKE, BETTER, WORSE, Ranking, kind_of
 
 LEADS, BEATEN, SAME, HOPELESS, OPEN = (
     "leads",
@@ -27,12 +27,16 @@ RULE = (
 
 
 def analyse(workdir: Path, comparison: str) -> Analysis:
-    """An interim analysis, one block of rows at a time: rows that may be the best stay in
-    contention.
+    """An interim analysis, one block of rows at a time: the best row and those that are undecided
+    against it stay in contention.
     """
     known = read_comparison(workdir, comparison)
+    return analyse_results(known, Significance(known))
+
+
+def analyse_results(known: Results, significance: Significance) -> Analysis:
+    """The same of results that were read; they have interim analyses."""
     assert known.analyses is not None
-    significance = Significance(known)
     target = significance.first
     if target is None:
         return Analysis(frozenset())
@@ -61,14 +65,19 @@ def analyse(workdir: Path, comparison: str) -> Analysis:
 
 
 def _state(block: Ranking, row: ResultRow, most: int, equivalence: float) -> str:
-    """The state of a judged row against the best one."""
+    """The state of a judged row against the best one.
+
+    A row is out where the verdict on it and the best one is known. That it cannot be the best is
+    known earlier, from one side; seeds that end there leave the verdict open.
+    """
     leader = block.candidates[0] if block.candidates else block.contenders[0]
     if row is leader:
         return LEADS
-    if row not in block.candidates:
-        return BEATEN
-    if kind_of(block.difference(leader, row), equivalence) == ALIKE:
+    kind = kind_of(block.difference(leader, row), equivalence)
+    if kind == ALIKE:
         return SAME
+    if kind in (BETTER, WORSE):
+        return BEATEN
     return HOPELESS if _chance_of_decision(block, leader, row, most, equivalence) < HOPE else OPEN
 
 

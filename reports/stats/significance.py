@@ -563,8 +563,8 @@ def share_of_analysis(number: int, first: int, most: int) -> float:
     """Return the part of 0.05 that an analysis (from 1) may use, with `first` seeds of a row at the
     first and `most` at the last.
 
-    Whoever adds seeds until p < 0.05 finds a difference between equal rows in 7 to 15 % of
-    comparisons. Here all analyses with up to n seeds may use (n / most)^2 of 0.05 together: 9 / 225
+    Whoever adds seeds until p < 0.05 finds a difference between equal rows far too often
+    (docs/statistics.md). Here all analyses with up to n seeds may use (n / most)^2 of 0.05 together: 9 / 225
     at a first analysis with three of at most 15 seeds, 29 / 225 at the last one (Kim & DeMets,
     Biometrika 74, 1987; Lan & DeMets, Biometrika 70, 1983). Most is left for the analyses that know
     most. The shares add up to 1, so that all analyses together stay below 5 % whatever their

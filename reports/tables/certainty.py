@@ -270,8 +270,8 @@ def interim_analyses_table(comparison: RecordedResults, significance: Significan
         before = {_key_of(row): row["state"] for row in rows}
     caption = "After every interim analysis, one more seed for the best row and for the rows that are open against it."
     legend = (
-        f"Each analysis has a share of the 5 %: {analyses.first} / {analyses.most} the first, 1 / {analyses.most} the "
-        f"others. {_ENDED.get(analyses.ended, 'It has not ended: the same command goes on.')}"
+        f"All analyses with up to n seeds may use (n / {analyses.most})² of the 5 % together. "
+        f"{_ENDED.get(analyses.ended, 'It has not ended: the same command goes on.')}"
     )
     return Table(
         "interim-analyses", "Seeds added until decided", caption, columns, tuple(lines), (legend,)

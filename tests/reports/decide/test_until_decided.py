@@ -8,6 +8,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from harness.cli import main
@@ -19,6 +20,7 @@ from reports.load import read_comparison
 from reports.stats.significance import Difference, Significance
 from reports.tables.certainty import interim_analyses_table
 from tests.support import synthetic
+from tests.support.simulated_until import decide_at_once, decide_in_full, draw_scores
 
 NOISES = {"SimCSE": 1.0, "SCD": 1.05, "Barlow Twins": 4.0}
 
@@ -125,6 +127,7 @@ def test_reports_and_verdicts_say_how_many_analyses_there_were(
     comparison = read_comparison(work, "ended")
     table = interim_analyses_table(comparison, Significance(comparison))
     assert table is not None
+    assert "(n / 15)²" in table.legend[0]  # as `share_of_analysis` spends the level
     assert [[cell.value for cell in line.cells][:3] for line in table.rows] == [
         [1, 3, 10],
         [2, 4, 12],
@@ -146,3 +149,24 @@ def test_reports_and_verdicts_say_how_many_analyses_there_were(
         == 0
     )
     assert json.loads(capsys.readouterr().out)["corrected_for_interim_analyses"] == 3
+
+
+def test_seeds_are_added_until_the_verdict_on_two_rows_is_known() -> None:
+    """Two rows one point apart. The short form of the rules is in numpy, from their description, and
+    is what shows the error and the power of many comparisons in docs/statistics.md.
+    """
+    scores = draw_scores(1.0, (0.84, 0.84), 10)
+    full = decide_in_full(scores, 1.0)
+    short = decide_at_once(scores, 1.0)
+    assert np.array_equal(full.seeds, short.seeds)
+    assert np.array_equal(full.different, short.different)
+    assert 3 <= full.different.sum() < 10
+    assert full.covered.all()
+
+
+def test_a_row_far_behind_gets_no_seeds_and_two_near_ones_do() -> None:
+    scores = draw_scores(1.0, (0.3, 0.3, 0.3), 2)
+    scores[:, 2] -= 10
+    full = decide_in_full(scores, 1.0)
+    assert full.different.all()
+    assert (full.seeds < 6).all()
