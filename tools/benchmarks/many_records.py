@@ -48,6 +48,8 @@ config = {{ temperature = {temperature} }}
 
 def make(folder: Path, records: int) -> None:
     """Make a work directory "w" below `folder` with so many records of one comparison."""
+    from harness.results.comparison import ListedRun
+    from harness.results.store import read_comparison_file, write_comparison_file
     from harness.runs.experiment import read_experiment
     from harness.runs.plan import make_plan
 
@@ -63,17 +65,17 @@ def make(folder: Path, records: int) -> None:
     file.write_text(EXPERIMENT.format(seeds=seeds) + rows)
     plan = make_plan(read_experiment(str(file), []), str(file))
     first = {job.row: job.id for job in plan.jobs if job.spec.seed == 1}
-    listed = work / "comparisons" / "many.json"
-    tree = json.loads(listed.read_text())
-    starts = [run for run in tree["runs"] if run.get("added")]
+    comparison = read_comparison_file(work, "many")
+    assert comparison is not None
     runs = []
     for job in plan.jobs:
         if job.row in first and not plan.row_of(job).added:
             base = job.spec.base_model
-            runs.append({"id": job.id, "row": job.row, "base_model": base, "seed": job.spec.seed})
-    tree["experiment"]["seeds"] = seeds
-    tree["runs"] = runs + starts
-    listed.write_text(json.dumps(tree))
+            runs.append(ListedRun(id=job.id, row=job.row, base_model=base, seed=job.spec.seed))
+    starts = [run for run in comparison.runs if run.added]
+    experiment = comparison.experiment | {"seeds": seeds}
+    changes = {"experiment": experiment, "runs": (*runs, *starts)}
+    write_comparison_file(work, comparison.model_copy(update=changes))
 
     rng = random.Random(0)
     for job in plan.jobs:
