@@ -37,6 +37,7 @@ COMMANDS = (
     "harness.commands.list",
     "harness.commands.check_method",
     "harness.commands.doctor",
+    "harness.commands.clean",
     "harness.commands.study",
     "harness.commands.report",
     "harness.commands.decide",

@@ -305,6 +305,18 @@ class RunFolder:
                 damage[name] = "not as it was written"
         return damage
 
+    def remove_weights(self, record: Record) -> Record:
+        """Remove the saved model of a finished run, whose scores hold; return its record afterwards.
+
+        The run's lock must be held.
+        """
+        weights = {name: digest for name, digest in record.files.items() if name.startswith(MODEL)}
+        files = {name: digest for name, digest in record.files.items() if name not in weights}
+        record = record.model_copy(update={"files": files, "removed": record.removed or weights})
+        self.write(record)  # before they are gone
+        remove(self.model)
+        return record
+
     def has_weights(self, record: Record | None) -> bool:
         """Are the saved weights complete, and exactly those that the record names?"""
         if record is None:

@@ -279,17 +279,13 @@ class Execution:
         Further scores train the same weights again. The weights of a run that had finished with
         them stay, as another comparison keeps them.
         """
-        weights = {name: digest for name, digest in record.files.items() if name.startswith(MODEL)}
+        is_saved = any(name.startswith(MODEL) for name in record.files)
         kept = earlier is not None and earlier.status == "finished" and not earlier.removed
         if "vectors" not in self.job.keep:
             remove(stored_vectors(self.spec, self.workdir, self.device).folder)
-        if "weights" in self.job.keep or not weights or kept:
+        if "weights" in self.job.keep or not is_saved or kept:
             return record
-        files = {name: digest for name, digest in record.files.items() if name not in weights}
-        record = record.model_copy(update={"files": files, "removed": weights})
-        self.folder.write(record)  # before they are gone
-        remove(self.folder.model)
-        return record
+        return self.folder.remove_weights(record)
 
     def _usable_record(self) -> Record | None:
         """The record of the weights that are saved; None where the run has to be trained or scored
