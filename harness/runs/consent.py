@@ -4,20 +4,44 @@ else is used, such as one that came inside an archive.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import Any, Protocol
 
 from harness import registry
 from harness.errors import InputError
 from harness.evaluation.outside_models import calls_others
-
-if TYPE_CHECKING:
-    from harness.runs.experiment import Experiment
+from harness.executors.executor import ExecutorSettings
 
 _HERE = ("serial", "processes")  # executors that start nothing but this program
 
 
-def refuse_code(experiment: Experiment, where: str) -> None:
+class _Row(Protocol):
+    """An entry of `methods`."""
+
+    @property
+    def label(self) -> str: ...
+
+    @property
+    def method(self) -> str: ...
+
+    @property
+    def config(self) -> dict[str, Any]: ...
+
+
+class _Experiment(Protocol):
+    """The parts of an experiment that can name code."""
+
+    @property
+    def shared(self) -> dict[str, Any]: ...
+
+    @property
+    def methods(self) -> Sequence[_Row]: ...
+
+    @property
+    def executor(self) -> ExecutorSettings: ...
+
+
+def refuse_code(experiment: _Experiment, where: str) -> None:
     """Refuse an experiment that names code of its own, a command, an endpoint or a cluster.
 
     Raises:
@@ -35,7 +59,7 @@ def refuse_code(experiment: Experiment, where: str) -> None:
         )
 
 
-def foreign_code(experiment: Experiment) -> Iterator[tuple[str, str]]:
+def foreign_code(experiment: _Experiment) -> Iterator[tuple[str, str]]:
     """Yield the key of each such place, and what would happen there."""
     shared = "\n".join(_in_values(experiment.shared))
     if shared:
