@@ -11,7 +11,7 @@ from harness.files.printable import tell
 from harness.results.comparison import TunedRow, Tuning
 from harness.results.store import RunFolder
 from harness.runs.experiment import Entry, Experiment
-from harness.runs.rows import Row, resolve_rows
+from harness.runs.rows import Row, preset_of, resolve_rows
 from harness.runs.selection import Budget
 from studies import samplers
 from studies.definition.space import NothingToSearchError, make_space
@@ -91,7 +91,7 @@ def study_of(experiment: Experiment, entry: Entry, row: Row, budget: Budget) -> 
             "family": entry.family or experiment.family,
             "base_model": experiment.base_models[0],
             "method": entry.method,
-            "preset": entry.preset,
+            "preset": preset_of(experiment, entry, row.method),
             "config": {**shared, **entry.config},
             "space": entry.space,
             "steps": budget.steps,

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from harness import registry
+from harness.api import keywords
 from harness.api.adoption import conclude
 from harness.api.methods import registered
 from harness.api.result import Comparison
@@ -45,7 +46,7 @@ from harness.runs.selection import Budget, check_budget, rehearse, select, with_
 from harness.runs.sizes import resolve_sizes
 from harness.runs.until import MoreSeeds, Until, check_until
 from harness.seeds import preserve_random_state
-from harness.tasks.own.data import TaskFile
+from harness.sources import TrainingText
 from harness.tracking import Tracker
 from reports import build
 from reports.decide.sequential import RULE, analyse
@@ -136,12 +137,18 @@ def compare(
     workdir: str | Path = "work",
     name: str | None = None,
     seeds: int | Sequence[int] | None = None,
-    suites: str | Path | Mapping[str, Any] | Sequence[Any] | None = None,
+    suites: Any = None,
     base_models: str | Sequence[str] | None = None,
-    corpus: str | Path | Mapping[str, Any] | None = None,
-    dev: str | Path | Mapping[str, Any] | None = None,
+    base_model: str | None = None,
+    corpus: TrainingText | Mapping[str, Any] | None = None,
+    columns: Mapping[str, str] | None = None,
+    limit: int | None = None,
+    dev: Any = None,
     max_steps: int | None = None,
+    preset: str | None = None,
+    shared: Mapping[str, Any] | None = None,
     device: str | None = None,
+    precision: str | None = None,
     overrides: Sequence[str] = (),
     only: Sequence[str] = (),
     rehearse: bool = False,
@@ -153,6 +160,7 @@ def compare(
     executor: str | Mapping[str, Any] | ExecutorSettings | None = None,
     progress: Reporter | None = None,
     against: Sequence[str | Path] = (),
+    **options: Any,
 ) -> Comparison:
     """Train every row of an experiment under the same conditions, evaluate, track and report;
     finished runs are reused.
@@ -170,12 +178,16 @@ def compare(
             instance, or a list of rows: methods (names, classes or instances) or tables as under
                 [[methods]].
         workdir: the work directory. The same call resumes where it stopped.
-        name, seeds, suites, base_models, corpus, dev, max_steps, device: override the keys of the same
-            names. `seeds` is their number or a list: `3` and `[1, 2, 3]` are three runs a row.
-            `suites` and `dev` may be files (`{task = "pairs.csv", columns = {...}}` names columns).
-            `corpus` is a URI, a path or a table. An
-            experiment that is in no file and names no `dev` set selects checkpoints on the embedded
-            one.
+        name, seeds, suites, base_models, dev, max_steps, preset, device, precision: override the
+            keys of the same names; `base_model` is the one of `base_models`. `seeds` is their
+            number or a list: `3` and `[1, 2, 3]` are three runs a row. `suites` and `dev` may be
+            files (`{task = "pairs.csv", columns = {...}}` names columns) and frames. An experiment
+            that is in no file and names no `dev` set selects checkpoints on the embedded one.
+        corpus, columns, limit: the training text as `train` takes it: a URI, a path, a list of texts
+            or pairs, a frame, a `datasets.Dataset`, or a table as under [corpus]; what is no file
+            is stored in `workdir`/data.
+        shared, options: values of every method that has such an option, above presets and below a
+            row's own: `shared={"pooling": "mean"}`, or just `pooling="mean"`.
         overrides: other values, as `--set` takes them: "methods.simcse.temperature=0.1".
         only: blocks of the file, or patterns of rows ("SCD*"), to run as a comparison of its own.
         rehearse: the same with the embedded model, the beginning of each text and few training
@@ -208,37 +220,44 @@ def compare(
     check_formats(formats)  # now, and not when all runs have ended
     reporter = progress or Reporter.of_caller()
     folder = checked_workdir(workdir, create=False)
-    keywords = as_overrides(
-        name=name,
-        seeds=seeds,
-        suites=suites,
-        base_models=base_models,
-        corpus=corpus,
-        dev=dev,
-        max_steps=max_steps,
-        device=device,
-    )
-    overrides = [*overrides, *keywords]
+    given: dict[str, Any] = {
+        "name": name,
+        "seeds": seeds,
+        "base_models": base_models if base_model is None else base_model,
+        "max_steps": max_steps,
+        "preset": preset,
+        "device": device,
+        "precision": precision,
+    }
     source = _source(experiment)
-    if (
-        isinstance(source, Experiment)
-        and source is not experiment
-        and source.dev == EMBEDDED_DEV
-        and dev is None
-    ):
+    unfiled = isinstance(source, Experiment) and source is not experiment
+    if unfiled and source.dev == EMBEDDED_DEV and dev is None:  # type: ignore[union-attr]
         reporter.say(
             f"note: checkpoints are selected on {EMBEDDED_DEV.task}; dev= names another set"
         )
-    planned = plan_comparison(
-        source,
-        overrides=overrides,
-        only=only,
-        rehearse=rehearse,
-        tune=Budget(tune) if isinstance(tune, int) else tune,
-        until=Until() if until == "decided" else until,
-        against=against,
-        executor=executor,
-    )
+    with keywords.storing(workdir) as store:
+        given["suites"] = store.frames("suites", suites)
+        given["dev"] = store.frames("dev", dev)
+        given["corpus"] = store.corpus(corpus, columns, limit)
+        changes = [
+            *overrides,
+            *keywords.as_overrides(**given),
+            *keywords.table_overrides("shared", shared),
+            *keywords.table_overrides("shared", options),
+        ]
+        if options:
+            methods = [row.method for row in read_experiment(source, overrides).methods]
+            keywords.check_options(compare, options, methods)
+        planned = plan_comparison(
+            source,
+            overrides=changes,
+            only=only,
+            rehearse=rehearse,
+            tune=Budget(tune) if isinstance(tune, int) else tune,
+            until=Until() if until == "decided" else until,
+            against=against,
+            executor=executor,
+        )
     folder, name = checked_workdir(workdir), planned.plan.experiment.name
     with comparison_lock(folder, name):
         if planned.budget is not None:
@@ -323,43 +342,6 @@ def _row(row: Any) -> Any:
         "config": row.config.model_dump(mode="json", exclude_unset=True),
         **start,
     }
-
-
-def as_overrides(**given: Any) -> list[str]:
-    """Return the keywords of a call, or options of a command, as `--set` takes them."""
-    for key in ("suites", "base_models"):
-        one = given.get(key)
-        if isinstance(one, str | Path | Mapping | TaskFile):
-            given[key] = [one]
-    overrides = []
-    for key, value in given.items():
-        if value is not None:
-            overrides.append(f"{key}={_toml_of(key, value)}")
-    return overrides
-
-
-def _toml_of(key: str, value: Any) -> str:
-    """Return a value as TOML on one line.
-
-    Raises:
-        InputError: TOML has no such value, as a data frame.
-    """
-    try:
-        return inline(_plain(value)).as_string()
-    except (TypeError, ValueError):  # of tomlkit
-        kind = type(value).__name__
-        message = f"expected what an experiment file can hold (a name, a path, a table), not {kind}"
-        remedy = "write its rows into a file, and give its path" if key == "corpus" else None
-        raise InputError(message, file="experiment", key=f'key "{key}"', remedy=remedy) from None
-
-
-def _plain(value: Any) -> Any:
-    """Return a value as TOML has it."""
-    if isinstance(value, TaskFile):
-        return value.model_dump(exclude_defaults=True)
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return [_plain(part) for part in value]
-    return str(value) if isinstance(value, Path) else value
 
 
 def _run(planned: Planned, folder: Path, reporter: Reporter, tracker: Tracker | None) -> Grid:

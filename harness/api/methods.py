@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from harness import registry
+from harness.api.keywords import check_options
 from harness.errors import InputError, RunError, TrainingStopped
 from harness.files.locks import work_lock
 from harness.files.printable import markdown_text
@@ -41,11 +42,12 @@ def train(
     device: str = "auto",
     precision: str = "fp32",
     progress: Reporter | None = None,
+    **options: Any,
 ) -> Method:
     """Fit one method on a corpus, and save it to `out` in the SentenceTransformer layout.
 
         >>> texts = ["A dog runs.", "Two children play chess.", "It rains in the hills.", "She sells old maps."]
-        >>> method = harness.train("simcse", config={"batch_size": 2, "max_steps": 1}, corpus=texts, dev=None)
+        >>> method = harness.train("simcse", batch_size=2, max_steps=1, corpus=texts, dev=None)
         >>> method.encode(["A cat sleeps."]).shape
         (1, 256)
 
@@ -54,7 +56,8 @@ def train(
             used.
         out: folder of the saved model; checkpoints and curves lie next to it, and an interrupted
             call resumes. Without it nothing is written.
-        config, preset: values of the method's config, above those of a preset of it.
+        config, preset: values of the method's options, above those of a preset of it.
+        options: further options by their names, above both: `max_steps=100, batch_size=64`.
         family: whose values of the preset; those of the base model's own family when left out.
         corpus, limit: a text URI, a path, a list of texts or pairs, a data frame, a
             `datasets.Dataset` or a `Corpus`, and how many items of it at most (of a corpus that is
@@ -77,15 +80,14 @@ def train(
         registry.load(registry.METHODS, method) if isinstance(method, str) else registered(method)
     )
     if isinstance(method, Method):
-        if config or preset:
-            raise InputError(
-                "config, preset: this method is an instance, which has its config; leave them out"
-            )
+        if config or preset or options:
+            message = "this method is an instance, which has its options"
+            raise InputError(message, key="config, preset, options", remedy="leave them out")
         settled, base_model = method.config, method.base_model
     else:
-        settled = kind.configure(
-            dict(config or {}), preset=preset, family=family, base_model=base_model
-        )
+        check_options(train, options, [kind.name])
+        values = {**(config or {}), **options}
+        settled = kind.configure(values, preset=preset, family=family, base_model=base_model)
     dev = DevSettings(task=dev) if isinstance(dev, str) else dev
     target = Path(out) if out is not None else None
     if target is not None and (target / METHOD_FILE).exists():
@@ -147,7 +149,7 @@ def loss(
         >>> attract.name
         'attract'
         >>> texts = ["A dog runs.", "Two children play chess.", "It rains in the hills.", "She sells old maps."]
-        >>> method = harness.train(attract, config={"batch_size": 2, "max_steps": 1}, corpus=texts, dev=None)
+        >>> method = harness.train(attract, batch_size=2, max_steps=1, corpus=texts, dev=None)
         >>> method.fit_report.training["steps"]
         1
 

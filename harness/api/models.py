@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from harness.api.keywords import check_options
+from harness.api.methods import registered
 from harness.errors import InputError
 from harness.evaluation.model_scores import Scores
 from harness.files.hashing import content_id
@@ -38,6 +40,7 @@ def evaluate(
     mteb_results: str | Path | None = None,
     model_name: str | None = None,
     revision: str | None = None,
+    **options: Any,
 ) -> Scores:
     """Score a model on suites or tasks.
 
@@ -64,6 +67,7 @@ def evaluate(
             `model_name` (ORG/NAME; the hub id, when left out) and `revision` (of the hub's model
             the commit, else a hash of its content). What was set here (pooling, length, prompts)
             makes an experiment of its own there.
+        options: of a method that learns nothing and is given as a class: `first_layer=0`.
 
     Returns:
         Scores: `scores()`, `pairs()` and `costs()` are pandas frames; `result.missing` has the
@@ -79,7 +83,13 @@ def evaluate(
     from harness.tasks.catalogue import resolve_tasks
     from harness.tasks.vectors import Origin
 
-    model = _fitted(model)
+    if isinstance(model, type) and issubclass(model, Method):
+        own = {"pooling": pooling, "max_length": max_length}
+        given = {key: value for key, value in own.items() if value is not None}
+        model = _fit_untrained(model, {**given, **options})
+        pooling = max_length = None
+    else:
+        check_options(evaluate, options, [])
     if isinstance(model, str) and pooling is None:
         outside: Any = open_outside(model)
         model = model if outside is None else outside
@@ -144,15 +154,15 @@ def evaluate(
     )
 
 
-def _fitted(model: Any) -> Any:
-    """A model as given; of the class of a method that learns nothing an instance, fitted.
+def _fit_untrained(model: type[Method], options: Mapping[str, Any]) -> Method:
+    """Return an instance of a method that learns nothing.
 
     Raises:
-        InputError: the class of a method that learns.
+        InputError: it learns, or has no such option.
     """
-    if not (isinstance(model, type) and issubclass(model, Method)):
-        return model
-    method = model()
+    kind = registered(model)
+    check_options(evaluate, options, [kind.name])
+    method = kind(kind.configure(options))
     if method.text != "none":
         raise InputError(f"{method.name}: not trained yet; evaluate what harness.train returns")
     return method.fit()

@@ -13,16 +13,23 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from harness import registry
+from harness.api.keywords import as_overrides, check_options, storing, table_overrides
+from harness.api.methods import registered
 from harness.errors import InputError, naming
 from harness.executors.executor import ExecutorSettings, check_known, executor_settings
+from harness.files.reading import is_there
 from harness.machine.progress import Reporter
+from harness.method import Method
 from harness.results.store import RunFolder, checked_workdir
+from harness.runs.experiment import EMBEDDED_DEV
 from harness.runs.plan import forget_loaded
 from harness.seeds import preserve_random_state
+from harness.sources import TrainingText
 from reports.live import page
 from reports.with_report import WithReport
 from studies.definition.space import Space, make_space, plan_trials
-from studies.definition.study import DEV, Study, read_study
+from studies.definition.study import DEV, Study, presets, read_study
 
 if TYPE_CHECKING:
     import optuna
@@ -31,16 +38,32 @@ if TYPE_CHECKING:
 
 @preserve_random_state()
 def study(
-    source: str | Path | Mapping[str, Any] | Study,
+    source: str | Path | Mapping[str, Any] | Study | type[Method] | Method,
     workdir: str | Path = "work",
     *,
+    name: str | None = None,
+    space: Mapping[str, Any] | None = None,
+    trials: int | None = None,
+    sampler: str | None = None,
+    seeds: int | Sequence[int] | None = None,
+    suites: Any = None,
+    base_model: str | None = None,
+    corpus: TrainingText | Mapping[str, Any] | None = None,
+    columns: Mapping[str, str] | None = None,
+    limit: int | None = None,
+    dev: Any = None,
+    max_steps: int | None = None,
+    preset: str | None = None,
+    config: Mapping[str, Any] | None = None,
+    device: str | None = None,
+    precision: str | None = None,
     overrides: Sequence[str] = (),
     quick: bool = False,
-    name: str | None = None,
     executor: str | Mapping[str, Any] | ExecutorSettings | None = None,
     tracked: bool = True,
     tracking_uri: str | None = None,
     progress: Reporter | None = None,
+    **options: Any,
 ) -> StudyResult:
     """Search a method's hyperparameters under an equal budget for every trial; the same call
     resumes where it stopped.
@@ -55,11 +78,17 @@ def study(
         [16, 32]
 
     Args:
-        source: a TOML file, a preset's name (`harness list studies`), or the keys of such a file.
+        source: a TOML file, a preset's name (`harness list studies`), the keys of such a file, or
+            a method: its name, class or an instance.
         workdir: the work directory.
+        name, space, trials, sampler, seeds, suites, base_model, dev, preset, device, precision:
+            override the keys of the same names, and `max_steps` the key `steps`, the budget of a
+            trial. A study that is in no file and names no `dev` set uses the embedded one.
+        corpus, columns, limit: the training text, as in `compare`.
+        config, options: values that all trials share: `config={"pooling": "cls"}`, or just
+            `pooling="cls"`.
         overrides: as `--set`: "trials=20", "space.temperature=[0.05, 0.1]".
         quick: the file's small size.
-        name: of the study; by default the file's own.
         executor: where runs are executed: "processes", or keys of the table [executor], as
             {"workers": 2}.
         tracked, tracking_uri: whether runs go to MLflow, and to which store.
@@ -73,36 +102,73 @@ def study(
     from studies.samplers import check
 
     reporter = progress or Reporter.of_caller()
-    if isinstance(source, Study):
-        definition = source
-    else:
-        definition = read_study(source, overrides, quick=quick, name=name)
+    source = _source(source)
+    given: dict[str, Any] = {
+        "space": space,
+        "trials": trials,
+        "sampler": sampler,
+        "seeds": seeds,
+        "base_model": base_model,
+        "steps": max_steps,
+        "preset": preset,
+        "device": device,
+        "precision": precision,
+    }
+    forget_loaded()
+    with storing(workdir) as store:
+        given["suites"] = store.frames("suites", suites)
+        given["dev"] = store.frames("dev", dev)
+        given["corpus"] = store.corpus(corpus, columns, limit)
+        shared = [*table_overrides("config", config), *table_overrides("config", options)]
+        changes = [*overrides, *as_overrides(**given), *shared]
+        definition = read_study(source, changes, quick=quick, name=name)
+        check_options(study, options, [definition.method])
+        where = str(source) if isinstance(source, str | Path) else f'study "{definition.name}"'
+        with naming(where):
+            searched = make_space(definition, where)
+            check(definition, searched, where)
+            first = {**searched.first_point(), **plan_trials(definition, searched)[0]}
+            plan_trial(definition, first)  # is all data here?
+        settings = executor_settings(executor, definition.executor)
+        check_known(settings, [definition.method])
     if warning := warn_of_test_parts(definition):
         reporter.say(warning)
-    if isinstance(source, str | Path):
-        where = str(source)
-    else:
-        where = f'study "{definition.name}"'
-    forget_loaded()
-    with naming(where):
-        space = make_space(definition, where)
-        check(definition, space, where)
-        plan_trial(
-            definition, {**space.first_point(), **plan_trials(definition, space)[0]}
-        )  # is all data here?
     folder = checked_workdir(workdir)
-    settings = executor_settings(executor, definition.executor)
-    check_known(settings, [definition.method])
     more: dict[str, Any] = {
         "quiet": reporter.quiet,
         "tracked": tracked,
         "tracking_uri": tracking_uri,
         "page": page,
     }
-    stored = run_trials(definition, space, folder, settings, where=where, **more)
-    result = StudyResult(stored, definition, space, folder)
+    stored = run_trials(definition, searched, folder, settings, where=where, **more)
+    result = StudyResult(stored, definition, searched, folder)
     result.write_report()
     return result
+
+
+def _source(given: Any) -> str | Path | Mapping[str, Any]:
+    """Return a file or preset by name, or the keys of a study; what is in no file selects on the
+    embedded dev set.
+    """
+    if isinstance(given, Study):
+        return given.model_dump(mode="json", exclude_unset=True)
+    if isinstance(given, Path):
+        return given
+    if isinstance(given, str):
+        is_file = is_there(Path(given)) or given in presets()
+        if is_file or given not in registry.names(registry.METHODS):
+            return given
+        keys: dict[str, Any] = {"method": given, "name": given}
+    elif isinstance(given, Mapping):
+        keys = dict(given)
+    else:
+        kind = registered(given)
+        values = {} if isinstance(given, type) else given.config.model_dump(exclude_unset=True)
+        start = {} if isinstance(given, type) else {"base_model": given.base_model}
+        keys = {"method": kind, "name": kind.name, "config": values, **start}
+    if "method" in keys and not isinstance(keys["method"], str):
+        keys["method"] = registered(keys["method"]).name
+    return {"dev": EMBEDDED_DEV.model_dump(exclude_unset=True), **keys}
 
 
 def warn_of_test_parts(study: Study) -> str:

@@ -234,7 +234,7 @@ def conditions_of(args: argparse.Namespace, *, study: bool = False) -> list[str]
     Raises:
         InputError: two base models for a study.
     """
-    from harness.api.experiments import as_overrides
+    from harness.api.keywords import as_overrides
 
     models = args.base_model or []
     if study and len(models) > 1:

@@ -16,7 +16,7 @@ from harness.results.comparison import Tuning
 from harness.results.record import Record
 from harness.results.spec import RunSpec
 from harness.runs.plan import Job, Plan
-from harness.runs.rows import Row
+from harness.runs.rows import Row, preset_of
 
 Settings = dict[str, Any]
 """The settings of a run by the keys of `COLUMNS`; without those that do not apply to it."""
@@ -125,14 +125,15 @@ def rate_origin(plan: Plan, row: Row, tuned: Tuning | None = None) -> str | None
     if "learning_rate" in plan.experiment.shared:
         return "given for all rows"
     family = entry.family or plan.experiment.family
-    if entry.preset:
-        recipe = row.method.recipe(entry.preset, family, base_model=row.base_model)
+    preset = preset_of(plan.experiment, entry, row.method)
+    if preset:
+        recipe = row.method.recipe(preset, family, base_model=row.base_model)
     else:
         recipe = None
     if recipe is None or "learning_rate" not in recipe.values:
         return "default of the method"
     return (
-        re.sub(r" \([^()]*\)$", "", recipe.source) or f"preset {entry.preset}"
+        re.sub(r" \([^()]*\)$", "", recipe.source) or f"preset {preset}"
     )  # without the file in brackets
 
 

@@ -315,6 +315,9 @@ class Experiment(Conditions):
     budget: BudgetSettings = option(
         BudgetSettings(), "the training budget that all rows share; default: their own"
     )
+    preset: str | None = option(
+        None, "the preset of rows that name none, where their method has it"
+    )
     shared: dict[str, Any] = option(
         {}, "config values of every method that has the key; they override presets"
     )

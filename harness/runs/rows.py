@@ -130,13 +130,7 @@ def resolve_rows(experiment: Experiment, where: str, *, tolerant: bool = False) 
     rows = []
     for number, entry in enumerate(experiment.methods, 1):
         rows += _rows_of(experiment, entry, where, f"{where}: methods[{number}]", tolerant)
-    known: set[str] = set()
-    for row in rows:
-        known.update(row.method.Config.model_fields)
-    for key in sorted(set(experiment.shared) - known):
-        raise InputError(
-            f'{where}: shared: no method here has the key "{key}"{nearest(key, sorted(known))}'
-        )
+    _check_shared(experiment, rows, where)
     base_models = list(dict.fromkeys(row.base_model for row in rows))
     return sorted(rows, key=lambda row: base_models.index(row.base_model))
 
@@ -169,6 +163,7 @@ def _rows_of(
     values = {
         k: v for k, v in experiment.shared.items() if k in method.Config.model_fields
     } | entry.config
+    preset = preset_of(experiment, entry, method)
     family = entry.family or experiment.family
     place = f"{place} ({entry.label})"
     rows = []
@@ -176,10 +171,10 @@ def _rows_of(
         fault = ""
         try:
             config = method.configure(
-                values, preset=entry.preset, family=family, base_model=base_model, where=place
+                values, preset=preset, family=family, base_model=base_model, where=place
             )
         except InputError as error:
-            if not tolerant or entry.preset not in preset_names(method.presets):
+            if not tolerant or preset not in preset_names(method.presets):
                 raise
             config = method.configure(values, where=place)
             fault = str(error)
@@ -188,6 +183,30 @@ def _rows_of(
             Row(entry.label, method, base_model, config, corpus, own, experiment.max_steps, fault)
         )
     return rows
+
+
+def preset_of(experiment: Experiment, entry: Entry, method: type[Method]) -> str | None:
+    """Return the preset of a row: its own, else the comparison's where its method has that one."""
+    shared = experiment.preset
+    return entry.preset or (shared if shared in preset_names(method.presets) else None)
+
+
+def _check_shared(experiment: Experiment, rows: Sequence[Row], where: str) -> None:
+    """Check that options and preset of all rows are those of some.
+
+    Raises:
+        InputError: no method has them.
+    """
+    known = {name for row in rows for name in row.method.Config.model_fields}
+    for key in sorted(set(experiment.shared) - known):
+        raise InputError(
+            f'{where}: shared: no method here has the key "{key}"{nearest(key, sorted(known))}'
+        )
+    presets = {name for row in rows for name in preset_names(row.method.presets)}
+    preset = experiment.preset
+    if preset is not None and preset not in presets:
+        message = f'no method here has the preset "{preset}"{nearest(preset, sorted(presets))}'
+        raise InputError(message, file=where, key='key "preset"')
 
 
 def corpus_for(

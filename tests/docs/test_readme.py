@@ -35,7 +35,7 @@ def test_the_loss_and_the_calls_run(tmp_path: Path) -> None:
     code = (
         loss.replace("max_steps=24", "max_steps=1")
         .replace('workdir="work/mine")', options)
-        .replace("[1, 2, 3]", "[1]")
+        .replace("seeds=3", "seeds=1")
     )
     few = "import pytest\nfrom tests.support import short_runs\nshort_runs.few_pairs(pytest.MonkeyPatch())\n"
     lines = ["", 'print(found.rows, found.verdict("align_uniform", "simcse").data["seeds"])', calls]

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from harness.api.experiments import as_overrides, plan_comparison
+from harness.api.experiments import plan_comparison
+from harness.api.keywords import as_overrides
 from harness.cli import build_parser
 from harness.commands import options
 from harness.errors import InputError
