@@ -404,7 +404,8 @@ def sources_of(against: Sequence[str | Path]) -> dict[str, Path]:
 
 def notices(plan: Plan) -> list[str]:
     """Lines that a reader should know before the first run."""
-    lines = [plan.schedule.note, summarise_differences(plan), *remarks_on_files(plan)]
+    longest = max((job.steps for job in plan.jobs), default=0)
+    lines = [plan.schedule.describe(longest), summarise_differences(plan), *remarks_on_files(plan)]
     lines.append(describe_padding(plan))
     own_text = any(
         row.corpus is not None and not row.corpus.uri.startswith("embedded:") for row in plan.rows

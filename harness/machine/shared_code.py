@@ -14,7 +14,7 @@ from functools import cache
 from types import BuiltinFunctionType, CodeType, FunctionType
 from typing import Any
 
-from harness.files.code import is_library, is_own
+from harness.files.code import is_library, is_own, is_shipped
 
 _WATCHED = (
     "torch.nn.",
@@ -148,17 +148,22 @@ def _is_of_user(function: Any) -> bool:
 
 
 def _runs_own_code(thread: threading.Thread) -> bool:
-    """True of a thread that runs code of a user: neither of Python nor of a package."""
-    files: list[str] = []
+    """True of a thread that runs code of a user: neither of Python nor of a package.
+
+    Threads of this package, such as the one that sends records to a tracker, are none, whatever
+    they call.
+    """
+    started = [_file_of(getattr(thread, name, None)) for name in ("_target", "function")]
+    if any(file and is_shipped(file) for file in started):
+        return False
+    files = [file for file in started if file and not file.startswith("<frozen")]
     frame: Any = sys._current_frames().get(thread.ident or 0)
     while frame is not None:
-        files.append(frame.f_code.co_filename)
+        name = frame.f_code.co_filename
+        if not name.startswith("<"):  # what a library generates, as dataclasses do, has no file
+            files.append(name)
         frame = frame.f_back
-    for name in ("_target", "function"):
-        code = getattr(getattr(thread, name, None), "__code__", None)
-        if isinstance(code, CodeType):
-            files += [code.co_filename]
-    return any(is_own(file) and not file.startswith("<frozen") for file in files)
+    return any(is_own(file) for file in files)
 
 
 def compute_reference() -> Mapping[str, str]:

@@ -183,5 +183,9 @@ def describe_record(record: Record) -> str:
     best = record.training.get("best_dev")
     initial = record.training.get("initial_dev")
     if best is not None and initial is not None and best <= initial:
-        parts.append(f"the dev score never exceeded the untrained model's ({100 * initial:.2f})")
+        weights = "trained" if record.training.get("best_step") else "untrained"
+        parts.append(
+            f"the dev score never exceeded the untrained model's ({100 * initial:.2f}), {weights} "
+            "weights were scored"
+        )
     return f"{'; '.join(parts)} ({record.cost.get('train_seconds', 0):.0f} s training)"

@@ -178,9 +178,13 @@ class Progress:
         self.write()
 
     def step(self, label: str, step: int, steps: int, text: str) -> None:
-        """A run of this process is at `step` of `steps`; 0 of 0 while it does something else."""
+        """A run of this process is at `step` of `steps`; 0 of 0 while it does something else, and
+        the step that it has reached remains.
+        """
         run = self.runs[label]
-        run.step, run.steps, run.text = step, steps or run.steps, text
+        if steps:
+            run.step, run.steps = step, steps
+        run.text = text
         self._show([run])
 
     def update(self, running: Sequence[tuple[str, str, int]]) -> None:

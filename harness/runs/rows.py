@@ -295,12 +295,14 @@ class Schedule:
     every: int | None = None
     instead_of: dict[str, int] = field(default_factory=dict)
 
-    @property
-    def note(self) -> str:
-        """The change in a sentence; empty where nothing changed."""
+    def describe(self, longest: int) -> str:
+        """Return the change in a sentence; "" where nothing changed, or where the longest training
+        has too few steps for a difference.
+        """
+        if not self.instead_of or longest <= min(self.every or 0, *self.instead_of.values()):
+            return ""
         own = join_some([f"{label} every {every:,}" for label, every in self.instead_of.items()], 4)
-        line = f'all rows are scored on the dev set every {self.every} training steps; with [dev] every = "own": {own}'
-        return line if self.instead_of else ""
+        return f'all rows are scored on the dev set every {self.every} training steps; with [dev] every = "own": {own}'
 
     @property
     def overrides(self) -> list[str]:

@@ -160,7 +160,7 @@ def _notes(comparison: RecordedResults, columns: list[list[str]], without: list[
     marks = _describe_marks(columns)
     notes = [marks] if marks else []
     if any(never_beat_the_start(row)[0] for row in comparison.rows):
-        notes.append(f"{_NO_GAIN}: runs whose best dev score is that of the untrained model")
+        notes.append(f"{_NO_GAIN}: runs in which no dev score is above that of the untrained model")
     prompted = [row.label for row in comparison.rows if describe_prompts(row)]
     if prompted:
         notes.append(f"scored with prompts, see the report: {', '.join(prompted)}")

@@ -207,18 +207,19 @@ def _describe(data: dict[str, Any], proposal: Proposal, *, grows: bool) -> str:
     """The answer as one line."""
     pair = f"{data['candidate']} against {data['baseline']}"
     seeds = data["seeds"]
+    counted = "1 seed" if seeds == 1 else f"{seeds} seeds"
     if not proposal.looks:
         return one_line(
-            f"{UNDECIDED}: {pair} has {seeds} seeds; the first decision needs {FIRST_SEEDS} of {data['candidate']} "
+            f"{UNDECIDED}: {pair} has {counted}; the first decision needs {FIRST_SEEDS} of {data['candidate']} "
             f"and {FEWEST_SEEDS} of {data['baseline']}"
         )
     if data["gain"] is None:
-        numbers = f"{seeds} seeds"
+        numbers = counted
     else:
         gain, low, high = (
             number_text(data[key], 2, signed=True) for key in ("gain", "low", "high")
         )
-        numbers = f"{gain} points [{low}, {high}] with {seeds} seeds"
+        numbers = f"{gain} points [{low}, {high}] with {counted}"
 
     if data["decision"] == BETTER:
         then = "keep it"

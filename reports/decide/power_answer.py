@@ -10,7 +10,7 @@ from harness.files.printable import one_line
 from harness.results.answer import Answer
 from reports.decide.adoption import examples_needed
 from reports.decide.question import comparison_of, question_of
-from reports.decide.verdict_answer import detectable_of_pair, judge_two, rank_two
+from reports.decide.verdict_answer import judge_two, rank_two
 from reports.scores.score_table import is_score_table, question_of_scores
 from reports.stats.power import CHANCE, MOST_SEEDS, seeds_needed, smallest_difference
 from reports.stats.verdicts import EQUIVALENCE, Question, describe_detectable
@@ -60,7 +60,8 @@ def power(
         In `data`, by block of rows: "seeds" (number -> least difference of any two rows, in
             points), "planned" (the
         same of a planned pair), "examples" (their number -> number of seeds -> least difference),
-        "needed". `frame()`: one row a number of seeds. Of two rows: "difference", "low", "high",
+        "needed", and "detectable" (the least and the most that pairs of these rows need).
+        `frame()`: one row a number of seeds. Of two rows: "difference", "low", "high",
             "detectable", "examples" and "needed_examples".
 
     Raises:
@@ -74,6 +75,7 @@ def power(
     if bool(a) != bool(b) or (a and found is None):
         raise InputError("power: name two rows of a work directory or of scores, or none")
     designs: list[tuple[str, int, float, float, int]] = []
+    ranges: dict[str, tuple[float, float] | None] = {}  # of the pairs that were judged
     if found is not None:
         if is_score_table(found):
             question = question_of_scores(found, on)
@@ -86,6 +88,7 @@ def power(
             if (known := judged.design()) is not None:
                 what = f"{name}, {question.target.title}" if name else question.target.title
                 designs.append((what, len(judged.contenders), known[1], known[2], count))
+                ranges[what] = judged.detectable
         if not designs:
             raise InputError(
                 f"{question.results.name}: no two trained rows have three seeds or more, so the spread of seeds is "
@@ -106,6 +109,8 @@ def power(
         )
         for what, known_rows, own, by_pairs, count in designs
     ]
+    for one in seen:
+        one["detectable"] = ranges.get(one["what"])
     table = [
         {"what": one["what"], "seeds": int(n), "least": least, "planned": one["planned"][n]}
         for one in seen
@@ -127,7 +132,7 @@ def _of_two(
     wanted = abs(100 * e.value) if difference is None else difference
     wanted = max(wanted, EQUIVALENCE) if difference is None else wanted
     needed = examples_needed(question, a, b, judged, wanted, shown=difference is None)
-    least = detectable_of_pair(block, a, b, e)
+    least = block.detectable_of(a, b, e)
     data = {
         "a": a.label,
         "b": b.label,
@@ -201,7 +206,7 @@ def _lines(one: dict[str, Any]) -> list[str]:
             f"deviation {one['sd']:.2f} points over seeds"
             + (f", {one['pairs_sd']:.2f} of a difference over examples" if count else "")
         ),
-        f"Smallest difference in points that is found in {CHANCE:.0%} of comparisons:",
+        f"Smallest difference in points that is found in {CHANCE:.0%} of comparisons of rows with these spreads:",
         "  ".join(head.rjust(14) for head in heads),
     ]
     for n, least in one["seeds"].items():
@@ -213,6 +218,9 @@ def _lines(one: dict[str, Any]) -> list[str]:
             ),
         ]
         lines.append("  ".join(cell.rjust(14) for cell in cells))
+    if one["detectable"] is not None:
+        text = describe_detectable(*one["detectable"])
+        lines.append(f"By the rows' own spreads, {text} (harness power A B: of two rows).")
     if "difference" in one:
         texts = [
             f"{needed} seeds of every row"

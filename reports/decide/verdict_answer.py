@@ -6,8 +6,6 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from scipy.special import ndtri
-
 from harness.errors import InputError
 from harness.files.printable import one_line
 from harness.results.answer import Answer
@@ -15,8 +13,6 @@ from reports.decide.question import comparison_of, question_of, two_rows_of
 from reports.document.table import number_text
 from reports.results import ResultRow, base_name
 from reports.scores.score_table import is_score_table, question_of_scores
-from reports.stats.estimate import Interval
-from reports.stats.power import CHANCE
 from reports.stats.significance import NOT_JUDGED, Difference
 from reports.stats.simultaneous import ALPHA, EXPLORED
 from reports.stats.verdicts import (
@@ -284,17 +280,9 @@ def _paragraph(
     if named:
         text += f" This pair is {named}."
     if e.low < e.high:
-        least = detectable_of_pair(block, a, b, e)
+        least = block.detectable_of(a, b, e)
         text += f" Between these two rows, {describe_detectable(least)}."
     return text + note
-
-
-def detectable_of_pair(block: Ranking, a: ResultRow, b: ResultRow, e: Interval) -> float:
-    """Return the true difference of two rows, in points, that is found in 80 % of comparisons with
-    the spreads of these.
-    """
-    error = float(sum(block.significance.parts(a, b, block.target)) ** 0.5)
-    return 100 * ((e.high - e.low) / 2 + float(ndtri(CHANCE)) * error)
 
 
 def _without_claims(note: str) -> str:
@@ -340,6 +328,6 @@ def _as_json(
         **_plan_as_json(block, a, b),
         **({"corrected_for_interim_analyses": len(analyses.seeds)} if analyses is not None else {}),
         "equivalence": equivalence,
-        "detectable": block.detectable,
+        "detectable": block.detectable_of(a, b, d.estimate) if known and d.judged else None,
         "text": _paragraph(block, a, b, d, equivalence),
     }

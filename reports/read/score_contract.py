@@ -38,6 +38,7 @@ _LOWER_IS_BETTER = _WITHOUT_BOUNDS | {
     "brier_score",
     "ece",
 }
+SHOWN_NEGATIVE = "shown negative, since lower is better"
 _DIGITS = 4  # runs with equal scores of so many digits may be copies
 _MANY = 20  # scores of examples: runs that are equal in all of them may be copies
 
@@ -209,7 +210,7 @@ def _apply_scale(frame: pd.DataFrame, notes: list[str]) -> None:
         else:
             frame.loc[part.index, "score"] = score
         frame.loc[part.index, "scale"] = f"{scale:g}"
-        note = f"scores of {name} are shown negative, since lower is better"
+        note = f"scores of {name} are {SHOWN_NEGATIVE}"
         if is_error and note not in notes:
             notes.append(note)
     if len(set(found.values())) > 1:

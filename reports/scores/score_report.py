@@ -12,6 +12,7 @@ from reports.document.blocks import Block as Part
 from reports.document.blocks import Document, Section, Text
 from reports.document.table import Cell, Column, Table, TableRow, number, rank_cells
 from reports.figures.intervals import overview
+from reports.read.score_contract import SHOWN_NEGATIVE
 from reports.scores.score_table import question_of_scores
 from reports.stats.estimate import mean_sd
 from reports.stats.verdicts import Ranking
@@ -30,7 +31,10 @@ def describe_scores(source: Path) -> Document:
     question = question_of_scores(source)
     (block,) = question.blocks().values()
     results = question.results
-    answer = " ".join(headline(results, question.significance))
+    sentences = headline(results, question.significance)
+    if any(block.mean(row) < 0 for row in block.rows) and SHOWN_NEGATIVE in results.note:
+        sentences.append(f"Scores are {SHOWN_NEGATIVE}.")
+    answer = " ".join(sentences)
     tasks = len(block.target.measures)
     facts = [
         (str(len(block.rows)), "rows"),
@@ -112,6 +116,8 @@ def _scores(block: Ranking) -> Table:
                 )
             )
         )
+    if len(block.judged) < 2:  # nothing was tested: no mark says which row is the best
+        columns = [replace(column, better="") for column in columns]
     left = len(measures) - len(tasks)
     legend = []
     if tasks and left:

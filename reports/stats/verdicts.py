@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from scipy.special import ndtri
 
 from harness.files.printable import join_some
 from reports.results import ResultRow, Results, find_start
-from reports.stats.estimate import Floats
+from reports.stats.estimate import Floats, Interval
 from reports.stats.order import describe_order
-from reports.stats.power import CHANCE, smallest_difference
+from reports.stats.power import CHANCE
 from reports.stats.significance import NOT_JUDGED, SAME, Difference, Significance
 from reports.stats.simultaneous import ALPHA, EXPLORED
 from reports.targets import Target, alone
@@ -305,13 +306,27 @@ class Ranking:
         ]
         return min(map(len, runs)), 100 * variance**0.5, 100 * float(np.median(parts)) ** 0.5
 
-    @cached_property
-    def detectable(self) -> float | None:
-        """The smallest true difference of two rows that this comparison finds in 80 % of cases, in
-        points.
+    def detectable_of(self, a: ResultRow, b: ResultRow, estimate: Interval) -> float:
+        """Return the true difference of two rows, in points, that is found in 80 % of comparisons
+        with the spreads of these.
+
+        Args:
+            estimate: their difference, with its interval.
         """
-        known = self.design()
-        return None if known is None else smallest_difference(*known, len(self.contenders))
+        error = float(sum(self.significance.parts(a, b, self.target)) ** 0.5)
+        return 100 * ((estimate.high - estimate.low) / 2 + float(ndtri(CHANCE)) * error)
+
+    @cached_property
+    def detectable(self) -> tuple[float, float] | None:
+        """The smallest true differences that this comparison finds in 80 % of cases, in points: of
+        the pair of contenders that needs least, and of the one that needs most.
+        """
+        found = []
+        for (i, j), d in self.differences.items():
+            known = d.judged and d.estimate.low < d.estimate.high
+            if known and j < len(self.contenders):
+                found.append(self.detectable_of(self.rows[i], self.rows[j], d.estimate))
+        return (min(found), max(found)) if found else None
 
 
 @dataclass(frozen=True)
@@ -362,8 +377,21 @@ def describe_lost_seeds(rows: Iterable[ResultRow]) -> str:
     return "; ".join(said)
 
 
-def describe_detectable(least: float) -> str:
-    """The smallest difference in points that is found in 80 % of cases, in words."""
+def describe_detectable(least: float, most: float = 0.0) -> str:
+    """The smallest difference in points that is found in 80 % of cases, in words; of several pairs
+    the range.
+    """
     if least >= _LARGEST:
         return "no difference can be detected"
-    return f"differences of {least:.1f} points or more are found in {CHANCE:.0%} of cases"
+    first, last = _points(least), _points(max(least, most))
+    if first == last:
+        return f"differences of {first} points or more are found in {CHANCE:.0%} of cases"
+    return (
+        f"differences of {first} points or more are found in {CHANCE:.0%} of cases between the rows "
+        f"that vary least, of {last} between those that vary most"
+    )
+
+
+def _points(least: float) -> str:
+    """A difference that is found, as text: with two decimals where one would be nothing."""
+    return f"{least:.1f}" if least >= 0.1 else f"{max(least, 0.01):.2f}"

@@ -190,11 +190,13 @@ def pairs_table(block: Ranking, name: str, most: int = MOST_COLUMNS) -> Table:
         marks.append(f"* significant at 5 %, corrected for {block.family}.")
     if "?" in used:
         marks.append("? fewer than three seeds.")
-    legend = " ".join(marks)
     if block.detectable is not None:
-        legend += f" {describe_detectable(block.detectable).capitalize()}."
+        marks.append(f"{describe_detectable(*block.detectable).capitalize()}.")
+    legend = " ".join(marks)
     groups = "; ".join(", ".join(str(place + 1) for place in group) for group in block.groups())
-    caption = f"Row minus column in points, by {block.target.title}. Rows that do not differ significantly: {groups}."
+    caption = f"Row minus column in points, by {block.target.title}."
+    if groups:
+        caption += f" Rows that do not differ significantly: {groups}."
     for more in (block.describe_order(), block.describe_left_out()):
         if more:
             caption += f" {more}"
@@ -210,7 +212,7 @@ def pairs_table(block: Ranking, name: str, most: int = MOST_COLUMNS) -> Table:
         caption,
         tuple(columns),
         tuple(body),
-        (legend,),
+        (legend,) if legend else (),
     )
 
 

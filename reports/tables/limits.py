@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from reports.document.blocks import Text
 from reports.load import RecordedResults
+from reports.results import ResultRow
 from reports.stats.significance import Significance
+from reports.stats.verdicts import Ranking, own_against_others, planned, starts
 from reports.tables import contamination
 
 _ENOUGH = 5  # seeds whose spread says something of the runs' own
@@ -17,7 +21,8 @@ def limits(comparison: RecordedResults, significance: Significance) -> Text:
     said = [
         *_limits_of_seeds(comparison),
         "Intervals cover the choice of seeds and of test examples. They do not cover the choice of hyperparameters, "
-        "training text and base model: with other settings the order of rows may differ.",
+        "training text, base model and tasks: with others the order of rows may differ.",
+        *_limits_of_families(comparison, significance),
         *_limits_of_selection(comparison),
         *contamination.remarks(comparison),
         *_limits_of_schedule(comparison),
@@ -46,6 +51,34 @@ def _limits_of_seeds(comparison: RecordedResults) -> list[str]:
     ]
 
 
+def _limits_of_families(comparison: RecordedResults, significance: Significance) -> list[str]:
+    """Say that each family of differences and each score has 5 % of its own; nothing where there is
+    one alone.
+    """
+    names = []
+    if any(len(_compared(rows, significance)) > 1 for rows in comparison.blocks.values()):
+        names.append("all pairs of rows")
+    named = [
+        family for family in (planned(comparison), own_against_others(comparison)) if family.apart
+    ]
+    names += [family.name for family in (*named, starts(comparison)) if family.pairs]
+    scores = len(significance.targets)
+    if not names or len(names) * scores == 1:
+        return []
+    noun = "family" if len(names) == 1 else "families"
+    by = "one score" if scores == 1 else f"{scores} scores"
+    return [
+        f"Differences are judged in {len(names)} {noun} ({'; '.join(names)}) by {by}, each with 5 % of its own: "
+        "where all rows are equal, more than one such page in twenty shows some false difference."
+    ]
+
+
+def _compared(rows: Sequence[ResultRow], significance: Significance) -> list[ResultRow]:
+    """Return the rows of a block that are judged by the first target."""
+    first = significance.first
+    return [] if first is None else Ranking(rows, significance, first).judged
+
+
 def _limits_of_selection(comparison: RecordedResults) -> list[str]:
     """Say on which dev sets checkpoints were selected; nothing where none was."""
     tasks = set()
@@ -61,9 +94,15 @@ def _limits_of_selection(comparison: RecordedResults) -> list[str]:
 
 
 def _limits_of_schedule(comparison: RecordedResults) -> list[str]:
-    """Say of which rows the preset would score more or less often on the dev set."""
+    """Say of which rows the preset would score more or less often on the dev set; nothing where no
+    training was so long that it makes a difference.
+    """
     schedule = comparison.file.schedule
     if schedule is None or not schedule.instead_of:
+        return []
+    finished = [record for row in comparison.rows for record in row.finished]
+    longest = max((record.training.get("steps") or 0 for record in finished), default=0)
+    if longest <= min(schedule.every, *schedule.instead_of.values()):
         return []
     own = ", ".join(f"{label} (every {every:,})" for label, every in schedule.instead_of.items())
     return [

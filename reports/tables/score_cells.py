@@ -69,7 +69,7 @@ def head_cells(row: RecordedRow) -> tuple[Cell, Cell, Cell]:
             some = ""
         else:
             some = f" in {never} of {known_runs} runs"
-        about.append(f"no gain on dev{some}: the best dev score is that of the untrained model")
+        about.append(f"no gain on dev{some}: no dev score is above that of the untrained model")
     if said := describe_prompts(row):
         about += [said]
     known = Cell(

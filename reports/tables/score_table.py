@@ -224,7 +224,7 @@ class ScoreTable:
         line_of = {
             row.key: line for row, line in zip(self.comparison.rows, self.cells, strict=True)
         }
-        least: list[float] = []
+        ranges: list[tuple[float, float]] = []
         for j in known:
             for rows in self.comparison.blocks.values():
                 block = Ranking(rows, significance, self.targets[j])
@@ -232,7 +232,7 @@ class ScoreTable:
                     line = line_of[row.key]
                     line[j] = replace(line[j], worse=block.not_the_best(row))
                 if len(known) == 1 and block.detectable is not None:
-                    least.append(block.detectable)
+                    ranges.append(block.detectable)
         for row in self.comparison.rows:
             if 0 < len(row.finished) < FEWEST_SEEDS and row.is_random:
                 note = "fewer than three seeds, too few to estimate their spread: not tested"
@@ -242,7 +242,11 @@ class ScoreTable:
         said = "Tested over seeds and test examples, all rows of a block together"
         if len(known) == 1:
             said += f", on {self.columns[known[0]].title}"
-        return [f"{said}; {describe_detectable(max(least))}." if least else f"{said}."]
+        if ranges:
+            least = min(first for first, _ in ranges)
+            most = max(last for _, last in ranges)
+            said += f"; {describe_detectable(least, most)}"
+        return [f"{said}."]
 
     def _guessing(self, digits: Mapping[int, int]) -> tuple[TableRow, ...]:
         """Rows that no run is behind: what guessing scores; of an average only where it is known of

@@ -6,6 +6,8 @@ import random
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +16,9 @@ import torch
 from transformers.models.bert import modeling_bert
 from transformers.models.roberta import modeling_roberta
 
+from harness import tracking
 from harness.machine import shared_code
+from harness.results.record import Record
 from methods.pooling import PoolingMethod
 
 Patch = pytest.MonkeyPatch
@@ -130,6 +134,39 @@ def test_a_thread_that_goes_on_is_noticed(monkeypatch: Patch) -> None:
     change = shared_code.find_change("row")
     timer.cancel()
     assert "thread" in change
+
+
+def test_threads_of_this_package_and_generated_code_of_libraries_are_none(
+    tmp_path: Path, monkeypatch: Patch
+) -> None:
+    """A tracker is slow, and MLflow runs code without a file, as dataclasses generate it."""
+    reached = threading.Event()
+    ended = threading.Event()
+
+    class Slow:
+        def __init__(self, *_: Any) -> None: ...
+
+        def send(self, record: Any) -> None:
+            reached.set()
+            ended.wait()
+
+        def end_rows(self) -> None: ...
+
+    generated: dict[str, Any] = {}
+    exec(compile("def work(ended): ended.wait()", "<string>", "exec"), generated)
+    monkeypatch.setattr(tracking, "_open", Slow)
+    shared_code.remember()
+    tracker = tracking.Tracker(tmp_path, "small", "slow://x")
+    tracker.log(Record.model_construct())
+    with ThreadPoolExecutor(1) as pool:
+        waits = pool.submit(generated["work"], ended)
+        try:
+            assert reached.wait(20)
+            assert shared_code.find_change("row") == ""
+        finally:
+            ended.set()
+        waits.result()
+    tracker.close()
 
 
 def test_code_that_was_replaced_before_its_first_use_is_noticed(monkeypatch: Patch) -> None:

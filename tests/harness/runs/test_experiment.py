@@ -339,10 +339,11 @@ def test_all_rows_have_one_dev_interval_unless_the_file_says_otherwise() -> None
     plan = scheduled()
     assert intervals(plan) == {"own loss": 25, "mini": 25}
     assert plan.schedule.instead_of == {"own loss": 125}
-    assert "own loss" in plan.schedule.note
+    assert "own loss" in plan.schedule.describe(26)
+    assert plan.schedule.describe(25) == ""  # all rows are scored at the end, as they would be
     assert intervals(scheduled(every=50)) == {"own loss": 50, "mini": 50}
     own = scheduled(every="own")
-    assert (intervals(own), own.schedule.note) == ({"own loss": 125, "mini": 25}, "")
+    assert (intervals(own), own.schedule.describe(1000)) == ({"own loss": 125, "mini": 25}, "")
     last = {"name": "last", "method": "simcse", "config": {"select": "last", "eval_every": 3}}
     assert intervals(scheduled(*ROWS, last)) == {
         "own loss": 25,

@@ -257,6 +257,16 @@ def test_a_process_gives_signs_of_life_while_a_run_says_nothing(
         assert read_progress(tmp_path)[0]["updated"] == first["updated"]
 
 
+def test_a_run_that_is_scored_has_the_step_that_it_has_reached(tmp_path: Path) -> None:
+    with Progress(tmp_path, "mine") as progress:
+        progress.expect(states(1))
+        progress.start("A · seed 0", "000")
+        progress.step("A · seed 0", 50, 50, "loss 0.1")
+        progress.step("A · seed 0", 0, 0, "encoding 593 sentences")
+        run = progress.runs["A · seed 0"]
+        assert (run.step, run.steps, run.text) == (50, 50, "encoding 593 sentences")
+
+
 def test_a_requested_stop_shows_at_once_and_nothing_runs_afterwards(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -271,6 +271,28 @@ def test_report_of_scores_has_answer_table_figure_and_pairs(
     assert "nothing follows for others" in text
 
 
+def test_report_of_scores_marks_nothing_where_nothing_was_tested(tmp_path: Path) -> None:
+    ranks = {}
+    for count in (2, 3):
+        rows = {"a": [71.0, 71.2, 70.9][:count], "b": [69.0, 69.3, 69.1][:count]}
+        seeds_table(rows).to_csv(tmp_path / f"of {count}.csv", index=False)
+        written = harness.report(tmp_path / f"of {count}.csv", tmp_path / "work", formats=["md"])
+        data = json.loads(written["md"].with_name("data.json").read_text())
+        cells = [cell for row in data["tables"]["scores"]["rows"] for cell in row["cells"].values()]
+        ranks[count] = {cell["rank"] for cell in cells if cell.get("rank")}
+        assert "significantly: ." not in written["md"].read_text()
+    assert ranks == {2: set(), 3: {1, 2}}
+
+
+def test_report_of_errors_says_why_its_scores_are_negative(tmp_path: Path) -> None:
+    rows = {"a": [21.0, 21.2, 20.9], "b": [31.0, 31.3, 31.1]}
+    seeds_table(rows).assign(metric="perplexity").to_csv(tmp_path / "own.csv", index=False)
+    written = harness.report(tmp_path / "own.csv", tmp_path / "work", formats=["md"])
+    data = json.loads(written["md"].with_name("data.json").read_text())
+    assert data["answer"].startswith("a (")
+    assert "negative" in data["answer"]
+
+
 def test_report_of_several_files_says_where_each_row_is_from(tmp_path: Path) -> None:
     for row in "ab":
         seeds_table({row: [71.0, 71.2, 70.9]}).to_csv(tmp_path / f"of-{row}.csv", index=False)

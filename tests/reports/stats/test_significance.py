@@ -10,7 +10,13 @@ import pytest
 from reports.load import read_comparison
 from reports.stats.estimate import Estimate
 from reports.stats.significance import NOT_JUDGED, Difference, Significance
-from reports.stats.verdicts import Ranking, judge_family, kind_of, planned
+from reports.stats.verdicts import (
+    Ranking,
+    describe_detectable,
+    judge_family,
+    kind_of,
+    planned,
+)
 from reports.targets import targets
 from tests.support import synthetic
 
@@ -168,7 +174,7 @@ def test_verdicts_groups_and_what_can_be_seen(made):
     ahead, near = block.differences[0, 2], block.differences[0, 1]
     assert (kind_of(ahead), kind_of(ahead.reversed)) == ("better", "worse")
     assert block.detectable is not None
-    assert 100 * ahead.estimate.value > block.detectable
+    assert 100 * ahead.estimate.value > max(block.detectable)
     assert kind_of(near) == "cannot tell yet"
     assert kind_of(near, equivalence=50) == "no difference that matters"
 
@@ -223,3 +229,23 @@ def test_rows_share_a_group_if_and_only_if_they_do_not_differ(
     monkeypatch.setattr(block, "differences", pairs)
     assert block.groups() == groups
     assert [block.rank_interval(row) for row in block.rows] == ranks
+
+
+def test_what_is_found_has_the_range_of_the_pairs(made: synthetic.Invented) -> None:
+    """Beside a row whose examples differ, the least difference of two like rows says nothing."""
+    for label, noise in (("SimCSE", 1.0), ("SCD", 1.001), ("other", 6.0)):
+        add(made, label, (1, 2, 3), noise)
+    comparison, significance = read(made)
+    block = Ranking(comparison.rows, significance, significance.targets[0])
+    assert block.detectable is not None
+    least, most = block.detectable
+    half_widths = [
+        50 * (d.estimate.high - d.estimate.low) for d in block.differences.values() if d.judged
+    ]
+    assert least > min(half_widths)
+    assert most > max(half_widths)
+    assert most > 1.5 * least
+    words = describe_detectable(least, most)
+    assert f"{least:.1f}" in words
+    assert f"{most:.1f}" in words
+    assert describe_detectable(2.0, 2.01) == describe_detectable(2.0)

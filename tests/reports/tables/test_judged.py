@@ -15,6 +15,8 @@ from reports.document.table import number
 from reports.load import read_comparison
 from reports.stats.influence import of_spearman
 from reports.stats.significance import Significance
+from reports.stats.verdicts import starts
+from reports.tables.limits import limits
 from reports.tables.score_table import with_decimals
 from reports.tables.suites import other_tables, sts_tables, suite_tables
 from reports.targets import Measure, alone
@@ -197,3 +199,19 @@ def test_a_task_of_a_suite_that_is_not_installed_is_marked_by_its_metric(made, m
     (table,) = other_tables(comparison, None, shown=())
     assert any(cell.rank == 1 for row in table.rows for cell in row.cells) == marked
     assert any("which way is better" in text for text in table.legend) != marked
+
+
+def test_the_limits_name_the_families_that_each_have_5_percent(made):
+    for seed in (1, 2, 3):
+        for label, right in (("SimCSE", 0.8), ("SCD", 0.6)):
+            add_transfer(made, label, seed, right)
+    comparison, significance = read(made)
+    assert "families" not in " ".join(
+        limits(comparison, significance).items
+    )  # one has nothing to add
+    full = synthetic.full(made.workdir / "full", scale=0.05)
+    comparison = read_comparison(full.workdir, "invented")
+    family = starts(comparison)
+    assert family.pairs
+    said = " ".join(limits(comparison, Significance(comparison)).items)
+    assert f"2 families (all pairs of rows; {family.name})" in said
