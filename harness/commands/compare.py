@@ -6,22 +6,17 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.commands import options
-from harness.commands.terminal import print_table
-from harness.errors import HarnessError, refuse
+from harness.commands.dry_run import show_differences, show_runs
+from harness.errors import refuse
 from harness.files.printable import join_some, tell, tell_lines
 
 if TYPE_CHECKING:
     from harness.api import Comparison
-    from harness.results.record import Record
-    from harness.runs.plan import Job, Plan
-
-_SCORING = 5.0  # seconds to score a run, where nothing is known
 
 
 def register(commands: options.Commands) -> None:
@@ -56,7 +51,7 @@ def register(commands: options.Commands) -> None:
     compare.add_argument(
         "--measure",
         action="store_true",
-        help="as --dry-run, with two timed training steps of each row for the estimate",
+        help="as --dry-run; time two training steps and an encoding of each row for the estimate",
     )
     compare.set_defaults(freeze=False)
     plan = options.add_command(
@@ -156,7 +151,7 @@ def show_plan(
 
     Args:
         source: as in `harness.compare`, like `choices`.
-        measure: time two training steps of each row for the estimate.
+        measure: time two training steps and an encoding of each row for the estimate.
         freeze: write the plan.
     """
     from harness.api.experiments import more_seeds_of, notices, plan_comparison, sources_of
@@ -183,8 +178,8 @@ def show_plan(
             f"{more.first} seeds per row up to the first interim analysis; then one more where a decision is open,"
             f" at most {planned.choices.until.most} per row"
         )
-    _show_runs(plan, folder, measure)
-    _show_differences(plan)
+    show_runs(plan, folder, measure=measure)
+    show_differences(plan)
     amount, unit = experiment.budget.describe()
     lines = [f"budget: {amount} {unit}"] if amount else []
     lines += find_other_rows(plan, sources_of(planned.choices.against), None).summary()
@@ -196,121 +191,6 @@ def show_plan(
         file, digest = freeze_plan(folder, plan, planned.choices.until)
         tell(f"plan {digest} written to {file}: publish the hash before the first result")
     return 0
-
-
-def _show_runs(plan: Plan, folder: Path, measure: bool) -> None:
-    """A line for each row and base model: number of runs, training steps, what is reused, and the
-    time.
-    """
-    from harness.machine.environment import device_name
-    from harness.machine.progress import describe_duration
-    from harness.runs.execute import find_finished, needs_training
-
-    rows: dict[tuple[str, str], list[Job]] = {}
-    for job in plan.jobs:
-        rows.setdefault((job.row, job.spec.base_model), []).append(job)
-    lines, total, unknown, all_states = [], 0.0, [], Counter[str]()
-    for (label, base), jobs in rows.items():
-        states, records = Counter[str](), [find_finished(job, folder) for job in jobs]
-        for job, record in zip(jobs, records, strict=True):
-            left = "to train" if needs_training(job, folder) else "to score"
-            states["n/a" if job.spec.missing else "reused" if record is not None else left] += 1
-        count = states["to train"] + states["to score"]
-        seconds = _estimate(plan, jobs[0], records, measure) if count else 0.0
-        unknown += [label] if seconds is None else []
-        total += (seconds or 0.0) * count
-        time = (
-            ""
-            if not count
-            else "unknown"
-            if seconds is None
-            else describe_duration(seconds * count)
-        )
-        lines.append(
-            (
-                label,
-                base,
-                str(len(jobs)),
-                f"{jobs[0].steps:,}" if jobs[0].steps else "–",
-                _list(states),
-                time,
-            )
-        )
-        all_states += states
-    heads = ("row", "base model", "runs", "training steps", "state", "time")
-    print_table(
-        f"{plan.experiment.name}: {len(plan.jobs)} runs of {len(rows)} rows",
-        heads,
-        lines,
-        texts=True,
-    )
-    for (label, _), jobs in rows.items():
-        if jobs[0].spec.missing:
-            tell(f"n/a: {label}: {jobs[0].spec.missing}")
-    if added := dict.fromkeys(row.label for row in plan.rows if row.added):
-        tell(f"added as untrained starts of rows: {join_some(list(added), 8)}")
-    rest = (
-        f"; not estimated: {join_some(unknown)} (--measure times two training steps of each)"
-        if unknown
-        else ""
-    )
-    tell(
-        f"{_list(all_states)}; about {describe_duration(total)} on {device_name(plan.device)}{rest}"
-    )
-    if measure and plan.experiment.precision == "fp32" and all_states["to train"]:
-        from harness.encoder.precision import describe_bf16
-
-        tell(f'precision is fp32; {describe_bf16(plan.device)} here (precision = "bf16")')
-
-
-def _list(states: Counter[str]) -> str:
-    return ", ".join(f"{count} {state}" for state, count in states.items() if count)
-
-
-def _estimate(plan: Plan, job: Job, records: list[Record | None], measure: bool) -> float | None:
-    """Seconds of a run: the mean of its row's runs on this device, else from the time of a training
-    step, which is measured on request; None if unknown.
-    """
-    from harness.machine.environment import device_name
-    from harness.runs.measure import time_steps
-
-    device, row = device_name(plan.device), plan.row_of(job)
-    here = [
-        r.seconds for r in records if r is not None and r.environment.get("device_name") == device
-    ]
-    if here:
-        return sum(here) / len(here)
-    if not job.steps:
-        return _SCORING
-    corpus = plan.corpus(row) if measure else None
-    try:
-        step = (
-            None
-            if corpus is None
-            else time_steps(row, corpus, plan.device, plan.experiment.precision)
-        )
-        return None if step is None else _SCORING + job.steps * step
-    except HarnessError as error:
-        tell(f"{row.label}: {error}")
-        return None
-
-
-def _show_differences(plan: Plan) -> None:
-    """The settings in which rows differ, a line per row; columns that usually matter are marked
-    with a star.
-    """
-    from harness.runs.differences import planned_differences
-
-    found = planned_differences(plan)
-    if 1 < len(found.rows) <= 60 and found.columns:
-        heads = [column.title + ("*" if column in found.marked else "") for column in found.columns]
-        texts = zip(*(found.texts[column.key] for column in found.columns), strict=True)
-        lines = [
-            (label, *(text or "–" for text in row))
-            for (label, _), row in zip(found.rows, texts, strict=True)
-        ]
-        legend = [f"* {column.title}: {column.why}" for column in found.marked]
-        print_table("Settings in which rows differ", ("row", *heads), lines, legend, texts=True)
 
 
 def _show(result: Comparison) -> None:

@@ -1,54 +1,112 @@
-"""Measure the seconds of a training step on this machine."""
+"""Time the training steps and the encoding of a row on this machine."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from itertools import islice
 
 from harness.errors import InputError, RunError
 from harness.files.printable import first_line
-from harness.method import FitContext, own_line
+from harness.method import FitContext, Method, own_line
 from harness.runs.rows import Row
-from harness.sources import Corpus
+from harness.sources import Corpus, corpus_of
+
+_STEPS = 3  # the first one pays for setting up
+_SENTENCES = 256  # encoded, and read by rows that take no steps
+_SAMPLE = (
+    "A man is playing a guitar on a small stage in front of a few friends.",
+    "The committee will publish its report on the new rules before the end of March.",
+    "Two dogs run over the wet grass.",
+)
 
 
-def time_steps(row: Row, corpus: Corpus, device: str, precision: str) -> float:
-    """Mean seconds of two training steps of a row, after a first one that pays for setting up;
-    nothing is stored.
+@dataclass(frozen=True)
+class Rates:
+    """Seconds of a training step and of the encoding of a sentence, and the parameters."""
+
+    step: float
+    sentence: float
+    parameters: float
+
+
+def time_row(
+    row: Row, corpus: Corpus | None, steps: int, device: str, *, precision: str
+) -> dict[str, float]:
+    """Return the fields of `Rates` of a row; no weights are stored.
+
+    Args:
+        corpus: what it learns from; None where it learns from no text.
+        steps: that a run takes; 0 where it takes none.
 
     Raises:
-        RunError: the row cannot be trained, for want of memory for example.
+        RunError: the row cannot be trained or encode, for want of memory for example.
     """
+    try:
+        if steps:
+            step, method = _time_steps(row, corpus, device, precision)
+        else:
+            step, method = 0.0, _fit(row, corpus, device, precision)
+        texts = _texts_of(corpus)
+        method.encode(texts[:8], device=device)
+        started = time.perf_counter()
+        method.encode(texts, device=device)
+        sentence = (time.perf_counter() - started) / len(texts)
+    except (InputError, RunError):
+        raise
+    except Exception as error:  # of any library; out of memory above all
+        why = f"{first_line(error)}{own_line(error, row.method)}"
+        raise RunError(f'row "{row.label}" cannot be timed: {why}') from None
+    return asdict(Rates(step, sentence, float(method.num_parameters())))
+
+
+def _time_steps(
+    row: Row, corpus: Corpus | None, device: str, precision: str
+) -> tuple[float, Method]:
+    """Return the mean seconds of two training steps, after a first one, and the method after them."""
     from harness.runs.rows import with_steps
 
     if "log_every" in type(row.config).model_fields:
         values = {"log_every": 1}
     else:
         values = {}
-    config = with_steps(row.config, 3, 10**9).model_copy(update=values)
+    config = with_steps(row.config, _STEPS, 10**9).model_copy(update=values)
     stamps: list[float] = []
 
-    def seen(step: int, steps: int, text: str) -> None:
+    def mark(step: int, steps: int, text: str) -> None:
         if step == len(stamps) + 1:  # else a message from before the first step
             stamps.append(_now(device))
 
-    context = FitContext(device=device, precision=precision, max_steps=3, progress=seen)
-    try:
-        row.method(config, base_model=row.base_model).fit(corpus, context)
-    except (InputError, RunError):
-        raise
-    except Exception as error:  # of any library; out of memory above all
-        why = f"{first_line(error)}{own_line(error, row.method)}"
-        raise RunError(f'row "{row.label}" cannot be timed: {why}') from None
+    context = FitContext(device=device, precision=precision, max_steps=_STEPS, progress=mark)
+    method = row.method(config, base_model=row.base_model).fit(corpus, context)
     if len(stamps) < 2:
         raise RunError(f'row "{row.label}" cannot be timed: the method reports no training steps')
-    return (stamps[-1] - stamps[0]) / (len(stamps) - 1)
+    return (stamps[-1] - stamps[0]) / (len(stamps) - 1), method
+
+
+def _fit(row: Row, corpus: Corpus | None, device: str, precision: str) -> Method:
+    """Fit a method that takes no steps, to a few sentences."""
+    if corpus is not None:
+        corpus = corpus_of(corpus[:_SENTENCES], corpus.kind)
+    context = FitContext(device=device, precision=precision)
+    return row.method(row.config, base_model=row.base_model).fit(corpus, context)
+
+
+def _texts_of(corpus: Corpus | None) -> Sequence[str]:
+    """Return texts to encode: of the corpus, else a few sentences again and again."""
+    if corpus is None:
+        return [f"{text} {number}" for number in range(_SENTENCES // 3) for text in _SAMPLE]
+    found = []
+    for item in islice(corpus, _SENTENCES):
+        found.append(item if isinstance(item, str) else item.anchor)
+    return found
 
 
 def _now(device: str) -> float:
-    """Seconds of processor time, or of elapsed time when the device has done all its work."""
+    """Seconds of elapsed time, once the device has done all its work."""
     import torch
 
-    if device.startswith("cpu"):
-        return time.process_time()
-    torch.accelerator.synchronize(device)
+    if not device.startswith("cpu"):
+        torch.accelerator.synchronize(device)
     return time.perf_counter()

@@ -286,6 +286,7 @@ class DevSet:
             left.extend(s.sentences1)
         right = [text for s in pairs.subsets for text in s.sentences2]
         self._texts = list(dict.fromkeys(left + right))
+        self.num_texts = len(self._texts)
         place = {text: i for i, text in enumerate(self._texts)}
         self._left = np.array([place[text] for text in left], dtype=np.intp)
         self._right = np.array([place[text] for text in right], dtype=np.intp)

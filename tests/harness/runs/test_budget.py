@@ -176,11 +176,13 @@ def test_a_row_is_timed_by_training_it(
     row = next(row for row in tiny.rows if row.label == "small")
     corpus = tiny.corpus(row)
     assert corpus is not None
-    assert 1e-4 < measure.time_steps(row, corpus, "cpu", "fp32") < 60
+    rates = measure.Rates(**measure.time_row(row, corpus, 10, "cpu", precision="fp32"))
+    assert 1e-4 < rates.step < 60
+    assert 1e-6 < rates.sentence < 1
 
     def fit(*_: object) -> None:
         raise TrainingStopped("diverged", "the loss is nan")
 
     monkeypatch.setattr(row.method, "fit", fit)
     with pytest.raises(RunError, match='row "small"'):
-        measure.time_steps(row, corpus, "cpu", "fp32")
+        measure.time_row(row, corpus, 10, "cpu", precision="fp32")

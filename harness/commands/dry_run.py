@@ -1,0 +1,129 @@
+"""The tables of a dry run: the runs of a plan with what they will cost, and how its rows differ."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from harness.commands.terminal import print_table
+from harness.files.printable import join_some, tell
+
+if TYPE_CHECKING:
+    from harness.runs.costs import CostEstimate, RowCost
+    from harness.runs.plan import Plan
+
+_GIB = 2**30
+_HEADS = ("row", "base model", "runs", "training steps", "state", "a run", "all")
+
+
+def show_runs(plan: Plan, workdir: Path, *, measure: bool) -> None:
+    """Print a line for each row and base model (number of runs, training steps, what is reused,
+    time), and what all of it costs.
+
+    Args:
+        measure: time two training steps and an encoding of each row for which nothing is known.
+    """
+    from harness.runs.costs import TO_TRAIN, CostEstimate
+
+    estimate = CostEstimate(plan, workdir, measure=measure)
+    lines = [_describe_row(label, base, cost) for (label, base), cost in estimate.rows.items()]
+    title = f"{plan.experiment.name}: {len(plan.jobs)} runs of {len(estimate.rows)} rows"
+    print_table(title, _HEADS, lines, texts=True)
+    for (label, _), cost in estimate.rows.items():
+        missing = cost.jobs[0].spec.missing
+        if missing:
+            tell(f"n/a: {label}: {missing}")
+        if cost.fault:
+            tell(f"{label}: {cost.fault}")
+    added = dict.fromkeys(row.label for row in plan.rows if row.added)
+    if added:
+        tell(f"added as untrained starts of rows: {join_some(list(added), 8)}")
+    states = Counter[str]()
+    for cost in estimate.rows.values():
+        states += cost.states
+    tell(f"{_list_states(states)}; {_describe_time(estimate, plan)}")
+    if states[TO_TRAIN]:
+        weights = _describe_weights(estimate, plan)
+        if weights:
+            tell(weights)
+        if measure and plan.experiment.precision == "fp32":
+            from harness.encoder.precision import describe_bf16
+
+            tell(f'precision is fp32; {describe_bf16(plan.device)} here (precision = "bf16")')
+
+
+def _describe_row(label: str, base: str, cost: RowCost) -> tuple[str, ...]:
+    steps = cost.jobs[0].steps
+    return (
+        label,
+        base,
+        str(len(cost.jobs)),
+        f"{steps:,}" if steps else "–",
+        _list_states(cost.states),
+        _duration(cost.seconds) if cost.due else "",
+        _duration(cost.total) if cost.due else "",
+    )
+
+
+def _duration(seconds: float | None) -> str:
+    from harness.machine.progress import describe_duration
+
+    return "unknown" if seconds is None else describe_duration(seconds)
+
+
+def _list_states(states: Mapping[str, int]) -> str:
+    return ", ".join(f"{count} {state}" for state, count in states.items() if count)
+
+
+def _describe_time(estimate: CostEstimate, plan: Plan) -> str:
+    """Say how long all runs take, and on how many GPUs; no total while a part is unknown."""
+    from harness.machine.environment import device_name
+    from harness.machine.progress import describe_duration
+
+    device = device_name(plan.device)
+    total = estimate.seconds()
+    if total is None:
+        unknown = estimate.unknown()
+        return (
+            f"the time on {device} is unknown for {len(unknown)} of {len(estimate.rows)} rows: "
+            f"{join_some(unknown)} (--measure times two training steps and an encoding of each)"
+        )
+    if not total:
+        return "nothing is left to run"
+    at_a_time = estimate.at_a_time()
+    text = f"about {describe_duration(total / at_a_time)} on {device}"
+    if at_a_time > 1:
+        text += f", {at_a_time} runs at a time"
+    gpus = plan.experiment.executor.gpus_per_run
+    if plan.device.startswith("cuda") or gpus:
+        text += f" ({total / 3600 * (gpus or 1):.1f} GPU-hours)"
+    return text
+
+
+def _describe_weights(estimate: CostEstimate, plan: Plan) -> str:
+    """Say what the weights of the runs take on the disk."""
+    size = estimate.weights()
+    if not size:
+        return ""
+    keep = 'keep = ["vectors"]'
+    return f"their weights take about {size / _GIB:.2f} GiB of the disk ({keep} keeps none)"
+
+
+def show_differences(plan: Plan) -> None:
+    """Print the settings in which rows differ, a line per row; columns that usually matter are
+    marked with a star.
+    """
+    from harness.runs.differences import planned_differences
+
+    found = planned_differences(plan)
+    if len(found.rows) < 2 or len(found.rows) > 60 or not found.columns:
+        return
+    heads = [column.title + ("*" if column in found.marked else "") for column in found.columns]
+    lines = []
+    for place, (label, _) in enumerate(found.rows):
+        texts = [found.texts[column.key][place] for column in found.columns]
+        lines.append((label, *(text or "–" for text in texts)))
+    legend = [f"* {column.title}: {column.why}" for column in found.marked]
+    print_table("Settings in which rows differ", ("row", *heads), lines, legend, texts=True)
