@@ -412,7 +412,8 @@ def notices(plan: Plan) -> list[str]:
     )
     if own_text and plan.dev is not None and plan.dev.name.startswith("Embedded"):
         lines.append(
-            f"checkpoints are selected on {plan.dev.name}, perhaps unlike your text; dev names another set"
+            f"checkpoints are selected on {plan.dev.name}, perhaps unlike your text; "
+            "to select on another set, which may be a file of pairs: [dev] task = ..."
         )
     return [f"note: {line}" for line in lines if line]
 

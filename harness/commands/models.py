@@ -217,7 +217,8 @@ def _in_percent(score: Score) -> bool:
     """
     from harness.tasks.catalogue import suites
 
-    if score.metric in ("spearman", "pearson", "accuracy", "f1"):
+    kind = score.metric.partition("_")[0]  # of spearman_first_128, of vectors that were cut
+    if kind in ("spearman", "pearson", "accuracy", "f1"):
         return True
     if score.suite in ("mteb", "embedded-mteb") or score.suite.startswith("own-"):
         return True
