@@ -19,6 +19,7 @@ from harness.errors import InputError
 
 Name = Literal["fp32", "bf16", "fp16"]
 NAMES: tuple[str, ...] = ("fp32", "bf16", "fp16")
+_MEASURED = ("cpu", "cuda")  # types of devices
 _DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16}
 
 
@@ -46,12 +47,13 @@ def measure_bf16(device: str | torch.device) -> float | None:
     """Measure the time of a training step in bf16 as a share of its time in fp32.
 
     Returns:
-        The share, below 1 where bf16 is faster; None where the device has no native bf16.
+        The share, below 1 where bf16 is faster; None where the device has no native bf16, or is no
+        CPU and no GPU of CUDA.
     """
     device = torch.device(device)
     if device.type == "cuda" and not torch.cuda.is_bf16_supported(including_emulation=False):
         return None
-    if device.type not in ("cpu", "cuda"):
+    if device.type not in _MEASURED:
         return None
     seconds = measure(device)
     return seconds["bf16"] / seconds["fp32"]
@@ -59,6 +61,8 @@ def measure_bf16(device: str | torch.device) -> float | None:
 
 def describe_bf16(device: str | torch.device) -> str:
     """Measure bf16 on a device, and return what it would change in one phrase."""
+    if torch.device(device).type not in _MEASURED:
+        return "bf16 was not measured"
     share = measure_bf16(device)
     if share is None:
         return "no native bf16"

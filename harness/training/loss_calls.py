@@ -208,7 +208,7 @@ def choose_call(calls: Sequence[Call], make: Callable[[], Any], dimension: int) 
             except Exception as error:  # whatever a loss raises on what it does not take
                 reasons.append(f"{call.name}: {first_line(error):.150}")
                 continue
-            fault = gradient_fault(loss, [(0, a), (1, b)])
+            fault = gradient_fault(loss, [(0, a), (1, b)], zero_counts=False)
             if not fault:
                 return call
             reasons.append(f"{call.name}: {fault}")
@@ -238,8 +238,14 @@ def total(returned: Any) -> dict[str, Tensor]:
     return {"loss": returned}
 
 
-def gradient_fault(loss: Tensor, vectors: Sequence[tuple[int, Tensor]]) -> str:
-    """Return why views cannot be learned from, given the vectors of view 0 and 1; empty if they can."""
+def gradient_fault(
+    loss: Tensor, vectors: Sequence[tuple[int, Tensor]], *, zero_counts: bool = True
+) -> str:
+    """Return why views cannot be learned from, given the vectors of view 0 and 1; empty if they can.
+
+    Args:
+        zero_counts: a gradient of zeros is one, as of a margin that all vectors of a batch keep.
+    """
     if not torch.is_tensor(loss) or loss.numel() != 1:
         return "it is no scalar"
     if not bool(torch.isfinite(loss)):
@@ -250,7 +256,7 @@ def gradient_fault(loss: Tensor, vectors: Sequence[tuple[int, Tensor]]) -> str:
     gradients = torch.autograd.grad(loss, tensors, retain_graph=True, allow_unused=True)
     learned = set()
     for (view, _), gradient in zip(vectors, gradients, strict=True):
-        if gradient is not None and bool(gradient.any()):
+        if gradient is not None and (zero_counts or bool(gradient.any())):
             learned.add(view)
     if not learned:
         return "it has no gradient to the vectors of either view"

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.encoder import Encoder
-from harness.encoder.precision import autocast, check_precision, measure_bf16
+from harness.encoder.precision import autocast, check_precision, describe_bf16, measure_bf16
 from harness.encoder.sentences import token_budget_batches
 from harness.errors import InputError
 from tests.support.encoder_models import TEXTS, base_model
@@ -135,6 +135,7 @@ def test_autocast_and_the_precisions_of_a_device(encoder):
     np.testing.assert_allclose(rough, exact, atol=0.2)
     assert (rough != exact).any()
     state = torch.get_rng_state()
+    assert "no native" not in describe_bf16("mps")  # which was not measured
     share = measure_bf16("cpu")
     assert torch.equal(state, torch.get_rng_state())
     assert share is not None
