@@ -5,7 +5,9 @@ sentences into vectors.
 from __future__ import annotations
 
 import inspect
+import linecache
 import re
+import textwrap
 import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -39,6 +41,8 @@ POOLING_HELP = (
 )
 
 _POOLINGS = r"none|cls|cls_pooler|mean|max|first_last_avg|last2_avg|last|layer:\d+:(cls|mean|max)|echo|echo_last"
+
+_LONGEST_CODE = 200  # characters of code in a message
 
 Text = Literal["none", "sentences", "pairs", "documents"]
 Supervision = Literal["untrained", "unsupervised", "transductive", "supervised"]
@@ -464,8 +468,8 @@ def load_unfitted(kind: type[M], path: str | Path) -> M:
 
 
 def own_line(error: BaseException, *kinds: type[Method]) -> str:
-    """The last line of these methods' own files that an error passed through: " (FILE, line N:
-    CODE)"; "" without one.
+    """The last place in these methods' own files that an error passed through: " (FILE, line N:
+    CODE)", with all lines of what failed there; "" without one.
 
     >>> own_line(ValueError("no such view"), Method)
     ''
@@ -484,8 +488,18 @@ def own_line(error: BaseException, *kinds: type[Method]) -> str:
     trace = traceback.extract_tb((error.__cause__ or error).__traceback__)
     last = next((frame for frame in reversed(trace) if frame.filename in files), None)
     if last is not None:
-        return f" ({last.filename}, line {last.lineno}: {last.line})"
+        return f" ({last.filename}, line {last.lineno}: {_code_of(last)})"
     return ""
+
+
+def _code_of(frame: traceback.FrameSummary) -> str:
+    """Return the code of a frame in one line: an expression of several lines is joined, a long one
+    ends with "...".
+    """
+    first = frame.lineno or 0
+    last = frame.end_lineno or first
+    lines = [linecache.getline(frame.filename, number) for number in range(first, last + 1)]
+    return textwrap.shorten(" ".join(lines), _LONGEST_CODE, placeholder=" ...")
 
 
 @contextmanager

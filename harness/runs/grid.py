@@ -177,7 +177,7 @@ def describe_record(record: Record) -> str:
         for s in record.scores
         if (s.metric, s.aggregation, s.split) == ("spearman", "all", "test")
     ]
-    parts = [", ".join(f"{s.task} {100 * s.value:.2f}" for s in main[:7])]
+    parts = [", ".join(f"{s.task} {100 * s.value:.2f}" for s in main[:7]) or "finished"]
     if record.missing:
         parts.append(f"no scores of {join_some(list(record.missing), 7)}")
     best = record.training.get("best_dev")

@@ -209,7 +209,13 @@ def _table(name: str, block: Ranking) -> list[str]:
     ]
     cleaned = [[one_line(cell) for cell in line] for line in lines]
     widths = [max(map(len, column)) for column in zip(*cleaned, strict=True)]
-    where, best = f"{name}: " if name else "", ", ".join(row.label for row in block.candidates)
+    where = f"{name}: " if name else ""
+    tested = []
+    if len(block.judged) > 1:
+        best = ", ".join(row.label for row in block.candidates)
+        tested += [f"may be the best (95 %): {one_line(best)}"] if best else []
+        tested.append("not significantly different, best first:")
+        tested += [f"  {one_line(text)}" for text in block.describe_groups()]
     return [
         one_line(f"{where}{block.target.title}; row minus column in points"),
         *(
@@ -220,9 +226,7 @@ def _table(name: str, block: Ranking) -> list[str]:
             for line in cleaned
         ),
         *table.legend,
-        *([f"may be the best (95 %): {one_line(best)}"] if best else ()),
-        *(["not significantly different, best first:"] if block.judged else ()),
-        *(f"  {one_line(text)}" for text in block.describe_groups()),
+        *tested,
         *([one_line(order)] if (order := block.describe_order()) else ()),
         *([one_line(left_out)] if (left_out := block.describe_left_out()) else ()),
         *([one_line(f"{lost}.")] if (lost := describe_lost_seeds(block.rows)) else ()),

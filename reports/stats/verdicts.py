@@ -229,9 +229,10 @@ class Ranking:
 
     def rank_interval(self, row: ResultRow) -> tuple[int, int] | None:
         """The ranks that a row may have, by the same tests as `groups`: from 1 + the rows found better
-        to k - the rows found worse, of k judged rows; None for a row with too few seeds.
+        to k - the rows found worse, of k judged rows; None for a row with too few seeds, or where no
+        other row is judged.
         """
-        if row not in self.judged:
+        if row not in self.judged or len(self.judged) < 2:
             return None
         place = self.judged.index(row)
         above = below = 0

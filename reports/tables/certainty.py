@@ -195,7 +195,7 @@ def pairs_table(block: Ranking, name: str, most: int = MOST_COLUMNS) -> Table:
     legend = " ".join(marks)
     groups = "; ".join(", ".join(str(place + 1) for place in group) for group in block.groups())
     caption = f"Row minus column in points, by {block.target.title}."
-    if groups:
+    if len(block.judged) > 1:
         caption += f" Rows that do not differ significantly: {groups}."
     for more in (block.describe_order(), block.describe_left_out()):
         if more:

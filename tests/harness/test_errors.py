@@ -7,6 +7,7 @@ import pickle
 import pytest
 
 from harness.errors import InputError, OutOfReach, naming
+from harness.method import Method, own_line
 
 
 def test_the_line_has_file_key_message_and_remedy_in_this_order() -> None:
@@ -36,3 +37,41 @@ def test_what_the_hub_does_not_give_is_no_fault_of_the_file() -> None:
     with pytest.raises(OutOfReach) as caught, naming("a.toml"):
         raise OutOfReach("cannot be fetched", file="wiki1m")
     assert caught.value.file == "wiki1m"
+
+
+class Broken(Method):
+    """Fails in a statement of several lines, and in a very long one."""
+
+    name = "broken"
+
+    def short(self) -> None:
+        int(
+            "x",
+            base=10,
+        )
+
+    def long(self) -> None:
+        text = "x"
+        int(
+            text.replace("x", "y")
+            .replace("y", "z")
+            .replace("z", "y")
+            .replace("y", "z")
+            .replace("z", "y")
+            .replace("y", "z")
+            .replace("z", "y")
+            .replace("y", "z")
+            .replace("z", "y")
+            .replace("y", "z")
+            .replace("z", "y")
+            .replace("y", "z")
+        )
+
+
+@pytest.mark.parametrize(("name", "end"), [("short", 'int( "x", base=10, ))'), ("long", " ...)")])
+def test_the_code_that_failed_is_named_whole_or_visibly_cut(name: str, end: str) -> None:
+    with pytest.raises(ValueError, match="invalid literal") as caught:
+        getattr(Broken, name)(None)
+    said = own_line(caught.value, Broken)
+    assert said.endswith(end)
+    assert len(said) < 300 + len(__file__)

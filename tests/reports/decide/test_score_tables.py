@@ -284,6 +284,15 @@ def test_report_of_scores_marks_nothing_where_nothing_was_tested(tmp_path: Path)
     assert ranks == {2: set(), 3: {1, 2}}
 
 
+def test_a_row_that_alone_has_enough_seeds_is_not_called_best() -> None:
+    seeds = [71.0, 71.2, 70.9, 71.1]
+    for count, is_judged in ((4, True), (2, False)):
+        rows = {"a": seeds, "b": [score - 2 for score in seeds[:count]]}
+        found = harness.verdict(seeds_table(rows))
+        assert ("may be the best" in found.text) == is_judged
+        assert (found.data[0]["ranks"]["a"] is not None) == is_judged
+
+
 def test_report_of_errors_says_why_its_scores_are_negative(tmp_path: Path) -> None:
     rows = {"a": [21.0, 21.2, 20.9], "b": [31.0, 31.3, 31.1]}
     seeds_table(rows).assign(metric="perplexity").to_csv(tmp_path / "own.csv", index=False)
