@@ -7,7 +7,7 @@ set, with intervals that hold for all rows against the incumbent at once.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -62,17 +62,11 @@ def decide(
         lost = incumbent if old is None else "every other row"
         text = f"Not decided: {lost} has no result."
         return Adoption("undecided", text, "", "", {})
-    pairs = tuple((row, old) for row in others)
-    name = f"{len(pairs)} rows against {incumbent}"
-    found = {
-        a.label: d
-        for (a, _), d in judge_family(Family(name, pairs), question.significance, question.target)
-    }
+
+    found = _judge_against(old, others, question)
     chosen = max(others, key=lambda row: _dev_mean(row, dev_scores))
-    best = max(
-        (record.id for record in chosen.finished), key=lambda run: dev_scores.get(run, -math.inf)
-    )
-    difference = found.get(chosen.label)
+    runs = [record.id for record in chosen.finished]
+    best = max(runs, key=lambda run: dev_scores.get(run, -math.inf))
     data: dict[str, Any] = {
         "incumbent": incumbent,
         "on": question.target.title,
@@ -80,18 +74,47 @@ def decide(
         "test": {label: _as_points(d) for label, d in found.items()},
         "examples": question.significance.examples(question.target),
     }
+
+    decision: Decision
+    difference = found.get(chosen.label)
     if difference is not None and difference.verdict == "better":
-        gain = f"{chosen.label}: {_in_words(difference)} points on {question.target.title}"
-        return Adoption("adopt", gain, chosen.label, best, data)
+        decision = "adopt"
+        text = f"{chosen.label}: {_in_words(difference)} points on {question.target.title}"
+    elif _none_is_better(found, len(others)):
+        decision = "keep"
+        text = _keep(found, question)
+    else:
+        decision = "undecided"
+        text = _undecided(question, chosen, old, difference, data)
+    return Adoption(decision, text, chosen.label, best, data)
+
+
+def _judge_against(
+    old: RecordedRow, others: Sequence[RecordedRow], question: Question
+) -> dict[str, Difference]:
+    """Return each other row against the incumbent, as one family, by label."""
+    pairs = tuple((row, old) for row in others)
+    family = Family(f"{len(pairs)} rows against {old.label}", pairs)
+    judged = judge_family(family, question.significance, question.target)
+    return {row.label: difference for (row, _), difference in judged}
+
+
+def _none_is_better(found: Mapping[str, Difference], others: int) -> bool:
+    """True if every other row is judged, and none is better by as much as matters."""
     judged = [d for d in found.values() if d.judged]
-    highest = max((100 * d.estimate.high for d in judged), default=math.inf)
-    if judged and len(judged) == len(others) and highest < EQUIVALENCE:
-        bound = math.ceil(10 * max(highest, 0.0)) / 10
-        by = f" by more than {bound:.1f} points" if bound > 0 else ""
-        text = f"Keep your model: nothing tried is better{by} on {question.target.title}."
-        return Adoption("keep", text, chosen.label, best, data)
-    text = _undecided(question, chosen, old, difference, data)
-    return Adoption("undecided", text, chosen.label, best, data)
+    return len(judged) == others and _highest(found) < EQUIVALENCE
+
+
+def _highest(found: Mapping[str, Difference]) -> float:
+    """Return by how many points a row may be better than the incumbent."""
+    return max(100 * d.estimate.high for d in found.values() if d.judged)
+
+
+def _keep(found: Mapping[str, Difference], question: Question) -> str:
+    """Say that nothing is better, and by how much nothing is."""
+    bound = math.ceil(10 * max(_highest(found), 0.0)) / 10
+    by = f" by more than {bound:.1f} points" if bound > 0 else ""
+    return f"Keep your model: nothing tried is better{by} on {question.target.title}."
 
 
 def _undecided(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,7 @@ from reports.decide.question import comparison_of, question_of, two_rows_of
 from reports.document.table import number_text
 from reports.results import ResultRow
 from reports.scores.score_table import is_score_table, question_of_scores
+from reports.stats.estimate import Estimate
 from reports.stats.online import (
     BETTER,
     FIRST_SEEDS,
@@ -142,19 +144,12 @@ def _decide(question: Question, a: ResultRow, b: ResultRow, most: int, file: Pat
     """Judge candidate `a` against baseline `b`, and write a new look to the history."""
     significance = question.significance.of_two(a, b)
     target = question.target
-    about = {"baseline": b.label, "candidate": a.label, "on": target.title}
     runs = significance.digests(a, target)
-    baseline_runs = significance.digests(b, target)
-
+    about = {"baseline": b.label, "candidate": a.label, "on": target.title}
     known = _read_history(file)
-    same = [n for n, one in enumerate(known) if one.is_about(about, runs, baseline_runs)]
-    if same:
-        number = same[-1]
-        proposal = known[number].proposal
-    else:
-        number = len(known)
-        level = next_level([one.proposal for one in known])
-        proposal = Proposal(level, most if a.is_random else len(runs))
+    of_new = most if a.is_random else len(runs)
+    number, entry = _find_proposal(known, about, runs, significance.digests(b, target), of_new)
+    proposal = entry.proposal
     if proposal.looks and proposal.decision == UNDECIDED and a.is_random and proposal.most != most:
         raise InputError(
             f"--most {most}: proposal {number + 1} was first judged with at most {proposal.most} seeds, which its "
@@ -165,26 +160,16 @@ def _decide(question: Question, a: ResultRow, b: ResultRow, most: int, file: Pat
     estimate = d.estimate if d is not None and d.judged else None
     enough = len(runs) >= FIRST_SEEDS or not a.is_random
     grown = not proposal.looks or len(runs) > proposal.looks[-1][0]
-    decision = proposal.decision
-    if estimate is not None and enough:
-        if grown and decision == UNDECIDED:
-            own, other, examples = significance.parts(a, b, target)
-            p = estimate.p / 2 if estimate.value > 0 else 1 - estimate.p / 2
-            look(proposal, len(runs), p, estimate.value, (own, other + examples))
-            entry = GateEntry(about, proposal, runs, baseline_runs)
-            _write(file, number, entry)
-            known[number:] = [entry, *known[number + 1 :]]
-        decision = proposal.decision
-        if decision == BETTER and estimate.value <= 0:  # by runs that came after the decision
-            decision = NOT_BETTER
+    if estimate is not None and enough and grown and proposal.decision == UNDECIDED:
+        own, other, examples = significance.parts(a, b, target)
+        p = estimate.p / 2 if estimate.value > 0 else 1 - estimate.p / 2
+        look(proposal, len(runs), p, estimate.value, (own, other + examples))
+        _write(file, number, entry)
+        known[number:] = [entry, *known[number + 1 :]]
 
-    points = dict.fromkeys(("gain", "low", "high"))
-    if estimate is not None:
-        points = {
-            "gain": 100 * estimate.value,
-            "low": 100 * estimate.low,
-            "high": 100 * estimate.high,
-        }
+    decision = proposal.decision
+    if estimate is not None and decision == BETTER and estimate.value <= 0:
+        decision = NOT_BETTER  # by runs that came after the decision
     data = {
         **about,
         "decision": decision,
@@ -193,7 +178,7 @@ def _decide(question: Question, a: ResultRow, b: ResultRow, most: int, file: Pat
         "accepted": sum(one.proposal.decision == BETTER for one in known),
         "seeds": len(runs),
         "most": proposal.most,
-        **points,
+        **_points_of(estimate),
         "p": proposal.p,
         "level": proposal.level,
     }
@@ -201,6 +186,41 @@ def _decide(question: Question, a: ResultRow, b: ResultRow, most: int, file: Pat
     notes = [describe_lost_seeds((a, b)), question.results.note]
     text += "".join(f"; note: {note}" for note in notes if note)
     return Answer(one_line(text), data, [data])
+
+
+def _find_proposal(
+    known: Sequence[GateEntry],
+    about: dict[str, str],
+    runs: list[str],
+    baseline_runs: list[str],
+    most: int,
+) -> tuple[int, GateEntry]:
+    """Return the place in the history, from 0, of the proposal that runs belong to, and its entry
+    with these runs.
+
+    Args:
+        about, runs, baseline_runs: as `GateEntry` has them.
+        most: runs of the candidate at its last look, where the proposal is a new one.
+    """
+    same = [n for n, one in enumerate(known) if one.is_about(about, runs, baseline_runs)]
+    if same:
+        number = same[-1]
+        proposal = known[number].proposal
+    else:
+        number = len(known)
+        proposal = Proposal(next_level([one.proposal for one in known]), most)
+    return number, GateEntry(about, proposal, runs, baseline_runs)
+
+
+def _points_of(estimate: Estimate | None) -> dict[str, float | None]:
+    """Return the gain with its interval, in points; None where nothing could be judged."""
+    if estimate is None:
+        return {"gain": None, "low": None, "high": None}
+    return {
+        "gain": 100 * estimate.value,
+        "low": 100 * estimate.low,
+        "high": 100 * estimate.high,
+    }
 
 
 def _describe(data: dict[str, Any], proposal: Proposal, *, grows: bool) -> str:
@@ -290,15 +310,7 @@ def _parse(line: str, before: list[GateEntry]) -> tuple[int, GateEntry]:
     level = float(tree["level"])
     looks = [(int(seeds), float(share), float(p)) for seeds, share, p in tree["looks"]]
     decision = str(tree["decision"])
-    if not 0 < level <= 1:
-        raise ValueError(f"level {level:g}: expected a number above 0 and up to 1")
-    if decision not in (BETTER, NOT_BETTER, UNDECIDED):
-        raise ValueError(f'decision "{decision}": expected {BETTER}, {NOT_BETTER} or {UNDECIDED}')
-    if not looks:
-        raise ValueError("no looks")
-    for seeds, share, p in looks:
-        if seeds < 1 or not 0 < share <= 1 or not 0 <= p <= 1:
-            raise ValueError(f"look {seeds}, {share:g}, {p:g}: expected seeds, share and p")
+    _check_proposal(level, looks, decision)
 
     if "runs" in tree:
         place = int(tree["proposal"]) - 1
@@ -315,3 +327,18 @@ def _parse(line: str, before: list[GateEntry]) -> tuple[int, GateEntry]:
     most = math.ceil(looks[0][0] / looks[0][1] - 1e-9)
     place = same[-1] if same else len(before)
     return place, GateEntry(about, Proposal(level, most, looks, decision), None, None)
+
+
+def _check_proposal(level: float, looks: list[tuple[int, float, float]], decision: str) -> None:
+    """Raises:
+    ValueError: a number or the decision cannot be.
+    """
+    if not 0 < level <= 1:
+        raise ValueError(f"level {level:g}: expected a number above 0 and up to 1")
+    if decision not in (BETTER, NOT_BETTER, UNDECIDED):
+        raise ValueError(f'decision "{decision}": expected {BETTER}, {NOT_BETTER} or {UNDECIDED}')
+    if not looks:
+        raise ValueError("no looks")
+    for seeds, share, p in looks:
+        if seeds < 1 or not 0 < share <= 1 or not 0 <= p <= 1:
+            raise ValueError(f"look {seeds}, {share:g}, {p:g}: expected seeds, share and p")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from harness.errors import InputError
@@ -67,56 +68,89 @@ def power(
     Raises:
         InputError: neither records nor `sd`, a number out of range, or no spread of seeds known.
     """
-    for name, value in (("difference", difference), ("sd", sd), ("pairs-sd", pairs_sd)):
-        if value is not None and not 0 < value <= 100:
-            raise InputError(f"--{name} {value:g}: expected a number above 0 and up to 100")
-    if rows is not None and not 2 <= rows <= 200:
-        raise InputError(f"--rows {rows}: expected a number from 2 to 200")
+    _check({"difference": difference, "sd": sd, "pairs-sd": pairs_sd}, rows)
     if bool(a) != bool(b) or (a and found is None):
         raise InputError("power: name two rows of a work directory or of scores, or none")
-    designs: list[tuple[str, int, float, float, int]] = []
-    ranges: dict[str, tuple[float, float] | None] = {}  # of the pairs that were judged
     if found is not None:
         if is_score_table(found):
             question = question_of_scores(found, on)
         else:
             question = question_of(comparison_of(found, comparison, block), on)
-        count = question.significance.examples(question.target)
-        if a or b:
+        if a:
             return _of_two(question, a, b, base_model, difference)
-        for name, judged in question.blocks().items():
-            if (known := judged.design()) is not None:
-                what = f"{name}, {question.target.title}" if name else question.target.title
-                designs.append((what, len(judged.contenders), known[1], known[2], count))
-                ranges[what] = judged.detectable
-        if not designs:
-            raise InputError(
-                f"{question.results.name}: no two trained rows have three seeds or more, so the spread of seeds is "
-                f"not known; give {_SD}"
-            )
+        designs = _designs_of(question)
     elif sd is not None:
-        designs = [("given numbers", 2, sd, EXAMPLES_SD, STS_PAIRS)]
+        designs = [PowerDesign("given numbers", 2, sd, EXAMPLES_SD, STS_PAIRS)]
     else:
         raise InputError(f"power: give a work directory, or {_SD}")
-    seen = [
-        _seen(
-            what,
-            rows or known_rows,
-            own if sd is None else sd,
-            by_pairs if pairs_sd is None else pairs_sd,
-            count,
-            difference,
+
+    answers = []
+    for design in designs:
+        given = {"rows": rows, "sd": sd, "pairs_sd": pairs_sd}
+        changes: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
+        answers.append(_power_of(replace(design, **changes), difference))
+    table = []
+    for one in answers:
+        for n, least in one["seeds"].items():
+            line = {"what": one["what"], "seeds": int(n), "least": least}
+            table.append({**line, "planned": one["planned"][n]})
+    return Answer("\n".join(line for one in answers for line in _lines(one)), answers, table)
+
+
+def _check(points: dict[str, float | None], rows: int | None) -> None:
+    """Raises:
+    InputError: a number is out of range.
+    """
+    for name, value in points.items():
+        if value is not None and not 0 < value <= 100:
+            raise InputError(f"--{name} {value:g}: expected a number above 0 and up to 100")
+    if rows is not None and not 2 <= rows <= 200:
+        raise InputError(f"--rows {rows}: expected a number from 2 to 200")
+
+
+@dataclass(frozen=True)
+class PowerDesign:
+    """Rows whose power is computed.
+
+    Attributes:
+        what: the rows and their score, in words.
+        rows: how many.
+        sd, pairs_sd: standard deviation over seeds, and of a difference by the choice of examples,
+            in points.
+        count: how many test examples there are; 0 where they are not known.
+        detectable: the least and the most points that pairs of rows need that were judged.
+    """
+
+    what: str
+    rows: int
+    sd: float
+    pairs_sd: float
+    count: int
+    detectable: tuple[float, float] | None = None
+
+
+def _designs_of(question: Question) -> list[PowerDesign]:
+    """Return the design of each block of rows whose spread over seeds is known.
+
+    Raises:
+        InputError: there is none.
+    """
+    title = question.target.title
+    count = question.significance.examples(question.target)
+    designs = []
+    for name, judged in question.blocks().items():
+        known = judged.design()
+        if known is not None:
+            _, sd, pairs_sd = known
+            what = f"{name}, {title}" if name else title
+            rows = len(judged.contenders)
+            designs.append(PowerDesign(what, rows, sd, pairs_sd, count, judged.detectable))
+    if not designs:
+        raise InputError(
+            f"{question.results.name}: no two trained rows have three seeds or more, so the spread of seeds is "
+            f"not known; give {_SD}"
         )
-        for what, known_rows, own, by_pairs, count in designs
-    ]
-    for one in seen:
-        one["detectable"] = ranges.get(one["what"])
-    table = [
-        {"what": one["what"], "seeds": int(n), "least": least, "planned": one["planned"][n]}
-        for one in seen
-        for n, least in one["seeds"].items()
-    ]
-    return Answer("\n".join(line for one in seen for line in _lines(one)), seen, table)
+    return designs
 
 
 def _of_two(
@@ -166,69 +200,72 @@ def _of_two(
     return Answer("\n".join(one_line(line) for line in lines), [data], [data])
 
 
-def _seen(
-    what: str, rows: int, sd: float, pairs_sd: float, count: int, difference: float | None
-) -> dict[str, Any]:
-    """Everything that is known of one design."""
+def _power_of(design: PowerDesign, difference: float | None) -> dict[str, Any]:
+    """Return everything that is known of one design."""
+    rows = design.rows
+    sd = design.sd
+    pairs_sd = design.pairs_sd
+    any_two = {}
+    planned = {}
+    for seeds in SEEDS:
+        any_two[str(seeds)] = smallest_difference(seeds, sd, pairs_sd, rows)
+        planned[str(seeds)] = smallest_difference(seeds, sd, pairs_sd, rows, planned=True)
+
+    examples = {}
+    if design.count:
+        for times in (4, 16):
+            less = pairs_sd / math.sqrt(times)
+            by_seeds = {str(seeds): smallest_difference(seeds, sd, less, rows) for seeds in SEEDS}
+            examples[str(times * design.count)] = by_seeds
     seen: dict[str, Any] = {
-        "what": what,
+        "what": design.what,
         "rows": rows,
-        "test_examples": count,
+        "test_examples": design.count,
         "sd": sd,
         "pairs_sd": pairs_sd,
         "chance": CHANCE,
-        "seeds": {str(n): smallest_difference(n, sd, pairs_sd, rows) for n in SEEDS},
-        "planned": {
-            str(n): smallest_difference(n, sd, pairs_sd, rows, planned=True) for n in SEEDS
-        },
-        "examples": {
-            str(many): {
-                str(n): smallest_difference(n, sd, pairs_sd / math.sqrt(many / count), rows)
-                for n in SEEDS
-            }
-            for many in (4 * count, 16 * count)
-            if count
-        },
+        "seeds": any_two,
+        "planned": planned,
+        "examples": examples,
     }
     if difference is not None:
         seen |= {"difference": difference, "needed": seeds_needed(difference, sd, pairs_sd, rows)}
         seen["needed_planned"] = seeds_needed(difference, sd, pairs_sd, rows, planned=True)
+    seen["detectable"] = design.detectable
     return seen
 
 
 def _lines(one: dict[str, Any]) -> list[str]:
+    """Return one design in words: a line for each number of seeds."""
+    count = one["test_examples"]
+    examples = f"{count:,}" if count else "unknown"
+    title = f"{one['what']}: {one['rows']} rows, {examples} test examples; standard "
+    title += f"deviation {one['sd']:.2f} points over seeds"
+    if count:
+        title += f", {one['pairs_sd']:.2f} of a difference over examples"
     more = list(one["examples"])
     heads = ["seeds", "any two rows", "a planned pair", *(f"{int(n):,} examples" for n in more)]
-    count = one["test_examples"]
     lines = [
-        one_line(
-            f"{one['what']}: {one['rows']} rows, {f'{count:,}' if count else 'unknown'} test examples; standard "
-            f"deviation {one['sd']:.2f} points over seeds"
-            + (f", {one['pairs_sd']:.2f} of a difference over examples" if count else "")
-        ),
+        one_line(title),
         f"Smallest difference in points that is found in {CHANCE:.0%} of comparisons of rows with these spreads:",
         "  ".join(head.rjust(14) for head in heads),
     ]
     for n, least in one["seeds"].items():
-        cells = [
-            n,
-            *(
-                f"{x:.2f}"
-                for x in (least, one["planned"][n], *(one["examples"][m][n] for m in more))
-            ),
-        ]
+        points = [least, one["planned"][n], *(one["examples"][many][n] for many in more)]
+        cells = [n, *(f"{value:.2f}" for value in points)]
         lines.append("  ".join(cell.rjust(14) for cell in cells))
     if one["detectable"] is not None:
         text = describe_detectable(*one["detectable"])
         lines.append(f"By the rows' own spreads, {text} (harness power A B: of two rows).")
     if "difference" in one:
-        texts = [
-            f"{needed} seeds of every row"
-            if needed
-            else f"more than {MOST_SEEDS} seeds, or more test examples"
-            for needed in (one["needed"], one["needed_planned"])
-        ]
-        lines.append(
-            f"A difference of {one['difference']:g} points takes {texts[0]}; as a planned pair {texts[1]}."
-        )
+        any_two = _describe_needed(one["needed"])
+        planned = _describe_needed(one["needed_planned"])
+        takes = f"A difference of {one['difference']:g} points takes {any_two}"
+        lines.append(f"{takes}; as a planned pair {planned}.")
     return lines
+
+
+def _describe_needed(seeds: int | None) -> str:
+    if seeds is None:
+        return f"more than {MOST_SEEDS} seeds, or more test examples"
+    return f"{seeds} seeds of every row"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -10,15 +11,17 @@ from harness.errors import InputError
 from harness.files.printable import one_line
 from harness.results.answer import Answer
 from reports.decide.question import comparison_of, question_of, two_rows_of
-from reports.document.table import number_text
+from reports.document.table import TableRow, number_text
+from reports.load import RecordedResults
 from reports.results import ResultRow, base_name
 from reports.scores.score_table import is_score_table, question_of_scores
-from reports.stats.significance import NOT_JUDGED, Difference
+from reports.stats.significance import Difference
 from reports.stats.simultaneous import ALPHA, EXPLORED
 from reports.stats.verdicts import (
     ALIKE,
     BETTER,
     OPEN,
+    WORSE,
     Question,
     Ranking,
     describe_detectable,
@@ -87,20 +90,30 @@ def verdict(
     else:
         read = comparison_of(found, comparison, block)
         if without_overlap:
-            from reports.records.overlap import without_overlap as leave_out
-
-            read, notes, left_out = leave_out(read)
-            scored = {score.task for record in read.records for score in record.scores}
-            for (task, _), why in notes.items():
-                if task.lower() == on.lower() and task not in scored:
-                    raise InputError(f"--on {on}: {why.removeprefix(f'{task}: ')}")
+            read, left_out = _leave_out_overlap(read, on)
         question = question_of(read, on)
-    answer = (
-        _two(question, a, b, base_model, equivalence)
-        if a
-        else _all(question, base_model, equivalence)
-    )
+    if a:
+        answer = _two(question, a, b, base_model, equivalence)
+    else:
+        answer = _all(question, base_model, equivalence)
     return replace(answer, text=f"{answer.text}\n{one_line(left_out)}") if left_out else answer
+
+
+def _leave_out_overlap(read: RecordedResults, on: str) -> tuple[RecordedResults, str]:
+    """Return a comparison without the pairs whose sentences occur in a training text, and what was
+    left out, in words.
+
+    Raises:
+        InputError: nothing remains of the task that was named.
+    """
+    from reports.records.overlap import without_overlap
+
+    remaining, notes, left_out = without_overlap(read)
+    scored = {score.task for record in remaining.records for score in record.scores}
+    for (task, _), why in notes.items():
+        if task.lower() == on.lower() and task not in scored:
+            raise InputError(f"--on {on}: {why.removeprefix(f'{task}: ')}")
+    return remaining, left_out
 
 
 def _two(
@@ -201,92 +214,139 @@ def _pair(data: dict[str, Any]) -> dict[str, Any]:
 
 
 def _table(name: str, block: Ranking) -> list[str]:
-    """The matrix of differences, row minus column in points, best rows first; and the groups."""
+    """Return the matrix of differences, row minus column in points, best rows first; the groups; and
+    what a reader should know of both.
+    """
+    title = f"{block.target.title}; row minus column in points"
+    lines = [one_line(f"{name}: {title}" if name else title)]
     table = pairs_table(block, name, len(block.rows))
-    lines = [
-        [column.title for column in table.columns],
-        *([cell.text for cell in row.cells] for row in table.rows),
-    ]
-    cleaned = [[one_line(cell) for cell in line] for line in lines]
-    widths = [max(map(len, column)) for column in zip(*cleaned, strict=True)]
-    where = f"{name}: " if name else ""
-    tested = []
+    lines += _align([column.title for column in table.columns], table.rows)
+    lines += table.legend
     if len(block.judged) > 1:
-        best = ", ".join(row.label for row in block.candidates)
-        tested += [f"may be the best (95 %): {one_line(best)}"] if best else []
-        tested.append("not significantly different, best first:")
-        tested += [f"  {one_line(text)}" for text in block.describe_groups()]
-    return [
-        one_line(f"{where}{block.target.title}; row minus column in points"),
-        *(
-            "  ".join(
-                c.ljust(w) if i == 1 else c.rjust(w)
-                for i, (c, w) in enumerate(zip(line, widths, strict=True))
-            )
-            for line in cleaned
-        ),
-        *table.legend,
-        *tested,
-        *([one_line(order)] if (order := block.describe_order()) else ()),
-        *([one_line(left_out)] if (left_out := block.describe_left_out()) else ()),
-        *([one_line(f"{lost}.")] if (lost := describe_lost_seeds(block.rows)) else ()),
-        *([f"Note: {one_line(note)}."] if (note := block.significance.results.note) else ()),
+        if block.candidates:
+            best = ", ".join(row.label for row in block.candidates)
+            lines.append(f"may be the best (95 %): {one_line(best)}")
+        lines.append("not significantly different, best first:")
+        lines += [f"  {one_line(text)}" for text in block.describe_groups()]
+
+    lost = describe_lost_seeds(block.rows)
+    note = block.significance.results.note
+    remarks = [
+        block.describe_order(),
+        block.describe_left_out(),
+        f"{lost}." if lost else "",
+        f"Note: {note}." if note else "",
     ]
+    return lines + [one_line(remark) for remark in remarks if remark]
+
+
+def _align(titles: Sequence[str], rows: Sequence[TableRow]) -> list[str]:
+    """Return the lines of a table in columns; names, in the second one, begin at the left."""
+    lines = [[one_line(title) for title in titles]]
+    lines += [[one_line(cell.text) for cell in row.cells] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    found = []
+    for line in lines:
+        cells = [cell.rjust(width) for cell, width in zip(line, widths, strict=True)]
+        cells[1] = line[1].ljust(widths[1])
+        found.append("  ".join(cells))
+    return found
 
 
 def _paragraph(
     block: Ranking, a: ResultRow, b: ResultRow, d: Difference, equivalence: float
 ) -> str:
-    """What a reader may quote."""
-    note = f" Note: {block.significance.results.note}." if block.significance.results.note else ""
-    if lost := describe_lost_seeds((a, b)):
-        note = f" {lost}, which flatters a row that sometimes fails.{note}"
-    comparison = block.significance.results
-    title, e, kind = name_target(comparison, block.target), d.estimate, kind_of(d, equivalence)
-    low, high = (number_text(100 * x, 2, signed=True) for x in (e.low, e.high))
-    one, other = d.seeds
-    seeds = f"{one} and {other} seeds" if one != other else f"{one} seed{'s' * (one != 1)} each"
-    measured = " against ".join(number_text(block.mean(row), 2) for row in (a, b))
-    interval = f" [{low}, {high}]" if e.low < e.high else ""
-    numbers = f"{measured}, {number_text(100 * e.value, 2, signed=True)} points{interval} ({seeds})"
-    if kind == NOT_JUDGED:
-        few = " and ".join(row.label for row in (a, b) if row in block.unjudged)
-        scope = ", where the interval covers the examples only, not the seeds" if interval else ""
-        if not interval:
-            note = _without_claims(note)
-        return (
-            f"{a.label} and {b.label} cannot be judged on {title}: {numbers}{scope}. Fewer than three seeds of {few} "
-            f"are too few to estimate their spread.{note}"
-        )
-    start = {
-        BETTER: f"{a.label} is better than {b.label} on {title}",
-        ALIKE: f"{a.label} and {b.label} differ by nothing that matters (less than {equivalence:g} points) on {title}",
-        OPEN: f"Whether {a.label} or {b.label} is better on {title} cannot be decided yet",
-    }.get(kind, f"{a.label} is worse than {b.label} on {title}")
-    if kind == ALIKE and e.p <= ALPHA:
-        side = "better" if e.value > 0 else "worse"
-        start = (
-            f"{a.label} is {side} than {b.label} on {title}, by less than {equivalence:g} points, "
-            "which is no difference that matters"
-        )
-    explored = d.family == block.family and len(block.contenders) >= EXPLORED
-    letter = "q" if explored else "p"  # the share of wrong ones among all pairs that are found
-    p = f"{letter} < 0.001" if e.p < 1e-3 else f"{letter} = {e.p:.3f}"
-    rate = (
-        f"; of all pairs that are called different, at most {ALPHA:.0%} are wrong in expectation"
-        if explored
-        else ""
-    )
-    text = f"{start}: {numbers}; {p}, corrected for {d.family}{rate}"
-    analyses = comparison.analyses
+    """Return what a reader may quote."""
+    if not d.judged:
+        return _describe_unjudged(block, a, b, d)
+    start = _describe_verdict(block, a, b, d, equivalence)
+    text = f"{start}: {_describe_numbers(block, a, b, d)}; {_describe_p(block, d)}"
+    analyses = block.significance.results.analyses
     text += f" and {len(analyses.seeds)} interim analyses." if analyses is not None else "."
     named = _plan_as_json(block, a, b).get("plan")
     if named:
         text += f" This pair is {named}."
-    if e.low < e.high:
-        least = block.detectable_of(a, b, e)
+    if d.estimate.low < d.estimate.high:
+        least = block.detectable_of(a, b, d.estimate)
         text += f" Between these two rows, {describe_detectable(least)}."
-    return text + note
+    return text + _describe_notes(block, a, b)
+
+
+def _describe_unjudged(block: Ranking, a: ResultRow, b: ResultRow, d: Difference) -> str:
+    """Return the same of two rows of which one has too few seeds."""
+    few = " and ".join(row.label for row in (a, b) if row in block.unjudged)
+    note = _describe_notes(block, a, b)
+    if d.estimate.low < d.estimate.high:
+        scope = ", where the interval covers the examples only, not the seeds"
+    else:
+        scope = ""
+        note = _without_claims(note)
+    title = name_target(block.significance.results, block.target)
+    numbers = _describe_numbers(block, a, b, d)
+    return (
+        f"{a.label} and {b.label} cannot be judged on {title}: {numbers}{scope}. Fewer than three seeds of {few} "
+        f"are too few to estimate their spread.{note}"
+    )
+
+
+def _describe_verdict(
+    block: Ranking, a: ResultRow, b: ResultRow, d: Difference, equivalence: float
+) -> str:
+    """Return which row is better, the start of a sentence."""
+    title = name_target(block.significance.results, block.target)
+    kind = kind_of(d, equivalence)
+    if kind == OPEN:
+        return f"Whether {a.label} or {b.label} is better on {title} cannot be decided yet"
+    if kind == ALIKE and d.estimate.p > ALPHA:
+        little = f"nothing that matters (less than {equivalence:g} points)"
+        return f"{a.label} and {b.label} differ by {little} on {title}"
+    side = BETTER if d.estimate.value > 0 else WORSE
+    start = f"{a.label} is {side} than {b.label} on {title}"
+    if kind == ALIKE:
+        start += f", by less than {equivalence:g} points, which is no difference that matters"
+    return start
+
+
+def _describe_numbers(block: Ranking, a: ResultRow, b: ResultRow, d: Difference) -> str:
+    """Return both means, the difference with its interval, and the seeds."""
+    means = " against ".join(number_text(block.mean(row), 2) for row in (a, b))
+    e = d.estimate
+    points = f"{number_text(100 * e.value, 2, signed=True)} points"
+    if e.low < e.high:
+        low, high = (number_text(100 * x, 2, signed=True) for x in (e.low, e.high))
+        points += f" [{low}, {high}]"
+    one, other = d.seeds
+    if one != other:
+        seeds = f"{one} and {other} seeds"
+    elif one == 1:
+        seeds = "1 seed each"
+    else:
+        seeds = f"{one} seeds each"
+    return f"{means}, {points} ({seeds})"
+
+
+def _describe_p(block: Ranking, d: Difference) -> str:
+    """Return the p-value and what it is corrected for; of many pairs it is a q, the share of wrong
+    ones among all pairs that are called different.
+    """
+    explored = d.family == block.family and len(block.contenders) >= EXPLORED
+    letter = "q" if explored else "p"
+    p = f"{letter} < 0.001" if d.estimate.p < 1e-3 else f"{letter} = {d.estimate.p:.3f}"
+    text = f"{p}, corrected for {d.family}"
+    if explored:
+        text += f"; of all pairs that are called different, at most {ALPHA:.0%} are wrong in expectation"
+    return text
+
+
+def _describe_notes(block: Ranking, a: ResultRow, b: ResultRow) -> str:
+    """Return which seeds were lost and what is not known, as further sentences."""
+    text = ""
+    lost = describe_lost_seeds((a, b))
+    if lost:
+        text += f" {lost}, which flatters a row that sometimes fails."
+    if block.significance.results.note:
+        text += f" Note: {block.significance.results.note}."
+    return text
 
 
 def _without_claims(note: str) -> str:
