@@ -31,6 +31,7 @@ CONTENTS = {
     "How to": [
         "how-to/data",
         "how-to/losses-and-scripts",
+        "how-to/models",
         "how-to/evaluate",
         "how-to/reports",
         "why",

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 DEFAULT_BASE_MODEL = "embedded:mini-bert"
 UNTRAINED = "pooling"  # the entry point of `harness.methods` whose rows are base models as they are
+PRETRAINED = "pretrained"  # the one whose rows are models that are not trained here
 POOLING_HELP = (
     "cls, cls_pooler, mean, max, first_last_avg, last2_avg, last, layer:K:cls|mean|max, prompt:TEMPLATE, "
     "echo(:TEMPLATE) or echo_last(:TEMPLATE)"
@@ -321,6 +322,13 @@ class Method(ABC):
         return {}
 
     @property
+    def by_content(self) -> tuple[str, ...]:
+        """The keys of the config whose values are names of what `inputs` has the content of: another
+        name for the same content gives the same run.
+        """
+        return ()
+
+    @property
     def uses_dev(self) -> bool:
         """Does `fit` select weights on the dev set? By default: has the config a learning rate?"""
         return hasattr(self.config, "learning_rate")
@@ -331,6 +339,20 @@ class Method(ABC):
         encodes it?
         """
         return False
+
+    @property
+    def has_weights(self) -> bool:
+        """Are the weights here, so that they can be counted and saved?"""
+        return True
+
+    @property
+    def timed(self) -> bool:
+        """Do the seconds of `encode` say what the method costs?"""
+        return True
+
+    def fault_of(self, texts: Sequence[str]) -> InputError | None:
+        """Return why the fitted method can have no vectors of some texts; None where it may."""
+        return None
 
     def for_task(self, texts: Sequence[str]) -> Self:
         """This method adapted to a task's texts; see `transductive`."""

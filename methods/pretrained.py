@@ -7,13 +7,16 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, Self, TypeVar
 
-from pydantic import AfterValidator, field_validator
+from pydantic import AfterValidator, field_validator, model_validator
 
 from harness.config import option
 from harness.errors import InputError, NotFitted
+from harness.evaluation.named_models import open_outside
+from harness.evaluation.outside_models import OutsideModel, choose_prompts
 from harness.files.atomic import write_atomic
+from harness.files.model_names import is_file, kind_of_model
 from harness.files.reading import read_json
 from harness.method import (
     DEFAULT_BASE_MODEL,
@@ -59,7 +62,21 @@ class PretrainedConfig(MethodConfig):
         OWN, f"own: what the model's configuration says, else mean; or {POOLING_HELP}"
     )
     model: str = option(
-        DEFAULT_BASE_MODEL, "hub id, folder or embedded:NAME, whatever the comparison's base models"
+        DEFAULT_BASE_MODEL,
+        "hub id, folder, embedded:NAME, a file of vectors (.parquet, .npz), module:function, "
+        "http(s)://HOST/v1#NAME or mteb:NAME, whatever the comparison's base models",
+    )
+    model_by_seed: list[str] = option(
+        [], "models that were trained elsewhere: seed 1 is the first, seed 2 the second", later=True
+    )
+    version: str = option(
+        "", "of a model whose content cannot be hashed, as that of an endpoint", later=True
+    )
+    trust_remote_code: bool = option(
+        False, "a model of mteb may run the code of its repository", later=True
+    )
+    backend: Literal["torch", "onnx", "openvino"] = option(
+        "torch", "what sentence-transformers runs the model with", later=True
     )
     prompts: dict[str, str] | list[dict[str, str]] | Literal["own"] | None = option(
         None,
@@ -84,6 +101,26 @@ class PretrainedConfig(MethodConfig):
             raise ValueError('needs at least one, as {STS = "query: "}')
         return value
 
+    @field_validator("model_by_seed")
+    @classmethod
+    def _models_differ(cls, value: list[str]) -> list[str]:
+        if len(set(value)) != len(value):
+            raise ValueError("expected a different model for each seed")
+        return value
+
+    @model_validator(mode="after")
+    def _vectors_are_made_elsewhere(self) -> Self:
+        if kinds := sorted(filter(None, map(kind_of_model, self.models))):
+            for key, usual in (("pooling", OWN), ("max_length", None), ("backend", "torch")):
+                if getattr(self, key) != usual:
+                    raise ValueError(f'key "{key}" does not go with a model that is a {kinds[0]}')
+        return self
+
+    @property
+    def models(self) -> list[str]:
+        """The model, or that of each seed."""
+        return self.model_by_seed or [self.model]
+
 
 class Pretrained(Method):
     """A finished sentence encoder; nothing is trained. What our encoder does not know,
@@ -95,12 +132,12 @@ class Pretrained(Method):
     sheet = RecipeFile.beside(__file__)
     Config: ClassVar[type[MethodConfig]] = PretrainedConfig
 
-    _model: Encoder | ForeignEncoder | None = None
+    _model: Encoder | ForeignEncoder | OutsideModel | None = None
 
     @property
     def start_model(self) -> str:
         """Name of the model itself: no base model of the comparison enters."""
-        return str(self.config.model)
+        return ", ".join(self.config.models)
 
     @property
     def supervision(self) -> Supervision:
@@ -110,8 +147,8 @@ class Pretrained(Method):
 
     @property
     def deterministic(self) -> bool:
-        """True but for a list of prompts, of which each seed uses another."""
-        return not isinstance(self.config.prompts, list)
+        """True but for a list of models or prompts, of which each seed uses another."""
+        return not self.config.model_by_seed and not isinstance(self.config.prompts, list)
 
     @property
     def untrained_start(self) -> None:
@@ -122,13 +159,44 @@ class Pretrained(Method):
         """Fingerprint of the model, and how it is computed where earlier versions did otherwise."""
         from harness.encoder.foreign import in_half_precision, leaves_prompts_out
 
-        name = self.config.model
-        inputs = {"model": fingerprint(name)}
-        if self.config.pooling == OWN and in_half_precision(name):
+        models = self.config.models
+        inputs = {"model": " ".join(map(self._fingerprint, models))}
+        weights = [name for name in models if not kind_of_model(name)]
+        if self.config.pooling == OWN and any(map(in_half_precision, weights)):
             inputs["precision"] = "float32"
-        if self.config.prompts and leaves_prompts_out(name):
+        if self.config.prompts and any(map(leaves_prompts_out, weights)):
             inputs["prompts"] = "not pooled"
         return inputs
+
+    def _fingerprint(self, name: str) -> str:
+        outside = self._outside(name)
+        return fingerprint(name) if outside is None else outside.identity
+
+    def _outside(self, name: str) -> OutsideModel | None:
+        c = self.config
+        return open_outside(name, version=c.version, trust_remote_code=c.trust_remote_code)
+
+    @property
+    def by_content(self) -> tuple[str, ...]:
+        """The model, of vectors in files."""
+        names = self.config.models
+        if not all(map(is_file, names)):
+            return ()
+        return ("model_by_seed", "model") if self.config.model_by_seed else ("model",)
+
+    @property
+    def has_weights(self) -> bool:
+        """True of models that are loaded here, and not run as ONNX or by OpenVINO."""
+        return self.config.backend == "torch" and not isinstance(self._model, OutsideModel)
+
+    @property
+    def timed(self) -> bool:
+        """False for vectors of a file and for endpoints."""
+        return not isinstance(self._model, OutsideModel) or self._model.timed
+
+    def fault_of(self, texts: Sequence[str]) -> InputError | None:
+        """Return which texts a file of vectors lacks."""
+        return self._model.fault_of(texts) if isinstance(self._model, OutsideModel) else None
 
     def check(self, corpus: Corpus | None) -> None:
         """Refuse to go on without the model's own prompts, where they are required.
@@ -136,11 +204,16 @@ class Pretrained(Method):
         Raises:
             InputError: its configuration has none.
         """
-        super().check(corpus)
-        if self.config.prompts == OWN:
-            from harness.encoder.foreign import chosen_prompts, own_prompts
+        from harness.encoder.foreign import check_backend, chosen_prompts, own_prompts
 
-            chosen_prompts(self.config.model, None, own_prompts(self.config.model), OWN)
+        super().check(corpus)
+        check_backend(self.config.backend)
+        for name in self.config.models:
+            outside = self._outside(name)
+            if outside is not None:
+                choose_prompts(outside, _first(self.config.prompts))
+            elif self.config.prompts == OWN:
+                chosen_prompts(name, None, own_prompts(name), OWN)
 
     def fit(self, corpus: TrainingText | None = None, context: FitContext | None = None) -> Self:
         """Load the model; there is nothing to learn, a corpus is ignored.
@@ -149,19 +222,33 @@ class Pretrained(Method):
             InputError: no such model, a damaged one, or one that needs code of its own; fewer
                 prompts than seeds.
         """
-        seed = 1 if context is None else context.seed
-        self._open(self.config.model, own=self.config.pooling == OWN, seed=seed)
+        seed = 1 if context is None else int(context.seed)
+        c = self.config
+        name = of_seed(c.model_by_seed, seed, "model_by_seed") if c.model_by_seed else c.model
+        outside = self._outside(name)
+        if outside is not None:
+            self._use_outside(outside, kind_of_model(name), seed)
+            return self
+        self._open(name, own=c.pooling == OWN, seed=seed)
         if context is not None:
-            self.model.to(context.device)
+            self.encoding_model.to(context.device)
         return self
+
+    def _use_outside(self, model: OutsideModel, kind: str, seed: int) -> None:
+        self._model = model
+        asked = self.config.prompts
+        if isinstance(asked, list):
+            asked = of_seed(asked, seed, "prompts")
+        self.prompts = choose_prompts(model, asked)
+        facts = {"prompts": dict(asked)} if isinstance(asked, dict) else {}
+        self.fit_report = FitReport(training={"encoder": kind, **facts})
 
     def _open(self, name: str, *, own: bool, seed: int = 1) -> None:
         from harness.encoder.foreign import ForeignEncoder
 
         c = self.config
-        self._model = open_pooled(
-            name, OWN if own else c.pooling, max_length=c.max_length, first_layer=c.first_layer
-        )
+        options = {"max_length": c.max_length, "first_layer": c.first_layer}
+        self._model = open_pooled(name, OWN if own else c.pooling, backend=c.backend, **options)
         if isinstance(self._model, ForeignEncoder):
             if c.max_length is not None:
                 self._model.limit_length(c.max_length)
@@ -186,12 +273,7 @@ class Pretrained(Method):
 
         requested = self.config.prompts
         if isinstance(requested, list):
-            count = len(requested)
-            if not 1 <= seed <= count:
-                raise InputError(
-                    f"pretrained: seed {seed}, but prompts lists {count}: set seeds = 1 to {count}"
-                )
-            requested = requested[seed - 1]
+            requested = of_seed(requested, seed, "prompts")
         texts, unused = chosen_prompts(name, self._model, own_prompts(name), requested)
         default = getattr(self._model, "default_prompt", "")
         facts = {"prompts": texts, "unused_prompts": unused, "default_prompt": default}
@@ -200,7 +282,7 @@ class Pretrained(Method):
         return prompts, facts
 
     @property
-    def model(self) -> Encoder | ForeignEncoder:
+    def model(self) -> Encoder | ForeignEncoder | OutsideModel:
         """Loaded model.
 
         Raises:
@@ -210,17 +292,35 @@ class Pretrained(Method):
             raise NotFitted(f"{self.name} is not fitted yet: call fit() or load() first")
         return self._model
 
+    @property
+    def encoding_model(self) -> Encoder | ForeignEncoder:
+        """Loaded model, where its weights are here.
+
+        Raises:
+            InputError: they are elsewhere.
+        """
+        model = self.model
+        if isinstance(model, OutsideModel):
+            raise InputError(f"{model.name} has no weights here", key="model")
+        return model
+
     def num_parameters(self) -> int:
-        """Return the number of parameters of the model."""
-        return sum(p.numel() for p in self.model.parameters())
+        """Return the number of parameters of the model; 0 where it has no weights here."""
+        if isinstance(self.model, OutsideModel):
+            return 0
+        return sum(p.numel() for p in self.encoding_model.parameters())
 
     def encode(self, sentences: str | Sequence[str], **options: Any) -> np.ndarray | torch.Tensor:
         """Encode as `Method.encode` does: vectors (n, d) in float32."""
         return self.model.encode(sentences, **options)  # type: ignore[no-any-return]
 
     def save(self, path: str | Path, *, card: str = "") -> None:
-        """Write the model in the SentenceTransformer layout, with its configuration."""
-        self.model.save(path, card=card)
+        """Write the model in the SentenceTransformer layout, with its configuration.
+
+        Raises:
+            InputError: it has no weights here.
+        """
+        self.encoding_model.save(path, card=card)
         if self.prompts is not None:
             from harness.encoder.layout import CONFIG
 
@@ -244,19 +344,49 @@ class Pretrained(Method):
         return method
 
 
-def open_pooled(name: str, pooling: str, **options: Any) -> Encoder | ForeignEncoder:
+T = TypeVar("T")
+
+
+def of_seed(values: Sequence[T], seed: int, key: str) -> T:
+    """Return the value of a seed: seed 1 has the first.
+
+    Raises:
+        InputError: there is none.
+    """
+    if not 1 <= seed <= len(values):
+        count = len(values)
+        raise InputError(
+            f"seed {seed}, but there are {count}", key=key, remedy=f"set seeds = 1 to {count}"
+        )
+    return values[seed - 1]
+
+
+def _first(prompts: Any) -> Any:
+    return prompts[0] if isinstance(prompts, list) else prompts
+
+
+def open_pooled(
+    name: str, pooling: str, *, backend: str = "torch", **options: Any
+) -> Encoder | ForeignEncoder:
     """Open a model to evaluate: pooled as its own configuration says ("own"), or as a base model with
     that `pooling`.
 
     Args:
+        backend: "onnx" and "openvino" are run by sentence-transformers, pooled as the model says.
         options: of `Encoder.from_pretrained`; a model that does its own pooling has none.
 
     Raises:
         InputError: no such model, a damaged one, or one that needs code of its own.
     """
     from harness.encoder import Encoder
-    from harness.encoder.foreign import open_model
+    from harness.encoder.foreign import open_model, run_by_sentence_transformers
 
+    if backend != "torch":
+        if pooling != OWN:
+            raise InputError(
+                f"{backend} pools as the model says", key="pooling", remedy="leave it out"
+            )
+        return run_by_sentence_transformers(name, f"backend {backend}", backend=backend)
     if pooling != OWN:
         return Encoder.from_pretrained(name, pooling=pooling, **options).eval()
     model = open_model(name)

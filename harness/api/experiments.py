@@ -18,6 +18,7 @@ from harness.api.methods import registered
 from harness.api.result import Comparison
 from harness.contamination.check import CheckedText, find_overlaps, selection_text, training_text
 from harness.errors import InputError, naming, refuse
+from harness.evaluation.given_models import make_model_method, makes_vectors
 from harness.executors.executor import (
     ExecutorSettings,
     check_known,
@@ -175,8 +176,8 @@ def compare(
     Args:
         experiment: a TOML file, a preset's name, the keys of such a file, an `Experiment`, a method
             as a class or
-            instance, or a list of rows: methods (names, classes or instances) or tables as under
-                [[methods]].
+            instance, or a list of rows: methods (names, classes or instances), models (objects with
+                `encode` or functions of texts) or tables as under [[methods]].
         workdir: the work directory. The same call resumes where it stopped.
         name, seeds, suites, base_models, dev, max_steps, preset, device, precision: override the
             keys of the same names; `base_model` is the one of `base_models`. `seeds` is their
@@ -331,8 +332,14 @@ def _row(row: Any) -> Any:
             **_row(row["method"]),
             **{key: value for key, value in row.items() if key != "method"},
         }
+    if isinstance(row, Mapping) and not isinstance(row.get("model", ""), str):
+        others = {key: value for key, value in row.items() if key != "model"}
+        return {**_row(row["model"]), **others}
     if isinstance(row, str | Mapping):
         return {"method": row} if isinstance(row, str) else row
+    if makes_vectors(row):
+        made = make_model_method(row)
+        return {"method": registered(made).name, "name": made.given.name}
     kind = registered(row)
     if isinstance(row, type):
         return {"method": kind.name}

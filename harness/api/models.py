@@ -37,6 +37,9 @@ def evaluate(
     cached: bool = True,
     progress: Reporter | None = None,
     prompts: Mapping[str, str] | Literal["own"] | None = None,
+    version: str = "",
+    trust_remote_code: bool = False,
+    backend: Literal["torch", "onnx", "openvino"] = "torch",
     mteb_results: str | Path | None = None,
     model_name: str | None = None,
     revision: str | None = None,
@@ -49,9 +52,11 @@ def evaluate(
         ['Embedded-STS-natural', 'spearman', 1035]
 
     Args:
-        model: a hub id, a SentenceTransformer folder, a saved method or embedded:NAME; a fitted
-            `Method`, or the class of one that learns nothing; a `SentenceTransformer`, or a
-            function from n texts to vectors (n, d).
+        model: a hub id, a SentenceTransformer folder, a saved method or embedded:NAME; vectors in a
+            file (.parquet, .npz), "module:function", an endpoint (http://HOST/v1#NAME) or a model
+            of mteb (mteb:NAME); a fitted `Method`, or the class of one that learns nothing; a
+            `SentenceTransformer`, another object with `encode`, or a function from n texts to
+            vectors (n, d).
         suites: names of suites or tasks, files (.csv, .tsv, .jsonl, .parquet, a BEIR folder) or
             frames (pandas, polars, Arrow, `datasets`), or one of them.
         source: which copy of the STS sets, "senteval" or "mteb".
@@ -63,6 +68,9 @@ def evaluate(
         prompts: the prompts before the texts, by kind of task (`harness.tasks.prompts`), or "own":
             what the model's configuration has. By default a method's own, or the prompt that the
             configuration names as its default.
+        version: of what is behind an endpoint; its vectors are stored under it.
+        trust_remote_code: a model of mteb may run the code of its repository.
+        backend: what sentence-transformers runs the model with.
         mteb_results: a folder that gets the scores of mteb's tasks in mteb's own layout, under
             `model_name` (ORG/NAME; the hub id, when left out) and `revision` (of the hub's model
             the commit, else a hash of its content). What was set here (pooling, length, prompts)
@@ -77,7 +85,7 @@ def evaluate(
         InputError: no such model, suite or task, or a setting that the model cannot have.
     """
     from harness.evaluation.any_model import choose_prompts, open_any, public_name, stored_vectors
-    from harness.evaluation.outside_models import open_outside
+    from harness.evaluation.named_models import open_outside
     from harness.evaluation.scoring import evaluate as score_all
     from harness.machine.environment import pick_device
     from harness.tasks.catalogue import resolve_tasks
@@ -90,9 +98,11 @@ def evaluate(
         pooling = max_length = None
     else:
         check_options(evaluate, options, [])
-    if isinstance(model, str) and pooling is None:
-        outside: Any = open_outside(model)
-        model = model if outside is None else outside
+    if isinstance(model, str):
+        outside: Any = open_outside(model, version=version, trust_remote_code=trust_remote_code)
+        if outside is not None:
+            outside.stores = cached
+            model = outside
     several = isinstance(suites, Sequence) and not isinstance(suites, str)
     tasks = resolve_tasks(suites if several else [suites], source=source)
     where = pick_device(device)
@@ -103,7 +113,7 @@ def evaluate(
         )
     name = str(model) if named else getattr(model, "name", type(model).__name__)
     public = public_name(name, model_name, revision) if mteb_results is not None else None
-    opened = open_any(model, pooling, max_length)
+    opened = open_any(model, pooling, max_length, backend)
     before, remark = choose_prompts(model, opened, prompts)
 
     def encode(texts: list[str]) -> Any:

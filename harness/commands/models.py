@@ -24,6 +24,9 @@ _SETTINGS = (
     "max_length",
     "batch_size",
     "device",
+    "version",
+    "trust_remote_code",
+    "backend",
 )
 
 
@@ -36,12 +39,14 @@ def register(commands: options.Commands) -> None:
         options.JSON,
         options.QUIET,
         help="score a model on suites or tasks",
-        description="Score a model of the hub, a SentenceTransformer folder, a saved method or embedded:NAME.",
+        description="Score a model of the hub, a SentenceTransformer folder, a saved method, vectors "
+        "in a file, a function, an endpoint or a model of mteb.",
         example="harness evaluate sentence-transformers/all-MiniLM-L6-v2 --suite sts --suite transfer",
     )
     score.add_argument(
         "model",
-        help="hub id, folder, embedded:NAME, a file of vectors (.parquet, .npz) or module:function",
+        help="hub id, folder, embedded:NAME, a file of vectors (.parquet, .npz), module:function, "
+        "http(s)://HOST/v1#NAME or mteb:NAME",
     )
     score.add_argument(
         "--pooling", help="of a plain transformer (default: what the model says, else mean)"
@@ -74,6 +79,24 @@ def register(commands: options.Commands) -> None:
         "--prompts",
         metavar="own|FILE",
         help="prompts before the texts: the model's own, or a JSON file by kind of task",
+    )
+    score.add_argument(
+        "--model-version",
+        default="",
+        dest="version",
+        metavar="TEXT",
+        help="of what is behind an endpoint; its vectors are stored under it",
+    )
+    score.add_argument(
+        "--trust-remote-code",
+        action="store_true",
+        help="a model of mteb may run the code of its repository",
+    )
+    score.add_argument(
+        "--backend",
+        default="torch",
+        choices=["torch", "onnx", "openvino"],
+        help="what sentence-transformers runs the model with (default: torch)",
     )
     score.add_argument(
         "--mteb-results", metavar="FOLDER", help="write the scores of mteb's tasks in mteb's layout"

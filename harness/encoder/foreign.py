@@ -4,6 +4,7 @@ sentence-transformers; and prompts that the makers of a model wrote into its con
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -124,23 +125,49 @@ def open_model(name: str) -> Encoder | ForeignEncoder:
         return run_by_sentence_transformers(name, str(error))
 
 
-def run_by_sentence_transformers(name: str, why: str) -> ForeignEncoder:
-    """A model as sentence-transformers runs it, from a folder without pickled weights.
+_BACKENDS = {"onnx": ("onnxruntime", "optimum.onnxruntime"), "openvino": ("optimum.intel",)}
+
+
+def check_backend(backend: str) -> None:
+    """Check that what a backend of sentence-transformers needs is installed.
 
     Raises:
-        InputError: it cannot be loaded, or a module's weights are pickled.
+        InputError: it is not.
     """
+    for module in _BACKENDS.get(backend, ()):
+        try:
+            found = importlib.util.find_spec(module) is not None
+        except ImportError:  # the package above it
+            found = False
+        if not found:
+            raise InputError(
+                f'"{backend}" needs {module.partition(".")[0]}, which is not installed',
+                key="backend",
+                remedy=f'pip install "sentence-transformers[{backend}]"',
+            )
+
+
+def run_by_sentence_transformers(name: str, why: str, *, backend: str = "torch") -> ForeignEncoder:
+    """A model as sentence-transformers runs it, from a folder without pickled weights.
+
+    Args:
+        backend: "torch", "onnx" or "openvino"; a model without a file for it is exported.
+
+    Raises:
+        InputError: it cannot be loaded, a module's weights are pickled, or a backend is not
+            installed.
+    """
+    check_backend(backend)
     from sentence_transformers import SentenceTransformer
 
     folder = model_folder(name)
     check_is_encoder(name, folder)
     # Some files are in half precision, which a processor computes slowly and less exactly.
-    options = {"use_safetensors": True, "dtype": torch.float32}
+    options = {"use_safetensors": True, "dtype": torch.float32} if backend == "torch" else {}
+    how: Any = {"model_kwargs": options, "backend": backend}
     try:
         with quiet_transformers():
-            model = SentenceTransformer(
-                str(folder), device="cpu", trust_remote_code=False, model_kwargs=options
-            )
+            model = SentenceTransformer(str(folder), device="cpu", trust_remote_code=False, **how)
     except Exception as error:  # whatever the module of another library raises
         if "pytorch_model.bin" in str(
             error

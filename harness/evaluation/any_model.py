@@ -4,9 +4,10 @@ sentence-transformers runs; and what decides the cost of a sentence.
 
 from __future__ import annotations
 
+import inspect
 import logging
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -16,12 +17,21 @@ from typing import Any, Literal
 from harness import registry
 from harness.encoder import Encoder
 from harness.encoder.adapters import ADAPTER
-from harness.encoder.foreign import ForeignEncoder, chosen_prompts, open_model, own_prompts
+from harness.encoder.foreign import (
+    ForeignEncoder,
+    chosen_prompts,
+    open_model,
+    own_prompts,
+    run_by_sentence_transformers,
+)
 from harness.encoder.layout import is_whole_method
 from harness.encoder.loading import stated_length, transformer_folder
 from harness.errors import HarnessError, InputError, NotFitted
+from harness.evaluation.outside_models import OutsideModel
+from harness.evaluation.outside_models import choose_prompts as choose_outside_prompts
 from harness.evaluation.vector_cache import EmbeddingCache, StoredVectors, folder_hash
 from harness.files.hashing import content_id
+from harness.files.model_names import UNKNOWN
 from harness.files.printable import first_line
 from harness.machine.environment import device_name
 from harness.method import Method
@@ -64,7 +74,10 @@ def saved_method(folder: str | Path) -> Method:
 
 
 def open_for_evaluation(
-    name: str, pooling: str | None = None, max_length: int | None = None
+    name: str,
+    pooling: str | None = None,
+    max_length: int | None = None,
+    backend: str = "torch",
 ) -> OpenedModel:
     """The model behind a hub id, a folder or embedded:NAME.
 
@@ -72,8 +85,16 @@ def open_for_evaluation(
     that method; a model that our encoder does not know is run by sentence-transformers.
 
     Raises:
-        InputError: no such model, a damaged one, or a length that cannot be set.
+        InputError: no such model, a damaged one, a length that cannot be set, or a backend that is
+            not installed.
     """
+    if backend != "torch":
+        if pooling:
+            raise InputError(f"{backend} pools as the model says", key="pooling")
+        foreign = run_by_sentence_transformers(name, f"backend {backend}", backend=backend)
+        if max_length:
+            foreign.limit_length(max_length)
+        return OpenedModel(foreign, f"{foreign.modules}, {backend}", f"run by {backend}")
     if pooling:
         return OpenedModel(
             Encoder.from_pretrained(name, pooling=pooling, max_length=max_length), pooling
@@ -100,12 +121,18 @@ def open_for_evaluation(
     return OpenedModel(model, model.pooling.name, model.why)
 
 
-def open_any(model: Any, pooling: str | None = None, max_length: int | None = None) -> OpenedModel:
+def open_any(
+    model: Any,
+    pooling: str | None = None,
+    max_length: int | None = None,
+    backend: str = "torch",
+) -> OpenedModel:
     """A model by name or folder, or one that is in memory."""
-    named = isinstance(model, str | Path)
-    return (open_for_evaluation if named else in_hand)(
-        str(model) if named else model, pooling, max_length
-    )
+    if isinstance(model, str | Path):
+        return open_for_evaluation(str(model), pooling, max_length, backend)
+    if backend != "torch":
+        raise InputError("goes with the name or folder of a model", key="backend")
+    return in_hand(model, pooling, max_length)
 
 
 def choose_prompts(
@@ -120,6 +147,8 @@ def choose_prompts(
     Raises:
         InputError: the model has none of its own, or leaves prompts out of its pooling.
     """
+    if isinstance(model, OutsideModel):
+        return choose_outside_prompts(model, asked), ""
     if asked is None and isinstance(model, Method):
         return model.prompts, ""
     named = isinstance(model, str | Path)
@@ -179,13 +208,38 @@ def in_hand(model: Any, pooling: str | None = None, max_length: int | None = Non
     ):
         foreign = ForeignEncoder(model, "it was given as an object")
         return OpenedModel(foreign, foreign.modules)
+    if isinstance(model, OutsideModel):
+        return OpenedModel(model, UNKNOWN)
     if callable(getattr(model, "encode", None)):
-        return OpenedModel(model, "unknown")
+        takes_all = _taken(model.encode) is None
+        return OpenedModel(model if takes_all else _with_encode(model.encode), UNKNOWN)
     if callable(model):
-        return OpenedModel(SimpleNamespace(encode=lambda texts, **options: model(texts)), "unknown")
+        return OpenedModel(_with_encode(model), UNKNOWN)
     raise InputError(
         f"model: expected a name, a folder or what makes vectors of texts, not {type(model).__name__}"
     )
+
+
+def _with_encode(function: Callable[..., Any]) -> SimpleNamespace:
+    """Return an object whose `encode` gives a function those options only that it takes."""
+    taken = _taken(function)
+
+    def encode(texts: Sequence[str], **options: Any) -> Any:
+        known = {key: options[key] for key in options if taken is None or key in taken}
+        return function(texts, **known)
+
+    return SimpleNamespace(encode=encode)
+
+
+def _taken(function: Callable[..., Any]) -> set[str] | None:
+    """Return the names of the keywords that a function takes; None where it takes any."""
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):  # of compiled code
+        return set()
+    if any(one.kind is one.VAR_KEYWORD for one in parameters):
+        return None
+    return {one.name for one in parameters[1:]}
 
 
 def stored_vectors(

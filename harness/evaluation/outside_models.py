@@ -1,59 +1,135 @@
-"""Models that lie in no folder: vectors in a file, and functions of a module."""
+"""Models that lie in no folder: vectors in a file, functions of a module, and what these have in
+common with endpoints and models of mteb.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
+from harness.encoder.sentences import clean
 from harness.errors import InputError
-from harness.files.imports import import_path, names_code
+from harness.files.code import digest_of, find_sources
+from harness.files.hashing import sha256_of
+from harness.files.imports import import_path
 from harness.files.printable import first_line
-
-_FILES = (".parquet", ".npz")
-_SCHEMES = ("embedded", "mteb")
-_ENDPOINTS = ("http://", "https://")
+from harness.tasks.base import Array, as_array
+from harness.tasks.prompts import Prompts
 
 
-def calls_others(name: str) -> str:
-    """Return what code or machine of someone else a model is: "imports ..."; empty for none.
+class OutsideModel(ABC):
+    """A model of which its vectors are known, and no weights, pooling or length.
 
-    >>> calls_others("encoders:embed"), calls_others("embedded:mini-bert")
-    ('imports "encoders:embed"', '')
+    Attributes:
+        name: what it is called.
+        timed: its seconds say what the model costs; not those of a file or of a network.
+        takes_prompts: a text behind a prompt is a text like any other.
+        stores: vectors that cost a request are stored on this machine, and used again.
+        prompts: what its makers put before texts; None where nothing is known of any.
     """
-    if is_function(name):
-        return f'imports "{name}"'
-    if name.startswith(_ENDPOINTS):
-        return f'sends its texts to "{name}"'
-    return ""
+
+    timed: ClassVar[bool] = True
+    takes_prompts: ClassVar[bool] = True
+    stores = True
+    name: str
+    prompts: Prompts | None = None
+
+    @property
+    @abstractmethod
+    def identity(self) -> str:
+        """A hash or name of what decides its vectors.
+
+        Raises:
+            InputError: it cannot be found out.
+        """
+
+    @abstractmethod
+    def vectors_of(self, texts: list[str], device: str | None) -> Any:
+        """Return the vectors (n, d) of n texts, n > 0, as an array of numbers."""
+
+    def encode(
+        self,
+        sentences: str | Sequence[str],
+        *,
+        convert_to_numpy: bool = True,
+        convert_to_tensor: bool = False,
+        normalize_embeddings: bool = False,
+        device: str | None = None,
+        **_: Any,
+    ) -> Any:
+        """Return the vectors (n, d) in float32, (d,) of a single text; arguments as `Method.encode`.
+
+        Raises:
+            InputError: something that is no text, or vectors of another shape or without numbers.
+        """
+        if isinstance(sentences, str):
+            vectors = self._vectors([sentences], device)[0]
+        else:
+            vectors = self._vectors(
+                [clean(text, row) for row, text in enumerate(sentences)], device
+            )
+        if normalize_embeddings:
+            lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
+            vectors = vectors / np.maximum(lengths, 1e-12)
+        if convert_to_tensor or not convert_to_numpy:
+            import torch
+
+            return torch.from_numpy(vectors)
+        return vectors
+
+    def _vectors(self, texts: list[str], device: str | None) -> Array:
+        if not texts:
+            return np.empty((0, 0), np.float32)
+        made = self.vectors_of(texts, device)
+        try:
+            vectors = np.asarray(as_array(made), dtype=np.float32)
+        except (TypeError, ValueError) as error:
+            fault = f"{type(made).__name__}, no array of numbers ({first_line(error):.100})"
+            raise InputError(f'"{self.name}" gave a {fault}', key="model") from error
+        if vectors.ndim != 2 or len(vectors) != len(texts) or not vectors.shape[1]:
+            raise InputError(
+                f'"{self.name}" gave an array of shape {vectors.shape} for {len(texts):,} texts',
+                key="model",
+            )
+        return np.ascontiguousarray(vectors)
+
+    def fault_of(self, texts: Sequence[str]) -> InputError | None:
+        """Return why it can have no vectors of some texts; None where it may have all."""
+        return None
 
 
-def is_function(name: str) -> bool:
-    """Return True for "module:function"."""
-    return names_code(name) and name.partition(":")[0] not in _SCHEMES
+def choose_prompts(model: OutsideModel, asked: Mapping[str, str] | str | None) -> Prompts | None:
+    """Return the prompts before the texts of an outside model.
 
-
-def open_outside(name: str) -> FileVectors | ModuleFunction | None:
-    """Return the model that a file of vectors or "module:function" names; None for other names.
+    Args:
+        asked: texts by kind of task, "own", or None for those of its makers, if mteb knows some.
 
     Raises:
-        InputError: the file or the function cannot be read, or is of another kind.
+        InputError: none are known, or the model takes none.
     """
-    if Path(name).suffix in _FILES and Path(name).is_file():
-        return FileVectors(Path(name))
-    if is_function(name):
-        return ModuleFunction(name)
-    return None
+    if asked is None or (asked == "own" and model.prompts is not None):
+        return model.prompts
+    if isinstance(asked, str):
+        raise InputError(f"none of {model.name} are known", key="prompts", remedy="give texts")
+    if not model.takes_prompts:
+        raise InputError(f"{model.name} takes none of yours", key="prompts", remedy="leave it out")
+    return Prompts(asked)
 
 
-class FileVectors:
+class FileVectors(OutsideModel):
     """Vectors of texts from a file: the columns (or arrays) `text` and `vector`.
 
     Raises:
         InputError: it has no such columns, or vectors of different lengths.
     """
+
+    timed = False
+    takes_prompts = False
 
     def __init__(self, file: Path) -> None:
         self.name = file.stem
@@ -64,7 +140,7 @@ class FileVectors:
             raise
         except Exception as error:  # pyarrow and numpy raise classes of their own
             raise InputError(f"cannot be read: {first_line(error):.200}", file=file) from error
-        if vectors.ndim != 2 or len(texts) != len(vectors):
+        if vectors.ndim != 2 or len(texts) != len(vectors) or not vectors.size:
             raise InputError(
                 f"expected a vector of one length for each of {len(texts):,} texts, not an array of "
                 f"shape {vectors.shape}",
@@ -75,21 +151,42 @@ class FileVectors:
             raise InputError("has values that are no numbers", file=file, key="vector")
         self.vectors = vectors
         self.rows = {text: row for row, text in enumerate(texts)}
+        self._refuse_two_vectors(texts)
 
-    def encode(self, texts: Sequence[str], **_: Any) -> np.ndarray:
-        """Return the vectors (n, d) in float32.
+    def _refuse_two_vectors(self, texts: list[str]) -> None:
+        if len(self.rows) == len(texts):
+            return
+        for row, text in enumerate(texts):
+            if not np.array_equal(self.vectors[row], self.vectors[self.rows[text]]):
+                message = f'"{text:.80}" has two different vectors'
+                raise InputError(message, file=self.file, key="text")
+
+    @cached_property
+    def identity(self) -> str:
+        """The hash of the file."""
+        return sha256_of(self.file)
+
+    def fault_of(self, texts: Sequence[str]) -> InputError | None:
+        """Return which texts are not in the file."""
+        missing = list(dict.fromkeys(text for text in texts if text not in self.rows))
+        if not missing:
+            return None
+        return InputError(
+            f"{len(missing):,} of {len(set(texts)):,} texts are missing, the first is "
+            f'"{" ".join(missing[0].split()):.80}"',
+            file=self.file,
+            key="text",
+            remedy="add their vectors",
+        )
+
+    def vectors_of(self, texts: list[str], device: str | None) -> Any:
+        """Return the vectors of texts of the file.
 
         Raises:
             InputError: some texts are not in the file.
         """
-        missing = [text for text in texts if text not in self.rows]
-        if missing:
-            raise InputError(
-                f'{len(missing):,} of {len(texts):,} texts are missing, the first is "{missing[0]:.80}"',
-                file=self.file,
-                key="text",
-                remedy="add their vectors",
-            )
+        if (fault := self.fault_of(texts)) is not None:
+            raise fault
         return self.vectors[[self.rows[text] for text in texts]]
 
 
@@ -116,7 +213,7 @@ def _need(file: Path, names: list[str]) -> None:
             )
 
 
-class ModuleFunction:
+class ModuleFunction(OutsideModel):
     """A function of a list of texts, imported by its name; modules of the working folder too.
 
     Raises:
@@ -130,18 +227,26 @@ class ModuleFunction:
             raise InputError(
                 f'"{self.name}" is a {type(found).__name__}, and no function of texts', key="model"
             )
-        self.function = found
+        self.function: Callable[[list[str]], Any] = found
 
-    def encode(self, texts: Sequence[str], **_: Any) -> np.ndarray:
-        """Return the vectors (n, d) that the function gives.
+    @property
+    def identity(self) -> str:
+        """The hash of its module's source, with the modules of its user that it imports.
 
         Raises:
-            InputError: it gives something else.
+            InputError: no source can be read.
         """
-        vectors = np.asarray(self.function(list(texts)), dtype=np.float32)
-        if vectors.ndim != 2 or len(vectors) != len(texts):
+        module = self.name.partition(":")[0]
+        sources = find_sources([module])
+        if not sources:
             raise InputError(
-                f'"{self.name}" gave an array of shape {vectors.shape} for {len(texts):,} texts',
+                f'the source of "{module}" cannot be read, so its vectors cannot be identified',
                 key="model",
+                remedy="give a function of a module in Python",
             )
-        return vectors
+        lines = [f"{name} {sources[name].digest}" for name in sorted(sources)]
+        return digest_of("\n".join(lines))
+
+    def vectors_of(self, texts: list[str], device: str | None) -> Any:
+        """Return what the function gives."""
+        return self.function(list(texts))

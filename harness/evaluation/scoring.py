@@ -13,9 +13,11 @@ from typing import Any, TypeVar
 import numpy as np
 
 from harness.errors import HarnessError, InputError, RunError, StopRequested
+from harness.evaluation.outside_models import OutsideModel
 from harness.files.atomic import storage_fault
 from harness.files.printable import first_line
 from harness.machine.exits import ENDS
+from harness.method import Method
 from harness.results.code import task_code
 from harness.results.record import Score, missing
 from harness.results.store import join_examples
@@ -131,6 +133,20 @@ def texts_of(task: Task, most: int | None = None) -> Sequence[str]:
     return texts
 
 
+def _known_texts(task: Task, most: int | None, model: Any) -> Sequence[str]:
+    """Return the texts of a task.
+
+    Raises:
+        InputError: as `texts_of`; the model has no vectors of some of them, as a file of vectors.
+    """
+    texts = texts_of(task, most)
+    if isinstance(model, Method | OutsideModel):
+        fault = model.fault_of(texts)
+        if fault is not None:
+            raise fault
+    return texts
+
+
 def _check_result(result: Any) -> TaskResult:
     """Return what a task returned, if it can be stored.
 
@@ -210,7 +226,7 @@ def evaluate(
         OSError: the disk is full or fails.
     """
     encode = _mark_errors(encode)
-    readable, unread = each(tasks, lambda task: texts_of(task, most))
+    readable, unread = each(tasks, lambda task: _known_texts(task, most, model))
     if prompts is not None:
         readable = [(task, [] if of_mteb(task) else texts) for task, texts in readable]
     if prompts is not None:

@@ -122,6 +122,11 @@ class StoredVectors:
     def __len__(self) -> int:
         return len(self._rows)
 
+    @property
+    def width(self) -> int | None:
+        """Numbers of a vector; None where none is stored."""
+        return next((len(row) for row in self._rows.values()), None)
+
     def __contains__(self, text: object) -> bool:
         return isinstance(text, str) and text_key(text) in self._rows
 

@@ -41,6 +41,7 @@ class RunSpec(BaseModel):
         corpus: the training text: uri, kind, limit, columns, count, sha256; None for methods that
             learn from none.
         inputs: name -> content hash of what else the configuration refers to, such as word vectors.
+        by_content: keys of the configuration whose values name what is hashed in `inputs`.
         dev: the set that selects checkpoints: task, source, pairs, sha256; None where none does.
         max_steps: upper bound on the training steps.
         precision: of training; None for methods that are not trained by steps.
@@ -63,6 +64,7 @@ class RunSpec(BaseModel):
     deterministic: bool = False
     corpus: dict[str, Any] | None = None
     inputs: dict[str, str] = {}
+    by_content: tuple[str, ...] = ()
     dev: dict[str, Any] | None = None
     max_steps: int | None = None
     precision: str | None = None
@@ -75,8 +77,13 @@ class RunSpec(BaseModel):
         its runs.
         """
         whole = self.model_dump(
-            exclude={"base_model", "code", "corpus", "dev", "seed", "vary", "held", "missing"}
+            exclude={
+                *("base_model", "code", "corpus", "dev", "seed", "vary", "held", "missing"),
+                "by_content",
+            }
         )
+        for key in self.by_content:
+            whole["config"].pop(key, None)
         whole["corpus"] = self.corpus and self.corpus["sha256"]
         whole["dev"] = self.dev and self.dev["sha256"]
         if self.deterministic:

@@ -9,8 +9,8 @@ from typing import Any, Protocol
 
 from harness import registry
 from harness.errors import InputError
-from harness.evaluation.outside_models import calls_others
 from harness.executors.executor import ExecutorSettings
+from harness.files.model_names import calls_others
 
 _HERE = ("serial", "processes")  # executors that start nothing but this program
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from harness.files.model_names import UNKNOWN, kind_of_model
 from harness.files.reading import read_toml
 from harness.registry import COMMAND
 from harness.results.comparison import Tuning
@@ -87,6 +88,9 @@ def _settings(spec: RunSpec, trained: Mapping[str, Any], **given: Any) -> Settin
     settings |= {"prompts": config.get("prompts") or "none", **trained}
     if config.get("pooling") == "none":
         del settings["pooling"]
+    if kind := _kind_of_vectors(config):
+        settings |= dict.fromkeys(("pooling", "max_length"), UNKNOWN)
+        settings["loop"] = f"own vectors ({kind}): all else unknown"
     if text is not None:
         settings["text"] = (
             f"{text.get('name') or text['uri']}: {text.get('count', 0):,} {text.get('kind', 'entries')}"
@@ -105,6 +109,12 @@ def _settings(spec: RunSpec, trained: Mapping[str, Any], **given: Any) -> Settin
         ):  # the untrained weights and the last step are evaluated too
             settings["evaluations"] = len(range(0, trained["steps"], every)) + 1
     return {key: value for key, value in (settings | given).items() if value is not None}
+
+
+def _kind_of_vectors(config: Mapping[str, Any]) -> str:
+    """Return what kind of outside model a row has; empty for rows of weights."""
+    models = config.get("model_by_seed") or [config.get("model")]
+    return next((kind for name in models if (kind := kind_of_model(str(name)))), "")
 
 
 def rate_origin(plan: Plan, row: Row, tuned: Tuning | None = None) -> str | None:

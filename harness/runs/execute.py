@@ -198,9 +198,7 @@ class Execution:
             result = self._evaluate(method, tasks)
             self._check_imports()
             result.cost |= self.encoding.costs("encode")
-            result.cost["parameters"] = float(method.num_parameters())
-            if not method.transductive:
-                architecture = measure_inference(method, self.workdir, self.device)
+            architecture = self._measure(method, result)
         except TrainingStopped as stop:
             status, reason = stop.status, stop.reason
         except BaseException as raised:  # of any kind that a method raises
@@ -247,6 +245,16 @@ class Execution:
         if status != "failed":  # a failed run is tried again, from its checkpoint
             remove(self.folder.checkpoint)
         return self._remove_unneeded(record, earlier) if status == "finished" else record
+
+    def _measure(self, method: Method, result: TaskResult) -> str:
+        """Count parameters and measure inference, where these are known here; the name of the
+        architecture.
+        """
+        if method.has_weights:
+            result.cost["parameters"] = float(method.num_parameters())
+        if method.transductive or not method.timed:
+            return ""
+        return measure_inference(method, self.workdir, self.device)
 
     def _watch(self, done: int, total: int) -> None:
         """Show how many sentences are encoded.

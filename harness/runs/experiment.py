@@ -14,9 +14,10 @@ from harness import registry
 from harness.config import Config, nearest, option, setting
 from harness.errors import InputError
 from harness.executors.executor import ExecutorSettings
+from harness.files.model_names import label_of
 from harness.files.printable import name_fault
 from harness.files.reading import is_there, read_toml
-from harness.method import DEFAULT_BASE_MODEL
+from harness.method import DEFAULT_BASE_MODEL, PRETRAINED
 from harness.results.record import SCHEMA
 from harness.runs.consent import refuse_code
 from harness.seeds import Stream, numbered_seeds
@@ -144,6 +145,15 @@ class Entry(Config):
     view: str = option(
         "", "with loss: how its two views differ, as the methods' option of that name"
     )
+    model: str = option(
+        "", "in place of method: a model that is not trained here, as `harness evaluate` takes it"
+    )
+    model_by_seed: list[str] = option(
+        [], "in place of method: models that were trained elsewhere, one for each seed"
+    )
+    trust_remote_code: bool = option(
+        False, "with model: its loader, of mteb, may run the code of its repository"
+    )
     name: str = option("", "row label; the method's name when empty")
     preset: str | None = option(None, "a preset of the method")
     family: str | None = option(
@@ -165,7 +175,7 @@ class Entry(Config):
     @model_validator(mode="before")
     @classmethod
     def _loss_is_a_method(cls, value: Any) -> Any:
-        return _name_loss(value)
+        return _name_method(value)
 
     @property
     def label(self) -> str:
@@ -487,7 +497,7 @@ def read_experiment(
     else:
         where, tree = read_keys(str(source), presets())
     if isinstance(tree.get("methods"), list):
-        tree["methods"] = [_name_loss(entry) for entry in tree["methods"]]
+        tree["methods"] = [_name_method(entry) for entry in tree["methods"]]
     for override in overrides:
         _override(tree, override)
     _resolve_conflicts(tree, overrides)
@@ -499,6 +509,32 @@ def read_experiment(
     if not allow_code:
         refuse_code(experiment, where)
     return experiment
+
+
+_MODEL_KEYS = ("model", "model_by_seed", "trust_remote_code")  # of the config of such a row
+
+
+def _name_method(entry: Any) -> Any:
+    """Return a table of `methods` with its method, where it has a loss or a model instead."""
+    return _name_model(_name_loss(entry))
+
+
+def _name_model(entry: Any) -> Any:
+    """Return a table of `methods`; one with `model` as one of the method "pretrained"."""
+    given = {key: entry[key] for key in _MODEL_KEYS if entry.get(key)} if _is_row(entry) else {}
+    if not given:
+        return entry
+    row = {key: value for key, value in entry.items() if key not in given}
+    row["config"] = {**row.get("config", {}), **given}
+    if "method" in row or given.keys() == {"trust_remote_code"}:
+        return row
+    models = given.get("model_by_seed") or [given.get("model", "")]
+    named = isinstance(models, list) and isinstance(models[0], str) and models[0]
+    return {**({"name": label_of(models[0])} if named else {}), "method": PRETRAINED, **row}
+
+
+def _is_row(entry: Any) -> bool:
+    return isinstance(entry, dict) and isinstance(entry.get("config", {}), dict)
 
 
 def _name_loss(entry: Any) -> Any:

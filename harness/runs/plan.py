@@ -214,6 +214,8 @@ class Plan:
             else:
                 known["model"] = row.start_model
             known["inputs"] = row.instance.inputs
+            if row.instance.by_content:
+                known |= {"by_content": row.instance.by_content, "model": ""}
             if (corpus := self.corpus(row)) is not None and row.corpus is not None:
                 stated = row.corpus.model_dump(
                     include={"uri", "limit", "columns", "kind"}, exclude_none=True

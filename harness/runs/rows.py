@@ -178,6 +178,7 @@ def _rows_of(
                 raise
             config = method.configure(values, where=place)
             fault = str(error)
+        _check_models(config, own, where, entry.label)
         corpus = corpus_for(experiment, entry, method(config, base_model=base_model).text, where)
         rows.append(
             Row(entry.label, method, base_model, config, corpus, own, experiment.max_steps, fault)
@@ -207,6 +208,22 @@ def _check_shared(experiment: Experiment, rows: Sequence[Row], where: str) -> No
     if preset is not None and preset not in presets:
         message = f'no method here has the preset "{preset}"{nearest(preset, sorted(presets))}'
         raise InputError(message, file=where, key='key "preset"')
+
+
+def _check_models(config: Any, seeds: Iterable[int], where: str, label: str) -> None:
+    """Raises:
+    InputError: the row has a model for each seed, and another number of seeds.
+    """
+    models = getattr(config, "model_by_seed", [])
+    numbers = sorted(map(int, seeds))
+    if models and numbers != list(range(1, len(models) + 1)):
+        given = ", ".join(map(str, numbers))
+        raise InputError(
+            f"{len(models)} models, but the seeds are {given}: seed 1 is the first model",
+            file=where,
+            key=f'row "{label}": model_by_seed',
+            remedy=f"set seeds = {len(models)}, or name as many models as seeds",
+        )
 
 
 def corpus_for(

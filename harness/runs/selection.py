@@ -169,10 +169,7 @@ def rehearse(experiment: Experiment, where: str = "experiment") -> Experiment:
             "dev": dev and _available(load_dev, dev, DevSettings(task=ALWAYS, every=dev.every)),
             "keep": [],
             "blocks": blocks,
-            "methods": [
-                entry.model_copy(update={"base_models": [], "family": None})
-                for entry in experiment.methods
-            ],
+            "methods": [_small(entry, r.seeds) for entry in experiment.methods],
         }
     )
     entries = []
@@ -184,6 +181,14 @@ def rehearse(experiment: Experiment, where: str = "experiment") -> Experiment:
             text = _available(load_text, text, embedded)
         entries.append(entry.model_copy(update={"corpus": text}))
     return small.model_copy(update={"methods": entries})
+
+
+def _small(entry: Entry, seeds: int) -> Entry:
+    """Return a row of a rehearsal: without base models of its own, with a model for each seed."""
+    config = dict(entry.config)
+    if isinstance(config.get("model_by_seed"), list):
+        config["model_by_seed"] = config["model_by_seed"][:seeds]
+    return entry.model_copy(update={"base_models": [], "family": None, "config": config})
 
 
 def _available(load: Callable[[T], Any], wanted: T, embedded: T) -> T:

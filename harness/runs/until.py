@@ -69,8 +69,10 @@ def check_until(until: Until, experiment: Experiment) -> None:
     InputError: it does not suit the experiment.
     """
     first = max(len(experiment.seeds), FIRST)
+    by_seed = [e.label for e in experiment.methods if e.config.get("model_by_seed")]
     refuse(
         {
+            f"--until: no model for further seeds of {', '.join(by_seed)}": by_seed,
             "--until: adds seeds that all rows share; this file has blocks": experiment.blocks,
             f"--equivalence {until.equivalence:g}: expected a number of points, 0 or more": until.equivalence
             < 0,

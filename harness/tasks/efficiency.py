@@ -44,6 +44,8 @@ class EfficiencyTask(ModelOnPairs):
 
         if model is None:
             raise InputError(f"{self.name}: there is no model to time")
+        if not getattr(model, "timed", True):
+            raise InputError(f"{self.name}: vectors of a file or a network say no time of a model")
         texts = self.texts()
 
         def encode(some: list[str]) -> float:

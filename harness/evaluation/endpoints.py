@@ -1,0 +1,225 @@
+"""Models behind an HTTP endpoint that speaks OpenAI's embeddings: vLLM, TEI, Ollama, llama.cpp and
+the services of companies. The client is that of the package openai, with its retries and back-off.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import numpy as np
+
+from harness.errors import InputError, RunError, root_cause
+from harness.evaluation.outside_models import OutsideModel
+from harness.evaluation.vector_cache import EmbeddingCache, StoredVectors
+from harness.files.hashing import content_id
+from harness.files.printable import first_line, redacted
+from harness.machine.progress import encoding_bar
+from harness.sources.remote.cache_folder import cache_root
+from harness.tasks.base import Array
+
+if TYPE_CHECKING:
+    import openai
+
+log = logging.getLogger(__name__)
+
+KEY = "OPENAI_API_KEY"  # variable of the environment
+BATCH = 32  # texts of a request: the most that TEI takes by default
+RETRIES = 5  # of a request, with waits of 0.5, 1, 2, 4 and 8 seconds, or as the server says
+SECONDS = 120.0  # that an answer may take
+_SEGMENT = 1024  # vectors are stored after so many,
+_PATIENCE = 5.0  # or so many seconds, or when a request fails
+_TOO_LARGE = 413
+_VERSION = "1"  # of what is stored
+
+
+class Endpoint(OutsideModel):
+    """`http(s)://HOST/v1#NAME`: the model NAME of the endpoint with that base URL.
+
+    Each text is sent once: its vector is stored on this machine, also where a later request fails.
+
+    Raises:
+        InputError: no host, no "#NAME", or credentials in the URL.
+    """
+
+    timed = False
+    retries = RETRIES
+    seconds = SECONDS
+
+    def __init__(self, name: str, version: str = "") -> None:
+        self.base_url, _, self.model = name.partition("#")
+        self.name = name
+        self.version = version
+        parts = urlsplit(self.base_url)
+        if parts.username or parts.password or parts.query:
+            raise InputError(
+                "an address with credentials or parameters would be written into records",
+                key="model",
+                remedy=f"give the key in the variable {KEY} of the environment",
+            )
+        if not parts.hostname or not self.model:
+            raise InputError(
+                f'expected an address as http://HOST:PORT/v1#NAME, not "{name}"', key="model"
+            )
+        self._client: openai.OpenAI | None = None
+        self._stored: StoredVectors | dict[str, Array] | None = None
+
+    @property
+    def identity(self) -> str:
+        """Its address and name: what is behind them is not known here."""
+        return f"{self.name} {self.version}".strip()
+
+    @property
+    def client(self) -> openai.OpenAI:
+        """The client, made on first use.
+
+        Raises:
+            InputError: the package openai is not installed.
+        """
+        if self._client is None:
+            try:
+                import openai
+            except ImportError:
+                raise InputError(
+                    f'"{self.name}" needs the package openai',
+                    key="model",
+                    remedy='pip install "sentence-harness[endpoints]"',
+                ) from None
+            self._client = openai.OpenAI(
+                base_url=self.base_url,
+                api_key=os.environ.get(KEY) or "none",  # servers of one's own ask for none
+                max_retries=self.retries,
+                timeout=self.seconds,
+            )
+        return self._client
+
+    @property
+    def stored(self) -> StoredVectors | dict[str, Array]:
+        """The vectors of earlier requests."""
+        if self._stored is None:
+            self._stored = _open_store(self.identity) if self.stores else {}
+        return self._stored
+
+    def vectors_of(self, texts: list[str], device: str | None) -> Any:
+        """Return the vectors of texts; those that are not stored are requested.
+
+        Raises:
+            InputError: it refuses the request.
+            RunError: it gives no answer after all retries, or answers that are none.
+        """
+        missing = [text for text in dict.fromkeys(texts) if text not in self.stored]
+        fresh: dict[str, Array] = {}
+        waiting: dict[str, Array] = {}  # not stored yet
+        stored_at = time.monotonic()
+        with encoding_bar(len(texts), show=False) as advance:
+            try:
+                for start in range(0, len(missing), BATCH):
+                    batch = missing[start : start + BATCH]
+                    for text, vector in self._request(batch):
+                        self._check_dimension(vector, fresh)
+                        fresh[text] = waiting[text] = vector
+                    if len(waiting) >= _SEGMENT or time.monotonic() - stored_at > _PATIENCE:
+                        self.stored.update(waiting.items())
+                        waiting, stored_at = {}, time.monotonic()
+                    advance(len(batch))
+            finally:
+                if waiting:
+                    self.stored.update(waiting.items())
+        return np.stack([fresh[text] if text in fresh else self.stored[text] for text in texts])
+
+    def _check_dimension(self, vector: Array, fresh: dict[str, Array]) -> None:
+        known = next(iter(fresh.values()), None)
+        width = len(known) if known is not None else getattr(self.stored, "width", None)
+        if width is not None and width != len(vector):
+            raise RunError(
+                f"{self.name}: gave a vector of {len(vector):,} numbers, but of {width:,} before; "
+                "if its model has changed, state another version"
+            )
+
+    def _request(self, texts: list[str]) -> Iterable[tuple[str, Array]]:
+        """Return each text with its vector; a request that is too large is sent in two halves.
+
+        Raises:
+            InputError, RunError: as `vectors_of`.
+        """
+        import openai
+
+        for attempt in range(self.retries + 1):
+            try:
+                answer = self.client.embeddings.create(
+                    model=self.model,
+                    input=[text or " " for text in texts],  # an empty one is refused
+                    encoding_format="float",
+                )
+                return zip(texts, _vectors_of(answer, len(texts)), strict=True)
+            except openai.APIStatusError as error:
+                if error.status_code == _TOO_LARGE and len(texts) > 1:
+                    half = len(texts) // 2
+                    return [*self._request(texts[:half]), *self._request(texts[half:])]
+                raise self._refusal(error) from None
+            except openai.APIConnectionError as error:
+                why = "gave no answer in time" if _is_timeout(error) else _reason_of(error)
+                raise RunError(f"{self.name}: {why}, after {self.retries} retries") from None
+            except (ValueError, TypeError, openai.OpenAIError) as error:  # a whole answer, but none
+                if attempt == self.retries:
+                    why = f"gave an answer that cannot be read ({self._hide(error)})"
+                    raise RunError(f"{self.name}: {why}, after {self.retries} retries") from None
+                time.sleep(min(8.0, 0.5 * 2**attempt))
+        raise AssertionError("every attempt returns or raises")
+
+    def _refusal(self, error: openai.APIStatusError) -> RunError | InputError:
+        said = f"{self.name}: answered {error.status_code} ({self._hide(error)})"
+        if error.status_code in (401, 403):
+            return InputError(said, key="model", remedy=f"set {KEY} in the environment")
+        return RunError(said)
+
+    def _hide(self, error: Exception) -> str:
+        """Return the first line of an error without the key."""
+        text = first_line(error)
+        key = os.environ.get(KEY)
+        return redacted(text.replace(key, "***") if key else text)[:200]
+
+
+def _vectors_of(answer: Any, count: int) -> list[Array]:
+    """Return the vectors of an answer in the order of its texts.
+
+    Raises:
+        ValueError, TypeError: it is no answer to so many texts.
+    """
+    items = list(getattr(answer, "data", None) or ())
+    numbers = sorted(item.index for item in items)
+    if numbers != list(range(count)):
+        raise ValueError(f"{len(items)} vectors for {count} texts")
+    vectors = [
+        np.asarray(item.embedding, dtype=np.float32)
+        for item in sorted(items, key=lambda one: one.index)
+    ]
+    for vector in vectors:
+        if vector.ndim != 1 or not vector.size or not np.isfinite(vector).all():
+            raise ValueError("a vector with no numbers")
+    return vectors
+
+
+def _is_timeout(error: Exception) -> bool:
+    import openai
+
+    return isinstance(error, openai.APITimeoutError)
+
+
+def _reason_of(error: Exception) -> str:
+    cause = root_cause(error)
+    return f"cannot be reached ({type(cause).__name__}: {redacted(first_line(cause)):.150})"
+
+
+def _open_store(identity: str) -> StoredVectors | dict[str, Array]:
+    """Return the stored vectors of an endpoint; a dictionary where nothing can be stored."""
+    try:
+        cache = EmbeddingCache(cache_root() / "embeddings")
+    except InputError as error:
+        log.warning("vectors are not stored: %s", error)
+        return {}
+    return StoredVectors(cache, content_id([identity, "endpoint", _VERSION], digits=32))
