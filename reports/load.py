@@ -27,6 +27,7 @@ from harness.results.store import (
     read_sound_comparison_files,
 )
 from harness.seeds import PartSeed
+from harness.tasks.mteb.benchmarks import MTEB_SUITES
 from reports.read.examples import Examples, LeftOut, read_examples
 from reports.read.plan_followed import read_frozen_plan
 from reports.results import (
@@ -215,6 +216,11 @@ class RecordedResults(Results):
     @property
     def records(self) -> list[Record]:
         return [record for row in self.rows for record in row.records]
+
+    @property
+    def benchmarks(self) -> Mapping[str, Mapping[str, tuple[str, ...]]]:
+        """Those that have a name here, and those that the comparison takes from mteb."""
+        return {**MTEB_SUITES, **self.file.benchmarks}
 
     @property
     def partial_seed_runs(self) -> list[Record]:

@@ -14,6 +14,7 @@ from typing import Any, Protocol, Self, TypeVar
 from harness.results.facts import Facts
 from harness.results.record import Score
 from harness.tasks.catalogue import tasks_of
+from harness.tasks.mteb.benchmarks import MTEB_SUITES
 from reports.read.examples import Examples
 from reports.read.plan_followed import FrozenPlan
 
@@ -220,6 +221,11 @@ class Results:
     def facts(self) -> Mapping[str, Facts]:
         """What else is known of a task, by name."""
         return {}
+
+    @property
+    def benchmarks(self) -> Mapping[str, Mapping[str, tuple[str, ...]]]:
+        """Suites of mteb's tasks whose averages are known -> category -> mteb's names."""
+        return MTEB_SUITES
 
     def at_analysis(self, number: int) -> Self:
         """Return the results as they were at one of their interim analyses, from 1."""

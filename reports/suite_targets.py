@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from harness import registry
 from harness.results.record import Score
-from harness.tasks.mteb.benchmarks import MTEB_SUITES, PREFIX, mteb_scores, names_of
+from harness.tasks.mteb.benchmarks import BENCHMARK, PREFIX, mteb_scores, names_of
 from harness.tasks.senteval.transfer import TRANSFER
 from harness.tasks.suite import Suite
 from reports.results import Results
@@ -33,6 +33,13 @@ MTEB_TITLES = {
     "hume": "HUME, English parts",
     "negation-paraphrase": "Negation and paraphrase",
 }
+
+
+def title_of_benchmark(suite: str) -> str:
+    """Return what the tables of a suite of mteb's tasks are called."""
+    return MTEB_TITLES.get(suite) or suite.removeprefix(BENCHMARK)
+
+
 _DESCRIPTIVE = (
     "geometry",
     "layers",
@@ -108,12 +115,12 @@ def mteb_average(results: Results, suite: str, category: str = "") -> Target | N
     """The mean over the data sets of a benchmark, or of one of its categories; None where a data
     set has no score.
     """
-    sets = MTEB_SUITES[suite]
+    sets = results.benchmarks[suite]
     names = sets[category] if category else names_of(sets)
     measures = mteb_measures(results, names, suite)
     if len(measures) < len(names):
         return None
-    title = MTEB_TITLES[suite]
+    title = title_of_benchmark(suite)
     if category:
         key = f"{suite}:{category}"
     else:
@@ -175,7 +182,7 @@ def name_target(results: Results, target: Target) -> str:
 
 
 def _mteb(results: Results) -> Iterator[tuple[tuple[str, ...], Target]]:
-    for suite, sets in MTEB_SUITES.items():
+    for suite, sets in results.benchmarks.items():
         for category in ("", *sets):
             if (target := mteb_average(results, suite, category)) is not None:
                 yield (target.key,), target

@@ -172,6 +172,7 @@ class ComparisonFile(_Part):
         only: the blocks or patterns of rows that alone were run (`--only`).
         left_out: rows made elsewhere that could not be compared.
         files: "SOURCE:TASK" of the tasks that are files of the user's.
+        benchmarks: suite "mteb-benchmark:NAME" -> type of task -> mteb's names of its tasks.
         sha256: hash of the content that was read; "" of a file that an earlier version wrote, whose
             labels cannot be checked, and of content that was not read from a file.
     """
@@ -189,6 +190,7 @@ class ComparisonFile(_Part):
     until: SeedsAdded | None = None
     left_out: tuple[RowNotCompared, ...] = ()
     files: dict[str, ListedFile] = Field(default_factory=dict)
+    benchmarks: dict[str, dict[str, tuple[str, ...]]] = Field(default_factory=dict)
     sha256: str = ""
 
     def tasks_of(self, run: ListedRun) -> tuple[str, ...]:

@@ -20,6 +20,7 @@ from harness.runs.plan import Job, Plan
 from harness.runs.progress import Progress, RunState
 from harness.runs.until import MoreSeeds
 from harness.seeds import seed_fields, seed_text
+from harness.tasks.mteb.benchmark_suites import benchmarks_of
 from harness.tracking import Tracker
 
 log = logging.getLogger(__name__)
@@ -149,6 +150,9 @@ class Grid:
             until=self.more_seeds.describe() if self.more_seeds else None,
             left_out=tuple(self.others.left_out) if self.others else (),
             files=describe_files(plan),
+            benchmarks=benchmarks_of(
+                names for suites in experiment.evaluated().values() for names in suites
+            ),
         )
         write_comparison_file(self.workdir, file)
 

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from harness.results.record import Record, Score
 from harness.tasks.mteb.benchmarks import (
-    MTEB_SUITES,
     PAIRS_METRIC_V1,
     PREFIX,
     SUMMEVAL,
@@ -17,10 +16,11 @@ from harness.tasks.mteb.benchmarks import (
     mteb_scores,
     names_of,
 )
+from reports.document.blocks import slug
 from reports.document.table import Column, Table
 from reports.load import RecordedResults, RecordedRow
 from reports.stats.significance import Significance
-from reports.suite_targets import MTEB_TITLES, mteb_average, mteb_measures
+from reports.suite_targets import mteb_average, mteb_measures, title_of_benchmark
 from reports.tables.score_table import ScoreTable
 from reports.tables.suites import MEAN
 from reports.targets import alone
@@ -43,7 +43,7 @@ def mteb_tables(
     for suite in suites:
         yield category_table(comparison, suite, significance)
         yield from dataset_tables(comparison, suite, significance)
-        rest = [name for name in rest if name not in names_of(MTEB_SUITES[suite])]
+        rest = [name for name in rest if name not in names_of(comparison.benchmarks[suite])]
     if not _find_scored(comparison).isdisjoint(rest):
         title = "Other MTEB tasks" if suites else "MTEB tasks"
         caption = "Tasks requested by name; they make no benchmark, so there is no average."
@@ -60,19 +60,24 @@ def _find_requested(comparison: RecordedResults) -> list[str]:
 
 def suites_of(comparison: RecordedResults) -> list[str]:
     """The suites that were evaluated: all their tasks have a score or a reason why not, and are no
-    part of others.
+    part of others, save those that the file names.
     """
+    named = comparison.file.benchmarks
     asked = set(_find_requested(comparison))
     whole = {}
-    for suite, sets in MTEB_SUITES.items():
+    for suite, sets in comparison.benchmarks.items():
         if set(names_of(sets)) <= asked:
             whole[suite] = set(names_of(sets))
-    return [
-        suite
-        for suite, names in whole.items()
-        if not names
-        <= {n for s, others in whole.items() if len(others) > len(names) for n in others}
-    ]
+    found = []
+    for suite, names in whole.items():
+        larger: set[str] = set()
+        for other, others in whole.items():
+            is_named_again = others == names and other in named
+            if len(others) > len(names) or is_named_again:
+                larger |= others
+        if suite in named or not names <= larger:
+            found.append(suite)
+    return found
 
 
 def _find_scored(comparison: RecordedResults) -> set[str]:
@@ -86,9 +91,9 @@ def category_table(
 ) -> Table:
     """The average of each category of a suite and that over its data sets."""
     rows = comparison.rows
-    sets = MTEB_SUITES[suite]
+    sets = comparison.benchmarks[suite]
     names = names_of(sets)
-    averages = [{r.id: mteb_averages(r.scores, suite) for r in row.finished} for row in rows]
+    averages = [{r.id: mteb_averages(r.scores, suite, sets) for r in row.finished} for row in rows]
     made = ScoreTable(comparison, significance)
     for category, members in sets.items():
         if len(members) > 1:
@@ -122,7 +127,9 @@ def category_table(
     caption = (
         "Mean of each category over its data sets; an average that lacks a data set is not shown."
     )
-    return made.table(f"{suite}-categories", f"{MTEB_TITLES[suite]} · categories", caption, _LEGEND)
+    return made.table(
+        f"{slug(suite)}-categories", f"{title_of_benchmark(suite)} · categories", caption, _LEGEND
+    )
 
 
 def _reason(row: RecordedRow, names: Sequence[str]) -> tuple[str, ...]:
@@ -140,16 +147,16 @@ def dataset_tables(
 ) -> Iterator[Table]:
     """One table for each category with any score: its data sets and their average."""
     scored = _find_scored(comparison)
-    for category, members in MTEB_SUITES[suite].items():
+    for category, members in comparison.benchmarks[suite].items():
         if not scored.isdisjoint(members):
             name = _CATEGORIES.get(category, category)
             caption = f"The data sets of the category {name.lower() if name != 'STS' else name}."
-            title = f"{MTEB_TITLES[suite]} · {name}"
+            title = f"{title_of_benchmark(suite)} · {name}"
             yield _tasks(
                 comparison,
                 significance,
                 suite,
-                f"{suite}-{category}",
+                f"{slug(suite)}-{category}",
                 title,
                 caption,
                 members,
@@ -197,7 +204,10 @@ def _tasks(
     if category and len(names) > 1:
         column = Column("average", "Avg.", f"{len(names)} data sets", better="higher")
         averages = [
-            {r.id: mteb_averages(r.scores, suite)[0][category] for r in row.finished}
+            {
+                r.id: mteb_averages(r.scores, suite, comparison.benchmarks[suite])[0][category]
+                for r in row.finished
+            }
             for row in comparison.rows
         ]
         made.add_average(column, averages, mteb_average(comparison, suite, category))

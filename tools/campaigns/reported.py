@@ -1,11 +1,12 @@
 """Faults that users and audits reported, and others of the same kinds: is each repaired?
 
-    python -m tools.campaigns.reported FOLDER [--only LETTER]
+    python -m tools.campaigns.reported FOLDER [--only POINT]
 
 FOLDER holds inputs that were reported; a point finds its own by their names, anywhere below. Each
-point is a function that is registered with its letter; it yields a `Finding` for each input of the
-folder and for inputs of its own, which differ in mechanism. A line is printed for each: letter, case, expected,
-seen, ok. The exit code is 1 if a case fails.
+point is a function that is registered with its name, which begins with its letter; it yields a
+`Finding` for each input of the folder and for inputs of its own, which differ in mechanism. A line
+is printed for each: point, case, expected, seen, ok. `--only f` runs the points f-adapters,
+f-prompts and so on. The last line counts the cases; the exit code is 1 if one fails.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 
 from harness.files.printable import one_line
@@ -42,34 +44,56 @@ Point = Callable[[Path, Path], Iterator[Finding]]
 POINTS: dict[str, Point] = {}
 
 
-def point(letter: str) -> Callable[[Point], Point]:
+def point(name: str) -> Callable[[Point], Point]:
     """Register a function as the cases of a point."""
 
     def register(function: Point) -> Point:
-        POINTS[letter] = function
+        POINTS[name] = function
         return function
 
     return register
 
 
-def run(folder: Path, letters: list[str]) -> int:
+def run(folder: Path, names: list[str]) -> int:
     """Print the cases of the points, and return how many failed."""
+    tried = 0
     failed = 0
-    print("letter, case, expected, seen, ok")
-    for letter in letters:
+    print("point, case, expected, seen, ok", flush=True)
+    for name in names:
         with tempfile.TemporaryDirectory() as room:
-            for case in POINTS[letter](folder, Path(room)):
+            for case in POINTS[name](folder, Path(room)):
+                tried += 1
                 failed += not case.ok
-                parts = (letter, case.name, case.expected, case.seen, "yes" if case.ok else "NO")
+                parts = (name, case.name, case.expected, case.seen, "yes" if case.ok else "NO")
                 print(", ".join(one_line(part) for part in parts), flush=True)
+    print(f"tried {tried}, passed {tried - failed}, failed {failed}; {date.today()}")
     return failed
+
+
+def names_of(asked: list[str]) -> list[str]:
+    """Return the points that are asked for: all without any, and all that begin with a letter.
+
+    Raises:
+        SystemExit: there is no such point.
+    """
+    known = sorted(POINTS)
+    found = [
+        name
+        for name in known
+        if not asked or any(name.split("-")[0] == one or name == one for one in asked)
+    ]
+    if not found:
+        raise SystemExit(f"no such point; known: {', '.join(known)}")
+    return found
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the points and return the exit code."""
     from tools.campaigns import (  # noqa: F401 - register their points
+        reported_code,
         reported_faults,
         reported_models,
+        reported_runs,
         reported_scores,
     )
 
@@ -77,11 +101,9 @@ def main(arguments: list[str] | None = None) -> int:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--only", action="append", choices=sorted(POINTS), default=[])
+    parser.add_argument("--only", action="append", default=[], metavar="POINT")
     options = parser.parse_args(arguments)
-    failed = run(options.folder, options.only or sorted(POINTS))
-    print(f"{failed} failed")
-    return 1 if failed else 0
+    return 1 if run(options.folder, names_of(options.only)) else 0
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
-"""Points on models and text that are not what was meant: adapters, prompts, precision, segments,
-hostile folders (models), and tables, frames, padding and empty rows (text).
+"""Points on models and text that are not what was meant (f): adapters, prompts, starts, precision,
+segments, tables, frames, padding, empty rows; and hostile folders of models.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def save_adapter(folder: Path, base: Path, **options: Any) -> Path:
     return folder
 
 
-@point("adapters")
+@point("f-adapters")
 def adapters(folder: Path, room: Path) -> Iterator[Finding]:
     import peft
 
@@ -145,7 +145,7 @@ def adapters(folder: Path, room: Path) -> Iterator[Finding]:
     )
 
 
-@point("prompts")
+@point("f-prompts")
 def prompts(folder: Path, room: Path) -> Iterator[Finding]:
     plain = save_plain(room / "plain")
     for mode in ("mean", "max", "cls", "lasttoken"):
@@ -163,7 +163,7 @@ def prompts(folder: Path, room: Path) -> Iterator[Finding]:
             )
 
 
-@point("starts")
+@point("f-starts")
 def starts(folder: Path, room: Path) -> Iterator[Finding]:
     plain = save_plain(room / "plain")
 
@@ -187,7 +187,7 @@ def starts(folder: Path, room: Path) -> Iterator[Finding]:
         yield is_refused(name, lambda start=start: train(start))
 
 
-@point("precision")
+@point("f-precision")
 def precision(folder: Path, room: Path) -> Iterator[Finding]:
     plain = save_plain(room / "plain")
     for dtype in (torch.float16, torch.bfloat16):
@@ -201,7 +201,7 @@ def precision(folder: Path, room: Path) -> Iterator[Finding]:
             )
 
 
-@point("segments")
+@point("f-segments")
 def segments(folder: Path, room: Path) -> Iterator[Finding]:
     from tokenizers import processors
 
@@ -279,7 +279,7 @@ def hostile(folder: Path, room: Path) -> Iterator[Finding]:
             yield Finding("a classifier", "its head is named", said, "Classification" in said)
 
 
-@point("padding")
+@point("f-padding")
 def padding(folder: Path, room: Path) -> Iterator[Finding]:
     from tokenizers import Tokenizer
 
@@ -299,7 +299,7 @@ def padding(folder: Path, room: Path) -> Iterator[Finding]:
             )
 
 
-@point("frames")
+@point("f-frames")
 def frames(folder: Path, room: Path) -> Iterator[Finding]:
     import polars
     import pyarrow
@@ -330,7 +330,7 @@ def frames(folder: Path, room: Path) -> Iterator[Finding]:
         yield is_refused(name, lambda given=given: corpus_of(given, "sentences"))
 
 
-@point("tables")
+@point("f-tables")
 def tables(folder: Path, room: Path) -> Iterator[Finding]:
     texts = ['He said "no".', '"Quoted."', "a\ttab", "two\nlines", "semi; colon, comma", "null"]
     frame = pd.DataFrame({"id": range(len(texts)), "text": texts})
@@ -355,7 +355,7 @@ def tables(folder: Path, room: Path) -> Iterator[Finding]:
     yield is_refused("a comma at the end of a text", lambda: load_corpus(str(room / "cut.csv")))
 
 
-@point("empty-rows")
+@point("f-empty-rows")
 def empty_rows(folder: Path, room: Path) -> Iterator[Finding]:
     for name, content, count in (
         ("x.txt", "a\n\n \nb\n", 2),

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from harness.results.record import Score
 from harness.tasks.averages import Average, mean_of
-from harness.tasks.mteb.benchmarks import EMBEDDED, MTEB_SUITES, PREFIX, mteb_values, names_of
+from harness.tasks.mteb.benchmarks import (
+    BENCHMARK,
+    EMBEDDED,
+    MTEB_SUITES,
+    PREFIX,
+    mteb_values,
+    names_of,
+)
 from harness.tasks.mteb.task import MTEBTask, embedded_task, mteb_task
 from harness.tasks.suite import OpenFamily, Suite
 
 if TYPE_CHECKING:
     from harness.sources.pair_sets import Source
 
-BENCHMARK = "mteb-benchmark:"
 _RETRIEVAL = ("Embedded-Retrieval-natural", "Embedded-Retrieval-contrast")
 
 
@@ -95,16 +101,36 @@ def open_benchmark(name: str) -> Suite:
 
     benchmark = name.removeprefix(BENCHMARK)
     kinds = benchmark_tasks(benchmark)
-    by_kind: dict[str, list[str]] = {}
-    for task, kind in kinds.items():
-        by_kind.setdefault(kind, []).append(task)
     means = [
-        BenchmarkMean(f"{benchmark}, {kind}", benchmark, tuple(tasks))
-        for kind, tasks in by_kind.items()
+        BenchmarkMean(f"{benchmark}, {kind}", benchmark, tasks)
+        for kind, tasks in _sort_by_kind(kinds).items()
     ]
     means.append(BenchmarkMean(f"{benchmark}, average over data sets", benchmark, tuple(kinds)))
     about = f"{benchmark}, as the installed mteb defines it"
     return Suite(tuple(PREFIX + task for task in kinds), about, averages=tuple(means))
+
+
+def benchmarks_of(suites: Iterable[object]) -> dict[str, dict[str, tuple[str, ...]]]:
+    """Return the tasks by type of each suite of the form "mteb-benchmark:NAME"; others are left out.
+
+    Raises:
+        InputError: as `open_benchmark`.
+    """
+    from harness.tasks.mteb.adapter import benchmark_tasks  # imports mteb: seconds
+
+    names = [name for name in suites if isinstance(name, str) and name.startswith(BENCHMARK)]
+    return {
+        name: _sort_by_kind(benchmark_tasks(name.removeprefix(BENCHMARK)))
+        for name in dict.fromkeys(names)
+    }
+
+
+def _sort_by_kind(kinds: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+    """Return type -> tasks, of task -> type."""
+    return {
+        kind: tuple(task for task in kinds if kinds[task] == kind)
+        for kind in dict.fromkeys(kinds.values())
+    }
 
 
 TASKS = OpenFamily(

@@ -14,6 +14,7 @@ from harness.results.record import Score
 from harness.tasks.averages import Average, mean_of
 
 PREFIX = "mteb:"
+BENCHMARK = "mteb-benchmark:"
 EMBEDDED = (
     "Embedded-"  # tasks of mteb's kinds over the embedded data, which mteb does not know by name
 )
@@ -94,12 +95,18 @@ def mteb_values(scores: Iterable[Score], suite: str = "") -> dict[str, float]:
     return {name: 100 * score.value for name, score in mteb_scores(scores, suite).items()}
 
 
-def mteb_averages(scores: Iterable[Score], suite: str) -> tuple[dict[str, Average], Average]:
+def mteb_averages(
+    scores: Iterable[Score], suite: str, categories: Categories | None = None
+) -> tuple[dict[str, Average], Average]:
     """The average of each category of a suite, and that over all its data sets. One that lacks a
     set has no value.
+
+    Args:
+        categories: of a suite that is not of `MTEB_SUITES`.
     """
+    if categories is None:
+        categories = MTEB_SUITES[suite]
     values = mteb_values(scores, suite)
-    categories = MTEB_SUITES[suite]
     return {name: mean_of(values, tasks) for name, tasks in categories.items()}, mean_of(
         values, names_of(categories)
     )

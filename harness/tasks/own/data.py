@@ -58,7 +58,7 @@ _PARTS = {
 _TRUE = ("1", "true", "yes", "positive", "duplicate", "paraphrase")
 _FALSE = ("0", "-1", "false", "no", "negative", "not duplicate", "not paraphrase")
 _VERSIONED = re.compile(r"\.v\d+", re.IGNORECASE)  # of mteb's names
-_PREFIX = re.compile(r"(compression|layers|efficiency):")
+_PREFIX = re.compile(r"(compression|layers|efficiency|knn):")
 
 
 class TaskFile(Config):

@@ -90,7 +90,9 @@ def _open_folder(settings: TaskFile) -> Task:
 
 
 def _examine(prefix: str, task: Any, settings: TaskFile) -> Task:
-    """Return a task that looks into scored pairs in another way: compression and the like."""
+    """Return a task that looks at the same data in another way: compression and the like."""
+    if prefix == "knn:":
+        return _by_neighbours(task, settings)
     from harness.tasks.compression import CompressionTask
     from harness.tasks.efficiency import EfficiencyTask
     from harness.tasks.layers import LayersTask
@@ -106,6 +108,20 @@ def _examine(prefix: str, task: Any, settings: TaskFile) -> Task:
     made = kinds[prefix].of(task.data)
     made.pairs = task
     made.name = f"{prefix}{task.name}"
+    return _describe(made, prefix, task, settings)
+
+
+def _by_neighbours(task: Any, settings: TaskFile) -> Task:
+    if task.kind != "classification":
+        message = f"knn:FILE needs labelled texts; the file is of the kind {task.kind}"
+        raise InputError(message, file=settings.task)
+    from harness.tasks.senteval.neighbours import NeighbourTask
+
+    return _describe(NeighbourTask(task), "knn:", task, settings)
+
+
+def _describe(made: Any, prefix: str, task: Any, settings: TaskFile) -> Task:
+    """Give a task what is known of the file."""
     made.settings = settings
     made.described_as = f"{prefix}{task.kind}"
     made.content = task.content

@@ -114,7 +114,7 @@ def classify(
     nested = len(rows) == 1
     state = _NESTED_STATE if nested else config.seed
     if nested:
-        outer = _folds(whole_y, config.kfold, state)
+        outer = outer_folds(whole_y, config.kfold)
     else:
         outer = [(rows[0], rows[1])]
     inner = [
@@ -149,6 +149,15 @@ def _percent(shares: Array) -> NDArray[np.float64]:
 
 def _accuracy(predicted: Array, gold: Array) -> float:
     return round(100 * float((predicted == gold).mean()), 2)
+
+
+def outer_folds(y: Array, k: int) -> list[tuple[Rows, Rows]]:
+    """Return the rows of the k outer folds of a set without parts: of the rest, and tested.
+
+    Raises:
+        InputError: fewer than k examples.
+    """
+    return _folds(y, k, _NESTED_STATE)
 
 
 def _folds(y: Array, k: int, state: int) -> list[tuple[Rows, Rows]]:

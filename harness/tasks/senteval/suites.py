@@ -68,7 +68,8 @@ class EmbeddedTransferTask(ClassificationTask):
         )
 
 
-def _task(name: str, source: Source) -> Task:
+def make_task(name: str, source: Source) -> Task:
+    """Return the task of a name of `TASKS`."""
     if name in EMBEDDED_TRANSFER:
         return EmbeddedTransferTask(name)
     if name in PROBING:
@@ -130,5 +131,5 @@ EMBEDDED = Suite(
     chance={name: 1 / 6 if name == "Embedded-Questions" else 1 / 2 for name in EMBEDDED_TRANSFER},
 )
 TASKS = TaskFamily(
-    (*TRANSFER, *PROTOTYPING.tasks, *DOWNSTREAM.tasks, *PROBING, *EMBEDDED_TRANSFER), _task
+    (*TRANSFER, *PROTOTYPING.tasks, *DOWNSTREAM.tasks, *PROBING, *EMBEDDED_TRANSFER), make_task
 )

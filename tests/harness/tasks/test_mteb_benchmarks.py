@@ -8,6 +8,7 @@ import pytest
 from harness.errors import InputError
 from harness.tasks.catalogue import resolve_tasks, suite
 from harness.tasks.mteb.adapter import open_task
+from harness.tasks.mteb.benchmark_suites import benchmarks_of
 
 
 @pytest.mark.parametrize("name", ["MTEB(eng, v2)", "MTEB(kor, v1)", "Encodechka"])
@@ -21,6 +22,18 @@ def test_a_suite_takes_what_the_benchmark_takes(name: str) -> None:
         assert sorted(opened.hf_subsets) == sorted(wanted.hf_subsets)
         assert sorted(opened.eval_splits) == sorted(wanted.eval_splits)
     assert suite(f"mteb-benchmark:{name}").averages[-1].of([]).of == len(theirs)
+
+
+def test_the_file_of_a_comparison_has_the_tasks_of_a_benchmark_by_type() -> None:
+    name = "mteb-benchmark:MTEB(kor, v1)"
+    (found,) = benchmarks_of(["sts", name, name]).items()
+    theirs: dict[str, list[str]] = {}
+    for task in mteb.get_benchmark("MTEB(kor, v1)").tasks:
+        theirs.setdefault(task.metadata.type, []).append(task.metadata.name)
+    assert found[0] == name
+    ours = {kind: [task.partition("/")[0] for task in tasks] for kind, tasks in found[1].items()}
+    assert ours == theirs
+    assert benchmarks_of(["sts", "embedded"]) == {}
 
 
 @pytest.mark.parametrize("name", ["ViDoRe(v1)", "MTEB(eng, v9)"])

@@ -6,11 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from harness.results.comparison import ComparisonFile, ListedRun
 from harness.results.facts import Facts
+from harness.results.store import read_records, write_comparison_file
 from harness.tasks.mteb.benchmarks import EN_V1, HUMAN, MTEB_SUITES, names_of
 from reports.document.table import Cell, Table
 from reports.load import read_comparison
 from reports.stats.significance import Significance
+from reports.suite_targets import known_targets
 from reports.tables import cost, mteb, space
 from reports.tables.suites import RETRIEVAL, suite_tables
 from tests.support import synthetic
@@ -66,6 +69,34 @@ def test_category_averages_are_over_data_sets(made):
     assert row["average"].sd == pytest.approx(2**0.5)
     assert row["average"].n == 2
     assert len(row["average"].records) == 2
+
+
+def test_a_benchmark_of_mteb_that_the_file_names_has_its_averages(made):
+    name = "mteb-benchmark:Own (two, v1)"
+    kinds = {"STS": ("STS12", "STS17/all"), "Retrieval": ("NFCorpus/Own (two, v1)",)}
+    values = {"STS12": 0.7, "STS17/all": 0.6, "NFCorpus/Own (two, v1)": 0.2, "Banking77": 0.9}
+    for row, shift in (("SimCSE", 0.0), ("SCD", 0.1)):
+        made.extend(bare(made, row), of_mteb({task: v + shift for task, v in values.items()}))
+    records = read_records(made.workdir, "invented")
+    listed = [ListedRun(id=r.id, row=r.row, base_model=r.base_model, seed=r.seed) for r in records]
+    tasks = tuple(f"mteb:mteb:{task}" for task in values)
+    file = ComparisonFile(
+        name="invented", runs=tuple(listed), tasks=tasks, benchmarks={name: kinds}
+    )
+    write_comparison_file(made.workdir, file)
+    comparison = read_comparison(made.workdir, "invented")
+    assert mteb.suites_of(comparison) == [name]
+    row = cells(mteb.category_table(comparison, name))["SimCSE"]
+    assert row["STS"].value == pytest.approx(65)
+    assert row["average"].value == pytest.approx(50)
+    tables = {table.key: table.title for table in mteb.mteb_tables(comparison)}
+    assert next(iter(tables.values())) == "Own (two, v1) · categories"
+    assert "mteb-tasks" in tables  # Banking77, which is not of the benchmark
+    assert not any(" " in key or ":" in key for key in tables)
+    (target,) = [found for words, found in known_targets(comparison) if name in words]
+    assert [measure.task for measure in target.measures] == [
+        f"mteb:{task}" for tasks in kinds.values() for task in tasks
+    ]
 
 
 def test_people_have_a_line_where_their_scores_are_published(made):
