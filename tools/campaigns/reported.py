@@ -95,6 +95,7 @@ def main(arguments: list[str] | None = None) -> int:
         reported_models,
         reported_runs,
         reported_scores,
+        reported_verdicts,
     )
 
     parser = argparse.ArgumentParser(
