@@ -9,6 +9,7 @@ from reports.results import InterimAnalyses, ResultRow, Results, find_start
 from reports.stats.significance import NOT_JUDGED, SAME, Difference, Significance
 from reports.stats.verdicts import (
     Ranking,
+    describe_lost_seeds,
     judge_family,
     own_against_others,
     plan_status,
@@ -50,7 +51,19 @@ def headline(comparison: Results, significance: Significance) -> list[str]:
     if ended:
         lost = [f"{row.label} ({'not run' if row.unavailable else row.status})" for row in ended]
         sentences[-1] += f"; without a result: {_list(lost)}"
+    if lost := _describe_lost(comparison):
+        sentences.append(lost)
     return [f"{sentence}." for sentence in sentences]
+
+
+def _describe_lost(comparison: Results) -> str:
+    """Say of which rows seeds ended without a score; of the first rows where there are many."""
+    said = []
+    for row in comparison.rows:
+        if not row.added and (lost := describe_lost_seeds([row])):
+            said.append(lost)
+    more = len(said) - _MOST
+    return "; ".join(said[:_MOST]) + (f"; of {more} more rows too" if more > 0 else "")
 
 
 def _describe_analyses(analyses: InterimAnalyses) -> str:

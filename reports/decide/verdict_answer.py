@@ -13,7 +13,7 @@ from harness.results.answer import Answer
 from reports.decide.question import comparison_of, question_of, two_rows_of
 from reports.document.table import TableRow, number_text
 from reports.load import RecordedResults
-from reports.results import ResultRow, base_name
+from reports.results import ResultRow, Results, base_name
 from reports.scores.score_table import is_score_table, question_of_scores
 from reports.stats.significance import Difference
 from reports.stats.simultaneous import ALPHA, EXPLORED
@@ -35,6 +35,7 @@ from reports.stats.verdicts import (
 )
 from reports.suite_targets import name_target, primary_target
 from reports.tables.certainty import pairs_table
+from reports.targets import Target
 from reports.with_report import WithReport
 
 if TYPE_CHECKING:
@@ -172,9 +173,7 @@ def _all(question: Question, base_model: str, equivalence: float) -> Answer:
         and any(base_model in ("", r.base_model, base_name(r.base_model)) for r in block.rows)
     }
     if not found:
-        raise InputError(
-            f"{comparison.name}: no two rows that are compared saved the examples of {target.title}"
-        )
+        raise InputError(_why_no_pair(comparison, target), file=comparison.name)
     data = [
         {
             "block": name,
@@ -196,6 +195,18 @@ def _all(question: Question, base_model: str, equivalence: float) -> Answer:
     lines = [line for name, block in found.items() for line in _table(name, block)]
     rows = [{"block": one["block"], **_pair(pair)} for one in data for pair in one["pairs"]]  # type: ignore[arg-type]
     return Answer("\n".join(lines), data, rows)
+
+
+def _why_no_pair(comparison: Results, target: Target) -> str:
+    """Return why no two rows are compared."""
+    own = [row for row in comparison.rows if not row.added]
+    finished = [row.label for row in own if row.finished]
+    if len(own) == 1:
+        return f'"{own[0].label}" is the only row; a verdict compares two'
+    if len(finished) < 2:
+        known = f'"{finished[0]}" alone' if finished else "no row"
+        return f"of {len(own)} rows {known} has finished runs; a verdict compares two"
+    return f"no two rows that are compared saved the examples of {target.title}"
 
 
 def _pair(data: dict[str, Any]) -> dict[str, Any]:

@@ -175,8 +175,7 @@ class ScoreTable:
             if significance.unknown(self.targets[j]):
                 continue
             for name, rows in self.comparison.blocks.items():
-                judged = [row for row in rows if significance.judged(row, self.targets[j])]
-                if len(judged) > 1:
+                if len(Ranking(rows, significance, self.targets[j]).judged) > 1:
                     tested.add(name)
         return tested
 

@@ -13,11 +13,13 @@ import pandas as pd
 import pytest
 
 from harness.cli import main
+from harness.errors import InputError
 from harness.results.store import RunFolder, join_examples
 from harness.tasks.senteval.transfer import TRANSFER
 from reports.comparison.comparison_document import describe
 from reports.comparison.terminal_summary import summary_table
 from reports.decide.question import comparison_of, question_of
+from reports.decide.verdict_answer import verdict
 from reports.load import read_comparison
 from tests.support import synthetic
 from tests.support.invented_outcomes import add_transfer
@@ -237,3 +239,13 @@ def test_a_comparison_on_mteb_alone_has_scores_a_verdict_and_no_empty_table(
     comparison = read_comparison(tmp_path, "invented")
     first = describe(comparison).tables()[0]
     assert (first.key, [row.cells[3].worse for row in first.rows]) == ("mteb-tasks", [False, True])
+
+
+def test_the_only_row_is_the_reason_why_there_is_no_verdict(tmp_path: Path) -> None:
+    made = synthetic.Invented(tmp_path, scale=0.1)
+    for seed in (1, 2, 3):
+        made.add("SimCSE", seed, tasks=("STS-B",), curves=False, geometry=False)
+    with pytest.raises(InputError) as error:
+        verdict(tmp_path)
+    assert '"SimCSE" is the only row' in str(error.value)
+    assert "examples" not in str(error.value)

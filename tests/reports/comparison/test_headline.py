@@ -55,6 +55,18 @@ def test_a_winner_with_its_margin_and_seeds(made: synthetic.Invented) -> None:
     assert re.match(form, said(made))
 
 
+def test_seeds_that_ended_without_a_score_are_said(made: synthetic.Invented) -> None:
+    add(made, "SimCSE", 0.5)
+    for label, ends in (("SCD", ("collapsed", "collapsed")), ("TSDAE", ("diverged",))):
+        add(made, label, 3.0)
+        for seed, status in enumerate(ends, 4):
+            made.add(label, seed, status=status, reason="", curves=False, geometry=False)
+    comparison = read_comparison(made.workdir, "invented")
+    last = headline(comparison, Significance(comparison))[-1]
+    assert "2 of 5 seeds of SCD collapsed" in last
+    assert "1 of 4 seeds of TSDAE diverged" in last
+
+
 @pytest.mark.parametrize("noise", [0.8, 0.82, 0.86, 0.9])
 def test_of_two_rows_one_beats_the_other_where_their_difference_is_significant(
     made: synthetic.Invented, noise: float

@@ -33,6 +33,13 @@ def test_one_suite_is_shown_whole_and_its_average_always(made: synthetic.Invente
     assert len(legend) == 1
 
 
+def test_suites_that_describe_models_are_named(made: synthetic.Invented) -> None:
+    record = made.add("SimCSE", 1, tasks=(), curves=False, geometry=False)
+    made.extend(record, [score("compression:STS-B", "compression", "embedded", "spearman", 0.5)])
+    _, _, legend = summary_table(made.workdir, "invented")
+    assert any("report: compression" in line for line in legend)
+
+
 def test_a_long_name_is_cut_before_a_score_is_left_out(made: synthetic.Invented) -> None:
     names = [f"a name that is as long as names are when people explain {end}" for end in "xy"]
     for label in (*names, "short"):

@@ -45,3 +45,21 @@ def test_one_seed_pretends_nothing(tmp_path: Path) -> None:
     comparison(tmp_path, (1,))
     read = read_comparison(tmp_path, "invented")
     assert "certainty" not in {section.key for section in describe(read).sections}
+
+
+@pytest.mark.parametrize("seeds", [2, 3])
+def test_nothing_is_marked_beside_an_added_start_and_a_row_of_two_seeds(
+    tmp_path: Path, seeds: int
+) -> None:
+    """The start is in no pair of the table, so that SimCSE would be compared with nothing."""
+    made = synthetic.Invented(tmp_path, scale=0.05)
+    runs = {"mean": {"added": True}}
+    records = [made.add("mean", 0, noise=2.0, supervision="untrained", pooling="mean")]
+    records += [made.add("SimCSE", seed, noise=0.98) for seed in (1, 2, 3)]
+    records += [made.add("SCD", seed, noise=1.27) for seed in range(1, seeds + 1)]
+    synthetic.write_comparison(tmp_path, records, runs)
+    read = read_comparison(tmp_path, "invented")
+    (table, *_) = sts_tables(read, Significance(read))
+    ranks = {cell.rank for line in table.rows for cell in line.cells}
+    assert (ranks != {0}) == (seeds == 3)
+    assert any("Tested" in text for text in table.legend) == (seeds == 3)
