@@ -76,13 +76,13 @@ def setting(text: str, example: str = "temperature=0.1") -> tuple[str, Any]:
     """
     key, equals, value = text.partition("=")
     if not equals or not key:
-        raise InputError(f"--set {text}: expected KEY=VALUE, as in --set {example}")
+        raise InputError(f"--set {text}: expected KEY=VALUE, as in --set {example}", key="--set")
     try:
         return key, tomllib.loads(f"v = {value}")["v"]
     except tomllib.TOMLDecodeError:
         return key, value
     except RecursionError:
-        raise InputError(f"--set {key}: its value is nested too deeply") from None
+        raise InputError(f"--set {key}: its value is nested too deeply", key="--set") from None
 
 
 def nearest(word: str, known: list[str]) -> str:
@@ -133,12 +133,15 @@ class Config(BaseModel):
                 known = sorted(cls.model_fields)
                 leaf = str(first["loc"][-1])
                 raise InputError(
-                    f'{where}: unknown key "{key:.100}"{nearest(leaf, known)}; known keys: {", ".join(known)}'
+                    f'unknown key "{key:.100}"{nearest(leaf, known)}; known keys: '
+                    f"{', '.join(known)}",
+                    file=where,
+                    key=f"{key:.100}",
                 ) from None
             if not first["loc"]:  # a rule about several keys, which names them itself
                 own = first.get("ctx", {}).get("error")
-                raise InputError(f"{where}: {own or phrase(first)}") from None
-            raise InputError(f'{where}: key "{key}": {phrase(first)}') from None
+                raise InputError(str(own or phrase(first)), file=where) from None
+            raise InputError(f'key "{key}": {phrase(first)}', file=where, key=key) from None
 
     @classmethod
     def sweeps(cls) -> dict[str, dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,16 +17,24 @@ class HarnessError(Exception):
 
 
 class InputError(HarnessError):
-    """The user's input is wrong (exit code 2). Its text is one line, `FILE: KEY: MESSAGE; REMEDY`.
+    """The user's input is wrong (exit code 2). Its text is one line,
+    `FILE, line LINE: KEY: MESSAGE; REMEDY`.
+
+    A part that the message names itself is not written before it: `InputError('no row "b"', key="b")`
+    reads `no row "b"`.
 
     Args:
         message: what is wrong, and what was expected.
-        file: the file, folder or experiment that it is about.
-        key: the key, option, argument or column.
+        file: the file, folder, model, corpus or experiment that it is about; of "FILE, line 3" the
+            attributes are `file` and `line`.
+        line: the number of the line in the file, from 1.
+        key: the key, option, argument or column; `column "text"` is written as given, and the
+            attribute is `text`.
         remedy: what to do, as "name another folder".
 
     Attributes:
-        message, file, key, remedy: as given; None where the message has no such part.
+        message, file, line, key, remedy: as given; None where the message has no such part.
+        within: the file or experiment that names `file`, where there is one.
     """
 
     exit_code = 2
@@ -35,24 +44,58 @@ class InputError(HarnessError):
         message: str,
         *,
         file: str | Path | None = None,
+        line: int | None = None,
         key: str | None = None,
         remedy: str | None = None,
     ) -> None:
         super().__init__(message)  # only this, so that a worker can send the error to its parent
         self.message = message
-        if file is None:
-            self.file = None
-        else:
+        self.file: str | None = None
+        self.line = line
+        if file is not None:
             self.file = str(file)
+            place = _PLACE.fullmatch(self.file)
+            if place and line is None:
+                self.file = place[1]
+                self.line = int(place[2])
         self.key = key
+        quoted = _QUOTED.fullmatch(key or "")
+        if quoted:
+            self.key = quoted[1]
         self.remedy = remedy
+        self.within: str | None = None
+        self._written_key = key
 
     def __str__(self) -> str:
-        parts = [self.file, self.key, self.message]
-        text = ": ".join(part for part in parts if part)
+        text = self.message
+        if self._written_key and not _names_key(text, self._written_key):
+            text = f"{self._written_key}: {text}"
+        if self.file and not _names_file(self.message, self.file):
+            place = self.file
+            if self.line is not None:
+                place += f", line {self.line}"
+            text = f"{place}: {text}"
+        if self.within:
+            text = f"{self.within}: {text}"
         if self.remedy:
-            return f"{text}; {self.remedy}"
+            text += f"; {self.remedy}"
         return text
+
+
+_PLACE = re.compile(r"(.+), line (\d+)")
+_QUOTED = re.compile(r'(?:key|column) "(.+)"')
+
+
+def _names_file(message: str, file: str) -> bool:
+    """True if a message names a file itself: first, or in quotes."""
+    return message.startswith(file) or f'"{file}"' in message
+
+
+def _names_key(message: str, key: str) -> bool:
+    """True if a message names a key itself: first, after a colon, in quotes or with its value."""
+    name = re.escape(key)
+    named = rf'(?:^|: ){name}(?![\w-])|"{name}"|(?<![\w-]){name} ?["=]'
+    return re.search(named, message) is not None
 
 
 class UnsupportedModel(InputError):  # noqa: N818 - says what it is
@@ -106,11 +149,14 @@ def naming(where: str) -> Iterator[None]:
     except OutOfReach:
         raise
     except InputError as error:
-        if where not in str(error):
-            if error.file is None:
-                error.file = where
-            else:
-                error.file = f"{where}: {error.file}"
+        if where in str(error):
+            raise
+        if error.file is None:
+            error.file = where
+        elif error.within is None:
+            error.within = where
+        else:
+            error.within = f"{where}: {error.within}"
         raise
 
 

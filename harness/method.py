@@ -481,11 +481,11 @@ def load_unfitted(kind: type[M], path: str | Path) -> M:
     file = Path(path) / METHOD_FILE
     if not file.is_file():
         raise InputError(
-            f"{path}: no {METHOD_FILE} in it; expected a folder written by Method.save"
+            f"no {METHOD_FILE} in it; expected a folder written by Method.save", file=path
         )
     about = check_weights(path)
     if about["method"] != kind.name:
-        raise InputError(f'{path}: holds a "{about["method"]}", not a "{kind.name}"')
+        raise InputError(f'holds a "{about["method"]}", not a "{kind.name}"', file=path)
     return kind(kind.Config.parse(about["config"], str(file)), base_model=about["base_model"])
 
 
@@ -565,6 +565,6 @@ def require_corpus(method: Method, given: TrainingText | None) -> Corpus:
         )
     if len(corpus) < 2:
         raise InputError(
-            f'{corpus.uri}: method "{method.name}" needs at least 2 {wanted}, not {len(corpus)}'
+            f'method "{method.name}" needs at least 2 {wanted}, not {len(corpus)}', file=corpus.uri
         )
     return corpus

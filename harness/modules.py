@@ -79,7 +79,7 @@ class SavedMethod(InputModule):
         where = {key: options[key] for key in keys if key in options}
         folder = cls.load_dir_path(str(model_name_or_path), subfolder, **where)
         if folder is None:
-            raise InputError(f"{model_name_or_path}: no such folder or repository")
+            raise InputError("no such folder or repository", file=model_name_or_path)
         return cls(saved_method(folder))
 
     def save(
@@ -107,7 +107,8 @@ class _Chosen(Module):
         if "cu_seq_lens_q" in features:
             kind = type(self).__name__
             raise InputError(
-                f"{kind} needs padded rows; open the model without unpadded flash attention"
+                f"{kind} needs padded rows",
+                remedy="open the model without unpadded flash attention",
             )
         mask = self.pooling_mask(features["input_ids"], features["attention_mask"])
         without = {

@@ -165,7 +165,8 @@ class RecipeFile(Mapping[str, Mapping[str, Any] | Recipes]):
             found = rows.get((preset, like)) or rows.get((like, family))
             if found is None:
                 raise InputError(
-                    f'{self.path}: key "{key}.like": "{like}" is no row above it, and no preset that has one'
+                    f'key "{key}.like": "{like}" is no row above it, and no preset that has one',
+                    file=self.path,
                 )
             begin = found
         source = self._check_kind(str, f"{key}.source", values.pop("source", begin.source))
@@ -174,7 +175,9 @@ class RecipeFile(Mapping[str, Mapping[str, Any] | Recipes]):
 
     def _check_kind(self, kind: type, key: str, given: Any) -> Any:
         if not isinstance(given, kind):
-            raise InputError(f'{self.path}: key "{key}": expected {_KINDS[kind]}, not {given!r}')
+            raise InputError(
+                f'key "{key}": expected {_KINDS[kind]}, not {given!r}', file=self.path, key=key
+            )
         return given
 
 
@@ -230,14 +233,20 @@ def recipe_of(
     asked = family or (_family_of(base_model) if base_model else alias and preset.aliases[alias])
     if not asked:
         raise InputError(
-            f'{where}: preset "{name}" depends on the base model: name it, or its family ({", ".join(preset.families)})'
+            f'preset "{name}" depends on the base model: name it, or its family '
+            f"({', '.join(preset.families)})",
+            file=where,
         )
     if alias and preset.aliases[alias] != asked:
         own = preset.aliases[alias]
         raise InputError(
-            f'{where}: preset "{alias}" is "{name}" for base models of the family {own}, not for {asked}, the family '
-            f'{of}; give preset = "{name}" for what is declared for the base model, or family = "{own}" to have '
-            "these values all the same"
+            f'preset "{alias}" is "{name}" for base models of the family {own}, not for '
+            f"{asked}, the family {of}",
+            file=where,
+            remedy=(
+                f'give preset = "{name}" for what is declared for the base model, or family = '
+                f'"{own}" to have these values all the same'
+            ),
         )
     if asked not in preset.families:
         kind = asked.split("-")[0]
@@ -246,9 +255,13 @@ def recipe_of(
             next(iter(preset.families)),
         )
         raise InputError(
-            f'{where}: preset "{name}" has no values for {asked}, the family {of}, but for '
-            f'{", ".join(preset.families)}; give preset = "{DEFAULT}" for the defaults of the options, or '
-            f'family = "{near}" to have those values all the same'
+            f'preset "{name}" has no values for {asked}, the family {of}, but for '
+            f"{', '.join(preset.families)}",
+            file=where,
+            remedy=(
+                f'give preset = "{DEFAULT}" for the defaults of the options, or family = '
+                f'"{near}" to have those values all the same'
+            ),
         )
     return preset.of(asked)
 
@@ -260,7 +273,7 @@ def _behind(presets: Presets, alias: str, where: str) -> tuple[Recipes, str, str
             return preset, name, alias
     known = preset_names(presets)
     told = ", ".join([*sorted(known), DEFAULT])
-    raise InputError(f'{where}: unknown preset "{alias}"{nearest(alias, known)}; known: {told}')
+    raise InputError(f'unknown preset "{alias}"{nearest(alias, known)}; known: {told}', file=where)
 
 
 def _family_of(base_model: str) -> str:

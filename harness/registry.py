@@ -102,11 +102,14 @@ def add(group: Group, name: str, plugin: Any) -> None:
     """
     if points := _points(group.entry_points).get(name, ()):
         raise InputError(
-            f'{group.noun} "{name}": {origin(points[0])} has it already; give it another name'
+            f'{group.noun} "{name}": {origin(points[0])} has it already',
+            key=name,
+            remedy="give it another name",
         )
     if not group.fits(plugin):
         raise InputError(
-            f'{group.noun} "{name}": expected {group.expected}, not {type(plugin).__name__}'
+            f'{group.noun} "{name}": expected {group.expected}, not {type(plugin).__name__}',
+            key=name,
         )
     _added.setdefault(group.entry_points, {})[name] = plugin
 
@@ -159,10 +162,11 @@ def load(group: Group, name: str) -> Any:
     if not points:
         known = names(group)
         raise InputError(
-            f'unknown {group.noun} "{name}"{nearest(name, known)}; known: {", ".join(known) or "none"}'
+            f'unknown {group.noun} "{name}"{nearest(name, known)}; known: {", ".join(known) or "none"}',
+            key=name,
         )
     if len(points) > 1:
-        raise InputError(collision(group, name, points))
+        raise InputError(collision(group, name, points), key=name)
     return open_plugin(group, points[0])
 
 
@@ -195,20 +199,24 @@ def open_plugin(group: Group, point: EntryPoint) -> Any:
         raise
     except (ImportError, AttributeError) as error:
         raise InputError(
-            f'{group.noun} "{point.name}" ({point.value}) cannot be imported: {error}'
+            f'{group.noun} "{point.name}" ({point.value}) cannot be imported: {error}',
+            key=point.name,
         ) from error
     except ENDS as error:  # whatever another package's module does when it is imported
         said = f"{type(error).__name__}: {error}".partition("\n")[0]
         raise InputError(
-            f'{group.noun} "{point.name}" ({point.value}) cannot be imported: {said}'
+            f'{group.noun} "{point.name}" ({point.value}) cannot be imported: {said}',
+            key=point.name,
         ) from error
     if not group.fits(plugin):
         raise InputError(
-            f'{group.noun} "{point.name}" ({origin(point)}): expected {group.expected}, not {type(plugin).__name__}'
+            f'{group.noun} "{point.name}" ({origin(point)}): expected {group.expected}, not {type(plugin).__name__}',
+            key=point.name,
         )
     if lacking := sorted(getattr(plugin, "__abstractmethods__", ())):
         raise InputError(
-            f'{group.noun} "{point.name}" ({origin(point)}): define {", ".join(lacking)}'
+            f'{group.noun} "{point.name}" ({origin(point)}): define {", ".join(lacking)}',
+            key=point.name,
         )
     return plugin
 

@@ -57,7 +57,10 @@ def saved_settings(path: str | Path) -> dict[str, Any]:
     for key, (kind, what) in expected.items():
         if not isinstance(about.get(key), kind):
             raise InputError(
-                f'{file}: damaged: key "{key}": expected {what}; save the method again'
+                f'damaged: key "{key}": expected {what}',
+                file=file,
+                key=key,
+                remedy="save the method again",
             )
     return about
 
@@ -76,7 +79,9 @@ def check_weights(path: str | Path) -> dict[str, Any]:
         weights = Path(path) / name
         if not weights.is_file() or sha256_of(weights) != digest:
             raise InputError(
-                f"{weights}: not the weights that were saved with {METHOD_FILE}; save the method again"
+                f"not the weights that were saved with {METHOD_FILE}",
+                file=weights,
+                remedy="save the method again",
             )
     return about
 
@@ -95,5 +100,5 @@ def saved_seed(path: str | Path) -> int:
         return seed_of(saved_settings(path))
     except (ValueError, KeyError, TypeError):
         raise InputError(
-            f'{Path(path) / METHOD_FILE}: damaged: key "seed": expected a whole number'
+            f'{Path(path) / METHOD_FILE}: damaged: key "seed": expected a whole number', key="seed"
         ) from None

@@ -135,7 +135,9 @@ def sync(workdir: Path, uri: str | None = None) -> int:
     comparisons = dict(_comparisons(workdir))
     if not any(comparisons.values()):
         raise InputError(
-            f"{workdir}: no runs/*/record.json there; name a work directory of `harness compare`"
+            "no runs/*/record.json there",
+            file=workdir,
+            remedy="name a work directory of `harness compare`",
         )
     target = uri or default_uri(workdir)
     count = 0

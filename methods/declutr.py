@@ -175,9 +175,11 @@ class DeCLUTR(TrainedMethod):
         limit = min(c.train_length, positions)
         if c.l_max > limit + _TOLERATED:
             raise InputError(
-                f'method "declutr": spans of l_max = {c.l_max} tokens do not fit into the {limit} that '
-                f"{self.base_model} takes here (its positions, max_length, train_length); "
-                f'set l_max to {limit - 2} or less (preset "mini": 30)'
+                f'method "declutr": spans of l_max = {c.l_max} tokens do not fit into the '
+                f"{limit} that {self.base_model} takes here (its positions, max_length, "
+                "train_length)",
+                key="l_max",
+                remedy=f'set l_max to {limit - 2} or less (preset "mini": 30)',
             )
         return tokens
 
@@ -212,9 +214,11 @@ class DeCLUTR(TrainedMethod):
         long = self._tokens.long_enough(corpus, needed, self._prepare, how)
         if len(long) < 2:
             raise InputError(
-                f"corpus {corpus.uri}: {len(long)} of {len(corpus)} documents have the {needed} tokens that "
-                f"{self.config.anchors} anchors of at most {self.config.l_max} need; give longer documents, or lower "
-                "l_max or anchors"
+                f"corpus {corpus.uri}: {len(long)} of {len(corpus)} documents have the "
+                f"{needed} tokens that {self.config.anchors} anchors of at most "
+                f"{self.config.l_max} need",
+                file=corpus.uri,
+                remedy="give longer documents, or lower l_max or anchors",
             )
         c = self.config
         return BatchStream(

@@ -126,7 +126,8 @@ class DiffCSE(SimCSE):
         d = encoder.dimension
         if d != int(encoder.transformer.config.hidden_size):
             raise InputError(
-                "diffcse: the discriminator reads vectors of the model's width; choose another pooling"
+                "diffcse: the discriminator reads vectors of the model's width",
+                remedy="choose another pooling",
             )
         if self.config.head == "batchnorm":
             first, norm, relu, second = projector(d, (2 * d, d), bias="none", init="normal")

@@ -153,8 +153,10 @@ class InferSent(RecurrentMethod, NLIMethod):
         apart = range(every - 1, len(examples), every)
         if not apart:
             raise InputError(
-                f"{corpus.uri}: {len(examples)} labelled pairs leave none for held_out = {self.config.held_out:g}; "
-                "give more pairs, or hold out a larger share"
+                f"{len(examples)} labelled pairs leave none for held_out = "
+                f"{self.config.held_out:g}",
+                file=corpus.uri,
+                remedy="give more pairs, or hold out a larger share",
             )
         self._dev_pairs = [examples[i] for i in apart]
         others = [i for i in range(len(examples)) if i % every != every - 1]

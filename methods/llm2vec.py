@@ -74,7 +74,7 @@ def add_lora(encoder: Encoder, rank: int, alpha: float, dropout: float) -> None:
         from peft import LoraConfig, inject_adapter_in_model
     except ImportError:
         raise InputError(
-            'llm2vec: key "lora" needs peft: pip install "sentence-harness[lora]"'
+            'llm2vec: key "lora" needs peft: pip install "sentence-harness[lora]"', key="lora"
         ) from None
     settings = LoraConfig(
         r=rank, lora_alpha=alpha, lora_dropout=dropout, target_modules="all-linear"

@@ -63,7 +63,8 @@ def removal(moments: Moments, form: Form, k: int | None) -> tuple[Matrix, Matrix
     if form == "r2":
         if not mean.any():
             raise InputError(
-                "mean_removal: the mean of the corpus's vectors is 0; use form = r1, or another text"
+                "mean_removal: the mean of the corpus's vectors is 0",
+                remedy="use form = r1, or another text",
             )
         direction = mean / np.linalg.norm(mean)
         return np.eye(d) - np.outer(direction, direction), np.zeros(d)
@@ -71,7 +72,9 @@ def removal(moments: Moments, form: Form, k: int | None) -> tuple[Matrix, Matrix
         k = max(1, round(d / 100))
     if k >= d:
         raise InputError(
-            f"mean_removal: k={k} leaves nothing of the {d} dimensions of the vectors; lower k"
+            f"mean_removal: k={k} leaves nothing of the {d} dimensions of the vectors",
+            key="k",
+            remedy="lower k",
         )
     top = np.linalg.eigh(moments.covariance())[1][:, d - k :]
     return np.eye(d) - top @ top.T, mean

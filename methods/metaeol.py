@@ -118,7 +118,8 @@ class MetaEOL(ArrayMethod):
         depth = int(base.transformer.config.num_hidden_layers)
         if not -depth - 1 <= self.config.layer <= depth:
             raise InputError(
-                f'{self.name}: layer {self.config.layer}: model "{self.base_model}" has 0 to {depth}'
+                f'{self.name}: layer {self.config.layer}: model "{self.base_model}" has 0 to {depth}',
+                key="layer",
             )
         base.layer = self.config.layer
 

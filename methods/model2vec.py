@@ -217,7 +217,8 @@ class Model2Vec(Static):
         row.fit(text, replace(context, folder=folder))
         if row._encoder is None:
             raise InputError(
-                f"model2vec: {of.method} is not a single encoder of tokens; distil a row that is one"
+                f"model2vec: {of.method} is not a single encoder of tokens",
+                remedy="distil a row that is one",
             )
 
         encoder = row.encoder

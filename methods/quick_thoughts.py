@@ -188,7 +188,9 @@ class ConsecutiveSentences(BatchStream):
         total = int(self._counts.sum())
         if int(self._counts.max()) < 2:
             raise InputError(
-                f"corpus {corpus.uri}: no document has two sentences, so that none has a neighbour; give whole texts"
+                f"corpus {corpus.uri}: no document has two sentences, so that none has a neighbour",
+                file=corpus.uri,
+                remedy="give whole texts",
             )
         self.batch_size = min(batch_size, total)
         whole, rest = divmod(total, self.batch_size)

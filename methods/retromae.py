@@ -164,9 +164,9 @@ class RetroMAE(TrainedMethod):
         places = getattr(getattr(transformer, "embeddings", None), "position_embeddings", None)
         if places is None or places.weight.shape[1] != encoder.dimension:
             raise InputError(
-                f'retromae: a base model of type "{transformer.config.model_type}" does not add position embeddings as '
-                "wide as its states, by which the decoder asks; use one of type bert, roberta, xlm-roberta, distilbert "
-                "or mpnet"
+                f'retromae: a base model of type "{transformer.config.model_type}" does not '
+                "add position embeddings as wide as its states, by which the decoder asks",
+                remedy="use one of type bert, roberta, xlm-roberta, distilbert or mpnet",
             )
         heads = {
             "mlm": MaskedLM.from_base(self.base_model, encoder),

@@ -218,8 +218,9 @@ class SelfGuided(TrainedMethod):
             drawn = 2 * config.guide_first
         if max(last, config.guide_first, drawn) > depth or drawn > last:
             raise InputError(
-                f"self_guided: layers {config.guide_first} to {last} of the guide were requested (drawn from {drawn} "
-                f"on), but {self.base_model} has 0 to {depth}; set guide_first and guide_last"
+                f"self_guided: layers {config.guide_first} to {last} of the guide were "
+                f"requested (drawn from {drawn} on), but {self.base_model} has 0 to {depth}",
+                remedy="set guide_first and guide_last",
             )
         return range(config.guide_first, last + 1), range(drawn, last + 1)
 

@@ -44,8 +44,9 @@ class Triples(Sequence[Triple]):
         self._ends = np.cumsum(inner).tolist()
         if self._ends[-1] < 2:
             raise InputError(
-                f"corpus {corpus.uri}: fewer than two sentences have a neighbour on each side; give documents of "
-                "at least three sentences"
+                f"corpus {corpus.uri}: fewer than two sentences have a neighbour on each side",
+                file=corpus.uri,
+                remedy="give documents of at least three sentences",
             )
         self._sentences = lru_cache(maxsize=4096)(
             lambda document: split_sentences(corpus[document])
@@ -135,7 +136,8 @@ class SkipThought(RecurrentMethod):
                 )
         except (OSError, ValueError, KeyError) as error:
             raise InputError(
-                f'base model "{self.base_model}": no tokenizer: {str(error).splitlines()[0]}'
+                f'base model "{self.base_model}": no tokenizer: {str(error).splitlines()[0]}',
+                file=self.base_model,
             ) from None
         both = config.direction == "bi"
         words = nn.Embedding(len(tokenizer), config.embedding)

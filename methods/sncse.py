@@ -129,8 +129,10 @@ class SNCSE(PromptBERT):
         template = self._template_length()
         if self.config.train_length <= template:
             raise InputError(
-                f'sncse: key "train_length" = {self.config.train_length}: the template alone has {template} tokens '
-                "on this base model, and the sentence comes with it; give more, such as 32"
+                f'sncse: key "train_length" = {self.config.train_length}: the template alone '
+                f"has {template} tokens on this base model, and the sentence comes with it",
+                key="train_length",
+                remedy="give more, such as 32",
             )
 
     def loss(self, encoder: Encoder, heads: Any, batch: Batch) -> dict[str, Tensor]:

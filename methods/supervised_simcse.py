@@ -88,6 +88,7 @@ class SupervisedSimCSE(SimCSE):
             return False
         wanted = "others have" if any(have) else 'hard_negatives = "required" asks for'
         raise InputError(
-            f"{where}: pair {have.index(False) + 1} has no negative, which {wanted}; "
-            'give every pair one, or set hard_negatives = "ignore"'
+            f"pair {have.index(False) + 1} has no negative, which {wanted}",
+            file=where,
+            remedy='give every pair one, or set hard_negatives = "ignore"',
         )

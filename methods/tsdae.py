@@ -66,7 +66,8 @@ def load_decoder(
         if layers is not None:
             if layers > depth:
                 raise InputError(
-                    f'tsdae: decoder_layers = {layers}, but base model "{name}" has {depth} layers'
+                    f'tsdae: decoder_layers = {layers}, but base model "{name}" has {depth} layers',
+                    key="decoder_layers",
                 )
             config.num_hidden_layers = layers
         try:
@@ -83,8 +84,9 @@ def load_decoder(
         raise _no_decoder(name, config.model_type)
     if encoder.dimension != int(config.hidden_size):
         raise InputError(
-            f"tsdae: the vectors have {encoder.dimension} dimensions, the decoder {config.hidden_size}; use a pooling "
-            "that keeps the model's width"
+            f"tsdae: the vectors have {encoder.dimension} dimensions, the decoder "
+            f"{config.hidden_size}",
+            remedy="use a pooling that keeps the model's width",
         )
     decoder.to(encoder.device)
     if tied:
@@ -94,8 +96,9 @@ def load_decoder(
 
 def _no_decoder(name: str, family: str) -> InputError:
     return InputError(
-        f'tsdae: base model "{name}" of type "{family}" has no decoder with cross-attention in transformers; '
-        "use one of type bert, roberta, xlm-roberta, camembert or electra"
+        f'tsdae: base model "{name}" of type "{family}" has no decoder with cross-attention '
+        "in transformers",
+        remedy="use one of type bert, roberta, xlm-roberta, camembert or electra",
     )
 
 

@@ -149,9 +149,11 @@ class WMSE(ViewMethod):
             rows *= 2
         if rows <= config.projector[-1]:
             raise InputError(
-                f"{corpus.uri}: its {len(batches.corpus)} {corpus.kind} make batches of {batches.batch_size}, whose "
-                f"slices of {rows} rows cannot whiten a projector {config.projector[-1]} wide: narrow the projector, "
-                "or set a shrinkage"
+                f"its {len(batches.corpus)} {corpus.kind} make batches of "
+                f"{batches.batch_size}, whose slices of {rows} rows cannot whiten a "
+                f"projector {config.projector[-1]} wide: narrow the projector, or set a "
+                "shrinkage",
+                file=corpus.uri,
             )
         return BatchStream(
             batches.corpus,

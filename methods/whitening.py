@@ -89,7 +89,9 @@ def whitening_matrix(covariance: Matrix, *, k: int | None, epsilon: float = 0.0)
     d = len(covariance)
     if k is not None and k > d:
         raise InputError(
-            f"whitening: k={k} is larger than the {d} dimensions of the vectors; lower k"
+            f"whitening: k={k} is larger than the {d} dimensions of the vectors",
+            key="k",
+            remedy="lower k",
         )
     u, s, _ = np.linalg.svd(covariance, hermitian=True)
     if s[0] > 0:
@@ -98,11 +100,14 @@ def whitening_matrix(covariance: Matrix, *, k: int | None, epsilon: float = 0.0)
         rank = 0
     if rank == 0:
         raise InputError(
-            "whitening: all sentence vectors of the corpus are equal; give it more varied text"
+            "whitening: all sentence vectors of the corpus are equal",
+            remedy="give it more varied text",
         )
     if epsilon == 0 and k is not None and k > rank:
         raise InputError(
-            f"whitening: k={k}, but the corpus's vectors span {rank} dimensions; lower k, set epsilon or add text"
+            f"whitening: k={k}, but the corpus's vectors span {rank} dimensions",
+            key="k",
+            remedy="lower k, set epsilon or add text",
         )
     if k is None:
         k = d if epsilon > 0 else rank
@@ -152,8 +157,9 @@ class Whitening(VectorMap):
             distinct = len(set(items))
             if k >= distinct - 1:
                 raise InputError(
-                    f"whitening: the task has {distinct} distinct sentences: with {k} dimensions whitened, any two of "
-                    "them would be equally far apart; lower k, set epsilon, or fit_on another text"
+                    f"whitening: the task has {distinct} distinct sentences: with {k} "
+                    "dimensions whitened, any two of them would be equally far apart",
+                    remedy="lower k, set epsilon, or fit_on another text",
                 )
         encoder.affine = affine_layer(w, moments.mean()).to(context.device)
         return FitReport(

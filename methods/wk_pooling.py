@@ -169,8 +169,10 @@ class WKEncoder(Encoder):
         wanted = max(3, settings.window + 1)
         if depth + 1 - settings.layer_start < wanted:
             raise InputError(
-                f"wk_pooling: layer_start {settings.layer_start} leaves {max(0, depth + 1 - settings.layer_start)} of "
-                f"the layers 0 to {depth}, and window {settings.window} needs {wanted}; lower layer_start or window"
+                f"wk_pooling: layer_start {settings.layer_start} leaves "
+                f"{max(0, depth + 1 - settings.layer_start)} of the layers 0 to {depth}, and "
+                f"window {settings.window} needs {wanted}",
+                remedy="lower layer_start or window",
             )
         self.settings = settings
         return self

@@ -127,7 +127,8 @@ def describe(
     if name not in comparison_files(workdir):
         if without_overlap and name not in comparisons(workdir):
             raise InputError(
-                f'--without-overlap: goes with a comparison; {workdir} has none that is called "{name}"'
+                f'--without-overlap: goes with a comparison; {workdir} has none that is called "{name}"',
+                key="--without-overlap",
             )
         if not without_overlap and (study := study_report.document(workdir, name)) is not None:
             return Report(study[0], {"report": name}, study[1])
@@ -154,7 +155,8 @@ def _check_name(name: str, workdir: Path) -> None:
         names = [*definition.names(), *known]
         where = "" if known else f"; {workdir} holds no runs: run `harness compare` first"
         raise InputError(
-            f'{workdir}: no report "{name}"{nearest(name, names)}; known: {", ".join(names)}{where}'
+            f'no report "{name}"{nearest(name, names)}; known: {", ".join(names)}{where}',
+            file=workdir,
         )
 
 
@@ -190,7 +192,7 @@ def _write(report: Report, folder: Path, formats: Sequence[str]) -> dict[str, Pa
             files[path] = text
     if "every-eval-ever" in formats:
         if report.comparison is None:
-            raise InputError("--format every-eval-ever: goes with a comparison")
+            raise InputError("--format every-eval-ever: goes with a comparison", key="--format")
         files |= every_eval_ever(report.comparison)
     if "latex" in formats and report.methods:
         files["references.bib"] = bibliography(report.methods)

@@ -432,7 +432,7 @@ def read_comparison(workdir: Path, name: str) -> RecordedResults:
         else:
             text = "it holds no runs: run `harness compare` first"
         raise InputError(
-            f'{workdir}: no runs of a comparison "{name}"{nearest(name, list(known))}; {text}'
+            f'no runs of a comparison "{name}"{nearest(name, list(known))}; {text}', file=workdir
         )
     warnings = list(damaged.values())
     if file is None:  # of records that an evaluation made

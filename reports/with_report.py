@@ -157,7 +157,8 @@ def _find(blocks: Sequence[B], name: str, kind: str) -> B:
     if not found:
         known = [block.key for block in blocks]
         raise InputError(
-            f'no {kind} "{name}"{nearest(name, known)}; there are: {", ".join(known) or "none"}'
+            f'no {kind} "{name}"{nearest(name, known)}; there are: {", ".join(known) or "none"}',
+            key=name,
         )
     return found[0]
 

@@ -36,27 +36,42 @@ def check(study: Study, space: Space, where: str) -> None:
         endless = [p.name for p in space.parameters if not p.finite]
         if endless:
             raise InputError(
-                f'{place} needs values to list, but "{endless[0]}" is a range; give it a list or a step, or take '
-                "random, qmc, tpe or gp"
+                f'{place} needs values to list, but "{endless[0]}" is a range',
+                key="sampler",
+                remedy="give it a list or a step, or take random, qmc, tpe or gp",
             )
         if study.where and not space.points():
-            raise InputError(f'{where}: where: no configuration of the space meets "{study.where}"')
+            raise InputError(
+                f'where: no configuration of the space meets "{study.where}"', file=where
+            )
         if name == "grid" and study.trials is not None:
-            raise InputError(f"{place} runs every cell; leave trials out, or take brute_force")
+            raise InputError(
+                f"{place} runs every cell",
+                key="sampler",
+                remedy="leave trials out, or take brute_force",
+            )
         return
     if study.where:
         raise InputError(
-            f'{place} cannot refuse what it proposes: the key "where" goes with grid, brute_force'
+            f'{place} cannot refuse what it proposes: the key "where" goes with grid, brute_force',
+            key="where",
         )
     if study.trials is None:
-        raise InputError(f'{where}: key "trials": is missing; {name} needs to know how many')
+        raise InputError(
+            f'key "trials": is missing; {name} needs to know how many', file=where, key="trials"
+        )
     numbers = [p.name for p in space.parameters if not p.choices and not p.when]
     if name == "cmaes" and (len(numbers) < 2 or find_spec("cmaes") is None):
         raise InputError(
-            f"{place} needs two or more ranges of numbers, and its package: pip install cmaes"
+            f"{place} needs two or more ranges of numbers, and its package: pip install cmaes",
+            key="sampler",
         )
     if name == "qmc" and not numbers:
-        raise InputError(f"{place} needs a range of numbers; take random or grid for lists")
+        raise InputError(
+            f"{place} needs a range of numbers",
+            key="sampler",
+            remedy="take random or grid for lists",
+        )
 
 
 def make_sampler(study: Study, begun: int = 0) -> BaseSampler:

@@ -270,11 +270,11 @@ def definition_of(stored: optuna.Study) -> Study:
     where = f'study "{stored.study_name}"'
     if text is None:
         remedy = "choose another name (--set name=NAME)"
-        raise InputError(f"{where} was not made by harness study", remedy=remedy)
+        raise InputError(f"{where} was not made by harness study", file=where, remedy=remedy)
     try:
         tree = json.loads(text)
     except (ValueError, TypeError, RecursionError):
-        raise InputError(f"{where}: its definition is damaged", remedy=MEND) from None
+        raise InputError("its definition is damaged", file=where, remedy=MEND) from None
     return Study.parse(tree, where)
 
 

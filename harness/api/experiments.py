@@ -127,7 +127,9 @@ def plan_comparison(experiment: Source, **choices: Any) -> Planned:
     with locating(InputError, methods), naming(where):
         plan = make_plan(selected, where, most_sentences=most)
     if not all(plan.block_tasks.values()):
-        raise InputError(f"{where}: suites: expected a suite or task; see: harness list suites")
+        raise InputError(
+            "suites: expected a suite or task", file=where, remedy="see: harness list suites"
+        )
     return Planned(source, where, c, plan, budget)
 
 

@@ -140,6 +140,7 @@ def why(
     if not found_factors:
         raise InputError(
             f"the rows {between.a.label} and {between.b.label} have the same settings",
+            key="why",
             remedy="name another work directory with --against to compare runs of equal settings",
         )
     made = _make_design(between, found_factors, folder, runs)

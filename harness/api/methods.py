@@ -92,7 +92,9 @@ def train(
     target = Path(out) if out is not None else None
     if target is not None and (target / METHOD_FILE).exists():
         raise InputError(
-            f"--out {target}: holds a saved model already; name another folder or delete it"
+            f"--out {target}: holds a saved model already",
+            key="--out",
+            remedy="name another folder or delete it",
         )
     fitted = kind(settled, base_model=base_model)
     text = fitted.text
@@ -200,7 +202,8 @@ def registered(method: Any) -> type[Method]:
     kind = method if isinstance(method, type) else type(method)
     if not issubclass(kind, Method):
         raise InputError(
-            f"method: expected a name, a subclass of Method or an instance of one, not {kind.__name__}"
+            f"method: expected a name, a subclass of Method or an instance of one, not {kind.__name__}",
+            key="method",
         )
     name = getattr(kind, "name", "")
     known = (
@@ -239,10 +242,14 @@ def register(kind: type[M]) -> type[M]:
     name = getattr(kind, "name", None)
     if not isinstance(name, str):
         raise InputError(
-            f'{getattr(kind, "__name__", kind)}: a method needs the attribute `name`, such as "my_loss"'
+            f'{getattr(kind, "__name__", kind)}: a method needs the attribute `name`, such as "my_loss"',
+            key="name",
         )
     if missing := getattr(kind, "__abstractmethods__", ()):
-        raise InputError(f"{kind.__name__}: a method needs {', '.join(sorted(missing))}()")
+        raise InputError(
+            f"{kind.__name__}: a method needs {', '.join(sorted(missing))}()",
+            key=", ".join(sorted(missing)),
+        )
     registry.add(registry.METHODS, name, kind)
     method_version(kind)
     return kind

@@ -109,7 +109,8 @@ def evaluate(
     named, bars = isinstance(model, str | Path), (progress or Reporter.of_caller()).draws
     if not named and mteb_results is not None:
         raise InputError(
-            "mteb_results goes with the name or folder of a model; this one is made already"
+            "mteb_results goes with the name or folder of a model; this one is made already",
+            key="mteb_results",
         )
     name = str(model) if named else getattr(model, "name", type(model).__name__)
     public = public_name(name, model_name, revision) if mteb_results is not None else None
@@ -174,7 +175,11 @@ def _fit_untrained(model: type[Method], options: Mapping[str, Any]) -> Method:
     check_options(evaluate, options, [kind.name])
     method = kind(kind.configure(options))
     if method.text != "none":
-        raise InputError(f"{method.name}: not trained yet; evaluate what harness.train returns")
+        raise InputError(
+            f"{method.name}: not trained yet",
+            key="method",
+            remedy="evaluate what harness.train returns",
+        )
     return method.fit()
 
 
@@ -197,7 +202,9 @@ def load_model(model: str | Path) -> Method | Encoder | ForeignEncoder:
 
     if comparison_files(Path(model)):
         raise InputError(
-            f"{model}: a work directory; open it with harness.load, or name runs/ID/model in it"
+            "a work directory",
+            file=model,
+            remedy="open it with harness.load, or name runs/ID/model in it",
         )
     folder = Path(resolve_model(str(model)))
     return saved_method(folder) if (folder / METHOD_FILE).is_file() else open_model(str(model))

@@ -154,7 +154,7 @@ def load(path: str | Path, name: str = "") -> Any:
             return load_model(path)
         except InputError as error:
             raise InputError(
-                f"{path}: holds no comparison and no study, and is no model ({error})"
+                f"holds no comparison and no study, and is no model ({error})", file=path
             ) from None
     name = name or (known[0] if len(known) == 1 else "")
     if name not in known:
@@ -162,7 +162,7 @@ def load(path: str | Path, name: str = "") -> Any:
             wanted = f'no comparison "{name}"{nearest(name, known)}; '
         else:
             wanted = ""
-        raise InputError(f"{folder}: {wanted}it holds {', '.join(known)}: name one of them")
+        raise InputError(f"{wanted}it holds {', '.join(known)}: name one of them", file=folder)
     if not compared:
         return open_study(name, folder)
     file = read_comparison_file(folder, name)

@@ -201,7 +201,7 @@ def open_study(name: str, workdir: Path) -> StudyResult:
     stored = studies_in(workdir).get(name)
     if stored is None:
         raise InputError(
-            f'{workdir}: no study "{name}"; harness status lists the studies of a work directory'
+            f'no study "{name}"; harness status lists the studies of a work directory', file=workdir
         )
     definition = definition_of(stored)
     return StudyResult(stored, definition, make_space(definition, name), workdir)

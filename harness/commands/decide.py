@@ -202,7 +202,7 @@ def _scores_of(args: argparse.Namespace) -> Any:
         InputError: one is empty, as of a variable of the shell that is not set.
     """
     if "" in args.scores:
-        raise InputError("--scores: expected a file or folder, not an empty text")
+        raise InputError("--scores: expected a file or folder, not an empty text", key="--scores")
     if len(args.scores) == 1:
         return args.scores[0]
     return args.scores
@@ -257,7 +257,8 @@ def two_rows(args: argparse.Namespace) -> list[str]:
 def _check_two(labels: list[str]) -> list[str]:
     if len(labels) not in (0, 2):
         raise InputError(
-            f"rows: name two or none, not {len(labels)}; a work directory is given as --workdir DIR"
+            f"rows: name two or none, not {len(labels)}; a work directory is given as --workdir DIR",
+            key="rows",
         )
     return list(labels)
 
@@ -277,7 +278,7 @@ def run_examples(args: argparse.Namespace) -> int:
 
     labels = two_rows(args)
     if args.top < 1:
-        raise InputError(f"--top {args.top}: a number of examples, 1 or more")
+        raise InputError(f"--top {args.top}: a number of examples, 1 or more", key="--top")
     comparison = comparison_of(args.workdir, args.comparison)
     rows = two_rows_of(comparison.rows, labels[0], labels[1], args.base_model) if labels else ()
     every = read_tasks(comparison, lambda task: not args.task or task in args.task)
@@ -285,10 +286,11 @@ def run_examples(args: argparse.Namespace) -> int:
     known = sorted({s.task for record in comparison.records for s in record.scores})
     for name in (name for name in args.task if name not in {task.task for task in tasks}):
         raise InputError(
-            f"--task {name}: no run of these rows stored its examples{nearest(name, known)}"
+            f"--task {name}: no run of these rows stored its examples{nearest(name, known)}",
+            key="--task",
         )
     if not tasks:
-        raise InputError(f"{comparison.name}: no run stored examples")
+        raise InputError("no run stored examples", file=comparison.name)
     found: list[Chosen] = []
     for task in tasks:
         if rows:

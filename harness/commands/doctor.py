@@ -111,7 +111,9 @@ def _show_faults(workdir: Path, as_json: bool) -> int:
 
     if not (workdir / "runs").is_dir():
         raise InputError(
-            f"--workdir {workdir}: no runs/ there; name a work directory of `harness compare`"
+            f"--workdir {workdir}: no runs/ there",
+            key="--workdir",
+            remedy="name a work directory of `harness compare`",
         )
     runs = sorted(folder.name for folder in (workdir / "runs").iterdir() if folder.is_dir())
     faults = [

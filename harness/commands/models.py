@@ -199,7 +199,8 @@ def _prompts(given: str | None) -> Any:
     prompts = read_json(Path(given))
     if not isinstance(prompts, dict) or not all(isinstance(text, str) for text in prompts.values()):
         raise InputError(
-            f'--prompts {given}: expected texts by kind of task, as {{"STS": "query: "}}'
+            f'--prompts {given}: expected texts by kind of task, as {{"STS": "query: "}}',
+            key="--prompts",
         )
     return prompts
 

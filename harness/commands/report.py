@@ -67,7 +67,9 @@ def run_build(args: argparse.Namespace) -> int:
 
     if not args.workdir.is_dir() and not Path(args.name).exists():
         raise InputError(
-            f"--workdir {args.workdir}: no such folder; name a work directory of `harness compare`"
+            f"--workdir {args.workdir}: no such folder",
+            key="--workdir",
+            remedy="name a work directory of `harness compare`",
         )
     ways = {"without_overlap": args.without_overlap, "with_texts": args.with_texts}
     formats = args.format or report_folder.FORMATS

@@ -56,7 +56,8 @@ def run(args: argparse.Namespace) -> int:
     if name is None:
         if args.workdir is not None:
             raise InputError(
-                f"--run: name one cell, as {args.cell}#TABLE:ROW:COLUMN (without --run they are listed)"
+                f"--run: name one cell, as {args.cell}#TABLE:ROW:COLUMN (without --run they are listed)",
+                key="--run",
             )
         for known, cell in cells.items():
             tell(
@@ -68,7 +69,9 @@ def run(args: argparse.Namespace) -> int:
             nearest(name, list(cells))
             or f"; list the cells with: harness reproduce {shlex.quote(str(report))}"
         )
-        raise InputError(f'{report}: no cell "{one_line(name)}" with runs behind it{visible(hint)}')
+        raise InputError(
+            f'no cell "{one_line(name)}" with runs behind it{visible(hint)}', file=report
+        )
     cell = cells[name]
     tell(f"{one_line(name)} = {one_line(_shown(cell))}  ({cell.get('value')!r})")
     runs = {record: data["runs"][record] for record in cell["records"]}
@@ -94,8 +97,9 @@ def split_name(text: str) -> tuple[Path, str | None]:
         if Path(text[:end]).exists():
             return Path(text[:end]), text[end + 1 :] or None
     raise InputError(
-        f"{one_line(text)}: no such report; give REPORT or REPORT#CELL, where REPORT is its folder, "
-        "data.json or index.html"
+        f"{one_line(text)}: no such report",
+        file=one_line(text),
+        remedy="give REPORT or REPORT#CELL, where REPORT is its folder, data.json or index.html",
     )
 
 
@@ -119,7 +123,7 @@ def read_report(path: Path) -> dict[str, Any]:
         if not isinstance(data["tables"], dict) or not data["runs"]:
             raise TypeError
     except (InputError, ValueError, KeyError, TypeError, RecursionError):
-        raise InputError(f"{file}: {_DAMAGED}") from None
+        raise InputError(_DAMAGED, file=file) from None
     return dict(data)
 
 
@@ -150,7 +154,7 @@ def _repeat(
 
     merged: ComparisonFile | None = None  # each command leaves one of its own part and seed
     if workdir.exists() and (not workdir.is_dir() or any(workdir.iterdir())):
-        raise InputError(f"--run {workdir}: not empty; name a new folder")
+        raise InputError(f"--run {workdir}: not empty", key="--run", remedy="name a new folder")
     for words in map(shlex.split, commands):
         command = one_line(shlex.join(words))
         if not any(words[: len(known)] == known for known in _COMMANDS):

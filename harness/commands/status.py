@@ -61,7 +61,8 @@ def show_status(args: argparse.Namespace) -> int:
     states = read_progress(args.workdir)
     if not states:
         raise InputError(
-            f"--workdir {args.workdir}: no progress.json of a comparison or study there"
+            f"--workdir {args.workdir}: no progress.json of a comparison or study there",
+            key="--workdir",
         )
     if args.json:
         tell_json(states)

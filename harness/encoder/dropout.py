@@ -70,7 +70,7 @@ class ViewRates:
         """
         for name, pair in (("hidden_dropout", hidden), ("attention_dropout", attention)):
             if pair is not None and not all(0.0 <= rate < 1.0 for rate in pair):
-                raise InputError(f"{name} must be two rates in [0, 1), not {pair!r}")
+                raise InputError(f"{name} must be two rates in [0, 1), not {pair!r}", key=name)
         self.used = set()
         with self.during(rows=rows, hidden=hidden, attention=attention):
             yield
@@ -108,8 +108,13 @@ class ViewRates:
             if pair is not None and any(pair) and place not in self.used:
                 other = {"hidden": "attention", "attention": "hidden"}[place]
                 raise InputError(
-                    f'a model of type "{model_type}" has no {place} dropout whose rate could be set; leave the '
-                    f"{place} rate empty and set the {other} rate alone, or take another base model"
+                    f'a model of type "{model_type}" has no {place} dropout whose rate could '
+                    "be set",
+                    key=f"{place}_dropout",
+                    remedy=(
+                        f"leave the {place} rate empty and set the {other} rate alone, or take "
+                        "another base model"
+                    ),
                 )
 
 

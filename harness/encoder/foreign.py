@@ -173,8 +173,10 @@ def run_by_sentence_transformers(name: str, why: str, *, backend: str = "torch")
             error
         ):  # a module has no other weights, and these were not downloaded
             raise InputError(
-                f'model "{name}": the weights of one of its modules are a pickle (pytorch_model.bin), which is not '
-                "read; give a model with safetensors files"
+                f'model "{name}": the weights of one of its modules are a pickle '
+                "(pytorch_model.bin), which is not read",
+                file=name,
+                remedy="give a model with safetensors files",
             ) from None
         raise InputError(
             f"{why}; sentence-transformers cannot load it either: {first_line(error):.200}"
@@ -225,12 +227,16 @@ def chosen_prompts(
         return None, [key for key, text in own.items() if text != default]
     if asked == "own" and not own:
         raise InputError(
-            f'prompts "own": {name} has none in its {CONFIG}; give them, as {{"STS": "query: "}}'
+            f'prompts "own": {name} has none in its {CONFIG}',
+            file=name,
+            key="prompts",
+            remedy='give them, as {"STS": "query: "}',
         )
     if foreign:  # the texts include their own prompts
         if any(getattr(module, "include_prompt", True) is False for module in model.model):
             raise InputError(
-                f"{name}: leaves its prompt out of the pooling; it is evaluated with its default one alone"
+                "leaves its prompt out of the pooling; it is evaluated with its default one alone",
+                file=name,
             )
         model.model.default_prompt_name = None
     texts = dict(own if asked == "own" else asked)

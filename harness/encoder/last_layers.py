@@ -30,6 +30,7 @@ def freeze_below(encoder: Network, count: int, base_model: str) -> None:
     if layers is None:
         raise InputError(
             f'model "{base_model}" has no list of layers of their own weights',
+            file=base_model,
             key=KEY,
             remedy="leave it empty, or take another base model",
         )

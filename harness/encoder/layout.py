@@ -162,7 +162,8 @@ def _pickled(name: str, what: str, folder: Path) -> InputError:
     return InputError(
         f'model "{name}": {what} is a pickle, and pickled weights are not read; delete it if safetensors files hold '
         "the same weights; else, if you trust its source, convert it once: "
-        f'python -c "from transformers import AutoModel; {convert}", copy the other files, and name FOLDER'
+        f'python -c "from transformers import AutoModel; {convert}", copy the other files, and name FOLDER',
+        file=name,
     )
 
 
@@ -182,7 +183,7 @@ def no_model(name: str, error: Exception) -> InputError:
         # transformers takes a file of sentencepiece for one of tiktoken.
         reason = "its tokenizer is a file of sentencepiece; pip install sentencepiece protobuf"
     why = f"(not a folder, not on the hub, or damaged): {reason:.300}{remedy(name, 'model')}"
-    return InputError(f'model "{name}" cannot be loaded {why}')
+    return InputError(f'model "{name}" cannot be loaded {why}', file=name)
 
 
 def modules_of(name: str, folder: Path) -> list[tuple[str, str]]:
@@ -202,7 +203,7 @@ def modules_of(name: str, folder: Path) -> list[tuple[str, str]]:
         AttributeError,
         RecursionError,
     ) as error:
-        raise InputError(f"{name}: {MODULES} is damaged: {first_line(error):.200}") from error
+        raise InputError(f"{MODULES} is damaged: {first_line(error):.200}", file=name) from error
 
 
 # What a sentence encoder may be made of without losing something where another pooling is trained.

@@ -102,7 +102,8 @@ def read_parts(
     missing = sorted(key for key in report["missing_keys"] if "pooler" not in key)
     if missing:
         raise InputError(
-            f'model "{name}": its file lacks {len(missing)} weights, first "{missing[0]}"'
+            f'model "{name}": its file lacks {len(missing)} weights, first "{missing[0]}"',
+            file=name,
         )
     if has_adapter(folder):
         with _one_line(name):
@@ -117,7 +118,9 @@ def read_parts(
             "pooler" in key for key in report["missing_keys"]
         ):
             raise InputError(
-                f'model "{name}" has no pooler of its own, so "cls_pooler" is not possible; use "cls"'
+                f'model "{name}" has no pooler of its own, so "cls_pooler" is not possible',
+                file=name,
+                remedy='use "cls"',
             )
         head = nn.Sequential(linear, nn.Tanh())
     if "add_pooling_layer" in inspect.signature(type(transformer)).parameters:
@@ -324,7 +327,8 @@ def longest_row(
         return min(int(tokenizer.model_max_length), limit, _LONGEST)
     if not 3 <= wanted <= limit:
         raise InputError(
-            f'max_length must be from 3 to {limit}, the positions of model "{name}", not {wanted}'
+            f'max_length must be from 3 to {limit}, the positions of model "{name}", not {wanted}',
+            key="max_length",
         )
     return wanted
 
@@ -343,7 +347,8 @@ def _config(name: str, source: str) -> Any:
     shortens = (config.architectures or [""])[0] == "FunnelBaseModel"
     if has_decoder or shortens or not hasattr(config, "num_hidden_layers"):
         raise UnsupportedModel(
-            f'model "{name}" of type "{kind}" is not a text encoder such as BERT or RoBERTa'
+            f'model "{name}" of type "{kind}" is not a text encoder such as BERT or RoBERTa',
+            file=name,
         )
     return config
 
@@ -355,7 +360,11 @@ def _cut(name: str, config: Any, pooling: Pooling) -> None:
     if layer is None:
         return
     if layer > depth:
-        raise InputError(f'pooling "{pooling.name}": model "{name}" has layers 0 to {depth}')
+        raise InputError(
+            f'pooling "{pooling.name}": model "{name}" has layers 0 to {depth}',
+            file=name,
+            key="pooling",
+        )
     if config.model_type in _NO_FINAL_NORM:
         kept = max(layer, 1)
     else:
@@ -405,7 +414,7 @@ def _check_tokens(name: str, tokenizer: PreTrainedTokenizerBase, embeddings: nn.
     """
     vocabulary = tokenizer.get_vocab()
     if not vocabulary:
-        raise InputError(f'model "{name}": the vocabulary of its tokenizer is empty')
+        raise InputError(f'model "{name}": the vocabulary of its tokenizer is empty', file=name)
     rows = getattr(embeddings, "num_embeddings", None)
     if rows is None:
         return
@@ -415,6 +424,7 @@ def _check_tokens(name: str, tokenizer: PreTrainedTokenizerBase, embeddings: nn.
         raise InputError(
             f'model "{name}": its tokenizer has tokens up to number {largest:,}, but the model has vectors for '
             f"{rows:,} tokens",
+            file=name,
             remedy="resize the model (resize_token_embeddings) and save it, or take the tokenizer it was saved with",
         )
 

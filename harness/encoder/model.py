@@ -95,8 +95,10 @@ class Encoder(Network):
             encoder.max_length = frame.longest(longest)
             if encoder.max_length > longest:
                 raise InputError(
-                    f'model "{name}": the echo template has {frame.total} tokens, which leaves no room for two copies '
-                    f"of a sentence in max_length = {longest}; give a shorter template or a larger max_length"
+                    f'model "{name}": the echo template has {frame.total} tokens, which '
+                    f"leaves no room for two copies of a sentence in max_length = {longest}",
+                    file=name,
+                    remedy="give a shorter template or a larger max_length",
                 )
         return encoder
 
@@ -125,12 +127,13 @@ class Encoder(Network):
             config = {}
         if config.get("default_prompt_name"):
             raise UnsupportedModel(
-                f'{name}: puts the prompt "{config["default_prompt_name"]}" before every sentence'
+                f'puts the prompt "{config["default_prompt_name"]}" before every sentence',
+                file=name,
             )
         settings = parts["Transformer"]
         pooling = _pooling(name, parts, config.get("harness"))
         if set(settings["modality_config"]) != {"text"}:
-            raise UnsupportedModel(f"{name}: reads more than plain text")
+            raise UnsupportedModel("reads more than plain text", file=name)
         # The transformer was cut when it was saved, and its pooler became a Dense module: neither
         # is done again here.
         transformer, tokenizer, _ = loading.read_parts(name, folder / chain[0][1], Pooling("mean"))
@@ -148,7 +151,8 @@ class Encoder(Network):
         encoder.include_prompt = parts["Pooling"].include_prompt
         if [(kind, parts[kind]) for kind in _OURS if kind in parts] != _own_module(encoder):
             raise UnsupportedModel(
-                f"{name}: its pooling, its tokenizer and its {' or '.join(_OURS)} do not fit together"
+                f"its pooling, its tokenizer and its {' or '.join(_OURS)} do not fit together",
+                file=name,
             )
         if (frame := encoder.echo_frame) is not None:
             encoder.max_length = 2 * length - frame.total  # the tokenizer cuts one copy
@@ -175,7 +179,9 @@ class Encoder(Network):
             path.is_dir() and ((path / MODULES).exists() or not any(path.iterdir()))
         ):
             raise InputError(
-                f"{path} exists and is not a saved model; choose another folder or remove it"
+                f"{path} exists and is not a saved model",
+                file=path,
+                remedy="choose another folder or remove it",
             )
         with staged_folder(path) as staged:
             _write_transformer(self, staged)
@@ -213,12 +219,14 @@ def _chain(name: str, folder: Path) -> list[tuple[str, str]]:
     rows = modules_of(name, folder)
     if [kind for kind, _ in rows] == [SAVED_METHOD]:
         raise InputError(
-            f"{name}: a saved method that is more than one encoder; open it with `harness.load_model`"
+            "a saved method that is more than one encoder",
+            file=name,
+            remedy="open it with `harness.load_model`",
         )
     kinds = [kind.rpartition(".")[2] for kind, _ in rows]
     if not _CHAIN.fullmatch(" ".join(kinds)):
         raise UnsupportedModel(
-            f"{name}: {MODULES} holds {' > '.join(kinds)}; known is {_CHAIN.pattern}"
+            f"{MODULES} holds {' > '.join(kinds)}; known is {_CHAIN.pattern}", file=name
         )
     return [(kind, path) for kind, (_, path) in zip(kinds, rows, strict=True)]
 
@@ -253,7 +261,7 @@ def _read_modules(
         except Exception as error:  # safetensors, json and torch raise classes of their own
             reason = " ".join(str(error).split()) or type(error).__name__
             raise InputError(
-                f"{name}: {path or 'its root'} cannot be read as {kind}: {reason:.300}"
+                f"{path or 'its root'} cannot be read as {kind}: {reason:.300}", file=name
             ) from error
     return before, after
 
@@ -271,7 +279,7 @@ def _pooling(name: str, parts: dict[str, Any], own: Any) -> Pooling:
         return Pooling.parse(str(named.get("pooling")), int(named.get("first_layer", 1)))
     if given not in _MODES or not {"Transformer", "CNN", "Pooling"}.issuperset(parts):
         raise UnsupportedModel(
-            f"{name}: the pooling {given!r} of {', '.join(parts)} is none of ours"
+            f"the pooling {given!r} of {', '.join(parts)} is none of ours", file=name
         )
     return Pooling(_MODES[given])
 
@@ -284,7 +292,7 @@ def _convolution(name: str, parts: dict[str, Any]) -> TokenConvolution | None:
         width % 2 == 0 for width in cnn.kernel_sizes
     ):
         raise UnsupportedModel(
-            f"{name}: its CNN has strides or even widths, which is not supported"
+            "its CNN has strides or even widths, which is not supported", file=name
         )
     module = TokenConvolution(cnn.in_embedding_dimension, cnn.out_channels, cnn.kernel_sizes)
     module.convs = cnn.convs
@@ -297,7 +305,7 @@ def _head(name: str, modules: list[Any]) -> list[nn.Module]:
     for module in modules:
         names = {module.module_input_name, module.module_output_name}
         if names != {"sentence_embedding"} or getattr(module, "use_residual", False):
-            raise UnsupportedModel(f"{name}: {MODULES} holds a {module} that is not supported")
+            raise UnsupportedModel(f"{MODULES} holds a {module} that is not supported", file=name)
         if not hasattr(module, "linear"):
             steps.append(Normalize())
             continue
@@ -368,8 +376,9 @@ def _modules_of(encoder: Network) -> list[Any]:
     if tokens is not None:
         if not isinstance(tokens, TokenConvolution) or pooling.reads == "mask":
             raise InputError(
-                f"a token module of type {type(tokens).__name__} cannot be saved with the pooling {pooling.name}; use "
-                "a TokenConvolution, and a pooling that does not read the mask token"
+                f"a token module of type {type(tokens).__name__} cannot be saved with the "
+                f"pooling {pooling.name}",
+                remedy="use a TokenConvolution, and a pooling that does not read the mask token",
             )
         chain.append(
             _word_weights(encoder, {}, others=1)

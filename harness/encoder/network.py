@@ -144,8 +144,10 @@ class Network(nn.Module):
             enable({"use_reentrant": False, "context_fn": self.view_rates.again})
         except ValueError:
             raise InputError(
-                f'a model of type "{model.config.model_type}" has no gradient checkpointing in transformers; '
-                "leave gradient_checkpointing at false, or take another base model"
+                f'a model of type "{model.config.model_type}" has no gradient checkpointing '
+                "in transformers",
+                key="gradient_checkpointing",
+                remedy="leave gradient_checkpointing at false, or take another base model",
             ) from None
         # Only reentrant checkpointing needs what the switch does to the embeddings.
         model.disable_input_require_grads()
@@ -188,8 +190,9 @@ class Network(nn.Module):
             why = f'a model of type "{self.transformer.config.model_type}" cannot read a batch without padding'
             if not where_possible:
                 raise InputError(
-                    f"{why}: its tokens are mixed outside of transformers' attention functions; "
-                    "leave packed at auto or false, or choose another base model"
+                    f"{why}: its tokens are mixed outside of transformers' attention functions",
+                    key="packed",
+                    remedy="leave packed at auto or false, or choose another base model",
                 )
             _LOG.warning("packed: %s; its batches are padded", why)
 
@@ -419,7 +422,7 @@ class Network(nn.Module):
         """
         single = isinstance(sentences, str)
         if batch_size < 1:
-            raise InputError(f"batch_size must be at least 1, not {batch_size}")
+            raise InputError(f"batch_size must be at least 1, not {batch_size}", key="batch_size")
         places: dict[str, int] = {}  # of the first of equal sentences
         again = array("q")
         firsts = array("q")

@@ -78,15 +78,19 @@ class Pooling:
             try:
                 (Prompt if templated[1] == "prompt" else Echo).parse(templated[2])
             except ValueError as error:
-                raise InputError(f"pooling {templated[1]}:TEMPLATE {error}") from None
+                raise InputError(
+                    f"pooling {templated[1]}:TEMPLATE {error}", key="pooling"
+                ) from None
         elif name not in NAMES and not _LAYER.fullmatch(name):
             raise InputError(
                 f'unknown pooling "{name}"{nearest(name, list(NAMES))}; known: {", ".join(NAMES)}, '
-                "layer:K:cls, layer:K:mean, layer:K:max, prompt:TEMPLATE, echo:TEMPLATE, echo_last:TEMPLATE"
+                "layer:K:cls, layer:K:mean, layer:K:max, prompt:TEMPLATE, echo:TEMPLATE, echo_last:TEMPLATE",
+                key="pooling",
             )
         if first_layer not in (0, 1):
             raise InputError(
-                f"first_layer must be 0 (the embeddings) or 1 (the first layer), not {first_layer!r}"
+                f"first_layer must be 0 (the embeddings) or 1 (the first layer), not {first_layer!r}",
+                key="first_layer",
             )
         return cls(name, first_layer)
 
@@ -201,10 +205,11 @@ class TokenConvolution(nn.Module):
         super().__init__()
         if not widths or any(width < 1 or width % 2 == 0 for width in widths):
             raise InputError(
-                f"the widths of a token convolution must be odd numbers, not {list(widths)}"
+                f"a token convolution needs odd numbers, not {list(widths)}",
+                key="widths",
             )
         if filters < 1:
-            raise InputError(f"a token convolution needs at least 1 filter, not {filters}")
+            raise InputError(f"a token convolution needs at least 1, not {filters}", key="filters")
         self.inputs = inputs
         self.filters = filters
         self.widths = tuple(widths)

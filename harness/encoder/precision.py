@@ -76,7 +76,9 @@ def autocast(precision: str | None, device: str | torch.device) -> Iterator[None
         yield
         return
     if precision not in _DTYPES:
-        raise InputError(f'unknown precision "{precision}"; known: fp32, bf16, fp16')
+        raise InputError(
+            f'unknown precision "{precision}"; known: fp32, bf16, fp16', key="precision"
+        )
     with torch.autocast(torch.device(device).type, dtype=_DTYPES[precision]):
         yield
 

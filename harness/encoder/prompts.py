@@ -91,7 +91,9 @@ class Prompt:
         """
         if self.reads_mask and tokenizer.mask_token is None:
             raise InputError(
-                f"prompt: this base model's tokenizer has no mask token; leave {MASK} out, and the last token is read"
+                "prompt: this base model's tokenizer has no mask token",
+                key="prompt",
+                remedy=f"leave {MASK} out, and the last token is read",
             )
         mask = str(tokenizer.mask_token)
         before, after = (
@@ -152,7 +154,8 @@ class Prompt:
 def _require_fast(tokenizer: PreTrainedTokenizerBase) -> None:
     if not tokenizer.is_fast:
         raise InputError(
-            f"prompt: a tokenizer of type {type(tokenizer).__name__} cannot hold a template"
+            f"prompt: a tokenizer of type {type(tokenizer).__name__} cannot hold a template",
+            key="prompt",
         )
 
 
@@ -284,7 +287,9 @@ class EchoFrame:
             after = 0
         if len(runs) != 3:
             raise InputError(
-                "echo: this tokenizer gives a sentence once, not twice; save the model again"
+                "echo: this tokenizer gives a sentence once, not twice",
+                key="echo",
+                remedy="save the model again",
             )
         return cls(before, runs[1][1], after)
 
@@ -336,7 +341,9 @@ class EchoFrame:
         alike = (ids == first) | ~second
         if not bool((alike.all(dim=1, keepdim=True) & (words % 2 == 0) & (words >= 0)).all()):
             raise InputError(
-                'pooling "echo": this method changes the tokens of a sentence, so that the second copy is not the '
-                "first again; choose another pooling"
+                'pooling "echo": this method changes the tokens of a sentence, so that the '
+                "second copy is not the first again",
+                key="pooling",
+                remedy="choose another pooling",
             )
         return torch.where(n == 0, mask, second.to(mask.dtype))

@@ -69,7 +69,9 @@ def saved_method(folder: str | Path) -> Method:
         Exception
     ) as error:  # each library has classes of its own for a file that is missing or damaged
         raise InputError(
-            f"{folder}: a damaged saved method ({first_line(error):.200}); save it again"
+            f"a damaged saved method ({first_line(error):.200})",
+            file=folder,
+            remedy="save it again",
         ) from error
 
 
@@ -103,7 +105,9 @@ def open_for_evaluation(
     if (folder / METHOD_FILE).is_file() and is_whole_method(folder):
         if max_length:
             raise InputError(
-                f"--max-length: {name} is a saved method with a length of its own; leave it out"
+                f"--max-length: {name} is a saved method with a length of its own",
+                key="--max-length",
+                remedy="leave it out",
             )
         method = saved_method(folder)
         return OpenedModel(method, str(method.config.pooling))
@@ -179,10 +183,13 @@ def public_name(name: str, given: str | None, revision: str | None) -> tuple[str
     folder = Path(resolve_model(name))
     public = given or name
     if not re.fullmatch(r"[\w.-]+/[\w.-]+", public) or (given is None and folder.is_dir()):
-        raise InputError(f'--model-name: expected ORG/NAME, as on the hub, not "{public}"')
+        raise InputError(
+            f'--model-name: expected ORG/NAME, as on the hub, not "{public}"', key="--model-name"
+        )
     if revision and not re.fullmatch(r"\w[\w.-]*", revision):  # it names a folder of the results
         raise InputError(
-            f'--revision: expected the name of a commit, branch or tag, not "{revision}"'
+            f'--revision: expected the name of a commit, branch or tag, not "{revision}"',
+            key="--revision",
         )
     return public, revision or (
         folder_hash(folder)[:40] if folder.is_dir() else model_fingerprint(name)
@@ -197,7 +204,8 @@ def in_hand(model: Any, pooling: str | None = None, max_length: int | None = Non
     """
     if pooling or max_length:
         raise InputError(
-            "pooling and max_length go with the name or folder of a model; this one is made already"
+            "pooling and max_length go with the name or folder of a model; this one is made already",
+            key="pooling",
         )
     if isinstance(model, Method):
         return OpenedModel(model, str(model.config.pooling))
@@ -216,7 +224,8 @@ def in_hand(model: Any, pooling: str | None = None, max_length: int | None = Non
     if callable(model):
         return OpenedModel(_with_encode(model), UNKNOWN)
     raise InputError(
-        f"model: expected a name, a folder or what makes vectors of texts, not {type(model).__name__}"
+        f"model: expected a name, a folder or what makes vectors of texts, not {type(model).__name__}",
+        key="model",
     )
 
 

@@ -167,7 +167,8 @@ def check_known(settings: ExecutorSettings, methods: Iterable[str]) -> None:
     own = ", ".join(sorted(registry.names_of_process(registry.METHODS).intersection(methods)))
     if registry.load(registry.EXECUTORS, settings.name).parallel and own:
         raise InputError(
-            f'executor "{settings.name}": install as a package the class of a script or notebook: {own}'
+            f'executor "{settings.name}": install as a package the class of a script or notebook: {own}',
+            key="executor",
         )
 
 

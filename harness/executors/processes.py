@@ -87,7 +87,10 @@ class Processes(Executor):
             return super().room()
         gpus = len(_visible())
         if not gpus:
-            raise InputError(f"executor: gpus_per_run = {share:g}, and this machine has no GPU")
+            raise InputError(
+                f"executor: gpus_per_run = {share:g}, and this machine has no GPU",
+                key="gpus_per_run",
+            )
         return self.settings.workers or int(gpus / share)
 
 

@@ -50,7 +50,7 @@ class Ray(Executor):
             import ray
         except ImportError:
             raise InputError(
-                'executor "ray" needs Ray: pip install "sentence-harness[ray]"'
+                'executor "ray" needs Ray: pip install "sentence-harness[ray]"', key="executor"
             ) from None
         options = (
             {"address": address}
@@ -64,7 +64,8 @@ class Ray(Executor):
         except (ConnectionError, RuntimeError, ValueError, OSError) as error:
             where = f"the cluster at {address}" if address else "a cluster on this machine"
             raise InputError(
-                f"executor ray: {where} cannot be used: {str(error).partition(chr(10))[0]}"
+                f"executor ray: {where} cannot be used: {str(error).partition(chr(10))[0]}",
+                key="executor ray",
             ) from None
 
     def run(

@@ -39,7 +39,8 @@ class Slurm(Executor):
             import submitit
         except ImportError:
             raise InputError(
-                'executor "slurm" needs submitit: pip install "sentence-harness[slurm]"'
+                'executor "slurm" needs submitit: pip install "sentence-harness[slurm]"',
+                key="executor",
             ) from None
         threads = self.settings.cpus_per_run or 4
         workers = self.settings.workers
@@ -51,7 +52,9 @@ class Slurm(Executor):
             )
             executor.update_parameters(**self._parameters(threads))
         except (RuntimeError, ValueError, NameError, TypeError) as error:
-            raise InputError(f"executor slurm: {str(error).splitlines()[0]}") from None
+            raise InputError(
+                f"executor slurm: {str(error).splitlines()[0]}", key="executor slurm"
+            ) from None
         waiting: dict[
             Any, tuple[Any, int]
         ] = {}  # job of submitit -> ours, and how often it was tried
@@ -103,7 +106,10 @@ class Slurm(Executor):
                     remedy="write it in one line",
                 )
         if gpus != int(gpus):
-            raise InputError(f"executor slurm: gpus_per_run = {gpus:g}: SLURM gives whole GPUs")
+            raise InputError(
+                f"executor slurm: gpus_per_run = {gpus:g}: SLURM gives whole GPUs",
+                key="gpus_per_run",
+            )
         parameters = {
             "name": "harness",
             "timeout_min": _minutes(own.pop("time", "4:00:00")),
@@ -180,5 +186,7 @@ def _minutes(text: str) -> int:
         minutes = 0
     total = (24 * days + hours) * 60 + minutes
     if not total:
-        raise InputError(f'executor slurm: time = "{text}": expected H:MM:SS or D-H:MM:SS')
+        raise InputError(
+            f'executor slurm: time = "{text}": expected H:MM:SS or D-H:MM:SS', key="time"
+        )
     return total

@@ -91,14 +91,15 @@ def work_lock(workdir: Path, prefix: str = "", what: str = "") -> Iterator[None]
         write_atomic(holder_file, holder, durable=False)  # a link there is replaced, not followed
     except Timeout:
         raise InputError(
-            f"{what or f'work directory {workdir}'} is in use by {_holder(holder_file)}; "
-            "wait for it to end, or name another directory with --workdir"
+            f"{what or f'work directory {workdir}'} is in use by {_holder(holder_file)}",
+            remedy="wait for it to end, or name another directory with --workdir",
         ) from None
     except OSError as error:
         lock.release()
         raise InputError(
-            f"work directory {workdir} cannot be used: {error.filename or workdir}: {error.strerror or error}; "
-            "make room there, or name another directory with --workdir"
+            f"work directory {workdir} cannot be used: {error.filename or workdir}: "
+            f"{error.strerror or error}",
+            remedy="make room there, or name another directory with --workdir",
         ) from None
     try:
         yield

@@ -33,7 +33,9 @@ def require_ordinary(path: Path) -> None:
     except (OSError, ValueError) as error:  # ValueError: a name with NUL
         raise _unreadable(path, error) from None
     if not stat.S_ISREG(mode):
-        raise InputError(f"{path}: is no ordinary file but a folder, pipe or device; name a file")
+        raise InputError(
+            "is no ordinary file but a folder, pipe or device", file=path, remedy="name a file"
+        )
 
 
 def expand_user(path: str | Path) -> Path:
@@ -82,7 +84,9 @@ def read_text(path: Path) -> str:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        raise InputError(f"{path}, line {line}: not UTF-8; save the file as UTF-8") from None
+        raise InputError(
+            "not UTF-8", file=path, line=line, remedy="save the file as UTF-8"
+        ) from None
 
 
 def read_lines(path: Path) -> list[str]:
@@ -102,10 +106,10 @@ def read_toml(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(read_text(path))
     except tomllib.TOMLDecodeError as error:
-        raise InputError(f"{path}: not a TOML file: {error}") from None
+        raise InputError(f"not a TOML file: {error}", file=path) from None
     except RecursionError:
         raise InputError(
-            f"{path}: not a TOML file: its lists or tables are nested too deeply"
+            "not a TOML file: its lists or tables are nested too deeply", file=path
         ) from None
 
 
@@ -116,11 +120,11 @@ def read_json(path: Path) -> dict[str, Any]:
     try:
         tree = json.loads(read_text(path))
     except ValueError as error:
-        raise InputError(f"{path}: damaged: not JSON ({error})") from None
+        raise InputError(f"damaged: not JSON ({error})", file=path) from None
     except RecursionError:
-        raise InputError(f"{path}: damaged: nested too deeply") from None
+        raise InputError("damaged: nested too deeply", file=path) from None
     if not isinstance(tree, dict):
-        raise InputError(f"{path}: damaged: expected a JSON object, not {type(tree).__name__}")
+        raise InputError(f"damaged: expected a JSON object, not {type(tree).__name__}", file=path)
     return tree
 
 
@@ -133,7 +137,7 @@ def _unreadable(path: Path, error: OSError | ValueError) -> InputError:
         shown = str(path)
     else:
         shown = f"{str(path)[:200]}..."
-    return InputError(f"{shown}: cannot be read ({why})")
+    return InputError(f"cannot be read ({why})", file=shown)
 
 
 def inline(value: Any) -> Item:

@@ -107,13 +107,14 @@ def to_numbers(frame: pd.DataFrame, column: str, where: str) -> pd.Series[float]
     import pandas as pd
 
     numbers = []
-    for line, text in frame[column].items():
+    for line, text in zip(frame.index, frame[column], strict=True):
         number = _parse_number(text)
         if number is None:
             message = f"expected a number, not {text!r:.60}"
             raise InputError(
                 message,
-                file=f"{where}, line {line}",
+                file=where,
+                line=line,
                 key=f'column "{column}"',
                 remedy=_mend_number(text),
             )
@@ -274,15 +275,16 @@ class _Separated:
                 elif any(cell.strip() for cell in cells):
                     message = f"has {len(cells)} cells, but the header has {count}"
                     remedy = "put text that has the separator into quotes"
-                    raise InputError(message, file=f"{self.path}, line {first}", remedy=remedy)
+                    raise InputError(message, file=self.path, line=first, remedy=remedy)
         except csv.Error as error:
-            place = f"{self.path}, line {line}"
             if "new-line character" in str(error):
                 message = "a carriage return within the line"
                 remedy = "end lines by LF or CRLF"
-                raise InputError(message, file=place, remedy=remedy) from None
+                raise InputError(message, file=self.path, line=line, remedy=remedy) from None
             remedy = "close each quote that is opened"
-            raise InputError(f"not CSV ({error})", file=place, remedy=remedy) from None
+            raise InputError(
+                f"not CSV ({error})", file=self.path, line=line, remedy=remedy
+            ) from None
         finally:
             csv.field_size_limit(limit)
 

@@ -232,6 +232,6 @@ def pick_device(name: str) -> str:
         torch.empty(1, device=name)
     except (RuntimeError, AssertionError) as error:
         raise InputError(
-            f'device "{name}" is not available: {str(error).splitlines()[0]}'
+            f'device "{name}" is not available: {str(error).splitlines()[0]}', key="device"
         ) from None
     return name

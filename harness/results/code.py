@@ -117,8 +117,9 @@ def _code_of(kind: type, makers: list[str]) -> Code:
         files[kind.__module__] = source.digest  # a class that this package makes
     if not files:
         raise InputError(
-            f"{kind.__name__}: its source cannot be read, so its runs cannot be identified; give the class an "
-            "attribute `version`, and raise it when its numbers change"
+            f"{kind.__name__}: its source cannot be read, so its runs cannot be identified",
+            key=kind.__name__,
+            remedy="give the class an attribute `version`, and raise it when its numbers change",
         )
     for parent in kind.__mro__[1:-1]:
         declared = vars(parent).get("version")

@@ -28,19 +28,24 @@ def open_workdir(place: Path) -> Iterator[Path]:
     """
     if place.is_dir():
         if not (place / "runs").is_dir():
-            raise InputError(f"{place}: holds no runs; name a work directory of `harness compare`")
+            raise InputError(
+                "holds no runs", file=place, remedy="name a work directory of `harness compare`"
+            )
         yield place
         return
     if not place.is_file():
         raise InputError(
-            f'{place}: no work directory and no archive of one; "shipped" names those of the package'
+            'no work directory and no archive of one; "shipped" names those of the package',
+            file=place,
         )
     from harness.sources.remote.cache_folder import unpack_once
 
     with TemporaryDirectory(prefix="harness-records-") as folder:
         unpacked = unpack_once(place, Path(folder))
         if not (unpacked / "runs").is_dir():
-            raise InputError(f"{place}: an archive without runs/; expected one of a work directory")
+            raise InputError(
+                "an archive without runs/; expected one of a work directory", file=place
+            )
         yield unpacked
 
 
@@ -66,7 +71,9 @@ def copy_run(record: Record, source: RunFolder, workdir: Path) -> bool:
             return False
         raise InputError(f"run {record.id} is here with other scores; yours stays")
     if any(not file.name.startswith(".lock") for file in target.path.glob("*")):
-        raise InputError(f"begun here and not finished; remove {target.path} to have the other one")
+        raise InputError(
+            "begun here and not finished", remedy=f"remove {target.path} to have the other one"
+        )
     light = without_weights(record)
     links = [name for name in light.files if (source.path / name).is_symlink()]
     if damaged := [*source.find_damage(light.files), *links]:

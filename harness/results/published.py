@@ -28,12 +28,13 @@ def published_rows(key: str) -> list[PublishedRow]:
     """
     name, colon, model = key.partition(":")
     if not colon or not model:
-        raise InputError(f'published row "{key}": expected FILE.csv:MODEL')
+        raise InputError(f'published row "{key}": expected FILE.csv:MODEL', key=key)
     files = [path for folder in folders() if (path := folder / name).is_file()]
     if not files:
         known = sorted({path.name for folder in folders() for path in folder.glob("*.csv")})
         raise InputError(
-            f'published row "{key}": no file "{name}"{nearest(name, known)}; known: {", ".join(known)}'
+            f'published row "{key}": no file "{name}"{nearest(name, known)}; known: {", ".join(known)}',
+            key=key,
         )
     rows = []
     for file in files:
@@ -43,7 +44,7 @@ def published_rows(key: str) -> list[PublishedRow]:
     if not rows:
         models = sorted({row["model"] for file in files for row in _table(file)})
         raise InputError(
-            f'published row "{key}": {name} has no model "{model}"{nearest(model, models)}'
+            f'published row "{key}": {name} has no model "{model}"{nearest(model, models)}', key=key
         )
     return rows
 

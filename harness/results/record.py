@@ -151,8 +151,8 @@ class Record(BaseModel):
             isinstance(tree, dict) and "spec" not in tree and "identity" in tree
         ):
             raise InputError(
-                f"record {tree.get('id')}: written by another version of the harness; use a new work directory, or "
-                "read it with the version that wrote it"
+                f"record {tree.get('id')}: written by another version of the harness",
+                remedy="use a new work directory, or read it with the version that wrote it",
             )
         return tree
 

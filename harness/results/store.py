@@ -61,7 +61,7 @@ class RunFolder:
 
     def __init__(self, workdir: Path, run_id: str) -> None:
         if fault := name_fault(run_id):
-            raise InputError(f"id of a run: {fault}")
+            raise InputError(f"id of a run: {fault}", key="id of a run")
         self.path = workdir / "runs" / run_id
         self.record_file = self.path / "record.json"
         self.examples_file = self.path / "examples.parquet"
@@ -268,7 +268,9 @@ class RunFolder:
             whole = False
         if not whole:
             raise InputError(
-                f"{self.curves_file}: damaged training curve; remove this file to leave it out"
+                "damaged training curve",
+                file=self.curves_file,
+                remedy="remove this file to leave it out",
             )
         return lines
 
@@ -386,7 +388,9 @@ def checked_workdir(path: str | Path, *, create: bool = True) -> Path:
         for name in ("fitted.json", "pairs.parquet")
     ):
         raise InputError(
-            f"--workdir {path}: a work directory of version 0.1, which this version does not read; name a new folder"
+            f"--workdir {path}: a work directory of version 0.1, which this version does not read",
+            key="--workdir",
+            remedy="name a new folder",
         )
     if create:
         refuse_links(workdir)
@@ -394,7 +398,9 @@ def checked_workdir(path: str | Path, *, create: bool = True) -> Path:
             (workdir / "runs").mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise InputError(
-                f"--workdir {path}: cannot be used ({error.strerror}); name a folder you can write"
+                f"--workdir {path}: cannot be used ({error.strerror})",
+                key="--workdir",
+                remedy="name a folder you can write",
             ) from None
     return workdir
 
@@ -406,7 +412,7 @@ def comparison_file(workdir: Path, comparison: str) -> Path:
         InputError: the name cannot be that of a file.
     """
     if fault := name_fault(comparison):
-        raise InputError(f"comparison: {fault}")
+        raise InputError(f"comparison: {fault}", key="comparison")
     return workdir / "comparisons" / f"{comparison}.json"
 
 

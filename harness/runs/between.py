@@ -294,7 +294,7 @@ def make_between(a: Row, b: Row, factors: Sequence[Factor], taken: frozenset[int
     kind = method(config, base_model=base_model).text
     if (kind == "none") != (text is None) or (text is not None and text.kind != kind):
         had = "no text" if text is None else text.kind
-        raise InputError(f"{label}: learns from {kind}, not from {had}")
+        raise InputError(f"{label}: learns from {kind}, not from {had}", key=label)
     row = Row(label, method, base_model, config, text, b.seeds, b.max_steps)
     row.instance.check(None if text is None else load_text(text))
     return row

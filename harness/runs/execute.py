@@ -558,7 +558,8 @@ def _check_method(spec: RunSpec) -> None:
 def _check_same(what: str, planned: Code, present: Code) -> None:
     if planned.version != present.version:
         raise InputError(
-            f"{what}: {describe_change(planned, present)} since the run was planned",
+            f"{describe_change(planned, present)} since the run was planned",
+            file=what,
             remedy="give the same command again",
         )
 
@@ -576,7 +577,9 @@ def read_text(spec: RunSpec) -> Corpus | None:
     )
     if corpus.sha256 != spec.corpus["sha256"]:
         raise InputError(
-            f"{corpus.uri}: its text is not the one that was planned; give the same command again"
+            "its text is not the one that was planned",
+            file=corpus.uri,
+            remedy="give the same command again",
         )
     return corpus
 

@@ -505,7 +505,7 @@ def read_experiment(
         tree["methods"] = expand_grids(tree["methods"], where)
     experiment = Experiment.parse(tree, where)
     if fault := name_fault(experiment.name):
-        raise InputError(f'{where}: key "name": {fault}')
+        raise InputError(f'key "name": {fault}', file=where, key="name")
     if not allow_code:
         refuse_code(experiment, where)
     return experiment
@@ -562,13 +562,17 @@ def read_keys(name: str, known: Mapping[str, Path]) -> tuple[str, dict[str, Any]
         if name not in known:
             hint = nearest(name, sorted(known))
             raise InputError(
-                f'no file and no preset "{name}"{hint}; presets: {", ".join(known) or "none"}'
+                f'no file and no preset "{name}"{hint}; presets: {", ".join(known) or "none"}',
+                file=name,
             )
         path = known[name]
     tree = read_toml(path)
     if tree.pop("schema", SCHEMA) != SCHEMA:
         raise InputError(
-            f'{path}: key "schema": this version of the harness reads {SCHEMA}; update one of the two'
+            f'key "schema": this version of the harness reads {SCHEMA}',
+            file=path,
+            key="schema",
+            remedy="update one of the two",
         )
     return str(path), {"name": path.stem, **tree}
 
@@ -607,7 +611,7 @@ def set_value(tree: dict[str, Any], keys: Sequence[str], value: Any, override: s
             tree[key] = {_SHORTHAND[key]: tree[key]}
         tree = tree.setdefault(key, {})
         if not isinstance(tree, dict):
-            raise InputError(f'--set {override}: "{key}" is no table')
+            raise InputError(f'--set {override}: "{key}" is no table', key="--set")
     tree[last] = value
 
 
@@ -629,7 +633,7 @@ def _find_row(rows: list[dict[str, Any]], wanted: str, override: str) -> dict[st
         numbers = "; rows are numbered from 1"
     else:
         numbers = ""
-    raise InputError(f'--set {override}: no row "{wanted}"; rows: {labels}{numbers}')
+    raise InputError(f'--set {override}: no row "{wanted}"; rows: {labels}{numbers}', key="--set")
 
 
 def _resolve_conflicts(tree: dict[str, Any], overrides: Sequence[str]) -> None:
@@ -658,11 +662,14 @@ def expand_grids(entries: list[Any], where: str) -> list[Any]:
     for number, entry in enumerate(entries, 1):
         place = f"{where}: methods[{number}]"
         if not isinstance(entry, dict):
-            raise InputError(f'{place}: expected a table such as {{method = "simcse"}}')
+            raise InputError('expected a table such as {method = "simcse"}', file=place)
         grid = Entry.parse(entry, place).grid
         if any(key.startswith("corpus.") for key in grid) and not entry.get("corpus"):
             raise InputError(
-                f'{place}: key "grid": over a corpus; give the row a corpus of its own'
+                'key "grid": over a corpus',
+                file=place,
+                key="grid",
+                remedy="give the row a corpus of its own",
             )
         rows += [
             _grid_row(entry, dict(zip(grid, values, strict=True)))

@@ -55,8 +55,9 @@ def freeze_plan(workdir: Path, plan: Plan, until: Until | None) -> tuple[Path, s
     if file.exists():
         date = read_plan(file)["date"][:10]
         raise InputError(
-            f"{file}: the plan of {date} exists; a plan is not replaced: give the comparison "
-            "another name, or remove the file"
+            f"the plan of {date} exists; a plan is not replaced: give the comparison another "
+            "name, or remove the file",
+            file=file,
         )
     content = {
         "schema": 1,
@@ -235,6 +236,6 @@ def read_plan(file: Path) -> dict[str, Any]:
         "sha256"
     ):
         raise InputError(
-            f"{file}: its content does not have its hash; restore the file, or remove it"
+            "its content does not have its hash", file=file, remedy="restore the file, or remove it"
         )
     return plan

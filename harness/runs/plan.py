@@ -267,7 +267,8 @@ def _check_primary(
     if primary.lower() not in {name.lower() for name in known}:
         raise InputError(
             f'key "primary": the file evaluates no score "{primary}"{nearest(primary, list(known))}; '
-            f"expected one of: {join_some(list(known), 12)}"
+            f"expected one of: {join_some(list(known), 12)}",
+            key="primary",
         )
 
 
@@ -374,7 +375,7 @@ def load_text(settings: CorpusSettings) -> Corpus:
         )
     except OutOfReach as error:
         embedded = f'embedded: --set corpus.uri="embedded:{settings.kind}"'
-        raise InputError(f'{error} (corpus "{settings.uri}"; {embedded})') from None
+        raise InputError(f'{error} (corpus "{settings.uri}"; {embedded})', key="corpus") from None
 
 
 @lru_cache(maxsize=4)

@@ -144,7 +144,7 @@ def _rows_of(
     try:
         method: type[Method] = registry.load(registry.METHODS, entry.method)
     except InputError as error:
-        raise InputError(f"{place}: {error}") from None
+        raise InputError(str(error), file=place) from None
     seeds: dict[str, dict[int, Blocks]] = {}  # by base model
     for name, block in experiment.parts.items():
         if entry.blocks and name not in entry.blocks:
@@ -201,7 +201,9 @@ def _check_shared(experiment: Experiment, rows: Sequence[Row], where: str) -> No
     known = {name for row in rows for name in row.method.Config.model_fields}
     for key in sorted(set(experiment.shared) - known):
         raise InputError(
-            f'{where}: shared: no method here has the key "{key}"{nearest(key, sorted(known))}'
+            f'shared: no method here has the key "{key}"{nearest(key, sorted(known))}',
+            file=where,
+            key=key,
         )
     presets = {name for row in rows for name in preset_names(row.method.presets)}
     preset = experiment.preset
@@ -241,7 +243,7 @@ def corpus_for(
     )
     if text is None or (text.kind != kind and "kind" in text.model_fields_set):
         raise InputError(
-            f'{where}: row "{entry.label}" learns from {kind}: add a table [corpora.{kind}]'
+            f'row "{entry.label}" learns from {kind}: add a table [corpora.{kind}]', file=where
         )
     return text.model_copy(update={"kind": kind})
 
@@ -369,7 +371,9 @@ def apply_budget(row: Row, budget: BudgetSettings, corpus: Corpus) -> Row:
             return row
         if budget.steps is None:
             raise InputError(
-                f'budget: row "{row.label}" trains parts with own batches; use a budget of steps'
+                f'budget: row "{row.label}" trains parts with own batches',
+                key="budget",
+                remedy="use a budget of steps",
             )
         return replace(row, max_steps=budget.steps)
     steps = budget.steps or math.ceil((budget.sentences or 0) / length.batch)

@@ -72,7 +72,8 @@ def select_part(experiment: Experiment, only: Sequence[str]) -> Experiment:
         else:
             hint = nearest(pattern, [*known, *labels])
             raise InputError(
-                f'--only "{pattern}": no block and no row{hint}; known: {", ".join(known or labels[:8])}'
+                f'--only "{pattern}": no block and no row{hint}; known: {", ".join(known or labels[:8])}',
+                key="--only",
             )
     names = [name for name in known if not blocks or name in blocks]
     entries = []
@@ -85,7 +86,9 @@ def select_part(experiment: Experiment, only: Sequence[str]) -> Experiment:
             )
     entries = [entry for entry in entries if entry.blocks or not known]
     if not entries:
-        raise InputError(f"--only: no row of {', '.join(rows)} is in {', '.join(names)}")
+        raise InputError(
+            f"--only: no row of {', '.join(rows)} is in {', '.join(names)}", key="--only"
+        )
     parts = {}
     for name in names:
         if any(name in entry.blocks for entry in entries):

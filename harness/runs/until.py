@@ -125,8 +125,10 @@ class MoreSeeds:
             return
         if (list(earlier.seeds), earlier.first) != (self.seeds, self.first):
             raise InputError(
-                f"--until: this comparison was analysed with at most {earlier.most} seeds, and not {self.until.most}"
-                f', or with others; give it another name (--set name="{name}-2"), all runs are reused'
+                f"--until: this comparison was analysed with at most {earlier.most} seeds, "
+                f"and not {self.until.most}, or with others",
+                key="--until",
+                remedy=f'give it another name (--set name="{name}-2"), all runs are reused',
             )
 
     def begin(self, plan: Plan) -> Plan:

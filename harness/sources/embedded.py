@@ -67,7 +67,8 @@ def resolve_model(name: str) -> str:
         known = sorted(PREFIX + model for model in EMBEDDED_MODELS)
         if name not in known:
             raise InputError(
-                f'base model "{name}": unknown{nearest(name, known)}; known: {", ".join(known)}'
+                f'base model "{name}": unknown{nearest(name, known)}; known: {", ".join(known)}',
+                file=name,
             )
         return str(EMBEDDED_MODELS[name.removeprefix(PREFIX)])
     path = expand_user(name)
@@ -75,12 +76,15 @@ def resolve_model(name: str) -> str:
         return str(path)
     if name and is_there(path):
         raise InputError(
-            f'base model "{name}": is a file; give the folder that holds config.json and the weights'
+            f'base model "{name}": is a file',
+            file=name,
+            remedy="give the folder that holds config.json and the weights",
         )
     if not name.strip() or name.startswith(("/", ".", "~")) or name.count("/") > 1 or "\\" in name:
         raise InputError(
             f'base model "{name}": no such folder; give a model folder, a hub id such as ORG/NAME, or '
-            + " / ".join(PREFIX + model for model in EMBEDDED_MODELS)
+            + " / ".join(PREFIX + model for model in EMBEDDED_MODELS),
+            file=name,
         )
     return name
 

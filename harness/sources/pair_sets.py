@@ -136,13 +136,15 @@ def load_sts(task: str, *, source: Source, split: str = "test") -> PairSet:
     if source not in _READERS:
         raise InputError(
             f'unknown source "{source}"{nearest(source, list(_READERS))}; known: '
-            + ", ".join(_READERS)
+            + ", ".join(_READERS),
+            key="source",
         )
     readers = _READERS[source]
     if task not in readers:
         raise InputError(
             f'unknown task "{task}" of source {source}{nearest(task, list(readers))}; known: '
-            + ", ".join(readers)
+            + ", ".join(readers),
+            key="task",
         )
     splits, preparation, read = readers[task]
     if split not in splits:
@@ -218,13 +220,15 @@ def read_translated_file(file: Path) -> senteval.ScoredPairs:
         gold = frame["similarity_score"].astype(float).to_numpy()
     except (OSError, ValueError) as error:  # pandas' and pyarrow's errors are ValueErrors
         raise InputError(
-            f"{file}: not readable ({first_line(error)}); delete it to download it again"
+            f"not readable ({first_line(error)})",
+            file=file,
+            remedy="delete it to download it again",
         ) from None
     for row in np.flatnonzero(~((gold >= 0) & (gold <= 5))):
         raise InputError(f"{file}, row {row + 1}: score {gold[row]}; expected a number from 0 to 5")
     if len(gold) != _PAIRS:
         raise InputError(
-            f"{file}: {len(gold)} pairs, expected {_PAIRS}; the file is truncated: delete it"
+            f"{len(gold)} pairs, expected {_PAIRS}; the file is truncated: delete it", file=file
         )
     return frame["sentence1"].tolist(), frame["sentence2"].tolist(), gold.tolist()
 

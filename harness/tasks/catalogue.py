@@ -65,11 +65,13 @@ def _make(point: EntryPoint, name: str, source: Source) -> Task:
     if lacking:
         raise InputError(
             f'task "{point.name}" ({registry.origin(point)}): gives a {type(task).__name__} without '
-            f"{', '.join(lacking)}; expected a harness.tasks.base.Task"
+            f"{', '.join(lacking)}; expected a harness.tasks.base.Task",
+            key=point.name,
         )
     if task.name != point.name:
         raise InputError(
-            f'task "{point.name}" ({registry.origin(point)}): gives a task named "{task.name}"'
+            f'task "{point.name}" ({registry.origin(point)}): gives a task named "{task.name}"',
+            key=point.name,
         )
     return task  # type: ignore[no-any-return]
 
@@ -80,7 +82,7 @@ def check(point: EntryPoint) -> None:
     """
     for name, known in offers().items():
         if len(known) > 1 and point in known:
-            raise InputError(registry.collision(registry.TASKS, name, list(known)))
+            raise InputError(registry.collision(registry.TASKS, name, list(known)), key=name)
 
 
 def suite(name: str) -> Suite:
@@ -151,7 +153,8 @@ def resolve_tasks(names: Sequence[str | TaskFile | Any], *, source: str = "sente
     """
     if source not in SOURCES:
         raise InputError(
-            f'unknown source "{source}"{nearest(source, list(SOURCES))}; known: {", ".join(SOURCES)}'
+            f'unknown source "{source}"{nearest(source, list(SOURCES))}; known: {", ".join(SOURCES)}',
+            key="source",
         )
     if not names:
         raise InputError(
@@ -194,7 +197,7 @@ def own_file(entry: str | TaskFile | Any) -> TaskFile | None:
 def _task(name: str, source: Source) -> Task:
     known = offers().get(name, ())
     if len(known) > 1:
-        raise InputError(registry.collision(registry.TASKS, name, list(known)))
+        raise InputError(registry.collision(registry.TASKS, name, list(known)), key=name)
     if known:
         return _make(known[0], name, source)
     return _beyond(name, source)
@@ -215,7 +218,7 @@ def _beyond(name: str, source: Source) -> Task:
         meant = [known for known in bare if bare[known] == short]
         meant = meant or [known for known in bare if _SUFFIX.sub("", bare[known]) == short]
         if len(meant) > 1:
-            raise InputError(f'"{name}" may be {" or ".join(meant)}: name one of them')
+            raise InputError(f'"{name}" may be {" or ".join(meant)}: name one of them', key=name)
         if meant:
             return family.make(meant[0], source)
     prefixes = tuple(family.prefix for family in families)
@@ -240,5 +243,7 @@ def _beyond(name: str, source: Source) -> Task:
     ]
     hint = nearest(name, [*known, *(stem for stem in stems if not stem.startswith("embedded"))])
     raise InputError(
-        f'unknown suite or task "{name}"{hint}; suites: {", ".join(suites)}; see harness list tasks{also}'
+        f'unknown suite or task "{name}"{hint}; suites: {", ".join(suites)}',
+        key=name,
+        remedy=f"see harness list tasks{also}",
     )

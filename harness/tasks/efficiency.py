@@ -43,7 +43,7 @@ class EfficiencyTask(ModelOnPairs):
         import torch
 
         if model is None:
-            raise InputError(f"{self.name}: there is no model to time")
+            raise InputError(f"{self.name}: there is no model to time", key=self.name)
         if not getattr(model, "timed", True):
             raise InputError(f"{self.name}: vectors of a file or a network say no time of a model")
         texts = self.texts()

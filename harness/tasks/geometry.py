@@ -329,7 +329,8 @@ class GeometryTask:
         left, right = self.positives()
         if not left:
             raise InputError(
-                f"{self.name} ({self.source}): no pair has a gold score > {THRESHOLD:g}"
+                f"{self.name} ({self.source}): no pair has a gold score > {THRESHOLD:g}",
+                key=self.name,
             )
         result = TaskResult()
         result.notes += [

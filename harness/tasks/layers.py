@@ -69,7 +69,9 @@ def encoder_of(model: Any, task: str) -> Encoder:
     except NotFitted:  # so says a method that encodes with something else
         encoder = None
     if not isinstance(encoder, Encoder):
-        raise InputError(f"{task}: needs a model that is one transformer whose layers can be read")
+        raise InputError(
+            f"{task}: needs a model that is one transformer whose layers can be read", key=task
+        )
     return encoder
 
 

@@ -105,7 +105,10 @@ def aggregate(
     n_s.
     """
     if aggregation not in AGGREGATIONS:
-        raise InputError(f'unknown aggregation "{aggregation}"; known: {", ".join(AGGREGATIONS)}')
+        raise InputError(
+            f'unknown aggregation "{aggregation}"; known: {", ".join(AGGREGATIONS)}',
+            key="aggregation",
+        )
     if len(similarities) != len(gold) or not gold:
         raise ValueError(
             f"{len(similarities)} subsets of similarities for {len(gold)} of gold scores"
@@ -260,7 +263,8 @@ class ModelOnPairs:
         InputError: always; vectors alone do not suffice.
         """
         raise InputError(
-            f"{self.name}: needs the model itself, not vectors: use `harness evaluate`"
+            f"{self.name}: needs the model itself, not vectors: use `harness evaluate`",
+            key=self.name,
         )
 
 
@@ -295,7 +299,8 @@ class DevSet:
         )
         if gold.size < 2 or np.ptp(gold) == 0:
             raise InputError(
-                f"{self.name} ({pairs.source}): a dev set needs at least two different gold scores"
+                f"{self.name} ({pairs.source}): a dev set needs at least two different gold scores",
+                key=self.name,
             )
         self._gold_ranks = _ranks(gold)
 

@@ -237,8 +237,9 @@ class Descent:
         for key, mine in self.identity().items():
             if theirs.get(key) != mine:
                 raise InputError(
-                    f"{self.context.folder}/checkpoint: holds an unfinished run with another {key} "
-                    f"({theirs.get(key)!r}, not {mine!r}); go on with that, or delete the folder"
+                    f"{self.context.folder}/checkpoint: holds an unfinished run with another "
+                    f"{key} ({theirs.get(key)!r}, not {mine!r})",
+                    remedy="go on with that, or delete the folder",
                 )
         for name, module in self.modules.items():
             module.load_state_dict(state[name])

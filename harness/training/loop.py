@@ -316,13 +316,18 @@ def check_terms(terms: Any) -> None:
     """
     returned = [*terms] if isinstance(terms, dict) else type(terms).__name__
     if not isinstance(terms, dict) or "loss" not in terms:
-        raise InputError(f'loss() must return a dict with the key "loss", but returned {returned}')
+        raise InputError(
+            f'loss() must return a dict with the key "loss", but returned {returned}', key="loss"
+        )
     for name, term in terms.items():
         if not torch.is_tensor(term) or term.numel() != 1:
-            raise InputError(f'loss(): "{name}" must be a scalar tensor, as .mean() gives')
+            raise InputError(
+                f'loss(): "{name}" must be a scalar tensor, as .mean() gives', key=name
+            )
     if not terms["loss"].requires_grad:
         raise InputError(
-            "loss(): the loss does not depend on any trained parameter; is it detached?"
+            "loss(): the loss does not depend on any trained parameter; is it detached?",
+            key="loss()",
         )
 
 
@@ -382,7 +387,8 @@ class Trainer(Descent):
             self.widths = []
         if self.widths and self.widths[-1] > encoder.dimension:
             raise InputError(
-                f'key "matryoshka": {self.widths[-1]}, but vectors have {encoder.dimension} dimensions'
+                f'key "matryoshka": {self.widths[-1]}, but vectors have {encoder.dimension} dimensions',
+                key="matryoshka",
             )
         check_precision(context.precision, context.device)
         if (
@@ -503,7 +509,8 @@ class Trainer(Descent):
                         total[name] = term
         if not prefixes.was_cut:
             raise InputError(
-                f'key "matryoshka": the loss of {self.method.name} takes no vectors that could be cut'
+                f'key "matryoshka": the loss of {self.method.name} takes no vectors that could be cut',
+                key="matryoshka",
             )
         return total
 

@@ -47,9 +47,11 @@ class ViewMethod(TrainedMethod):
         usable = [place for place, text in enumerate(corpus) if self.config.crops(text)]
         if len(usable) < 2:
             raise InputError(
-                f"corpus {corpus.uri}: {len(usable)} of {len(corpus)} documents have two crops of "
-                f"{self.config.sentence_crop} sentences of {self.config.shortest} to {self.config.longest} characters; "
-                "give other documents, lower sentence_crop or shortest, or raise longest"
+                f"corpus {corpus.uri}: {len(usable)} of {len(corpus)} documents have two "
+                f"crops of {self.config.sentence_crop} sentences of {self.config.shortest} "
+                f"to {self.config.longest} characters",
+                file=corpus.uri,
+                remedy="give other documents, lower sentence_crop or shortest, or raise longest",
             )
         stream = super().stream(Subset(corpus, usable), seed)  # type: ignore[arg-type]
         stream.about = {"documents": len(usable), "documents_too_short": len(corpus) - len(usable)}

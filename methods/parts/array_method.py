@@ -85,7 +85,9 @@ def new_folder(method: Method, path: str | Path, card: str = "", **more: Any) ->
     path = Path(path)
     if path.exists() and not _can_be_replaced(path):
         raise InputError(
-            f"{path} exists and is not a saved method; choose another folder or remove it"
+            f"{path} exists and is not a saved method",
+            file=path,
+            remedy="choose another folder or remove it",
         )
     with staged_folder(path) as staged:
         yield staged

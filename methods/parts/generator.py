@@ -20,14 +20,19 @@ class Generator(nn.Module):
         self.encoder = Encoder.from_pretrained(name).to(like.device)
         if self.encoder.tokenizer.get_vocab() != like.tokenizer.get_vocab():
             raise InputError(
-                f'{method}: key "generator": "{name}" has another vocabulary than the base model; give a masked '
-                "language model with the same vocabulary, or leave it empty to take the base model itself"
+                f'{method}: key "generator": "{name}" has another vocabulary than the base model',
+                key="generator",
+                remedy=(
+                    "give a masked language model with the same vocabulary, or leave it empty "
+                    "to take the base model itself"
+                ),
             )
         self.head = MaskedLM.from_base(name, self.encoder)
         if not self.head.pretrained:
             raise InputError(
-                f'{method}: "{name}" has no masked-language head of its own, so it cannot write sentences; set '
-                '"generator" to a masked language model with the same vocabulary'
+                f'{method}: "{name}" has no masked-language head of its own, so it cannot '
+                "write sentences",
+                remedy='set "generator" to a masked language model with the same vocabulary',
             )
         self.requires_grad_(False)
 

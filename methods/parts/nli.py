@@ -51,17 +51,26 @@ class LabelledPairs(Sequence[Pair]):
         unknown = sorted(label for label in labels if label is not None and label not in LABELS)
         if unknown:
             raise InputError(
-                f'{corpus.uri}: the label "{unknown[0]}" is none of {", ".join(LABELS)}'
-                f"{nearest(unknown[0], list(LABELS))}; rename the labels or leave such pairs out"
+                f'the label "{unknown[0]}" is none of '
+                f"{', '.join(LABELS)}{nearest(unknown[0], list(LABELS))}",
+                file=corpus.uri,
+                remedy="rename the labels or leave such pairs out",
             )
         if labels != {None} and gaps:
             raise InputError(
-                f"{corpus.uri}: {gaps:,} of {len(corpus):,} pairs have no label; give every pair one"
+                f"{gaps:,} of {len(corpus):,} pairs have no label",
+                file=corpus.uri,
+                remedy="give every pair one",
             )
         if labels == {None} and negatives < len(corpus):
             raise InputError(
-                f"{corpus.uri}: its pairs have neither labels nor a negative each, so that there is nothing to "
-                'learn from; take the corpus "nli-labelled", name the column of the labels as label, or take "nli"'
+                "its pairs have neither labels nor a negative each, so that there is "
+                "nothing to learn from",
+                file=corpus.uri,
+                remedy=(
+                    'take the corpus "nli-labelled", name the column of the labels as label, or '
+                    'take "nli"'
+                ),
             )
         if labels != {None}:
             self.classes = len(LABELS)

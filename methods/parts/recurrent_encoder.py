@@ -134,7 +134,8 @@ class RecurrentEncoder(Encoder):
             InputError: always; there are no transformer layers to read.
         """
         raise InputError(
-            "an encoder of word vectors and a recurrent layer has no layers of a transformer to read"
+            "an encoder of word vectors and a recurrent layer has no layers of a transformer to read",
+            key="layers",
         )
 
     def save(self, path: str | Path, *, card: str = "") -> None:
@@ -195,7 +196,9 @@ class RecurrentEncoder(Encoder):
             )
         except (KeyError, OSError, RuntimeError, SafetensorError, ValueError) as error:
             raise InputError(
-                f"{folder}: damaged: {str(error).splitlines()[0]}; save the method again"
+                f"damaged: {str(error).splitlines()[0]}",
+                file=folder,
+                remedy="save the method again",
             ) from None
 
 

@@ -197,8 +197,9 @@ class DocumentTokens:
     def __init__(self, tokenizer: PreTrainedTokenizerBase) -> None:
         if not tokenizer.is_fast:
             raise InputError(
-                f"the tokenizer {type(tokenizer).__name__} does not say where in a text its tokens lie; "
-                "take a base model with a fast tokenizer (a tokenizer.json)"
+                f"the tokenizer {type(tokenizer).__name__} does not say where in a text its "
+                "tokens lie",
+                remedy="take a base model with a fast tokenizer (a tokenizer.json)",
             )
         self._tokenizer = tokenizer
         self._long: dict[tuple[str, str, int], NDArray[np.intp]] = {}

@@ -95,7 +95,8 @@ class TwoViewMethod(ViewMethod):
             if widths[-1] != d:
                 raise InputError(
                     f'{self.name}: key "projector" = {list(widths)}: the target has no projector, so the last width '
-                    f"must be {d}, as its vectors; or set target_projector = true"
+                    f"must be {d}, as its vectors; or set target_projector = true",
+                    key="projector",
                 )
         return projector(d, widths, bias=config.projector_bias, init=config.projector_init)
 

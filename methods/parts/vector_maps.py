@@ -115,7 +115,7 @@ class VectorMap(Method):
     ) -> None:
         if len(items) < 2:
             raise InputError(
-                f"{uri}: {self.name} needs at least 2 sentences, this corpus has {len(items)}"
+                f"{self.name} needs at least 2 sentences, this corpus has {len(items)}", file=uri
             )
         started = time.perf_counter()
         self.fit_report = self._learn(encoder, items, context)

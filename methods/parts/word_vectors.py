@@ -90,7 +90,8 @@ def _files(uri: str) -> tuple[Path, ...]:
         parts = uri.removeprefix(HUB).removeprefix("datasets/").split("/", 2)
         if len(parts) < 3 or not all(parts):
             raise InputError(
-                f'vectors "{uri}": expected hf://datasets/ORG/NAME/FILE, or hf://ORG/NAME/FILE of a model'
+                f'vectors "{uri}": expected hf://datasets/ORG/NAME/FILE, or hf://ORG/NAME/FILE of a model',
+                file=uri,
             )
         name, _, revision = parts[1].partition("@")
         kind = "dataset" if data else "model"
@@ -104,7 +105,9 @@ def _files(uri: str) -> tuple[Path, ...]:
     is_hub_id = re.fullmatch(r"\w[\w.-]*/\w[\w.-]*", uri, re.ASCII)
     if is_hub_id and path.suffix not in (".txt", ".vec", ".gz"):
         return _model_files(uri, lambda name: hub_file(uri, name, kind="model"))
-    raise InputError(f'vectors "{uri}": no such file; give a {SOURCES}, such as {GLOVE}')
+    raise InputError(
+        f'vectors "{uri}": no such file', file=uri, remedy=f"give a {SOURCES}, such as {GLOVE}"
+    )
 
 
 def _model_files(uri: str, file: Callable[[str], Path]) -> tuple[Path, Path]:
@@ -117,10 +120,10 @@ def _model_files(uri: str, file: Callable[[str], Path]) -> tuple[Path, Path]:
         for m in modules:
             paths[str(m["type"]).rpartition(".")[2]] = str(m["path"])
     except (ValueError, TypeError, KeyError):
-        raise InputError(f'vectors "{uri}": its modules.json is damaged') from None
+        raise InputError(f'vectors "{uri}": its modules.json is damaged', file=uri) from None
     if "WordEmbeddings" not in paths:
         raise InputError(
-            f'vectors "{uri}": expected a module WordEmbeddings, not {", ".join(paths)}'
+            f'vectors "{uri}": expected a module WordEmbeddings, not {", ".join(paths)}', file=uri
         )
     folder = Path(Path(paths["WordEmbeddings"]).name)  # never outside of the model
     words = file(str(folder / "whitespacetokenizer_config.json"))
@@ -132,7 +135,7 @@ def _model_files(uri: str, file: Callable[[str], Path]) -> tuple[Path, Path]:
 
 def _existing(path: Path) -> Path:
     if not path.is_file():
-        raise InputError(f"{path}: no such file")
+        raise InputError("no such file", file=path)
     require_ordinary(path)
     return path
 
@@ -153,12 +156,14 @@ def _read_model(
         matrix: NDArray[np.float32] = state["emb_layer.weight"].float().numpy()
     except Exception as error:  # json, safetensors, zipfile and pickle have errors of their own
         raise InputError(
-            f"{weights_file.parent}: damaged word vectors ({type(error).__name__}); "
-            "replace the files of this folder"
+            f"damaged word vectors ({type(error).__name__})",
+            file=weights_file.parent,
+            remedy="replace the files of this folder",
         ) from None
     if len(words) != len(matrix) or not len(words) or not np.isfinite(matrix).all():
         raise InputError(
-            f"{weights_file}: expected finite vectors for the {len(words)} words of {words_file.name}"
+            f"expected finite vectors for the {len(words)} words of {words_file.name}",
+            file=weights_file,
         )
     if not matrix[
         0
@@ -182,7 +187,7 @@ def _read_text(path: Path, limit: int | None) -> tuple[list[str], NDArray[np.flo
         lines = enumerate(byte_lines(path, stream), 1)
         first = next(lines, None)
         if first is None:
-            raise InputError(f"{path}: is empty; expected a word and its numbers on every line")
+            raise InputError("is empty; expected a word and its numbers on every line", file=path)
         fields = first[1].split()
         header = fields if len(fields) == 2 else None
         if header:
@@ -192,35 +197,37 @@ def _read_text(path: Path, limit: int | None) -> tuple[list[str], NDArray[np.flo
         d = len(start[1].split()) - 1
         if d < 1:
             raise InputError(
-                f"{path}, line {start[0]}: expected a word and its numbers, separated by blanks"
+                "expected a word and its numbers, separated by blanks", file=path, line=start[0]
             )
         if header and header[1] != b"%d" % d:
             raise InputError(
-                f"{path}, line 2: {d} numbers, but the first line announces {_quote(header[1])}"
+                f"{d} numbers, but the first line announces {_quote(header[1])}", file=path, line=2
             )
         for number, line in chain([start], lines):
             seen += 1
             fields = line.rsplit(maxsplit=d)
             if len(fields) <= d:
                 raise InputError(
-                    f"{path}, line {number}: {max(0, len(fields) - 1)} numbers after the word, not {d}"
+                    f"{max(0, len(fields) - 1)} numbers after the word, not {d}",
+                    file=path,
+                    line=number,
                 )
             if len(fields[0].split()) > 1:
                 continue
             row = _floats(b" ".join(fields[1:]))
             if len(row) != d:
                 raise InputError(
-                    f"{path}, line {number}: {_quote(b' '.join(fields[1:]))} is not {d} numbers"
+                    f"{_quote(b' '.join(fields[1:]))} is not {d} numbers", file=path, line=number
                 )
             if not np.isfinite(row).all():
-                raise InputError(f"{path}, line {number}: holds a number that is infinite, or none")
+                raise InputError("holds a number that is infinite, or none", file=path, line=number)
             words.append(fields[0].decode("utf-8", "replace"))
             numbers.frombytes(row.tobytes())
             if len(words) == limit:
                 break
     if header and limit is None and header[0].isdigit() and seen < int(header[0]):
         raise InputError(
-            f"{path}: ends after {seen} words; its first line announces {_quote(header[0])}"
+            f"ends after {seen} words; its first line announces {_quote(header[0])}", file=path
         )
     return words, np.frombuffer(numbers, dtype=np.float32).reshape(-1, d)
 

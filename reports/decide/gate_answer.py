@@ -109,9 +109,14 @@ def gate(
             decision.
     """
     if most < FIRST_SEEDS:
-        raise InputError(f"--most {most}: expected a number of seeds, {FIRST_SEEDS} or more")
+        raise InputError(
+            f"--most {most}: expected a number of seeds, {FIRST_SEEDS} or more", key="--most"
+        )
     if baseline == candidate:
-        raise InputError(f'"{one_line(baseline)}" is baseline and candidate: name two rows')
+        raise InputError(
+            f'"{one_line(baseline)}" is baseline and candidate: name two rows',
+            key=one_line(baseline),
+        )
     if is_score_table(found):
         question = question_of_scores(found, on, (baseline, candidate))
     else:
@@ -127,7 +132,9 @@ def _history_file(found: WithReport | Source, history: str | Path) -> Path:
     """The file of all proposals: the one that is named, else next to what is judged."""
     if history:
         if "\0" in str(history):
-            raise InputError("--history: a file name cannot hold the character NUL")
+            raise InputError(
+                "--history: a file name cannot hold the character NUL", key="--history"
+            )
         return Path(history)
     first = found[0] if isinstance(found, list | tuple) else found
     place = first if isinstance(first, str | Path) else getattr(first, "workdir", "")
@@ -152,8 +159,10 @@ def _decide(question: Question, a: ResultRow, b: ResultRow, most: int, file: Pat
     proposal = entry.proposal
     if proposal.looks and proposal.decision == UNDECIDED and a.is_random and proposal.most != most:
         raise InputError(
-            f"--most {most}: proposal {number + 1} was first judged with at most {proposal.most} seeds, which its "
-            f"level is divided by; ask again with --most {proposal.most}"
+            f"--most {most}: proposal {number + 1} was first judged with at most "
+            f"{proposal.most} seeds, which its level is divided by",
+            key="--most",
+            remedy=f"ask again with --most {proposal.most}",
         )
 
     (d,) = significance.differences([(a, b)], target, "one proposal")
@@ -289,8 +298,10 @@ def _read_history(file: Path) -> list[GateEntry]:
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             why = f"{error!s:.100}" if str(error) else "nested too deeply"
             raise InputError(
-                f"{file}, line {number}: not a proposal ({one_line(why)}); restore the file, or begin another with "
-                "--history"
+                f"not a proposal ({one_line(why)})",
+                file=file,
+                line=number,
+                remedy="restore the file, or begin another with --history",
             ) from None
         found[place:] = [entry, *found[place + 1 :]]
     return found

@@ -70,7 +70,9 @@ def power(
     """
     _check({"difference": difference, "sd": sd, "pairs-sd": pairs_sd}, rows)
     if bool(a) != bool(b) or (a and found is None):
-        raise InputError("power: name two rows of a work directory or of scores, or none")
+        raise InputError(
+            "power: name two rows of a work directory or of scores, or none", key="power"
+        )
     if found is not None:
         if is_score_table(found):
             question = question_of_scores(found, on)
@@ -82,7 +84,7 @@ def power(
     elif sd is not None:
         designs = [PowerDesign("given numbers", 2, sd, EXAMPLES_SD, STS_PAIRS)]
     else:
-        raise InputError(f"power: give a work directory, or {_SD}")
+        raise InputError(f"power: give a work directory, or {_SD}", key="power")
 
     answers = []
     for design in designs:
@@ -103,9 +105,11 @@ def _check(points: dict[str, float | None], rows: int | None) -> None:
     """
     for name, value in points.items():
         if value is not None and not 0 < value <= 100:
-            raise InputError(f"--{name} {value:g}: expected a number above 0 and up to 100")
+            raise InputError(
+                f"--{name} {value:g}: expected a number above 0 and up to 100", key=f"--{name}"
+            )
     if rows is not None and not 2 <= rows <= 200:
-        raise InputError(f"--rows {rows}: expected a number from 2 to 200")
+        raise InputError(f"--rows {rows}: expected a number from 2 to 200", key="--rows")
 
 
 @dataclass(frozen=True)
@@ -147,8 +151,9 @@ def _designs_of(question: Question) -> list[PowerDesign]:
             designs.append(PowerDesign(what, rows, sd, pairs_sd, count, judged.detectable))
     if not designs:
         raise InputError(
-            f"{question.results.name}: no two trained rows have three seeds or more, so the spread of seeds is "
-            f"not known; give {_SD}"
+            "no two trained rows have three seeds or more, so the spread of seeds is not known",
+            file=question.results.name,
+            remedy=f"give {_SD}",
         )
     return designs
 

@@ -35,7 +35,7 @@ def comparison_of(
     )
     if not workdir.is_dir():
         raise InputError(
-            f"{workdir}: no such file or folder; expected a work directory, or a file of scores"
+            "no such file or folder; expected a work directory, or a file of scores", file=workdir
         )
     if not name:
         known = list(comparison_files(workdir)) or list(comparisons(workdir))
@@ -46,7 +46,7 @@ def comparison_of(
                 if known
                 else "it holds no runs"
             )
-            raise InputError(f"{workdir}: {said}")
+            raise InputError(said, file=workdir)
         name = known[0]
     comparison = read_comparison(workdir, name)
     if not part:
@@ -55,7 +55,8 @@ def comparison_of(
     if part not in parts:
         said = f"its blocks: {', '.join(parts)}" if parts else "its file has no blocks"
         raise InputError(
-            f'--block {part}: {comparison.name} has no block "{part}"{nearest(part, list(parts))}; {said}'
+            f'--block {part}: {comparison.name} has no block "{part}"{nearest(part, list(parts))}; {said}',
+            key="--block",
         )
     return parts[part]
 
@@ -73,7 +74,7 @@ def question_of(comparison: RecordedResults, on: str) -> Question:
     if part is not None and on.lower() not in by_word:
         comparison, on, known = part, "", list(known_targets(part))
     if not known:
-        raise InputError(f"{comparison.name}: no run has scores by which rows could be compared")
+        raise InputError("no run has scores by which rows could be compared", file=comparison.name)
     significance = Significance(comparison)
     if not on:
         usual = [target for _, target in known]
@@ -86,7 +87,7 @@ def question_of(comparison: RecordedResults, on: str) -> Question:
     else:
         raise _describe_unknown(comparison, on, [words[0] for words, _ in known])
     if why := significance.unknown(target):
-        raise InputError(f"{comparison.name}: on {target.title} nothing can be judged: {why}")
+        raise InputError(f"on {target.title} nothing can be judged: {why}", file=comparison.name)
     return Question(comparison, target, significance)
 
 
@@ -98,13 +99,15 @@ def _describe_unknown(comparison: RecordedResults, on: str, known: Sequence[str]
         lacking = [task for task in apart if task not in scored]
         why = f"no run has a score of {', '.join(lacking)}" if lacking else "its tasks are unlike"
         return InputError(
-            f"--on {on}: {why}, so there is no average; name a task: {', '.join(apart)}"
+            f"--on {on}: {why}, so there is no average",
+            key="--on",
+            remedy=f"name a task: {', '.join(apart)}",
         )
     names = list(dict.fromkeys(known))
     some = ", ".join(names[:_NAMED])
     if len(names) > _NAMED:
         some += f" and {len(names) - _NAMED} more"
-    return InputError(f"--on {on}: not known{nearest(on, names)}; known: {some}")
+    return InputError(f"--on {on}: not known{nearest(on, names)}; known: {some}", key="--on")
 
 
 def two_rows_of(
@@ -117,7 +120,7 @@ def two_rows_of(
     """
     a, b = row_of(rows, first, base_model), row_of(rows, second, base_model)
     if a.key == b.key:
-        raise InputError(f'"{one_line(a.label)}" is one row: name two')
+        raise InputError(f'"{one_line(a.label)}" is one row: name two', key=one_line(a.label))
     return a, b
 
 
@@ -134,7 +137,9 @@ def row_of(rows: Sequence[AnyRow], label: str, base_model: str) -> AnyRow:
     if found:
         bases = ", ".join(base_name(row.base_model) for row in found)
         raise InputError(
-            f'row "{label}" has several base models, {bases}: name one with --base-model'
+            f'row "{label}" has several base models, {bases}: name one with --base-model', key=label
         )
     labels = list(dict.fromkeys(row.label for row in rows))
-    raise InputError(f'no row "{label}"{nearest(label, labels)}; rows: {", ".join(labels)}')
+    raise InputError(
+        f'no row "{label}"{nearest(label, labels)}; rows: {", ".join(labels)}', key=label
+    )

@@ -82,9 +82,11 @@ def verdict(
         InputError: no such folder, comparison, row or task, or nothing that can be judged.
     """
     if bool(a) != bool(b):
-        raise InputError("verdict: name two rows, or none for all pairs")
+        raise InputError("verdict: name two rows, or none for all pairs", key="verdict")
     if equivalence < 0:
-        raise InputError(f"--equivalence {equivalence:g}: a number of points, 0 or more")
+        raise InputError(
+            f"--equivalence {equivalence:g}: a number of points, 0 or more", key="--equivalence"
+        )
     left_out = ""
     if is_score_table(found):
         question = question_of_scores(found, on)
@@ -113,7 +115,7 @@ def _leave_out_overlap(read: RecordedResults, on: str) -> tuple[RecordedResults,
     scored = {score.task for record in remaining.records for score in record.scores}
     for (task, _), why in notes.items():
         if task.lower() == on.lower() and task not in scored:
-            raise InputError(f"--on {on}: {why.removeprefix(f'{task}: ')}")
+            raise InputError(f"--on {on}: {why.removeprefix(f'{task}: ')}", key="--on")
     return remaining, left_out
 
 
@@ -145,7 +147,7 @@ def rank_two(
                 if not row.finished
                 else f"no run that saved the examples of {question.target.title}"
             )
-            raise InputError(f'row "{one_line(row.label)}" has {lacking}')
+            raise InputError(f'row "{one_line(row.label)}" has {lacking}', key=one_line(row.label))
     return block, a, b
 
 

@@ -423,14 +423,15 @@ class Definition(Config):
         path = next((path for path in places if path.is_file()), None)
         if path is None:
             raise InputError(
-                f'definition "{self.name}": no published file "{name}" next to it or in a package'
+                f'definition "{self.name}": no published file "{name}" next to it or in a package',
+                file=self.name,
             )
         try:
             rows = pd.read_csv(path, dtype=str, keep_default_na=False).fillna("")
         except (OSError, ValueError) as error:
-            raise InputError(f"{path}: cannot be read as CSV ({error})") from None
+            raise InputError(f"cannot be read as CSV ({error})", file=path) from None
         if lacking := sorted(PUBLISHED_COLUMNS - set(rows.columns)):
-            raise InputError(f"{path}: lacks the columns {', '.join(lacking)}")
+            raise InputError(f"lacks the columns {', '.join(lacking)}", file=path)
         return [{str(key): value for key, value in row.items()} for row in rows.to_dict("records")]
 
 

@@ -353,7 +353,7 @@ def _read_sample(file: Path, number: int, line: str) -> dict[str, Any]:
         RecursionError,
     ) as error:
         message = f'no sample with "doc_id" and a metric ({first_line(error)})'
-        raise InputError(message, file=f"{file}, line {number}") from None
+        raise InputError(message, file=file, line=number) from None
 
 
 def _read_inspect(file: Path) -> Iterator[Line]:

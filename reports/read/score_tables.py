@@ -231,13 +231,13 @@ def _check_table(table: pd.DataFrame, where: str) -> pd.DataFrame:
     frame["place"] = [f"{where}, line {line}" for line in frame.index]
 
     for line in frame.index[frame["row"] == ""]:
-        raise InputError("expected a name", file=f"{where}, line {line}", key='column "row"')
+        raise InputError("expected a name", file=where, line=line, key='column "row"')
     for line in frame.index[given]:
         if frame["metric"][line] not in METRICS:
             message = (
                 f"with targets expected {', '.join(METRICS[1:])}, not {frame['metric'][line]!r}"
             )
-            raise InputError(message, file=f"{where}, line {line}", key='column "metric"')
+            raise InputError(message, file=where, line=line, key='column "metric"')
     _check_words(frame, "scale", ("", *SCALES), where)
     frame["lower_is_better"] = frame["lower_is_better"].replace({"1": "true", "0": "false"})
     _check_words(frame, "lower_is_better", ("", "true", "false"), where)
@@ -257,7 +257,9 @@ def _check_columns(names: list[str], where: str) -> None:
         if name not in COLUMNS:
             known = ", ".join(COLUMNS)
             guess = nearest(name, list(COLUMNS))
-            raise InputError(f'unknown column "{name}"{guess}; known: {known}', file=where)
+            raise InputError(
+                f'unknown column "{name}"{guess}; known: {known}', key=name, file=where
+            )
 
 
 def _describe_lacking(names: list[str], lacking: list[str], where: str) -> InputError:
@@ -269,7 +271,9 @@ def _describe_lacking(names: list[str], lacking: list[str], where: str) -> Input
     if "row" in lacking and called:
         steps.append(f'rename "{called}" to "row"')
     elif others and (guess := nearest(others[0], lacking)):
-        return InputError(f'unknown column "{others[0]}"{guess}', file=where, remedy="rename it")
+        return InputError(
+            f'unknown column "{others[0]}"{guess}', key=others[0], file=where, remedy="rename it"
+        )
     if "score" in lacking and len(others) > 1:
         steps.append(
             f"make one line of each score of {join_some(others, 4)} (the table is wide), by "
@@ -278,6 +282,7 @@ def _describe_lacking(names: list[str], lacking: list[str], where: str) -> Input
     return InputError(
         f'no column "{lacking[0]}", but {join_some(names, 8)}; expected {", ".join(COLUMNS)} (row '
         "and score are needed)",
+        key=lacking[0],
         file=where,
         remedy="; ".join(steps) or f'call a column "{lacking[0]}"',
     )
@@ -285,10 +290,10 @@ def _describe_lacking(names: list[str], lacking: list[str], where: str) -> Input
 
 def _check_words(frame: pd.DataFrame, column: str, known: Sequence[str], where: str) -> None:
     frame[column] = frame[column].str.lower()
-    for line, word in frame[column].items():
+    for line, word in zip(frame.index, frame[column], strict=True):
         if word not in known:
             message = f"expected {', '.join(filter(None, known))}, not {word!r}"
-            raise InputError(message, file=f"{where}, line {line}", key=f'column "{column}"')
+            raise InputError(message, file=where, line=line, key=f'column "{column}"')
 
 
 def _clean_seed(seed: str) -> str:

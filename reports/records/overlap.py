@@ -112,8 +112,9 @@ def without_overlap(comparison: RecordedResults) -> tuple[RecordedResults, dict[
     texts = [text for text in text_overlaps(comparison) if text.use == TRAINING]
     if texts and not any(text.found for text in texts):
         raise InputError(
-            f"{comparison.name}: its training text was not compared with its tasks; run `harness compare` with the "
-            "same experiment again: finished runs are reused"
+            "its training text was not compared with its tasks",
+            file=comparison.name,
+            remedy="run `harness compare` with the same experiment again: finished runs are reused",
         )
     left_out, notes = _examples_to_leave_out(comparison, texts)
     rows = tuple(
@@ -135,7 +136,8 @@ def without_overlap(comparison: RecordedResults) -> tuple[RecordedResults, dict[
     if not scored:
         why = next(iter(notes.values()), "")
         raise InputError(
-            f"{comparison.name}: no score is left without the overlap with its training text: {why}"
+            f"no score is left without the overlap with its training text: {why}",
+            file=comparison.name,
         )
     parts = []
     for part in comparison.parts:

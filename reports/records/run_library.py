@@ -275,7 +275,7 @@ def read_library(
     try:
         every = read_records(workdir, damaged=damaged)
     except OSError as error:
-        raise InputError(f"{workdir}: its runs cannot be read ({error.strerror})") from None
+        raise InputError(f"its runs cannot be read ({error.strerror})", file=workdir) from None
     added = added_starts(workdir)
     # Runs that share some random streams only serve the decomposition of spread.
     records = [r for r in every if r.id not in added and not isinstance(r.random_seed, PartSeed)]

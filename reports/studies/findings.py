@@ -123,7 +123,7 @@ def best_config(stored: optuna.Study, study: Study) -> dict[str, Any]:
     """
     best = best_trials(stored)
     if not best:
-        raise InputError(f'study "{study.name}": no trial has a value yet')
+        raise InputError(f'study "{study.name}": no trial has a value yet', file=study.name)
     return {**study.config, **best[0].params}
 
 

@@ -53,6 +53,8 @@ def from_other_packages() -> list[TableBuilder]:
         builder = registry.load(registry.TABLES, name)
         if not isinstance(builder, TableBuilder):
             kind = type(builder).__name__
-            raise InputError(f'table "{name}": a {kind}, not a reports.tables.builder.TableBuilder')
+            raise InputError(
+                f'table "{name}": a {kind}, not a reports.tables.builder.TableBuilder', key=name
+            )
         builders.append(builder)
     return builders

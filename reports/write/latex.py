@@ -318,7 +318,8 @@ def pdf(tex: str, folder: Path) -> bytes:
     if not shutil.which("pdflatex"):
         raise InputError(
             "--format pdf: pdflatex is not installed; install TeX, as Debian's texlive-latex-recommended "
-            "with lmodern; the other formats are written"
+            "with lmodern; the other formats are written",
+            key="--format",
         )
     with tempfile.TemporaryDirectory(prefix="report-") as place:
         work = Path(place)

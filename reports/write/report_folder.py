@@ -47,7 +47,8 @@ def check_formats(formats: Sequence[str]) -> None:
         if one not in ALL_FORMATS:
             known = list(ALL_FORMATS)
             raise InputError(
-                f'unknown report format "{one}"{nearest(one, known)}; known: {", ".join(known)}'
+                f'unknown report format "{one}"{nearest(one, known)}; known: {", ".join(known)}',
+                key="format",
             )
 
 

@@ -171,12 +171,14 @@ def _locate_on_hub(uri: str, base: str, options: Mapping[str, str]) -> Location:
     if len(parts) < 3 or parts[0] != "datasets" or not all(parts):
         raise InputError(
             f'corpus "{uri}": expected hf://datasets/ORG/NAME/FILE, or hf://datasets/ORG/NAME for a whole data set '
-            "(with @REVISION after NAME for another than the newest, and ?config=...&split=...&columns=... after it)"
+            "(with @REVISION after NAME for another than the newest, and ?config=...&split=...&columns=... after it)",
+            file=uri,
         )
     columns = [pair.partition(":") for pair in options.get("columns", "").split(",") if pair]
     if not all(role and column for role, _, column in columns):
         raise InputError(
-            f'corpus "{uri}": columns: expected role:column, as in columns=anchor:source,positive:target'
+            f'corpus "{uri}": columns: expected role:column, as in columns=anchor:source,positive:target',
+            file=uri,
         )
     found = replace(_selected(uri, options), named={role: column for role, _, column in columns})
     name, _, after = parts[2].partition("@")
@@ -201,7 +203,11 @@ def _options(uri: str, query: str, known: tuple[str, ...]) -> dict[str, str]:
         if key not in known:
             raise _unknown(uri, f' option "{key}"', key, list(known))
         if not value or len(options) < len(given):
-            raise InputError(f'corpus "{uri}": option "{key}" needs one value, as in {key}=...')
+            raise InputError(
+                f'corpus "{uri}": option "{key}" needs one value, as in {key}=...',
+                file=uri,
+                key=key,
+            )
     return options
 
 
@@ -212,7 +218,8 @@ def _selected(uri: str, options: Mapping[str, str]) -> Location:
     if bool(tokenizer) != bool(number) or not re.fullmatch("[0-9]{0,9}", number):
         raise InputError(
             f'corpus "{uri}": min_tokens = {number[:40]}; expected a whole number and a model, as in '
-            "min_tokens=2048&tokenizer=FacebookAI/roberta-base"
+            "min_tokens=2048&tokenizer=FacebookAI/roberta-base",
+            file=uri,
         )
     return Location(min_tokens=int(number or 0), tokenizer=tokenizer)
 
@@ -221,19 +228,20 @@ def _local_file(uri: str) -> Path:
     path = expand_user(uri)
     if uri.strip() and is_there(path):
         if path.is_dir():
-            raise InputError(f'corpus "{uri}": is a folder; give a file')
+            raise InputError(f'corpus "{uri}": is a folder', file=uri, remedy="give a file")
         return path
     base = uri.partition("?")[0]
     if "/" in base or "." in base:
-        raise InputError(f'corpus "{uri}": no such file')
+        raise InputError(f'corpus "{uri}": no such file', file=uri)
     known = [*CATALOGUE, *(EMBEDDED + name for name in EMBEDDED_CORPORA)]
     raise InputError(
         f'corpus "{uri}": neither a file nor a known name{nearest(base, known)}; '
-        f"known: {', '.join(known)}, {HUB}datasets/ORG/NAME, {HUB}datasets/ORG/NAME/FILE"
+        f"known: {', '.join(known)}, {HUB}datasets/ORG/NAME, {HUB}datasets/ORG/NAME/FILE",
+        file=uri,
     )
 
 
 def _unknown(uri: str, what: str, given: str, known: list[str]) -> InputError:
     return InputError(
-        f'corpus "{uri}": unknown{what}{nearest(given, known)}; known: {", ".join(known)}'
+        f'corpus "{uri}": unknown{what}{nearest(given, known)}; known: {", ".join(known)}', file=uri
     )

@@ -210,14 +210,19 @@ def load_corpus(
     """
     if kind not in _ROLES:
         raise InputError(
-            f'corpus "{uri}": unknown kind "{kind}"{nearest(kind, list(_ROLES))}; known: {", ".join(_ROLES)}'
+            f'corpus "{uri}": unknown kind "{kind}"{nearest(kind, list(_ROLES))}; known: {", ".join(_ROLES)}',
+            file=uri,
         )
     if limit is not None and limit < 2:
-        raise InputError(f'corpus "{uri}": limit = {limit}; training needs at least 2 texts')
+        raise InputError(
+            f'corpus "{uri}": limit = {limit}; training needs at least 2 texts', file=uri
+        )
     location = locate(uri)
     if location.kind not in (None, kind) and columns is None:
         raise InputError(
-            f'corpus "{uri}": holds {location.kind}, not {kind}; name the columns to use with `columns`'
+            f'corpus "{uri}": holds {location.kind}, not {kind}',
+            file=uri,
+            remedy="name the columns to use with `columns`",
         )
     table, facts = _read(location, _columns(uri, kind, location, columns), kind, limit)
     if len(table) < 2:
@@ -229,7 +234,9 @@ def load_corpus(
             held = f"holds only one of {kind}"
         else:
             held = "is empty"
-        raise InputError(f'corpus "{uri}": {held}{left_out}; training needs at least 2 {kind}')
+        raise InputError(
+            f'corpus "{uri}": {held}{left_out}; training needs at least 2 {kind}', file=uri
+        )
     about = {
         "name": location.name if columns is None else "",
         "source": location.source,
@@ -274,7 +281,9 @@ def corpus_of(
     else:
         corpus = corpus_in_memory(_listed(given, kind, columns), kind, f"given {kind}", limit)
     if len(corpus) < 2:
-        raise InputError(f"training text: needs at least 2 {kind}, not {len(corpus)}")
+        raise InputError(
+            f"training text: needs at least 2 {kind}, not {len(corpus)}", file="training text"
+        )
     return corpus
 
 
@@ -295,7 +304,8 @@ def _listed(given: Any, kind: Kind, columns: Mapping[str, str] | None) -> Sequen
     if not isinstance(given, Iterable) or isinstance(given, Mapping | bytes):
         raise InputError(
             f"training text: expected a list of {_EXPECTED[kind]}, a data frame or data set, a path or a Corpus, "
-            f"not {type(given).__name__}"
+            f"not {type(given).__name__}",
+            file="training text",
         )
     items = list(given)
     if items and all(map(_names_a_file, items)):
@@ -379,7 +389,11 @@ def _texts(item: Any, kind: Kind, number: int) -> Texts:
         values = ["" if value is None else value for value in values]
     if not all(isinstance(value, str) for value in values):
         shown = f"{type(item).__name__} {str(item)[:40]!r}"
-        raise InputError(f"training text: item {number}: expected {_EXPECTED[kind]}, not {shown}")
+        raise InputError(
+            f"training text: item {number}: expected {_EXPECTED[kind]}, not {shown}",
+            file="training text",
+            key=f"item {number}",
+        )
     return _sound(values, number)
 
 
@@ -390,7 +404,11 @@ def _sound(values: Sequence[str], number: int) -> Texts:
         InputError: one cannot be written as UTF-8.
     """
     if not all(map(is_sound, values)):
-        raise InputError(f"training text: item {number}: holds half a character (a lone surrogate)")
+        raise InputError(
+            f"training text: item {number}: holds half a character (a lone surrogate)",
+            file="training text",
+            key=f"item {number}",
+        )
     return [value.strip() for value in values]
 
 
@@ -413,7 +431,9 @@ def _columns(uri: str, kind: Kind, location: Location, given: Mapping[str, str] 
         if role not in roles:
             raise InputError(
                 f'corpus "{uri}": columns has the unknown key "{role}"{nearest(role, list(roles))}; '
-                f"for {kind} they are: {', '.join(roles)}"
+                f"for {kind} they are: {', '.join(roles)}",
+                file=uri,
+                key=role,
             )
     usual = dict(location.columns) | named
     if kind != "pairs":
@@ -599,7 +619,7 @@ def _tokenizer(model: str) -> Tokenizer:
     try:
         tokenizer: Tokenizer = Tokenizer.from_file(str(file))
     except Exception as error:  # the library raises bare Exceptions
-        raise InputError(f"{file}: is no readable tokenizer.json ({error})") from None
+        raise InputError(f"is no readable tokenizer.json ({error})", file=file) from None
     tokenizer.no_truncation()
     tokenizer.no_padding()  # many files declare a length; padding is no token of a text
     return tokenizer

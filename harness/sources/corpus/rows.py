@@ -50,7 +50,9 @@ def text_format(path: Path) -> tuple[str, bool]:
     ending = Path(name.removesuffix(".gz")).suffix
     if ending not in FORMATS or (zipped and ending == ".parquet"):
         raise InputError(
-            f"{path}: unknown kind of file; expected a name ending in {', '.join(FORMATS)}, or .gz after a text format"
+            f"unknown kind of file; expected a name ending in {', '.join(FORMATS)}, or .gz "
+            "after a text format",
+            file=path,
         )
     return ending, zipped
 
@@ -126,12 +128,18 @@ def _check_row(
         value = row.get(column)
         if column in required and column not in row:
             raise InputError(
-                f'{where}: no column "{column}"; its columns are: {", ".join(row) or "none"}; name the right one '
-                "with `columns`, or columns=ROLE:COLUMN in an hf:// address"
+                f'no column "{column}"; its columns are: {", ".join(row) or "none"}',
+                file=where,
+                key=column,
+                remedy=(
+                    "name the right one with `columns`, or columns=ROLE:COLUMN in an hf:// address"
+                ),
             )
         if value is not None and not isinstance(value, str):
             raise InputError(
-                f'{where}: column "{column}" holds no text but {type(value).__name__} {value!r:.40}'
+                f'column "{column}" holds no text but {type(value).__name__} {value!r:.40}',
+                file=where,
+                key=column,
             )
 
 
@@ -147,9 +155,9 @@ def opened(path: Path, zipped: bool) -> Iterator[IO[bytes]]:
         with cast(IO[bytes], gzip.open(path) if zipped else path.open("rb")) as stream:
             yield stream
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise InputError(f"{path}: damaged or truncated gzip file ({error})") from None
+        raise InputError(f"damaged or truncated gzip file ({error})", file=path) from None
     except (FileNotFoundError, IsADirectoryError, PermissionError) as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})") from None
+        raise InputError(f"cannot be read ({error.strerror})", file=path) from None
 
 
 def byte_lines(path: Path, stream: IO[bytes]) -> Iterator[bytes]:
@@ -162,7 +170,10 @@ def byte_lines(path: Path, stream: IO[bytes]) -> Iterator[bytes]:
     for number, line in enumerate(iter(partial(stream.readline, LONGEST + 1), b""), 1):
         if len(line) > LONGEST:
             raise InputError(
-                f"{path}, line {number}: longer than {LONGEST // 2**20} MiB; put one text on a line, and shorter ones"
+                f"longer than {LONGEST // 2**20} MiB",
+                file=path,
+                line=number,
+                remedy="put one text on a line, and shorter ones",
             )
         yield line.removeprefix(_BOM) if number == 1 else line
 
@@ -175,14 +186,20 @@ def decoded(path: Path, number: int, line: bytes, encoding: str = "utf-8") -> st
     """
     if b"\0" in line or (number == 1 and line.startswith(_UTF16)):
         raise InputError(
-            f"{path}, line {number}: UTF-16 or not a text (NUL bytes); save the file as UTF-8"
+            "UTF-16 or not a text (NUL bytes)",
+            file=path,
+            line=number,
+            remedy="save the file as UTF-8",
         )
     try:
         return line.decode(encoding)
     except UnicodeDecodeError as error:
         raise InputError(
-            f"{path}, line {number}: not {encoding.upper()} (byte 0x{line[error.start]:02x} at position "
-            f"{error.start + 1}); save the file as UTF-8"
+            f"not {encoding.upper()} (byte 0x{line[error.start]:02x} at position "
+            f"{error.start + 1})",
+            file=path,
+            line=number,
+            remedy="save the file as UTF-8",
         ) from None
 
 
@@ -195,8 +212,10 @@ def without_end(path: Path, number: int, line: str) -> str:
     text = line.rstrip("\r\n")
     if "\r" in text:
         raise InputError(
-            f"{path}, line {number}: a carriage return at position {text.index(chr(13)) + 1}, not at the line's end; "
-            "end lines by LF or CRLF"
+            f"a carriage return at position {text.index(chr(13)) + 1}, not at the line's end",
+            file=path,
+            line=number,
+            remedy="end lines by LF or CRLF",
         )
     return text
 
@@ -219,11 +238,11 @@ def _json_rows(path: Path, lines: Iterable[tuple[int, str]]) -> Rows:
         try:
             row = json.loads(line)
         except (ValueError, RecursionError) as error:
-            raise InputError(f"{where}: not JSON ({error})") from None
+            raise InputError(f"not JSON ({error})", file=where) from None
         if not isinstance(row, dict):
-            raise InputError(f'{where}: expected a JSON object such as {{"text": "..."}}')
+            raise InputError('expected a JSON object such as {"text": "..."}', file=where)
         if "\\u" in line and not is_sound(json.dumps(row, ensure_ascii=False)):
-            raise InputError(f"{where}: holds half of a surrogate pair, which is no character")
+            raise InputError("holds half of a surrogate pair, which is no character", file=where)
         yield where, {name.strip(): value for name, value in row.items()}
 
 
@@ -245,7 +264,7 @@ def _parquet_rows(path: Path) -> Rows:
             str(path), load_dataset("parquet", data_files=str(path), split="train", streaming=True)
         )
     except (OSError, ValueError) as error:  # pyarrow's errors are ValueErrors
-        raise InputError(f"{path}: not readable as Parquet ({first_line(error)})") from None
+        raise InputError(f"not readable as Parquet ({first_line(error)})", file=path) from None
 
 
 def _set_rows(name: str, data: IterableDataset, labels: Sequence[str] = ()) -> Rows:

@@ -53,13 +53,18 @@ def writing(what: str, folder: Path, setting: str = "HARNESS_CACHE") -> Iterator
     except OSError as error:
         if error.errno in _NO_ROOM:
             raise InputError(
-                f"{folder}: no space left on the disk while writing {what}; nothing was saved; "
-                "free some space, or set HARNESS_CACHE (and HF_HOME for downloads) to a folder on another disk"
+                f"no space left on the disk while writing {what}; nothing was saved",
+                file=folder,
+                remedy=(
+                    "free some space, or set HARNESS_CACHE (and HF_HOME for downloads) to a "
+                    "folder on another disk"
+                ),
             ) from None
         if error.errno in _NO_ACCESS:
             raise InputError(
-                f"{folder}: cannot be written to ({error.strerror}) while storing {what}; "
-                f"set {setting} to a folder that can"
+                f"cannot be written to ({error.strerror}) while storing {what}",
+                file=folder,
+                remedy=f"set {setting} to a folder that can",
             ) from None
         raise
 
@@ -114,7 +119,9 @@ def unpack_once(archive: Path, into: Path) -> Path:
                 tar.extractall(folder, filter=_readable)  # noqa: S202 - the filter keeps it inside
         except (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError) as error:
             raise InputError(
-                f"{archive}: cannot be unpacked ({first_line(error)}); delete it to have it downloaded again"
+                f"cannot be unpacked ({first_line(error)})",
+                file=archive,
+                remedy="delete it to have it downloaded again",
             ) from None
 
     return make_once(into / sha256_of(archive), f"the files of {archive.name}", unpack)

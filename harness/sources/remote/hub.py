@@ -50,11 +50,14 @@ def out_of_reach(what: str) -> OutOfReach:
 
     if is_offline_mode():
         return OutOfReach(
-            f"{what}: not in the local cache, and HF_HUB_OFFLINE is set; unset it to download"
+            "not in the local cache, and HF_HUB_OFFLINE is set",
+            file=what,
+            remedy="unset it to download",
         )
     return OutOfReach(
-        f"{what}: not in the local cache, and the hub at {redacted(constants.ENDPOINT)} cannot be reached; "
-        "check the network, or set HF_ENDPOINT to a mirror that has it"
+        f"not in the local cache, and the hub at {redacted(constants.ENDPOINT)} cannot be reached",
+        file=what,
+        remedy="check the network, or set HF_ENDPOINT to a mirror that has it",
     )
 
 
@@ -68,7 +71,7 @@ def _clear_errors(
         revision.startswith("/") or ".." in PurePosixPath(revision).parts or "\\" in revision
     ):
         raise InputError(
-            f"{what}: revision {revision!r} is no branch, tag or commit"
+            f"revision {revision!r} is no branch, tag or commit", file=what
         )  # as a path it leaves the cache
     get_session().timeout = SILENCE
     at = f" at revision {revision}" if revision else ""
@@ -87,7 +90,7 @@ def _clear_errors(
             errors.HfHubHTTPError: f"the hub answered with an error: {first_line(error)}",
         }
         reason = next(text for one, text in reasons.items() if isinstance(error, one))
-        raise InputError(f"{what}: {reason}") from None
+        raise InputError(reason, file=what) from None
     except Exception as error:
         if not is_broken_connection(error):
             raise
@@ -180,7 +183,7 @@ def hub_file(
         except ValueError as error:
             if isinstance(error, HfHubHTTPError):
                 raise
-            raise InputError(f"{what}: {first_line(error)}") from None
+            raise InputError(first_line(error), file=what) from None
 
 
 @contextmanager
@@ -228,7 +231,9 @@ def dataset_errors(what: str, repo: str, revision: str | None) -> Iterator[None]
             yield
     except DatasetNotFoundError:
         raise InputError(
-            f"{what}: the hub has no data set {repo}; check its name (private ones need HF_TOKEN)"
+            f"the hub has no data set {repo}",
+            file=what,
+            remedy="check its name (private ones need HF_TOKEN)",
         ) from None
     except ConnectionError:
         raise out_of_reach(what) from None
@@ -239,7 +244,7 @@ def dataset_errors(what: str, repo: str, revision: str | None) -> Iterator[None]
                 raise cause from None
         if isinstance(error, ValueError) and not hub_reachable():
             raise out_of_reach(what) from None
-        raise InputError(f"{what}: cannot be read: {first_line(cause)}") from None
+        raise InputError(f"cannot be read: {first_line(cause)}", file=what) from None
 
 
 def hub_split(repo: str, split: str, revision: str | None = None) -> Dataset:

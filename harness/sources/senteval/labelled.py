@@ -140,7 +140,9 @@ def _named_folder(root: Path | None) -> Path | None:
     given = root or (expand_user(named) if named else None)
     if given is not None and not given.is_dir():
         raise InputError(
-            f"{given}: no such folder; give SentEval's data folder (it holds downstream and probing)"
+            f"{given}: no such folder",
+            file=given,
+            remedy="give SentEval's data folder (it holds downstream and probing)",
         )
     return given
 
@@ -156,7 +158,7 @@ def senteval_root() -> Path:
     found = next(folder.rglob("STS"), None)
     if found is None:
         raise InputError(
-            f"{folder}: is not SentEval's downstream data: there is no folder STS in it"
+            "is not SentEval's downstream data: there is no folder STS in it", file=folder
         )
     return found.parent
 
@@ -207,7 +209,7 @@ def read_year(root: Path, task: str) -> Iterator[tuple[str, ScoredPairs]]:
         lines = numbered_lines(texts, blank=True)
         golds = numbered_lines(scores, blank=True)
         if len(lines) != len(golds):
-            raise InputError(f"{texts}: {len(lines)} lines, but {scores.name} has {len(golds)}")
+            raise InputError(f"{len(lines)} lines, but {scores.name} has {len(golds)}", file=texts)
         kept = []
         for (number, line), (_, gold) in zip(lines, golds, strict=True):
             first, _, second = line.partition("\t")
@@ -216,7 +218,7 @@ def read_year(root: Path, task: str) -> Iterator[tuple[str, ScoredPairs]]:
             if gold.strip():
                 kept.append((first, second, gold_score(scores, number, gold)))
         if not kept:
-            raise InputError(f"{scores}: holds no score")
+            raise InputError("holds no score", file=scores)
         yield subset, _columns(kept)
 
 
@@ -245,10 +247,12 @@ def read_probing(task: str, folder: Path) -> Labelled:
         for number, label, _ in found:
             if label not in place:
                 raise InputError(
-                    f'{file}, line {number}: label "{label}" does not occur in the training part (tr)'
+                    f'label "{label}" does not occur in the training part (tr)',
+                    file=file,
+                    line=number,
                 )
         if not found:
-            raise InputError(f"{file}: no {part} examples; the file is empty or truncated")
+            raise InputError(f"no {part} examples; the file is empty or truncated", file=file)
         parts[part] = [(text, "", place[label]) for _, label, text in found]
     return in_order(parts, len(place))
 
@@ -353,7 +357,7 @@ def _examples(root: Path, written: _Format, part: str) -> list[Example]:
         if names.strip().split("\t")[0] != written.header:
             raise line_error(file, first, f'the names of the columns, "{written.header}" the first')
         if not lines:
-            raise InputError(f"{file}: no examples; the file is empty or truncated")
+            raise InputError("no examples; the file is empty or truncated", file=file)
     rows: list[Example] = []
     for number, line in lines:
         match = re.fullmatch(written.line, line.strip())
@@ -372,8 +376,9 @@ def _snli(folder: Path, part: str) -> list[Example]:
     first, second, labels = (_lines(folder / f"{name}.{part}") for name in ("s1", "s2", "labels"))
     if not len(first) == len(second) == len(labels):
         raise InputError(
-            f"{folder}: s1.{part}, s2.{part} and labels.{part} have {len(first)}, {len(second)} and {len(labels)} "
-            "lines; they must have one line an example; a file is truncated"
+            f"s1.{part}, s2.{part} and labels.{part} have {len(first)}, {len(second)} and "
+            f"{len(labels)} lines; they must have one line an example; a file is truncated",
+            file=folder,
         )
     for number, label in enumerate(labels, 1):
         if label.strip() not in SNLI_LABELS:
@@ -417,14 +422,14 @@ def numbered_lines(
         ]
     numbered = [(number, line) for number, line in lines if blank or line.strip()]
     if not numbered:
-        raise InputError(f"{file}: is empty")
+        raise InputError("is empty", file=file)
     return numbered
 
 
 def line_error(file: Path, number: int, expected: str) -> InputError:
     """The error for a line that does not have the expected format."""
     return InputError(
-        f"{file}, line {number}: expected {expected}; the file is damaged or truncated"
+        f"expected {expected}; the file is damaged or truncated", file=file, line=number
     )
 
 
@@ -441,8 +446,10 @@ def gold_score(file: Path, number: int, text: str) -> float:
 
 def _no_such_file(file: Path) -> InputError:
     if not file.is_relative_to(cache_root() / "senteval"):
-        return InputError(f"{file}: no such file; the SentEval folder is not complete")
+        return InputError("no such file; the SentEval folder is not complete", file=file)
     name = "/".join(file.parts[-2:])
     return InputError(
-        f"{name}: not in the copy of {REPOSITORY}; set HARNESS_SENTEVAL to a folder that has it"
+        f"{name}: not in the copy of {REPOSITORY}",
+        file=name,
+        remedy="set HARNESS_SENTEVAL to a folder that has it",
     )

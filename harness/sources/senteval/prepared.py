@@ -116,7 +116,9 @@ def _download(address: str, folder: Path, sha256: str | None) -> Path:
 
     if is_offline_mode():
         raise OutOfReach(
-            f"{address}: not in the local cache, and HF_HUB_OFFLINE is set; unset it to download"
+            "not in the local cache, and HF_HUB_OFFLINE is set",
+            file=address,
+            remedy="unset it to download",
         )
     name = address.rpartition("/")[2]
     pooch.get_logger().setLevel("WARNING")
@@ -125,12 +127,16 @@ def _download(address: str, folder: Path, sha256: str | None) -> Path:
         return Path(pooch.retrieve(address, sha256, fname=name, path=folder, downloader=load))
     except (NoConnection, Timeout) as error:
         raise OutOfReach(
-            f"{address}: out of reach ({type(error).__name__}); check the network, or set HARNESS_SENTEVAL to a "
-            "SentEval data folder with these files"
+            f"out of reach ({type(error).__name__})",
+            file=address,
+            remedy=(
+                "check the network, or set HARNESS_SENTEVAL to a SentEval data folder with "
+                "these files"
+            ),
         ) from None
     except (RequestException, ValueError) as error:  # ValueError: another checksum
         raise InputError(
-            f"{address}: cannot be downloaded ({str(error).splitlines()[0]})"
+            f"cannot be downloaded ({str(error).splitlines()[0]})", file=address
         ) from None
 
 
@@ -149,7 +155,7 @@ def _check_probing(file: Path) -> None:
         first = stream.readline()
     if first.split(b"\t")[0] not in (b"tr", b"va", b"te") or first.count(b"\t") != 2:
         raise InputError(
-            f"{file}, line 1: expected tr, va or te, a label and a sentence, separated by tabs"
+            "expected tr, va or te, a label and a sentence, separated by tabs", file=file, line=1
         )
 
 
@@ -163,7 +169,8 @@ def read_captions(file: Path) -> tuple[np.ndarray[Any, Any], list[str]]:
     """
     if not file.is_file():
         raise InputError(
-            f"{file}: no such file; caption retrieval needs SentEval's train.pkl, valid.pkl and test.pkl"
+            "no such file; caption retrieval needs SentEval's train.pkl, valid.pkl and test.pkl",
+            file=file,
         )
     try:
         with file.open("rb") as stream:
@@ -196,7 +203,7 @@ def read_captions(file: Path) -> tuple[np.ndarray[Any, Any], list[str]]:
         OverflowError,
     ) as no:
         raise InputError(
-            f"{file}: not SentEval's pickle of captions and features ({str(no)[:200]!r})"
+            f"not SentEval's pickle of captions and features ({str(no)[:200]!r})", file=file
         ) from None
 
 
@@ -256,7 +263,7 @@ def _convert_snli(files: list[Path], folder: Path) -> None:
     ) as error:
         files[0].unlink()
         raise InputError(
-            f"{files[0]}: damaged or truncated zip archive ({error}); it was deleted, run again"
+            f"damaged or truncated zip archive ({error}); it was deleted, run again", file=files[0]
         ) from None
 
 

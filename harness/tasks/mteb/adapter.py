@@ -155,11 +155,13 @@ def open_task(name: str, subset: str = "") -> Any:
         return task
     if subset and subset != "all" and subset not in parts:
         raise InputError(
-            f'{PREFIX}{name}: no subset "{subset}"{nearest(subset, parts)}; known: {", ".join(parts)}'
+            f'{PREFIX}{name}: no subset "{subset}"{nearest(subset, parts)}; known: {", ".join(parts)}',
+            key=f"{PREFIX}{name}",
         )
     if "text" not in task.metadata.modalities or len(task.metadata.modalities) > 1:
         raise InputError(
-            f"{PREFIX}{name}: needs {', '.join(task.metadata.modalities)}; sentences are encoded here"
+            f"{PREFIX}{name}: needs {', '.join(task.metadata.modalities)}; sentences are encoded here",
+            key=f"{PREFIX}{name}",
         )
     wanted = subset or ENGLISH.get(name, "")
     if wanted and wanted != "all":
@@ -250,7 +252,8 @@ def _load_known(name: str) -> Any:
 
         if name not in TASKS:
             raise InputError(
-                f'"{name}": no such embedded task{nearest(name, list(TASKS))}; known: {", ".join(TASKS)}'
+                f'"{name}": no such embedded task{nearest(name, list(TASKS))}; known: {", ".join(TASKS)}',
+                key=name,
             )
         return TASKS[name]()
     try:
@@ -260,7 +263,9 @@ def _load_known(name: str) -> Any:
         known = [
             task.metadata.name for task in mteb.get_tasks(languages=["eng"], modalities=["text"])
         ]
-        raise InputError(f'"{PREFIX}{name}": mteb has no such task{nearest(name, known)}') from None
+        raise InputError(
+            f'"{PREFIX}{name}": mteb has no such task{nearest(name, known)}', key=f"{PREFIX}{name}"
+        ) from None
 
 
 def run_task(

@@ -56,14 +56,14 @@ def _read_texts(file: Path) -> dict[str, tuple[str, str]]:
     for name in ("_id", "text"):
         if name not in table.columns:
             remedy = f"its keys are {', '.join(table.columns)}"
-            raise InputError(f'no key "{name}"', file=file, remedy=remedy)
+            raise InputError(f'no key "{name}"', key=name, file=file, remedy=remedy)
     titles = table["title"] if "title" in table.columns else [""] * len(table)
     texts = {}
     for line, one, title, text in zip(
         table.index, table["_id"], titles, table["text"], strict=True
     ):
         if one in texts:
-            raise InputError(f'the id "{one}" occurs twice', file=f"{file}, line {line}")
+            raise InputError(f'the id "{one}" occurs twice', file=file, line=line)
         texts[one] = (str(title), text)
     return texts
 
@@ -76,13 +76,13 @@ def _read_grades(
     for name in names:
         if name not in table.columns:
             remedy = f"its columns are {', '.join(table.columns)}"
-            raise InputError(f'no column "{name}"', file=file, remedy=remedy)
+            raise InputError(f'no column "{name}"', key=name, file=file, remedy=remedy)
     relevant: dict[str, dict[str, int]] = {}
     grades = to_numbers(table, "score", str(file))
     rows = zip(table.index, table["query-id"], table["corpus-id"], grades, strict=True)
     for line, query, passage, grade in rows:
         for one, known, where in ((query, queries, _QUERIES), (passage, passages, _CORPUS)):
             if one not in known:
-                raise InputError(f'"{one}" is no id of {where}', file=f"{file}, line {line}")
+                raise InputError(f'"{one}" is no id of {where}', file=file, line=line)
         relevant.setdefault(query, {})[passage] = int(grade)
     return relevant

@@ -323,11 +323,11 @@ def _split(
 
     if "split" in table.columns:
         parts = []
-        for line, name in table["split"].items():
+        for line, name in zip(table.index, table["split"], strict=True):
             part = _PARTS.get(name.lower())
             if part is None:
                 message = f"expected train, dev (or validation) or test, not {name!r:.40}"
-                raise InputError(message, file=f"{where}, line {line}", key='column "split"')
+                raise InputError(message, file=where, line=line, key='column "split"')
             parts.append(part)
         if share is not None:
             message = "the file has a column split, which says what the dev part is"

@@ -119,7 +119,8 @@ def fit_and_rank(
     n = len(t["train"])
     if n <= _BATCH:
         raise InputError(
-            f"caption retrieval: {n} training captions; contrasts need more than one batch of {_BATCH}"
+            f"caption retrieval: {n} training captions; contrasts need more than one batch of {_BATCH}",
+            key="caption retrieval",
         )
     with torch.random.fork_rng():
         torch.manual_seed(seed)

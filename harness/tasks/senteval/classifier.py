@@ -59,11 +59,13 @@ class Classifier:
         _, settings = parse_optimizer(self.optim)
         if settings.keys() - {"lr"} or not settings.get("lr", 1) > 0:
             raise InputError(
-                f'classifier: optim "{self.optim}": the only setting is a rate above 0, as in "sgd,lr=0.1"'
+                f'classifier: optim "{self.optim}": the only setting is a rate above 0, as in "sgd,lr=0.1"',
+                key="optim",
             )
         if not isinstance(self.dropout, int | float) or not 0 <= self.dropout < 1:
             raise InputError(
-                f"classifier: dropout = {self.dropout!r} is out of its range; expected 0 or more, below 1"
+                f"classifier: dropout = {self.dropout!r} is out of its range; expected 0 or more, below 1",
+                key="dropout",
             )
 
     def describe(self) -> dict[str, Any]:
@@ -79,7 +81,8 @@ def check_whole_number(key: str, value: object, least: int) -> None:
     whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
     if not whole or not least <= value < 2**32:  # type: ignore[operator]
         raise InputError(
-            f"{key} = {value!r} is out of its range; expected a whole number from {least} to 2**32 - 1"
+            f"{key} = {value!r} is out of its range; expected a whole number from {least} to 2**32 - 1",
+            key=key,
         )
 
 
@@ -90,18 +93,22 @@ def parse_optimizer(text: str) -> tuple[str, dict[str, float]]:
         InputError: an unknown optimiser, or a setting that is not NAME=NUMBER.
     """
     if not isinstance(text, str):  # a script's setting
-        raise InputError(f'optim = {text!r}: expected a name, as in "adam" or "sgd,lr=0.1"')
+        raise InputError(
+            f'optim = {text!r}: expected a name, as in "adam" or "sgd,lr=0.1"', key="optim"
+        )
     name, *settings = [part.strip() for part in text.split(",")]
     if name not in OPTIMIZERS:
         raise InputError(
-            f'optim "{text}"{nearest(name, list(OPTIMIZERS))}; known: {", ".join(OPTIMIZERS)}'
+            f'optim "{text}"{nearest(name, list(OPTIMIZERS))}; known: {", ".join(OPTIMIZERS)}',
+            key="optim",
         )
     try:
         pairs = (setting.split("=") for setting in settings)
         return name, {key.strip(): float(value) for key, value in pairs}
     except ValueError:
         raise InputError(
-            f'optim "{text}": expected NAME=NUMBER after the name, as in "{name},lr=0.1"'
+            f'optim "{text}": expected NAME=NUMBER after the name, as in "{name},lr=0.1"',
+            key="optim",
         ) from None
 
 

@@ -102,15 +102,18 @@ class SE:
         given = self.params.classifier = self.params.get("classifier") or {"nhid": 0}
         if not isinstance(given, dict) or "nhid" not in given:
             raise InputError(
-                f'params["classifier"] = {given!r}: expected a dict with "nhid"; 0: logistic regression'
+                f'params["classifier"] = {given!r}: expected a dict with "nhid"; 0: logistic regression',
+                key="classifier",
             )
         for key in given:
             if key not in _CLASSIFIER_KEYS:
                 hint = f"{nearest(str(key), _CLASSIFIER_KEYS)}; known: {_CLASSIFIER_KEYS}"
-                raise InputError(f'params["classifier"]: unknown key "{key}"{hint}')
+                raise InputError(f'params["classifier"]: unknown key "{key}"{hint}', key=key)
         if not self.params.usepytorch:
             raise InputError(
-                'params["usepytorch"] = False: no classifier of scikit-learn here; leave it out'
+                'params["usepytorch"] = False: no classifier of scikit-learn here',
+                key="usepytorch",
+                remedy="leave it out",
             )
         self.classifier = Classifier(**given, kfold=self.params.kfold, seed=self.params.seed)
         self.list_tasks = list(TASKS)
@@ -131,7 +134,8 @@ class SE:
         for one in names:
             if one not in TASKS:
                 raise InputError(
-                    f'unknown task "{one}"{nearest(str(one), list(TASKS))}; known: {", ".join(TASKS)}'
+                    f'unknown task "{one}"{nearest(str(one), list(TASKS))}; known: {", ".join(TASKS)}',
+                    key="task",
                 )
         if isinstance(name, str):
             self.results = self._eval(name)

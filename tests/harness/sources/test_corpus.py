@@ -529,7 +529,7 @@ def test_frames_of_pairs_need_no_label_and_numbers_are_none(form: Any) -> None:
     assert [pair.label for pair in labelled] == ["entails", "neutral"]
     with pytest.raises(InputError) as caught:
         corpus_of(form(PAIR_COLUMNS), "pairs", columns={"label": "label"})
-    assert caught.value.key == 'column "label"'
+    assert caught.value.key == "label"
 
 
 def test_what_pandas_writes_for_missing_text_is_no_text() -> None:
@@ -547,17 +547,17 @@ def test_what_pandas_writes_for_missing_text_is_no_text() -> None:
 @pytest.mark.parametrize(
     ("given", "key"),
     [
-        (pd.DataFrame({"text": [1, 2]}), 'column "text"'),
-        (pd.DataFrame({"text": [b"a", b"b"]}), 'column "text"'),
+        (pd.DataFrame({"text": [1, 2]}), "text"),
+        (pd.DataFrame({"text": [b"a", b"b"]}), "text"),
         (pd.DataFrame([["a", "b"]], columns=["text", "text"]), None),
         (pd.DataFrame([["a"], ["b"]]), "columns"),
         ({"a": "first text", "b": "second text"}, None),
         ({"A", "B"}, None),
         (frozenset({"A", "B"}), None),
         (DatasetDict({"train": Dataset.from_dict({"text": ["a", "b"]})}), None),
-        (pd.DataFrame({"text": ["a", "b"], "n": [1, 2]}).groupby("n"), None),
-        (np.array([["a", "b"], ["c", "d"]]), None),
-        (pd.Series([1.5, 2.5]), None),
+        (pd.DataFrame({"text": ["a", "b"], "n": [1, 2]}).groupby("n"), "item 0"),
+        (np.array([["a", "b"], ["c", "d"]]), "item 0"),
+        (pd.Series([1.5, 2.5]), "item 0"),
         (b"text", None),
     ],
 )

@@ -1,5 +1,5 @@
-"""The method plugins on the embedded model: the interface's promises, and what each method feeds
-its objective.
+"""What methods feed their objective, and the maps of whitening and random vectors. The promises of
+the interface are tested by test_conformance.py.
 """
 
 from __future__ import annotations
@@ -13,8 +13,6 @@ import pytest
 import torch
 
 from harness import registry
-from harness.encoder.layout import names_our_modules
-from harness.errors import InputError, NotFitted
 from harness.method import FitContext, Method
 from harness.sources import Corpus, load_corpus
 from harness.training import Batch
@@ -24,36 +22,20 @@ from methods.random_vectors import RandomVectors
 from methods.scd import SCD
 from methods.simcse import SimCSE
 from methods.whitening import Moments, Whitening, whitening_matrix
+from tests.support.errors import raises_input_error
 
-TEXTS = [
-    "A dog runs across the field.",
-    "Two children play chess.",
-    "",
-    "The bank raised its rates 🙂 again.",
-    "rain",
-]
 SMALL = {"batch_size": 12, "train_length": 16, "learning_rate": 1e-4}
 PROJECTOR = {"projector": (32, 32, 32)}
 CONFIGS: dict[str, tuple[type[Method], dict[str, Any]]] = {
-    # the embedded model has no pooler of its own, so cls_pooler is none of them
-    **{
-        f"pooling {name}": (PoolingMethod, v)
-        for name, v in PoolingMethod.presets.items()
-        if name != "cls_pooler"
-    },
-    "random": (RandomVectors, {"dimension": 32}),
-    "whitening": (Whitening, {"k": 16}),
     "simcse": (SimCSE, SMALL),
     "scd": (SCD, {**SMALL, **PROJECTOR}),
     "scd L_S": (SCD, {**SMALL, "terms": "self_contrast"}),
-    "scd L_C": (SCD, {**SMALL, **PROJECTOR, "terms": "decorrelation"}),
     "barlow_twins": (BarlowTwins, {**SMALL, **PROJECTOR, "epochs": 1}),
     "barlow_twins shuffle": (
         BarlowTwins,
         {**SMALL, **PROJECTOR, "epochs": 1, "view": "shuffle", "shuffle": 0.5},
     ),
 }
-TRAINED = [name for name, (method, _) in CONFIGS.items() if method in (SimCSE, SCD, BarlowTwins)]
 
 
 def make(name: str, **more: Any) -> Any:
@@ -66,99 +48,9 @@ def corpus() -> Corpus:
     return load_corpus("embedded:sentences", limit=24)
 
 
-def fit(name: str, corpus: Corpus, seed: int = 0, **more: Any) -> Any:
-    method = make(name, **more)
-    return method.fit(corpus, FitContext(seed=seed, precision="fp32", max_steps=2))
-
-
 def test_every_plugin_is_reached_by_its_own_name() -> None:
     for name in ("pooling", "random", "whitening", "simcse", "scd", "barlow_twins"):
         assert registry.load(registry.METHODS, name).name == name
-
-
-@pytest.mark.parametrize("name", CONFIGS)
-def test_interface(name: str, corpus: Corpus, tmp_path: Path) -> None:
-    method = make(name)
-    with pytest.raises(NotFitted):
-        method.encode("too early")
-    with pytest.raises(NotFitted):
-        method.save(tmp_path / "early")
-    assert method.fit(corpus, FitContext(precision="fp32")) is method
-    vectors = method.encode(TEXTS)
-    assert vectors.shape[0] == len(TEXTS)
-    assert vectors.dtype == np.float32
-    assert np.isfinite(vectors).all()
-    assert method.encode(TEXTS[0]).shape == vectors.shape[1:]
-
-    method.save(tmp_path / "model")
-    again = type(method).load(tmp_path / "model")
-    assert again.config == method.config
-    assert np.allclose(again.encode(TEXTS), vectors, atol=1e-5)
-    other = PoolingMethod if type(method) is not PoolingMethod else SimCSE
-    with pytest.raises(InputError, match="holds a"):
-        other.load(tmp_path / "model")
-
-    if type(method) is not RandomVectors:  # vectors without a rule have no SentenceTransformer
-        from sentence_transformers import SentenceTransformer
-
-        assert (tmp_path / "model" / "model.safetensors").is_file()
-        assert (tmp_path / "model" / "README.md").is_file()
-        ours = names_our_modules(tmp_path / "model")
-        assert ours == method.config.pooling.startswith("echo"), "stock modules, where they suffice"
-        theirs = SentenceTransformer(
-            str(tmp_path / "model"), device="cpu", trust_remote_code=ours
-        ).encode(TEXTS)
-        assert np.allclose(theirs, vectors, atol=1e-5)
-
-
-@pytest.mark.parametrize("name", [*TRAINED, "whitening"])
-def test_a_method_that_learns_asks_for_its_corpus(name: str) -> None:
-    with pytest.raises(InputError, match="give it a corpus"):
-        make(name).fit(None)
-
-
-@pytest.mark.parametrize("name", [*TRAINED, "random"])
-def test_a_seed_repeats_bit_for_bit_and_another_does_not(name: str, corpus: Corpus) -> None:
-    first, second, other = (fit(name, corpus, seed).encode(TEXTS[:2]) for seed in (3, 3, 4))
-    assert np.array_equal(first, second)
-    assert not np.allclose(first, other, atol=1e-4)
-
-
-@pytest.mark.parametrize("name", TRAINED)
-def test_training_moves_the_encoder_and_leaves_no_head_behind(name: str, corpus: Corpus) -> None:
-    method = fit(name, corpus)
-    before = PoolingMethod(PoolingMethod.configure({"pooling": method.config.pooling})).fit()
-    assert np.abs(method.encode(TEXTS) - before.encode(TEXTS)).max() > 1e-3
-    assert method.num_parameters() == before.num_parameters()
-    assert method.fit_report.training["steps"] == 2
-
-
-@pytest.mark.parametrize("name", TRAINED)
-def test_one_optimisation_step_lowers_the_loss_on_a_fixed_batch(name: str, corpus: Corpus) -> None:
-    """Same batch, same dropout masks, same views before and after a small step down the gradient."""
-    method = make(name)
-    torch.manual_seed(0)
-    encoder = method.load_base().train()
-    heads = method.heads(encoder).train()
-
-    def terms() -> dict[str, torch.Tensor]:
-        torch.manual_seed(1)
-        return method.loss(encoder, heads, Batch(list(corpus[:12]), np.random.default_rng(2), 0))
-
-    before = terms()
-    before["loss"].backward()
-    parameters = [p for p in (*encoder.parameters(), *heads.parameters()) if p.grad is not None]
-    norm = torch.sqrt(sum((p.grad.square().sum() for p in parameters), torch.zeros(())))
-    with torch.no_grad():
-        for p in parameters:
-            p -= 0.01 * p.grad / norm
-    after = terms()
-    assert float(after["loss"].detach()) < float(before["loss"].detach())
-    others = [float(value.detach()) for key, value in before.items() if key != "loss"]
-    if others:
-        assert sum(others) == pytest.approx(float(before["loss"].detach()), rel=1e-5), (
-            "logged terms add up to the loss"
-        )
 
 
 # ---------------------------------------------------------------- what reaches the encoder
@@ -199,6 +91,25 @@ def asked(name: str, corpus: Corpus, **more: Any) -> tuple[Any, Any, dict[str, A
     method.loss(spy, method.heads(spy), Batch(list(corpus[:12]), np.random.default_rng(2), 0))
     (call,) = spy.calls
     return call
+
+
+def test_a_folder_of_another_method_is_refused(tmp_path: Path) -> None:
+    RandomVectors().fit().save(tmp_path / "model")
+    with raises_input_error(file=tmp_path / "model"):
+        PoolingMethod.load(tmp_path / "model")
+
+
+@pytest.mark.parametrize("name", ["scd", "barlow_twins", "barlow_twins shuffle"])
+def test_logged_terms_add_up_to_the_loss(name: str, corpus: Corpus) -> None:
+    spy, method = Spy(), make(name)
+    torch.manual_seed(0)
+    terms = method.loss(
+        spy, method.heads(spy), Batch(list(corpus[:12]), np.random.default_rng(2), 0)
+    )
+    values = {key: float(value.detach()) for key, value in terms.items()}
+    loss = values.pop("loss")
+    assert values
+    assert sum(values.values()) == pytest.approx(loss, rel=1e-5)
 
 
 def test_dropout_rates_of_the_views(corpus: Corpus) -> None:
@@ -304,11 +215,11 @@ def test_whitening_leaves_out_directions_without_variance() -> None:
     covariance = np.diag([4.0, 0.0, 1.0])
     assert whitening_matrix(covariance, k=None).shape == (3, 2)
     assert whitening_matrix(covariance, k=None, epsilon=0.5).shape == (3, 3)
-    with pytest.raises(InputError, match="span 2 dimensions"):
+    with raises_input_error(key="k"):
         whitening_matrix(covariance, k=3)
-    with pytest.raises(InputError, match="k=4 is larger than the 3 dimensions"):
+    with raises_input_error(key="k"):
         whitening_matrix(covariance, k=4)
-    with pytest.raises(InputError, match="all sentence vectors of the corpus are equal"):
+    with raises_input_error():
         whitening_matrix(np.zeros((3, 3)), k=None)
 
 
@@ -331,7 +242,7 @@ def test_whitened_corpus_has_mean_0_and_identity_covariance() -> None:
 def test_whitening_one_sentence_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "one.txt"
     file.write_text("Only one sentence.\n")
-    with pytest.raises(InputError, match="at least 2 sentences"):
+    with raises_input_error(file=file):
         Whitening().fit(load_corpus(str(file)))
 
 
