@@ -14,7 +14,10 @@ def clean(text: str, row: int = 0) -> str:
         InputError: not a string; `row` says where.
     """
     if not isinstance(text, str):
-        raise InputError(f"sentence {row} is {type(text).__name__}, not a string: {text!r:.80}")
+        raise InputError(
+            f"sentence {row} is {type(text).__name__}, not a string: {text!r:.80}",
+            key=f"sentence {row}",
+        )
     if text.isascii():
         return text
     return text.encode("utf-8", "replace").decode("utf-8")

@@ -69,7 +69,9 @@ def copy_run(record: Record, source: RunFolder, workdir: Path) -> bool:
     if own is not None:
         if {s: s.value for s in own.scores} == {s: s.value for s in record.scores}:
             return False
-        raise InputError(f"run {record.id} is here with other scores; yours stays")
+        raise InputError(
+            f"run {record.id} is here with other scores; yours stays", key=f"run {record.id}"
+        )
     if any(not file.name.startswith(".lock") for file in target.path.glob("*")):
         raise InputError(
             "begun here and not finished", remedy=f"remove {target.path} to have the other one"
@@ -78,7 +80,8 @@ def copy_run(record: Record, source: RunFolder, workdir: Path) -> bool:
     links = [name for name in light.files if (source.path / name).is_symlink()]
     if damaged := [*source.find_damage(light.files), *links]:
         raise InputError(
-            f"{', '.join(damaged)}: not as its record says; harness doctor --workdir tells more"
+            f"{', '.join(damaged)}: not as its record says; harness doctor --workdir tells more",
+            file=", ".join(damaged),
         )
     (workdir / "runs").mkdir(parents=True, exist_ok=True)
     place = Path(mkdtemp(dir=workdir / "runs", prefix=".copying-"))

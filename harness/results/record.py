@@ -152,6 +152,7 @@ class Record(BaseModel):
         ):
             raise InputError(
                 f"record {tree.get('id')}: written by another version of the harness",
+                key=f"record {tree.get('id')}",
                 remedy="use a new work directory, or read it with the version that wrote it",
             )
         return tree

@@ -32,6 +32,7 @@ def merge_records(old: Record, new: Record, tasks: Sequence[Task]) -> Record:
     used: set[str] = set()
     for s in scores:
         used.update((s.protocol, s.comparable))
+    task_code = {key: files for key, files in old.task_code.items() if key not in scored}
     notes = [note for note in old.training.get("notes", []) if not _concerns(note, names)]
     notes = list(dict.fromkeys([*notes, *new.training.get("notes", [])]))
     return new.model_copy(
@@ -43,6 +44,7 @@ def merge_records(old: Record, new: Record, tasks: Sequence[Task]) -> Record:
             "missing": {name: why for name, why in old.missing.items() if name not in names}
             | new.missing,
             "evaluation": old.evaluation | new.evaluation,
+            "task_code": task_code | new.task_code,
             "training": {**new.training, **({"notes": notes} if notes else {})},
             "cost": _merge_costs(old.cost, new.cost),
             "environment": old.environment,  # that of the training
