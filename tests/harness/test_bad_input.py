@@ -17,6 +17,7 @@ from harness.errors import InputError, RunError
 from harness.results.model_card import write_card
 from harness.results.store import RunFolder
 from harness.runs.experiment import read_experiment
+from tests.support.errors import raises_input_error
 from tests.support.invented_runs import run
 
 GOOD = 'base_models = ["embedded:mini-bert"]\nsuites = ["embedded"]\n{}[[methods]]\nmethod = "pooling"\n'
@@ -190,7 +191,7 @@ def test_a_static_model_without_its_files(
         file.unlink()
         if damage == "empty":
             file.touch()
-    with pytest.raises(InputError, match=r"save (it|the method) again"):
+    with raises_input_error(file=file):
         harness.load_model(tmp_path / "model")
     assert "model" in told(capsys, "evaluate", str(tmp_path / "model"), "--suite", "embedded")
 
@@ -202,7 +203,7 @@ def test_parts_of_a_run_that_are_no_files(tmp_path: Path) -> None:
         run.read()
     for content in ("[]", "{"):
         run.details_file.write_text(content)
-        with pytest.raises(InputError, match=r"details\.json"):
+        with raises_input_error(file=run.path / "details.json"):
             run.figures()
 
 
@@ -279,9 +280,9 @@ def test_a_value_that_cannot_be_used_is_named_with_its_key(
 
 
 def test_a_missing_or_empty_key_is_named() -> None:
-    with pytest.raises(InputError, match='here: key "needed": '):
+    with raises_input_error(file="here", key="needed"):
         Example.parse({}, "here")
-    with pytest.raises(InputError, match='key "seeds": '):
+    with raises_input_error(file="experiment", key="seeds"):
         read_experiment({"name": "x", "seeds": [], "methods": [{"method": "pooling"}]})
 
 

@@ -17,13 +17,14 @@ import pytest
 from mlflow import MlflowClient
 from mlflow.entities import Run
 
-from harness.errors import InputError, RunError
+from harness.errors import RunError
 from harness.mlflow_tracker import Mlflow
 from harness.results.comparison import ComparisonFile, ListedRun
 from harness.results.record import Record, Score
 from harness.results.spec import RunSpec
 from harness.results.store import RunFolder, write_comparison_file
 from harness.tracking import Tracker, default_uri, sync
+from tests.support.errors import raises_input_error
 
 TRAIN_LINES = 1001
 
@@ -442,7 +443,7 @@ def test_a_server_that_does_not_answer_keeps_no_run_waiting(
 
 
 def test_wrong_input(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="harness compare"):
+    with raises_input_error(file=tmp_path / "absent"):
         sync(tmp_path / "absent")
     assert not (tmp_path / "absent").exists()
     make_record(tmp_path)

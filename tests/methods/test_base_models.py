@@ -18,6 +18,7 @@ from harness.errors import InputError
 from harness.method import FitContext, Method
 from harness.sources import Corpus, load_corpus
 from tests.support.encoder_models import NO_DROPOUT, base_model
+from tests.support.errors import raises_input_error
 
 WORDS = [
     "cat",
@@ -209,9 +210,7 @@ def test_a_base_model_without_dropout_is_one_line_where_views_differ_without_it(
 def test_a_type_without_hidden_dropout_says_so(bases: dict[str, str], corpus: Corpus) -> None:
     method = registry.load(registry.METHODS, "simcse")
     config = method.configure(SMALL | {"pooling": "mean", "dropout": 0.1})
-    with pytest.raises(
-        InputError, match=r'"qwen3" has no hidden dropout .* set the attention rate alone'
-    ):
+    with raises_input_error(key="hidden_dropout"):
         method(config, base_model=bases["qwen3"]).fit(
             corpus, FitContext(precision="fp32", max_steps=1)
         )

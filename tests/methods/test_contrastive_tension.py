@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 import torch
 
-from harness.errors import InputError
 from harness.method import FitContext
 from harness.sources import Corpus, load_corpus
 from harness.training import Batch
@@ -24,6 +23,7 @@ from methods.contrastive_tension import (
     tension,
     tension_in_batch,
 )
+from tests.support.errors import raises_input_error
 
 SMALL = {"batch_size": 6, "negatives": 2, "train_length": 12, "learning_rate": 1e-4}
 TEXTS = [f"sentence number {i}" for i in range(40)]
@@ -312,6 +312,6 @@ def test_a_killed_run_ends_with_the_weights_of_a_whole_one(
     [{"batch_size": 2}, {"negatives": 0}, {"scale": 0}, {"similarity": "cos"}, {"keep": "first"}],
 )
 def test_bad_settings_are_one_line(values: dict[str, Any]) -> None:
-    with pytest.raises(InputError, match=f'key "{next(iter(values))}"') as caught:
+    with raises_input_error(file='method "contrastive_tension"') as caught:
         make(**values)
     assert "\n" not in str(caught.value)

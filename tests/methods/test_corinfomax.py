@@ -12,12 +12,12 @@ import pytest
 import torch
 
 from harness import registry
-from harness.errors import InputError
 from harness.sources import Corpus, load_corpus
 from harness.training import Batch
 from methods.barlow_twins import BarlowTwins
 from methods.corinfomax import CorInfoMax
 from methods.vicreg import VICReg
+from tests.support.errors import raises_input_error
 from tests.support.kill_and_resume import weights_whole_and_resumed
 
 pytestmark = pytest.mark.timeout(300)
@@ -130,7 +130,7 @@ def test_without_a_target_a_run_is_dumped_as_before_there_was_one() -> None:
 def test_a_projector_as_wide_as_the_targets_vectors_or_one_line() -> None:
     _, _, heads = started(VICReg, target="ema", projector=None)
     assert heads.projector[-1].out_features == 256
-    with pytest.raises(InputError, match=r'key "projector" = \[16, 8\].* must be 256') as error:
+    with raises_input_error(key="projector") as error:
         started(VICReg, target="ema", projector=(16, 8))
     assert "\n" not in str(error.value)
     _, _, heads = started(VICReg, target="ema", projector=(16, 8), target_projector=True)

@@ -20,6 +20,7 @@ from harness.sources import Corpus, load_corpus
 from harness.training import Batch
 from methods.cot_bert import TEMPLATES, CoTBERT, extended_nt_xent
 from methods.objectives import nt_xent
+from tests.support.errors import raises_input_error
 
 pytestmark = pytest.mark.timeout(300)
 ENDS = ["[CLS] the sentence of", "[CLS] the sentence :", "[CLS] the sentence :"]
@@ -82,7 +83,7 @@ def test_it_encodes_by_the_last_mask_and_saves_that(corpus: Corpus, tmp_path: Pa
     np.testing.assert_allclose(theirs.encode(texts), vectors, atol=1e-5)
     file = tmp_path / "saved" / "1_LastMask" / "config.json"
     file.write_text(json.dumps({**json.loads(file.read_text()), "token": 7}))
-    with pytest.raises(InputError, match="LastMask"):
+    with raises_input_error(file=tmp_path / "saved"):
         Encoder.load(tmp_path / "saved")
 
 

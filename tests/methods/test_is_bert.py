@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 import torch
 
-from harness.errors import InputError
 from harness.sources import load_corpus
 from harness.training import Batch
 from methods.is_bert import ISBert, jensen_shannon_information
+from tests.support.errors import raises_input_error
 
 
 def reference(local: np.ndarray, mask: np.ndarray, vectors: np.ndarray) -> tuple[float, float]:
@@ -157,6 +157,6 @@ def test_the_optimiser_has_no_bias_correction_unless_asked() -> None:
 
 
 def test_even_widths_are_refused_in_one_line() -> None:
-    with pytest.raises(InputError, match=r'key "widths": .*odd positive numbers') as error:
+    with raises_input_error(file='method "is_bert"', key="widths") as error:
         method(widths=[2, 3])
     assert "\n" not in str(error.value)

@@ -18,6 +18,7 @@ from harness.sources import Corpus, load_corpus
 from harness.training import Batch
 from methods.llm2vec import LLM2Vec, masked_next_token_loss
 from tests.support.encoder_models import WORDS, base_model
+from tests.support.errors import raises_input_error
 from tests.support.kill_and_resume import weights_whole_and_resumed
 
 pytestmark = pytest.mark.timeout(300)
@@ -131,7 +132,7 @@ def test_without_peft_adapters_are_refused_in_one_line(
 ) -> None:
     monkeypatch.setitem(__import__("sys").modules, "peft", None)
     method = made(base, lora=2)
-    with pytest.raises(InputError, match='key "lora" needs peft') as error:
+    with raises_input_error(key="lora") as error:
         method.heads(method.load_base())
     assert "\n" not in str(error.value)
 

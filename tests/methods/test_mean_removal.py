@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from sklearn.decomposition import PCA
 
-from harness.errors import InputError
 from harness.method import FitContext
 from harness.sources import load_corpus
 from methods.mean_removal import MeanRemoval
 from methods.pooling import PoolingMethod
+from tests.support.errors import raises_input_error
 
 CORPUS = list(load_corpus("embedded:sentences", limit=60))
 TEXTS = ["A dog runs across the field.", "Two children play chess.", "rain"]
@@ -53,7 +53,7 @@ def test_a_hundredth_of_the_dimensions_is_removed_by_default() -> None:
     assert (spread < 1e-3 * spread[0]).sum() == 1 + 3, (
         "60 centred vectors span 59 directions, less 3"
     )
-    with pytest.raises(InputError, match="leaves nothing"):
+    with raises_input_error(key="k"):
         fitted(form="abtt", k=256)
 
 

@@ -9,11 +9,11 @@ import pytest
 import torch
 
 from harness import registry
-from harness.errors import InputError
 from harness.sources import load_corpus
 from methods.parts.embedding_views import change_embeddings, feature_cutoff, token_cutoff
 from tests.methods.test_large_batches import IN_PARTS, base, expect_equal, gradients, method
 from tests.support.encoder_models import base_model
+from tests.support.errors import raises_input_error
 from tests.support.kill_and_resume import weights_whole_and_resumed
 
 pytestmark = pytest.mark.timeout(300)
@@ -109,8 +109,8 @@ def test_by_default_batches_are_packed_where_the_base_model_can(
 
 
 def test_a_base_model_that_cannot_is_refused_before_training(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match='"mpnet"'):
+    with raises_input_error(key="packed"):
         method("simcse", base_model(tmp_path, "mpnet"), packed=True).load_base()
     for name in ("infersent", "skip_thought"):
-        with pytest.raises(InputError, match=f'method "{name}": key "packed"'):
+        with raises_input_error(key="packed"):
             method(name, packed=True)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
-from harness.errors import InputError
 from methods.pooling import PoolingMethod
+from tests.support.errors import raises_input_error
 
 
 def test_a_layer_that_the_model_has_not_is_told_before_the_run() -> None:
@@ -13,5 +11,5 @@ def test_a_layer_that_the_model_has_not_is_told_before_the_run() -> None:
         PoolingMethod(PoolingMethod.configure({"pooling": f"layer:{k}:cls"})) for k in (4, 10)
     )
     there.check(None)
-    with pytest.raises(InputError, match="has layers 0 to 4"):
+    with raises_input_error(file="embedded:mini-bert", key="pooling"):
         beyond.check(None)

@@ -27,6 +27,7 @@ from methods.quick_thoughts import (
     neighbours,
     split_sentences,
 )
+from tests.support.errors import raises_input_error
 
 SMALL = {"batch_size": 8, "train_length": 16, "learning_rate": 1e-4}
 
@@ -199,7 +200,7 @@ def test_an_epoch_holds_every_sentence_once_in_consecutive_batches(
 
     texts = Documents(" ".join(f"S{d} {k}." for k in range(size)) for d, size in enumerate(sizes))
     if max(sizes) < 2:
-        with pytest.raises(InputError, match="no document has two sentences"):
+        with raises_input_error(file=texts.uri):
             ConsecutiveSentences(texts, batch_size=batch_size, seed=seed)  # type: ignore[arg-type]
         return
     stream = ConsecutiveSentences(texts, batch_size=batch_size, seed=seed)  # type: ignore[arg-type]

@@ -16,11 +16,11 @@ from huggingface_hub import ModelCard
 
 from harness import load_model, registry
 from harness.encoder import Encoder
-from harness.errors import InputError
 from harness.evaluation.any_model import open_for_evaluation
 from harness.method import FitContext, Method
 from harness.modules import SavedMethod
 from harness.sources import load_corpus
+from tests.support.errors import raises_input_error
 
 TEXTS = ["A man plays the guitar.", "", "Nobody is here.", "word " * 40]
 STATIC: dict[str, Any] = {"method": "static", "config": {"lower_case": True}}
@@ -96,7 +96,7 @@ def test_others_open_with_this_package(name: str, tmp_path: Path) -> None:
         open_for_evaluation(str(tmp_path / "model")).model,
     ):
         assert np.abs(np.asarray(opened.encode(TEXTS)) - vectors).max() < 1e-5
-    with pytest.raises(InputError, match=r"harness\.load"):
+    with raises_input_error(file=tmp_path / "model"):
         Encoder.load(tmp_path / "model")
 
 

@@ -19,6 +19,7 @@ from methods.flow import Flow
 from methods.parts.nli import LABELS, TWO_CLASSES, LabelledPairs, join_vectors, label_loss
 from methods.sbert import SBERT
 from methods.whitening import Whitening
+from tests.support.errors import raises_input_error
 from tests.support.labelled_pairs import ROWS, make_labelled_pairs
 
 SMALL = {"batch_size": 6, "train_length": 16, "bucket": 1}
@@ -61,7 +62,7 @@ def test_parts_are_joined_in_the_order_that_is_asked_for() -> None:
     u, v = torch.tensor([[1.0, -2.0]]), torch.tensor([[3.0, 4.0]])
     assert join_vectors(u, v, ("u", "v", "|u-v|", "u*v")).tolist() == [[1, -2, 3, 4, 2, 6, 3, -8]]
     assert sbert(joined="|u-v|, u*v").config.joined == "|u-v|,u*v"
-    with pytest.raises(InputError, match=r'key "joined": .*u, v'):
+    with raises_input_error(file='method "sbert"', key="joined"):
         sbert(joined="u,w")
 
 

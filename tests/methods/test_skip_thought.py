@@ -15,6 +15,7 @@ from harness.method import FitContext
 from harness.sources import Corpus, load_corpus
 from harness.training import Batch
 from methods.skip_thought import SkipThought, Triple, Triples
+from tests.support.errors import raises_input_error
 
 SMALL = {"hidden": 6, "embedding": 4, "batch_size": 4, "learning_rate": 1e-3}
 
@@ -93,7 +94,7 @@ def test_triples_are_the_inner_sentences_of_each_document(tmp_path: Path) -> Non
         ("Two.", "Three.", "Four."),
         ("Seven.", "Eight.", "Nine."),
     ]
-    with pytest.raises(InputError, match="at least three sentences"):
+    with raises_input_error(file=corpus.uri):
         skip_thought().check(documents(tmp_path, "One. Two. Three.", "Four. Five."))
 
 

@@ -18,6 +18,7 @@ from harness.training import Batch
 from methods.objectives import nt_xent
 from methods.parts.negation import negate
 from methods.sncse import SNCSE, bidirectional_margin
+from tests.support.errors import raises_input_error
 from tests.support.kill_and_resume import weights_whole_and_resumed
 
 pytestmark = pytest.mark.timeout(300)
@@ -157,7 +158,7 @@ def test_bad_settings_are_refused_in_one_line(values: dict[str, Any]) -> None:
 
 
 def test_a_length_that_is_all_template_is_refused_before_the_run(corpus: Corpus) -> None:
-    with pytest.raises(InputError, match="template alone has 10 tokens") as error:
+    with raises_input_error(key="train_length") as error:
         SNCSE(SNCSE.configure({"train_length": 10})).check(corpus)
     assert "\n" not in str(error.value)
     SNCSE(SNCSE.configure({"train_length": 11})).check(corpus)

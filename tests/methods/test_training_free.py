@@ -16,6 +16,7 @@ from methods.metaeol import EIGHT, MetaEOL
 from methods.pooling import PoolingMethod
 from methods.token_prepending import TokenPrepending
 from tests.support.encoder_models import SHAPE, causal_model
+from tests.support.errors import raises_input_error
 
 TEXTS = ["the cat sat on the mat", "a dog ran.", "tree"]
 TEMPLATE = 'the sentence <PST> "[X]" and the'
@@ -66,7 +67,7 @@ def test_eight_prompts_fit_into_the_embedded_model() -> None:
     )
     with pytest.raises(InputError, match="no room for a sentence in 12 tokens"):
         fitted(MetaEOL, "embedded:mini-bert", max_length=12)
-    with pytest.raises(InputError, match="layer 9"):
+    with raises_input_error(key="layer"):
         fitted(MetaEOL, "embedded:mini-bert", layer=9)
 
 
@@ -127,7 +128,7 @@ def test_what_the_model_or_the_template_lacks_is_refused(base: str) -> None:
     ):
         with pytest.raises(InputError, match=line):
             TokenPrepending(TokenPrepending.configure(wrong), base_model=base).check(None)
-    with pytest.raises(InputError, match="<PST> once before"):
+    with raises_input_error(file='method "token_prepending"', key="templates"):
         TokenPrepending.configure({"templates": ['the "[X]" means:"']})
-    with pytest.raises(InputError, match="at least one template"):
+    with raises_input_error(file='method "metaeol"', key="templates"):
         MetaEOL.configure({"templates": []})

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 import torch
 
-from harness.errors import InputError
 from harness.method import FitContext
 from harness.sources import load_corpus
 from methods.vicreg import VICReg
+from tests.support.errors import raises_input_error
 
 WEIGHTS = {"invariance_weight": 0.7, "variance_weight": 3.0, "covariance_weight": 0.2}
 
@@ -164,7 +164,7 @@ def test_sweeps_and_presets_are_those_of_paper_and_code() -> None:
     ],
 )
 def test_wrong_settings_are_one_line(values: dict[str, Any]) -> None:
-    with pytest.raises(InputError, match=f'key "{next(iter(values))}"') as caught:
+    with raises_input_error(file='method "vicreg"') as caught:
         VICReg.configure(values)
     assert "\n" not in str(caught.value)
 

@@ -20,6 +20,7 @@ from harness.recipes import iterate_presets
 from harness.sources import Corpus, load_corpus
 from harness.training import Batch, BatchStream
 from methods.w_mse import WMSE, draw_slices, whiten, whitened_mse
+from tests.support.errors import raises_input_error
 from tests.support.kill_and_resume import weights_whole_and_resumed
 
 pytestmark = pytest.mark.timeout(300)
@@ -252,7 +253,7 @@ def test_a_corpus_too_small_for_its_projector_is_refused(corpus: Corpus) -> None
 
 def test_both_views_together_are_twice_the_rows(corpus: Corpus) -> None:
     narrow = {**SMALL, "shrinkage": 0.0, "projector": (16, 6), "batch_size": 6}
-    with pytest.raises(InputError, match="slices of 6 rows cannot whiten a projector 6 wide"):
+    with raises_input_error(file=corpus.uri):
         WMSE(WMSE.configure(narrow)).stream(corpus, 1)
     WMSE(WMSE.configure({**narrow, "statistics": "both"})).stream(corpus, 1)
 

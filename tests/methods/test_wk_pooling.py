@@ -18,6 +18,7 @@ from methods.wk_pooling import (
     neighbour_layers,
     wk_vectors,
 )
+from tests.support.errors import raises_input_error
 
 TEXTS = [
     "A dog ran over the street.",
@@ -166,5 +167,5 @@ def test_too_few_layers():
     assert "\n" not in str(error.value)
     with pytest.raises(InputError, match="window 4 needs 5"):
         WKPooling(WKPoolingConfig(layer_start=1, window=4)).fit()
-    with pytest.raises(InputError, match="pooling"):
+    with raises_input_error(file='method "wk_pooling"', key="pooling"):
         WKPooling.configure({"pooling": "cls"})

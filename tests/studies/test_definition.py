@@ -15,6 +15,7 @@ from harness.runs.experiment import Conditions, read_experiment
 from harness.runs.plan import make_plan
 from studies.definition.study import Study, read_study
 from studies.proposer import plan_trial
+from tests.support.errors import raises_input_error
 
 FILE = """
 title = "Rates"
@@ -72,12 +73,9 @@ def test_a_file_that_extends_a_preset_says_only_what_differs(tmp_path: Path) -> 
         "space": 0,
     }
     assert read_study(str(file), quick=True).base_model == "embedded:mini-bert"
-    for given, shown in (('"scd-fin"', "'scd-fin'"), ("[1]", r"\[1\]")):
+    for given in ('"scd-fin"', "[1]"):
         file.write_text(f"extends = {given}\n")
-        with pytest.raises(
-            InputError,
-            match=rf'key "extends": expected one of the presets .*scd-fine.*, not {shown}',
-        ):
+        with raises_input_error(file=file, key="extends"):
             read_study(str(file))
 
 

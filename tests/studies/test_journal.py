@@ -16,6 +16,7 @@ from optuna.storages.journal import JournalFileBackend
 from harness.cli import main
 from harness.errors import InputError
 from studies.storage import open_storage
+from tests.support.errors import raises_input_error
 
 
 @pytest.mark.parametrize("bad", [b"garbage\n", b"[1]\n", b"\xff\xfe\n"])
@@ -25,14 +26,14 @@ def test_a_damaged_line_of_a_journal_is_named(tmp_path: Path, bad: bytes) -> Non
     study.optimize(lambda trial: trial.suggest_float("a", 0, 1), n_trials=2)
     lines = journal.read_bytes().splitlines(keepends=True)
     journal.write_bytes(b"".join([*lines[:-1], bad, lines[-1]]))
-    with pytest.raises(InputError, match=f"line {len(lines)} "):
+    with raises_input_error(file=journal):
         open_storage(tmp_path)
     journal.write_bytes(b"".join(lines))
     assert len(optuna.load_study(storage=open_storage(tmp_path), study_name="some").trials) == 2
     journal.write_bytes(
         b"".join([*lines, bad])
     )  # at the end, where Optuna notices it with the next line alone
-    with pytest.raises(InputError, match=f"line {len(lines) + 1} "):
+    with raises_input_error(file=journal):
         open_storage(tmp_path)
 
 

@@ -20,6 +20,7 @@ from studies.samplers import check
 from studies.storage import lock_study
 from tests.support import own_files, short_runs
 from tests.support.configurations import know_base_models
+from tests.support.errors import raises_input_error
 from tests.support.small_studies import CHEAP, NATURAL, outcomes, record_times, search
 
 
@@ -144,7 +145,7 @@ def test_a_failed_trial_is_reported_and_the_same_call_tries_it_again(
 
 def test_another_space_under_the_same_name_is_refused(tmp_path: Path) -> None:
     search(tmp_path, space={"dimension": [2]})
-    with pytest.raises(InputError, match=r"space\.dimension"):
+    with raises_input_error(file='study "cheap"'):
         search(tmp_path)
 
 

@@ -23,6 +23,7 @@ from harness.runs.selection import Budget
 from studies.trials import result_of
 from studies.tune import plan_searches
 from tests.support.bases import narrow_bert
+from tests.support.errors import raises_input_error
 from tests.support.small_studies import record_times
 
 pytestmark = pytest.mark.usefixtures("few_pairs", "no_report")
@@ -157,7 +158,7 @@ def test_a_study_of_that_name_with_another_definition_is_refused_before_anything
     done: Path,
 ) -> None:
     before = record_times(done)
-    with pytest.raises(InputError, match=r"config\.batch_size"):
+    with raises_input_error(file='--tune: row "SimCSE"'):
         compare(done, shared={**EXPERIMENT["shared"], "batch_size": 16})
     assert record_times(done) == before
 

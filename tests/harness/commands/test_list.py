@@ -20,6 +20,7 @@ from harness.cli import main
 from harness.errors import InputError
 from harness.results import published
 from methods.simcse import SimCSE
+from tests.support.errors import raises_input_error
 
 COLUMNS = (
     "paper",
@@ -190,5 +191,5 @@ def test_a_module_that_fails_when_it_is_imported_is_one_error(
     (tmp_path / "odd_module.py").write_text(code)
     monkeypatch.syspath_prepend(tmp_path)
     point = EntryPoint("odd", "odd_module:Odd", registry.METHODS.entry_points)
-    with pytest.raises(InputError, match="odd"):
+    with raises_input_error(key="odd"):
         registry.open_plugin(registry.METHODS, point)

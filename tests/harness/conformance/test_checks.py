@@ -18,13 +18,13 @@ from harness import registry
 from harness.cli import main
 from harness.config import option
 from harness.conformance import CHECKS, Check, Subject, run_check
-from harness.errors import InputError
 from harness.method import MethodCard, MethodConfig
 from harness.testing import assert_method, check_method
 from harness.training import TrainedMethod, TrainingConfig
 from methods.random_vectors import RandomVectors, RandomVectorsConfig
 from methods.simcse import SimCSE
 from tests.support.bases import narrow_bert
+from tests.support.errors import raises_input_error
 
 
 class Good(TrainedMethod):
@@ -368,9 +368,9 @@ def test_an_error_in_a_loss_names_its_line(tmp_path: Path) -> None:
 
 
 def test_a_wrong_config_is_the_callers_error() -> None:
-    with pytest.raises(InputError, match='key "temperature"'):
+    with raises_input_error(file='method "simcse"', key="temperature"):
         check_method(SimCSE, config={"temperature": 0})
-    with pytest.raises(InputError, match="unknown preset"):
+    with raises_input_error(file='method "simcse"'):
         check_method(SimCSE, preset="maxi")
 
 

@@ -15,6 +15,7 @@ from harness.encoder import Encoder
 from harness.encoder.dropout import ATTENTION, PerViewDropout, ViewRates
 from harness.errors import InputError
 from tests.support.encoder_models import FAMILIES, TEXTS, base_model
+from tests.support.errors import raises_input_error
 
 OFF = {"hidden_dropout": (0.0, 0.0), "attention_dropout": (0.0, 0.0)}
 
@@ -212,7 +213,7 @@ def test_gradients_reach_every_weight_and_copies_keep_their_own_rates(encoder):
 def test_wrong_rates_and_views(encoder):
     ids = encoder.tokenize(TEXTS)
     encoder.train()
-    with pytest.raises(InputError, match=r"\[0, 1\)"):
+    with raises_input_error(key="hidden_dropout"):
         encoder.two_views(ids, ids, differ_by=None, hidden_dropout=(0.1, 1.0))
     with pytest.raises(InputError, match="as many"):
         encoder.two_views(ids, ids[1:], differ_by=None)
@@ -225,5 +226,5 @@ def test_a_model_that_cannot_drop_per_view_says_so(tmp_path):
             module.dropout = nn.Identity()
     ids = encoder.tokenize(TEXTS)
     encoder.two_views(ids, ids, differ_by=None, hidden_dropout=(0.1, 0.2))
-    with pytest.raises(InputError, match="no attention dropout"):
+    with raises_input_error(key="attention_dropout"):
         encoder.two_views(ids, ids, differ_by=None, attention_dropout=(0.1, 0.2))

@@ -26,6 +26,7 @@ from harness.errors import InputError
 from harness.evaluation.any_model import choose_prompts, open_for_evaluation
 from harness.sources.embedded import EMBEDDED_MODELS, model_fingerprint
 from methods.pretrained import Pretrained, PretrainedConfig
+from tests.support.errors import raises_input_error
 
 TEXTS = ["A dog runs.", "It rains in the hills, and nobody is outside today.", "chess", ""]
 SHAPE = {
@@ -620,5 +621,5 @@ def test_a_tokenizer_of_sentencepiece_names_what_to_install(tmp_path: Path) -> N
     (tmp_path / "sentencepiece.bpe.model").write_bytes(pieces)
     settings = {"tokenizer_class": "XLMRobertaTokenizer"}
     (tmp_path / "tokenizer_config.json").write_text(json.dumps(settings))
-    with pytest.raises(InputError, match="pip install sentencepiece"):
+    with raises_input_error(file=tmp_path):
         open_model(str(tmp_path))

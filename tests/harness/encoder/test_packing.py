@@ -10,8 +10,8 @@ from torch import nn
 
 from harness.encoder import Encoder, packing
 from harness.encoder.packing import Packing
-from harness.errors import InputError
 from tests.support.encoder_models import FAMILIES, NO_DROPOUT, TEXTS, base_model
+from tests.support.errors import raises_input_error
 
 PACKS = [family for family in (*FAMILIES, *NO_DROPOUT) if family != "mpnet"]
 RATES = {"hidden_dropout": (0.05, 0.3), "attention_dropout": (0.2, 0.0)}
@@ -270,13 +270,13 @@ def test_a_model_whose_tokens_meet_elsewhere_is_refused_in_one_line(tmp_path, mo
     states.
     """
     encoder, _ = started(tmp_path / "mpnet", "mpnet", packed=False)
-    with pytest.raises(InputError, match='"mpnet"') as error:
+    with raises_input_error(key="packed") as error:
         encoder.pack_batches()
     assert "\n" not in str(error.value)
     assert not encoder.packed
     encoder, _ = started(tmp_path / "bert", packed=False)
     monkeypatch.setattr(Packing, "is_packed", lambda self, tensor: False)
-    with pytest.raises(InputError, match='"bert"'):
+    with raises_input_error(key="packed"):
         encoder.pack_batches()
     assert encoder.training
 

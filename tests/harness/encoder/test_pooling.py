@@ -9,8 +9,8 @@ from transformers import AutoModel
 
 from harness.encoder import Encoder, Pooling
 from harness.encoder.pooling import average_layers, reduce_tokens
-from harness.errors import InputError
 from tests.support.encoder_models import FAMILIES, TEXTS, base_model
+from tests.support.errors import raises_input_error
 
 POOLINGS = [
     *(
@@ -84,7 +84,7 @@ def test_models_without_a_pooler_say_so(bases):
         bases["distilbert"],
         "embedded:mini-bert",
     ):  # the second is a masked language model
-        with pytest.raises(InputError, match="has no pooler"):
+        with raises_input_error(file=name):
             Encoder.from_pretrained(name, pooling="cls_pooler")
 
 
@@ -96,12 +96,12 @@ def test_no_parameters_that_no_vector_depends_on(bases):
 
 
 def test_wrong_names():
-    with pytest.raises(InputError, match='did you mean "mean"'):
+    with raises_input_error(key="pooling"):
         Pooling.parse("meen")
-    with pytest.raises(InputError, match="first_layer"):
+    with raises_input_error(key="first_layer"):
         Pooling.parse("first_last_avg", 2)
 
 
 def test_a_layer_too_high(bases):
-    with pytest.raises(InputError, match="layers 0 to 3"):
+    with raises_input_error(key="pooling"):
         Encoder.from_pretrained(bases["bert"], pooling="layer:4:mean")

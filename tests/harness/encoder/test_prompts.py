@@ -17,6 +17,7 @@ from harness.encoder.prompts import Prompt
 from harness.errors import InputError
 from harness.method import MethodConfig
 from tests.support.encoder_models import base_model, causal_model
+from tests.support.errors import raises_input_error
 
 MASKED = 'prompt:This sentence : "[X]" means [MASK].'
 LAST = 'prompt:This sentence : "[X]" means in one word:"'
@@ -137,6 +138,6 @@ def test_a_text_that_is_no_template_is_refused_in_one_line(template: str) -> Non
 
 def test_a_base_model_without_a_mask_token_is_refused(tmp_path: Path) -> None:
     base = base_model(tmp_path / "bert", "bert")
-    with pytest.raises(InputError, match="tokenizer has no mask token") as error:
+    with raises_input_error(key="prompt") as error:
         Encoder.from_pretrained(base, pooling=MASKED)
     assert "\n" not in str(error.value)

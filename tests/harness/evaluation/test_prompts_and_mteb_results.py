@@ -19,6 +19,7 @@ from harness.errors import InputError
 from harness.method import FitContext
 from harness.tasks.prompts import Prompts
 from reports.read.score_tables import read_scores
+from tests.support.errors import raises_input_error
 
 MODEL = "embedded:mini-bert"
 pytestmark = pytest.mark.usefixtures("few_pairs")
@@ -84,9 +85,9 @@ def test_prompts_change_vectors_and_ids_and_are_told_where_unused(prompted: Path
 
 def test_mteb_s_own_loader_reads_the_results(tmp_path: Path) -> None:
     suites = ["Embedded-Clustering", "Embedded-Retrieval-natural"]
-    with pytest.raises(InputError, match="--model-name"):
+    with raises_input_error(key="--model-name"):
         evaluate(MODEL, suites, mteb_results=tmp_path)
-    with pytest.raises(InputError, match="--revision"):  # it names a folder
+    with raises_input_error(key="--revision"):  # it names a folder
         evaluate(MODEL, suites, mteb_results=tmp_path, model_name="org/mini", revision="../../..")
     assert not list(tmp_path.iterdir())
     scored = evaluate(
@@ -162,7 +163,7 @@ def test_prompts_of_a_row_that_cannot_be_had_are_one_line(tmp_path: Path) -> Non
     row = {"method": "pretrained", "config": {"model": MODEL, "prompts": "own"}}
     with pytest.raises(InputError, match=MODEL):
         compare([row], workdir=tmp_path / "work", tracked=False)
-    with pytest.raises(InputError, match='key "prompts'):
+    with raises_input_error(file='experiment "comparison": methods[1] (pretrained)', key="prompts"):
         compare(
             [{**row, "config": {"model": MODEL, "prompts": {}}}],
             workdir=tmp_path / "work",

@@ -33,6 +33,7 @@ from harness.executors.ray import Ray
 from harness.executors.slurm import Queued, Slurm
 from harness.runs.execute import execute
 from tests.support import jobs, small_runs
+from tests.support.errors import raises_input_error
 from tests.support.jobs import Call
 from tests.support.small_runs import STEPS, job_of, weights
 
@@ -271,7 +272,7 @@ def test_methods_that_other_processes_do_not_know_are_refused(
     monkeypatch.setitem(registry._added, registry.METHODS.entry_points, {"mine": object})
     check_known(ExecutorSettings(), ["mine"])
     check_known(ExecutorSettings(name="processes"), ["simcse"])
-    with pytest.raises(InputError, match=r'executor "processes": .*: mine$'):
+    with raises_input_error(key="executor"):
         check_known(ExecutorSettings(name="processes"), ["simcse", "mine"])
 
 
@@ -286,7 +287,7 @@ def test_gpus_are_shared_among_workers(tmp_path: Path, monkeypatch: pytest.Monke
     for share, jobs_at_a_time in ((0.5, 8), (1, 4)):
         assert executor(Processes, tmp_path, gpus_per_run=share).room() == jobs_at_a_time
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
-    with pytest.raises(InputError, match="gpus_per_run"):
+    with raises_input_error(key="gpus_per_run"):
         executor(Processes, tmp_path, gpus_per_run=1).room()
 
 
@@ -383,5 +384,5 @@ def test_an_engine_that_is_not_installed_is_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(InputError, match="ray"):
+    with raises_input_error(key="executor"):
         answers(executor(Ray, tmp_path), [Call("value", jobs.double, (1,))])

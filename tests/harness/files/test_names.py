@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from harness.cli import main
-from harness.errors import InputError
 from harness.files.printable import name_fault
 from harness.results.store import RunFolder, comparison_file
 from harness.runs.experiment import read_experiment
 from studies.definition.study import read_study
+from tests.support.errors import raises_input_error
 
 LEADING_OUT = [
     "../../evil",
@@ -35,13 +35,13 @@ METHODS = [{"method": "untrained"}]
 def test_a_name_that_cannot_be_a_file_is_refused_wherever_one_is_given(
     name: str, tmp_path: Path
 ) -> None:
-    with pytest.raises(InputError, match='key "name"') as refused:
+    with raises_input_error(file="experiment", key="name") as refused:
         read_experiment({"name": name, "methods": METHODS})
     assert not set("\n\0") & set(str(refused.value))
     assert len(str(refused.value)) < 300
-    with pytest.raises(InputError, match="comparison"):
+    with raises_input_error(key="comparison"):
         comparison_file(tmp_path, name)
-    with pytest.raises(InputError, match="run"):
+    with raises_input_error(key="id of a run"):
         RunFolder(tmp_path, name)
 
 
@@ -65,9 +65,9 @@ def test_nothing_is_written_outside_of_the_work_directory(
 def test_a_study_is_named_like_a_file_too(tmp_path: Path) -> None:
     file = tmp_path / "study.toml"
     file.write_text('name = "../evil"\nmethod = "simcse"\nsteps = 2\ntrials = 2\n')
-    with pytest.raises(InputError, match='key "name"'):
+    with raises_input_error(file=file, key="name"):
         read_study(str(file))
-    with pytest.raises(InputError, match='key "name"'):
+    with raises_input_error(file=file, key="name"):
         read_study(str(file), name="x" * 400)
 
 

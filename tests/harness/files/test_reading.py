@@ -14,6 +14,7 @@ from harness.files import reading
 from harness.results.measurements import measure_once, measurements_file
 from harness.results.store import RunFolder
 from harness.runs.progress import read_progress
+from tests.support.errors import raises_input_error
 
 READERS: dict[str, Callable[[Path], Any]] = {
     "bytes": reading.read_bytes,
@@ -47,7 +48,7 @@ def put(file: Path, kind: str) -> None:
 @pytest.mark.parametrize("name", READERS)
 def test_what_is_no_file_is_refused_at_once(tmp_path: Path, name: str, kind: str) -> None:
     put(tmp_path / "x", kind)
-    with pytest.raises(InputError, match="x"):
+    with raises_input_error(file=tmp_path / "x"):
         READERS[name](tmp_path / "x")
 
 

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from harness import registry
-from harness.errors import InputError
 from harness.results.spec import RunSpec, method_version
 from harness.runs.experiment import read_experiment
 from harness.runs.plan import forget_loaded, make_plan
 from harness.seeds import STREAMS, seed_text
+from tests.support.errors import raises_input_error
 from tests.support.small_runs import BASE, CLS, EXPERIMENT, SIMCSE
 
 SPEC = RunSpec(
@@ -133,7 +133,7 @@ def test_a_method_states_its_version_or_is_identified_by_its_source(
         versions.add(method_version(import_module(name).Theirs))
     assert len(versions) == 2
     unreadable = type("Unreadable", (), {"__module__": "no_such_module"})
-    with pytest.raises(InputError, match="version"):
+    with raises_input_error(key="Unreadable"):
         method_version(unreadable)
 
 

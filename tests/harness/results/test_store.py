@@ -33,6 +33,7 @@ from harness.runs.execute import execute, find_finished
 from harness.runs.plan import Job
 from harness.training import TrainedMethod
 from tests.support import small_runs
+from tests.support.errors import raises_input_error
 from tests.support.small_runs import job_of
 
 pytestmark = pytest.mark.usefixtures("quick")
@@ -187,7 +188,7 @@ def test_a_comparison_file_is_replaced_as_a_whole(tmp_path: Path) -> None:
 def test_a_damaged_comparison_file_is_named(tmp_path: Path, text: str) -> None:
     (tmp_path / "comparisons").mkdir()
     (tmp_path / "comparisons" / "a.json").write_text(text)
-    with pytest.raises(InputError, match=r"a\.json"):
+    with raises_input_error(file=tmp_path / "comparisons/a.json"):
         read_comparison_file(tmp_path, "a")
 
 
@@ -216,7 +217,7 @@ def test_a_comparison_file_that_was_changed_is_refused(
     whole = file.read_text()
     assert change(whole) != whole
     file.write_text(change(whole))
-    with pytest.raises(InputError, match="hash") as caught:
+    with raises_input_error(file=file) as caught:
         read_comparison_file(tmp_path, "a")
     assert caught.value.file == str(file)
 
@@ -237,7 +238,7 @@ def test_a_comparison_file_without_a_hash_is_read_and_doctor_names_it(
 
 def test_a_folder_in_place_of_a_comparison_file_is_named_and_replaced(tmp_path: Path) -> None:
     comparison_file(tmp_path, "c").mkdir(parents=True)
-    with pytest.raises(InputError, match=r"c\.json"):
+    with raises_input_error(file=tmp_path / "comparisons/c.json"):
         read_comparison_file(tmp_path, "c")
     write_comparison_file(tmp_path, ComparisonFile(name="c", runs=()))
     file = read_comparison_file(tmp_path, "c")
@@ -254,7 +255,7 @@ def test_a_work_directory_of_version_0_1_is_refused(
     file = tmp_path / "old" / name
     file.parent.mkdir(parents=True)
     file.write_text("{}")
-    with pytest.raises(InputError, match=r"old"):
+    with raises_input_error(key="--workdir"):
         checked_workdir(tmp_path / "old")
     assert main(["compare", "demo", "--workdir", str(tmp_path / "old"), "--tracking-uri=none"]) == 2
     (line,) = capsys.readouterr().err.splitlines()

@@ -16,6 +16,7 @@ from harness.runs.experiment import read_experiment
 from harness.runs.plan import Plan, make_plan
 from harness.runs.rows import RunLength
 from harness.runs.selection import Budget, check_budget, rehearse, select
+from tests.support.errors import raises_input_error
 
 FILE = """
 seeds = [1]
@@ -124,7 +125,7 @@ def test_a_distilled_row_with_batches_of_its_own_has_equal_steps_only(
 ) -> None:
     file.write_text(FILE + '[[methods]]\nmethod = "model2vec"\npreset = "mini"\n')
     assert {row.label: row.max_steps for row in plan(STEPS % 3).rows}["model2vec"] == 3
-    with pytest.raises(InputError, match='row "model2vec"'):
+    with raises_input_error(key="budget"):
         plan(SENTENCES % 100)
 
 

@@ -161,9 +161,20 @@ def test_another_code_of_a_task_has_another_protocol(plugin: Path, tmp_path: Pat
 
 
 @pytest.mark.parametrize("name", EDITS)
-def test_a_worker_that_imports_other_code_fails_its_run(
+def test_a_process_that_imports_other_code_fails_its_run(
     name: str, plugin: Path, tmp_path: Path
 ) -> None:
+    _, job = plan_and_job()
+    (plugin / name).write_text(EDITS[name])
+    start_anew()
+    record = execute(job, tmp_path)
+    assert record.status == "failed"
+    assert name in record.reason
+    assert not record.scores
+
+
+def test_a_worker_that_imports_other_code_fails_its_run(plugin: Path, tmp_path: Path) -> None:
+    name = "cut_aid.py"
     _, job = plan_and_job()
     (plugin / name).write_text(EDITS[name])
     engine = Processes(ExecutorSettings(workers=1), tmp_path)

@@ -17,6 +17,7 @@ from harness.runs.rows import resolve_rows
 from harness.runs.selection import select, select_part
 from harness.runs.sizes import resolve_sizes
 from tests.support.configurations import know_base_models
+from tests.support.errors import raises_input_error
 from tests.support.small_runs import CONTRAST, NATURAL
 
 GOOD = """
@@ -141,7 +142,7 @@ def test_what_is_wrong_is_one_line_with_file_and_key(
 
 
 def test_an_unknown_file_names_the_nearest_preset() -> None:
-    with pytest.raises(InputError, match=r'"demoo" .*"demo"'):
+    with raises_input_error(file="demoo"):
         read_experiment("demoo")
 
 

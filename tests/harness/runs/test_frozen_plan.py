@@ -9,11 +9,11 @@ import pytest
 
 import harness
 from harness.cli import main
-from harness.errors import InputError
 from harness.results.comparison import ComparisonFile
 from harness.runs.frozen_plan import plan_file
 from reports.load import read_comparison
 from reports.read.plan_followed import read_frozen_plan
+from tests.support.errors import raises_input_error
 
 pytestmark = pytest.mark.usefixtures("few_pairs", "no_report")
 
@@ -99,7 +99,7 @@ def test_a_plan_is_neither_replaced_nor_changed(
     )
     assert "a plan is not replaced" in capsys.readouterr().err
     file.write_text(file.read_text().replace('"most_seeds": 2', '"most_seeds": 9'))
-    with pytest.raises(InputError, match=r"own\.json: its content does not have its hash"):
+    with raises_input_error(file=file):
         read_frozen_plan(planned, ComparisonFile(name="own", runs=()), [])
 
 

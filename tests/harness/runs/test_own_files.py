@@ -118,4 +118,4 @@ def test_shares_that_contradict_each_other_are_refused(tmp_path: Path) -> None:
     keys = {"suites": [{"task": file, "share": 0.2}], "dev": {"task": file, "share": 0.5}}
     with pytest.raises(InputError) as error:
         small_runs.compare(tmp_path / "work", **keys)
-    assert error.value.key == 'key "share"'
+    assert error.value.key == "share"

@@ -13,12 +13,12 @@ import pytest
 from harness.api import experiments
 from harness.api.result import Comparison
 from harness.cli import main
-from harness.errors import InputError
 from harness.results.comparison import ComparisonFile
 from harness.results.store import read_comparison_file
 from harness.runs import runner
 from harness.runs.until import Analysis, Until
 from tests.support import small_runs
+from tests.support.errors import raises_input_error
 from tests.support.small_runs import BASE, CONTRAST
 
 ROWS = [
@@ -120,7 +120,7 @@ def test_no_round_is_started_beyond_the_most_seeds(decide: Any, folder: Path) ->
 def test_seeds_cannot_change_after_an_analysis(decide: Any, folder: Path) -> None:
     decide("", "")
     compare(folder, "fixed")
-    with pytest.raises(InputError, match="--until"):
+    with raises_input_error(key="--until"):
         compare(folder, "fixed", most=8)
     compare(folder, "fixed", equivalence=1)
 

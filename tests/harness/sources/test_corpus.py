@@ -29,6 +29,7 @@ from harness.sources import Kind, Pair, TrainingText, corpus_of, load_corpus
 from harness.sources.corpus import corpus as corpus_module
 from harness.sources.corpus import rows
 from methods.parts.word_vectors import read_word_vectors
+from tests.support.errors import raises_input_error
 
 TEXTS = [
     "A first sentence.",
@@ -403,7 +404,7 @@ def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe.txt"
     os.mkfifo(pipe)
     for read in (load_corpus, read_word_vectors):
-        with pytest.raises(InputError, match="no ordinary file"):
+        with raises_input_error(file=pipe):
             read(str(pipe))
 
 
@@ -483,7 +484,7 @@ def test_methods_learn_from_lists_as_from_corpora() -> None:
     whitening = registry.load(registry.METHODS, "whitening")
     by_list, by_corpus = whitening().fit(TEXTS), whitening().fit(corpus_of(TEXTS, "sentences"))
     np.testing.assert_array_equal(by_list.encode(TEXTS), by_corpus.encode(TEXTS))
-    with pytest.raises(InputError, match="item 0: "):
+    with raises_input_error(file="training text", key="item 0"):
         registry.load(registry.METHODS, "simcse")().fit(TRIPLES)
 
 

@@ -18,6 +18,7 @@ from harness.sources.remote.cache_folder import cache_root, writing
 from harness.sources.remote.hub import _clear_errors
 from harness.sources.senteval.labelled import build_labelled, probing_folder
 from methods.parts.word_vectors import read_word_vectors
+from tests.support.errors import raises_input_error
 
 
 @pytest.fixture
@@ -47,7 +48,7 @@ def test_a_home_folder_that_is_not_there_is_one_error(place: str) -> None:
 @pytest.mark.usefixtures("homeless")
 def test_a_folder_of_data_in_a_home_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HARNESS_SENTEVAL", "~/senteval")
-    with pytest.raises(InputError, match="HOME"):
+    with raises_input_error(file="~/senteval"):
         probing_folder(None)
 
 
@@ -64,7 +65,7 @@ def test_the_setting_that_helps_is_named(tmp_path: Path, which: str, setting: st
     block = (
         _clear_errors("it", "a/b", None, tmp_path) if which == "hub" else writing("it", tmp_path)
     )
-    with pytest.raises(InputError, match=f"set {setting}"), block:
+    with raises_input_error(file=tmp_path), block:
         raise refused
 
 

@@ -12,6 +12,7 @@ import pytest
 from harness.errors import InputError
 from harness.sources import load_sts, pair_sets
 from harness.tasks.catalogue import resolve_tasks
+from tests.support.errors import raises_input_error
 
 
 def lines(count: int = 1379) -> list[str]:
@@ -49,7 +50,7 @@ def test_a_damaged_file_is_one_clear_line(tmp_path: Path, content: str, message:
 def test_a_file_that_is_not_utf8(tmp_path: Path) -> None:
     file = tmp_path / "stsb-de-test.csv"
     file.write_bytes("Mädchen,b,3\n".encode("latin-1"))
-    with pytest.raises(InputError, match="not readable"):
+    with raises_input_error(file=file):
         pair_sets.read_translated_file(file)
 
 

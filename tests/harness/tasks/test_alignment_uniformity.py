@@ -14,7 +14,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.errors import InputError
 from harness.sources import PairSet, Subset
 from harness.tasks.geometry import (
     GeometryTask,
@@ -24,6 +23,7 @@ from harness.tasks.geometry import (
     mean_cosine,
     uniformity,
 )
+from tests.support.errors import raises_input_error
 
 Array = np.ndarray[Any, Any]
 
@@ -185,7 +185,7 @@ def test_task_takes_pairs_above_four_and_all_slots() -> None:
 
 
 def test_nothing_above_the_threshold_is_an_error() -> None:
-    with pytest.raises(InputError, match="no pair has a gold score > 4"):
+    with raises_input_error(key="geometry:STS-B"):
         GeometryTask.of([PARTS[1]]).evaluate(on_circle, pooling="mean")
 
 

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from harness.encoder import Encoder
-from harness.errors import InputError
 from harness.evaluation.scoring import evaluate
 from harness.sources import PairSet, Subset
 from harness.sources.embedded import embedded_rows
@@ -19,6 +18,7 @@ from harness.tasks.base import Task
 from harness.tasks.efficiency import EfficiencyTask
 from harness.tasks.layers import LayersTask, layer_vectors
 from harness.tasks.sts import STSTask
+from tests.support.errors import raises_input_error
 
 Array = np.ndarray[Any, Any]
 ROWS = [row for row in embedded_rows("sts", ("d",)) if row["split"] == "dev"][:24]
@@ -77,7 +77,7 @@ def test_a_method_is_looked_into_and_others_are_refused(encoder: Encoder) -> Non
     task = LayersTask.of(PAIRS)
     assert task.evaluate_model(method, device="cpu", pooling="mean").scores
     for model in (None, object(), PoolingMethod()):  # the last is not fitted
-        with pytest.raises(InputError, match="layers:Pairs: needs a model that is one transformer"):
+        with raises_input_error(key="layers:Pairs"):
             task.evaluate_model(model, device="cpu", pooling="mean")
 
 

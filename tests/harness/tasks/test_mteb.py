@@ -26,6 +26,7 @@ from harness.tasks.mteb.benchmarks import (
 )
 from harness.tasks.mteb.task import MTEBTask, embedded_task, mteb_task
 from harness.tasks.vectors import EmbeddingTable, Origin, encode_once
+from tests.support.errors import raises_input_error
 
 Array = np.ndarray[Any, Any]
 
@@ -261,16 +262,11 @@ def test_names_find_tasks() -> None:
     assert len(resolve_tasks(["mteb-en-v1", "mteb-en-v2"])) == len(
         {*names_of(EN_V1), *names_of(EN_V2)}
     )
-    with pytest.raises(
-        InputError, match=r'mteb:STS17: no subset "es-e" \(did you mean "es-es"\?\); known: '
-    ):
+    with raises_input_error(key="mteb:STS17"):
         resolve_tasks(["mteb:STS17/es-e"])
-    with pytest.raises(
-        InputError,
-        match=r'"mteb:Bankin77Classification": mteb has no such task \(did you mean "Bank',
-    ):
+    with raises_input_error(key="mteb:Bankin77Classification"):
         resolve_tasks(["mteb:Bankin77Classification"])
-    with pytest.raises(InputError, match="needs image"):
+    with raises_input_error(key="mteb:CIFAR10"):
         resolve_tasks(["mteb:CIFAR10"])
 
 

@@ -11,6 +11,7 @@ from harness.errors import InputError
 from harness.tasks.catalogue import offers, resolve_tasks, suites
 from harness.tasks.mteb.benchmarks import EN_V1, names_of
 from reports.papers.paper_suites import DECLUTR_DOWNSTREAM
+from tests.support.errors import raises_input_error
 
 SEVEN = ["STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R"]
 
@@ -39,7 +40,7 @@ def test_source_applies_to_public_data_only() -> None:
 )
 def test_tasks_of_mteb_are_found_without_prefix_and_suffix(name: str) -> None:
     assert [task.name for task in resolve_tasks([name])] == ["mteb:Banking77Classification"]
-    with pytest.raises(InputError, match="ArxivClusteringP2P or mteb:ArxivClusteringS2S"):
+    with raises_input_error(key="arxiv"):
         resolve_tasks(["arxiv"])
 
 
@@ -91,14 +92,9 @@ def test_every_suite_has_a_line_about_it_and_a_paper_the_averages_of_its_suites(
 
 
 def test_unknown_names_are_one_clear_line() -> None:
-    with pytest.raises(
-        InputError,
-        match=r'^unknown suite or task "STSB" \(did you mean "STS-B"\?\); suites: compression, ',
-    ):
+    with raises_input_error(key="STSB"):
         resolve_tasks(["sts", "STSB"])
-    with pytest.raises(
-        InputError, match=r'^unknown source "sentevl" \(did you mean "senteval"\?\)'
-    ):
+    with raises_input_error(key="source"):
         resolve_tasks(["sts"], source="sentevl")
     with pytest.raises(
         InputError,

@@ -9,9 +9,10 @@ import pytest
 
 import harness
 from harness import registry
-from harness.errors import InputError, RunError
+from harness.errors import RunError
 from harness.method import FitContext
 from harness.sources import resolve_model
+from tests.support.errors import raises_input_error
 
 SCRIPT = """
 import argparse
@@ -44,6 +45,27 @@ RUN = (
     "python train.py --model_name_or_path {base_model} --train_file {text} --seed {seed} "
     "--output_dir {output_dir}"
 )
+# Writes the base model, moved by an amount that seed and text decide: it imports no torch.
+MOVING = """
+import argparse
+import shutil
+import zlib
+from pathlib import Path
+from safetensors.numpy import load_file, save_file
+
+p = argparse.ArgumentParser()
+for name in ("model_name_or_path", "train_file", "output_dir"):
+    p.add_argument("--" + name, type=Path)
+p.add_argument("--seed", type=int)
+args = p.parse_args()
+shutil.copytree(args.model_name_or_path, args.output_dir, dirs_exist_ok=True)
+file = args.output_dir / "model.safetensors"
+weights = load_file(file)
+moved = 1 + args.seed / 10 + zlib.crc32(args.train_file.read_bytes()) / 2**40
+first = next(name for name, value in weights.items() if value.ndim == 2)
+weights[first] = weights[first] * moved
+save_file(weights, file, {"format": "pt"})
+"""
 TEXTS = [f"The dog number {i} sleeps." for i in range(12)]
 
 
@@ -59,12 +81,15 @@ def folder(tmp_path: Path) -> Path:
     return place
 
 
-def fit(folder: Path, run: str = RUN, seed: int = 1, **config: Any) -> Any:
+def fit(
+    folder: Path, run: str = RUN, seed: int = 1, texts: list[str] = TEXTS, **config: Any
+) -> Any:
     kind = registry.load(registry.METHODS, "command")
     method = kind(kind.configure(row(folder, run, **config)))
-    return method.fit(TEXTS, FitContext(seed=seed, device="cpu"))
+    return method.fit(texts, FitContext(seed=seed, device="cpu"))
 
 
+@pytest.mark.usefixtures("few_pairs")
 def test_a_script_of_simcse_is_a_row_beside_ours(folder: Path, tmp_path: Path) -> None:
     rows = [
         {"name": "authors", "method": "command", "config": row(folder)},
@@ -89,10 +114,12 @@ def test_a_script_of_simcse_is_a_row_beside_ours(folder: Path, tmp_path: Path) -
 
 
 def test_seed_and_text_reach_the_script(folder: Path) -> None:
+    (folder / "train.py").write_text(MOVING)
     first = fit(folder).encode(TEXTS[:2])
     assert abs(first).max() < 100
     assert (fit(folder).encode(TEXTS[:2]) == first).all()
     assert (fit(folder, seed=2).encode(TEXTS[:2]) != first).any()
+    assert (fit(folder, texts=[*TEXTS, "more"]).encode(TEXTS[:2]) != first).any()
 
 
 def test_a_changed_script_is_another_run(folder: Path) -> None:
@@ -144,9 +171,8 @@ def test_no_shell_reads_the_command(folder: Path) -> None:
 )
 def test_a_command_that_cannot_run_is_one_line(folder: Path, values: Any, key: str) -> None:
     kind = registry.load(registry.METHODS, "command")
-    with pytest.raises(InputError) as error:
+    with raises_input_error(key=key):
         kind(kind.configure({**row(folder), **values})).fit(TEXTS)
-    assert error.value.key == key or f'key "{key}"' in str(error.value)
 
 
 def test_the_base_model_is_a_folder_that_scripts_can_open() -> None:

@@ -15,6 +15,7 @@ from harness.errors import InputError
 from harness.sources import load_corpus
 from harness.views import ViewConfig, make_views
 from harness.views.documents import crop_spans, draw_pair, sentence_crops
+from tests.support.errors import raises_input_error
 
 
 def crops_by_walking(text: str, n: int, shortest: int, longest: int) -> list[str]:
@@ -175,7 +176,7 @@ def test_a_document_without_two_crops_is_refused(encoder: Encoder) -> None:
     ],
 )
 def test_wrong_settings_are_one_line(values: dict[str, Any]) -> None:
-    with pytest.raises(InputError, match="test: key") as caught:
+    with raises_input_error(file="test") as caught:
         ViewConfig.parse(values, "test")
     assert "\n" not in str(caught.value)
 

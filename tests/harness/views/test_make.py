@@ -20,6 +20,7 @@ from harness.sources import Pair
 from harness.training import Batch
 from harness.views import ViewConfig, Views, encode_views, make_views
 from tests.support import tiny_wordnet
+from tests.support.errors import raises_input_error
 
 TEXTS = [
     "The quick brown fox jumps over the lazy dog.",
@@ -79,7 +80,7 @@ def test_a_chain_is_a_list_or_a_text() -> None:
     ],
 )
 def test_wrong_settings_are_one_line(values: dict[str, Any], message: str) -> None:
-    with pytest.raises(InputError, match="test: key") as caught:
+    with raises_input_error(file="test") as caught:
         ViewConfig.parse(values, "test")
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)

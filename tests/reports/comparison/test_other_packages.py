@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from harness import registry
-from harness.errors import InputError
 from harness.tasks.suite import Suite
 from reports.comparison.comparison_document import describe
 from reports.document.table import Table
 from reports.load import RecordedResults, read_comparison
 from tests.support import invented_runs as made
+from tests.support.errors import raises_input_error
 
 
 @pytest.fixture
@@ -69,7 +69,7 @@ def test_a_section_of_their_own_stands_before_how_it_was_run(tmp_path: Path, ins
 def test_what_is_no_builder_is_named(tmp_path: Path, install) -> None:
     site = install("harness.tables", {"wrong": "wrong_table:TABLE"})
     (site / "wrong_table.py").write_text("def TABLE(): ...\n")
-    with pytest.raises(InputError, match=r'table "wrong".*TableBuilder'):
+    with raises_input_error(key="wrong"):
         describe(runs(tmp_path / "work"))
 
 

@@ -15,9 +15,9 @@ from scipy.special import ndtr, zeta
 
 import harness
 from harness.cli import main
-from harness.errors import InputError
 from reports.stats.online import BETTER, NOT_BETTER, UNDECIDED, Proposal, look, next_level
 from tests.support import synthetic
+from tests.support.errors import raises_input_error
 
 OLD = [79.9, 80.3, 80.1, 80.0, 80.2]
 Gate = Callable[..., tuple[int, str]]
@@ -159,7 +159,7 @@ def test_better_is_not_said_of_a_loss_that_later_seeds_show(gate: Gate) -> None:
 def test_the_most_seeds_are_fixed_at_the_first_look(gate: Gate, tmp_path: Path) -> None:
     assert gate(NEAR, "--most", "10")[0] == 3
     assert gate([*NEAR, 80.7, 80.8], "--most", "30") == (2, "")
-    with pytest.raises(InputError, match="--most 30: proposal 1 was first judged with at most 10"):
+    with raises_input_error(key="--most"):
         harness.gate(tmp_path / "scores.csv", baseline="old", candidate="new", most=30)
     assert json.loads(gate([*NEAR, 80.7, 80.8], "--most", "10", "--json")[1])["most"] == 10
 
@@ -220,7 +220,7 @@ def test_a_damaged_history_is_named_with_its_line(
     gate(FAR)
     with (tmp_path / "gate.jsonl").open("ab") as file:
         file.write(content)
-    with pytest.raises(InputError, match=r"gate\.jsonl, line 2"):
+    with raises_input_error(file=tmp_path / "gate.jsonl", line=2):
         harness.gate(tmp_path / "scores.csv", baseline="old", candidate="new")
 
 
@@ -243,7 +243,7 @@ def test_a_line_with_a_value_that_cannot_be_is_refused(
 ) -> None:
     write_line(tmp_path / "gate.jsonl", **change)
     assert gate(FAR) == (2, "")
-    with pytest.raises(InputError, match=r"gate\.jsonl, line 1: not a proposal"):
+    with raises_input_error(file=tmp_path / "gate.jsonl", line=1):
         harness.gate(tmp_path / "scores.csv", baseline="old", candidate="new")
 
 
@@ -268,9 +268,9 @@ def test_lines_of_an_earlier_version_count_and_are_no_proposal_of_now(
 
 
 def test_too_few_looks_and_one_row_twice_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="--most 4"):
+    with raises_input_error(key="--most"):
         harness.gate(tmp_path, baseline="a", candidate="b", most=4)
-    with pytest.raises(InputError, match="name two rows"):
+    with raises_input_error(key="a"):
         harness.gate(tmp_path, baseline="a", candidate="a")
 
 

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from harness.errors import InputError
 from harness.results.record import Missing
 from harness.results.store import RunFolder
 from harness.runs.experiment import read_experiment
@@ -21,6 +20,7 @@ from reports.papers import definition
 from reports.papers.matching import Matching
 from reports.papers.paper_tables import paper_table, source_note
 from tests.support import invented_runs as made
+from tests.support.errors import raises_input_error
 from tests.support.invented_runs import read_papers_library as read_library
 
 SCD = made.recipe("scd")
@@ -488,5 +488,5 @@ def test_an_empty_work_directory_still_shows_the_paper(tmp_path):
 
 def test_names_are_papers_then_comparisons_and_unknown_ones_are_refused(work, tmp_path):
     assert build_report("invented", work, out=tmp_path)["json"].exists()
-    with pytest.raises(InputError, match='"scdd"'):
+    with raises_input_error(file=work):
         build_report("scdd", work)

@@ -9,7 +9,6 @@ from scipy.stats import spearmanr
 
 from harness.cli import main
 from harness.contamination.check import Overlap, TaskOverlap, write_overlap
-from harness.errors import InputError
 from harness.results.store import RunFolder
 from reports.document.blocks import Text
 from reports.document.table import Table
@@ -19,6 +18,7 @@ from reports.records.overlap import without_overlap
 from reports.stats.significance import Significance
 from reports.tables.contamination import contamination, remarks
 from tests.support import synthetic
+from tests.support.errors import raises_input_error
 from tests.support.invented_outcomes import EXAMPLES, add_transfer
 
 DATA = "0123abcd" * 8
@@ -129,7 +129,7 @@ def test_without_a_check_there_are_no_scores_without_overlap(
 ) -> None:
     for file in (made.workdir / "cache" / "overlaps").glob("*.json"):
         file.unlink()
-    with pytest.raises(InputError, match="harness compare"):
+    with raises_input_error(file="invented"):
         without_overlap(read_comparison(made.workdir, "invented"))
     assert (
         main(["verdict", "--workdir", str(made.workdir), "SimCSE", "mean", "--without-overlap"])

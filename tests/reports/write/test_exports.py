@@ -12,8 +12,8 @@ import pytest
 
 import harness
 from harness.cli import main
-from harness.errors import InputError
 from tests.support import synthetic
+from tests.support.errors import raises_input_error
 from tests.support.invented_outcomes import add_transfer
 
 NEEDED = (
@@ -70,7 +70,7 @@ def test_the_crate_lists_every_file_and_run(report: Path) -> None:
 
 
 def test_a_study_or_paper_has_no_records_of_runs(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="every-eval-ever: goes with a comparison"):
+    with raises_input_error(key="--format"):
         harness.report("scd", tmp_path, formats=["every-eval-ever"])
 
 

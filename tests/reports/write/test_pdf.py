@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.errors import InputError, RunError
+from harness.errors import RunError
 from reports.build import build_comparison
 from reports.write.latex import pdf
+from tests.support.errors import raises_input_error
 from tests.support.synthetic import Invented
 
 SMALL = ("STS12", "STS-B", "Embedded-STS-natural")
@@ -57,6 +58,6 @@ def test_without_tex_one_line_says_what_to_install(
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     Invented(tmp_path, scale=0.03).add("a", tasks=SMALL)
-    with pytest.raises(InputError, match="texlive-latex-recommended"):
+    with raises_input_error(key="--format"):
         build_comparison(tmp_path, "invented", formats=["html", "md", "pdf"])
     assert (tmp_path / "reports" / "invented" / "index.html").exists()  # the others are written
