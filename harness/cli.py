@@ -43,6 +43,7 @@ COMMANDS = (
     "harness.commands.decide",
     "harness.commands.why",
     "harness.commands.reproduce",
+    "harness.commands.pack",
 )
 
 # What a path that a user names may cause anywhere, whichever module opens it.

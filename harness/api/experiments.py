@@ -404,10 +404,11 @@ def sources_of(against: Sequence[str | Path]) -> dict[str, Path]:
     """
     sources = {}
     for source in map(Path, against):
-        shipped = str(source) == "shipped" and not source.exists()
-        sources["shipped" if shipped else source.resolve().name.partition(".tar")[0]] = (
-            SHIPPED if shipped else source
-        )
+        if str(source) == "shipped" and not source.exists():
+            sources["shipped"] = SHIPPED
+        else:
+            name = source.resolve().name.removesuffix(".zip").partition(".tar")[0]
+            sources[name] = source
     return sources
 
 

@@ -124,7 +124,11 @@ class Store:
             return {**given, **further}
         if not is_in_hand(given):
             return {"uri": str(given), **further}
-        corpus = corpus_of(given, _kind_of(given, columns), limit=limit, columns=columns)
+        try:
+            corpus = corpus_of(given, _kind_of(given, columns), limit=limit, columns=columns)
+        except InputError as error:
+            error.key = error.key or "corpus"
+            raise
         rows = [_row_of(item) for item in corpus]
         lines = [json.dumps(row, ensure_ascii=False) for row in rows]
         file = self.write(f"{corpus.kind}-{corpus.sha256[:16]}.jsonl", "\n".join(lines) + "\n")

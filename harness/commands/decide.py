@@ -8,7 +8,7 @@ import argparse
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from harness.commands.options import JSON, WORKDIR, Commands, add_command, one_name
+from harness.commands.options import JSON, WORKDIR, Commands, add_command, one_name, reading
 from harness.config import nearest
 from harness.errors import InputError
 from harness.files.printable import one_line, tell, tell_json, tell_lines
@@ -208,6 +208,7 @@ def _scores_of(args: argparse.Namespace) -> Any:
     return args.scores
 
 
+@reading
 def run_verdict(args: argparse.Namespace) -> int:
     """Print the verdict."""
     from reports.decide.verdict_answer import verdict
@@ -219,6 +220,7 @@ def run_verdict(args: argparse.Namespace) -> int:
     )
 
 
+@reading
 def run_power(args: argparse.Namespace) -> int:
     """Print the table of seeds and differences for each base model."""
     from reports.decide.power_answer import power
@@ -271,6 +273,7 @@ def _show(args: argparse.Namespace, answer: Answer) -> int:
     return 0
 
 
+@reading
 def run_examples(args: argparse.Namespace) -> int:
     """Print the examples."""
     from reports.decide.question import comparison_of, two_rows_of

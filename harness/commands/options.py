@@ -6,6 +6,7 @@ import argparse
 import sys
 import tomllib
 from collections.abc import Callable, Sequence
+from functools import wraps
 from pathlib import Path
 from typing import Any, NoReturn, TypeAlias
 
@@ -84,6 +85,22 @@ def add_group(commands: Commands, name: str, *, help: str, example: str) -> Comm
         name, help=help, description=f"{help[0].upper()}{help[1:]}.", epilog=f"example: {example}"
     )
     return parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+
+
+def reading(run: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Namespace], int]:
+    """Have a command that only reads a work directory take an archive of one as --workdir, too."""
+
+    @wraps(run)
+    def run_on_folder(args: argparse.Namespace) -> int:
+        if not args.workdir.is_file():
+            return run(args)
+        from harness.results.elsewhere import open_workdir
+
+        with open_workdir(args.workdir) as folder:
+            args.workdir = folder
+            return run(args)
+
+    return run_on_folder
 
 
 def one_name(text: str) -> str:

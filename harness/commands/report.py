@@ -5,7 +5,14 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from harness.commands.options import FORMATS, WORKDIR, Commands, add_command, add_group
+from harness.commands.options import (
+    FORMATS,
+    WORKDIR,
+    Commands,
+    add_command,
+    add_group,
+    reading,
+)
 from harness.errors import InputError
 from harness.files.printable import tell, tell_lines
 
@@ -62,6 +69,14 @@ def register(commands: Commands) -> None:
 
 def run_build(args: argparse.Namespace) -> int:
     """Build and print where the report lies."""
+    if args.workdir.is_file() and args.out is None:
+        message = "is an archive, in which no report can be written"
+        raise InputError(message, file=args.workdir, remedy="name a folder with --out")
+    return _build(args)
+
+
+@reading
+def _build(args: argparse.Namespace) -> int:
     from reports.build import build_report
     from reports.write import report_folder
 
@@ -80,6 +95,7 @@ def run_build(args: argparse.Namespace) -> int:
     return 0
 
 
+@reading
 def run_checklist(args: argparse.Namespace) -> int:
     """Print the checklist."""
     from reports.comparison.checklist import checklist

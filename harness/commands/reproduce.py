@@ -6,6 +6,7 @@ import argparse
 import json
 import re
 import shlex
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +14,15 @@ from harness.commands import compare, study
 from harness.commands.options import Commands, Parser
 from harness.config import nearest
 from harness.errors import InputError, RunError
-from harness.files.printable import one_line, tell, visible
-from harness.files.reading import read_text
+from harness.files.printable import join_some, one_line, tell, visible
+from harness.files.reading import read_json, read_text
 from harness.results.comparison import ComparisonFile
 
 _COMMANDS = (
     ["harness", "compare"],
     ["harness", "study", "run"],
 )  # a report may come from anyone: nothing else is run
+_MOST = 10  # differences that are printed
 _DAMAGED = (
     "not the data of a report, or damaged; build the report again with `harness report build`"
 )
@@ -30,13 +32,17 @@ def register(subparsers: Commands) -> None:
     """Add `harness reproduce`. Imports nothing slow."""
     parser = subparsers.add_parser(
         "reproduce",
-        help="print the runs and commands behind a number of a report, or run them again",
+        help="print the runs and commands behind a number of a report or an archive, or run them again",
         description="Without a cell, list the cells of a report that have runs behind them. With a cell, print its "
-        "runs and the commands that repeat them. With --run, run these commands in a new work directory and compare.",
+        "runs and the commands that repeat them. With --run, run these commands in a new work directory and compare. "
+        "Of an archive of `harness pack`, print what is in it; with --run, run its experiment again and answer "
+        '"equal", or which digit differs and why.',
         epilog="example: harness reproduce 'work/demo/reports/demo#scores-embedded:SimCSE:Embedded-STS-natural'",
     )
     parser.add_argument(
-        "cell", metavar="REPORT[#TABLE:ROW:COLUMN]", help="folder of a report, and one of its cells"
+        "cell",
+        metavar="REPORT[#TABLE:ROW:COLUMN]|FILE.zip",
+        help="folder of a report, and one of its cells; or an archive of `harness pack`",
     )
     parser.add_argument(
         "--run",
@@ -45,11 +51,34 @@ def register(subparsers: Commands) -> None:
         metavar="NEW",
         help="run the commands in this new folder",
     )
+    parser.add_argument(
+        "--allow-code",
+        action="store_true",
+        help="of an archive: run the code, commands and functions that it names; read them first",
+    )
+    parser.add_argument(
+        "--data",
+        type=Path,
+        metavar="FOLDER",
+        help="of an archive without data: the folder that has its files",
+    )
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        dest="overrides",
+        help="of an archive: override a value of its experiment; may be repeated",
+    )
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Exit code 0; with `--run`, 1 if the new number differs as shown."""
+    if zipfile.is_zipfile(args.cell):
+        return _show_archive(args) if args.workdir is None else _repeat_archive(args)
+    if args.allow_code or args.data or args.overrides:
+        raise InputError("--allow-code, --data and --set go with an archive of `harness pack`")
     report, name = split_name(args.cell)
     data = read_report(report)
     cells = find_cells(data)
@@ -85,6 +114,54 @@ def run(args: argparse.Namespace) -> int:
     if args.workdir is None:
         return 0
     return int(not _repeat(name, cell, data, commands, args.workdir))
+
+
+def _show_archive(args: argparse.Namespace) -> int:
+    """Print what is in an archive."""
+    from tempfile import TemporaryDirectory
+
+    from harness.api.repeat import unpack
+    from harness.results.elsewhere import MANIFEST
+    from harness.results.store import read_comparison_file
+
+    with TemporaryDirectory(prefix="harness-archive-") as place:
+        folder, name = unpack(Path(args.cell), Path(place))
+        file = read_comparison_file(folder, name)
+        manifest = read_json(folder / MANIFEST)
+    runs = () if file is None else file.runs
+    rows = list(dict.fromkeys(run.row for run in runs))
+    tell(f"{one_line(name)}: {len(runs)} runs of {len(rows)} rows: {one_line(join_some(rows, 8))}")
+    for entry in manifest.get("data", ()):
+        state = "included" if entry.get("included") else "not included"
+        tell(one_line(f"data: {entry.get('file')} ({entry.get('used_as')}), {state}"))
+    for name_of_file in manifest.get("code", ()):
+        tell(one_line(f"code: {name_of_file}"))
+    tell(f"run it again with: harness reproduce {shlex.quote(args.cell)} --run NEW")
+    return 0
+
+
+def _repeat_archive(args: argparse.Namespace) -> int:
+    """Run an archive again; the answer is the last line."""
+    from harness.api.repeat import repeat
+
+    found = repeat(
+        Path(args.cell),
+        args.workdir,
+        allow_code=args.allow_code,
+        data=args.data,
+        overrides=args.overrides,
+    )
+    for line in found.differences[:_MOST]:
+        tell(one_line(line))
+    if len(found.differences) > _MOST:
+        tell(f"and {len(found.differences) - _MOST} further scores")
+    for reason in found.reasons:
+        tell(one_line(reason))
+    if found.equal:
+        tell(f"equal: {found.scores} scores of {found.runs} runs, to the last digit")
+        return 0
+    tell(f"not equal: {len(found.differences)} of {found.scores} scores of {found.runs} runs")
+    return 1
 
 
 def split_name(text: str) -> tuple[Path, str | None]:

@@ -66,6 +66,15 @@ def redacted(text: str) -> str:
     return _KNOWN.sub(HIDDEN, _STATED.sub(_without_value, text))
 
 
+def has_known_token(text: str) -> bool:
+    """True if a text has a token that is known by its beginning, or a private key.
+
+    >>> has_known_token("token = tokenizer.next()"), has_known_token("key = hf_" + 20 * "a1")
+    (False, True)
+    """
+    return _KNOWN.search(text) is not None or _PRIVATE.search(text) is not None
+
+
 def _without_value(stated: re.Match[str]) -> str:
     """Return a key without its value. A word after "token:" may be prose, as in "token: expected a
     number", which is not hidden.

@@ -112,7 +112,9 @@ def _code_of(kind: type, makers: list[str]) -> Code:
         parent.__module__ for parent in kind.__mro__[1:-1] if _is_own_module(parent.__module__)
     ]
     sources = find_sources(list(dict.fromkeys([*roots, *makers])))
-    files |= {_file_name(module, source.file): source.digest for module, source in sources.items()}
+    files |= {
+        file_in_package(module, source.file): source.digest for module, source in sources.items()
+    }
     if not files and (source := read_module(kind.__module__)) is not None:
         files[kind.__module__] = source.digest  # a class that this package makes
     if not files:
@@ -150,7 +152,7 @@ def _is_typed(kind: type) -> bool:
     return kind.__module__ == "__main__" and not hasattr(main, "__file__")
 
 
-def _file_name(module: str, file: Path) -> str:
+def file_in_package(module: str, file: Path) -> str:
     """Return the path of a module from where its package is, the same on every machine."""
     depth = module.count(".") + (file.stem == "__init__")
     return "/".join(file.parts[-1 - depth :])

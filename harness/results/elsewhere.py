@@ -1,7 +1,7 @@
 """Runs that were made elsewhere: another work directory, or an archive of one.
 
-An archive is a tar file of `comparisons/` and `runs/`, as a work directory has them, without
-weights. The package ships one, which is called "shipped".
+An archive is a tar or zip file of `comparisons/` and `runs/`, as a work directory has them, without
+weights: `harness pack` makes one. The package ships one, which is called "shipped".
 """
 
 from __future__ import annotations
@@ -14,8 +14,17 @@ from tempfile import TemporaryDirectory, mkdtemp
 
 from harness.errors import InputError
 from harness.results.record import Record
-from harness.results.store import MODEL, RunFolder
+from harness.results.store import (
+    MODEL,
+    RunFolder,
+    comparison_files,
+    read_comparison_file,
+    write_comparison_file,
+)
 
+MANIFEST = "pack.json"  # of an archive that `harness pack` made
+EXPERIMENT = "experiment"  # its folder in which the experiment can be run again
+DATA = "data"  # in that folder: the user's own files
 FILES = ("examples.parquet", "details.json", "curves.jsonl")  # what an archive has besides records
 
 
@@ -46,7 +55,27 @@ def open_workdir(place: Path) -> Iterator[Path]:
             raise InputError(
                 "an archive without runs/; expected one of a work directory", file=place
             )
+        locate_data(unpacked)
         yield unpacked
+
+
+def locate_data(folder: Path) -> None:
+    """Have the comparisons of an unpacked archive name its own files by their whole paths.
+
+    Raises:
+        InputError: a comparison of it is damaged.
+    """
+    for name in comparison_files(folder):
+        file = read_comparison_file(folder, name)
+        if file is None or not file.files:
+            continue
+        located = {}
+        for key, listed in file.files.items():
+            prefix, begin, inside = str(listed.settings["task"]).partition(f"{EXPERIMENT}/")
+            task = f"{prefix}{folder / EXPERIMENT / inside}" if begin else prefix
+            settings = {**listed.settings, "task": task}
+            located[key] = listed.model_copy(update={"settings": settings})
+        write_comparison_file(folder, file.model_copy(update={"files": located}))
 
 
 def without_weights(record: Record) -> Record:

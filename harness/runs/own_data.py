@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -64,20 +65,25 @@ def write_experiment(plan: Plan, workdir: Path) -> Path:
     """Write WORKDIR/comparisons/NAME.toml: the experiment as it was resolved, to be run again or
     edited.
     """
-    keys = _drop_nulls(plan.experiment.model_dump(mode="json", exclude_unset=True))
-    name = keys.pop("name")
-    rows = keys.pop("methods")
-    keys.pop("executor", None)
-    blocks = keys.pop("blocks", {})
+    keys = plan.experiment.model_dump(mode="json", exclude_unset=True, exclude={"executor"})
+    file = workdir / "comparisons" / f"{plan.experiment.name}.toml"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    write_atomic(file, experiment_text(_locate_files(keys)))
+    return file
+
+
+def experiment_text(keys: Mapping[str, Any]) -> str:
+    """Return the keys of an experiment as the text of its file, which has the name "NAME.toml"."""
+    kept = _drop_nulls(dict(keys))
+    name = kept.pop("name")
+    rows = kept.pop("methods")
+    blocks = kept.pop("blocks", {})
     about = f"{name} as it was resolved; run it with: harness compare {name}.toml"
-    parts = [toml_comment(about), toml_lines(_locate_files(keys))]
+    parts = [toml_comment(about), toml_lines(kept)]
     for block, of_block in blocks.items():
         parts.append(f"\n[blocks.{inline(block).as_string()}]\n{toml_lines(of_block)}")
     parts += [f"\n[[methods]]\n{toml_lines(row)}" for row in rows]
-    file = workdir / "comparisons" / f"{name}.toml"
-    file.parent.mkdir(parents=True, exist_ok=True)
-    write_atomic(file, "".join(parts))
-    return file
+    return "".join(parts)
 
 
 def _drop_nulls(value: Any) -> Any:

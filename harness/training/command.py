@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 OWN = "own"
 LOG = "command.log"
-_PLACES = ("base_model", "text", "seed", "output_dir")
+_PLACES = ("base_model", "text", "seed", "out")
 _PLACE = re.compile(r"\{(\w*)\}")
 _LAST_LINES = 5
 
@@ -58,9 +58,7 @@ class CommandConfig(MethodConfig):
     """The command, where it runs, and what it reads."""
 
     pooling: str = option(OWN, f"own: what the model that it writes says; or {POOLING_HELP}")
-    run: str = option(
-        "", "the command; {base_model}, {text}, {seed} and {output_dir} are replaced in it"
-    )
+    run: str = option("", "the command; {base_model}, {text}, {seed} and {out} are replaced in it")
     folder: str = option(".", "folder of the script, in which it runs")
     python: str = option("", "interpreter for a command that begins with python; default: this one")
     files: list[str] = option(["*.py", "*.sh"], "patterns of the files whose content is in the id")
@@ -86,8 +84,8 @@ class CommandConfig(MethodConfig):
             if name not in _PLACES:
                 known = ", ".join(f"{{{place}}}" for place in _PLACES)
                 raise ValueError(f"replaces {known} only, but has {{{name}}}")
-        if value and "{output_dir}" not in value:
-            raise ValueError("has no {output_dir}, where the model is expected")
+        if value and "{out}" not in value:
+            raise ValueError("has no {out}, where the model is expected")
         try:
             shlex.split(value)
         except ValueError as error:
@@ -215,7 +213,7 @@ class Command(Method):
                 "base_model": str(resolve_model(self.base_model)),
                 "text": str(text),
                 "seed": str(int(context.seed)),
-                "output_dir": str(output),
+                "out": str(output),
             }
             log = (context.folder or work) / LOG
             started = time.perf_counter()
@@ -263,7 +261,7 @@ class Command(Method):
 
     def _open_output(self, output: Path, log: Path) -> Encoder | ForeignEncoder:
         if not any((output / name).is_file() for name in ("modules.json", "config.json")):
-            raise RunError(f"the command wrote no model into {{output_dir}}{_last_lines(log)}")
+            raise RunError(f"the command wrote no model into {{out}}{_last_lines(log)}")
         try:
             return self._open(str(output), self.config.pooling)
         except HarnessError as error:

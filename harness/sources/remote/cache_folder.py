@@ -9,6 +9,7 @@ import lzma
 import os
 import shutil
 import tarfile
+import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -19,6 +20,7 @@ from harness.files.atomic import settle
 from harness.files.hashing import sha256_of
 from harness.files.printable import first_line
 from harness.files.reading import expand_user
+from harness.files.zips import SizeLimit, unpack_zip
 
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT}
 _NO_ACCESS = {errno.EACCES, errno.EPERM, errno.EROFS}
@@ -114,9 +116,13 @@ def unpack_once(archive: Path, into: Path) -> Path:
     """
 
     def unpack(folder: Path) -> None:
+        if zipfile.is_zipfile(archive):
+            unpack_zip(archive, folder)
+            return
         try:
             with tarfile.open(archive, "r:*") as tar:
-                tar.extractall(folder, filter=_readable)  # noqa: S202 - the filter keeps it inside
+                check = SizeLimit(archive)
+                tar.extractall(folder, filter=lambda one, to: _readable(check.count(one), to))  # noqa: S202 - the filter keeps it inside
         except (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError) as error:
             raise InputError(
                 f"cannot be unpacked ({first_line(error)})",

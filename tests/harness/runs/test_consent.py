@@ -12,7 +12,7 @@ from harness.runs.experiment import read_experiment
 HEAD = 'suites = ["embedded"]\ndev = "Embedded-STS-natural"\n'
 PLAIN = f'{HEAD}[[methods]]\nmethod = "pooling"\n'
 FOREIGN = {
-    "a command": '[[methods]]\nmethod = "command"\nconfig = { run = "touch {output_dir}" }',
+    "a command": '[[methods]]\nmethod = "command"\nconfig = { run = "touch {out}" }',
     "a loss": '[[methods]]\nloss = "evil:Loss"',
     "a loss as a method": '[[methods]]\nmethod = "loss:evil:Loss"',
     "a function": '[[methods]]\nmethod = "pretrained"\nconfig = { model = "evil:embed" }',

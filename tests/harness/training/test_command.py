@@ -43,7 +43,7 @@ tokenizer.save_pretrained(args.output_dir)
 """
 RUN = (
     "python train.py --model_name_or_path {base_model} --train_file {text} --seed {seed} "
-    "--output_dir {output_dir}"
+    "--output_dir {out}"
 )
 # Writes the base model, moved by an amount that seed and text decide: it imports no torch.
 MOVING = """
@@ -151,7 +151,7 @@ def test_a_failing_hanging_or_empty_run_says_its_last_lines(
 def test_no_shell_reads_the_command(folder: Path) -> None:
     (folder / "train.py").write_text("import sys; raise SystemExit(repr(sys.argv[1:]))")
     with pytest.raises(RunError) as error:
-        fit(folder, "python train.py '$(touch here); `ls`' ; {output_dir}")
+        fit(folder, "python train.py '$(touch here); `ls`' ; {out}")
     assert "$(touch here); `ls`" in str(error.value)
     assert not (folder / "here").exists()
 
@@ -159,11 +159,11 @@ def test_no_shell_reads_the_command(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("values", "key"),
     [
-        ({"run": "python train.py {seed.__class__}{output_dir} {lr}"}, "run"),
+        ({"run": "python train.py {seed.__class__}{out} {lr}"}, "run"),
         ({"run": "python train.py"}, "run"),
-        ({"run": "python 'train.py {output_dir}"}, "run"),
+        ({"run": "python 'train.py {out}"}, "run"),
         ({"run": ""}, "run"),
-        ({"run": "no-such-program {output_dir}"}, "run"),
+        ({"run": "no-such-program {out}"}, "run"),
         ({"run": RUN, "python": "no/such/python"}, "python"),
         ({"run": RUN, "files": ["*.none"]}, "files"),
         ({"run": RUN, "folder": "no/such/folder"}, "folder"),

@@ -1,0 +1,338 @@
+"""A comparison that came as an archive of `harness pack`, run again and compared digit by digit."""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from harness import registry
+from harness.api.experiments import compare
+from harness.errors import InputError
+from harness.files.hashing import sha256_of
+from harness.files.imports import import_path
+from harness.files.printable import join_some
+from harness.files.reading import is_there, read_json, read_toml
+from harness.files.zips import unpack_zip
+from harness.machine.progress import Reporter
+from harness.results.comparison import ComparisonFile
+from harness.results.elsewhere import EXPERIMENT, MANIFEST, locate_data
+from harness.results.record import Record
+from harness.results.store import RunFolder, read_comparison_file, read_records
+from harness.runs.experiment import read_experiment
+from harness.tasks.own.data import TaskFile, names_file
+
+PACKED = "packed"  # folder of the new work directory: the unpacked archive
+
+Place = tuple[str, str, str]
+ScoreKey = tuple[str, ...]
+
+
+@dataclass
+class Repetition:
+    """What became of the runs of an archive.
+
+    Attributes:
+        runs, scores: how many were compared.
+        differences: a line for each score or run that differs.
+        reasons: what may be why.
+    """
+
+    runs: int = 0
+    scores: int = 0
+    differences: list[str] = field(default_factory=list)
+    reasons: list[str] = field(default_factory=list)
+
+    @property
+    def equal(self) -> bool:
+        """True if all scores are the same to the last digit."""
+        return not self.differences
+
+
+def unpack(archive: Path, workdir: Path) -> tuple[Path, str]:
+    """Unpack an archive into WORKDIR/packed; return this folder and the comparison's name.
+
+    Raises:
+        InputError: the work directory is not new, or the archive is none of `harness pack`.
+    """
+    if workdir.exists() and (not workdir.is_dir() or any(workdir.iterdir())):
+        raise InputError("is not empty", file=workdir, key="--run", remedy="name a new folder")
+    folder = workdir / PACKED
+    folder.mkdir(parents=True)
+    unpack_zip(archive, folder)
+    if not (folder / MANIFEST).is_file():
+        message = f"has no {MANIFEST}, so it is no archive of `harness pack`"
+        raise InputError(message, file=archive)
+    name = read_json(folder / MANIFEST).get("comparison")
+    if not isinstance(name, str) or read_comparison_file(folder, name) is None:
+        raise InputError("damaged: it has no comparison", file=archive)
+    locate_data(folder)
+    return folder, name
+
+
+def repeat(
+    archive: Path,
+    workdir: Path,
+    *,
+    allow_code: bool = False,
+    data: Path | None = None,
+    overrides: Sequence[str] = (),
+    progress: Reporter | None = None,
+) -> Repetition:
+    """Run the experiment of an archive in a new work directory, and compare all scores.
+
+    Args:
+        allow_code: whether code of the archive, commands and functions may be run.
+        data: a folder with the files that the archive names but does not have.
+        overrides: values of the experiment, as `--set` takes them.
+
+    Raises:
+        InputError: a damaged archive, code without consent, missing data.
+    """
+    workdir = workdir.absolute()
+    folder, name = unpack(archive, workdir)
+    where = folder / EXPERIMENT
+    manifest = read_json(folder / MANIFEST)
+    _find_data(manifest, where, data)
+    file = where / f"{name}.toml"
+    keys = locate_files(read_toml(file), where, str(archive))
+    experiment = read_experiment({"name": name, **keys}, overrides, allow_code=allow_code)
+    experiment = experiment.model_copy(update={"reports": [], "incumbent": ""})  # scores alone
+    with _code_of(manifest, where, str(archive), allow_code=allow_code):
+        compare(
+            experiment,
+            workdir=workdir,
+            tracked=False,
+            formats=[],
+            executor="serial",
+            progress=progress,
+        )
+    before = read_comparison_file(folder, name)
+    assert before is not None
+    own = {run.id for run in before.runs if not run.source}
+    old = [record for run in own if (record := RunFolder(folder, run).read()) is not None]
+    return compare_records(_with_rows(old, before), read_records(workdir, name))
+
+
+def _with_rows(records: Sequence[Record], file: ComparisonFile) -> list[Record]:
+    """Return the records as the rows of a comparison: two rows may share a run."""
+    by_id = {record.id: record for record in records}
+    return [
+        by_id[run.id].as_row(run.row, file.name, run.base_model)
+        for run in file.runs
+        if run.id in by_id and not run.source
+    ]
+
+
+def _find_data(manifest: Mapping[str, Any], where: Path, data: Path | None) -> None:
+    """Put the files that were not packed at their places.
+
+    Raises:
+        InputError: one is not there, or is another.
+    """
+    for entry in manifest.get("data", ()):
+        place, digest = str(entry["file"]), str(entry["sha256"])
+        target = where / place
+        if is_there(target):
+            continue
+        if ".." in Path(place).parts or Path(place).is_absolute():
+            raise InputError(f'names the file "{place}", outside of it', file=MANIFEST)
+        remedy = f"give the folder that has {target.name} as --data FOLDER"
+        found = None if data is None else data / target.name
+        if found is None or not found.is_file():
+            raise InputError("is not in the archive", file=target.name, remedy=remedy)
+        if sha256_of(found) != digest:
+            message = "is another file than that of the archive (sha256)"
+            raise InputError(message, file=found, remedy=remedy)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.symlink_to(found.absolute())
+
+
+def locate_files(keys: Mapping[str, Any], folder: Path, archive: str) -> dict[str, Any]:
+    """Return keys of an experiment with the absolute paths of its own files.
+
+    Raises:
+        InputError: it names a file outside of the folder.
+    """
+    found = dict(keys)
+    for key, value in keys.items():
+        if key == "suites":
+            found[key] = [_located(one, "task", folder, archive) for one in value]
+        elif key == "dev":
+            found[key] = _located(value, "task", folder, archive)
+        elif key == "corpus":
+            found[key] = _located(value, "uri", folder, archive)
+        elif key in ("corpora", "blocks") and isinstance(value, dict):
+            found[key] = {
+                name: _located(one, "uri", folder, archive)
+                if key == "corpora"
+                else locate_files(one, folder, archive)
+                for name, one in value.items()
+            }
+        elif key == "methods":
+            found[key] = [locate_files(row, folder, archive) for row in value]
+    return found
+
+
+def _located(value: Any, key: str, folder: Path, archive: str) -> Any:
+    if isinstance(value, dict):
+        return {**value, key: _located(value[key], key, folder, archive)} if key in value else value
+    if not isinstance(value, str) or not (names_file(value) or (folder / value).exists()):
+        return value
+    if ":" in value and not TaskFile(task=value).prefix:
+        return value  # a name of the hub, or embedded:NAME
+    prefix = TaskFile(task=value).prefix
+    path = folder / value.removeprefix(prefix)
+    if not path.resolve().is_relative_to(folder.resolve()) and not path.is_symlink():
+        message = f'its experiment names the file "{value}", which is not in it'
+        raise InputError(message, file=archive)
+    return f"{prefix}{path}"
+
+
+@contextmanager
+def _code_of(
+    manifest: Mapping[str, Any], where: Path, archive: str, *, allow_code: bool
+) -> Iterator[None]:
+    """Have the code of an archive importable, where that is allowed.
+
+    Raises:
+        InputError: a plugin is neither installed nor allowed.
+    """
+    missing = [plugin for plugin in manifest.get("plugins", ()) if not _is_installed(plugin)]
+    if missing and not allow_code:
+        names = join_some([f"{one['name']} ({one['package']} {one['version']})" for one in missing])
+        remedy = "install it, or read its code in the archive and give --allow-code"
+        raise InputError(
+            f"needs plugins that are not installed: {names}", file=archive, remedy=remedy
+        )
+    if not allow_code:
+        yield  # and the archive's folder is on no path of Python
+        return
+    before = Path.cwd()
+    sys.path.append(str(where))
+    os.chdir(where)
+    try:
+        for plugin in missing:
+            group = next(one for one in registry.GROUPS if one.entry_points == plugin["group"])
+            registry.add(group, plugin["name"], import_path(plugin["value"], key=plugin["name"]))
+        yield
+    finally:
+        os.chdir(before)
+        sys.path.remove(str(where))
+
+
+def _is_installed(plugin: Mapping[str, Any]) -> bool:
+    group = next(one for one in registry.GROUPS if one.entry_points == plugin["group"])
+    return plugin["name"] in registry.names(group)
+
+
+def compare_records(before: Sequence[Record], now: Sequence[Record]) -> Repetition:
+    """Compare the scores of runs with those of their repetition, to the last digit."""
+    found = Repetition()
+    repeated = {_place_of(record): record for record in now}
+    reasons: dict[str, None] = {}
+    for old in before:
+        new = repeated.get(_place_of(old))
+        label = f"{old.row}, seed {old.seed}"
+        found.runs += 1
+        if new is None or new.status != old.status:
+            state = "not run" if new is None else f"{new.status} ({new.reason})"
+            found.differences.append(f"{label}: {old.status} in the archive, now {state}")
+            continue
+        ended = len(found.differences)
+        scores = _scores_of(new)
+        for key, value in _scores_of(old).items():
+            found.scores += 1
+            if scores.get(key) != value:
+                found.differences.append(f"{label}: {_describe(key, value, scores.get(key))}")
+        if len(found.differences) > ended:
+            reasons |= dict.fromkeys(explain(old, new))
+    found.reasons = list(reasons)
+    return found
+
+
+def _place_of(record: Record) -> Place:
+    return record.row, record.spec.model, repr(record.random_seed)
+
+
+def _scores_of(record: Record) -> dict[ScoreKey, float]:
+    return {
+        (s.task_key, s.split, s.metric, s.aggregation): s.value
+        for s in record.scores
+        if s.value is not None and math.isfinite(s.value)
+    }
+
+
+def _describe(key: ScoreKey, before: float, now: float | None) -> str:
+    task = key[0].partition(":")[2]
+    score = f"{task} {key[2]}" + ("" if key[3] == "all" else f" ({key[3]})")
+    if now is None:
+        return f"{score} is {before!r} in the archive, and there is none now"
+    return f"{score} is {before!r} in the archive, now {now!r}: {count_digits(before, now)}"
+
+
+def count_digits(a: float, b: float) -> str:
+    """Say how many digits of two numbers are the same.
+
+    >>> count_digits(0.76123456, 0.76123999), count_digits(0.5, 0.9)
+    ('the first 5 digits are equal', 'no digit is equal')
+    """
+    scale = max(abs(a), abs(b))
+    same = math.floor(-math.log10(abs(a - b) / scale)) if a != b and scale else 17
+    if same < 1:
+        return "no digit is equal"
+    return f"the first {same} digits are equal" if same > 1 else "the first digit is equal"
+
+
+_PARTS = {
+    "model": "the base model is another",
+    "numerics": "the numerical code of the harness is of another version",
+    "version": "the code of the method is another",
+    "config": "options are others",
+    "inputs": "what the options refer to is another",
+    "max_steps": "the number of training steps is another",
+    "precision": "the precision of training is another",
+}
+_MACHINE = {
+    "cpu": "processor",
+    "platform": "system",
+    "device_name": "device",
+    "precision": "precision",
+    "threads": "number of threads",
+    "python": "version of Python",
+}
+
+
+def explain(before: Record, now: Record) -> Iterator[str]:
+    """Yield what differs between two runs that should be one: their specifications, or else what
+    they ran on.
+    """
+    if before.id != now.id:
+        for key, phrase in _PARTS.items():
+            if getattr(before.spec, key) != getattr(now.spec, key):
+                yield phrase
+        for key, phrase in {"corpus": "training text", "dev": "dev set"}.items():
+            texts = [(getattr(record.spec, key) or {}).get("sha256") for record in (before, now)]
+            if texts[0] != texts[1]:
+                yield f"the {phrase} is another"
+        return
+    machines = before.environment, now.environment
+    differs = False
+    for key, name in _MACHINE.items():
+        values = [machine.get(key) for machine in machines]
+        if values[0] != values[1]:
+            differs = True
+            yield f"another {name}: {values[0]} in the archive, {values[1]} here"
+    versions = [machine.get("versions", {}) for machine in machines]
+    for package in sorted({*versions[0], *versions[1]}):
+        pair = [one.get(package, "none") for one in versions]
+        if pair[0] != pair[1]:
+            differs = True
+            yield f"another version of {package}: {pair[0]} in the archive, {pair[1]} here"
+    if not differs:
+        yield "same specification, processor, versions and threads: look for what is not seeded"

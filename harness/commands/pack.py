@@ -1,0 +1,71 @@
+"""`harness pack`: a comparison as one archive to publish or pass on."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from harness.commands.options import WORKDIR, Commands, add_command
+from harness.errors import InputError
+from harness.files.printable import tell
+
+
+def register(commands: Commands) -> None:
+    """Add `harness pack` to the command line. Imports nothing slow."""
+    pack = add_command(
+        commands,
+        "pack",
+        run,
+        WORKDIR,
+        help="pack a comparison into one archive: experiment, records, data, code, versions",
+        description="Write a comparison as one zip file: the experiment as it was resolved, a frozen plan, records "
+        "and scores of examples, your own data or its hashes, the code of plugins and scripts, versions and "
+        "licences. `harness reproduce FILE.zip --run NEW` runs it again; `--against FILE.zip` and `harness "
+        "report build NAME --workdir FILE.zip` read it. Paths of your home and credentials are not in it.",
+        example="harness pack mine --workdir work/mine --out mine.zip",
+    )
+    pack.add_argument("name", metavar="NAME", help="a comparison of the work directory")
+    pack.add_argument(
+        "--out", type=Path, metavar="FILE.zip", help="the archive (default: NAME.zip)"
+    )
+    pack.add_argument(
+        "--no-data",
+        action="store_true",
+        help="leave out your own files: their hashes are listed; to run it again, others need "
+        "the files",
+    )
+    pack.add_argument("--weights", action="store_true", help="with the models of all runs")
+    pack.add_argument(
+        "--with-paths",
+        action="store_true",
+        help="allow paths of your home that options of rows hold, on which ids of runs depend",
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Exit code 0 once the archive is written."""
+    from harness.files.zips import write_zip
+    from harness.runs.pack import make_pack
+
+    target = args.out or Path(f"{args.name}.zip")
+    if target.suffix.lower() != ".zip":
+        raise InputError("expected a name that ends with .zip", file=target, key="--out")
+    pack = make_pack(
+        args.workdir,
+        args.name,
+        data=not args.no_data,
+        weights=args.weights,
+        paths=args.with_paths,
+    )
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        write_zip(target, pack.members)
+    except OSError as error:
+        message = f"cannot be written ({error.strerror})"
+        raise InputError(message, file=target, key="--out") from None
+    for remark in pack.remarks:
+        tell(f"note: {remark}")
+    size = target.stat().st_size
+    tell(f"{target}: {pack.manifest['runs']} runs, {len(pack.members):,} files, {size:,} bytes")
+    tell(f"run it again with: harness reproduce {target} --run NEW")
+    return 0

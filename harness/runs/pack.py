@@ -1,0 +1,460 @@
+"""A comparison as one archive to publish or pass on: experiment, records, data, code and versions.
+
+The archive has the layout of a work directory without caches, which `--against` and reports read,
+and a folder `experiment` in which the experiment can be run again: its file, the user's own data
+and the code of plugins. Paths of the machine and what may be a credential are not in it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
+from importlib import metadata
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from harness import __version__
+from harness.config import nearest
+from harness.errors import InputError
+from harness.files.hashing import sha256_of
+from harness.files.printable import has_known_token, join_some, redacted
+from harness.files.reading import is_there
+from harness.results.comparison import ComparisonFile
+from harness.results.elsewhere import DATA, EXPERIMENT, FILES, MANIFEST, without_weights
+from harness.results.model_card import licence_of
+from harness.results.record import Record
+from harness.results.store import (
+    RunFolder,
+    comparison_file,
+    comparison_files,
+    read_comparison_file,
+)
+from harness.runs.execute import read_dev
+from harness.runs.experiment import CorpusSettings, Experiment, read_experiment
+from harness.runs.frozen_plan import plan_file
+from harness.runs.own_data import experiment_text
+from harness.runs.packed_code import PackedCode
+from harness.runs.paths import HiddenPaths, private_paths
+from harness.runs.plan import forget_loaded, load_text
+from harness.tasks.own.data import BEIR, TaskFile
+from harness.tasks.own.open_file import open_file
+
+Members = dict[str, bytes | Path]
+SCHEMA = 1
+
+
+@dataclass
+class Pack:
+    """The files of an archive by their names in it, and what a reader should know.
+
+    Attributes:
+        remarks: sentences on what is not in it.
+        private: paths of this machine in it that cannot be left out, as ids of runs depend on them.
+    """
+
+    members: Members = field(default_factory=dict)
+    manifest: dict[str, Any] = field(default_factory=dict)
+    remarks: list[str] = field(default_factory=list)
+    private: list[str] = field(default_factory=list)
+
+    def add(self, name: str, content: bytes | Path) -> None:
+        """Add a file.
+
+        Raises:
+            InputError: another file has the name already.
+        """
+        before = self.members.setdefault(name, content)
+        if before != content:
+            raise InputError(f'two files would be called "{name}"', remedy="rename one of them")
+
+
+def make_pack(
+    workdir: Path, name: str, *, data: bool = True, weights: bool = False, paths: bool = False
+) -> Pack:
+    """Collect what belongs into the archive of a comparison.
+
+    Args:
+        data: with the user's own files; without them, their hashes are listed alone.
+        weights: with the models of its runs.
+        paths: allow paths of this machine that are part of the ids of runs.
+
+    Raises:
+        InputError: no such comparison, one without results, a rehearsal, a damaged record, data
+            that has changed since, a path of this machine, or what may be a credential.
+    """
+    file = _read_comparison(workdir, name)
+    records = _read_records(workdir, file)
+    experiment = read_experiment(file.experiment)
+    pack = Pack()
+    own = _collect_data(pack, experiment, file, records, data=data)
+    hide = HiddenPaths(workdir, {one.path: one.place for one in own})
+    code = PackedCode(records)
+    for place, source in code.files.items():
+        pack.add(f"{EXPERIMENT}/{place}", source)
+    pack.remarks += code.remarks
+    for record in records:
+        _add_run(pack, workdir, record, hide, weights=weights)
+    _add_comparison(pack, workdir, file, experiment, own, hide)
+    pack.manifest = {
+        "schema": SCHEMA,
+        "comparison": name,
+        "harness": __version__,
+        "runs": len(records),
+        "data": _describe_data(own, data),
+        "code": {place: sha256_of(source) for place, source in code.files.items()},
+        "plugins": code.plugins,
+        "base_models": _base_models(records, hide),
+        "versions": _versions(records),
+        "licences": _licences(records, code),
+        "machines": _machines(records),
+        "weights": weights,
+    }
+    pack.add(MANIFEST, (json.dumps(pack.manifest, indent=1, sort_keys=True) + "\n").encode())
+    pack.add("README.md", _describe(pack, name, own, data).encode())
+    _check_private(pack, records, allowed=paths)
+    return pack
+
+
+def _read_comparison(workdir: Path, name: str) -> ComparisonFile:
+    file = read_comparison_file(workdir, name)
+    if file is None:
+        known = sorted(comparison_files(workdir))
+        message = f'no comparison "{name}"{nearest(name, known)}'
+        remedy = f"it has: {', '.join(known)}" if known else "run `harness compare` first"
+        raise InputError(message, file=workdir, remedy=remedy)
+    return file
+
+
+def _read_records(workdir: Path, file: ComparisonFile) -> list[Record]:
+    """Return the record of each run, once.
+
+    Raises:
+        InputError: none has ended, or they are those of a rehearsal.
+    """
+    ids = dict.fromkeys(run.id for run in file.runs)
+    found = [record for run in ids if (record := RunFolder(workdir, run).read()) is not None]
+    if not any(record.status == "finished" for record in found):
+        raise InputError("no run of it has finished", file=file.name, remedy="run it first")
+    if any(record.rehearsal for record in found):
+        message = "is a rehearsal, whose scores are no results"
+        raise InputError(message, file=file.name, remedy="pack the comparison itself")
+    return found
+
+
+@dataclass(frozen=True)
+class OwnFile:
+    """A file or folder of the user's that the experiment names.
+
+    Attributes:
+        path: absolute. name: of the task that it is, as scores are called; "" for other files.
+        place: its name in the folder of the experiment. used: what it is: "suite", "corpus", "dev".
+        sha256: hash of the file's bytes; "" where it is not here.
+    """
+
+    path: Path
+    place: str
+    name: str
+    used: str
+    sha256: str
+
+
+def _collect_data(
+    pack: Pack,
+    experiment: Experiment,
+    file: ComparisonFile,
+    records: Iterable[Record],
+    *,
+    data: bool,
+) -> list[OwnFile]:
+    """Add the user's own files, each once.
+
+    Raises:
+        InputError: one holds something else than when the comparison ran.
+    """
+    found: dict[Path, OwnFile] = {}
+    for path, name, used in _files_of(experiment, file):
+        if path in found:
+            continue
+        place = f"{DATA}/{path.name}"
+        if any(other.place == place for other in found.values()):
+            place = f"{DATA}/{len(found) + 1}/{path.name}"
+        digest = sha256_of(path) if path.is_file() else ""
+        found[path] = OwnFile(path, place, name, used, digest)
+        if not is_there(path):
+            pack.remarks.append(f"{path.name} ({used}) is not here any more, so it is not included")
+        elif data:
+            for part in _parts_of(path):
+                inside = part.relative_to(path).as_posix() if part != path else ""
+                pack.add(str(PurePosixPath(EXPERIMENT, place, inside)), part)
+    _check_content(file, records, found)
+    return list(found.values())
+
+
+def _files_of(experiment: Experiment, file: ComparisonFile) -> Iterator[tuple[Path, str, str]]:
+    for listed in file.files.values():
+        settings = TaskFile(**listed.settings)
+        yield settings.path, settings.name, "suite"
+    if experiment.dev is not None and experiment.dev.file is not None:
+        yield experiment.dev.file.path, "", "dev"
+    texts = [experiment.corpus, *experiment.corpora.values()]
+    texts += [row.corpus for row in experiment.methods if row.corpus is not None]
+    for text in texts:
+        path = Path(text.uri)
+        if ":" not in text.uri and (path.suffix or is_there(path)):
+            yield path.absolute(), "", "corpus"
+
+
+def _parts_of(path: Path) -> list[Path]:
+    """Return a file, or the files of a BEIR folder that are read."""
+    if path.is_file():
+        return [path]
+    kept = [path / name for name in BEIR if (path / name).is_file()]
+    return [*kept, *sorted((path / BEIR[-1]).glob("*.tsv"))]
+
+
+def _check_content(
+    file: ComparisonFile, records: Iterable[Record], found: Mapping[Path, OwnFile]
+) -> None:
+    """Raises:
+    InputError: a file holds something else than the comparison has read.
+    """
+    forget_loaded()
+    remedy = "run the comparison again, or put the file back"
+    for record in records:
+        own_dev = (record.dev or {}).get("file")
+        if own_dev is not None and is_there(TaskFile(**own_dev).path):
+            read_dev(record.spec)
+    for listed in file.files.values():
+        settings = TaskFile(**listed.settings)
+        if is_there(settings.path) and open_file(settings).sha256 != listed.sha256:
+            raise InputError("has changed since it was scored", file=settings.path, remedy=remedy)
+    for text in _unlike([record.corpus for record in records if record.corpus is not None]):
+        path = Path(text["uri"]).absolute()
+        if path in found and is_there(path):
+            fields = CorpusSettings.model_fields
+            stated = CorpusSettings(**{key: text[key] for key in fields if key in text})
+            if load_text(stated).sha256 != text["sha256"]:
+                message = "has changed since runs were trained on it"
+                raise InputError(message, file=path, remedy=remedy)
+
+
+def _unlike(texts: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    return list({text["sha256"]: text for text in texts}.values())
+
+
+def _describe_data(own: Iterable[OwnFile], included: bool) -> list[dict[str, Any]]:
+    return [
+        {
+            "file": one.place,
+            "sha256": one.sha256,
+            "used_as": one.used,
+            "included": included and is_there(one.path),
+        }
+        for one in own
+    ]
+
+
+def _add_run(
+    pack: Pack, workdir: Path, record: Record, hide: HiddenPaths, *, weights: bool
+) -> None:
+    """Add a run: its record and files, with paths of this machine left out."""
+    folder = RunFolder(workdir, record.id)
+    kept = record if weights else without_weights(record)
+    damaged = folder.find_damage(kept.files)
+    if damaged:
+        message = f"{', '.join(damaged)}: not as its record says"
+        raise InputError(message, file=folder.path, remedy="harness doctor --workdir tells more")
+    digests = dict(kept.files)
+    for name in kept.files:
+        content: bytes | Path = folder.path / name
+        if name in FILES and name != folder.examples_file.name:
+            content = hide.in_text((folder.path / name).read_text("utf-8")).encode()
+            digests[name] = sha256(content).hexdigest()
+        pack.add(f"runs/{record.id}/{name}", content)
+    if weights and folder.model.is_dir():
+        for card in folder.model.glob("README.md"):
+            pack.add(f"runs/{record.id}/model/{card.name}", card)
+    tree = kept.model_copy(update={"files": digests}).model_dump(mode="json")
+    config = tree["spec"].pop("config")  # the id is a hash of it
+    tree = hide.in_tree(tree)
+    tree["spec"]["config"] = config
+    pack.add(f"runs/{record.id}/record.json", Record.model_validate(tree).to_json().encode())
+
+
+def _add_comparison(
+    pack: Pack,
+    workdir: Path,
+    file: ComparisonFile,
+    experiment: Experiment,
+    own: list[OwnFile],
+    hide: HiddenPaths,
+) -> None:
+    """Add the comparison, its frozen plan, and the experiment to be run again."""
+    seeds = sorted({run.seed for run in file.runs if not run.source})
+    keys = experiment.model_dump(mode="json", exclude_defaults=True, exclude={"executor"})
+    if not set(seeds) <= set(experiment.seeds):
+        keys["seeds"] = seeds  # added until the comparison was decided
+    keys = _relocate(keys, own)
+    text = hide.in_text(experiment_text(keys))
+    pack.add(f"{EXPERIMENT}/{file.name}.toml", text.encode())
+    listed = {
+        key: one.model_copy(update={"settings": _packed_settings(one.settings, own)})
+        for key, one in file.files.items()
+    }
+    tree = file.model_copy(update={"files": listed}).model_dump(mode="json", exclude={"sha256"})
+    tree["experiment"] = _relocate(tree["experiment"], own)
+    packed = ComparisonFile.model_validate(hide.in_tree(tree))
+    pack.add(comparison_file(Path(), file.name).as_posix(), packed.to_text().encode())
+    plan = plan_file(workdir, file.name)
+    if plan.is_file():
+        pack.add(plan_file(Path(), file.name).as_posix(), plan)  # its hash was published
+        pack.private += private_paths(plan.read_text("utf-8"))
+
+
+def _packed_settings(settings: Mapping[str, Any], own: Iterable[OwnFile]) -> dict[str, Any]:
+    file = TaskFile(**settings)
+    place = next(one.place for one in own if one.path == file.path)
+    return {**settings, "task": f"{file.prefix}{EXPERIMENT}/{place}"}
+
+
+def _relocate(keys: Mapping[str, Any], own: list[OwnFile]) -> dict[str, Any]:
+    """Return keys of an experiment whose files are those of the archive."""
+    places = {one.path: one for one in own}
+    moved = dict(keys)
+    if "suites" in keys:
+        moved["suites"] = [_moved_suite(entry, places) for entry in keys["suites"]]
+    if isinstance(keys.get("dev"), dict):
+        moved["dev"] = _moved(keys["dev"], "task", places)
+    if isinstance(keys.get("corpus"), dict):
+        moved["corpus"] = _moved(keys["corpus"], "uri", places)
+    if "corpora" in keys:
+        moved["corpora"] = {
+            kind: _moved(text, "uri", places) for kind, text in keys["corpora"].items()
+        }
+    if isinstance(keys.get("blocks"), dict):
+        moved["blocks"] = {name: _relocate(block, own) for name, block in keys["blocks"].items()}
+    if "methods" in keys:
+        moved["methods"] = [_relocate(row, own) for row in keys["methods"]]
+    return moved
+
+
+def _moved(table: Mapping[str, Any], key: str, places: Mapping[Path, OwnFile]) -> dict[str, Any]:
+    name = table.get(key, "")
+    one = places.get(TaskFile(task=name).path) if name else None
+    return dict(table) if one is None else {**table, key: one.place}
+
+
+def _moved_suite(entry: Any, places: Mapping[Path, OwnFile]) -> Any:
+    table = entry if isinstance(entry, dict) else {"task": entry}
+    file = TaskFile(**{key: value for key, value in table.items() if value is not None})
+    one = places.get(file.path)
+    if one is None:
+        return entry
+    given = file.model_dump(exclude_defaults=True)
+    name = {"name": one.name} if one.name and one.name != one.path.name else {}
+    return {**given, **name, "task": f"{file.prefix}{one.place}"}
+
+
+def _base_models(records: Iterable[Record], hide: HiddenPaths) -> dict[str, dict[str, str]]:
+    models = {record.base_model: record.spec.model for record in records}
+    return {
+        hide.in_text(name): {"content": content, "licence": licence_of(name) or "not stated"}
+        for name, content in sorted(models.items())
+    }
+
+
+def _versions(records: Iterable[Record]) -> dict[str, list[str]]:
+    """Return package -> its versions in the runs, Python among them."""
+    found: dict[str, set[str]] = {}
+    for record in records:
+        versions = {**record.environment.get("versions", {})}
+        versions["python"] = record.environment.get("python", "unknown")
+        for package, version in versions.items():
+            found.setdefault(package, set()).add(str(version))
+    return {package: sorted(versions) for package, versions in sorted(found.items())}
+
+
+def _licences(records: Iterable[Record], code: PackedCode) -> dict[str, str]:
+    packages = {*_versions(records), *(plugin["package"] for plugin in code.plugins)}
+    return {name: _licence_of(name) for name in sorted(packages - {"python"})}
+
+
+def _licence_of(package: str) -> str:
+    try:
+        about = metadata.metadata(package)
+    except metadata.PackageNotFoundError:
+        return "not stated"
+    if about["License-Expression"]:
+        return str(about["License-Expression"])
+    first = str(about["License"] or "").strip().partition("\n")[0]
+    classes = [one for one in about.get_all("Classifier") or () if one.startswith("License")]
+    short = classes[0].rpartition("::")[2].strip() if classes else "not stated"
+    return first if 0 < len(first) <= 60 else short
+
+
+def _machines(records: Iterable[Record]) -> list[dict[str, Any]]:
+    """Return the machines of the runs, as far as numbers may depend on them."""
+    keys = ("platform", "cpu", "device_name", "precision", "threads")
+    found = [{key: record.environment.get(key) for key in keys} for record in records]
+    return [one for place, one in enumerate(found) if one not in found[:place]]
+
+
+def _check_private(pack: Pack, records: Iterable[Record], *, allowed: bool) -> None:
+    """Raises:
+    InputError: a path of this machine, or what may be a credential, would be passed on.
+    """
+    for record in records:
+        text = json.dumps(record.spec.config)
+        if redacted(text) != text:
+            message = "its options hold what may be a credential"
+            remedy = "read it from the environment; nothing was written"
+            raise InputError(message, file=f'row "{record.row}"', remedy=remedy)
+        pack.private += private_paths(text)
+    for name, content in pack.members.items():
+        is_code = name.startswith(f"{EXPERIMENT}/") and name.endswith((".py", ".sh", ".toml"))
+        is_setting = "/model/" in name and name.endswith(".json")
+        if is_code or is_setting:
+            raw = content if isinstance(content, bytes) else content.read_bytes()
+            text = raw.decode("utf-8", errors="replace")
+            pack.private += private_paths(text) if is_setting else []
+            if has_known_token(text):
+                message = "holds what may be a credential"
+                raise InputError(message, file=name, remedy="remove it; nothing was written")
+    names = list(dict.fromkeys(pack.private))
+    if names and not allowed:
+        message = f"ids of runs depend on paths of this machine: {join_some(names)}"
+        remedy = "write them relative to the folder of the command, or give --with-paths"
+        raise InputError(message, remedy=remedy)
+
+
+def _describe(pack: Pack, name: str, own: list[OwnFile], data: bool) -> str:
+    """Return the README of an archive."""
+    lines = [
+        f"# {name}",
+        "",
+        f"A comparison of sentence-embedding methods, packed by sentence-harness {__version__}:",
+        f"{pack.manifest['runs']} runs with their records and scores of examples.",
+        "",
+        "```sh",
+        f"harness report build {name} --workdir ARCHIVE --out report   # its tables and figures",
+        "harness compare mine.toml --against ARCHIVE                # its rows beside yours",
+        "harness reproduce ARCHIVE --run NEW                        # all runs again; equal?",
+        "```",
+        "",
+        f"`{EXPERIMENT}/{name}.toml` is the experiment as it was resolved. `{MANIFEST}` lists hashes, versions",
+        "and licences of packages and base models. Nothing here states a licence of the data.",
+    ]
+    if own:
+        lines += ["", "Data of its own:", ""]
+        lines += [
+            f"- `{one.place}` ({one.used})"
+            + ("" if data and is_there(one.path) else ", not included")
+            for one in own
+        ]
+    if pack.manifest["code"]:
+        code = ", ".join(f"`{file}`" for file in pack.manifest["code"])
+        lines += ["", f"Code that repeating it would run: {code}. Read it before."]
+    lines += ["", *[f"{remark[0].upper()}{remark[1:]}." for remark in pack.remarks]]
+    return "\n".join(lines).rstrip() + "\n"

@@ -1,0 +1,60 @@
+"""Paths of this machine in what is passed on: replaced where nothing depends on them, named where
+ids do.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from harness.files.printable import redacted
+
+_HOME = re.compile(r"(?:/home/|/Users/|/root\b|[A-Za-z]:\\{1,2}Users\\{1,2})[^\s\"'<>,;:)\]}]*")
+
+
+def private_paths(text: str) -> list[str]:
+    """Return the paths below a home or the working folder that a text names, each once.
+
+    >>> private_paths('read /home/ann/data.csv and /usr/share/dict')
+    ['/home/ann/data.csv']
+    """
+    here = re.escape(str(Path.cwd()))
+    found = [*_HOME.findall(text), *re.findall(rf"{here}[^\s\"']*", text)]
+    return list(dict.fromkeys(found))
+
+
+class HiddenPaths:
+    """Replaces paths of this machine, and what may be a credential.
+
+    Args:
+        workdir: the work directory.
+        places: path of an own file -> its name in the archive.
+    """
+
+    def __init__(self, workdir: Path, places: Mapping[Path, str]) -> None:
+        known = {str(path): place for path, place in places.items()}
+        folders = {workdir.absolute(): "WORKDIR", Path.cwd(): ".", Path(sys.prefix): "PYTHON"}
+        known |= {str(folder): name for folder, name in folders.items() if len(folder.parts) > 1}
+        self._known = dict(sorted(known.items(), key=lambda one: -len(one[0])))
+
+    def in_text(self, text: str) -> str:
+        """Return a text without them; a path in a home becomes "~" and its last part."""
+        for path, name in self._known.items():
+            text = re.sub(rf"{re.escape(path)}(?![\w-])", lambda _, name=name: name, text)  # type: ignore[misc]
+        return redacted(_HOME.sub(_last_part, text))
+
+    def in_tree(self, tree: Any) -> Any:
+        """Return a tree of JSON whose texts are without them; keys too."""
+        if isinstance(tree, str):
+            return self.in_text(tree)
+        if isinstance(tree, dict):
+            return {self.in_text(key): self.in_tree(value) for key, value in tree.items()}
+        return [self.in_tree(one) for one in tree] if isinstance(tree, list) else tree
+
+
+def _last_part(found: re.Match[str]) -> str:
+    parts = re.split(r"[/\\]+", found[0].rstrip("/\\"))
+    return f"~/{parts[-1]}" if len(parts) > 3 else "~"
