@@ -15,7 +15,7 @@ from importlib import metadata
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from harness import __version__
+from harness import registry
 from harness.config import nearest
 from harness.errors import InputError
 from harness.files.hashing import sha256_of
@@ -100,7 +100,7 @@ def make_pack(
     pack.manifest = {
         "schema": SCHEMA,
         "comparison": name,
-        "harness": __version__,
+        "harness": metadata.version(registry.OWN),
         "runs": len(records),
         "data": _describe_data(own, data),
         "code": {place: sha256_of(source) for place, source in code.files.items()},
@@ -434,7 +434,7 @@ def _describe(pack: Pack, name: str, own: list[OwnFile], data: bool) -> str:
     lines = [
         f"# {name}",
         "",
-        f"A comparison of sentence-embedding methods, packed by sentence-harness {__version__}:",
+        f"A comparison of sentence-embedding methods, packed by sentence-harness {pack.manifest['harness']}:",
         f"{pack.manifest['runs']} runs with their records and scores of examples.",
         "",
         "```sh",
