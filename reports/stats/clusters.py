@@ -153,10 +153,9 @@ def chance(tasks: Sequence[tuple[Sequence[Floats], Ids | None]]) -> Chance:
             ids (n, 1 or 2) of their texts; None where they are not known. Equal ids of different
             tasks are one text.
     """
-    by_row = [
-        np.hstack([*map(np.atleast_2d, parts)])
-        for parts in zip(*(rows for rows, _ in tasks), strict=True)
-    ]
+    by_row = []
+    for of_tasks in zip(*(rows for rows, _ in tasks), strict=True):
+        by_row.append(np.hstack([np.atleast_2d(influences) for influences in of_tasks]))
     interaction = np.array([_interaction(influences) for influences in by_row])
     means = np.stack([influences.mean(axis=0) for influences in by_row])
     by_examples = np.asarray(means @ means.T)
@@ -167,7 +166,7 @@ def chance(tasks: Sequence[tuple[Sequence[Floats], Ids | None]]) -> Chance:
     )
     if all(ids is None for _, ids in tasks):
         return Chance(by_examples, by_examples, interaction, moments)
-    first, second = _numbered([(np.shape(rows[0])[-1], ids) for rows, ids in tasks])
+    first, second = _number_texts([(np.shape(rows[0])[-1], ids) for rows, ids in tasks])
     two = first != second
     lower, upper = np.minimum(first, second)[two], np.maximum(first, second)[two]
     per_text = _sums(np.r_[first, second[two]], np.vstack([means.T, means.T[two]]))
@@ -178,18 +177,19 @@ def chance(tasks: Sequence[tuple[Sequence[Floats], Ids | None]]) -> Chance:
 
 
 def _interaction(influences: Floats) -> float:
-    """What the differences between the seeds of a row (seeds, n) add to the variance of their mean
-    by examples.
+    """Return what the differences between the seeds of a row (seeds, n) add to the variance of their
+    mean by examples.
     """
     n = len(influences)
-    return (
-        float(((influences - influences.mean(axis=0)) ** 2).sum()) / (n - 1) / n if n > 1 else 0.0
-    )
+    if n < 2:
+        return 0.0
+    squares = (influences - influences.mean(axis=0)) ** 2
+    return float(squares.sum()) / (n - 1) / n
 
 
-def _numbered(tasks: Sequence[tuple[int, Ids | None]]) -> tuple[Ids, Ids]:
-    """The two texts of each example as numbers from 0: twice the same where it has one, a number of
-    its own where none is known.
+def _number_texts(tasks: Sequence[tuple[int, Ids | None]]) -> tuple[Ids, Ids]:
+    """Return the two texts of each example as numbers from 0: twice the same where it has one, a
+    number of its own where none is known.
     """
     known = np.concatenate([ids.ravel() for _, ids in tasks if ids is not None])
     numbers = np.unique(known)

@@ -71,17 +71,16 @@ class ExampleScores:
         known = self.results.examples if self._examples is None else self._examples
         for run, every in known.items():
             for examples in every:
-                found.setdefault(examples.score, {})[run] = self._scored(examples)
+                found.setdefault(examples.score, {})[run] = self._score_run(examples)
         return found
 
-    def _scored(self, examples: Examples) -> Scored:
+    def _score_run(self, examples: Examples) -> Scored:
         key = (examples.score, examples.digest)
         if key not in self._texts:
-            self._texts[key], self._units[key] = (
-                examples.texts,
-                len(np.unique(examples.texts, axis=0)),
-            )
-        moved, values = np.zeros(len(examples.part)), []
+            self._texts[key] = examples.texts
+            self._units[key] = len(np.unique(examples.texts, axis=0))
+        moved = np.zeros(len(examples.part))
+        values = []
         parts = np.unique(examples.part)
         for part in parts:
             here = examples.part == part if len(parts) > 1 else slice(None)
@@ -98,7 +97,7 @@ class ExampleScores:
         )
         return Scored(
             float(np.mean(values)),
-            moved * _widened(self._units[key]) / len(parts),
+            moved * _widening(self._units[key]) / len(parts),
             examples.digest,
             is_share,
         )
@@ -126,5 +125,5 @@ def is_within_bounds(outcome: Floats) -> bool:
     return bool(np.all((outcome >= 0) & (outcome <= 1)))
 
 
-def _widened(units: int) -> float:
+def _widening(units: int) -> float:
     return float(np.sqrt(units / (units - 1))) if units > 1 else 1.0

@@ -32,7 +32,9 @@ def influence(metric: str, target: Floats, outcome: Floats) -> Influence:
     if metric.removeprefix("cosine_") not in _CLOSED and is_mean(metric):
         return of_mean(outcome)
     closed = _CLOSED.get("ap" if metric.endswith("_ap") else metric.removeprefix("cosine_"))
-    return closed(target, outcome) if closed is not None else _measured(metric, target, outcome)
+    if closed is not None:
+        return closed(target, outcome)
+    return _by_differences(metric, target, outcome)
 
 
 def of_mean(outcome: Floats) -> Influence:
@@ -122,8 +124,10 @@ def _of_average_precision(target: Floats, outcome: Floats) -> Influence:
     return value, moved / true[-1]
 
 
-def _measured(metric: str, target: Floats, outcome: Floats) -> Influence:
-    """Of a metric that is not written out here: each weight a little higher and a little lower."""
+def _by_differences(metric: str, target: Floats, outcome: Floats) -> Influence:
+    """Return the influences on a metric that is not written out here: each weight a little higher and
+    a little lower.
+    """
     n = len(outcome)
     found = np.empty(n)
     for start in range(0, n, _BLOCK):

@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from harness.files.printable import join_some
 from reports.read.examples import Ids
 from reports.results import Key, ResultRow, Results, Run
 from reports.stats.clusters import chance
@@ -126,20 +127,13 @@ class Significance:
         self.results = results
         self._targets = targets
         self._estimate_spreads = estimate_spreads
-        own = (
-            examples
-            if examples is not None
-            else ExampleScores(results)
-            if whole is None
-            else whole._examples
-        )
-        self._examples: ExampleScores = own
+        if examples is None:
+            examples = ExampleScores(results) if whole is None else whole._examples
+        self._examples: ExampleScores = examples
         self._by_row: dict[tuple[Key, Target], Runs | None] = {}
         self._known: dict[Target, tuple[Rows, dict[Key, int]]] = {}
-        self._share, self._earlier = (
-            1 / families,
-            list[Significance](),
-        )  # of 0.05, for this analysis alone
+        self._share = 1 / families  # of 0.05, for this analysis alone
+        self._earlier: list[Significance] = []
         if results.analyses is not None:
             first, most = results.analyses.first, results.analyses.most
             numbers = range(1, len(results.analyses.seeds) + 1)
@@ -198,10 +192,7 @@ class Significance:
             known = self.results.facts.get(lacking[0])
             if known is not None and known.lacks:
                 return f"no run saved the examples of {lacking[0]} scored: {known.lacks}"
-            names = ", ".join(lacking[:3]) + (
-                f" and {len(lacking) - 3} more" if len(lacking) > 3 else ""
-            )
-            return f"no run saved the examples of {names} scored"
+            return f"no run saved the examples of {join_some(lacking, 3)} scored"
         few = min(map(self._count, target.measures))
         if few < FEWEST_EXAMPLES:
             return f"a task has too few examples ({few}) to estimate the chance of its score"
@@ -422,28 +413,22 @@ class Significance:
             explore: many pairs, of which a share may be found wrongly
                 (`reports.stats.simultaneous.judge`).
         """
-        last = self._at_this_analysis(pairs, target, family, explore=explore)
-        courses = [[d.estimate] if d is not None else [] for d in last]
+        courses: list[list[Estimate]] = [[] for _ in pairs]
         for then in self._earlier:
             known = {row.key: row for row in then.results.rows}
-            there = [
-                place for place, (a, b) in enumerate(pairs) if a.key in known and b.key in known
-            ]
-            found = then._at_this_analysis(
-                [(known[pairs[n][0].key], known[pairs[n][1].key]) for n in there],
-                target,
-                family,
-                explore=explore,
-            )
-            for place, d in zip(there, found, strict=True):
-                if d is not None and d.judged:
-                    courses[place].insert(-1, d.estimate)
-        return [
-            d
-            if d is None or not d.judged
-            else Difference(combine_analyses(course), d.seeds, family)
-            for d, course in zip(last, courses, strict=True)
-        ]
+            there = [n for n, (a, b) in enumerate(pairs) if a.key in known and b.key in known]
+            pairs_then = [(known[pairs[n][0].key], known[pairs[n][1].key]) for n in there]
+            found = then._at_this_analysis(pairs_then, target, family, explore=explore)
+            for number, difference in zip(there, found, strict=True):
+                if difference is not None and difference.judged:
+                    courses[number].append(difference.estimate)
+
+        last = self._at_this_analysis(pairs, target, family, explore=explore)
+        for number, difference in enumerate(last):
+            if difference is not None and difference.judged:
+                combined = combine_analyses([*courses[number], difference.estimate])
+                last[number] = Difference(combined, difference.seeds, family)
+        return last
 
     def _at_this_analysis(
         self,
@@ -457,37 +442,33 @@ class Significance:
         share.
         """
         found: list[Difference | None] = [None] * len(pairs)
-        runs = [(self.by_seed(a, target), self.by_seed(b, target)) for a, b in pairs]
-        known = {
-            n: (len(one.ids), len(other.ids))
-            for n, (one, other) in enumerate(runs)
-            if one and other
-        }
-        if not known:
+        counts: dict[int, tuple[int, int]] = {}
+        for number, (a, b) in enumerate(pairs):
+            one = self.by_seed(a, target)
+            other = self.by_seed(b, target)
+            if one is not None and other is not None:
+                counts[number] = len(one.ids), len(other.ids)
+        if not counts:
             return found
+
         rows, places = self._rows(target)
-        judged: dict[
-            tuple[int, int], list[int]
-        ] = {}  # places of two rows -> the pairs that are these runs
-        for n, counts in known.items():
-            a, b = pairs[n]
+        numbers_of: dict[tuple[int, int], list[int]] = {}  # two rows -> the pairs of these runs
+        for number, of_both in counts.items():
+            a, b = pairs[number]
             place = places[a.key], places[b.key]
             if self.judged(a, target) and self.judged(b, target):
-                judged.setdefault(place, []).append(n)
+                numbers_of.setdefault(place, []).append(number)
             else:
-                examples = rows.examples.without_interaction()
-                seedless = replace(rows, seeds=np.zeros_like(rows.seeds), examples=examples)
-                found[n] = Difference(judge(seedless, np.array([place]))[0], counts)
+                found[number] = Difference(_judge_examples(rows, place), of_both)
+        if not numbers_of:
+            return found
+
         level = ALPHA * self._share
-        estimates = (
-            judge(rows, np.array(list(judged)), level=level, explore=explore) if judged else []
-        )
-        for estimate, numbers in zip(estimates, judged.values(), strict=True):
+        estimates = judge(rows, np.array(list(numbers_of)), level=level, explore=explore)
+        for estimate, numbers in zip(estimates, numbers_of.values(), strict=True):
             corrected = replace(estimate, p=min(1.0, estimate.p / self._share))
-            found = [
-                Difference(corrected, known[n], family) if n in numbers else d
-                for n, d in enumerate(found)
-            ]
+            for number in numbers:
+                found[number] = Difference(corrected, counts[number], family)
         return found
 
     def parts(self, a: ResultRow, b: ResultRow, target: Target) -> tuple[float, float, float]:
@@ -557,6 +538,13 @@ class Significance:
             for key in judged:
                 found[key] = found.get(key, True) and bool(p[places[key]] > ALPHA * analysis._share)
         return found
+
+
+def _judge_examples(rows: Rows, place: tuple[int, int]) -> Estimate:
+    """Return the difference of two rows with the chance of the examples alone."""
+    nothing = np.zeros_like(rows.seeds)
+    seedless = replace(rows, seeds=nothing, examples=rows.examples.without_interaction())
+    return judge(seedless, np.array([place]))[0]
 
 
 def share_of_analysis(number: int, first: int, most: int) -> float:
