@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from harness.errors import HarnessError
 from harness.files.atomic import write_atomic
 from harness.machine.environment import pick_device
 from harness.machine.progress import describe_duration
+from harness.method import FitContext
 from harness.results.model_card import write_card
 from harness.results.record import Record
 from harness.results.store import RunFolder
@@ -42,11 +44,20 @@ def conclude(workdir: Path, experiment: Experiment, records: list[Record]) -> st
     text = adoption.text
     if adoption.decision == "adopt":
         record = next(one for one in records if one.id == adoption.run)
-        save_run(workdir, record, best)
-        text = f"{text}, {describe_training(record)}; saved in {best}."
+        text = f"{text}, {describe_training(record)}; {_save(workdir, record, best)}."
     kept = {"decision": adoption.decision, "text": text, "row": adoption.row, "run": adoption.run}
     write_atomic(workdir / DECISION, json.dumps({**kept, **adoption.data}, indent=1) + "\n")
     return text
+
+
+def _save(workdir: Path, record: Record, folder: Path) -> str:
+    """Save the model of a run, and return where it is: vectors of a file or an endpoint have no
+    weights here.
+    """
+    if not record.spec.trained and not open_run(workdir, record).has_weights:
+        return f"nothing is saved: the weights of {record.spec.base_model} are not here"
+    save_run(workdir, record, folder)
+    return f"saved in {folder}"
 
 
 def describe_training(record: Record) -> str:
@@ -89,9 +100,10 @@ def score_on_dev(workdir: Path, experiment: Experiment, records: list[Record]) -
             continue
         try:
             method = open_run(workdir, record)
-        except HarnessError:  # its weights were not kept
+            encode = partial(method.encode, device=device)
+            scores[record.id] = dev.score(encode)
+        except HarnessError:  # its weights were not kept, or a file has no vectors of these texts
             continue
-        scores[record.id] = dev.score(lambda texts, one=method: one.encode(texts, device=device))  # type: ignore[misc]
     return scores
 
 
@@ -103,5 +115,5 @@ def open_run(workdir: Path, record: Record) -> Any:
     """
     method = make_method(record.spec)
     if not record.spec.trained:
-        return method.fit()
+        return method.fit(None, FitContext(seed=record.spec.random_seed))
     return type(method).load(RunFolder(workdir, record.id).model)

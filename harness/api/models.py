@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from harness.encoder import Encoder
     from harness.encoder.foreign import ForeignEncoder
+    from harness.evaluation.outside_models import OutsideModel
 
 
 @preserve_random_state()
@@ -183,9 +184,9 @@ def _fit_untrained(model: type[Method], options: Mapping[str, Any]) -> Method:
     return method.fit()
 
 
-def load_model(model: str | Path) -> Method | Encoder | ForeignEncoder:
-    """A saved method as it was fitted; any other folder, hub id or embedded:NAME as an encoder. All
-    have `encode`.
+def load_model(model: str | Path) -> Method | Encoder | ForeignEncoder | OutsideModel:
+    """A saved method as it was fitted; any other folder, hub id or embedded:NAME as an encoder, and
+    what else `evaluate` takes by name. All have `encode`.
 
         >>> harness.load_model("embedded:mini-bert").encode(["A dog runs.", "It rains."]).shape
         (2, 256)
@@ -198,6 +199,7 @@ def load_model(model: str | Path) -> Method | Encoder | ForeignEncoder:
     """
     from harness.encoder.foreign import open_model
     from harness.evaluation.any_model import saved_method
+    from harness.evaluation.named_models import open_outside
     from harness.sources import resolve_model
 
     if comparison_files(Path(model)):
@@ -206,5 +208,7 @@ def load_model(model: str | Path) -> Method | Encoder | ForeignEncoder:
             file=model,
             remedy="open it with harness.load, or name runs/ID/model in it",
         )
+    if (outside := open_outside(str(model))) is not None:
+        return outside
     folder = Path(resolve_model(str(model)))
     return saved_method(folder) if (folder / METHOD_FILE).is_file() else open_model(str(model))

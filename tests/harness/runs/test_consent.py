@@ -20,6 +20,11 @@ FOREIGN = {
     "an endpoint": (
         '[[methods]]\nmethod = "pretrained"\nconfig = { model = "https://evil.example/v1#a" }'
     ),
+    "a model": '[[methods]]\nmodel = "evil:embed"',
+    "models by seed": (
+        '[[methods]]\nmodel_by_seed = ["embedded:mini-bert", "evil:embed", "evil:other"]'
+    ),
+    "code of a repository": '[[methods]]\nmodel = "mteb:a/b"\ntrust_remote_code = true',
     "a shared function": (
         '[shared]\nmodel = "evil:embed"\n[[methods]]\nmethod = "pretrained"\n'
         '[[methods]]\nmethod = "simcse"'

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 from pathlib import Path
 from typing import Any, Literal
 
@@ -11,11 +12,14 @@ import pandas as pd
 import pytest
 
 import harness
+from harness.api.adoption import score_on_dev
 from harness.api.result import Comparison
 from harness.errors import InputError
 from harness.executors.executor import ExecutorSettings
-from harness.runs.experiment import Experiment, read_experiment
+from harness.runs.experiment import DevSettings, Experiment, read_experiment
 from harness.runs.plan import Plan, make_plan
+from harness.runs.selection import rehearse
+from harness.sources import load_sts
 from harness.tasks.catalogue import resolve_tasks
 from tests.support import embedding_server
 from tests.support.embedding_server import embed
@@ -40,11 +44,14 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HARNESS_CACHE", str(tmp_path / "cache"))
 
 
-def write_vectors(file: Path, seed: int = 0) -> str:
-    """Write the vectors of the task's texts, with a little noise that depends on the seed."""
+def write_vectors(file: Path, seed: int = 0, noise: float = 0.3) -> str:
+    """Write the vectors of the task's texts and of its dev set's, with noise that depends on the
+    seed.
+    """
     texts = list(dict.fromkeys(resolve_tasks([TASK])[0].texts()))
-    noise = np.random.default_rng(seed).standard_normal((len(texts), 64)).astype(np.float32)
-    vectors = embed(texts) + 0.3 * noise * bool(seed)
+    texts = list(dict.fromkeys([*texts, *DevSettings(task=TASK).load().texts()]))
+    drawn = np.random.default_rng(seed).standard_normal((len(texts), 64)).astype(np.float32)
+    vectors = embed(texts) + noise * drawn * bool(seed)
     if file.suffix == ".npz":
         np.savez(file, text=np.array(texts), vector=vectors)
     else:
@@ -139,6 +146,49 @@ def test_three_models_are_three_seeds(tmp_path: Path) -> None:
     assert scores_of(found)["theirs"] == [reference(file) for file in files]
     assert len(set(scores_of(found)["theirs"])) == 3
     assert len({record.id for record in found.records if record.row == "theirs"}) == 3
+
+
+def test_each_seed_is_scored_on_dev_with_its_own_model(tmp_path: Path) -> None:
+    files = [write_vectors(tmp_path / f"{seed}.npz", seed) for seed in (1, 2)]
+    found = compare([{"name": "theirs", "model_by_seed": files}], seeds=2, workdir="work")
+    scores = score_on_dev(Path("work"), found.experiment, found.records)
+    dev = DevSettings(task=TASK).load()
+    for record in found.records:
+        model = harness.load_model(files[record.seed - 1])
+        assert scores[record.id] == dev.score(model.encode)
+    assert len(set(scores.values())) == 2
+
+
+def test_a_better_model_without_weights_is_named_and_not_saved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ("harness.sources", "harness.sources.pair_sets"):  # all pairs
+        monkeypatch.setattr(f"{module}.load_sts", load_sts)
+    noisy = write_vectors(tmp_path / "noisy.npz", seed=1, noise=30.0)
+    clear = write_vectors(tmp_path / "clear.npz")
+    rows = [{"name": "ours", "model": noisy}, {"name": "theirs", "model": clear}]
+    keys = {"methods": rows, "incumbent": "ours", "dev": TASK, "suites": [TASK]}
+    found = harness.compare(keys, workdir="work", tracked=False, formats=[])
+    decision = json.loads(Path("work/decision.json").read_text())
+    assert (decision["decision"], decision["row"]) == ("adopt", "theirs")
+    assert "clear.npz" in found.decision
+    assert not Path("work/best").exists()
+
+
+def test_a_rehearsal_has_as_many_models_as_seeds(tmp_path: Path) -> None:
+    files = [write_vectors(tmp_path / f"{seed}.npz", seed) for seed in (1, 2, 3)]
+    small = rehearse(experiment([{"name": "theirs", "model_by_seed": files}]))
+    assert small.seeds == [1]
+    assert [job.spec.config["model_by_seed"] for job in make_plan(small, "mine.toml").jobs] == [
+        files[:1]
+    ]
+
+
+def test_no_seeds_are_added_to_models_by_seed(tmp_path: Path) -> None:
+    files = [write_vectors(tmp_path / f"{seed}.npz", seed) for seed in (1, 2, 3)]
+    with pytest.raises(InputError) as caught:
+        compare([{"name": "theirs", "model_by_seed": files}], seeds=3, until="decided")
+    assert "theirs" in str(caught.value)
 
 
 @pytest.mark.parametrize("seeds", [2, 4, [4, 5, 6]])
