@@ -151,10 +151,11 @@ def test_three_models_are_three_seeds(tmp_path: Path) -> None:
 def test_each_seed_is_scored_on_dev_with_its_own_model(tmp_path: Path) -> None:
     files = [write_vectors(tmp_path / f"{seed}.npz", seed) for seed in (1, 2)]
     found = compare([{"name": "theirs", "model_by_seed": files}], seeds=2, workdir="work")
+    assert found.experiment is not None
     scores = score_on_dev(Path("work"), found.experiment, found.records)
     dev = DevSettings(task=TASK).load()
     for record in found.records:
-        model = harness.load_model(files[record.seed - 1])
+        model: Any = harness.load_model(files[record.seed - 1])
         assert scores[record.id] == dev.score(model.encode)
     assert len(set(scores.values())) == 2
 
