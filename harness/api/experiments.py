@@ -52,6 +52,7 @@ from harness.tracking import Tracker
 from reports import build
 from reports.decide.sequential import RULE, analyse
 from reports.live import page
+from reports.papers.beside import open_definition
 from reports.write.report_folder import FORMATS, check_formats
 from studies import SHIPPED
 
@@ -120,6 +121,9 @@ def plan_comparison(experiment: Source, **choices: Any) -> Planned:
             and c.rehearse,
         }
     )
+    with naming(where):
+        for paper in selected.published:
+            open_definition(paper)
     most = selected.rehearsal.sentences if c.rehearse else None
     if c.rehearse:
         selected = rehearse(selected, where)

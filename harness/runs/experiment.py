@@ -334,6 +334,9 @@ class Experiment(Conditions):
     reports: list[str] = option(
         [], "reports of papers that are built at the end, with the comparison's own"
     )
+    published: list[str] = option(
+        [], 'papers whose published rows the report shows under these, as ["scd", "simcse"]'
+    )
     keep: list[Kept] = option(
         ["weights", "vectors"],
         "what stays of a finished run: its weights, the vectors of scored sentences",

@@ -77,6 +77,7 @@ def built_in() -> list[TableBuilder]:
     from reports.figures import training_curves
     from reports.figures.cost_tradeoff import tradeoff
     from reports.figures.intervals import overview
+    from reports.papers.beside import published_tables
     from reports.tables.certainty import (
         against_base,
         all_pairs,
@@ -97,6 +98,7 @@ def built_in() -> list[TableBuilder]:
     return [
         TableBuilder("scores", overview, 50),
         TableBuilder("scores", sts_tables, 100, ("sts", "embedded")),
+        TableBuilder("scores", published_tables, 450),
         TableBuilder("mteb", mteb_tables, 100, ("mteb",)),
         TableBuilder("mteb", partial(suite_tables, suites=RETRIEVAL), 200, RETRIEVAL),
         TableBuilder("differences", lambda c, _: difference_table(c), 900),

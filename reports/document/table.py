@@ -135,6 +135,7 @@ class TableRow:
     cells: tuple[Cell, ...]
     block: str = ""
     ranked: bool = True  # takes part in best and second
+    grey: bool = False  # of others, shown beside one's own
 
 
 @dataclass(frozen=True)
