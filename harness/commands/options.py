@@ -13,6 +13,7 @@ from typing import Any, NoReturn, TypeAlias
 from harness.config import nearest, setting
 from harness.errors import InputError
 from harness.files.printable import safe_line
+from harness.files.reading import is_there
 from harness.machine.progress import Reporter
 
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
@@ -92,7 +93,7 @@ def reading(run: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Name
 
     @wraps(run)
     def run_on_folder(args: argparse.Namespace) -> int:
-        if not args.workdir.is_file():
+        if not is_there(args.workdir) or not args.workdir.is_file():
             return run(args)
         from harness.results.elsewhere import open_workdir
 

@@ -15,6 +15,7 @@ from harness.commands.options import (
 )
 from harness.errors import InputError
 from harness.files.printable import tell, tell_lines
+from harness.files.reading import is_there
 
 
 def register(commands: Commands) -> None:
@@ -69,7 +70,7 @@ def register(commands: Commands) -> None:
 
 def run_build(args: argparse.Namespace) -> int:
     """Build and print where the report lies."""
-    if args.workdir.is_file() and args.out is None:
+    if is_there(args.workdir) and args.workdir.is_file() and args.out is None:
         message = "is an archive, in which no report can be written"
         raise InputError(message, file=args.workdir, remedy="name a folder with --out")
     return _build(args)

@@ -15,7 +15,7 @@ from harness.commands.options import Commands, Parser
 from harness.config import nearest
 from harness.errors import InputError, RunError
 from harness.files.printable import join_some, one_line, tell, visible
-from harness.files.reading import read_json, read_text
+from harness.files.reading import is_there, read_json, read_text
 from harness.results.comparison import ComparisonFile
 
 _COMMANDS = (
@@ -75,7 +75,7 @@ def register(subparsers: Commands) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Exit code 0; with `--run`, 1 if the new number differs as shown."""
-    if zipfile.is_zipfile(args.cell):
+    if is_there(Path(args.cell)) and zipfile.is_zipfile(args.cell):
         return _show_archive(args) if args.workdir is None else _repeat_archive(args)
     if args.allow_code or args.data or args.overrides:
         raise InputError("--allow-code, --data and --set go with an archive of `harness pack`")
