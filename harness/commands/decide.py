@@ -8,7 +8,19 @@ import argparse
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from harness.commands.options import JSON, WORKDIR, Commands, add_command, one_name, reading
+from harness.commands.options import (
+    COMPARISON,
+    EQUIVALENCE,
+    JSON,
+    ON,
+    ROW_BASE_MODEL,
+    SCORES,
+    WORKDIR,
+    Commands,
+    add_command,
+    one_name,
+    reading,
+)
 from harness.config import nearest
 from harness.errors import InputError
 from harness.files.printable import one_line, tell, tell_json, tell_lines
@@ -22,22 +34,16 @@ _SHARED = ("on", "block", "comparison")
 
 def register(commands: Commands) -> None:
     """Add `harness verdict`, `power` and `examples`. Imports nothing slow."""
-    comparison, target, rows = (argparse.ArgumentParser(add_help=False) for _ in range(3))
-    comparison.add_argument(
-        "--comparison", default="", metavar="NAME", help="which one, if the folder holds several"
-    )
-    _add_target(target)
+    target = argparse.ArgumentParser(add_help=False, parents=[ON, SCORES])
     target.add_argument(
         "--block",
         default="",
         metavar="NAME",
         help="only the rows and suites of this block of the file",
     )
+    rows = argparse.ArgumentParser(add_help=False, parents=[ROW_BASE_MODEL])
     rows.add_argument(
         "rows", nargs="*", metavar="A B", help="labels of two rows (default: all rows)"
-    )
-    rows.add_argument(
-        "--base-model", default="", metavar="MODEL", help="which one, if a row has several"
     )
 
     verdict = add_command(
@@ -45,9 +51,10 @@ def register(commands: Commands) -> None:
         "verdict",
         run_verdict,
         WORKDIR,
-        comparison,
+        COMPARISON,
         target,
         rows,
+        EQUIVALENCE,
         JSON,
         help="say which of two rows is better and how sure that is; or all pairs of rows",
         description="Print which of two rows is better, with the 95 % interval of their difference over seeds and test "
@@ -56,13 +63,6 @@ def register(commands: Commands) -> None:
         "Without A and B: all differences, the rows that may be the best, and groups of rows that are not "
         "significantly different.",
         example="harness verdict SimCSE SCD --on STS --workdir work/demo",
-    )
-    verdict.add_argument(
-        "--equivalence",
-        type=float,
-        default=0.5,
-        metavar="POINTS",
-        help="differences below this do not matter (default: 0.5)",
     )
     verdict.add_argument(
         "--without-overlap",
@@ -75,7 +75,7 @@ def register(commands: Commands) -> None:
         "power",
         run_power,
         WORKDIR,
-        comparison,
+        COMPARISON,
         target,
         JSON,
         help="say what differences a number of seeds can detect, and how many seeds a difference takes",
@@ -119,7 +119,9 @@ def register(commands: Commands) -> None:
         "gate",
         run_gate,
         WORKDIR,
-        comparison,
+        COMPARISON,
+        ON,
+        SCORES,
         JSON,
         help="keep a proposed change or drop it, for scripts that try many",
         description="Exit code 0: the candidate is better; 1: it is not; 3: undecided, add seeds and run this again. "
@@ -130,7 +132,6 @@ def register(commands: Commands) -> None:
         "--baseline", required=True, metavar="ROW", help="label of the row to be improved on"
     )
     gate.add_argument("--candidate", required=True, metavar="ROW", help="label of the proposed row")
-    _add_target(gate)
     gate.add_argument(
         "--most",
         type=int,
@@ -151,7 +152,7 @@ def register(commands: Commands) -> None:
         "examples",
         run_examples,
         WORKDIR,
-        comparison,
+        COMPARISON,
         rows,
         JSON,
         help="show the examples on which two rows differ most, or that most rows get wrong",
@@ -173,25 +174,6 @@ def register(commands: Commands) -> None:
     )
     examples.add_argument(
         "--text", default="", metavar="WORDS", help="only examples that contain these words"
-    )
-
-
-def _add_target(options: argparse.ArgumentParser) -> None:
-    options.add_argument(
-        "--on",
-        default="",
-        metavar="NAME",
-        help="what to compare by: a task, a suite or a block, as "
-        "STS, MR, transfer (default: as the report does)",
-    )
-    options.add_argument(
-        "--scores",
-        action="append",
-        default=[],
-        metavar="PATH",
-        help="scores that others made, in place of a work "
-        "directory: a CSV or Parquet file (row, seed, task, example, score), results of mteb, logs of "
-        "lm-evaluation-harness or Inspect; may be repeated",
     )
 
 

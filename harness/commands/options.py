@@ -195,6 +195,40 @@ CONDITIONS.add_argument(
 CONDITIONS.add_argument("--device", help="auto, cpu, cuda, cuda:N or mps, in place of the file's")
 """What experiments and studies are run under; see `conditions_of`."""
 
+COMPARISON = _option(
+    "--comparison", default="", metavar="NAME", help="which one, if the folder holds several"
+)
+
+ROW_BASE_MODEL = _option(
+    "--base-model", default="", metavar="MODEL", help="which one, if a row has several"
+)
+
+ON = _option(
+    "--on",
+    default="",
+    metavar="NAME",
+    help="what to compare by: a task, a suite or a block, as "
+    "STS, MR, transfer (default: as the report does)",
+)
+
+SCORES = _option(
+    "--scores",
+    action="append",
+    default=[],
+    metavar="PATH",
+    help="scores that others made, in place of a work "
+    "directory: a CSV or Parquet file (row, seed, task, example, score), results of mteb, logs of "
+    "lm-evaluation-harness or Inspect; may be repeated",
+)
+
+EQUIVALENCE = _option(
+    "--equivalence",
+    type=float,
+    default=0.5,
+    metavar="POINTS",
+    help="differences below this do not matter (default: 0.5)",
+)
+
 FORMATS = _option(
     "--format",
     action="append",

@@ -5,10 +5,14 @@ from __future__ import annotations
 import argparse
 
 from harness.commands.options import (
+    COMPARISON,
+    EQUIVALENCE,
     EXECUTOR,
     FORMATS,
     JSON,
+    ON,
     QUIET,
+    ROW_BASE_MODEL,
     TRACKING,
     WORKDIR,
     Commands,
@@ -39,6 +43,10 @@ def register(commands: Commands) -> None:
         "why",
         run_why,
         WORKDIR,
+        COMPARISON,
+        ON,
+        ROW_BASE_MODEL,
+        EQUIVALENCE,
         EXECUTOR,
         TRACKING,
         FORMATS,
@@ -49,8 +57,14 @@ def register(commands: Commands) -> None:
         "B, and split the difference into shares: what a setting adds, in the mean over all orders in which the "
         "settings can be changed. The shares sum to the difference and have intervals over seeds and test examples. "
         "Without --runs nothing is trained: the rows between and their cost are printed.",
-        example="harness why 'Barlow Twins (shuffle)' SimCSE --workdir work/demo --runs 48",
+        example="harness why 'Barlow Twins (shuffle)' SimCSE --workdir work/demo --runs 18",
     )
+    _add_ends(parser)
+    _add_design(parser)
+
+
+def _add_ends(parser: argparse.ArgumentParser) -> None:
+    """Add what is compared."""
     parser.add_argument("a", metavar="A", help="label of a row")
     parser.add_argument("b", nargs="?", default="", metavar="B", help="label of another row")
     parser.add_argument(
@@ -71,15 +85,10 @@ def register(commands: Commands) -> None:
         metavar="FILE.csv:MODEL",
         help="the published number that B repeats; the answer ends with what is left",
     )
-    parser.add_argument(
-        "--comparison", default="", metavar="NAME", help="which one, if the folder holds several"
-    )
-    parser.add_argument(
-        "--on", default="", metavar="TASK", help="what to compare by (default: as the report does)"
-    )
-    parser.add_argument(
-        "--base-model", default="", metavar="MODEL", help="which one, if a row has several"
-    )
+
+
+def _add_design(parser: argparse.ArgumentParser) -> None:
+    """Add what the rows between are."""
     parser.add_argument(
         "--factors",
         action="append",
@@ -105,13 +114,6 @@ def register(commands: Commands) -> None:
         type=int,
         metavar="N",
         help="of every row (default: those that both rows have)",
-    )
-    parser.add_argument(
-        "--equivalence",
-        type=float,
-        default=0.5,
-        metavar="POINTS",
-        help="shares below this do not matter (default: 0.5)",
     )
 
 

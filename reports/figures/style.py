@@ -243,6 +243,12 @@ def draw(plot: Plot, kind: str) -> bytes:
     ).encode()
 
 
+def _limit_width(found: re.Match[str]) -> str:
+    """Return the start of an SVG whose text is neither tiny on a phone nor large on a wide page."""
+    width = float(found[2])
+    return f'{found[1]} style="min-width: {width:.0f}px; max-width: {1.62 * width:.0f}px"'
+
+
 def inline(figure: Figure, prefix: str) -> str:
     """The SVG for the inside of a page: ids made unique by `prefix`, colours that follow light and
     dark.
@@ -252,6 +258,6 @@ def inline(figure: Figure, prefix: str) -> str:
     svg = re.sub(r'xlink:href="#', f'xlink:href="#{prefix}-', svg)
     for colour, name in ((INK, "ink"), (MUTED, "muted"), (GRID, "grid"), ("#0072b2", "blue")):
         svg = svg.replace(colour, f"var(--figure-{name}, {colour})")
-    svg = re.sub(r'(<svg [^>]*?)\swidth="([\d.]+)pt"', r'\1 style="max-width: 840px"', svg, count=1)
+    svg = re.sub(r'(<svg [^>]*?)\swidth="([\d.]+)pt"', _limit_width, svg, count=1)
     svg = re.sub(r'(<svg [^>]*?)\sheight="[\d.]+pt"', r"\1", svg, count=1)
     return svg.replace("<svg ", f'<svg role="img" aria-labelledby="{prefix}-alt" ', 1)

@@ -8,13 +8,13 @@ from typing import Any
 
 from reports.document.blocks import Document, Figure, Section, Text
 from reports.document.table import EMPTY, Cell, Column, Table, TableRow, number, number_text
-from reports.figures.style import COLOURS, INK, MUTED, finish, new, style
+from reports.figures.style import COLOURS, GRID, INK, MUTED, finish, new, style
 from reports.stats.estimate import Interval
 from reports.stats.verdicts import ALIKE, OPEN
 from reports.why.explanation import Explanation, FactorShare
 
-_LONGEST = 34  # characters of a name beside the bars
-_ROOM = 0.45  # of the width of the bars, for the numbers on their right
+_WIDTH = 4.6  # inches
+_LONGEST = 42  # characters of a name above its bar, beside the number on the right
 
 
 def points(value: float) -> str:
@@ -267,36 +267,28 @@ def rows_table(found: Explanation) -> Table:
 
 
 def waterfall(found: Explanation) -> Figure:
-    """Return the way from the second row to the first one, a bar for each factor."""
+    """Return the way from the second row to the first one, a bar for each factor: as narrow as a
+    column of a paper, so names are above their bars.
+    """
     start, end = found.rows[0].mean, found.rows[-1].mean
-    names = [found.b, *(share.name for share in found.shares), found.a]
+    height = len(found.shares) + 1
     described = []
     with style():
-        plot = new(7.2, 0.9 + 0.42 * len(names))
+        plot = new(_WIDTH, 0.8 + 0.4 * (height + 1))
         axes = plot.add_subplot()
-        height = len(names) - 1
-        for place, mean in ((height, start), (0, end)):
-            axes.plot([mean], [place], marker="o", markersize=6, color=INK)
-            axes.annotate(
-                number_text(mean, 2),
-                (mean, place),
-                textcoords="offset points",
-                xytext=(9, 0),
-                va="center",
-                fontsize=8,
-            )
+        _draw_end(axes, found.b, start, height)
         level = start
         for number_, share in enumerate(found.shares, 1):
-            place = height - number_
-            described.append(_draw_share(axes, found, share, level, place))
+            described.append(_draw_share(axes, found, share, level, height - number_))
             level += 100 * share.share.value
-        axes.plot([level, level], [0, 1], color=MUTED, linewidth=0.8)
-        axes.set_yticks(range(len(names)), [_shorten(name) for name in reversed(names)])
-        axes.grid(axis="y", visible=False)
-        axes.tick_params(axis="y", length=0)
-        low_end, high_end = axes.get_xlim()
-        room = _ROOM * (high_end - low_end)
-        axes.set_xlim(low_end - 0.04 * room, high_end + room)
+        axes.plot([level, level], [0, 1], color=GRID, linewidth=0.8, zorder=0)
+        _draw_end(axes, found.a, end, 0)
+        axes.set_yticks([])
+        axes.spines["left"].set_visible(False)
+        axes.set_ylim(-0.45, height + 0.85)
+        axes.use_sticky_edges = False
+        axes.margins(x=0.03)
+        axes.grid(visible=False)
         axes.set_xlabel(f"{found.target.short}, {found.target.unit}")
         return finish(
             plot,
@@ -308,6 +300,12 @@ def waterfall(found: Explanation) -> Figure:
         )
 
 
+def _draw_end(axes: Any, name: str, mean: float, place: int) -> None:
+    """Draw one of the two rows."""
+    _write_above(axes, place, name, number_text(mean, 2))
+    axes.plot([mean], [place], marker="o", markersize=5, color=INK)
+
+
 def _draw_share(axes: Any, found: Explanation, share: FactorShare, level: float, place: int) -> str:
     """Draw the bar of a share from the level that the shares before it reach; its alternative text."""
     value = 100 * share.share.value
@@ -315,20 +313,19 @@ def _draw_share(axes: Any, found: Explanation, share: FactorShare, level: float,
     high = level + 100 * share.share.high
     colour = COLOURS[0] if value >= 0 else COLOURS[1]
     pale = bool(judge_share(found, share.share))
-    axes.barh(place, value, left=level, height=0.56, color=colour, alpha=0.35 if pale else 1)
+    axes.plot([level, level], [place, place + 1], color=GRID, linewidth=0.8, zorder=0)
+    axes.barh(place, value, left=level, height=0.34, color=colour, alpha=0.35 if pale else 1)
     axes.plot([low, high], [place, place], color=INK, linewidth=1)
-    axes.plot([level, level], [place, place + 1], color=MUTED, linewidth=0.8)
     text = f"{points(share.share.value)} {interval_text(share.share)}"
-    axes.annotate(
-        text,
-        (max(high, level, level + value), place),
-        textcoords="offset points",
-        xytext=(6, 0),
-        va="center",
-        fontsize=7.5,
-        color=MUTED,
-    )
+    _write_above(axes, place, share.name, text)
     return f"{share.name} {text}"
+
+
+def _write_above(axes: Any, place: int, name: str, text: str) -> None:
+    """Write a name on the left and a number on the right, above what is drawn at a place."""
+    own = {"transform": axes.get_yaxis_transform(), "va": "bottom"}
+    axes.text(0, place + 0.25, _shorten(name), **own)
+    axes.text(1, place + 0.25, text, ha="right", color=MUTED, **own)
 
 
 def _shorten(name: str) -> str:
