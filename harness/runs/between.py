@@ -14,7 +14,6 @@ from typing import Any
 
 from harness.config import nearest
 from harness.errors import HarnessError, InputError
-from harness.method import Method
 from harness.results.store import DESIGN
 from harness.runs.experiment import Entry, Experiment
 from harness.runs.plan import Plan, load_text
@@ -186,12 +185,12 @@ def choose_factors(
     """
     factors = list(found)
     for text in join:
-        names = [_known(name.strip(), found, "--join") for name in text.split("+")]
+        names = [_check_name(name.strip(), found, "--join") for name in text.split("+")]
         together = [factor for factor in factors if factor.parts & set(names)]
         factors = [factor for factor in factors if factor not in together]
         factors.insert(0, _join(together))
     if only:
-        names = [_known(name.strip(), found, "--factors") for name in only]
+        names = [_check_name(name.strip(), found, "--factors") for name in only]
         apart = [factor for factor in factors if factor.parts & set(names)]
     elif len(factors) > MOST:
         apart = factors[: MOST - 1]
@@ -204,7 +203,7 @@ def choose_factors(
     return apart + rest
 
 
-def _known(name: str, factors: Sequence[Factor], option: str) -> str:
+def _check_name(name: str, factors: Sequence[Factor], option: str) -> str:
     names = [factor.name for factor in factors]
     if name not in names:
         raise InputError(
@@ -278,26 +277,39 @@ def make_between(a: Row, b: Row, factors: Sequence[Factor], taken: frozenset[int
         return b
     if len(taken) == len(factors):
         return a
-    from_a = {part for number in taken for part in factors[number].parts}
-    side = a if METHOD in from_a else b
-    method: type[Method] = side.method
-    values = {}
-    for key in method.Config.model_fields:
-        has_both = hasattr(a.config, key) and hasattr(b.config, key)
-        source = (a if group_of(key) in from_a else b) if has_both else side
-        values[key] = getattr(source.config, key)
+    from_a = frozenset().union(*(factors[number].parts for number in taken))
+    method = (a if METHOD in from_a else b).method
     base_model = (a if BASE_MODEL in from_a else b).base_model
     text = (a if TEXT in from_a else b).corpus
     names = ", ".join(factors[number].name for number in sorted(taken))
     label = f"{b.label} with {names} of {a.label}"
-    config = method.configure(values, base_model=base_model, where=label)
-    kind = method(config, base_model=base_model).text
-    if (kind == "none") != (text is None) or (text is not None and text.kind != kind):
-        had = "no text" if text is None else text.kind
-        raise InputError(f"{label}: learns from {kind}, not from {had}", key=label)
+    config = method.configure(_mix_values(a, b, from_a), base_model=base_model, where=label)
     row = Row(label, method, base_model, config, text, b.seeds, b.max_steps)
-    row.instance.check(None if text is None else load_text(text))
+    _check_text(row)
     return row
+
+
+def _mix_values(a: Row, b: Row, from_a: frozenset[str]) -> dict[str, Any]:
+    """Return the settings of a row between: an option of one method alone comes with the method."""
+    method_row = a if METHOD in from_a else b
+    values = {}
+    for key in method_row.method.Config.model_fields:
+        source = method_row
+        if hasattr(a.config, key) and hasattr(b.config, key):
+            source = a if group_of(key) in from_a else b
+        values[key] = getattr(source.config, key)
+    return values
+
+
+def _check_text(row: Row) -> None:
+    """Raises:
+    InputError: the method does not learn from the row's text.
+    """
+    kind = row.instance.text
+    had = "none" if row.corpus is None else row.corpus.kind
+    if had != kind:
+        raise InputError(f"{row.label}: learns from {kind}, not from {had}", key=row.label)
+    row.instance.check(None if row.corpus is None else load_text(row.corpus))
 
 
 @dataclass(frozen=True)

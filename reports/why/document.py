@@ -14,7 +14,7 @@ from reports.stats.verdicts import ALIKE, OPEN
 from reports.why.explanation import Explanation, FactorShare
 
 _WIDTH = 4.6  # inches
-_LONGEST = 42  # characters of a name above its bar, beside the number on the right
+_LONGEST = 36  # characters of a name above its bar, beside the number on the right
 
 
 def points(value: float) -> str:

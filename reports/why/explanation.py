@@ -182,7 +182,7 @@ def explain(
     means = scored.scores.mean(axis=1)
     (whole,) = judge_contrasts(scored, design.whole, level)
     shares = judge_contrasts(scored, design.shares, level)
-    first, last = design.changed(True), design.changed(False)
+    first, last = design.weigh_change(True), design.weigh_change(False)
     found = [
         FactorShare(
             name,

@@ -28,7 +28,7 @@ def compare_with_published(key: str, found: Explanation, base_model: str) -> str
     Raises:
         InputError: no such published row, or none of the target's tasks.
     """
-    value = published_value(published_rows(key), found.target, base_model, key)
+    value = find_published(published_rows(key), found.target, base_model, key)
     row = found.rows[0]
     left = row.mean - value
     text = f"Published {number_text(value, 2)} ({key}): not explained by settings that are known: "
@@ -40,7 +40,7 @@ def compare_with_published(key: str, found: Explanation, base_model: str) -> str
     return f"{text} [{low}, {high}], by the {row.runs} runs of {found.b}."
 
 
-def published_value(rows: list[PublishedRow], target: Target, base_model: str, key: str) -> float:
+def find_published(rows: list[PublishedRow], target: Target, base_model: str, key: str) -> float:
     """Return the published number of a target: the mean over its tasks, or the average that the
     paper prints.
 

@@ -103,7 +103,7 @@ class Design:
         weights[0, 0] = -1
         return weights
 
-    def changed(self, first: bool) -> dict[int, Floats]:
+    def weigh_change(self, first: bool) -> dict[int, Floats]:
         """Return the weights of what a factor adds when it is changed first, or last; of the
         factors whose row there is.
         """

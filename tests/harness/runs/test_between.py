@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import csv
+import json
 import shutil
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +16,7 @@ import pytest
 
 import harness
 from harness.errors import InputError
+from harness.results.answer import Answer
 from harness.runs.between import (
     OTHERS,
     Factor,
@@ -22,6 +29,7 @@ from harness.runs.between import (
 from harness.runs.experiment import read_experiment
 from harness.runs.plan import make_plan
 from harness.runs.rows import Row
+from harness.sources import embedded_rows
 from reports.why.equal_runs import first_difference
 
 SMALL = {
@@ -123,37 +131,93 @@ def test_an_unknown_factor_is_refused(option: str) -> None:
     assert caught.value.key == option
 
 
+JOIN = "pooling+temperature"
+DEADLINE = 600  # seconds; the test takes about twenty
+
+
 @pytest.fixture(scope="module")
-def work(tmp_path_factory: pytest.TempPathFactory, few_pairs: None) -> Path:
+def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A work directory with the two rows alone."""
     folder = tmp_path_factory.mktemp("why")
-    harness.compare({**SMALL, "methods": [A, B]}, workdir=folder, tracked=False, formats=[])
+    pairs = folder / "pairs.csv"
+    with pairs.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(("sentence1", "sentence2", "score"))
+        for row in embedded_rows("sts", ("a",))[:30]:
+            writer.writerow((row["sentence1"], row["sentence2"], row["score"]))
+    experiment = {**SMALL, "suites": [str(pairs)], "dev": None, "methods": [A, B]}
+    harness.compare(experiment, workdir=folder / "work", tracked=False, formats=[])
+    return folder / "work"
+
+
+@pytest.fixture(scope="module")
+def whole(work: Path) -> Path:
+    """A copy of it, for the rows between."""
+    folder = work.with_name("whole")
+    shutil.copytree(work, folder)
     return folder
+
+
+@pytest.fixture(scope="module")
+def answer(whole: Path) -> Answer:
+    return harness.why(whole, "A", "B", runs=6, join=[JOIN], tracked=False)
 
 
 def test_nothing_is_trained_without_a_number_of_runs(work: Path) -> None:
     before = sorted(path.name for path in (work / "runs").iterdir())
-    answer = harness.why(work, "A", "B", join=["pooling+temperature"])
+    answer = harness.why(work, "A", "B", join=[JOIN])
     assert (answer.data["runs"], answer.data["missing"]) == (12, 6)
     assert sorted(path.name for path in (work / "runs").iterdir()) == before
     with pytest.raises(InputError) as caught:
-        harness.why(work, "A", "B", join=["pooling+temperature"], runs=5)
+        harness.why(work, "A", "B", join=[JOIN], runs=5)
     assert caught.value.key == "--runs"
     assert sorted(path.name for path in (work / "runs").iterdir()) == before
 
 
-def test_shares_sum_to_the_difference_of_the_rows(work: Path) -> None:
-    options: dict[str, Any] = {"join": ["pooling+temperature"], "tracked": False}
-    answer = harness.why(work, "A", "B", runs=6, **options)
-    verdict = harness.verdict(work, "A", "B").data
+def test_shares_sum_to_the_difference_of_the_rows(whole: Path, answer: Answer) -> None:
+    assert answer.data["difference"]["value"] != 0
+    verdict = harness.verdict(whole, "A", "B").data
     shares = [share["value"] for share in answer.data["factors"]]
     assert sum(shares) == pytest.approx(verdict["difference"], abs=1e-9)
     assert answer.data["difference"]["value"] == pytest.approx(verdict["difference"], abs=1e-9)
     assert [row["runs"] for row in answer.data["rows"]] == [3, 3, 3, 3]
-    report = next((work / "reports").glob("small--why-*"))
+    report = next((whole / "reports").glob("small--why-*"))
     assert (report / "index.html").is_file()
-    again = harness.why(work, "A", "B", runs=0, **options)  # all runs exist now
+    again = harness.why(whole, "A", "B", runs=0, join=[JOIN], tracked=False)  # all runs exist now
     assert again.data == answer.data
-    assert harness.load(work).name == "small"  # the design is not in the way
+    assert harness.load(whole).name == "small"  # the design is not in the way
+
+
+def finished(work: Path) -> set[Path]:
+    records = work.glob("runs/*/record.json")
+    return {path for path in records if json.loads(path.read_text())["status"] == "finished"}
+
+
+def test_the_same_command_after_a_kill_gives_the_same_answer(
+    work: Path, answer: Answer, tmp_path: Path
+) -> None:
+    folder = tmp_path / "work"
+    shutil.copytree(work, folder)
+    words = ["why", "A", "B", "--runs", "6", "--join", JOIN, "--workdir", str(folder), "--json"]
+    command = [sys.executable, "-m", "harness", *words, "--quiet", "--tracking-uri", "none"]
+    before = finished(folder)
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
+        end = time.monotonic() + DEADLINE
+        while not finished(folder) - before and running.poll() is None:
+            assert time.monotonic() < end
+            time.sleep(0.01)
+        running.kill()
+        _, log = running.communicate()
+    assert running.returncode == -signal.SIGKILL, log
+    kept = finished(folder) - before
+    assert 0 < len(kept) < 6
+    began = {path: json.loads(path.read_text())["started"] for path in kept}
+
+    resumed = subprocess.run(command, capture_output=True, check=True, timeout=DEADLINE)
+    assert json.loads(resumed.stdout) == json.loads(json.dumps(answer.data))
+    assert len(finished(folder) - before) == 6
+    for path, started in began.items():  # none was trained again
+        assert json.loads(path.read_text())["started"] == started
 
 
 def test_rows_without_randomness_need_one_seed(tmp_path: Path, few_pairs: None) -> None:

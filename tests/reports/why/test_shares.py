@@ -66,7 +66,7 @@ def test_changes_that_add_have_no_interaction_and_one_pair_that_acts_together_ha
     assert {pair: float(w @ together) for pair, w in pairs.items()} == pytest.approx(
         {(0, 1): 0, (0, 2): 4, (1, 2): 0}
     )
-    first, last = design.changed(True), design.changed(False)
+    first, last = design.weigh_change(True), design.weigh_change(False)
     assert float(first[0] @ together) == pytest.approx(1)
     assert float(last[0] @ together) == pytest.approx(5)
 
