@@ -50,7 +50,10 @@ def option(
         extra["sweep"] = {"choices": sweep}
     if sweep is not None and when:
         extra["sweep"]["when"] = dict(when)
-    unwritten = partial(operator.eq, default) if later else None
+    if later:
+        unwritten = partial(operator.eq, default)
+    else:
+        unwritten = None
     schema = extra or None
     return Field(
         default,
@@ -126,9 +129,8 @@ class Config(BaseModel):
         except ValidationError as error:
             first = error.errors()[0]
             parts = (str(part) for part in first["loc"])
-            key = (
-                ".".join(part for part in parts if "[" not in part) or "value"
-            )  # no kind that pydantic tried
+            # no kind that pydantic tried
+            key = ".".join(part for part in parts if "[" not in part) or "value"
             if first["type"] == "extra_forbidden":
                 known = sorted(cls.model_fields)
                 leaf = str(first["loc"][-1])

@@ -195,11 +195,10 @@ class Mlflow:
                     for run in seeds
                     if run.data.tags["harness.status"] == "finished"
                 ]
-                params = {
-                    name: value
-                    for name, value in seeds[0].data.params.items()
-                    if name not in OWN_PARAMS
-                }
+                params = {}
+                for name, value in seeds[0].data.params.items():
+                    if name not in OWN_PARAMS:
+                        params[name] = value
                 self._log(run_id, params, _means(done), _milliseconds(""))
                 end = max(run.info.end_time or 0 for run in seeds)
                 self.client.set_terminated(run_id, "FINISHED" if done else "FAILED", end)
@@ -215,7 +214,9 @@ class Mlflow:
         for name, value in params.items():
             entries.append(Param(_name(name), str(value)[:6000]))
         newest_first = sorted(values.items(), key=lambda point: -point[0][1])  # MLflow is faster so
-        points = [Metric(_name(name), value, at, step) for (name, step), value in newest_first]
+        points = []
+        for (name, step), value in newest_first:
+            points.append(Metric(_name(name), value, at, step))
         while entries or points:
             self.client.log_batch(run_id, points[:800], entries[:100])
             points = points[800:]
@@ -288,9 +289,8 @@ def connect(uri: str) -> MlflowClient:
     with FileLock(
         database.with_name(f".{database.name}.lock"), timeout=120
     ):  # two processes must not both create it
-        if (
-            not database.exists()
-        ):  # created under another name and moved, so that a kill leaves no half of a store
+        # created under another name and moved, so that a kill leaves no half of a store
+        if not database.exists():
             for left in database.parent.glob(f".{escape(database.name)}.new-*"):
                 left.unlink()
             new = database.with_name(

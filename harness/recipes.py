@@ -128,7 +128,10 @@ class RecipeFile(Mapping[str, Mapping[str, Any] | Recipes]):
     def _presets(self) -> dict[str, Mapping[str, Any] | Recipes]:
         presets: dict[str, Mapping[str, Any] | Recipes] = {}
         named = self.path.with_name("sources.toml")
-        sources = read_toml(named) if named.exists() else {}
+        if named.exists():
+            sources = read_toml(named)
+        else:
+            sources = {}
         rows: dict[tuple[str, str], Recipe] = {}  # (preset, family or "values")
         for name, given in self._tree.items():
             if name == "card":

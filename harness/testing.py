@@ -88,7 +88,10 @@ def assert_method(method: type[Method] | str, **options: Any) -> None:
     """
     broken = [check for check in check_method(method, **options) if not check.passed]
     if broken:
-        name = method if isinstance(method, str) else method.__name__
+        if isinstance(method, str):
+            name = method
+        else:
+            name = method.__name__
         lines = [f"{name} breaks {len(broken)} promise(s) of a method:"]
         raise AssertionError(
             "\n".join([*lines, *(f"  {check.name}: {check.detail}" for check in broken)])

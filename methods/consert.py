@@ -140,7 +140,10 @@ class ConSERT(TrainedMethod):
         *,
         differ: bool = True,
     ) -> Tensor:
-        rates = None if self.config.native_dropout else (0.0, 0.0)
+        if self.config.native_dropout:
+            rates = None
+        else:
+            rates = (0.0, 0.0)
         remedy = "choose another view_a or view_b, or set native_dropout = true"
         with views.change_embeddings(encoder.transformer, *changes):
             h_a, h_b = encoder.two_views(

@@ -198,7 +198,9 @@ class ContrastiveTension(TrainedMethod):
         left, right = pairs_of(texts, config.negatives, batch.rng)
         u = self._vectors(heads.first, left)
         v = self._vectors(encoder, right)
-        labels = [float(a == b) for a, b in zip(left, right, strict=True)]
+        labels = []
+        for a, b in zip(left, right, strict=True):
+            labels.append(float(a == b))
         same = torch.tensor(labels, device=u.device)
         return {"loss": tension(u, v, same, reduction=config.reduction)}
 

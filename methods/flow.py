@@ -136,7 +136,9 @@ class Flow(ArrayMethod, VectorMap):
             self._flow.to(x.device)
             with torch.inference_mode():
                 starts = range(0, len(x), ROWS)
-                parts = [self._flow(x[start : start + ROWS])[0] for start in starts]
+                parts = []
+                for start in starts:
+                    parts.append(self._flow(x[start : start + ROWS])[0])
             x = torch.cat(parts)
         vectors: NDArray[np.float32] = x.cpu().numpy()
         return vectors
@@ -157,7 +159,9 @@ class Flow(ArrayMethod, VectorMap):
         if self._flow is None:
             return
         state = self._flow.state_dict()
-        weights = {name: tensor.detach().cpu().contiguous() for name, tensor in state.items()}
+        weights = {}
+        for name, tensor in state.items():
+            weights[name] = tensor.detach().cpu().contiguous()
         save_file(weights, folder / WEIGHTS)
 
     def _load_map(self, folder: Path) -> None:

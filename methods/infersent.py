@@ -159,7 +159,10 @@ class InferSent(RecurrentMethod, NLIMethod):
                 remedy="give more pairs, or hold out a larger share",
             )
         self._dev_pairs = [examples[i] for i in apart]
-        others = [i for i in range(len(examples)) if i % every != every - 1]
+        others = []
+        for i in range(len(examples)):
+            if i % every != every - 1:
+                others.append(i)
         rest: Any = Subset(examples, others)  # type: ignore[arg-type]
         stream = TrainedMethod.stream(self, rest, seed)
         self._steps_per_epoch = stream.steps_per_epoch

@@ -41,7 +41,7 @@ class InfoNCEConfig(ViewConfig, TrainingConfig):
     in_parts: ClassVar[bool] = True
 
 
-class Heads(nn.Module):
+class ProjectionHead(nn.Module):
     """SimCSE's tanh layer or none, (n, d) -> (n, d), and the model that writes words into views."""
 
     def __init__(self, mlp: nn.Module, generator: Generator) -> None:
@@ -69,12 +69,12 @@ class InfoNCE(ViewMethod):
         mlp = tanh_mlp(encoder.dimension) if training else nn.Identity()
         if not self.config.predicted:
             return mlp
-        return Heads(mlp, Generator(self.base_model, encoder, self.name))
+        return ProjectionHead(mlp, Generator(self.base_model, encoder, self.name))
 
     def loss(self, encoder: Encoder, heads: nn.Module, batch: Batch) -> dict[str, Tensor]:
         config: InfoNCEConfig = self.config
         views = make_views(batch.items, encoder, config, batch.rng, max_length=config.train_length)
-        if isinstance(heads, Heads):
+        if isinstance(heads, ProjectionHead):
             ids_a = self._write(encoder, heads.generator, views.ids_a, batch)
             ids_b = self._write(encoder, heads.generator, views.ids_b, batch)
             views = views._replace(ids_a=ids_a, ids_b=ids_b)

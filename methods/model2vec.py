@@ -186,7 +186,9 @@ class Model2Vec(Static):
     @property
     def inputs(self) -> dict[str, str]:
         """Inputs of the row, its version and its config, which a preset's name does not fix."""
-        inputs = {f"of {key}": value for key, value in self._row.inputs.items()}
+        inputs = {}
+        for key, value in self._row.inputs.items():
+            inputs[f"of {key}"] = value
         content = content_id(self._row.config.model_dump(mode="json"))
         return {**inputs, "of version": str(method_version(type(self._row))), "of config": content}
 
@@ -213,7 +215,10 @@ class Model2Vec(Static):
                 f"model2vec: {of.method} is fitted to each task's text, so it has no vectors of its own"
             )
 
-        folder = context.folder / "of" if context.folder else None
+        if context.folder:
+            folder = context.folder / "of"
+        else:
+            folder = None
         row.fit(text, replace(context, folder=folder))
         if row._encoder is None:
             raise InputError(
@@ -283,11 +288,11 @@ def ordinary_tokens(encoder: Encoder) -> list[int]:
     backend = encoder.tokenizer.backend_tokenizer
     special = set(encoder.tokenizer.all_special_ids)
     names = {index: name for name, index in backend.get_vocab().items()}
-    return [
-        i
-        for i in sorted(names)
-        if i not in special and not re.fullmatch(r"\[unused\d+\]", names[i])
-    ]
+    found = []
+    for i in sorted(names):
+        if i not in special and not re.fullmatch(r"\[unused\d+\]", names[i]):
+            found.append(i)
+    return found
 
 
 def encode_tokens(encoder: Encoder, tokens: Sequence[int]) -> NDArray[np.float32]:

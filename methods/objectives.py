@@ -258,7 +258,10 @@ def sigreg(
     normal = torch.exp(-t.square() / 2)
     waves = (z @ functional.normalize(directions, dim=0)).unsqueeze(-1) * t  # (n, m, points)
     apart = (waves.cos().mean(0) - normal).square() + waves.sin().mean(0).square()
-    weight = normal if window == "half" else normal.square()
+    if window == "half":
+        weight = normal
+    else:
+        weight = normal.square()
     return len(z) * torch.trapezoid(apart * weight, t).mean()
 
 
@@ -297,9 +300,8 @@ def lejepa(
     spread = torch.stack(
         [sigreg(z, directions, points=points, limit=limit, window=window) for z in samples]
     ).mean()
-    similarity = (
-        (1 - weight) * (z_a - z_b).square().mean() / 4
-    )  # each view is half of the difference from mu
+    # each view is half of the difference from mu
+    similarity = (1 - weight) * (z_a - z_b).square().mean() / 4
     gaussianity = weight * spread
     return {"loss": similarity + gaussianity, "similarity": similarity, "gaussianity": gaussianity}
 
@@ -535,7 +537,6 @@ def self_guided(
         )
     own = scores.diagonal(dim1=0, dim2=1).T  # (n, L)
     if n == 1:
-        return (
-            own.sum() * 0.0
-        )  # nothing to contrast with; also keeps logsumexp of an empty set out of the gradient
+        # nothing to contrast with; also keeps logsumexp of an empty set out of the gradient
+        return own.sum() * 0.0
     return (torch.logaddexp(own, others.logsumexp(1, keepdim=True)) - own).mean()

@@ -179,10 +179,11 @@ class RetroMAE(TrainedMethod):
         tokenizer = encoder.tokenizer
         frame = markers(tokenizer)
         ids = encoder.tokenize(batch.texts, max_length=config.train_length)
-        words = [
-            word_numbers(tokenizer.convert_ids_to_tokens(row), [i in frame for i in row])
-            for row in ids
-        ]
+        words = []
+        for row in ids:
+            words.append(
+                word_numbers(tokenizer.convert_ids_to_tokens(row), [i in frame for i in row])
+            )
         places = [draw_words(text, config.encoder_mask, 1, batch.rng)[0] for text in words]
         masked, labels = mask_tokens(ids, tokenizer, batch.rng, places=places)
         features = encoder.collate(masked)

@@ -211,7 +211,10 @@ class SelfGuided(TrainedMethod):
             InputError: the model has no such layer.
         """
         config = self.config
-        last = depth if config.guide_last is None else config.guide_last
+        if config.guide_last is None:
+            last = depth
+        else:
+            last = config.guide_last
         if config.shift_layers:
             drawn = config.guide_first
         else:

@@ -32,7 +32,7 @@ class SigLIPConfig(ViewConfig, TrainingConfig):
     in_parts: ClassVar[bool] = True
 
 
-class Heads(nn.Module):
+class TemperatureHead(nn.Module):
     """The tanh layer or none, and the learnt scale (as its logarithm) and bias."""
 
     def __init__(self, mlp: nn.Module, scale: float, bias: float) -> None:
@@ -55,7 +55,7 @@ class SigLIP(ViewMethod):
     def heads(self, encoder: Encoder) -> nn.Module:
         training = self.config.head == "training"
         mlp = tanh_mlp(encoder.dimension) if training else nn.Identity()
-        return Heads(mlp, self.config.scale, self.config.bias)
+        return TemperatureHead(mlp, self.config.scale, self.config.bias)
 
     def loss(self, encoder: Encoder, heads: Any, batch: Batch) -> dict[str, Tensor]:
         config: SigLIPConfig = self.config

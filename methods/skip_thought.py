@@ -142,7 +142,10 @@ class SkipThought(RecurrentMethod):
         both = config.direction == "bi"
         words = nn.Embedding(len(tokenizer), config.embedding)
         nn.init.uniform_(words.weight, -SPREAD, SPREAD)
-        hidden = config.hidden // 2 if both else config.hidden
+        if both:
+            hidden = config.hidden // 2
+        else:
+            hidden = config.hidden
         layer = _gru(config.embedding, hidden, both=both)
         return RecurrentEncoder(
             tokenizer, words, layer, reduce="last", max_length=config.max_length

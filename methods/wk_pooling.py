@@ -151,7 +151,10 @@ class WKEncoder(Encoder):
     def _vectors(self, features: dict[str, Tensor]) -> Tensor:
         settings = self.settings
         is_mps = self.device.type == "mps"  # has no float64
-        device = torch.device("cpu") if is_mps else self.device
+        if is_mps:
+            device = torch.device("cpu")
+        else:
+            device = self.device
         states, last = self._run(features, every_layer=True)
         layers = (*states[:-1], last)[settings.layer_start :]
         layers = tuple(layer.to(device) for layer in layers)

@@ -76,7 +76,10 @@ def build_report(
 
     check_formats(formats)
     workdir = Path(workdir)
-    out = Path(out) if out is not None else None
+    if out is not None:
+        out = Path(out)
+    else:
+        out = None
     if out is None:
         refuse_links(workdir)
     is_comparison = name in comparison_files(workdir)
@@ -153,7 +156,10 @@ def _check_name(name: str, workdir: Path) -> None:
     known = comparisons(workdir)
     if name not in known:
         names = [*definition.names(), *known]
-        where = "" if known else f"; {workdir} holds no runs: run `harness compare` first"
+        if known:
+            where = ""
+        else:
+            where = f"; {workdir} holds no runs: run `harness compare` first"
         raise InputError(
             f'no report "{name}"{nearest(name, names)}; known: {", ".join(names)}{where}',
             file=workdir,

@@ -85,7 +85,10 @@ def page(progress: Mapping[str, Any], now: float) -> str:
 
 
 def _headline(progress: Mapping[str, Any], counted: Mapping[str, int]) -> str:
-    noun = "trials" if progress["kind"] == "study" else "runs"
+    if progress["kind"] == "study":
+        noun = "trials"
+    else:
+        noun = "runs"
     total = len(progress["runs"])
     done = total - counted["waiting"] - counted["running"]
     if total:
@@ -98,7 +101,10 @@ def _headline(progress: Mapping[str, Any], counted: Mapping[str, int]) -> str:
             why = f": {progress['reason']}"
         else:
             why = ""
-        rest = "" if progress["phase"] == "ended" else " The same command resumes it."
+        if progress["phase"] == "ended":
+            rest = ""
+        else:
+            rest = " The same command resumes it."
         return f"{progress['phase'].capitalize()} after {took}{why}. {summary}.{rest}"
     left = progress["remaining_seconds"]
     if left is None:

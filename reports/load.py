@@ -147,9 +147,8 @@ def describe_prompts(row: RecordedRow) -> str:
     if row.pooling and row.pooling.partition(":")[0] in ("echo", "echo_last"):
         parts.append("reads every text twice, and pools the second copy")
     if training.get("prompts"):
-        of_runs = (
-            record.training.get("prompts", {}) for record in row.finished
-        )  # a list of prompts has one a seed
+        # a list of prompts has one a seed
+        of_runs = (record.training.get("prompts", {}) for record in row.finished)
         texts = dict.fromkeys(
             ", ".join(f'{key} "{text}"' for key, text in used.items()) for used in of_runs
         )
@@ -349,7 +348,10 @@ def _rows(
     aside = []
     for (label, base_model), members in grouped.items():
         row, old = _row(label, base_model, members)
-        listed = [runs[key] for r in row.records if (key := (r.id, label)) in runs]
+        listed = []
+        for r in row.records:
+            if (key := (r.id, label)) in runs:
+                listed.append(runs[key])
         added = any(run.added for run in listed)
         start = next((run.start for run in listed if run.start), "")
         source = next((run.source for run in listed if run.source), "")
@@ -373,12 +375,15 @@ def _assign_groups(rows: list[RecordedRow]) -> list[RecordedRow]:
     if len(shared) == len(count):
         return rows
     everywhere = len(shared) < 2
-    return [
-        replace(row, group="all models" if everywhere else "other models")
-        if everywhere or count[row.base_model] == 1
-        else row
-        for row in rows
-    ]
+    grouped = []
+    for row in rows:
+        if everywhere:
+            grouped.append(replace(row, group="all models"))
+        elif count[row.base_model] == 1:
+            grouped.append(replace(row, group="other models"))
+        else:
+            grouped.append(row)
+    return grouped
 
 
 def _read_block(

@@ -235,7 +235,10 @@ class Results:
             since = {}
         rows = []
         for row in self.rows:
-            runs = [run for run in row.runs if since.get((*row.key, run.seed), 1) <= number]
+            runs = []
+            for run in row.runs:
+                if since.get((*row.key, run.seed), 1) <= number:
+                    runs.append(run)
             if runs:
                 rows.append(replace(row, runs=tuple(runs)))
         return replace(self, rows=tuple(rows), analyses=None)

@@ -40,12 +40,13 @@ def title_of_benchmark(suite: str) -> str:
     return MTEB_TITLES.get(suite) or suite.removeprefix(BENCHMARK)
 
 
+# Suites that describe a model rather than score it
 _DESCRIPTIVE = (
     "geometry",
     "layers",
     "compression",
     "efficiency",
-)  # suites that describe a model rather than score it
+)
 
 
 def find_suite(suite: str) -> Suite | None:
@@ -57,7 +58,10 @@ def find_suite(suite: str) -> Suite | None:
 
 def main_measure(results: Results, suite: str, task: str, source: str) -> Measure | None:
     """The number of a task in the table of its suite; None where no run has any."""
-    scores = [s for s in results.scores if (s.suite, s.task, s.source) == (suite, task, source)]
+    scores = []
+    for s in results.scores:
+        if (s.suite, s.task, s.source) == (suite, task, source):
+            scores.append(s)
     about = find_suite(suite)
     if about is None or suite in _OURS:
         wanted = [*_METRICS]
@@ -177,7 +181,10 @@ def name_target(results: Results, target: Target) -> str:
     """
     if not results.primary:
         return target.title
-    role = "the primary score" if target == primary_target(results) else "a secondary score"
+    if target == primary_target(results):
+        role = "the primary score"
+    else:
+        role = "a secondary score"
     return f"{target.title} ({role})"
 
 

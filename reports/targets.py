@@ -176,7 +176,10 @@ def rows_shown(
     """
     if len(rows) <= room:
         return list(rows), ""
-    scores = {row.key: value for row in rows if target and (value := target.value(row)) is not None}
+    scores = {}
+    for row in rows:
+        if target and (value := target.value(row)) is not None:
+            scores[row.key] = value
     best = sorted(rows, key=lambda row: -scores.get(row.key, -1e9))
     kept = best[:room]
     untrained = next((row for row in best if row.supervision == "untrained"), None)

@@ -171,7 +171,9 @@ def _frame(table: Table) -> pd.DataFrame:
     for block, rows in table.blocks():
         for row in rows:
             lines.append((block, row.cells))
-    heads = [": ".join(filter(None, (column.group, column.title))) for column in table.columns]
+    heads = []
+    for column in table.columns:
+        heads.append(": ".join(filter(None, (column.group, column.title))))
     if len(table.blocks()) > 1:
         index = [block for block, _ in lines]
     else:

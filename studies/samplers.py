@@ -33,23 +33,7 @@ def check(study: Study, space: Space, where: str) -> None:
     name = study.sampler
     place = f'{where}: sampler "{name}"'
     if name in ENUMERATED:
-        endless = [p.name for p in space.parameters if not p.finite]
-        if endless:
-            raise InputError(
-                f'{place} needs values to list, but "{endless[0]}" is a range',
-                key="sampler",
-                remedy="give it a list or a step, or take random, qmc, tpe or gp",
-            )
-        if study.where and not space.points():
-            raise InputError(
-                f'where: no configuration of the space meets "{study.where}"', file=where
-            )
-        if name == "grid" and study.trials is not None:
-            raise InputError(
-                f"{place} runs every cell",
-                key="sampler",
-                remedy="leave trials out, or take brute_force",
-            )
+        _check_enumerated(study, space, where, place)
         return
     if study.where:
         raise InputError(
@@ -74,6 +58,25 @@ def check(study: Study, space: Space, where: str) -> None:
         )
 
 
+def _check_enumerated(study: Study, space: Space, where: str, place: str) -> None:
+    """Refuse a sampler that lists all configurations where the space cannot be listed."""
+    endless = [p.name for p in space.parameters if not p.finite]
+    if endless:
+        raise InputError(
+            f'{place} needs values to list, but "{endless[0]}" is a range',
+            key="sampler",
+            remedy="give it a list or a step, or take random, qmc, tpe or gp",
+        )
+    if study.where and not space.points():
+        raise InputError(f'where: no configuration of the space meets "{study.where}"', file=where)
+    if study.sampler == "grid" and study.trials is not None:
+        raise InputError(
+            f"{place} runs every cell",
+            key="sampler",
+            remedy="leave trials out, or take brute_force",
+        )
+
+
 def make_sampler(study: Study, begun: int = 0) -> BaseSampler:
     """The sampler.
 
@@ -84,7 +87,10 @@ def make_sampler(study: Study, begun: int = 0) -> BaseSampler:
     Raises:
         InputError: the package that brings the sampler is damaged. RunError: it gives no sampler.
     """
-    name = "random" if study.sampler in ENUMERATED else study.sampler
+    if study.sampler in ENUMERATED:
+        name = "random"
+    else:
+        name = study.sampler
     make: Callable[[Study, int], BaseSampler] = registry.load(registry.SAMPLERS, name)
     with calling(f'sampler "{name}"'):
         sampler = make(study, (study.sampler_seed + 104729 * begun) % 2**32)

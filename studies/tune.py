@@ -61,11 +61,10 @@ def plan_searches(experiment: Experiment, budget: Budget, workdir: Path) -> list
     Raises:
         InputError: a study cannot be made, or exists with another definition.
     """
-    rows = [
-        row
-        for row in resolve_rows(experiment, "--tune")
-        if row.base_model == experiment.base_models[0]
-    ]
+    rows = []
+    for row in resolve_rows(experiment, "--tune"):
+        if row.base_model == experiment.base_models[0]:
+            rows.append(row)
     return [
         _plan_search(experiment, *pair, budget, workdir)
         for pair in zip(experiment.methods, rows, strict=True)
@@ -76,11 +75,10 @@ def study_of(experiment: Experiment, entry: Entry, row: Row, budget: Budget) -> 
     """The study of a row: its `space`, or all declared ranges that row and comparison leave open,
     are searched.
     """
-    shared = {
-        key: value
-        for key, value in experiment.shared.items()
-        if key in row.method.Config.model_fields
-    }
+    shared = {}
+    for key, value in experiment.shared.items():
+        if key in row.method.Config.model_fields:
+            shared[key] = value
     return Study(
         **experiment.conditions()
         | {
@@ -127,9 +125,15 @@ def _plan_search(
 
 def _result(stored: optuna.Study, budget: Budget, workdir: Path) -> dict[str, Any]:
     """What the study of a row found. An earlier call may have had more trials: they do not count."""
-    mine = [t for t in ended_trials(stored) if t.user_attrs[SLOT] < budget.trials and has_result(t)]
+    mine = []
+    for t in ended_trials(stored):
+        if t.user_attrs[SLOT] < budget.trials and has_result(t):
+            mine.append(t)
     runs = sorted({run for trial in mine for run in result_of(trial).runs})
-    records = [record for run in runs if (record := RunFolder(workdir, run).read()) is not None]
+    records = []
+    for run in runs:
+        if (record := RunFolder(workdir, run).read()) is not None:
+            records.append(record)
     seconds = sum(r.cost.get(key, 0.0) for r in records for key in ("train_seconds", "dev_seconds"))
     found = {"study": stored.study_name, "trials": len(mine), "runs": len(runs), "seconds": seconds}
     if best := next((t for t in best_trials(stored) if t in mine), None):

@@ -273,7 +273,10 @@ class StudyResult(WithReport):
         """
         from reports.studies.findings import experiment_file
 
-        seeds = self.study.held_out_seeds if held_out else self.study.seeds
+        if held_out:
+            seeds = self.study.held_out_seeds
+        else:
+            seeds = self.study.seeds
         keys = tomllib.loads(experiment_file(self.stored, self.study, seeds))
         if default:
             row = self.study.model_dump(include={"method", "config", "preset"}, exclude_none=True)

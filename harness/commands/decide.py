@@ -267,13 +267,18 @@ def run_examples(args: argparse.Namespace) -> int:
     comparison = comparison_of(args.workdir, args.comparison)
     rows = two_rows_of(comparison.rows, labels[0], labels[1], args.base_model) if labels else ()
     every = read_tasks(comparison, lambda task: not args.task or task in args.task)
-    tasks = [task for task in every if all(row.key in task.runs for row in rows)]
-    known = sorted({s.task for record in comparison.records for s in record.scores})
-    for name in (name for name in args.task if name not in {task.task for task in tasks}):
-        raise InputError(
-            f"--task {name}: no run of these rows stored its examples{nearest(name, known)}",
-            key="--task",
-        )
+    tasks = []
+    for task in every:
+        if all(row.key in task.runs for row in rows):
+            tasks.append(task)
+    available = {task.task for task in tasks}
+    for name in args.task:
+        if name not in available:
+            known = sorted({s.task for record in comparison.records for s in record.scores})
+            raise InputError(
+                f"--task {name}: no run of these rows stored its examples{nearest(name, known)}",
+                key="--task",
+            )
     if not tasks:
         raise InputError("no run stored examples", file=comparison.name)
     found: list[Chosen] = []
@@ -282,7 +287,10 @@ def run_examples(args: argparse.Namespace) -> int:
             found += choose_differing(task, rows[0], rows[1], args.top, args.text)
         elif some := task.rows(comparison, args.base_model):
             found += choose_hard(task, some, args.top, args.text)
-    reasons = {task.task: why for task in tasks if (why := task.known[2])}
+    reasons = {}
+    for task in tasks:
+        if why := task.known[2]:
+            reasons[task.task] = why
     if args.json:
         tell_json({"examples": [asdict(one) for one in found], "without_texts": reasons})
     else:

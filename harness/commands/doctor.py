@@ -192,10 +192,11 @@ def check_run(folder: RunFolder) -> list[Fault]:
         else "reports leave out what is computed from examples",
         folder.details_file.name: _SCORED_AGAIN if scorable else "reports leave out its figures",
     }
-    return [
-        Fault(f"{name}/{file}", what, _TRAINED_AGAIN if file.startswith(MODEL) else costs[file])
-        for file, what in wrong
-    ]
+    found = []
+    for file, what in wrong:
+        cost = _TRAINED_AGAIN if file.startswith(MODEL) else costs[file]
+        found.append(Fault(f"{name}/{file}", what, cost))
+    return found
 
 
 def _check_shared_files(workdir: Path) -> Iterator[Fault]:

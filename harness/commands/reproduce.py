@@ -18,10 +18,11 @@ from harness.files.printable import join_some, one_line, tell, visible
 from harness.files.reading import is_there, read_json, read_text
 from harness.results.comparison import ComparisonFile
 
+# a report may come from anyone: nothing else is run
 _COMMANDS = (
     ["harness", "compare"],
     ["harness", "study", "run"],
-)  # a report may come from anyone: nothing else is run
+)
 _MOST = 10  # differences that are printed
 _DAMAGED = (
     "not the data of a report, or damaged; build the report again with `harness report build`"
@@ -90,7 +91,7 @@ def run(args: argparse.Namespace) -> int:
             )
         for known, cell in cells.items():
             tell(
-                f"{one_line(known):60}  {one_line(_shown(cell)):>15}  {', '.join(cell['records'])}"
+                f"{one_line(known):60}  {one_line(_format_cell(cell)):>15}  {', '.join(cell['records'])}"
             )
         return 0
     if name not in cells:
@@ -102,7 +103,7 @@ def run(args: argparse.Namespace) -> int:
             f'no cell "{one_line(name)}" with runs behind it{visible(hint)}', file=report
         )
     cell = cells[name]
-    tell(f"{one_line(name)} = {one_line(_shown(cell))}  ({cell.get('value')!r})")
+    tell(f"{one_line(name)} = {one_line(_format_cell(cell))}  ({cell.get('value')!r})")
     runs = {record: data["runs"][record] for record in cell["records"]}
     for record, entry in runs.items():
         tell(
@@ -207,19 +208,20 @@ def read_report(path: Path) -> dict[str, Any]:
 def find_cells(data: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """ "TABLE:ROW:COLUMN" -> cell, of every cell with runs behind it; heads of rows are left out."""
     try:
-        return {
-            f"{key}:{row['name']}:{column['key']}": cell
-            for key, table in data["tables"].items()
-            for row in table["rows"]
-            for column in table["columns"][1:]
-            if (cell := row["cells"][column["key"]]).get("records")
-            and data["runs"].keys() >= set(cell["records"])
-        }
+        cells = {}
+        for key, table in data["tables"].items():
+            for row in table["rows"]:
+                for column in table["columns"][1:]:
+                    cell = row["cells"][column["key"]]
+                    records = cell.get("records")
+                    if records and data["runs"].keys() >= set(records):
+                        cells[f"{key}:{row['name']}:{column['key']}"] = cell
+        return cells
     except (KeyError, TypeError, AttributeError):
         raise InputError(_DAMAGED) from None
 
 
-def _shown(cell: dict[str, Any]) -> str:
+def _format_cell(cell: dict[str, Any]) -> str:
     return f"{cell['text']} {cell.get('spread', '')}".strip()
 
 
@@ -259,7 +261,7 @@ def _repeat(
         difference = ""
     tell(
         one_line(
-            f"in the report: {_shown(cell)} ({old_value!r}); now: {_shown(new)} ({value!r}) {difference}"
+            f"in the report: {_format_cell(cell)} ({old_value!r}); now: {_format_cell(new)} ({value!r}) {difference}"
         )
     )
     return bool(cell["text"] == new["text"])

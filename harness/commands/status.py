@@ -78,11 +78,10 @@ def stop_runs(args: argparse.Namespace) -> int:
     """Request a stop; exit code 1 when nothing runs."""
     from harness.runs.progress import read_progress, request_stop
 
-    running = [
-        state["name"]
-        for state in read_progress(args.workdir)
-        if state["phase"] in ("running", "unknown")
-    ]
+    running = []
+    for state in read_progress(args.workdir):
+        if state["phase"] in ("running", "unknown"):
+            running.append(state["name"])
     names = [args.name] if args.name else running
     for name in names:
         tell(request_stop(args.workdir, name))

@@ -27,7 +27,9 @@ def print_columns(rows: Sequence[Sequence[str]], *, right: Collection[int] = ())
         right: the numbers of the columns that are aligned to the right.
     """
     cells = [[one_line(cell) for cell in row] for row in rows]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    widths = []
+    for column in zip(*cells, strict=True):
+        widths.append(max(map(len, column)))
     for row in cells:
         padded = (
             f"{c:>{w}}" if i in right else f"{c:<{w}}"

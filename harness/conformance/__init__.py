@@ -29,7 +29,7 @@ CHECKS: dict[str, Callable[[Subject], str]] = {
     "a step lowers the loss": learning.descent,
     "each parameter is trained once": learning.trains_once,
     "small batch, bfloat16": learning.small_batch,
-    "heads are dropped": learning.kept,
+    "heads are dropped": learning.drops_heads,
     "resumes after a kill": learning.resume,
 }
 

@@ -41,7 +41,10 @@ def configuration(s: Subject) -> str:
         ("JSON", json.loads(config.model_dump_json())),
     ):
         again = kind.parse(values, what)
-        changed = [key for key in kind.model_fields if getattr(again, key) != getattr(config, key)]
+        changed = []
+        for key in kind.model_fields:
+            if getattr(again, key) != getattr(config, key):
+                changed.append(key)
         expect(not changed, f"the config changes on its way through {what}: {', '.join(changed)}")
     message = refusal(
         lambda: kind.parse({**config.model_dump(), "no_such_option": 1}, "config"), "an unknown key"
@@ -49,8 +52,13 @@ def configuration(s: Subject) -> str:
     expect(
         "no_such_option" in message, f"the message on an unknown key does not name it: {message}"
     )
-    helps = {key: (field.description or "").strip() for key, field in kind.model_fields.items()}
-    wrong = [key for key, text in helps.items() if not text or "\n" in text]
+    helps = {}
+    for key, field in kind.model_fields.items():
+        helps[key] = (field.description or "").strip()
+    wrong = []
+    for key, text in helps.items():
+        if not text or "\n" in text:
+            wrong.append(key)
     expect(
         not wrong,
         f"not one line of help: {', '.join(wrong)}; declare options with harness.config.option",

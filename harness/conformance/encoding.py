@@ -104,12 +104,14 @@ def save_and_load(s: Subject) -> str:
     path = s.folder / "model"
     method.save(path)
     method.save(path)  # a second time replaces the first
-    names = [file.relative_to(path).as_posix() for file in path.rglob("*") if file.is_file()]
-    pickled = [
-        name
-        for name in names
-        if name.endswith((".bin", ".pt", ".pth", ".pkl", ".pickle", ".joblib"))
-    ]
+    names = []
+    for file in path.rglob("*"):
+        if file.is_file():
+            names.append(file.relative_to(path).as_posix())
+    pickled = []
+    for name in names:
+        if name.endswith((".bin", ".pt", ".pth", ".pkl", ".pickle", ".joblib")):
+            pickled.append(name)
     expect(not pickled, f"pickled files: {', '.join(pickled)}; write safetensors and JSON")
     expect("README.md" in names, "no README.md in the saved folder")
     again = type(method).load(path)

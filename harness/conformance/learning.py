@@ -85,7 +85,10 @@ def descent(s: Subject) -> str:
     _sound(terms)
     before = float(terms["loss"].detach())
     terms["loss"].backward()  # type: ignore[no-untyped-call]
-    moved = [(p, p.detach().clone(), p.grad) for p in bench.parameters if p.grad is not None]
+    moved = []
+    for p in bench.parameters:
+        if p.grad is not None:
+            moved.append((p, p.detach().clone(), p.grad))
     norm = float(torch.sqrt(sum((g.square().sum() for _, _, g in moved), torch.zeros(()))))
     expect(0 < norm < float("inf"), f"the gradient's norm is {norm}")
     inside = {id(p) for p in bench.encoder.parameters()}
@@ -149,7 +152,7 @@ def small_batch(s: Subject) -> str:
     return "two items; bfloat16"
 
 
-def kept(s: Subject) -> str:
+def drops_heads(s: Subject) -> str:
     """Heads are discarded after training; what remains besides the base model is named by
     `card.kept`.
     """
@@ -166,7 +169,10 @@ def kept(s: Subject) -> str:
             first_layer=config.first_layer,
         )
         base = {name for name, _ in plain.named_parameters()}
-    more = [(name, p.numel()) for name, p in method.encoder.named_parameters() if name not in base]
+    more = []
+    for name, p in method.encoder.named_parameters():
+        if name not in base:
+            more.append((name, p.numel()))
     if not more:
         return "the encoder is the base model's, nothing else"
     parts = ", ".join(dict.fromkeys(name.partition(".")[0] for name, _ in more))
@@ -217,5 +223,5 @@ def resume(s: Subject) -> str:
     return f"killed after {at} of {done} steps: the same weights"
 
 
-OF_TRAINED = (descent, trains_once, small_batch, kept, resume)
+OF_TRAINED = (descent, trains_once, small_batch, drops_heads, resume)
 """The checks of methods that are trained in steps."""

@@ -157,7 +157,9 @@ def find_overlaps(
     each large one.
     """
     for name, text in texts.items():
-        shares = {key: one.share for key, one in check(workdir, text, tasks).tasks.items()}
+        shares = {}
+        for key, one in check(workdir, text, tasks).tasks.items():
+            shares[key] = one.share
         large = sorted(
             ((share, key) for key, share in shares.items() if share >= LARGE), reverse=True
         )
@@ -245,9 +247,10 @@ def _compare(text: CheckedText, tasks: Mapping[str, _OpenTask]) -> dict[str, Tas
     for number, one in enumerate(dict.fromkeys(t for task in tasks.values() for t in task.texts)):
         place[one] = number
     found = find_texts(list(place), text.stream() if place else ())
-    return {
-        key: _count(task, place, found) if task.texts else task.about for key, task in tasks.items()
-    }
+    result = {}
+    for key, task in tasks.items():
+        result[key] = _count(task, place, found) if task.texts else task.about
+    return result
 
 
 def _count(task: _OpenTask, place: Mapping[str, int], found: Found) -> TaskOverlap:

@@ -122,7 +122,10 @@ def _short(words: list[str]) -> list[int]:
 
 def _long(words: list[str]) -> list[int]:
     """Hashes of the 8-grams of a text."""
-    return [hash(tuple(words[start : start + LONG])) for start in range(len(words) - LONG + 1)]
+    found = []
+    for start in range(len(words) - LONG + 1):
+        found.append(hash(tuple(words[start : start + LONG])))
+    return found
 
 
 def _sizes(texts: Sequence[Sequence[str]]) -> Ints:

@@ -106,7 +106,7 @@ def merge_adapter(name: str, folder: Path, transformer: PreTrainedModel) -> None
     adapted = 0
     for path, module in list(transformer.named_modules()):
         if isinstance(module, BaseTunerLayer):
-            plain = _merged(name, place, module)
+            plain = _merge_layer(name, place, module)
         elif isinstance(module, ModulesToSaveWrapper):
             plain = module.modules_to_save[module.active_adapters[0]]
         else:
@@ -144,7 +144,7 @@ def _merge_dora(name: str, folder: Path, transformer: PreTrainedModel) -> None:
     transformer.float().requires_grad_(True)
 
 
-def _merged(name: str, place: Path, layer: Any) -> nn.Module:
+def _merge_layer(name: str, place: Path, layer: Any) -> nn.Module:
     try:
         layer.merge(safe_merge=True)
         plain: nn.Module = layer.get_base_layer()

@@ -130,17 +130,26 @@ class PerViewDropout(nn.Dropout):
         module's own rate.
         """
         rates = self.rates
-        halves = rates.halves(input) if self.training else None
+        if self.training:
+            halves = rates.halves(input)
+        else:
+            halves = None
         if halves is None:
             return super().forward(input)
-        place = "attention" if input.dim() == 4 else "hidden"
-        pair = rates.attention if place == "attention" else rates.hidden
+        if input.dim() == 4:
+            place = "attention"
+            pair = rates.attention
+        else:
+            place = "hidden"
+            pair = rates.hidden
         if pair is None:
             return super().forward(input)
         rates.used.add(place)
         if pair[0] == pair[1]:
             return functional.dropout(input, pair[0])
-        dropped = [functional.dropout(half, rate) for half, rate in zip(halves, pair, strict=True)]
+        dropped = []
+        for half, rate in zip(halves, pair, strict=True):
+            dropped.append(functional.dropout(half, rate))
         return torch.cat(dropped, dim=0 if len(input) == rates.rows else 1)
 
 
@@ -161,37 +170,53 @@ def _attend(
     rates: ViewRates | None = getattr(module, "view_rates", None)
     packing = rates.packing if rates is not None else None
     if rates is not None and packing is not None and packing.is_packed(query.transpose(1, 2)):
-        jagged = rates.jagged and attention.has_kernels(query)
-        if jagged and attention.fits(query, key, attention_mask, packing, kwargs):
-            drops = _drops(rates, packing, module.training) or (dropout,)
-            return attention.attend(query, key, value, packing, drops, kwargs.get("scaling")), None
-        query, key, value = (
-            packing.pad(states.transpose(1, 2)).transpose(1, 2) for states in (query, key, value)
-        )
-        output, _ = _attend(module, query, key, value, attention_mask, dropout, **kwargs)
-        return packing.pack(output), None
+        states = (query, key, value)
+        return _attend_packed(module, rates, packing, states, attention_mask, dropout, kwargs), None
+    pair = None
     if rates is not None and module.training and query.shape[0] == rates.rows:
         pair = rates.attention
-    else:
-        pair = None
-    if rates is not None and pair is not None:
-        rates.used.add("attention")
-    if rates is None or pair is None or pair[0] == pair[1]:
-        rate = dropout if pair is None else pair[0]
+    if rates is None or pair is None:
         output, _ = sdpa_attention_forward(
-            module, query, key, value, attention_mask, dropout=rate, **kwargs
+            module, query, key, value, attention_mask, dropout=dropout, **kwargs
+        )
+        return output, None
+    rates.used.add("attention")
+    if pair[0] == pair[1]:
+        output, _ = sdpa_attention_forward(
+            module, query, key, value, attention_mask, dropout=pair[0], **kwargs
         )
         return output, None
     outputs = []
-    for rows, rate in zip(
-        (slice(rates.rows // 2), slice(rates.rows // 2, None)), pair, strict=True
-    ):
+    halves = (slice(rates.rows // 2), slice(rates.rows // 2, None))
+    for rows, rate in zip(halves, pair, strict=True):
         mask = attention_mask
         if mask is not None and mask.shape[0] == rates.rows:
             mask = mask[rows]
         part = query[rows], key[rows], value[rows]
         outputs.append(sdpa_attention_forward(module, *part, mask, dropout=rate, **kwargs)[0])
     return torch.cat(outputs), None
+
+
+def _attend_packed(
+    module: nn.Module,
+    rates: ViewRates,
+    packing: Packing,
+    states: tuple[Tensor, Tensor, Tensor],
+    attention_mask: Tensor | None,
+    dropout: float,
+    settings: dict[str, Any],
+) -> Tensor:
+    """Attention of a packed batch: of its rows as they are where there are kernels for it, else of
+    the padded rows. `states` are query, key and value.
+    """
+    query, key, value = states
+    jagged = rates.jagged and attention.has_kernels(query)
+    if jagged and attention.fits(query, key, attention_mask, packing, settings):
+        drops = _drops(rates, packing, module.training) or (dropout,)
+        return attention.attend(query, key, value, packing, drops, settings.get("scaling"))
+    query, key, value = (packing.pad(part.transpose(1, 2)).transpose(1, 2) for part in states)
+    output, _ = _attend(module, query, key, value, attention_mask, dropout, **settings)
+    return packing.pack(output)
 
 
 def _drops(rates: ViewRates, packing: Packing, training: bool) -> tuple[float, ...] | None:
@@ -273,9 +298,10 @@ def packed_pass(
     cannot see that it is packed.
     """
     packing = Packing(features["attention_mask"])
-    given = {
-        name: packing.pack(tensor) for name, tensor in features.items() if name != "attention_mask"
-    }
+    given = {}
+    for name, tensor in features.items():
+        if name != "attention_mask":
+            given[name] = packing.pack(tensor)
     given.setdefault("position_ids", packing.pack(position_ids(transformer, features["input_ids"])))
     with rates.during(packing=packing):
         output = transformer(**given, attention_mask=features["attention_mask"], **options)

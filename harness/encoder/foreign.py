@@ -259,7 +259,10 @@ def in_half_precision(name: str) -> bool:
             file = hub_file(resolved, "config.json", kind="model")
         except InputError:  # no transformer
             return False
-    stated = read_json(file) if file.is_file() else {}
+    if file.is_file():
+        stated = read_json(file)
+    else:
+        stated = {}
     return (stated.get("dtype") or stated.get("torch_dtype")) in ("float16", "bfloat16")
 
 

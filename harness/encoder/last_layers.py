@@ -36,7 +36,10 @@ def freeze_below(encoder: Network, count: int, base_model: str) -> None:
         )
     check_depth(count, len(layers), base_model)
 
-    learning = {id(parameter) for layer in layers[-count:] for parameter in layer.parameters()}
+    learning = set()
+    for layer in layers[-count:]:
+        for parameter in layer.parameters():
+            learning.add(id(parameter))
     follows = False
     for child in transformer.children():
         if follows:

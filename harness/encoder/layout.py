@@ -131,7 +131,7 @@ def refuse_pickles(name: str, folder: Path, *, downloaded: bool = False) -> None
     for file in sorted([*folder.rglob("pytorch_model*.bin"), *folder.rglob("adapter_model*.bin")]):
         safe = file.with_name(f"{file.stem.replace('pytorch_model', 'model')}.safetensors")
         if not (downloaded and safe.exists()):
-            raise _pickled(name, str(file.relative_to(folder)), folder)
+            raise _pickle_error(name, str(file.relative_to(folder)), folder)
     for file in sorted([*folder.rglob("*.index.json"), *folder.rglob("config.json")]):
         try:
             content = json.loads(file.read_text("utf-8"))
@@ -139,10 +139,9 @@ def refuse_pickles(name: str, folder: Path, *, downloaded: bool = False) -> None
                 shards = content.get("weight_map", {}).values()
             else:
                 shards = ()
-            named = [
-                str(part)
-                for part in (*shards, content.get("transformers_weights") or "model.safetensors")
-            ]
+            named = []
+            for part in (*shards, content.get("transformers_weights") or "model.safetensors"):
+                named.append(str(part))
         except (
             ValueError,
             AttributeError,
@@ -154,10 +153,12 @@ def refuse_pickles(name: str, folder: Path, *, downloaded: bool = False) -> None
             part for part in named if not part.endswith((".safetensors", ".safetensors.index.json"))
         ]
         if unsafe:
-            raise _pickled(name, f"{file.relative_to(folder)} names {unsafe[0]}, which", folder)
+            raise _pickle_error(
+                name, f"{file.relative_to(folder)} names {unsafe[0]}, which", folder
+            )
 
 
-def _pickled(name: str, what: str, folder: Path) -> InputError:
+def _pickle_error(name: str, what: str, folder: Path) -> InputError:
     convert = f"AutoModel.from_pretrained({str(folder)!r}, use_safetensors=False).save_pretrained('FOLDER')"
     return InputError(
         f'model "{name}": {what} is a pickle, and pickled weights are not read; delete it if safetensors files hold '
@@ -249,7 +250,10 @@ def check_is_encoder(name: str, folder: Path) -> None:
     else:
         stated = {}
     file = folder / "config.json"
-    config = read_json(file) if file.is_file() else {}
+    if file.is_file():
+        config = read_json(file)
+    else:
+        config = {}
     heads = [str(kind) for kind in config.get("architectures") or []]
     scores = any(kind.endswith("ForSequenceClassification") for kind in heads)
     by_library = any(key in config for key in _CROSS_ENCODER_KEYS)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -77,19 +77,20 @@ def read_parts(
     from transformers import AutoModel
 
     base = named_base(folder)
-    weights = folder if base is None else model_folder(base)
+    if base is None:
+        weights = folder
+    else:
+        weights = model_folder(base)
     if base is not None and has_adapter(weights):
         message = "an adapter of a model that has an adapter itself"
         raise InputError(message, file=folder / ADAPTER, remedy="merge the first, and save it")
     with _one_line(name), without_adapter(weights) as plain:
         config = _config(name, str(plain))
-        _cut(name, config, pooling)
-        config.output_hidden_states = (
-            False  # saved models that average layers have it on; we request them per call
-        )
-        with torch.random.fork_rng(
-            devices=[]
-        ):  # a pooler that the file lacks is drawn at random, then dropped
+        _cut_layers(name, config, pooling)
+        # Saved models that average layers have it on; we request them per call.
+        config.output_hidden_states = False
+        # A pooler that the file lacks is drawn at random, then dropped.
+        with torch.random.fork_rng(devices=[]):
             transformer, report = AutoModel.from_pretrained(
                 str(plain),
                 config=config,
@@ -112,22 +113,29 @@ def read_parts(
         _check_tokens(name, tokenizer, transformer.get_input_embeddings())
     head = None
     if pooling.name == "cls_pooler":
-        pooler = getattr(transformer, "pooler", None)
-        linear = pooler if isinstance(pooler, nn.Linear) else getattr(pooler, "dense", None)
-        if not isinstance(linear, nn.Linear) or any(
-            "pooler" in key for key in report["missing_keys"]
-        ):
-            raise InputError(
-                f'model "{name}" has no pooler of its own, so "cls_pooler" is not possible',
-                file=name,
-                remedy='use "cls"',
-            )
-        head = nn.Sequential(linear, nn.Tanh())
+        head = _pooler_of(name, transformer, report["missing_keys"])
     if "add_pooling_layer" in inspect.signature(type(transformer)).parameters:
-        transformer.pooler = (
-            None  # parameters that no vector depends on would be counted, clipped and saved
-        )
+        # Parameters that no vector depends on would be counted, clipped and saved.
+        transformer.pooler = None
     return transformer, tokenizer, head
+
+
+def _pooler_of(name: str, transformer: Any, missing_keys: Iterable[str]) -> nn.Sequential:
+    """Return the pooler of a transformer as modules.
+
+    Raises:
+        InputError: it has none, or its file lacks the weights of it.
+    """
+    pooler = getattr(transformer, "pooler", None)
+    linear = pooler if isinstance(pooler, nn.Linear) else getattr(pooler, "dense", None)
+    is_missing = any("pooler" in key for key in missing_keys)
+    if not isinstance(linear, nn.Linear) or is_missing:
+        raise InputError(
+            f'model "{name}" has no pooler of its own, so "cls_pooler" is not possible',
+            file=name,
+            remedy='use "cls"',
+        )
+    return nn.Sequential(linear, nn.Tanh())
 
 
 @cache
@@ -353,7 +361,7 @@ def _config(name: str, source: str) -> Any:
     return config
 
 
-def _cut(name: str, config: Any, pooling: Pooling) -> None:
+def _cut_layers(name: str, config: Any, pooling: Pooling) -> None:
     """Leave out the layers above the one that is pooled."""
     layer = pooling.layer
     depth = int(config.num_hidden_layers)

@@ -129,11 +129,10 @@ def _own_head(name: str) -> _Parts | None:
 def _parts(model: PreTrainedModel) -> _Parts | None:
     base = f"{model.base_model_prefix}."
     decoder = model.get_output_embeddings()
-    outside = [
-        module
-        for name, module in model.named_modules()
-        if not name.startswith(base) and module is not decoder
-    ]
+    outside = []
+    for name, module in model.named_modules():
+        if not name.startswith(base) and module is not decoder:
+            outside.append(module)
     dense = [module for module in outside if isinstance(module, nn.Linear)]
     norms = [module for module in outside if isinstance(module, nn.LayerNorm)]
     tied = decoder is not None and decoder.weight is model.get_input_embeddings().weight

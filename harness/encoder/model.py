@@ -417,7 +417,9 @@ def _word_weights(encoder: Network, named: dict[str, float], *, others: float) -
     from sentence_transformers.sentence_transformer import modules
 
     rows = int(encoder.transformer.config.vocab_size)
-    words = [word or "" for word in encoder.tokenizer.convert_ids_to_tokens(list(range(rows)))]
+    words = []
+    for word in encoder.tokenizer.convert_ids_to_tokens(list(range(rows))):
+        words.append(word or "")
     return modules.WordWeights(words, named, others)
 
 

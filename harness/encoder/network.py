@@ -184,7 +184,9 @@ class Network(nn.Module):
             InputError: the model cannot read such a batch (tried with three short rows), unless
                 `where_possible`.
         """
-        rows = [[token % 7 + 2 for token in range(length)] for length in (3, 8, 5)]
+        rows = []
+        for length in (3, 8, 5):
+            rows.append([token % 7 + 2 for token in range(length)])
         self.packed = packs(self.transformer, self.view_rates, self._to_device(self.collate(rows)))
         if not self.packed:
             why = f'a model of type "{self.transformer.config.model_type}" cannot read a batch without padding'
@@ -415,7 +417,7 @@ class Network(nn.Module):
         depend on order or batch size. `batch_size` is in sentences of ordinary length: short ones
         come in wider batches, long ones in narrower. Nothing is dropped, and modules in training
         mode are left so. `precision` None computes in float32. Besides the vectors, the distinct
-        sentences and the ids of some of them are held; `harness.encode` holds less.
+        sentences and the ids of some of them are held.
 
         Raises:
             InputError: something that is not a string, named by its position.
@@ -423,15 +425,9 @@ class Network(nn.Module):
         single = isinstance(sentences, str)
         if batch_size < 1:
             raise InputError(f"batch_size must be at least 1, not {batch_size}", key="batch_size")
-        places: dict[str, int] = {}  # of the first of equal sentences
-        again = array("q")
-        firsts = array("q")
-        count = 0
-        for row, text in enumerate([sentences] if isinstance(sentences, str) else sentences):
-            if (first := places.setdefault(clean(text, row), row)) != row:
-                again.append(row)
-                firsts.append(first)
-            count = row + 1
+        listed = [sentences] if isinstance(sentences, str) else sentences
+        places, again, firsts = _find_equal(listed)
+        count = len(places) + len(again)
         if device is not None:
             self.to(device)
         as_tensor = convert_to_tensor or not convert_to_numpy
@@ -444,16 +440,16 @@ class Network(nn.Module):
                 per_row = _TOKENS_PER_ROW.get(self.device.type, _TOKENS_PER_ROW["cuda"])
                 for batch in token_budget_batches([len(row) for row in ids], batch_size * per_row):
                     with torch.inference_mode(), autocast(precision, self.device):
-                        vectors = self.forward(self.collate([ids[row] for row in batch])).float()
+                        features = self.collate([ids[row] for row in batch])
+                        vectors = self.forward(features).float()
                         if normalize_embeddings:
                             vectors = functional.normalize(vectors, dim=-1)
                     out[rows[torch.tensor(batch, device=out.device)]] = vectors.to(out.device)
                     advance(len(batch))
         for start in range(0, len(again), WINDOW):
-            part = slice(start, start + WINDOW)
-            out[torch.tensor(again[part], device=out.device)] = out[
-                torch.tensor(firsts[part], device=out.device)
-            ]
+            copies = torch.tensor(again[start : start + WINDOW], device=out.device)
+            originals = torch.tensor(firsts[start : start + WINDOW], device=out.device)
+            out[copies] = out[originals]
         result = out[0] if single else out
         return result if as_tensor else result.numpy()
 
@@ -586,10 +582,34 @@ class Network(nn.Module):
         return [checkpoint(encode, features, use_reentrant=False) for features in parts]
 
 
+def _find_equal(sentences: Iterable[str]) -> tuple[dict[str, int], array[int], array[int]]:
+    """Find equal sentences.
+
+    Returns:
+        Each distinct sentence, cleaned, with the row of the first of its kind; the rows of the
+        others; and for each of these the row of the first that it equals.
+
+    Raises:
+        InputError: something that is not a string.
+    """
+    places: dict[str, int] = {}
+    again = array("q")
+    firsts = array("q")
+    for row, text in enumerate(sentences):
+        first = places.setdefault(clean(text, row), row)
+        if first != row:
+            again.append(row)
+            firsts.append(first)
+    return places, again, firsts
+
+
 def _cuts(rows: int, size: int | None) -> list[slice]:
     """0 .. rows - 1 in slices of `size`, the last one shorter; one slice where `size` is None."""
     size = size or max(rows, 1)
-    return [slice(start, min(start + size, rows)) for start in range(0, max(rows, 1), size)]
+    cuts = []
+    for start in range(0, max(rows, 1), size):
+        cuts.append(slice(start, min(start + size, rows)))
+    return cuts
 
 
 _counts: ContextVar[list[int] | None] = ContextVar("tokens", default=None)

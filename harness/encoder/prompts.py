@@ -112,7 +112,10 @@ class Prompt:
         (PromptEOL), double quotes become single ones, and a question mark at the end a full stop.
         The blank before `[X]` is added for a tokenizer that glues it.
         """
-        stop = " ." if self.after.endswith(" .") else "."
+        if self.after.endswith(" ."):
+            stop = " ."
+        else:
+            stop = "."
         changes = [(Regex(r"(?<=[^.?\"'\s])\s*\z"), stop)]
         if not self.reads_mask:
             changes += [(Regex('"'), "'"), (Regex(r"\?\z"), ".")]
@@ -132,7 +135,9 @@ class Prompt:
         """
         before, after = self.pieces(tokenizer)
         written = self.sentence(tokenizer)
-        sentences = [written.normalize_str(clean(text, place)) for place, text in enumerate(texts)]
+        sentences = []
+        for place, text in enumerate(texts):
+            sentences.append(written.normalize_str(clean(text, place)))
         cut = tokenizer(
             sentences, add_special_tokens=False, truncation=True, max_length=max(words, 1)
         )["input_ids"]
@@ -276,7 +281,9 @@ class EchoFrame:
             InputError: no echo was applied.
         """
         mask = tokenizer("a", return_special_tokens_mask=True)["special_tokens_mask"]
-        runs = [(special, len(list(run))) for special, run in groupby(mask)]
+        runs = []
+        for special, run in groupby(mask):
+            runs.append((special, len(list(run))))
         if runs[0][0]:
             before = runs.pop(0)[1]
         else:

@@ -74,6 +74,7 @@ def _time_passes(method: Method, device: str) -> list[float]:
     try:
         first = max(seconds(1), 1e-6)  # warms up
         repeats = max(1, math.ceil(_SHORTEST / first))
-        return [seconds(repeats) for _ in range(max(1, min(_PASSES, int(_LONGEST / first))))]
+        passes = max(1, min(_PASSES, int(_LONGEST / first)))
+        return [seconds(repeats) for _ in range(passes)]
     finally:
         torch.set_num_threads(threads)

@@ -227,18 +227,11 @@ def evaluate(
     """
     encode = _mark_errors(encode)
     readable, unread = each(tasks, lambda task: _known_texts(task, most, model))
+    before: Mapping[str, str] = {}
     if prompts is not None:
         readable = [(task, [] if of_mteb(task) else texts) for task, texts in readable]
-    if prompts is not None:
         before = prompts.before([task for task, _ in readable if not needs_model(task)])
-    else:
-        before = {}
-    shared = (
-        (before.get(task_key(task), ""), some) for task, some in readable if not needs_model(task)
-    )
-    texts = list(
-        dict.fromkeys(prompt + text if prompt else text for prompt, some in shared for text in some)
-    )
+    texts = _distinct_texts(readable, before)
 
     def more(unknown: list[str]) -> EmbeddingTable:
         _check_number(len(unknown), most)
@@ -270,16 +263,30 @@ def evaluate(
     record_missing(result, unread, unscored)
     if prompts is not None and prompts.unfit:
         result.notes.append(prompts.unfit)
-    sentences = len(texts) + table.requested
-    result.cost = {
-        "sentences": float(sentences),
-        "evaluate_seconds": time.perf_counter() - start - table.seconds,
-    }
-    if table.fresh < sentences:
-        result.cost["sentences_cached"] = float(sentences - table.fresh)
-    if table.fresh and table.seconds:
-        result.cost |= {
-            "encode_seconds": table.seconds,
-            "sentences_per_second": table.fresh / table.seconds,
-        }
+    result.cost = _cost_of(table, len(texts) + table.requested, time.perf_counter() - start)
     return result
+
+
+def _distinct_texts(
+    readable: Sequence[tuple[Task, Sequence[str]]], before: Mapping[str, str]
+) -> list[str]:
+    """Return the texts of tasks that take vectors, each once, with the prompts before them."""
+    texts: dict[str, None] = {}
+    for task, own in readable:
+        if needs_model(task):
+            continue
+        prompt = before.get(task_key(task), "")
+        for text in own:
+            texts[prompt + text] = None
+    return list(texts)
+
+
+def _cost_of(table: EmbeddingTable, sentences: int, seconds: float) -> dict[str, float]:
+    """Return the cost of an evaluation of so many distinct texts, `seconds` in all."""
+    cost = {"sentences": float(sentences), "evaluate_seconds": seconds - table.seconds}
+    if table.fresh < sentences:
+        cost["sentences_cached"] = float(sentences - table.fresh)
+    if table.fresh and table.seconds:
+        cost["encode_seconds"] = table.seconds
+        cost["sentences_per_second"] = table.fresh / table.seconds
+    return cost

@@ -19,11 +19,12 @@ from harness.errors import InputError
 from harness.machine.environment import usable_cores
 from harness.machine.exits import calling
 
+# of the libraries that compute in a worker
 THREADS = (
     "OMP_NUM_THREADS",
     "MKL_NUM_THREADS",
     "OPENBLAS_NUM_THREADS",
-)  # of the libraries that compute in a worker
+)
 TICK = 1.0  # seconds for which an executor waits at most between two calls of `tick`
 
 LEAVE = Event()  # this worker is about to be taken away: its job has to write a checkpoint and end

@@ -40,9 +40,8 @@ class Ray(Executor):
         os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         address = self.settings.address
-        if (
-            not address and "ray" not in sys.modules
-        ):  # which reads it when it is imported, and never again
+        # which reads it when it is imported, and never again
+        if not address and "ray" not in sys.modules:
             os.environ.setdefault(
                 "RAY_AUTH_MODE", "token"
             )  # nobody else's jobs; Ray makes a token where there is none

@@ -44,20 +44,9 @@ class Slurm(Executor):
             ) from None
         threads = self.settings.cpus_per_run or 4
         workers = self.settings.workers
-        root = self.workdir.resolve() / "slurm"
-        try:
-            retries = self.settings.retries
-            executor = submitit.AutoExecutor(
-                root / "%j", cluster=self.cluster, slurm_max_num_timeout=retries
-            )
-            executor.update_parameters(**self._parameters(threads))
-        except (RuntimeError, ValueError, NameError, TypeError) as error:
-            raise InputError(
-                f"executor slurm: {str(error).splitlines()[0]}", key="executor slurm"
-            ) from None
-        waiting: dict[
-            Any, tuple[Any, int]
-        ] = {}  # job of submitit -> ours, and how often it was tried
+        executor = self._submitter(submitit, threads)
+        # Job of submitit -> ours, and how often it was tried.
+        waiting: dict[Any, tuple[Any, int]] = {}
         try:
             while queue or waiting:
                 if workers and waiting:
@@ -68,14 +57,13 @@ class Slurm(Executor):
                 if jobs:
                     with executor.batch():  # one array of jobs
                         array = [executor.submit(Queued(threads, function, job)) for job in jobs]
-                    waiting |= {
-                        submitted: (job, 0) for submitted, job in zip(array, jobs, strict=True)
-                    }
+                    for submitted, job in zip(array, jobs, strict=True):
+                        waiting[submitted] = (job, 0)
                 done = [submitted for submitted in waiting if submitted.done()]
                 for submitted in done:
                     job, tries = waiting.pop(submitted)
                     answer = _answer(submitit, submitted, job)
-                    if answer.lost and tries < retries:
+                    if answer.lost and tries < self.settings.retries:
                         waiting[executor.submit(Queued(threads, function, job))] = (job, tries + 1)
                     else:
                         yield answer
@@ -85,6 +73,23 @@ class Slurm(Executor):
         finally:
             for submitted in waiting:
                 submitted.cancel(check=False)
+
+    def _submitter(self, submitit: Any, threads: int) -> Any:
+        """Return the object of submitit that submits jobs with the options of the settings.
+
+        Raises:
+            InputError: SLURM is not here, or an option is wrong.
+        """
+        folder = self.workdir.resolve() / "slurm" / "%j"
+        try:
+            executor = submitit.AutoExecutor(
+                folder, cluster=self.cluster, slurm_max_num_timeout=self.settings.retries
+            )
+            executor.update_parameters(**self._parameters(threads))
+        except (RuntimeError, ValueError, NameError, TypeError) as error:
+            message = f"executor slurm: {str(error).splitlines()[0]}"
+            raise InputError(message, key="executor slurm") from None
+        return executor
 
     def room(self) -> int:
         """`workers` of the settings; else all of them, and the cluster decides when."""

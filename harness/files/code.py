@@ -243,7 +243,10 @@ def _import_of(module: Any) -> object:
 def _read(name: str, file: Path) -> Source | None:
     """Return the source of a module as it was when this process imported it, else as it is now."""
     module = sys.modules.get(name)
-    imported = None if module is None else _import_of(module)
+    if module is None:
+        imported = None
+    else:
+        imported = _import_of(module)
     known = _IMPORTED.get(name)
     if known is not None and imported is not None and known.imported is imported:
         return known

@@ -90,9 +90,8 @@ def _without_user(uri: re.Match[str]) -> str:
     scheme = uri["scheme"]
     rest = uri["rest"]
     _, at, host = rest.rpartition("@")
-    nobody = (
-        not at or rest.startswith("/") or scheme.lower() == "hf"
-    )  # sqlite:///FILE@1 names no host
+    # sqlite:///FILE@1 names no host
+    nobody = not at or rest.startswith("/") or scheme.lower() == "hf"
     if nobody:
         return uri[0]
     return f"{scheme}://{HIDDEN}@{host}"

@@ -325,11 +325,13 @@ def _find_separator(path: Path, lines: Iterable[str]) -> tuple[str, int]:
             return stated[1], 1
         if line.strip():
             tabs_first = _suffix_of(path) == ".tsv"
-            separators = _SEPARATORS[::-1] if tabs_first else _SEPARATORS
-            counts = {
-                one: len(next(csv.reader([line], delimiter=one, skipinitialspace=True)))
-                for one in separators
-            }
+            if tabs_first:
+                separators = _SEPARATORS[::-1]
+            else:
+                separators = _SEPARATORS
+            counts = {}
+            for one in separators:
+                counts[one] = len(next(csv.reader([line], delimiter=one, skipinitialspace=True)))
             return max(separators, key=lambda one: counts[one]), 0
     raise InputError("is empty", file=path, remedy="expected a line with names of columns")
 

@@ -25,7 +25,9 @@ def preserve_process_state() -> Iterator[None]:
     import numpy as np
     import torch
 
-    functions = [(module, dict(vars(module))) for module in (torch, torch.nn.functional, np)]
+    functions = []
+    for module in (torch, torch.nn.functional, np):
+        functions.append((module, dict(vars(module))))
     states = [(get(), put) for get, put in _states(torch, np)]
     streams = (sys.stdout, sys.stderr)
     own = os.getpid()

@@ -16,6 +16,7 @@ from typing import Any
 
 from harness.files.code import is_library, is_own, is_shipped
 
+# how the names of modules begin whose functions must stay
 _WATCHED = (
     "torch.nn.",
     "torch.optim.",
@@ -27,7 +28,7 @@ _WATCHED = (
     "harness.",
     "methods.",
     "random",
-)  # how the names of modules begin whose functions must stay
+)
 _OF_NUMPY = "_ArrayFunctionDispatcher"  # the type of its functions
 _OURS = ("harness.", "methods.")
 _PARTS = (FunctionType, BuiltinFunctionType, type, property, classmethod, staticmethod)

@@ -80,7 +80,10 @@ def locate_data(folder: Path) -> None:
 
 def without_weights(record: Record) -> Record:
     """The record of a run that travels without its weights."""
-    weights = {name: digest for name, digest in record.files.items() if name.startswith(MODEL)}
+    weights = {}
+    for name, digest in record.files.items():
+        if name.startswith(MODEL):
+            weights[name] = digest
     files = {name: digest for name, digest in record.files.items() if name in FILES}
     return record.model_copy(update={"files": files, "removed": record.removed or weights})
 

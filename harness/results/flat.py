@@ -26,11 +26,11 @@ def row_params(record: Record) -> dict[str, Any]:
     """What all seeds of a row share. The row's name is a label; other parameters are another row."""
     parts = {"corpus": record.corpus or {}, "dev": record.dev or {}, "config": record.config}
     own = {name: getattr(record, name) for name in ("row", "method", "base_model", "supervision")}
-    return {
-        name: value
-        for name, value in (own | _flat(parts) | seed_fields(record.random_seed)).items()
-        if name not in ("seed", "config.seed")
-    }
+    found = {}
+    for name, value in (own | _flat(parts) | seed_fields(record.random_seed)).items():
+        if name not in ("seed", "config.seed"):
+            found[name] = value
+    return found
 
 
 def curve_points(folder: RunFolder) -> Points:
@@ -45,15 +45,13 @@ def curve_points(folder: RunFolder) -> Points:
     train = [line for line in lines if line["kind"] == "train"]
     stride = -(-len(train) // CURVE_LINES) or 1
     lines = [line for line in lines if line["kind"] != "train"] + train[::-1][::stride][::-1]
-    return {
-        (
-            f"train/{name}" if line["kind"] == "train" else f"train {line['kind']}/{name}",
-            line["step"],
-        ): value
-        for line in lines
-        for name, value in line.items()
-        if name not in NOT_SENT and _is_number(value)
-    }
+    found = {}
+    for line in lines:
+        for name, value in line.items():
+            if name not in NOT_SENT and _is_number(value):
+                group = "train" if line["kind"] == "train" else f"train {line['kind']}"
+                found[f"{group}/{name}", line["step"]] = value
+    return found
 
 
 def record_numbers(record: Record) -> dict[str, float]:
@@ -74,7 +72,10 @@ def record_numbers(record: Record) -> dict[str, float]:
             task = f"{score.task} {score.source}"
         else:
             task = score.task
-        split = "" if score.split == "test" else score.split
+        if score.split == "test":
+            split = ""
+        else:
+            split = score.split
         more = ".".join(part for part in (task, score.metric, score.aggregation, split) if part)
         name = f"{score.suite}/{task}"
         numbers[f"{score.suite} more/{more}" if name in numbers else name] = score.value

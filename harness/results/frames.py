@@ -133,11 +133,10 @@ def pairs(workdir: Path, records: Iterable[Record]) -> pd.DataFrame:
     >>> pairs(work, harness.load(work).records).groupby("row", observed=True).size().to_dict()
     {'cls': 1035, 'mean': 1035}
     """
-    kept = [
-        r
-        for r in records
-        if r.status == "finished" and RunFolder(workdir, r.id).examples_file.exists()
-    ]
+    kept = []
+    for r in records:
+        if r.status == "finished" and RunFolder(workdir, r.id).examples_file.exists():
+            kept.append(r)
     return _of_files(kept, [RunFolder(workdir, record.id).pairs() for record in kept], list(PAIRS))
 
 

@@ -101,9 +101,10 @@ def front_matter(record: Record) -> str:
     from huggingface_hub import ModelCardData
 
     tags = [*TAGS, *([kind] if (kind := _kind(record)) else [])]
-    evaluated = [
-        result for score in _main_scores(record) if (result := _result(score, record)) is not None
-    ]
+    evaluated = []
+    for score in _main_scores(record):
+        if (result := _result(score, record)) is not None:
+            evaluated.append(result)
     data = ModelCardData(
         # A model of many languages says so in its name.
         language="multilingual"
@@ -140,12 +141,13 @@ def _main_scores(record: Record) -> list[Score]:
 
 def _data_sets(record: Record) -> list[str] | None:
     """The hub's ids of the text that was learnt from."""
-    uris = [str((record.corpus or {}).get(key, "")) for key in ("source", "uri")]
-    ids = [
-        found.group(1)
-        for uri in uris
-        if (found := re.match(r"hf://datasets/([\w.-]+/[\w.-]+)", uri))
-    ]
+    uris = []
+    for key in ("source", "uri"):
+        uris.append(str((record.corpus or {}).get(key, "")))
+    ids = []
+    for uri in uris:
+        if found := re.match(r"hf://datasets/([\w.-]+/[\w.-]+)", uri):
+            ids.append(found.group(1))
     return list(dict.fromkeys(ids)) or None
 
 

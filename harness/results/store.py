@@ -81,18 +81,18 @@ class RunFolder:
         if not self.record_file.exists() and not self.record_file.is_symlink():
             return None
         if self.record_file.is_dir() or not self.record_file.exists():
-            raise self._damaged("it is no file")
+            raise self._damage_error("it is no file")
         try:
             record = Record.from_json(read_text(self.record_file))
         except ValidationError as error:
-            raise self._damaged(first_fault(error)) from None
+            raise self._damage_error(first_fault(error)) from None
         except ValueError as error:
-            raise self._damaged(str(error)) from None
+            raise self._damage_error(str(error)) from None
         if record.id != self.path.name or record.spec.id != record.id:
-            raise self._damaged(f"it is the record of run {record.spec.id}")
+            raise self._damage_error(f"it is the record of run {record.spec.id}")
         return record
 
-    def _damaged(self, what: str) -> DamagedRecord:
+    def _damage_error(self, what: str) -> DamagedRecord:
         return DamagedRecord(
             f"{self.record_file}: damaged record ({what}); `harness compare` runs it again; remove the "
             "file to leave the run out"
@@ -527,6 +527,11 @@ def read_records(
                 limited = limit_to_tasks(record, listed.tasks_of(run))
                 records.append(limited.as_row(run.row, listed.name, base_model))
         return records
-    found = [read(file.parent.name) for file in sorted((workdir / "runs").glob("*/record.json"))]
-    records = [r for r in found if r is not None and comparison in (None, r.comparison)]
+    found = []
+    for file in sorted((workdir / "runs").glob("*/record.json")):
+        found.append(read(file.parent.name))
+    records = []
+    for r in found:
+        if r is not None and comparison in (None, r.comparison):
+            records.append(r)
     return sorted(records, key=lambda r: (r.comparison, r.row, r.base_model, r.seed, r.id))

@@ -26,7 +26,7 @@ from harness.results.store import (
     read_comparison_file,
     read_records,
 )
-from harness.runs.plan import Plan
+from harness.runs.plan import Job, Plan
 from harness.tasks.base import task_key
 
 Run = tuple[Record, ListedRun]
@@ -73,11 +73,13 @@ class OtherRows:
 
     def records(self, comparison: str) -> list[Record]:
         """Their records as rows of a comparison."""
-        return [
-            limit_to_tasks(record, row.tasks).as_row(row.label, comparison, run.base_model)
-            for row in self.rows
-            for record, run in row.runs
-        ]
+        found = []
+        for row in self.rows:
+            for record, run in row.runs:
+                found.append(
+                    limit_to_tasks(record, row.tasks).as_row(row.label, comparison, run.base_model)
+                )
+        return found
 
     def limit_to_protocols(self, own: Sequence[Record]) -> None:
         """Leave out the tasks that the comparison's own runs were scored on under another protocol."""
@@ -86,11 +88,10 @@ class OtherRows:
             protocols.setdefault(_key(score), set()).add(score.comparable)
         for row in self.rows:
             scores = (score for record, _ in row.runs for score in record.scores)
-            unlike = {
-                s.task_key
-                for s in scores
-                if s.comparable not in protocols.get(_key(s), {s.comparable})
-            }
+            unlike = set()
+            for s in scores:
+                if s.comparable not in protocols.get(_key(s), {s.comparable}):
+                    unlike.add(s.task_key)
             if lost := [task for task in row.tasks if task in unlike]:
                 why = f"scored under another protocol: {', '.join(lost)}"
                 self.left_out.append(RowNotCompared(source=row.source, row=row.label, why=why))
@@ -172,9 +173,9 @@ def _comparable_tasks(plan: Plan, records: Sequence[Record]) -> tuple[list[str],
         }
     if not finished:
         return [], f"no run of it finished ({records[0].status})"
-    return list(
-        tasks
-    ), "" if tasks else "scored on none of your tasks, or by code that gives other numbers now"
+    if not tasks:
+        return [], "scored on none of your tasks, or by code that gives other numbers now"
+    return list(tasks), ""
 
 
 def _find_difference(plan: Plan, record: Record) -> str:
@@ -188,20 +189,8 @@ def _find_difference(plan: Plan, record: Record) -> str:
     base_models = {job.spec.model: job.spec.base_model for job in jobs}
     if spec.model not in base_models:
         return f"another base model ({spec.base_model}; yours: {', '.join(base_models.values())})"
-    if text := spec.corpus:
-        own = set()
-        for job in jobs:
-            if job.spec.corpus and job.spec.corpus["kind"] == text["kind"]:
-                own.add(job.spec.corpus["sha256"])
-        if (
-            own and text["sha256"] not in own
-        ):  # a kind that no row here learns from is in the table of differences
-            return f"trained on other text ({text['uri']}, {text.get('count', 0):,} {text['kind']})"
-    steps = record.training.get("planned_steps") or spec.max_steps
-    bounds = {bound for job in jobs if (bound := job.steps or job.spec.max_steps)}
-    if steps and bounds and steps not in bounds:
-        yours = ", ".join(f"{bound:,}" for bound in sorted(bounds))
-        return f"another budget: {steps:,} training steps (yours: {yours})"
+    if difference := _find_difference_of_training(jobs, record):
+        return difference
     if spec.dev and plan.dev is not None and spec.dev["sha256"] != plan.dev.sha256:
         return f"its weights were selected on another set ({spec.dev['task']})"
     try:
@@ -211,3 +200,21 @@ def _find_difference(plan: Plan, record: Record) -> str:
     if (spec.version, spec.numerics) == current:
         return ""
     return "made by code of its method that gives other numbers now"
+
+
+def _find_difference_of_training(jobs: Sequence[Job], record: Record) -> str:
+    """Why the text or the budget of a run is not that of these jobs; empty where it is."""
+    if text := record.spec.corpus:
+        # A kind that no row here learns from is in the table of differences.
+        own = set()
+        for job in jobs:
+            if job.spec.corpus and job.spec.corpus["kind"] == text["kind"]:
+                own.add(job.spec.corpus["sha256"])
+        if own and text["sha256"] not in own:
+            return f"trained on other text ({text['uri']}, {text.get('count', 0):,} {text['kind']})"
+    steps = record.training.get("planned_steps") or record.spec.max_steps
+    bounds = {bound for job in jobs if (bound := job.steps or job.spec.max_steps)}
+    if steps and bounds and steps not in bounds:
+        yours = ", ".join(f"{bound:,}" for bound in sorted(bounds))
+        return f"another budget: {steps:,} training steps (yours: {yours})"
+    return ""

@@ -17,7 +17,10 @@ def describe_code_changes(plan: Plan, workdir: Path) -> list[str]:
     """Return a sentence for each change of code, as "mine.py has changed since 2026-11-27 18:00: 3
     runs of "mine" are due"; none where no run is due or none differs by its code alone.
     """
-    due = [job for job in plan.jobs if not job.spec.missing and find_finished(job, workdir) is None]
+    due = []
+    for job in plan.jobs:
+        if not job.spec.missing and find_finished(job, workdir) is None:
+            due.append(job)
     if not due:
         return []
     earlier = _finished_by_content(workdir)

@@ -50,7 +50,10 @@ def refuse_code(experiment: _Experiment, where: str) -> None:
     found = list(foreign_code(experiment))
     if found:
         key, what = found[0]
-        more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+        if len(found) > 1:
+            more = f" (and {len(found) - 1} more)"
+        else:
+            more = ""
         raise InputError(
             f"came with an archive, and {what}{more}",
             file=where,

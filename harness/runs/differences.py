@@ -142,9 +142,8 @@ def rate_origin(plan: Plan, row: Row, tuned: Tuning | None = None) -> str | None
         recipe = None
     if recipe is None or "learning_rate" not in recipe.values:
         return "default of the method"
-    return (
-        re.sub(r" \([^()]*\)$", "", recipe.source) or f"preset {preset}"
-    )  # without the file in brackets
+    # without the file in brackets
+    return re.sub(r" \([^()]*\)$", "", recipe.source) or f"preset {preset}"
 
 
 @dataclass(frozen=True)
@@ -166,9 +165,10 @@ class Differences:
 
 def planned_differences(plan: Plan) -> Differences:
     """Those between the rows of a plan that can be run here."""
-    jobs = {
-        (job.row, job.spec.base_model): job for job in reversed(plan.jobs) if not job.spec.missing
-    }
+    jobs = {}
+    for job in reversed(plan.jobs):
+        if not job.spec.missing:
+            jobs[(job.row, job.spec.base_model)] = job
     return find_differences(
         {key: [planned_settings(plan, job)] for key, job in reversed(jobs.items())}
     )
@@ -187,13 +187,14 @@ def find_differences(rows: Mapping[tuple[str, str], Sequence[Settings]]) -> Diff
     for c in columns:
         groups[c.key] = [[run for run in every if run["base_model"] == base] for _, base in rows]
     groups["base_model"] = [every]
-    marked = [
-        c for c in columns if c.why and any(_differ_much(c.key, runs) for runs in groups[c.key])
-    ]
+    marked = []
+    for c in columns:
+        if c.why and any(_differ_much(c.key, runs) for runs in groups[c.key]):
+            marked.append(c)
     columns.sort(key=lambda column: column not in marked)
-    texts = {
-        column.key: tuple(_text(column.key, runs) for runs in rows.values()) for column in columns
-    }
+    texts = {}
+    for column in columns:
+        texts[column.key] = tuple(_text(column.key, runs) for runs in rows.values())
     return Differences(tuple(rows), tuple(columns), texts, tuple(marked))
 
 

@@ -6,7 +6,7 @@ import logging
 import time
 import traceback
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -75,8 +75,8 @@ def find_finished(job: Job, workdir: Path) -> Record | None:
 
 
 def find_due(record: Record | None, job: Job) -> list[Task]:
-    """The tasks that a run has to be scored on: those without scores of today's code, or whose data
-    has come.
+    """The tasks that a run has to be scored on: never scored, scored by an older version, or whose
+    data has become available.
     """
     tasks = [find_task(key) for key in job.tasks]
     if record is None or record.status != "finished":
@@ -114,9 +114,8 @@ def execute(job: Job, workdir: Path, **hooks: Any) -> Record:
     with run_lock(RunFolder(workdir, job.id).path):
         with preserve_process_state():
             open_planned_files(job.files)
-            done = find_finished(
-                job, workdir
-            )  # another process may have finished it in the meantime
+            # Another process may have finished it in the meantime.
+            done = find_finished(job, workdir)
             if done is not None:
                 return done
             if own or registry.uses_plugins():
@@ -153,6 +152,33 @@ def _record_failure(job: Job, workdir: Path, reason: str) -> Record:
 
 
 @dataclass
+class _Outcome:
+    """The outcome of an execution so far, of which the record is made.
+
+    Attributes:
+        earlier: the record of the weights that are saved.
+        tasks: those that are due.
+        method: as far as it came: new, or fitted.
+        architecture: of its forward pass, as `measure_inference` returns it.
+        details: what is written beside the record: the traceback, figures, errors of tasks.
+    """
+
+    earlier: Record | None
+    tasks: list[Task]
+    method: Method | None = None
+    result: TaskResult = field(default_factory=TaskResult)
+    status: str = "finished"
+    reason: str = ""
+    architecture: str = ""
+    details: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def was_finished(self) -> bool:
+        """True if the run had finished before, so that only scores are added."""
+        return self.earlier is not None and self.earlier.status == "finished"
+
+
+@dataclass
 class Execution:
     """The execution of a job in a run folder whose lock is held.
 
@@ -170,81 +196,112 @@ class Execution:
     stop: Callable[[], bool] | None = None
 
     def __post_init__(self) -> None:
-        self.spec, self.folder = self.job.spec, RunFolder(self.workdir, self.job.id)
+        self.spec = self.job.spec
+        self.folder = RunFolder(self.workdir, self.job.id)
         self.device = pick_device(self.job.device)
         self.started = environment.now()
         self.encoding = EnergyMeter(self.device)
         self.must_stop = False  # a stop was requested
 
-    def run(self) -> Record:  # noqa: PLR0915
+    def run(self) -> Record:
         self.folder.remove_leftovers()
         if damage := self.folder.rename_damaged_record():
             log.warning("%s: renamed, and the run is scored again", damage)
         earlier = self._usable_record()
-        tasks = find_due(earlier, self.job)
+        outcome = _Outcome(earlier, find_due(earlier, self.job))
         environment.reset_peak_memory(self.device)
-        details: dict[str, Any] = {}
-        result = TaskResult()
-        status, reason, architecture = "finished", "", ""
-        method: Method | None = None
         try:
-            if self.spec.missing:
-                raise InputError(self.spec.missing)
-            check_code(self.job)
-            # Its report is recorded, also where the training is stopped.
-            method = make_method(self.spec)
-            method, earlier = self._fitted(method, earlier)
-            tasks = find_due(earlier, self.job)
-            result = self._evaluate(method, tasks)
-            self._check_imports()
-            result.cost |= self.encoding.costs("encode")
-            architecture = self._measure(method, result)
+            self._train_and_score(outcome)
         except TrainingStopped as stop:
-            status, reason = stop.status, stop.reason
+            outcome.status = stop.status
+            outcome.reason = stop.reason
         except BaseException as raised:  # of any kind that a method raises
             if self._is_request(raised):
                 raise
-            error = _readable(raised)
-            if (fault := storage_fault(error, self.workdir)) is not None:
-                raise fault from (error if fault is not error else None)
-            details["traceback"] = redacted(traceback.format_exc())
-            if (
-                earlier is not None and earlier.status == "finished"
-            ):  # what is known of the run stays
-                faults: list[dict[str, Exception]] = [{}, {}]
-                for task in tasks:
-                    readable = is_readable(task_key(task), self.spec.most_sentences)
-                    faults[readable][task.name] = (
-                        error if isinstance(error, Exception) else RuntimeError(repr(error))
-                    )
-                record_missing(result, *faults)
+            self._note_fault(outcome, raised)
+        return self._store(outcome)
+
+    def _train_and_score(self, outcome: _Outcome) -> None:
+        """Load the method or train it, and score it on the tasks that are due."""
+        if self.spec.missing:
+            raise InputError(self.spec.missing)
+        check_code(self.job)
+        # Its report is recorded, also where the training is stopped.
+        outcome.method = make_method(self.spec)
+        method, outcome.earlier = self._load_or_train(outcome.method, outcome.earlier)
+        outcome.method = method
+        outcome.tasks = find_due(outcome.earlier, self.job)
+        result = self._evaluate(method, outcome.tasks)
+        outcome.result = result
+        self._check_imports()
+        result.cost |= self.encoding.costs("encode")
+        outcome.architecture = self._measure(method, result)
+
+    def _note_fault(self, outcome: _Outcome, raised: BaseException) -> None:
+        """Note why a run failed; one that had finished earlier only lacks the scores that are due.
+
+        Raises:
+            OSError: the file system refuses, or another fault of the place where results are kept.
+        """
+        error = _readable(raised)
+        if (fault := storage_fault(error, self.workdir)) is not None:
+            raise fault from (error if fault is not error else None)
+        outcome.details["traceback"] = redacted(traceback.format_exc())
+        if not outcome.was_finished:
+            line = redacted(str(error)).partition("\n")[0]
+            if isinstance(error, HarnessError):
+                kind = ""
             else:
-                line = redacted(str(error)).partition("\n")[0]
-                kind = "" if isinstance(error, HarnessError) else f"{type(error).__name__}: "
-                status, reason = (
-                    "failed",
-                    f"{kind}{line}{own_line(error, type(method)) if method else ''}",
-                )
-        record = self.make_record(status, reason, method, result, tasks, architecture)
-        if status == "finished":
-            record = self._merge(earlier, record, result, tasks, details)
+                kind = f"{type(error).__name__}: "
+            if outcome.method:
+                place = own_line(error, type(outcome.method))
+            else:
+                place = ""
+            outcome.status = "failed"
+            outcome.reason = f"{kind}{line}{place}"
+            return
+        if isinstance(error, Exception):
+            cause = error
+        else:
+            cause = RuntimeError(repr(error))
+        unread: dict[str, Exception] = {}
+        unscored: dict[str, Exception] = {}
+        for task in outcome.tasks:
+            if is_readable(task_key(task), self.spec.most_sentences):
+                unscored[task.name] = cause
+            else:
+                unread[task.name] = cause
+        record_missing(outcome.result, unread, unscored)
+
+    def _store(self, outcome: _Outcome) -> Record:
+        """Write the record of a run that ended, and remove what is not needed any more."""
+        record = self.make_record(
+            outcome.status,
+            outcome.reason,
+            outcome.method,
+            outcome.result,
+            outcome.tasks,
+            outcome.architecture,
+        )
+        if outcome.status == "finished":
+            record = self._merge(outcome, record)
             if self.spec.trained:
                 write_card(self.folder.model, record)
-        elif details:
-            self.folder.write_details(details)
+        elif outcome.details:
+            self.folder.write_details(outcome.details)
         hashes = {**self.folder.result_hashes(), **self.folder.weight_hashes()}
-        if (
-            earlier is not None and earlier.status == "finished"
-        ):  # it vouches for what this evaluation did not write
-            fixed = (MODEL, self.folder.curves_file.name)
-            hashes |= {
-                name: digest for name, digest in earlier.files.items() if name.startswith(fixed)
-            }
+        if outcome.earlier is not None and outcome.was_finished:
+            # The earlier record vouches for what this evaluation did not write.
+            for name, digest in outcome.earlier.files.items():
+                if name.startswith((MODEL, self.folder.curves_file.name)):
+                    hashes[name] = digest
         record = record.model_copy(update={"files": hashes})
         self.folder.write(record)
-        if status != "failed":  # a failed run is tried again, from its checkpoint
+        if outcome.status != "failed":  # a failed run is tried again, from its checkpoint
             remove(self.folder.checkpoint)
-        return self._remove_unneeded(record, earlier) if status == "finished" else record
+        if outcome.status == "finished":
+            return self._remove_unneeded(record, outcome)
+        return record
 
     def _measure(self, method: Method, result: TaskResult) -> str:
         """Count parameters and measure inference, where these are known here; the name of the
@@ -281,14 +338,15 @@ class Execution:
         self.must_stop = self.must_stop or (self.stop is not None and self.stop())
         return self.must_stop
 
-    def _remove_unneeded(self, record: Record, earlier: Record | None) -> Record:
+    def _remove_unneeded(self, record: Record, outcome: _Outcome) -> Record:
         """Remove weights and vectors that the job does not keep; the record afterwards.
 
         Further scores train the same weights again. The weights of a run that had finished with
         them stay, as another comparison keeps them.
         """
         is_saved = any(name.startswith(MODEL) for name in record.files)
-        kept = earlier is not None and earlier.status == "finished" and not earlier.removed
+        earlier = outcome.earlier
+        kept = earlier is not None and outcome.was_finished and not earlier.removed
         if "vectors" not in self.job.keep:
             remove(stored_vectors(self.spec, self.workdir, self.device).folder)
         if "weights" in self.job.keep or not is_saved or kept:
@@ -310,7 +368,9 @@ class Execution:
             return None
         return record
 
-    def _fitted(self, method: Method, earlier: Record | None) -> tuple[Method, Record | None]:
+    def _load_or_train(
+        self, method: Method, earlier: Record | None
+    ) -> tuple[Method, Record | None]:
         """The fitted method and the record that belongs to its weights; trained now unless they are
         saved.
 
@@ -340,11 +400,11 @@ class Execution:
         settle(self.folder.model)
         weights = self.folder.weight_hashes()
         if before is not None and before.status == "finished" and before.removed == weights:
-            trained = before.model_copy(
-                update={"files": {**before.files, **weights}}
-            )  # its scores hold
+            # Its scores hold.
+            trained = before.model_copy(update={"files": {**before.files, **weights}})
         else:
-            trained = self.make_record("trained", "", method).model_copy(update={"files": weights})
+            trained = self.make_record("trained", "", method)
+            trained = trained.model_copy(update={"files": weights})
         self.folder.write(trained)  # only now may the weights count as saved
         loaded = type(method).load(self.folder.model)
         loaded.fit_report = method.fit_report
@@ -391,14 +451,12 @@ class Execution:
             cost = method.fit_report.cost
             wall = time.perf_counter() - started
             cost.setdefault("train_seconds", wall)
-            if (
-                wall >= cost["train_seconds"]
-            ):  # processor time and energy only of a fit that was not resumed
+            resumed = wall < cost["train_seconds"]
+            if not resumed:  # of a resumed fit, processor time and energy are not known
                 cost.setdefault("train_cpu_seconds", time.process_time() - worked)
                 cost |= energy.costs("train")
-            if self.device.startswith(
-                "cuda"
-            ):  # reserved for that long, busy or not, as clusters count it
+            if self.device.startswith("cuda"):
+                # Reserved for that long, busy or not, as clusters count it.
                 cost["train_gpu_seconds"] = cost["train_seconds"]
 
     def _evaluate(self, method: Method, tasks: list[Task]) -> TaskResult:
@@ -464,6 +522,10 @@ class Execution:
         if left_out:
             notes.append(f"no amounts, so left out of the costs: {', '.join(left_out)}")
         codes = {task_key(task): task_code(task) for task in tasks}
+        versions = {task_key(task): scoring_version(task, codes[task_key(task)]) for task in tasks}
+        training = dict(report.training)
+        if notes:
+            training["notes"] = notes
         return Record(
             id=spec.id,
             spec=spec,
@@ -475,11 +537,9 @@ class Execution:
             scores=result.scores,
             missing=result.missing,
             protocols=result.protocols,
-            evaluation={
-                task_key(task): scoring_version(task, codes[task_key(task)]) for task in tasks
-            },
+            evaluation=versions,
             task_code={key: dict(code.files) for key, code in codes.items() if code.files},
-            training={**report.training, **({"notes": notes} if notes else {})},
+            training=training,
             architecture=architecture,
             cost={name: value for name, value in cost.items() if name not in left_out},
             environment=environment.describe(self.device, precision),
@@ -488,29 +548,26 @@ class Execution:
             finished=environment.now(),
         )
 
-    def _merge(
-        self,
-        earlier: Record | None,
-        record: Record,
-        result: TaskResult,
-        tasks: list[Task],
-        details: dict[str, Any],
-    ) -> Record:
+    def _merge(self, outcome: _Outcome, record: Record) -> Record:
         """Store the examples and details of an evaluation with those of earlier ones; the complete
         record.
         """
+        result = outcome.result
+        details = outcome.details
         examples = join_examples(result.pairs, result.outcomes)
         before = dict[str, Any]()
-        if earlier is not None and earlier.status == "finished":
-            record = merge_records(earlier, record, tasks)
-            examples = merge_examples(self.folder.examples(), examples, tasks)
+        if outcome.earlier is not None and outcome.was_finished:
+            record = merge_records(outcome.earlier, record, outcome.tasks)
+            examples = merge_examples(self.folder.examples(), examples, outcome.tasks)
             before = self.folder.details()
-        names = {task.name for task in tasks}
+        names = {task.name for task in outcome.tasks}
         for kind in ("figures", "errors", "artifacts"):
-            others = {
-                name: value for name, value in before.get(kind, {}).items() if name not in names
-            }
-            if merged := others | getattr(result, kind):
+            merged = {}
+            for name, value in before.get(kind, {}).items():
+                if name not in names:
+                    merged[name] = value
+            merged |= getattr(result, kind)
+            if merged:
                 details[kind] = merged
         if examples is not None:
             self.folder.write_examples(examples)

@@ -123,7 +123,10 @@ class DevSettings(Config):
 
             own = read_own(self.file.path, self.file)
             whole = scored_pairs(own, "dev")
-            remarks = own.remarks if own.split == "whole" else []
+            if own.split == "whole":
+                remarks = own.remarks
+            else:
+                remarks = []
         elif self.columns or self.share is not None:
             message = "is no file, so it has neither columns nor a share"
             raise InputError(message, key=f'[dev] task = "{self.task}"')
@@ -416,23 +419,27 @@ class Experiment(Conditions):
                     )
         return self
 
-    def evaluated(self) -> dict[str, list[str | TaskFile]]:
+    def suites_by_block(self) -> dict[str, list[str | TaskFile]]:
         """Return the suites of each block, in which files have names and, where the dev set is one
         of them, its share and columns.
         """
         from harness.tasks.catalogue import own_file
 
-        by_block = {name: block.suites or self.suites for name, block in self.parts.items()}
+        by_block = {}
+        for name, block in self.parts.items():
+            by_block[name] = block.suites or self.suites
         files = []
         for suites in by_block.values():
             for entry in suites:
                 if (file := own_file(entry)) is not None:
                     files.append(file)
         named = iter(name_files([self._with_dev_part(file) for file in files]))
-        return {
-            name: [next(named) if own_file(entry) is not None else entry for entry in suites]
-            for name, suites in by_block.items()
-        }
+        found = {}
+        for name, suites in by_block.items():
+            found[name] = [
+                next(named) if own_file(entry) is not None else entry for entry in suites
+            ]
+        return found
 
     def selection(self) -> DevSettings | None:
         """Return the dev set; a file that is evaluated too gives a share of its pairs."""
@@ -544,7 +551,10 @@ def _name_loss(entry: Any) -> Any:
     """Return a table of `methods`; one with `loss` and `view` as one of the method of that loss."""
     if not isinstance(entry, dict) or not isinstance(entry.get("loss"), str) or not entry["loss"]:
         return entry
-    row = {key: value for key, value in entry.items() if key not in ("loss", "view")}
+    row = {}
+    for key, value in entry.items():
+        if key not in ("loss", "view"):
+            row[key] = value
     loss = entry["loss"]
     if "method" in row:
         raise InputError("a row has a method or a loss, not both", key="loss")

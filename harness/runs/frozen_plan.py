@@ -82,7 +82,9 @@ def describe_changes(workdir: Path, plan: Plan, until: Until | None) -> str:
         return ""
     frozen = read_plan(file)
     now = _contents(plan, until)
-    settings = {job.id: settings_of(job.spec.model_dump(mode="json")) for job in plan.jobs}
+    settings = {}
+    for job in plan.jobs:
+        settings[job.id] = settings_of(job.spec.model_dump(mode="json"))
     found = find_deviations(frozen, now["runs"], now["tasks"], now["analysis"], settings)
     if not found:
         return ""
@@ -183,7 +185,10 @@ def _seed_deviations(
 
 
 def _count_seeds(seeds: Sequence[int]) -> str:
-    noun = "seed" if len(seeds) == 1 else "seeds"
+    if len(seeds) == 1:
+        noun = "seed"
+    else:
+        noun = "seeds"
     return f"{noun} {join_some([str(seed) for seed in seeds], 5)}"
 
 

@@ -151,7 +151,7 @@ class Grid:
             left_out=tuple(self.others.left_out) if self.others else (),
             files=describe_files(plan),
             benchmarks=benchmarks_of(
-                names for suites in experiment.evaluated().values() for names in suites
+                names for suites in experiment.suites_by_block().values() for names in suites
             ),
         )
         write_comparison_file(self.workdir, file)
@@ -176,11 +176,10 @@ def describe_record(record: Record) -> str:
     """One line about a record: its main scores, or why it has none."""
     if record.status != "finished":
         return f"{'n/a' if record.unavailable else record.status}: {record.reason}"
-    main = [
-        s
-        for s in record.scores
-        if (s.metric, s.aggregation, s.split) == ("spearman", "all", "test")
-    ]
+    main = []
+    for s in record.scores:
+        if (s.metric, s.aggregation, s.split) == ("spearman", "all", "test"):
+            main.append(s)
     parts = [", ".join(f"{s.task} {100 * s.value:.2f}" for s in main[:7]) or "finished"]
     if record.missing:
         parts.append(f"no scores of {join_some(list(record.missing), 7)}")

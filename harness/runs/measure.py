@@ -74,11 +74,11 @@ def _time_steps(
     config = with_steps(row.config, _STEPS, 10**9).model_copy(update=values)
     stamps: list[float] = []
 
-    def mark(step: int, steps: int, text: str) -> None:
+    def stamp_step(step: int, steps: int, text: str) -> None:
         if step == len(stamps) + 1:  # else a message from before the first step
             stamps.append(_now(device))
 
-    context = FitContext(device=device, precision=precision, max_steps=_STEPS, progress=mark)
+    context = FitContext(device=device, precision=precision, max_steps=_STEPS, progress=stamp_step)
     method = row.method(config, base_model=row.base_model).fit(corpus, context)
     if len(stamps) < 2:
         raise RunError(f'row "{row.label}" cannot be timed: the method reports no training steps')

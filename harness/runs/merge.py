@@ -33,7 +33,10 @@ def merge_records(old: Record, new: Record, tasks: Sequence[Task]) -> Record:
     for s in scores:
         used.update((s.protocol, s.comparable))
     task_code = {key: files for key, files in old.task_code.items() if key not in scored}
-    notes = [note for note in old.training.get("notes", []) if not _concerns(note, names)]
+    notes = []
+    for note in old.training.get("notes", []):
+        if not _concerns(note, names):
+            notes.append(note)
     notes = list(dict.fromkeys([*notes, *new.training.get("notes", [])]))
     return new.model_copy(
         update={

@@ -25,7 +25,7 @@ def describe_files(plan: Plan) -> dict[str, ListedFile]:
         if isinstance(settings, TaskFile):
             own = getattr(task, "own", None)
             described[f"{task.source}:{task.name}"] = ListedFile(
-                settings=settings.located().model_dump(exclude_defaults=True),
+                settings=settings.with_full_path().model_dump(exclude_defaults=True),
                 sha256=task.sha256,
                 examples=own.counts if isinstance(own, OwnData) else {},
             )
@@ -114,5 +114,5 @@ def _locate(entry: Any) -> Any:
         return {**entry, "task": _locate(entry["task"])}
     file = TaskFile(task=entry)
     if is_there(file.path) and file.path.is_file():
-        return str(file.located())
+        return str(file.with_full_path())
     return entry

@@ -11,7 +11,7 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 from harness.config import nearest
-from harness.errors import HarnessError, InputError, OutOfReach, RunError, refuse
+from harness.errors import HarnessError, InputError, OutOfReach, RunError
 from harness.files.printable import join_some
 from harness.machine.environment import pick_device
 from harness.results.code import Code, method_code, task_code
@@ -186,9 +186,10 @@ class Plan:
     def starts(self) -> dict[str, str]:
         """Id of a run -> id of the run of its untrained start, of those that have one."""
         known = {self.row_of(job).key: job.id for job in reversed(self.jobs)}
-        starts = {
-            job.id: start for job in self.jobs if (start := self.row_of(job).start()) is not None
-        }
+        starts = {}
+        for job in self.jobs:
+            if (start := self.row_of(job).start()) is not None:
+                starts[job.id] = start
         return {run: known[key] for run, start in starts.items() if (key := start.key) in known}
 
     def corpus(self, row: Row) -> Corpus | None:
@@ -231,7 +232,9 @@ class Plan:
                 if dev.pairs is not None:
                     known["dev"] |= {"pairs": dev.pairs}
                 if dev.file is not None:
-                    known["dev"]["file"] = dev.file.located().model_dump(exclude_defaults=True)
+                    known["dev"]["file"] = dev.file.with_full_path().model_dump(
+                        exclude_defaults=True
+                    )
             if selects or hasattr(row.config, "learning_rate"):
                 known |= {"max_steps": row.max_steps, "precision": self.experiment.precision}
         code = method_code(row.method)
@@ -287,28 +290,13 @@ def make_plan(
     """
     experiment = resolve_sizes(experiment, load_text)
     tolerant = most_sentences is not None or bool(experiment.blocks)
-    rows, schedule = apply_schedule(
-        resolve_rows(experiment, where, tolerant=tolerant), experiment.dev
-    )
+    resolved = resolve_rows(experiment, where, tolerant=tolerant)
+    rows, schedule = apply_schedule(resolved, experiment.dev)
     rows = [_attempt(_check_data, row, tolerant) for row in rows]
-    if (
-        starts
-    ):  # a start that is not available, such as of a missing layer, says less than the row itself
-        checked = (
-            _attempt(_check_data, row, True) if row.added else row
-            for row in add_untrained_starts(rows)
-        )
-        rows = [row for row in checked if not (row.added and row.fault)]
-    dev = None
-    selection = experiment.selection()
-    if selection is not None and any(row.instance.uses_dev for row in rows):
-        try:
-            dev = load_dev(selection)
-        except OutOfReach as error:
-            raise InputError(
-                f"{error} (table [dev]; embedded: --set dev.task=Embedded-STS-natural)"
-            ) from None
-    suites = experiment.evaluated()
+    if starts:
+        rows = _add_available_starts(rows)
+    dev = _find_dev(experiment, rows)
+    suites = experiment.suites_by_block()
     block_tasks = {name: _resolve_tasks(names, experiment.source) for name, names in suites.items()}
     _check_primary(experiment.primary, suites, block_tasks)
 
@@ -319,15 +307,48 @@ def make_plan(
 
     if experiment.budget.kind:
         rows = [_attempt(with_budget, row, tolerant) for row in rows]
-    plan = Plan(
-        experiment, rows, dev, block_tasks, pick_device(experiment.device), most_sentences, schedule
-    )
+    device = pick_device(experiment.device)
+    plan = Plan(experiment, rows, dev, block_tasks, device, most_sentences, schedule)
     for row in plan.rows:
         method_code(row.method).check_current()
     for task in plan.tasks:
         task_code(task).check_current()
-    refuse({plan.jobs[0].spec.missing: all(job.spec.missing for job in plan.jobs)})
+    if all(job.spec.missing for job in plan.jobs):
+        raise InputError(plan.jobs[0].spec.missing)
     return plan
+
+
+def _add_available_starts(rows: list[Row]) -> list[Row]:
+    """Return the rows with the untrained starts that they lack.
+
+    A start that is not available, such as of a missing layer, says less than the row itself, and
+    is left out.
+    """
+    available = []
+    for row in add_untrained_starts(rows):
+        if row.added:
+            start = _attempt(_check_data, row, True)
+        else:
+            start = row
+        if not (start.added and start.fault):
+            available.append(start)
+    return available
+
+
+def _find_dev(experiment: Experiment, rows: Sequence[Row]) -> DevSet | None:
+    """Load the set that weights are selected on; None where no row selects.
+
+    Raises:
+        InputError: it is out of reach.
+    """
+    selection = experiment.selection()
+    if selection is None or not any(row.instance.uses_dev for row in rows):
+        return None
+    try:
+        return load_dev(selection)
+    except OutOfReach as error:
+        message = f"{error} (table [dev]; embedded: --set dev.task=Embedded-STS-natural)"
+        raise InputError(message) from None
 
 
 def _attempt(action: Callable[[Row], Row], row: Row, tolerant: bool) -> Row:
@@ -394,7 +415,10 @@ def _resolve_tasks(suites: Sequence[str | TaskFile], source: str) -> list[Task]:
     """
     from harness.tasks.catalogue import resolve_tasks
 
-    found = resolve_tasks(suites, source=source) if suites else []
+    if suites:
+        found = resolve_tasks(suites, source=source)
+    else:
+        found = []
     return [_TASKS.setdefault(task_key(task), task) for task in found]
 
 
@@ -419,7 +443,7 @@ def planned_files(tasks: Iterable[Task]) -> tuple[PlannedFile, ...]:
     """Return those of some tasks that are files, as their job carries them."""
     files = [(getattr(task, "settings", None), task) for task in tasks]
     return tuple(
-        PlannedFile(settings.located(), task.sha256)
+        PlannedFile(settings.with_full_path(), task.sha256)
         for settings, task in files
         if isinstance(settings, TaskFile)
     )

@@ -257,7 +257,10 @@ class Progress:
         now = time.time()
         if seldom and now - self._written < max(_EVERY, 20 * self._cost):
             return
-        left = self.remaining() if phase == "running" else None
+        if phase == "running":
+            left = self.remaining()
+        else:
+            left = None
         state = self._about | {
             "phase": phase,
             "reason": reason,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness import registry
 from harness.config import nearest
-from harness.errors import InputError, refuse
+from harness.errors import InputError
 from harness.files.printable import join_some
 from harness.method import Method, MethodConfig, Text
 from harness.recipes import preset_names
@@ -104,9 +104,8 @@ class Row:
             return None
         epoch = stream.steps_per_epoch
         batch = stream.batch_size
-        own = (
-            type(stream) is BatchStream
-        )  # the items of another stream need not be those of its corpus
+        # the items of another stream need not be those of its corpus
+        own = type(stream) is BatchStream
         if own:
             items = min(epoch * batch, len(corpus))
         else:
@@ -126,7 +125,8 @@ def resolve_rows(experiment: Experiment, where: str, *, tolerant: bool = False) 
     """
     labels = [entry.label for entry in experiment.methods]
     twice = next((label for label in labels if labels.count(label) > 1), "")
-    refuse({f'{where}: two rows are called "{twice}"; give one of them another name': twice})
+    if twice:
+        raise InputError(f'{where}: two rows are called "{twice}"; give one of them another name')
     rows = []
     for number, entry in enumerate(experiment.methods, 1):
         rows += _rows_of(experiment, entry, where, f"{where}: methods[{number}]", tolerant)
@@ -145,29 +145,16 @@ def _rows_of(
         method: type[Method] = registry.load(registry.METHODS, entry.method)
     except InputError as error:
         raise InputError(str(error), file=place) from None
-    seeds: dict[str, dict[int, Blocks]] = {}  # by base model
-    for name, block in experiment.parts.items():
-        if entry.blocks and name not in entry.blocks:
-            continue
-        numbers = block.seeds or experiment.seeds
-        if experiment.held_seed is not None:
-            held = experiment.held_seed
-        else:
-            held = numbers[0]
-        for base_model in entry.base_models or block.base_models or experiment.base_models:
-            own = seeds.setdefault(base_model, {})
-            for seed in (
-                part_seed(number, block.vary or experiment.vary, held) for number in numbers
-            ):
-                own[seed] = (*own.get(seed, ()), name)
-    values = {
-        k: v for k, v in experiment.shared.items() if k in method.Config.model_fields
-    } | entry.config
+    values = {}
+    for key, value in experiment.shared.items():
+        if key in method.Config.model_fields:
+            values[key] = value
+    values |= entry.config
     preset = preset_of(experiment, entry, method)
     family = entry.family or experiment.family
     place = f"{place} ({entry.label})"
     rows = []
-    for base_model, own in seeds.items():
+    for base_model, own in _seeds_of(experiment, entry).items():
         fault = ""
         try:
             config = method.configure(
@@ -228,6 +215,26 @@ def _check_models(config: Any, seeds: Iterable[int], where: str, label: str) -> 
         )
 
 
+def _seeds_of(experiment: Experiment, entry: Entry) -> dict[str, dict[int, Blocks]]:
+    """Return base model -> seed -> the blocks that the run of this seed is in."""
+    seeds: dict[str, dict[int, Blocks]] = {}
+    for name, block in experiment.parts.items():
+        if entry.blocks and name not in entry.blocks:
+            continue
+        numbers = block.seeds or experiment.seeds
+        vary = block.vary or experiment.vary
+        if experiment.held_seed is not None:
+            held = experiment.held_seed
+        else:
+            held = numbers[0]
+        for base_model in entry.base_models or block.base_models or experiment.base_models:
+            own = seeds.setdefault(base_model, {})
+            for number in numbers:
+                seed = part_seed(number, vary, held)
+                own[seed] = (*own.get(seed, ()), name)
+    return seeds
+
+
 def corpus_for(
     experiment: Experiment, entry: Entry, kind: Text, where: str
 ) -> CorpusSettings | None:
@@ -258,7 +265,10 @@ def add_untrained_starts(rows: Sequence[Row]) -> list[Row]:
     made = list(rows)
     names = dict[str, str]()
     labels = {row.label for row in rows}
-    places = {row.key: place for place, row in reversed(list(enumerate(rows))) if not row.fault}
+    places = {}
+    for place, row in reversed(list(enumerate(rows))):
+        if not row.fault:
+            places[row.key] = place
     for row in rows:
         if (start := row.start()) is None:
             continue

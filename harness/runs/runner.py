@@ -78,11 +78,11 @@ class Runner:
                         self._take(answer)
                         self._fill()
                 if not answers and not self.progress.stopping:
-                    raise self._fault("gave no answer")
+                    raise self._executor_fault("gave no answer")
             if self.progress.stopping:
                 raise StopRequested
             if self.waiting:
-                raise self._fault(f"gave no answer for {len(self.waiting)} runs")
+                raise self._executor_fault(f"gave no answer for {len(self.waiting)} runs")
 
     def _calling(self) -> AbstractContextManager[None]:
         """Name an executor of another package that fails; errors of ours are no fault of it."""
@@ -90,7 +90,7 @@ class Runner:
             return nullcontext()
         return calling(f'executor "{self.executor.name}"')
 
-    def _fault(self, what: str) -> RunError:
+    def _executor_fault(self, what: str) -> RunError:
         return RunError(
             f'executor "{self.executor.name}" {what}; finished runs are saved: give the same command '
             "again, with another executor"
@@ -100,7 +100,7 @@ class Runner:
         with self._calling():
             room = self.executor.room()
         if not isinstance(room, int) or room < 1:
-            raise self._fault(f"has room for {room!r:.40} runs; expected a number from 1")
+            raise self._executor_fault(f"has room for {room!r:.40} runs; expected a number from 1")
         return room
 
     def _answers(self, function: Callable[[Job], Record | None]) -> Generator[JobResult]:
@@ -118,9 +118,11 @@ class Runner:
             return None
         job = getattr(answer, "job", None)
         if not isinstance(answer, JobResult) or getattr(job, "id", None) not in self.waiting:
-            raise self._fault(f"answered {answer!r:.60}; expected a JobResult of one of its jobs")
+            raise self._executor_fault(
+                f"answered {answer!r:.60}; expected a JobResult of one of its jobs"
+            )
         if not isinstance(answer.value, Record | None):
-            raise self._fault(f"answered {answer.value!r:.60}; expected a record")
+            raise self._executor_fault(f"answered {answer.value!r:.60}; expected a record")
         return answer
 
     def _fill(self) -> None:

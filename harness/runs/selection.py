@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from harness import registry
 from harness.config import nearest
-from harness.errors import HarnessError, InputError, refuse
+from harness.errors import HarnessError, InputError
 from harness.results.comparison import Tuning
 from harness.runs.experiment import BudgetSettings, CorpusSettings, DevSettings, Entry, Experiment
 from harness.runs.plan import load_dev, load_text
@@ -60,6 +60,39 @@ def select_part(experiment: Experiment, only: Sequence[str]) -> Experiment:
     """
     if not only:
         return experiment
+    blocks, rows = _find_selected(experiment, only)
+    names = [name for name in experiment.blocks if not blocks or name in blocks]
+    entries = []
+    for entry in experiment.methods:
+        if not rows or entry.label in rows:
+            own = [name for name in names if name in (entry.blocks or names)]
+            entries.append(entry.model_copy(update={"blocks": own}))
+    entries = [entry for entry in entries if entry.blocks or not experiment.blocks]
+    if not entries:
+        message = f"--only: no row of {', '.join(rows)} is in {', '.join(names)}"
+        raise InputError(message, key="--only")
+    labels = {entry.label for entry in entries}
+    title = f"{experiment.title or experiment.name}: {', '.join(only)}"
+    update = {
+        "name": _name(experiment.name, only),
+        "title": title,
+        "blocks": _blocks_of(entries, names, experiment),
+        "methods": entries,
+        "baseline": experiment.baseline if experiment.baseline in labels else "",
+        "incumbent": experiment.incumbent if experiment.incumbent in labels else "",
+    }
+    if len(entries) < len(experiment.methods):
+        update["shared"] = _shared_by(experiment, entries)
+    update["contrasts"] = [one for one in experiment.contrasts if {one.row, one.against} <= labels]
+    return experiment.model_copy(update=update)
+
+
+def _find_selected(experiment: Experiment, only: Sequence[str]) -> tuple[set[str], set[str]]:
+    """Return the names of the blocks and the labels of the rows that `only` names.
+
+    Raises:
+        InputError: an unknown name.
+    """
     known = list(experiment.blocks)
     labels = [entry.label for entry in experiment.methods]
     blocks = set[str]()
@@ -75,44 +108,18 @@ def select_part(experiment: Experiment, only: Sequence[str]) -> Experiment:
                 f'--only "{pattern}": no block and no row{hint}; known: {", ".join(known or labels[:8])}',
                 key="--only",
             )
-    names = [name for name in known if not blocks or name in blocks]
-    entries = []
-    for entry in experiment.methods:
-        if not rows or entry.label in rows:
-            entries.append(
-                entry.model_copy(
-                    update={"blocks": [name for name in names if name in (entry.blocks or names)]}
-                )
-            )
-    entries = [entry for entry in entries if entry.blocks or not known]
-    if not entries:
-        raise InputError(
-            f"--only: no row of {', '.join(rows)} is in {', '.join(names)}", key="--only"
-        )
-    parts = {}
+    return blocks, rows
+
+
+def _blocks_of(
+    entries: Sequence[Entry], names: Sequence[str], experiment: Experiment
+) -> dict[str, Any]:
+    """Return those of the blocks `names` that one of the entries is in."""
+    blocks = {}
     for name in names:
         if any(name in entry.blocks for entry in entries):
-            parts[name] = experiment.blocks[name]
-    title = f"{experiment.title or experiment.name}: {', '.join(only)}"
-    update = {
-        "name": _name(experiment.name, only),
-        "title": title,
-        "blocks": parts,
-        "methods": entries,
-    }
-    left = {entry.label for entry in entries}
-    if experiment.baseline in left:
-        update["baseline"] = experiment.baseline
-    else:
-        update["baseline"] = ""
-    if experiment.incumbent in left:
-        update["incumbent"] = experiment.incumbent
-    else:
-        update["incumbent"] = ""
-    if len(entries) < len(experiment.methods):
-        update["shared"] = _shared_by(experiment, entries)
-    update["contrasts"] = [one for one in experiment.contrasts if {one.row, one.against} <= left]
-    return experiment.model_copy(update=update)
+            blocks[name] = experiment.blocks[name]
+    return blocks
 
 
 def _shared_by(experiment: Experiment, entries: Sequence[Entry]) -> dict[str, Any]:
@@ -237,24 +244,27 @@ def check_budget(budget: Budget | None, experiment: Experiment) -> Budget | None
     )
     both = set(budget.seeds) & set(experiment.seeds)
     own = any(entry.base_models for entry in experiment.methods)
-    refuse(
-        {
-            f"--tune {budget.trials}: expected 1 or more trials a row": budget.trials < 1,
-            f"--tune: seed {min(both, default=0)} would be searched on and reported; "
-            "choose another (--set seeds)": both,
-            "--tune: the experiment has no dev set to search on; give it a table [dev]": experiment.dev
-            is None,
-            "--tune: not for a file with blocks, or with base models of rows": experiment.blocks
-            or own,
-            "--tune: one base model at a time; choose it with --set 'base_models=[\"NAME\"]'": experiment.base_models[
-                1:
-            ],
-            f"--tune: {steps or 0} training steps of a trial; give 1 or more (--set max_steps=N)": (
-                steps or 0
-            )
-            < 1,
-        }
-    )
+    if budget.trials < 1:
+        raise InputError(f"--tune {budget.trials}: expected 1 or more trials a row")
+    if both:
+        raise InputError(
+            f"--tune: seed {min(both)} would be searched on and reported; "
+            "choose another (--set seeds)"
+        )
+    if experiment.dev is None:
+        raise InputError(
+            "--tune: the experiment has no dev set to search on; give it a table [dev]"
+        )
+    if experiment.blocks or own:
+        raise InputError("--tune: not for a file with blocks, or with base models of rows")
+    if len(experiment.base_models) > 1:
+        raise InputError(
+            "--tune: one base model at a time; choose it with --set 'base_models=[\"NAME\"]'"
+        )
+    if (steps or 0) < 1:
+        raise InputError(
+            f"--tune: {steps or 0} training steps of a trial; give 1 or more (--set max_steps=N)"
+        )
     return replace(budget, steps=steps)
 
 

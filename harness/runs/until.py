@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from harness.errors import InputError, refuse
+from harness.errors import InputError
 from harness.results.comparison import ComparisonFile, ListedAnalysis, SeedsAdded
 from harness.runs.experiment import Experiment
 from harness.runs.plan import Plan
@@ -70,15 +70,16 @@ def check_until(until: Until, experiment: Experiment) -> None:
     """
     first = max(len(experiment.seeds), FIRST)
     by_seed = [e.label for e in experiment.methods if e.config.get("model_by_seed")]
-    refuse(
-        {
-            f"--until: no model for further seeds of {', '.join(by_seed)}": by_seed,
-            "--until: adds seeds that all rows share; this file has blocks": experiment.blocks,
-            f"--equivalence {until.equivalence:g}: expected a number of points, 0 or more": until.equivalence
-            < 0,
-            f"--max-seeds {until.most}: the first analysis takes {first}": until.most < first,
-        }
-    )
+    if by_seed:
+        raise InputError(f"--until: no model for further seeds of {', '.join(by_seed)}")
+    if experiment.blocks:
+        raise InputError("--until: adds seeds that all rows share; this file has blocks")
+    if until.equivalence < 0:
+        raise InputError(
+            f"--equivalence {until.equivalence:g}: expected a number of points, 0 or more"
+        )
+    if until.most < first:
+        raise InputError(f"--max-seeds {until.most}: the first analysis takes {first}")
 
 
 @dataclass

@@ -35,12 +35,12 @@ def embedded_rows(name: str, parts: Iterable[str] = PARTS) -> list[dict[str, Any
     """The rows of `name` ("sts", "sentences", "retrieval" ...) as dicts, each with its part under
     "part".
     """
-    return [
-        {"part": file.parent.name, **json.loads(line)}
-        for file in embedded_files(name, parts)
-        for line in file.read_text(encoding="utf-8").split("\n")
-        if line
-    ]
+    found = []
+    for file in embedded_files(name, parts):
+        for line in file.read_text(encoding="utf-8").split("\n"):
+            if line:
+                found.append({"part": file.parent.name, **json.loads(line)})
+    return found
 
 
 def topic_rows(parts: Iterable[str], count: int) -> list[dict[str, Any]]:

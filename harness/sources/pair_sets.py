@@ -108,7 +108,10 @@ class PairSet:
         subsets = []
         first = 0
         for subset in self.subsets:
-            own = [row for row in range(len(subset.gold)) if first + row in chosen]
+            own = []
+            for row in range(len(subset.gold)):
+                if first + row in chosen:
+                    own.append(row)
             first += len(subset.gold)
             left, right = (
                 [texts[row] for row in own] for texts in (subset.sentences1, subset.sentences2)

@@ -37,7 +37,9 @@ def mean_of(
     missing = tuple(task for task in tasks if task not in values)
     if missing or not tasks:
         return Average(None, missing, len(tasks))
-    chosen = [values[task] if decimals is None else round(values[task], decimals) for task in tasks]
+    chosen = []
+    for task in tasks:
+        chosen.append(values[task] if decimals is None else round(values[task], decimals))
     return Average(sum(chosen) / len(chosen), (), len(tasks))
 
 

@@ -20,10 +20,11 @@ from harness.tasks.own.data import TaskFile, names_file
 from harness.tasks.own.open_file import open_file, open_files
 from harness.tasks.suite import OpenFamily, Suite, TaskFamily
 
+# where the tasks with public data sets may read them from
 SOURCES: tuple[Source, ...] = (
     "senteval",
     "mteb",
-)  # where the tasks with public data sets may read them from
+)
 _SUFFIX = re.compile(
     r"(Pair)?(Classification|Clustering|Retrieval|Reranking)?([PS]2[PS])?(\.v\d+)?$", re.I
 )  # of mteb's names
@@ -175,9 +176,9 @@ def resolve_tasks(names: Sequence[str | TaskFile | Any], *, source: str = "sente
                 label = f"frame {frames}"
             found = [open_file(TaskFile(task=label, name=label), name)]
         else:
-            found = [
-                _task(one, checked) for one in (suite(name).tasks if is_suite(name) else (name,))
-            ]
+            found = []
+            for one in suite(name).tasks if is_suite(name) else (name,):
+                found.append(_task(one, checked))
         for task in found:
             tasks.setdefault(task.name, task)
     return list(tasks.values())
@@ -210,40 +211,61 @@ def _beyond(name: str, source: Source) -> Task:
     tasks need the prefix where their names are much like a listed one: mteb's "STSB" is Chinese,
     and may be meant for "STS-B".
     """
-    found = (_family(point) for point in registry.points(registry.TASKS))
-    families = [family for family in found if isinstance(family, OpenFamily)]
+    families = []
+    for point in registry.points(registry.TASKS):
+        family = _family(point)
+        if isinstance(family, OpenFamily):
+            families.append(family)
     for family in families:
-        short = name.removeprefix(family.prefix).lower()
-        bare = {known: known.removeprefix(family.prefix).lower() for known in family.names}
-        meant = [known for known in bare if bare[known] == short]
-        meant = meant or [known for known in bare if _SUFFIX.sub("", bare[known]) == short]
-        if len(meant) > 1:
-            raise InputError(f'"{name}" may be {" or ".join(meant)}: name one of them', key=name)
-        if meant:
-            return family.make(meant[0], source)
+        if meant := _find_listed(name, family):
+            return family.make(meant, source)
     prefixes = tuple(family.prefix for family in families)
     suites = registry.names(registry.SUITES)
     known = [*suites, *(own for own in offers() if not own.startswith(prefixes))]
-    unlike = not difflib.get_close_matches(name, known, n=1, cutoff=0.8)
+    is_unlike = not difflib.get_close_matches(name, known, n=1, cutoff=0.8)
     for family in families:
-        if name.startswith(family.prefix) or unlike:
-            try:
-                return family.make(family.find(name), source)
-            except InputError as error:
-                if "/" in name and not name.startswith(family.prefix):
-                    message = f"no such file, and no task of that name ({error.message})"
-                    raise InputError(message, file=name) from None
-                if name.startswith(family.prefix):
-                    raise
+        has_prefix = name.startswith(family.prefix)
+        if not has_prefix and not is_unlike:
+            continue
+        try:
+            return family.make(family.find(name), source)
+        except InputError as error:
+            if "/" in name and not has_prefix:
+                message = f"no such file, and no task of that name ({error.message})"
+                raise InputError(message, file=name) from None
+            if has_prefix:
+                raise
     also = "".join(f", and {family.beyond}" for family in families)
-    stems = [
-        _SUFFIX.sub("", own.removeprefix(family.prefix)).lower()
-        for family in families
-        for own in family.names
-    ]
-    hint = nearest(name, [*known, *(stem for stem in stems if not stem.startswith("embedded"))])
+    hint = nearest(name, [*known, *_stems_of(families)])
     raise InputError(
         f'unknown suite or task "{name}"{hint}; suites: {", ".join(suites)}',
         key=name,
         remedy=f"see harness list tasks{also}",
     )
+
+
+def _find_listed(name: str, family: OpenFamily) -> str:
+    """Return the listed task of a family that a name without prefix or suffix means; "" if none.
+
+    Raises:
+        InputError: it may mean several.
+    """
+    short = name.removeprefix(family.prefix).lower()
+    bare = {known: known.removeprefix(family.prefix).lower() for known in family.names}
+    meant = [known for known in bare if bare[known] == short]
+    if not meant:
+        meant = [known for known in bare if _SUFFIX.sub("", bare[known]) == short]
+    if len(meant) > 1:
+        raise InputError(f'"{name}" may be {" or ".join(meant)}: name one of them', key=name)
+    return meant[0] if meant else ""
+
+
+def _stems_of(families: Sequence[OpenFamily]) -> list[str]:
+    """Return the names of their listed tasks without prefix and suffix, in small letters."""
+    stems = []
+    for family in families:
+        for name in family.names:
+            stem = _SUFFIX.sub("", name.removeprefix(family.prefix).lower())
+            if not stem.startswith("embedded"):
+                stems.append(stem)
+    return stems

@@ -47,16 +47,8 @@ class EfficiencyTask(ModelOnPairs):
         if not getattr(model, "timed", True):
             raise InputError(f"{self.name}: vectors of a file or a network say no time of a model")
         texts = self.texts()
-
-        def encode(some: list[str]) -> float:
-            start = time.perf_counter()
-            check_vectors(model.encode(some, batch_size=BATCH_SIZE, device=device), len(some))
-            return (
-                time.perf_counter() - start
-            )  # the vectors are in main memory, so a GPU has finished too
-
-        encode(texts[:: max(1, len(texts) // WARM_UP)])
-        seconds = statistics.median(encode(texts) for _ in range(REPEATS))
+        _time_encoding(model, texts[:: max(1, len(texts) // WARM_UP)], device)
+        seconds = statistics.median(_time_encoding(model, texts, device) for _ in range(REPEATS))
         result = TaskResult()
         preparation = self.pairs.data.preparation
         split = self.pairs.split
@@ -93,6 +85,14 @@ class EfficiencyTask(ModelOnPairs):
                 result, self, metric, value, n, pooling, split=split, preparation=preparation, **how
             )
         return result
+
+
+def _time_encoding(model: Any, texts: list[str], device: str) -> float:
+    """Return the seconds that a model takes to encode texts."""
+    start = time.perf_counter()
+    check_vectors(model.encode(texts, batch_size=BATCH_SIZE, device=device), len(texts))
+    # The vectors are in main memory, so a GPU has finished too.
+    return time.perf_counter() - start
 
 
 def _task(name: str, source: Source) -> EfficiencyTask:

@@ -134,7 +134,10 @@ def singular_values(x: Any, *, centre: bool = True) -> Floats:
 
     `centre` takes the mean off first.
     """
-    wide = _centre(x) if centre else _wide(x)
+    if centre:
+        wide = _centre(x)
+    else:
+        wide = _wide(x)
     if wide is None or not wide.any():
         return np.zeros(min(_wide(x).shape))
     # Eigenvalues of the smaller Gram matrix are the squared singular values: far cheaper than an
@@ -370,8 +373,12 @@ class GeometryTask:
         subsets: list[Subset] = []
         for part in parts or self.data:
             subsets.extend(part.subsets)
-        left = [text for subset in subsets for text in subset.sentences1]
-        right = [text for subset in subsets for text in subset.sentences2]
+        left = []
+        for subset in subsets:
+            left.extend(subset.sentences1)
+        right = []
+        for subset in subsets:
+            right.extend(subset.sentences2)
         u = finite(vectors(left))[0]
         v = finite(vectors(right))[0]
         gold = np.concatenate([subset.gold for subset in subsets])

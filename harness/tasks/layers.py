@@ -47,10 +47,11 @@ def layer_vectors(encoder: Encoder, texts: Sequence[str]) -> Array:
             features = encoder.collate([ids[row] for row in order[start : start + _BATCH]])
             mask = features["attention_mask"].to(encoder.device)
             states = encoder.hidden_states(features)
-            pooled = [
-                torch.stack([reduce_tokens(state, mask, mode) for mode in POOLINGS], 1)
-                for state in states
-            ]
+            pooled = []
+            for state in states:
+                pooled.append(
+                    torch.stack([reduce_tokens(state, mask, mode) for mode in POOLINGS], 1)
+                )
             batches.append(torch.stack(pooled, 1).float().cpu().numpy())
     rows: Array = np.concatenate(batches)[np.argsort(order)]
     return rows
@@ -121,7 +122,9 @@ class LayersTask(ModelOnPairs):
         left = []
         for s in subsets:
             left.extend(s.sentences1)
-        right = [text for s in subsets for text in s.sentences2]
+        right = []
+        for s in subsets:
+            right.extend(s.sentences2)
         order = sorted(range(len(left)), key=lambda row: len(left[row]) + len(right[row]))
         parts = []
         damaged = 0

@@ -131,7 +131,9 @@ class MarginTask:
     @property
     def sha256(self) -> str:
         keys = ("sentence1", "sentence2", "score")
-        rows = [[row[key] for key in keys] for row in (*self.paraphrases, *self.changed)]
+        rows = []
+        for row in (*self.paraphrases, *self.changed):
+            rows.append([row[key] for key in keys])
         return hashlib.sha256(json.dumps([len(self.paraphrases), rows]).encode()).hexdigest()
 
     def texts(self) -> Sequence[str]:

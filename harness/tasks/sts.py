@@ -288,7 +288,9 @@ class DevSet:
         left = []
         for s in pairs.subsets:
             left.extend(s.sentences1)
-        right = [text for s in pairs.subsets for text in s.sentences2]
+        right = []
+        for s in pairs.subsets:
+            right.extend(s.sentences2)
         self._texts = list(dict.fromkeys(left + right))
         self.num_texts = len(self._texts)
         place = {text: i for i, text in enumerate(self._texts)}
@@ -311,10 +313,10 @@ class DevSet:
             part = []
         else:
             part = [f"{len(self):,} of its pairs alone select, the same ones in all runs"]
-        return [
-            f"dev set {self.name}: {text}"
-            for text in [*self.pairs.unusual_sizes(), *part, *self.remarks]
-        ]
+        found = []
+        for text in [*self.pairs.unusual_sizes(), *part, *self.remarks]:
+            found.append(f"dev set {self.name}: {text}")
+        return found
 
     def __len__(self) -> int:
         """Number of pairs."""

@@ -102,9 +102,10 @@ class EmbeddingTable:
     ) -> dict[str, Array]:
         """Vectors of those `texts` that were not announced, from before or encoded now."""
         known = {text: self._kept[text] for text in texts if text in self._kept}
-        unknown = [
-            text for text in dict.fromkeys(texts) if text not in self._place and text not in known
-        ]
+        unknown = []
+        for text in dict.fromkeys(texts):
+            if text not in self._place and text not in known:
+                unknown.append(text)
         if not unknown:
             return known
         encoded = more(unknown)

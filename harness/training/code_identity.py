@@ -80,10 +80,14 @@ class _Identity:
             return "set", sorted(repr(self.describe(value)) for value in what)
         if isinstance(what, Sequence):
             return type(what).__name__, [self.describe(value) for value in what]
-        if isinstance(what, functools.partial):
-            return "partial", [self.describe(v) for v in (what.func, what.args, what.keywords)]
         if isinstance(what, types.ModuleType):
             return "module", what.__name__, _release(what.__name__)
+        return self._describe_code(what)
+
+    def _describe_code(self, what: Any) -> Any:
+        """Return what says what a function, class, method or other object does."""
+        if isinstance(what, functools.partial):
+            return "partial", [self.describe(v) for v in (what.func, what.args, what.keywords)]
         if isinstance(what, types.MethodType):
             return "bound", self.describe(what.__func__), self.describe(what.__self__)
         if isinstance(what, type):
@@ -108,7 +112,10 @@ class _Identity:
             except ValueError:  # not yet filled: a class within its own body
                 continue
         captured.pop("__class__", None)
-        named = {} if release is not None else _globals_of(function)
+        if release is not None:
+            named = {}
+        else:
+            named = _globals_of(function)
         parts = (captured, function.__defaults__, function.__kwdefaults__, named)
         return source_of(function), [self.describe(part) for part in parts]
 

@@ -146,7 +146,9 @@ class Command(Method):
                 key="files",
                 remedy="name the files that decide the numbers",
             )
-        lines = [f"{name} {sha256_of(found[name])}" for name in sorted(found)]
+        lines = []
+        for name in sorted(found):
+            lines.append(f"{name} {sha256_of(found[name])}")
         return {"files": hashlib.sha256("\n".join(lines).encode()).hexdigest()}
 
     def _folder(self) -> Path:

@@ -184,7 +184,10 @@ class TrainedMethod(Method):
         super().__init_subclass__(**options)
         card = getattr(cls, "card", None) or MethodCard(getattr(cls, "name", cls.__name__), "none")
         if card.text == "none":
-            learns = "unsupervised" if card.supervision == "untrained" else card.supervision
+            if card.supervision == "untrained":
+                learns = "unsupervised"
+            else:
+                learns = card.supervision
             cls.card = replace(card, text="sentences", supervision=learns)
 
     def load_base(self) -> Encoder:
@@ -391,9 +394,8 @@ class Trainer(Descent):
                 key="matryoshka",
             )
         check_precision(context.precision, context.device)
-        if (
-            config.trainable_layers is not None
-        ):  # again: heads may have put adapters into all layers
+        # again: heads may have put adapters into all layers
+        if config.trainable_layers is not None:
             freeze_below(encoder, config.trainable_layers, method.base_model)
         groups = decay_groups([*encoder.parameters(), *heads.parameters()], config.weight_decay)
         super().__init__(

@@ -109,7 +109,10 @@ class LossState(nn.Module):
                 continue
             there = module._buffers.get(name)
             if there is None or there.shape != value.shape:
-                device = there.device if there is not None else value.device
+                if there is not None:
+                    device = there.device
+                else:
+                    device = value.device
                 module._buffers[name] = torch.empty_like(value, device=device)
         return super().load_state_dict(state_dict, *args, **options)
 
@@ -192,7 +195,9 @@ def _pack(value: Any) -> Any:
     if isinstance(value, np.generic):
         return {"kind": "number", "value": torch.from_numpy(np.array(value))}
     if isinstance(value, dict):
-        pairs = [[_pack(key), _pack(one)] for key, one in value.items()]
+        pairs = []
+        for key, one in value.items():
+            pairs.append([_pack(key), _pack(one)])
         return {"kind": "dict", "value": pairs}
     if isinstance(value, deque):
         return {"kind": "deque", "value": [_pack(one) for one in value], "most": value.maxlen}

@@ -24,8 +24,14 @@ def sentence_crops(text: str, sentences: int, shortest: int, longest: int) -> li
 
     Source: González-Márquez, Berens & Kobak (TMLR 2026) and their code.
     """
-    usable = [piece.strip() for piece in text.split(".") if shortest <= len(piece) <= longest]
-    return [". ".join(usable[i : i + sentences]) + "." for i in range(len(usable) - sentences + 1)]
+    usable = []
+    for piece in text.split("."):
+        if shortest <= len(piece) <= longest:
+            usable.append(piece.strip())
+    found = []
+    for i in range(len(usable) - sentences + 1):
+        found.append(". ".join(usable[i : i + sentences]) + ".")
+    return found
 
 
 def crops_needed(sentences: int, pair: CropPair) -> int:

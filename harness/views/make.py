@@ -24,7 +24,6 @@ Rates = tuple[float, float]
 _CHANGES = {
     "shuffle": tokens.shuffle_tokens,
     "deletion": tokens.delete_tokens,
-    "repetition": tokens.repeat_tokens,
     "crop": tokens.crop_tokens,
 }
 
@@ -98,63 +97,95 @@ def make_views(
             or "synonym" without WordNet.
     """
     anchors = [item if isinstance(item, str) else item.anchor for item in items]
-    sides = [anchors, positives(items) if "paraphrase" in config.views else anchors]
+    if "paraphrase" in config.views:
+        sides = [anchors, positives(items)]
+    else:
+        sides = [anchors, anchors]
     if "sentence_crop" in config.views:
-        every = [config.crops(text) for text in anchors]
-        if not all(every):
-            raise InputError(
-                "a document has too few sentences of usable length to be cropped (shortest, longest)"
-            )
-        drawn = [draw_pair(crops, config.sentence_crop, config.crop_pair, rng) for crops in every]
-        sides = [[pair[side] for pair in drawn] for side in (0, 1)]
-    synonyms = _load_synonyms() if config.needs_wordnet else None
-    if "eda" in config.views:
-        assert synonyms is not None
-        operations = config.eda_operations
-        sides = [
-            [
-                eda.augment(text, config.eda, rng, synonyms=synonyms, operations=operations)
-                for text in side
-            ]
-            for side in sides
-        ]
-    if not set(WORD_VIEWS).isdisjoint(config.views):
-        sides = [
-            [words.change_words(text, config, rng, synonyms) for text in side] for side in sides
-        ]
+        sides = _crop_documents(anchors, config, rng)
+    sides = _change_texts(sides, config, rng)
     special = markers(encoder.tokenizer)
     if "token_crop" in config.views:
-        whole = encoder.tokenizer(
-            [clean(text) for text in anchors], truncation=False, verbose=False
-        )["input_ids"]
         limit = min(max_length or encoder.max_length, encoder.max_length)
-        spans = [
-            crop_spans(row, config.chunk, config.token_crop, rng, special=special, limit=limit)
-            for row in whole
-        ]
-        ids_a = [a for a, _ in spans]
-        ids_b = [b for _, b in spans]
+        ids_a, ids_b = _crop_tokens(anchors, encoder, config, rng, special=special, limit=limit)
     else:
         ids_a = encoder.tokenize(sides[0], max_length=max_length)
-        same = not any(name in TEXT_VIEWS for name in config.views)
-        if same:
-            ids_b = ids_a
-        else:
+        ids_b = ids_a
+        if any(name in TEXT_VIEWS for name in config.views):
             ids_b = encoder.tokenize(sides[1], max_length=max_length)
 
     def change(row: list[int]) -> list[int]:
         for name in config.views:
-            if name in TOKEN_VIEWS:
-                if name == "repetition":
-                    limit = {"limit": encoder.max_length}
-                else:
-                    limit = {}
-                row = _CHANGES[name](row, getattr(config, name), rng, special=special, **limit)
+            if name == "repetition":
+                longest = encoder.max_length
+                row = tokens.repeat_tokens(
+                    row, config.repetition, rng, special=special, limit=longest
+                )
+            elif name in TOKEN_VIEWS:
+                row = _CHANGES[name](row, getattr(config, name), rng, special=special)
         return row
 
     ids_a = [change(row) for row in ids_a]
     ids_b = [change(row) for row in ids_b]
     return Views(ids_a, ids_b, *config.dropout_rates)
+
+
+def _crop_documents(
+    documents: Sequence[str], config: ViewConfig, rng: np.random.Generator
+) -> list[list[str]]:
+    """Two crops of each document, of sentences; those of one view in each list."""
+    sides: list[list[str]] = [[], []]
+    crops_of = [config.crops(text) for text in documents]
+    if not all(crops_of):
+        raise InputError(
+            "a document has too few sentences of usable length to be cropped (shortest, longest)"
+        )
+    for crops in crops_of:
+        pair = draw_pair(crops, config.sentence_crop, config.crop_pair, rng)
+        sides[0].append(pair[0])
+        sides[1].append(pair[1])
+    return sides
+
+
+def _change_texts(
+    sides: list[list[str]], config: ViewConfig, rng: np.random.Generator
+) -> list[list[str]]:
+    """The texts of both views with the changes that are made to words."""
+    synonyms = _load_synonyms() if config.needs_wordnet else None
+
+    def augment(text: str) -> str:
+        assert synonyms is not None  # `needs_wordnet` of "eda"
+        operations = config.eda_operations
+        return eda.augment(text, config.eda, rng, synonyms=synonyms, operations=operations)
+
+    if "eda" in config.views:
+        sides = [[augment(text) for text in side] for side in sides]
+    if not set(WORD_VIEWS).isdisjoint(config.views):
+        sides = [
+            [words.change_words(text, config, rng, synonyms) for text in side] for side in sides
+        ]
+    return sides
+
+
+def _crop_tokens(
+    texts: Sequence[str],
+    encoder: Encoder,
+    config: ViewConfig,
+    rng: np.random.Generator,
+    *,
+    special: frozenset[int],
+    limit: int,
+) -> tuple[list[list[int]], list[list[int]]]:
+    """Token ids of two spans of at most `limit` tokens of each text."""
+    cleaned = [clean(text) for text in texts]
+    whole = encoder.tokenizer(cleaned, truncation=False, verbose=False)["input_ids"]
+    ids_a = []
+    ids_b = []
+    for row in whole:
+        a, b = crop_spans(row, config.chunk, config.token_crop, rng, special=special, limit=limit)
+        ids_a.append(a)
+        ids_b.append(b)
+    return ids_a, ids_b
 
 
 def _load_synonyms() -> Callable[[str], Sequence[str]]:

@@ -84,7 +84,11 @@ def repeat_tokens(
     if limit is not None:
         count = min(count, max(0, limit - len(ids)))
     twice = {ordinary[i] for i in rng.choice(n, size=count, replace=False)}
-    return [token for place, token in enumerate(ids) for _ in range(2 if place in twice else 1)]
+    found = []
+    for place, token in enumerate(ids):
+        for _ in range(2 if place in twice else 1):
+            found.append(token)
+    return found
 
 
 def crop_tokens(

@@ -48,7 +48,9 @@ def delete_words(text: str, share: float, rng: np.random.Generator) -> str:
     count = min(max(1, int(share * len(words) + 0.5)), len(words) - 1)
     if count < 1:
         return text
-    gone = {int(place) for place in rng.choice(len(words), size=count, replace=False)}
+    gone = set()
+    for place in rng.choice(len(words), size=count, replace=False):
+        gone.add(int(place))
     return " ".join(word for place, word in enumerate(words) if place not in gone)
 
 

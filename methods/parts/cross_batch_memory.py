@@ -33,7 +33,10 @@ def nt_xent_memory(
     check_rows(a, b)
     check_temperature(temperature)
     x = unit(torch.cat([a, b]))
-    in_batch = x.detach() if terms == "library" else x
+    if terms == "library":
+        in_batch = x.detach()
+    else:
+        in_batch = x
     keys = torch.cat([in_batch, unit(older.detach())])
     own = torch.eye(len(x), len(keys), dtype=torch.bool, device=x.device)
     logits = (x @ keys.T / temperature).masked_fill(own, float("-inf"))

@@ -64,7 +64,7 @@ class Generator(nn.Module):
         features = self.encoder.collate(masked)
         states = self.eval().encoder.hidden_states(features)[-1]
         # One row at a time: logits have the vocabulary's width.
-        return [
-            self.head(state[: len(row)]).argmax(-1).tolist()
-            for row, state in zip(masked, states, strict=True)
-        ]
+        found = []
+        for row, state in zip(masked, states, strict=True):
+            found.append(self.head(state[: len(row)]).argmax(-1).tolist())
+        return found

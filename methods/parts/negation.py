@@ -134,12 +134,19 @@ def _do_support(words: Sequence[Word], place: int, sentence: str) -> str | None:
         return _negate_past(word, sentence) if looks_like_verb else None
     if low in _NO_VERB or not low.isalpha():
         return None
-    if _may_be_third_person(low):
-        if follows_third_person or (looks_like_verb and _one_subject(words[:place])):
-            return f"does not {_base_of_third(low)}"
+    has_one_subject = follows_third_person or (looks_like_verb and _one_subject(words[:place]))
+    follows_plural = follows_pronoun and not follows_third_person
+    return _negate_present(low, has_one_subject, follows_plural)
+
+
+def _negate_present(verb: str, has_one_subject: bool, follows_plural: bool) -> str | None:
+    """Return "does not run" or "do not run"; None where the word is hardly a verb of its subject."""
+    if _may_be_third_person(verb):
+        if has_one_subject:
+            return f"does not {_base_of_third(verb)}"
         return None
-    if follows_pronoun and not follows_third_person and not low.endswith(("ing", "ly")):
-        return f"do not {low}"
+    if follows_plural and not verb.endswith(("ing", "ly")):
+        return f"do not {verb}"
     return None
 
 

@@ -58,7 +58,10 @@ def widths_for(dimension: int, usual: int) -> Widths:
     """Return three layers of the `usual` width, or of four times the width of a base model that is
     narrower than BERT-base.
     """
-    width = usual if dimension >= _BERT_BASE else 4 * dimension
+    if dimension >= _BERT_BASE:
+        width = usual
+    else:
+        width = 4 * dimension
     return (width, width, width)
 
 

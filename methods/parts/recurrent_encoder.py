@@ -148,7 +148,9 @@ class RecurrentEncoder(Encoder):
         save_file({"emb_layer.weight": _plain(self.words.weight)}, folder / WORDS / WEIGHTS)
         (folder / f"1_{kind}").mkdir()
         state = self.layer.state_dict()
-        weights = {f"encoder.{name}": _plain(tensor) for name, tensor in state.items()}
+        weights = {}
+        for name, tensor in state.items():
+            weights[f"encoder.{name}"] = _plain(tensor)
         save_file(weights, folder / f"1_{kind}" / WEIGHTS)
         settings: dict[str, Any] = {
             "layer": kind,

@@ -30,7 +30,10 @@ def full_precision(objective: Callable[_P, _R]) -> Callable[_P, _R]:
                 return x.to(dtype)
             return x
 
-        device = tensors[0].device.type if tensors else "cpu"
+        if tensors:
+            device = tensors[0].device.type
+        else:
+            device = "cpu"
         with torch.autocast(device_type=device, enabled=False):
             positional = [lift(x) for x in args]
             named = {name: lift(x) for name, x in kwargs.items()}

@@ -243,9 +243,10 @@ class DocumentTokens:
         """
         key = (corpus.sha256, preparation, count)
         if key not in self._long:
-            places = [
-                place for place, text in enumerate(corpus) if self.at_least(prepare(text), count)
-            ]
+            places = []
+            for place, text in enumerate(corpus):
+                if self.at_least(prepare(text), count):
+                    places.append(place)
             self._long[key] = np.array(places, dtype=np.intp)
         return self._long[key]
 

@@ -8,7 +8,7 @@ import json
 import re
 import warnings
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from itertools import chain
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from harness.errors import InputError
 from harness.files.hashing import sha256_of
 from harness.files.reading import expand_user, is_there, require_ordinary
-from harness.sources.corpus.rows import byte_lines, opened
+from harness.sources.corpus.rows import byte_lines, open_stream
 from harness.sources.remote.hub import hub_file
 
 HUB = "hf://"
@@ -181,28 +181,11 @@ def _read_text(path: Path, limit: int | None) -> tuple[list[str], NDArray[np.flo
     numbers = array("f")
     seen = 0
     zipped = path.name.lower().endswith(".gz")
-    with opened(path, zipped=zipped) as stream, warnings.catch_warnings():
+    with open_stream(path, zipped=zipped) as stream, warnings.catch_warnings():
         # What is no number ends an array early: see `_floats`.
         warnings.simplefilter("ignore", DeprecationWarning)
         lines = enumerate(byte_lines(path, stream), 1)
-        first = next(lines, None)
-        if first is None:
-            raise InputError("is empty; expected a word and its numbers on every line", file=path)
-        fields = first[1].split()
-        header = fields if len(fields) == 2 else None
-        if header:
-            start = next(lines, (2, b""))
-        else:
-            start = first
-        d = len(start[1].split()) - 1
-        if d < 1:
-            raise InputError(
-                "expected a word and its numbers, separated by blanks", file=path, line=start[0]
-            )
-        if header and header[1] != b"%d" % d:
-            raise InputError(
-                f"{d} numbers, but the first line announces {_quote(header[1])}", file=path, line=2
-            )
+        header, start, d = _read_start(path, lines)
         for number, line in chain([start], lines):
             seen += 1
             fields = line.rsplit(maxsplit=d)
@@ -230,6 +213,33 @@ def _read_text(path: Path, limit: int | None) -> tuple[list[str], NDArray[np.flo
             f"ends after {seen} words; its first line announces {_quote(header[0])}", file=path
         )
     return words, np.frombuffer(numbers, dtype=np.float32).reshape(-1, d)
+
+
+def _read_start(
+    path: Path, lines: Iterator[tuple[int, bytes]]
+) -> tuple[list[bytes], tuple[int, bytes], int]:
+    """Read the header of a file of word vectors ([] if it has none), the line of its first word with
+    its number, and the width of the vectors.
+    """
+    first = next(lines, None)
+    if first is None:
+        raise InputError("is empty; expected a word and its numbers on every line", file=path)
+    header = first[1].split()
+    start = first
+    if len(header) == 2:
+        start = next(lines, (2, b""))
+    else:
+        header = []
+    d = len(start[1].split()) - 1
+    if d < 1:
+        raise InputError(
+            "expected a word and its numbers, separated by blanks", file=path, line=start[0]
+        )
+    if header and header[1] != b"%d" % d:
+        raise InputError(
+            f"{d} numbers, but the first line announces {_quote(header[1])}", file=path, line=2
+        )
+    return header, start, d
 
 
 def _floats(text: bytes) -> NDArray[np.float32]:

@@ -88,7 +88,10 @@ def _describe_parameters(records: list[Record]) -> list[str]:
     for record in records:
         if "parameters" in record.cost:
             counts[base_name(record.base_model)] = record.cost["parameters"]
-    return [f"{base}: {count / 1e6:.1f} million" for base, count in counts.items()]
+    parameters = []
+    for base, count in counts.items():
+        parameters.append(f"{base}: {count / 1e6:.1f} million")
+    return parameters
 
 
 def _describe_versions(records: list[Record]) -> list[str]:

@@ -136,9 +136,11 @@ def describe(comparison: RecordedResults) -> Document:
     origin = provenance_of([*comparison.records, *comparison.partial_seed_runs])
     facts = _facts(comparison)
     text = comparison.description
-    first = (
-        2 if comparison.baseline or comparison.contrasts else 1
-    )  # the planned pairs, and the best
+    # the planned pairs, and the best
+    if comparison.baseline or comparison.contrasts:
+        first = 2
+    else:
+        first = 1
     if said[0].startswith(NO_GAIN):
         first += 1
     return Document(
@@ -161,11 +163,10 @@ def _sections(comparison: RecordedResults, significance: Significance) -> Iterat
         shown.update(builder.suites)
     builders.append(TableBuilder("scores", partial(other_tables, shown=shown), 400))
     builders.sort(key=lambda builder: builder.order)
-    own = {
-        b.section: (b.section, "Added by another package.")
-        for b in builders
-        if b.section not in SECTIONS | _LAST
-    }
+    own = {}
+    for b in builders:
+        if b.section not in SECTIONS | _LAST:
+            own[b.section] = (b.section, "Added by another package.")
     for part in comparison.parts:
         yield _part(part, [builder for builder in builders if builder.section in _BY_PART])
     for key, (title, lead) in (SECTIONS | own | _LAST).items():

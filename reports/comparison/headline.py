@@ -49,8 +49,10 @@ def headline(comparison: Results, significance: Significance) -> list[str]:
     if comparison.primary and primary_target(comparison) is None:
         sentences.insert(0, f"The primary score {comparison.primary} has no result")
     if ended:
-        lost = [f"{row.label} ({'not run' if row.unavailable else row.status})" for row in ended]
-        sentences[-1] += f"; without a result: {_list(lost)}"
+        labels = []
+        for row in ended:
+            labels.append(f"{row.label} ({'not run' if row.unavailable else row.status})")
+        sentences[-1] += f"; without a result: {_list(labels)}"
     if lost := _describe_lost(comparison):
         sentences.append(lost)
     return [f"{sentence}." for sentence in sentences]
@@ -115,7 +117,10 @@ def _no_gain(comparison: Results, significance: Significance, target: Target) ->
         (SAME, "it made no significant difference to"),
         (NOT_JUDGED, "lower, but not tested with fewer than three seeds:"),
     ):
-        names = [f"{row.label} ({_points(d)})" for row, d in found if d.verdict == verdict]
+        names = []
+        for row, d in found:
+            if d.verdict == verdict:
+                names.append(f"{row.label} ({_points(d)})")
         if names:
             texts.append(f"{phrase} {_list(names)}")
     title = name_target(comparison, target)
@@ -133,7 +138,9 @@ def _differences_to_starts(
 
 def _best_rows(comparison: Results, significance: Significance, target: Target) -> str:
     """Which rows may be the best, of each block."""
-    blocks = {name: Ranking(rows, significance, target) for name, rows in comparison.blocks.items()}
+    blocks = {}
+    for name, rows in comparison.blocks.items():
+        blocks[name] = Ranking(rows, significance, target)
     texts = {}
     for name, block in blocks.items():
         if len(block.rows) > 1:
@@ -158,10 +165,15 @@ def _with_higher_starts(block: Ranking, text: str) -> str:
     """
     best = max(map(block.mean, block.rows))
     higher = [row for row in block.left_out if block.mean(row) > best]
-    names = [f"{row.label} ({block.mean(row):.2f})" for row in higher]
+    names = []
+    for row in higher:
+        names.append(f"{row.label} ({block.mean(row):.2f})")
     if not names:
         return text
-    verb = "was" if len(names) == 1 else "were"
+    if len(names) == 1:
+        verb = "was"
+    else:
+        verb = "were"
     return f"{_OF_FILE}{text}; higher is {_list(names)}, which {verb} added as untrained start"
 
 
@@ -174,9 +186,8 @@ def _best(block: Ranking) -> str:
     first, *others = block.candidates or block.contenders[:1]
     named = _describe_row(block.significance, block.target, first)
     count = len(block.contenders) - 1
-    if (
-        count == 1 and block.differences[0, 1].verdict == SAME
-    ):  # of two rows, the pair's own test decides
+    # of two rows, the pair's own test decides
+    if count == 1 and block.differences[0, 1].verdict == SAME:
         others = block.contenders[1:]
     if not others and count == 1:
         e = block.differences[0, 1].estimate
@@ -206,10 +217,9 @@ def _elsewhere(comparison: Results, significance: Significance, target: Target) 
     if not own:
         return ""
     phrases = ("above", "below", "not significantly different from", "not judged against")
-    texts = [
-        f"{_describe_row(significance, target, row)} is {_by_verdict(found, phrases)}"
-        for row, found in own.items()
-    ]
+    texts = []
+    for row, found in own.items():
+        texts.append(f"{_describe_row(significance, target, row)} is {_by_verdict(found, phrases)}")
     if len(own) > _MOST:
         more = f"; {len(own) - _MOST} more rows below"
     else:

@@ -42,7 +42,10 @@ def summary_table(
     if several:
         columns.append(["Block", *(row.block for row in comparison.rows)])
     columns.append(["Seeds", *(head_cells(row)[2].text for row in comparison.rows)])
-    last = [column for column in (_gains(comparison), _status(comparison)) if any(column[1:])]
+    last = []
+    for column in (_gains(comparison), _status(comparison)):
+        if any(column[1:]):
+            last.append(column)
     taken = sum(map(_width, [*columns[1:], *last]))
     name_width = min(_width(names), _SHORTEST_NAME + 3)
     room = WIDTH - 1 - taken - name_width
@@ -88,7 +91,10 @@ def _scores(comparison: RecordedResults) -> list[tuple[str, list[list[str]]]]:
         if table.key.endswith(("-categories", "mteb-tasks"))
     ]
     others = other_tables(comparison, shown={"sts", "embedded", "mteb", *NOT_SCORED})
-    tables = [table for table in (*sts_tables(comparison), *others, *mteb) if table.rows]
+    tables = []
+    for table in (*sts_tables(comparison), *others, *mteb):
+        if table.rows:
+            tables.append(table)
     found = []
     for table in tables:
         columns = _columns_of(table, comparison.rows, alone=len(tables) == 1)
@@ -145,7 +151,9 @@ def _gains(comparison: RecordedResults) -> list[str]:
     gains = ["Gain"]
     for row in comparison.rows:
         start, _ = find_start(row, comparison.rows)
-        ends = [target.value(r) if target and r else None for r in (row, start)]
+        ends = []
+        for r in (row, start):
+            ends.append(target.value(r) if target and r else None)
         known = [value for value in ends if value is not None]
         gains.append(number_text(known[0] - known[1], 2, signed=True) if len(known) == 2 else "")
     return gains

@@ -119,10 +119,9 @@ SENTENCE = (
 
 def add_marks(document: Document) -> Document:
     """The document with the mark in every title and the sentence under every table and figure."""
-    sections = [
-        replace(section, blocks=[_add_mark(block) for block in section.blocks])
-        for section in document.sections
-    ]
+    sections = []
+    for section in document.sections:
+        sections.append(replace(section, blocks=[_add_mark(block) for block in section.blocks]))
     headline = f"{SENTENCE} {document.headline}".strip()
     return replace(document, title=f"{document.title} {MARK}", headline=headline, sections=sections)
 

@@ -176,10 +176,10 @@ class Table:
         """
         if not any(column.group for column in self.columns):
             return []
-        return [
-            (group, len(list(columns)))
-            for group, columns in groupby(self.columns, lambda column: column.group)
-        ]
+        found = []
+        for group, columns in groupby(self.columns, lambda column: column.group):
+            found.append((group, len(list(columns))))
+        return found
 
     def footnotes(self) -> dict[str, str]:
         """Note text -> its letter, in reading order."""
@@ -237,9 +237,11 @@ class Table:
 def _plain(cell: Cell) -> dict[str, Any]:
     parts = ("text", "spread", "value", "sd", "n", "state", "rank", "worse", "notes", "records")
     data = {part: getattr(cell, part) for part in parts}
-    return {
-        key: x for key, x in data.items() if x or (key in ("text", "value", "sd") and x is not None)
-    }
+    found = {}
+    for key, x in data.items():
+        if x or (key in ("text", "value", "sd") and x is not None):
+            found[key] = x
+    return found
 
 
 def letters(index: int) -> str:
@@ -270,7 +272,10 @@ def rank_cells(columns: Sequence[Column], rows: Sequence[TableRow]) -> tuple[Tab
         if not column.better:
             continue
         for block in dict.fromkeys(row.block for row in rows):
-            lines = [i for i, row in enumerate(rows) if row.block == block and row.ranked]
+            lines = []
+            for i, row in enumerate(rows):
+                if row.block == block and row.ranked:
+                    lines.append(i)
             places = best_and_second(
                 [rows[i].cells[j] for i in lines], lower=column.better == "lower"
             )

@@ -18,6 +18,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from harness.errors import HarnessError, InputError
 from harness.files.printable import one_line
@@ -53,10 +54,10 @@ class ExploredTask:
     @cached_property
     def errors(self) -> dict[Key, Floats]:
         """Row key -> (n,) mean error over seeds, 0 to 1."""
-        return {
-            key: np.mean([error(run) for run in runs.values()], axis=0)
-            for key, runs in self.runs.items()
-        }
+        found = {}
+        for key, runs in self.runs.items():
+            found[key] = np.mean([error(run) for run in runs.values()], axis=0)
+        return found
 
     @cached_property
     def known(self) -> tuple[Texts, list[str], str]:
@@ -135,10 +136,9 @@ def _with_same_examples(runs: Mapping[Key, Mapping[str, Examples]]) -> ExploredT
     for by_id in runs.values():
         every.extend(by_id.values())
     usual = Counter(one.digest for one in every).most_common(1)[0][0]
-    same = {
-        key: {run: one for run, one in by_id.items() if one.digest == usual}
-        for key, by_id in runs.items()
-    }
+    same = {}
+    for key, by_id in runs.items():
+        same[key] = {run: one for run, one in by_id.items() if one.digest == usual}
     first = next(one for one in every if one.digest == usual)
     task, source, _, metric = first.score
     return ExploredTask(
@@ -151,24 +151,29 @@ def _read_texts(examples: Examples, file: Mapping[str, Any] | None) -> tuple[Tex
     name, source, _, _ = examples.score
     wanted = name if file is None else TaskFile(**file)
     (task,) = resolve_tasks([wanted], **({"source": source} if source in SOURCES else {}))
-    if (tested := getattr(task, "tested", None)) is not None:
-        first = tested.first
-        second = tested.second
-        if second:
-            units = pair_units(first, second)
-        else:
-            units = np.array([text_id(text) for text in first])
+    tested = getattr(task, "tested", None)
+    if tested is not None:
+        texts, units = _texts_and_units(tested.first, tested.second)
         if np.array_equal(units, examples.texts[:, 0]):  # the data is the one that was scored
-            if second:
-                texts: Texts = list(zip(first, second, strict=True))
-            else:
-                texts = [(text,) for text in first]
             return texts, [f"{label:g}" for label in tested.labels.tolist()]
-    by_id = {text_id(text): text for text in reversed(list(dict.fromkeys(task.texts())))}
+    by_id = {}
+    for text in reversed(list(dict.fromkeys(task.texts()))):
+        by_id[text_id(text)] = text
     if not by_id:
         raise InputError("the task creates its texts while it is scored")
-    found = [tuple(by_id.get(int(one), "") for one in ids) for ids in examples.texts]
+    found = []
+    for ids in examples.texts:
+        found.append(tuple(by_id.get(int(one), "") for one in ids))
     return [some if all(some) else () for some in found], []
+
+
+def _texts_and_units(
+    first: Sequence[str], second: Sequence[str] | None
+) -> tuple[Texts, NDArray[np.int64]]:
+    """Return the texts of each example, and its id as it is stored with outcomes."""
+    if second:
+        return list(zip(first, second, strict=True)), pair_units(first, second)
+    return [(text,) for text in first], np.array([text_id(text) for text in first])
 
 
 @dataclass(frozen=True)
@@ -228,10 +233,10 @@ def _choose(
         )
 
     def of_rows(values: Mapping[Key, Floats], place: int) -> dict[str, float]:
-        return {
-            name: round(float(values[row.key][place]), 4)
-            for name, row in zip(names, rows, strict=True)
-        }
+        found = {}
+        for name, row in zip(names, rows, strict=True):
+            found[name] = round(float(values[row.key][place]), 4)
+        return found
 
     scores = {}
     for row in rows:

@@ -152,7 +152,11 @@ def _slice_table(comparison: RecordedResults, task: ExploredTask) -> Table | Non
         examples = ExampleScores(comparison, examples=_restrict(task, mask))
         judge = Significance(comparison, examples=examples, families=len(masks))
         blocks = [verdicts.Ranking(some, judge, target) for some in comparison.blocks.values()]
-        worse = {row.key for block in blocks for row in block.judged if block.not_the_best(row)}
+        worse = set()
+        for block in blocks:
+            for row in block.judged:
+                if block.not_the_best(row):
+                    worse.add(row.key)
         for line, row in zip(cells, rows, strict=True):
             runs = judge.by_seed(row, target)
             ids = task.runs[row.key]
@@ -220,7 +224,9 @@ def _line(task: ExploredTask, one: Chosen, rows: Sequence[RecordedRow], why: str
     shown = " | ".join(
         text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…" for text in one.texts
     ) or ", ".join(one.ids)
-    errors = [float(task.errors[row.key][one.example - 1]) for row in rows]
+    errors = []
+    for row in rows:
+        errors.append(float(task.errors[row.key][one.example - 1]))
     cells = []
     for value in (errors[0], errors[1], float(np.median(errors))):
         cells.append(number(value, digits=2))

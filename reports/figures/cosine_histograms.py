@@ -87,7 +87,9 @@ def histograms(
     edges = parts[0].edges
     shares = sum(part.counts.sum(axis=0) / part.counts.sum() for part in parts)
     used = np.flatnonzero(shares > _FEW)
-    shades = [mpl.colormaps["cividis"](x) for x in np.linspace(0.12, 0.95, len(ranges))]
+    shades = []
+    for x in np.linspace(0.12, 0.95, len(ranges)):
+        shades.append(mpl.colormaps["cividis"](x))
     columns = min(_COLUMNS, len(rows))
     if columns > 2:
         width = 7.2

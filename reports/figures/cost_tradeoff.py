@@ -89,7 +89,10 @@ def _draw_points(plot: Any, axes: Any, points: Sequence[Point], front: Sequence[
     corners = _corners(front, points)
     axes.plot(*zip(*corners, strict=True), color=COLOURS[0], linewidth=1.4, zorder=1)
     for p in points:
-        colour = COLOURS[0] if p in front else GRID
+        if p in front:
+            colour = COLOURS[0]
+        else:
+            colour = GRID
         axes.scatter(p.cost, p.score, color=colour, **mark_of(kind_of(p.row)))
     axes.margins(0.16, 0.12)
     line = Line2D([], [], color=COLOURS[0], linewidth=1.4, label="Pareto front")
@@ -103,7 +106,9 @@ def _describe_scale(below: Sequence[Point]) -> str:
         "Rows that were trained elsewhere are left out."
     )
     if below:
-        texts = [f"{p.row.label} ({number_text(p.score, 2)})" for p in below]
+        texts = []
+        for p in below:
+            texts.append(f"{p.row.label} ({number_text(p.score, 2)})")
         caption += f" Below the scale: {', '.join(texts)}."
     return caption
 

@@ -43,12 +43,17 @@ def overview(results: Results, significance: Significance) -> Figure | None:
     if len(rows) < 2:
         return None
     # The first row is at the top.
-    places = {row.key: len(rows) - 1 - i for i, row in enumerate(rows)}
+    places = {}
+    for i, row in enumerate(rows):
+        places[row.key] = len(rows) - 1 - i
     descriptions: list[str] = []
     with style():
         plot = new(7.2, 0.75 + 0.27 * len(rows))
         with_costs = plot.get_figwidth() > _WIDTH_OF_COSTS
-        widths = [5, 3] if with_costs else [5, 1]
+        if with_costs:
+            widths = [5, 3]
+        else:
+            widths = [5, 1]
         axes, side = plot.subplots(1, 2, sharey=True, width_ratios=widths)
         for block in blocks:
             descriptions += _draw_block(axes, block, places, results)

@@ -58,11 +58,11 @@ def mark_handles(kinds: Iterable[str]) -> list[Any]:
 
     there = set(kinds)
     shared: dict[str, Any] = {"linestyle": "", "markerfacecolor": GRID, "markeredgecolor": INK}
-    return [
-        Line2D([], [], marker=marker, markersize=area**0.5, label=kind, **shared)
-        for kind, (marker, area) in _MARKS.items()
-        if kind in there
-    ]
+    found = []
+    for kind, (marker, area) in _MARKS.items():
+        if kind in there:
+            found.append(Line2D([], [], marker=marker, markersize=area**0.5, label=kind, **shared))
+    return found
 
 
 # Offsets in points around a dot, nearest first: right, left, corners, above, below; then the same
@@ -104,7 +104,9 @@ def place_labels(axes: Any, points: Points, labels: Sequence[str], line: Points 
     area = axes.get_window_extent(renderer)
     unit = plot.dpi / 72  # pixels a point
     dots = axes.transData.transform(points)
-    taken = [_box_around((x, y), (x, y), 5 * unit) for x, y in dots]
+    taken = []
+    for x, y in dots:
+        taken.append(_box_around((x, y), (x, y), 5 * unit))
     for start, end in pairwise(axes.transData.transform(line) if line else ()):
         taken.append(_box_around(start, end, unit))
     # Crowded dots first would be better still; top to bottom keeps the outcome easy to foresee.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,9 @@ from reports.figures.style import INK, add_bar, draw_heat_map, finish, new, new_
 from reports.load import RecordedResults, RecordedRow
 from reports.records.layer_grids import LayerGrid, pairs_text, shared_name
 from reports.targets import Target, rows_shown
+
+if TYPE_CHECKING:
+    from matplotlib.patches import Rectangle
 
 _FEW = 7  # layers up to which a cell has room for a decimal
 
@@ -25,8 +29,6 @@ def layer_map(
     rows, others = rows_shown([members[0] for members in alike.values()], target)
     if not rows:
         return None
-    from matplotlib.patches import Rectangle
-
     values = np.array([_means_of(row, grid) for row in rows], dtype=np.float64)
     limits = _limits_of_colours(values, grid)
     few = len(grid.layers) <= _FEW
@@ -46,17 +48,7 @@ def layer_map(
                 axes, table, grid.layers, grid.poolings, limits, digits=1 if few else 0
             )
             y, x = np.unravel_index(np.nanargmax(table), table.shape)
-            axes.add_patch(
-                Rectangle(
-                    (x - 0.5, y - 0.5),
-                    1,
-                    1,
-                    fill=False,
-                    edgecolor=INK,
-                    linewidth=1.6,
-                    clip_on=False,
-                )
-            )
+            axes.add_patch(_frame_of(int(x), int(y)))
             best.append(f"{name}: layer {grid.layers[x]}, {grid.poolings[y]}, {table[y, x]:.2f}")
             axes.set_title(short(name), fontsize=7.5)
         panels[0].invert_yaxis()
@@ -71,6 +63,14 @@ def layer_map(
         f"a model has after its pooling (a projection, a whitening).{others}{without}",
         f"Heat maps of layers by poolings. Best: {'; '.join(best)}.",
     )
+
+
+def _frame_of(x: int, y: int) -> Rectangle:
+    """Return the frame of one cell of a heat map."""
+    from matplotlib.patches import Rectangle
+
+    corner = (x - 0.5, y - 0.5)
+    return Rectangle(corner, 1, 1, fill=False, edgecolor=INK, linewidth=1.6, clip_on=False)
 
 
 def _means_of(row: RecordedRow, grid: LayerGrid) -> list[list[float | None]]:

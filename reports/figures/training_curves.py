@@ -72,7 +72,9 @@ def development(comparison: RecordedResults, target: Target | None = None) -> Fi
     """
     logs = comparison.training_logs
     rows, others = rows_shown([row for row in comparison.rows if row.key in logs], target)
-    curves = {key: [_curves(logs[row.key], ("dev", "early"), key) for row in rows] for key in _DEV}
+    curves = {}
+    for key in _DEV:
+        curves[key] = [_curves(logs[row.key], ("dev", "early"), key) for row in rows]
     curves = {key: by_row for key, by_row in curves.items() if any(one.size for one in by_row)}
     if not curves:
         return None

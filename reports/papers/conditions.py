@@ -178,11 +178,11 @@ def preset_options(row: PaperRow, family: str) -> dict[str, Any]:
     if not row.preset or not row.method:
         return {}
     free = {*row.where, *_MEMORY}
-    return {
-        key: value
-        for key, value in _options(row.method, row.preset, family).items()
-        if key not in free
-    }
+    found = {}
+    for key, value in _options(row.method, row.preset, family).items():
+        if key not in free:
+            found[key] = value
+    return found
 
 
 def other_settings(record: Record, row: PaperRow, family: str) -> list[str]:
@@ -192,11 +192,10 @@ def other_settings(record: Record, row: PaperRow, family: str) -> list[str]:
     Those that usually decide a score most come first. Options without effect on this run are left
     out.
     """
-    unlike = {
-        key: value
-        for key, value in _find_other_options(record, row, family).items()
-        if key != _SCHEDULE
-    }
+    unlike = {}
+    for key, value in _find_other_options(record, row, family).items():
+        if key != _SCHEDULE:
+            unlike[key] = value
     ordered = sorted(unlike, key=lambda key: _FIRST.index(key) if key in _FIRST else len(_FIRST))
     texts = []
     for key in ordered:
@@ -222,11 +221,11 @@ def _find_other_options(record: Record, row: PaperRow, family: str) -> dict[str,
         **paper,
         **{key: value for key, value in row.fixed.items() if not isinstance(value, list)},
     }
-    return {
-        key: value
-        for key, value in paper.items()
-        if not same_value(value_of(record, key), value) and has_effect(record, key, every)
-    }
+    other_options = {}
+    for key, value in paper.items():
+        if not same_value(value_of(record, key), value) and has_effect(record, key, every):
+            other_options[key] = value
+    return other_options
 
 
 def has_effect(record: Record, key: str, paper: Mapping[str, Any]) -> bool:

@@ -188,10 +188,9 @@ class PaperColumn(Config):
             return [self.model_copy(update={"title": self.title or self.published})]
         columns = []
         for name in self.each:
-            keys = {
-                key: getattr(self, key).replace("{}", name)
-                for key in ("title", "published", "score")
-            }
+            keys = {}
+            for key in ("title", "published", "score"):
+                keys[key] = getattr(self, key).replace("{}", name)
             named = {"title": keys["title"] or name, "published": keys["published"] or name}
             columns.append(self.model_copy(update={**keys, **named}))
         return columns
@@ -432,7 +431,10 @@ class Definition(Config):
             raise InputError(f"cannot be read as CSV ({error})", file=path) from None
         if lacking := sorted(PUBLISHED_COLUMNS - set(rows.columns)):
             raise InputError(f"lacks the columns {', '.join(lacking)}", file=path)
-        return [{str(key): value for key, value in row.items()} for row in rows.to_dict("records")]
+        found = []
+        for row in rows.to_dict("records"):
+            found.append({str(key): value for key, value in row.items()})
+        return found
 
 
 def _check_unique(what: str, names: Sequence[str]) -> None:

@@ -109,7 +109,9 @@ def alignment_uniformity(matching: Matching) -> Figure | None:
     table = next((t for t in matching.definition.tables if {*_SPACE} <= {*heads[t.key]}), None)
     if table is None:
         return None
-    columns = [next(c for c in matching.columns(table) if c.head == head) for head in _SPACE]
+    columns = []
+    for head in _SPACE:
+        columns.append(next(c for c in matching.columns(table) if c.head == head))
     ours = _measured_dots(matching, columns)
     dots = [*ours, *_published_dots(matching, table)]
     if len(dots) > _NAMED:

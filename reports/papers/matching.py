@@ -147,9 +147,11 @@ class Matching:
 
     def numbers_of(self, table: PaperTable, row: PaperRow) -> list[Match]:
         """The published numbers of a row of a table."""
-        return [
-            n for n in self.numbers if n.place and n.place.table is table and n.place.row is row
-        ]
+        numbers = []
+        for n in self.numbers:
+            if n.place and n.place.table is table and n.place.row is row:
+                numbers.append(n)
+        return numbers
 
     def bases_of(self, table: PaperTable, row: PaperRow) -> set[str]:
         """The base models on which a table of the paper has a row."""
@@ -159,11 +161,11 @@ class Matching:
         """The base models on which the paper has the row that differences of a place go to."""
         reference = place.table.reference_of(place.row)
         models = reference[1] if reference else []
-        return {
-            p["base_model"]
-            for p in self.published
-            if p["table"] in place.table.published and p["model"] in models
-        }
+        found = set()
+        for p in self.published:
+            if p["table"] in place.table.published and p["model"] in models:
+                found.add(p["base_model"])
+        return found
 
     # --- our side
     # -----------------------------------------------------------------------------------------------------
@@ -262,18 +264,17 @@ class Matching:
         """Our rows of a reference that were trained as `ours` was, so that the difference means
         something.
         """
-        same = [
-            r
-            for r in self.candidates(reference).get(ours.base_model, [])
-            if r.rehearsal == ours.rehearsal
-        ]
+        same = []
+        for r in self.candidates(reference).get(ours.base_model, []):
+            if r.rehearsal == ours.rehearsal:
+                same.append(r)
         if any(key.partition(".")[0] == "corpus" for key in (*row.where, *reference.where)):
             return same  # the text is the difference
-        return [
-            r
-            for r in same
-            if None in (training_of(r), training_of(ours)) or training_of(r) == training_of(ours)
-        ]
+        found = []
+        for r in same:
+            if None in (training_of(r), training_of(ours)) or training_of(r) == training_of(ours):
+                found.append(r)
+        return found
 
     def trials_of(self, row: PaperRow) -> list[ScoredTrial]:
         """The trials that belong to a row; what several studies scored counts once."""
@@ -297,17 +298,13 @@ class Matching:
 
     def _match(self, p: Published, place: Place | None) -> Match:
         if place is None:
-            return Match(
-                p, None, Verdict.not_measured("a statement of the text, which no table has")
-            )
+            why = "a statement of the text, which no table has"
+            return Match(p, None, Verdict.not_measured(why))
         row = place.row
         column = place.column
         if not row.method or not column.score:
-            why = (
-                row.cannot
-                or column.cannot
-                or ("no column of ours" if row.method else "no method of this harness")
-            )
+            lacking = "no column of ours" if row.method else "no method of this harness"
+            why = row.cannot or column.cannot or lacking
             return Match(p, place, Verdict.not_measured(why))
         studies = column.kind == "trials"
         if studies:
@@ -315,40 +312,36 @@ class Matching:
         else:
             ours, measured = self._find_runs(p, place)
         if ours is None or not measured.by_seed:
-            return Match(
-                p, place, Verdict.not_measured(measured.missing or "not evaluated"), ours, measured
-            )
+            why = measured.missing or "not evaluated"
+            return Match(p, place, Verdict.not_measured(why), ours, measured)
+        verdict = self._judge(p, place, ours, measured)
+        if studies:
+            if verdict.kind == "one seed":
+                verdict = replace(verdict, text="One study: there is no interval.")
+            return Match(p, place, verdict, None, measured)
+        of_conditions = self.conditions.remarks(p["base_model"], row, ours)
+        of_public_runs = self.public_runs.remark(p, read_number(p["value"]))
+        return Match(p, place, verdict, ours, measured, (*of_conditions, *of_public_runs))
+
+    def _judge(self, p: Published, place: Place, ours: RecordedRow, measured: Measured) -> Verdict:
+        """Compare a published number with ours."""
         reasons = self._reasons(p, place, ours, measured)
-        comparable = not (studies or reasons)  # only then: the answer imports the methods
-        if comparable:
+        sides: tuple[tuple[float, ...], ...] = ()
+        is_fixed = False
+        if place.column.kind != "trials" and not reasons:
+            # Only then: the answer imports the methods.
             sides = self._random_sides(place, ours, measured)
-        else:
-            sides = ()
-        verdict = judge(
+            is_fixed = not sides and bool(deterministic(ours.records[0].method))
+        return judge(
             read_number(p["value"]),
             measured.values,
-            deterministic=comparable and not sides and bool(deterministic(ours.records[0].method)),
+            deterministic=is_fixed,
             sides=sides,
             reasons=reasons,
-            digits=column.digits,
+            digits=place.column.digits,
             runs=self.definition.runs,
             best_of=self.definition.best_of,
         )
-        if not studies:
-            return Match(
-                p,
-                place,
-                verdict,
-                ours,
-                measured,
-                (
-                    *self.conditions.remarks(p["base_model"], row, ours),
-                    *self.public_runs.remark(p, read_number(p["value"])),
-                ),
-            )
-        if verdict.kind == "one seed":
-            verdict = replace(verdict, text="One study: there is no interval.")
-        return Match(p, place, verdict, None, measured)
 
     def _find_runs(self, p: Published, place: Place) -> tuple[RecordedRow | None, Measured]:
         """Our row for a published one and its number: of the paper's base model first; the first
@@ -366,7 +359,10 @@ class Matching:
         order = sorted(
             by_base, key=lambda base: (bool(other(p["base_model"], place.row, base)), base)
         )
-        pairs = [(one, self.value(place, one)) for base in order for one in by_base[base]]
+        pairs = []
+        for base in order:
+            for one in by_base[base]:
+                pairs.append((one, self.value(place, one)))
         return next((pair for pair in pairs if pair[1].by_seed), pairs[0])
 
     def _find_trials(self, p: Published, place: Place) -> tuple[RecordedRow | None, Measured]:

@@ -179,9 +179,10 @@ def _average(name: str, scores: list[Score], split: str) -> tuple[Average, list[
     """An average as its paper takes it, and the scores in it."""
     if name.startswith("mteb"):
         names = _mteb_names(name)
-        chosen = [
-            s for s in scores if s.task.removeprefix(PREFIX) in names and s.task.startswith(PREFIX)
-        ]
+        chosen = []
+        for s in scores:
+            if s.task.removeprefix(PREFIX) in names and s.task.startswith(PREFIX):
+                chosen.append(s)
         return mean_of(mteb_values(scores, _MTEB), names), chosen
     mean = _mean(name, split)
     numbers = {*_numbers(mean)}
@@ -223,9 +224,9 @@ def subtract(own: Measured, reference: Measured, sign: int = 1) -> Measured:
             for seed, value in own.by_seed.items():
                 by_seed[seed] = value - float(np.mean(sides[1]))
         else:
-            by_seed = {
-                seed: float(np.mean(sides[0])) - value for seed, value in reference.by_seed.items()
-            }
+            by_seed = {}
+            for seed, value in reference.by_seed.items():
+                by_seed[seed] = float(np.mean(sides[0])) - value
     records, protocols, unlike = (
         tuple(dict.fromkeys((*getattr(own, key), *getattr(reference, key))))
         for key in ("records", "protocols", "unlike")

@@ -84,7 +84,9 @@ def _scored_rows(
             chosen = sorted(usual.values())
         else:
             chosen = order[-1:]
-        members = [row for budget in chosen for row in budgets[budget]]
+        members = []
+        for budget in chosen:
+            members.extend(budgets[budget])
         best = max(
             best, members, key=lambda m: (bool(m) and not m[0].rehearsal, count_needed(m), len(m))
         )
@@ -110,7 +112,10 @@ def _level_panels(figure: PaperFigure, rows: _Scored) -> _Panels:
 
 def _added_panels(figure: PaperFigure, rows: _Scored) -> _Panels:
     plain = [(row, s) for row, s in rows if not _factors_of(row, figure)]
-    none: _Levels = [("none", plain)] if plain else []
+    if plain:
+        none: _Levels = [("none", plain)]
+    else:
+        none = []
     panels = []
     for key, axis in figure.factors.items():
         if own := [(row, s) for row, s in rows if _factors_of(row, figure) == [key]]:
@@ -203,7 +208,9 @@ def _by_level(rows: _Scored, level: Callable[[RecordedRow], Any]) -> _Levels:
 
 def _option(row: RecordedRow, key: str) -> Any:
     """The level of a factor; of several options together (A+B) as one text."""
-    values = [row.records[0].config.get(one) for one in key.split("+")]
+    values = []
+    for one in key.split("+"):
+        values.append(row.records[0].config.get(one))
     if len(values) == 1:
         return values[0]
     return "\n".join(map(str, values))
@@ -283,9 +290,10 @@ def _group_trials(
 def _panels_of_groups(plot: Any, groups: Mapping[str, _Named], key: str) -> list[_ScanPanel]:
     """Return a panel for each group."""
     grid = plot.subplots(1, len(groups), sharey=True, squeeze=False)[0]
-    return [
-        (axes, rows, key, group) for axes, (group, rows) in zip(grid, groups.items(), strict=True)
-    ]
+    panels = []
+    for axes, (group, rows) in zip(grid, groups.items(), strict=True):
+        panels.append((axes, rows, key, group))
+    return panels
 
 
 def _panels_of_two(
@@ -298,7 +306,9 @@ def _panels_of_two(
     middle.tick_params(labelleft=False)
     across = _intervals([_value(trial, first) for trial in trials])
     up = _intervals([_value(trial, second) for trial in trials])
-    best = [(_value(t, first), _value(t, second), 100 * t.value) for t in trials]
+    best = []
+    for t in trials:
+        best.append((_value(t, first), _value(t, second), 100 * t.value))
     draw_best(right, best, across, up)
     right.set(
         xlabel=figure.factors[first], ylabel=figure.factors[second], title="By both: best trial"
@@ -322,7 +332,10 @@ def _describe_scan(figure: PaperFigure, trials: Sequence[ScoredTrial], where: st
     keys = list(figure.factors)
     few = all(len({_value(trial, key) for trial in trials}) <= _LISTED for key in keys)
     what = "value" if few else "value, or fifth of the range on a log scale"
-    right = "" if len(keys) == 1 else " Right: the best trial of each cell."
+    if len(keys) == 1:
+        right = ""
+    else:
+        right = " Right: the best trial of each cell."
     shared = "".join(f" {key}: {trials[0].runs[0].config.get(key)}." for key in figure.same)
     studies = ", ".join(sorted({trial.study for trial in trials}))
     return (
@@ -350,9 +363,10 @@ def _find_trials(
     """The setting with most trials of the method, STS-B dev first, of those with two values of each
     option and one value of each option in `same`.
     """
-    known = {
-        id(t): t for row in _rows_of_studies(matching, figure) for t in matching.trials_of(row)
-    }
+    known = {}
+    for row in _rows_of_studies(matching, figure):
+        for t in matching.trials_of(row):
+            known[id(t)] = t
     alike: dict[tuple[TrialSetting, tuple[str, ...]], list[ScoredTrial]] = {}
     for t in known.values():
         if matches(t.runs[0], figure.where) and all(_value(t, key) > 0 for key in keys):

@@ -486,7 +486,10 @@ def paper_table(matching: Matching, table: PaperTable) -> tuple[Table | None, li
     for j in range(1, len(columns)):
         if any(row.cells[j].state != "empty" for row in rows):
             keep.append(j)
-    dropped = [column.title for j, column in enumerate(columns) if j > 1 and j not in keep]
+    dropped = []
+    for j, column in enumerate(columns):
+        if j > 1 and j not in keep:
+            dropped.append(column.title)
     columns = [columns[j] for j in keep]
     body = rank_cells(
         columns, [replace(row, cells=tuple(row.cells[j] for j in keep)) for row in rows]
@@ -658,19 +661,12 @@ def search_spaces(matching: Matching, table: PaperTable) -> Table | None:
 
 def _tried_values(matching: Matching, model: str, option: str, log: bool) -> str:
     """The values of an option that our trials of a published model tried and that had an effect."""
-    rows = (row for table in matching.definition.tables for row in table.rows if row.method)
-    method = next(
-        (row.method for row in rows if row.label.startswith(model) or model.startswith(row.label)),
-        "",
-    )
-    records = (trial.runs[0] for trial in matching.library.trials)
+    method = _method_of_model(matching, model)
     values = []
-    for record in records:
-        if (
-            record.method == method
-            and record.config.get(option) is not None
-            and has_effect(record, option, {})
-        ):
+    for trial in matching.library.trials:
+        record = trial.runs[0]
+        is_set = record.config.get(option) is not None
+        if record.method == method and is_set and has_effect(record, option, {}):
             values.append(record.config[option])
     numbers = sorted({v for v in values if isinstance(v, int | float)})
     if log:
@@ -680,3 +676,15 @@ def _tried_values(matching: Matching, model: str, option: str, log: bool) -> str
     if numbers:
         return ", ".join(f"{v:.4g}" for v in numbers).replace("-", MINUS if log else "-")
     return ", ".join(sorted({*map(str, values)}))
+
+
+def _method_of_model(matching: Matching, model: str) -> str:
+    """Return the method of the first row of a paper whose label begins as `model` does, or the
+    other way round; "" if there is none.
+    """
+    for table in matching.definition.tables:
+        for row in table.rows:
+            begins_alike = row.label.startswith(model) or model.startswith(row.label)
+            if row.method and begins_alike:
+                return row.method
+    return ""

@@ -93,7 +93,10 @@ def _check_task(task: str, part: pd.DataFrame, notes: list[str]) -> None:
     Raises:
         InputError: they are of two splits, revisions or metrics, or out of the range of a metric.
     """
-    name = f'task "{task}"' if task else "the scores"
+    if task:
+        name = f'task "{task}"'
+    else:
+        name = "the scores"
     for column, what in (("split", "splits"), ("revision", "revisions of the data")):
         groups = part[part[column] != ""].drop_duplicates(column)
         if len(groups) > 1:
@@ -119,7 +122,10 @@ def _check_task(task: str, part: pd.DataFrame, notes: list[str]) -> None:
                 file=line["place"],
                 remedy="score all rows by the same metric",
             )
-        shared = metrics if shared is None else shared & metrics
+        if shared is None:
+            shared = metrics
+        else:
+            shared = shared & metrics
 
     for column in ("metric", "lower_is_better"):
         _check_one_word(column, part)
@@ -199,7 +205,10 @@ def _apply_scale(frame: pd.DataFrame, notes: list[str]) -> None:
     several = frame["file"].nunique() > 1
     plain = frame[frame["target"].isna()]
     for (task, file), part in plain.groupby(["task", "file"], sort=False):
-        name = f'task "{task}"' if task else "the scores"
+        if task:
+            name = f'task "{task}"'
+        else:
+            name = "the scores"
         scale = _find_scale(name, part)
         if not part["scale"].iloc[0]:
             found[f"{name} in {file}" if several else name] = scale
@@ -233,7 +242,10 @@ def _find_scale(name: str, part: pd.DataFrame) -> float:
         else:
             scale = 100.0
         _check_one_scale(name, part)
-    limit = LARGEST_SCORE if scale == float("inf") else scale
+    if scale == float("inf"):
+        limit = LARGEST_SCORE
+    else:
+        limit = scale
     beyond = part[part["score"].abs() > limit * (1 + 1e-9)]
     if len(beyond):
         worst = beyond.iloc[0]

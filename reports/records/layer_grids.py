@@ -27,7 +27,9 @@ class LayerGrid:
 
     def mean(self, row: RecordedRow, layer: int, pooling: str) -> float | None:
         """Spearman x 100, the mean over seeds."""
-        values = [100 * s.value for _, s in self.scores(row, layer, pooling)]
+        values = []
+        for _, s in self.scores(row, layer, pooling):
+            values.append(100 * s.value)
         if values:
             return sum(values) / len(values)
         return None
@@ -63,15 +65,17 @@ def grids(comparison: RecordedResults) -> list[LayerGrid]:
             met.setdefault((match["pairs"], source), []).append(
                 (int(match["layer"]), match["pooling"])
             )
-    return [
-        LayerGrid(
-            pairs,
-            source,
-            tuple(sorted({layer for layer, _ in cells})),
-            tuple(dict.fromkeys(p for _, p in cells)),
+    found = []
+    for (pairs, source), cells in met.items():
+        found.append(
+            LayerGrid(
+                pairs,
+                source,
+                tuple(sorted({layer for layer, _ in cells})),
+                tuple(dict.fromkeys(p for _, p in cells)),
+            )
         )
-        for (pairs, source), cells in met.items()
-    ]
+    return found
 
 
 def pairs_text(grid: LayerGrid, rows: Sequence[RecordedRow]) -> str:

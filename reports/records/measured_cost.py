@@ -53,11 +53,10 @@ def speeds(comparison: RecordedResults) -> dict[tuple[str, str], Speed]:
 
 def _of(record: Record, kept: Sequence[InferenceCost]) -> InferenceCost | None:
     device = record.environment.get("device_name")
-    fitting = [
-        c
-        for c in kept
-        if c.architecture == record.architecture and c.device == device and c.seconds
-    ]
+    fitting = []
+    for c in kept:
+        if c.architecture == record.architecture and c.device == device and c.seconds:
+            fitting.append(c)
     if record.architecture and fitting:
         return fitting[0]
     return None
@@ -90,7 +89,10 @@ def training_cost(row: RecordedRow, clock: str) -> float | None:
         return None
     if row.supervision == "untrained":
         return 0.0
-    values = [r.cost[clock] for r in row.finished if r.cost.get(clock, -1) >= 0]
+    values = []
+    for r in row.finished:
+        if r.cost.get(clock, -1) >= 0:
+            values.append(r.cost[clock])
     if values:
         return float(np.mean(values))
     return None

@@ -47,7 +47,10 @@ def text_overlaps(comparison: RecordedResults) -> list[TextOverlap]:
     met: dict[tuple[str, Any, Any], tuple[Mapping[str, Any], list[str]]] = {}
     for use in (TRAINING, SELECTION):
         for record in comparison.records:
-            about = record.corpus if use == TRAINING else record.dev
+            if use == TRAINING:
+                about = record.corpus
+            else:
+                about = record.dev
             if about and about.get("sha256"):
                 met.setdefault((use, about["sha256"], about.get("kind")), (about, []))[1].append(
                     record.row
@@ -144,11 +147,10 @@ def without_overlap(comparison: RecordedResults) -> tuple[RecordedResults, dict[
         with suppress(InputError):  # no score of this block is left
             parts.append(without_overlap(part)[0])
     clauses = "; ".join(notes.values())
-    sentence = (
-        f"Without the examples of which a text occurs in a training text. {clauses}."
-        if notes
-        else ""
-    )
+    if notes:
+        sentence = f"Without the examples of which a text occurs in a training text. {clauses}."
+    else:
+        sentence = ""
     fewer = replace(
         comparison,
         rows=rows,
@@ -204,11 +206,10 @@ def _rescore(
     dropped.
     """
     scores = [s for s in record.scores if (s.task, s.source) not in changed]
-    due = [
-        s
-        for s in record.scores
-        if (s.task, s.source) in left_out and s.split != "dev" and s.aggregation in _OF_ALL
-    ]
+    due = []
+    for s in record.scores:
+        if (s.task, s.source) in left_out and s.split != "dev" and s.aggregation in _OF_ALL:
+            due.append(s)
     kept: dict[tuple[str, ...], Examples] = {}
     with suppress(
         OSError, ValueError, KeyError, InputError
@@ -222,6 +223,8 @@ def _rescore(
         if one := kept.get((s.task, s.source, s.split, s.metric)):
             n = len(one.outcome)
             names = ("protocol", "comparable")
-            ids = {name: content_id([getattr(s, name), "without overlap", n], 12) for name in names}
+            ids = {}
+            for name in names:
+                ids[name] = content_id([getattr(s, name), "without overlap", n], 12)
             scores.append(s.model_copy(update={"value": one.value, "n": n, **ids}))
     return record.model_copy(update={"scores": scores})

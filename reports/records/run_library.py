@@ -221,9 +221,10 @@ def _rows(records: Iterable[Record]) -> tuple[RecordedRow, ...]:
 
 def _join_unfinished(by_data: dict[tuple[Any, ...], list[Record]]) -> None:
     """Move runs that ended before their data was known to the finished runs of their configuration."""
-    finished = [
-        key for key, members in by_data.items() if any(r.status == "finished" for r in members)
-    ]
+    finished = []
+    for key, members in by_data.items():
+        if any(r.status == "finished" for r in members):
+            finished.append(key)
     for key in [key for key in by_data if finished and key not in finished]:
         same = [other for other in finished if other[0] == key[0]] or (
             finished if key[0] is None else []
@@ -278,7 +279,10 @@ def read_library(
         raise InputError(f"its runs cannot be read ({error.strerror})", file=workdir) from None
     added = added_starts(workdir)
     # Runs that share some random streams only serve the decomposition of spread.
-    records = [r for r in every if r.id not in added and not isinstance(r.random_seed, PartSeed)]
+    records = []
+    for r in every:
+        if r.id not in added and not isinstance(r.random_seed, PartSeed):
+            records.append(r)
     warnings = [damaged[key] for key in sorted(damaged)]
     scored = _read_trials(trials, studies, records, warnings)
     if comparisons:

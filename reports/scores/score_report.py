@@ -70,7 +70,9 @@ def _describe_known(block: Ranking) -> str:
 def _limits(block: Ranking) -> tuple[str, ...]:
     """Return what a reader cannot conclude from the scores, a sentence each."""
     clauses = [clause for clause in block.significance.results.note.split("; ") if clause]
-    sentences = [f"{clause[0].upper()}{clause[1:]}." for clause in clauses]
+    sentences = []
+    for clause in clauses:
+        sentences.append(f"{clause[0].upper()}{clause[1:]}.")
     return (
         *sentences,
         "The conclusions are about these tasks: nothing follows for others.",
@@ -100,9 +102,10 @@ def _scores(block: Ranking) -> Table:
     for row in block.rows:
         runs = 100 * block.runs(row)
         by_task = [block.significance.by_seed(row, alone(one)) for one in tasks]
-        scores = [
-            number(100 * float(found.scores.mean())) for found in by_task if found is not None
-        ]
+        scores = []
+        for found in by_task:
+            if found is not None:
+                scores.append(number(100 * float(found.scores.mean())))
         mean, spread = mean_sd(runs)
         named = [Cell(", ".join(Path(file).name for file in row.files))]
         rows.append(

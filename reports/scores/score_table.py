@@ -156,7 +156,9 @@ def _make_rows(
         joined: labels of the rows whose runs are one, their mean.
     """
     rows = []
-    scored = {Measure(task, "scores", "", ""): dict[str, Scored]() for task in moved}
+    scored = {}
+    for task in moved:
+        scored[Measure(task, "scores", "", "")] = dict[str, Scored]()
     for label, places in runs_of.items():
         if label in joined:
             groups = [places]
@@ -259,15 +261,24 @@ def _describe_unknown(
     parts = []
     if few:
         counts = [len(runs_of[label]) for label in few]
-        runs = "one run" if max(counts) == 1 else "one run or two"
+        if max(counts) == 1:
+            runs = "one run"
+        else:
+            runs = "one run or two"
         if min(counts) == 2:
             runs = "two runs"
         who = "all rows have"
         if len(few) < len(runs_of):
-            verb = "has" if len(few) == 1 else "have"
+            if len(few) == 1:
+                verb = "has"
+            else:
+                verb = "have"
             who = f"{join_some(few, 4)} {verb}"
         if has_examples:
-            averaged = "" if max(counts) == 1 else ", which are averaged"
+            if max(counts) == 1:
+                averaged = ""
+            else:
+                averaged = ", which are averaged"
             parts.append(
                 f"{who} only {runs}{averaged}, so this holds for these runs and not for other seeds"
             )

@@ -147,7 +147,9 @@ def experiment_file(stored: optuna.Study, study: Study, seeds: Sequence[int]) ->
         "corpus": study.corpus.model_dump(exclude_none=True),
         "dev": study.dev.model_dump(exclude_none=True),
     }
-    corpora = {kind: corpus.model_dump(exclude_none=True) for kind, corpus in study.corpora.items()}
+    corpora = {}
+    for kind, corpus in study.corpora.items():
+        corpora[kind] = corpus.model_dump(exclude_none=True)
     experiment |= {
         key: value for key, value in {"max_steps": study.steps, "corpora": corpora}.items() if value
     }
@@ -196,11 +198,17 @@ def confirm(best: FrozenTrial, study: Study, workdir: Path) -> Confirmation | No
     """
     records = {r.id: r for r in read_records(workdir, damaged={})}
     own = [records[run] for run in result_of(best).runs if run in records]
-    chosen = [(r, value) for r in own if (value := _value(r, study, workdir)) is not None]
+    chosen = []
+    for r in own:
+        if (value := _value(r, study, workdir)) is not None:
+            chosen.append((r, value))
     if not chosen:
         return None
     wanted = _same(own[0])
-    others = [r for r in records.values() if r.seed not in study.seeds and r.status == "finished"]
+    others = []
+    for r in records.values():
+        if r.seed not in study.seeds and r.status == "finished":
+            others.append(r)
     by_seed: dict[int, tuple[Record, float]] = {}
     for r in sorted(others, key=lambda r: (r.seed, r.id)):
         if (

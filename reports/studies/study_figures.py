@@ -36,11 +36,10 @@ def history(study: Study, trials: Sequence[FrozenTrial]) -> Figure | None:
             done.append((i, 100 * t.values[0]))
     if not done:
         return None
-    cut = [
-        (i, 100 * t.intermediate_values[t.last_step])
-        for i, t in enumerate(order, 1)
-        if t.state.name == "PRUNED" and t.last_step is not None
-    ]
+    cut = []
+    for i, t in enumerate(order, 1):
+        if t.state.name == "PRUNED" and t.last_step is not None:
+            cut.append((i, 100 * t.intermediate_values[t.last_step]))
     best = np.maximum.accumulate([value for _, value in done])
     with style():
         plot = new(7.2, 3.0)

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from harness.results.record import Record
 from harness.results.store import RunFolder
 from reports.document.blocks import Block, Document, FactList, Section, Text
 from reports.document.table import number_text
@@ -79,14 +80,11 @@ def describe(
 ) -> Document:
     """Every table and figure of a study, in the order of the page."""
     leading = best_trials(stored)
+    confirmed = None
+    start = None
     if leading:
         confirmed = confirm(leading[0], study, workdir)
-    else:
-        confirmed = None
-    if leading:
         start = untrained_score(leading[0], study, workdir)
-    else:
-        start = None
     of_search, of_parameters = study_figures.all_figures(stored, study, space, trials)
     planned = len(plan_trials(study, space))
     blocks: list[tuple[str, str, list[Block | None]]] = [
@@ -109,31 +107,30 @@ def describe(
     sections = []
     for key, title, part in blocks:
         sections.append(Section(key, title, [b for b in part if b is not None]))
-    ids = []
-    for t in trials:
-        ids.extend(result_of(t).runs)
-    if confirmed:
-        ids += [r.id for r, _ in confirmed.held_out]
-    found = (RunFolder(workdir, run).read_if_sound() for run in dict.fromkeys(ids))
-    records = [
-        record for record in found if record is not None
-    ]  # some are with a worker on another machine
+    headline = _headline(study, leading, trials, confirmed)
+    if leading:
+        headline = f"{compare_with_start(leading[0], start)} {headline}".strip()
     return Document(
         study.title or f"Study {study.name}",
-        " ".join(
-            filter(
-                None,
-                [
-                    compare_with_start(leading[0], start) if leading else "",
-                    _headline(study, leading, trials, confirmed),
-                ],
-            )
-        ),
+        headline,
         _facts(study, trials, planned),
         [s for s in sections if s.blocks],
         study.description,
-        provenance_of(records),
+        provenance_of(_records_of(trials, confirmed, workdir)),
     )
+
+
+def _records_of(
+    trials: Sequence[FrozenTrial], confirmed: Confirmation | None, workdir: Path
+) -> list[Record]:
+    """Return the records of the runs of a study, but those that a worker on another machine has."""
+    ids: dict[str, None] = {}
+    for trial in trials:
+        ids |= dict.fromkeys(result_of(trial).runs)
+    if confirmed is not None:
+        ids |= dict.fromkeys(run.id for run, _ in confirmed.held_out)
+    found = (RunFolder(workdir, run).read_if_sound() for run in ids)
+    return [record for record in found if record is not None]
 
 
 def _facts(study: Study, trials: Sequence[FrozenTrial], planned: int) -> list[tuple[str, str]]:

@@ -169,10 +169,12 @@ def summary_table(study: Study, space: Space, trials: Sequence[FrozenTrial]) -> 
     rows = []
     for name, group in groups:
         done = select_scored(group)
-        cells = [
-            number(top(done, share)) if done else absent("missing") for share in (1.0, 0.75, 0.5)
-        ]
-        ended = [sum(t.state.name == state for t in group) for state in ("PRUNED", "FAIL")]
+        cells = []
+        for share in (1.0, 0.75, 0.5):
+            cells.append(number(top(done, share)) if done else absent("missing"))
+        ended = []
+        for state in ("PRUNED", "FAIL"):
+            ended.append(sum(t.state.name == state for t in group))
         distinct = len({tuple(result_of(t).runs) for t in group})
         cells += [Cell(str(count), value=count) for count in (len(done), *ended, distinct)]
         rows.append(TableRow((Cell(name), *cells)))

@@ -38,7 +38,10 @@ class TableBuilder:
     def __call__(self, comparison: RecordedResults, significance: Significance) -> list[Block]:
         """Its blocks, those that are there."""
         made = self.build(comparison, significance)
-        several = made if isinstance(made, Iterable) else [made]
+        if isinstance(made, Iterable):
+            several = made
+        else:
+            several = [made]
         return [block for block in several if block is not None]
 
 

@@ -41,9 +41,10 @@ def against_base(comparison: RecordedResults, significance: Significance) -> Tab
     compare.
     """
     family = starts(comparison)
-    without = [
-        (row, why) for row in comparison.rows if (why := find_start(row, comparison.rows)[1])
-    ]
+    without = []
+    for row in comparison.rows:
+        if why := find_start(row, comparison.rows)[1]:
+            without.append((row, why))
     if not significance.targets or not (family.pairs or without):
         return None
     table = _family_table(
@@ -82,11 +83,11 @@ def planned_tables(comparison: RecordedResults, significance: Significance) -> l
             "Made elsewhere",
         ),
     )
-    return [
-        _family_table(comparison, significance, family, *heads)
-        for family, *heads in wanted
-        if family.pairs and significance.targets
-    ]
+    found = []
+    for family, *heads in wanted:
+        if family.pairs and significance.targets:
+            found.append(_family_table(comparison, significance, family, *heads))
+    return found
 
 
 def _family_table(
@@ -159,7 +160,9 @@ def all_pairs(comparison: RecordedResults, significance: Significance) -> list[T
     if target is None:
         return []
     several = len(comparison.blocks) > 1
-    blocks = {name: Ranking(rows, significance, target) for name, rows in comparison.blocks.items()}
+    blocks = {}
+    for name, rows in comparison.blocks.items():
+        blocks[name] = Ranking(rows, significance, target)
     large = {}
     for name, block in blocks.items():
         if len(block.rows) > 2 and len(block.judged) > 1:
@@ -405,7 +408,10 @@ def _lacking(found: Sequence[Decomposition]) -> str:
     for d in found:
         if d.unvaried:
             unvaried.append(f"{', '.join(NAMES[stream] for stream in d.unvaried)} of {d.row.label}")
-    few = [d.row.label for d in found if d.whole is None or len(d.whole.scores) < FEWEST]
+    few = []
+    for d in found:
+        if d.whole is None or len(d.whole.scores) < FEWEST:
+            few.append(d.row.label)
     if unvaried:
         said = f" Not varied alone: {'; '.join(unvaried)}."
     else:

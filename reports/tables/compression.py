@@ -68,7 +68,10 @@ def compression_figure(comparison: RecordedResults, target: Target | None = None
         curves = _read_curves(comparison, task)
         if curves:
             panels[task] = curves
-    found = [row for row in comparison.rows if any(row.key in curves for curves in panels.values())]
+    found = []
+    for row in comparison.rows:
+        if any(row.key in curves for curves in panels.values()):
+            found.append(row)
     rows, others = rows_shown(found, target)
     if not rows:
         return None

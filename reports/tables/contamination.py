@@ -101,11 +101,10 @@ def _percent(share: float) -> Cell:
 def _unknown_text(comparison: RecordedResults) -> list[str]:
     """What cannot be checked here."""
     bases = ", ".join(base_name(base) for base in comparison.base_models)
-    elsewhere = [
-        row.label
-        for row in comparison.rows
-        if row.supervision == "supervised" and not row.records[0].corpus
-    ]
+    elsewhere = []
+    for row in comparison.rows:
+        if row.supervision == "supervised" and not row.records[0].corpus:
+            elsewhere.append(row.label)
     own = [row.label for row in comparison.rows if row.supervision == "transductive"]
     return [
         f"Overlap with the pretraining data of the base models ({bases}) was not checked.",

@@ -40,11 +40,10 @@ def cost_table(comparison: RecordedResults) -> Table:
                 for row in comparison.rows
             ],
         )
-        clock = (
-            "processor time of one thread"
-            if first.measured.clock == PROCESSOR
-            else "time until the GPU is done"
-        )
+        if first.measured.clock == PROCESSOR:
+            clock = "processor time of one thread"
+        else:
+            clock = "time until the GPU is done"
         legend += f" Inference: {clock}, {first.measured.sentences} sentences, measured once for an architecture."
     for key, (title, unit, factor, digits) in _COSTS.items():
         found = []

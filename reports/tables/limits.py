@@ -43,7 +43,10 @@ def _limits_of_seeds(comparison: RecordedResults) -> list[str]:
     seeds = [len(row.finished) for row in comparison.rows if row.finished and row.is_random]
     if not seeds or min(seeds) >= _ENOUGH:
         return []
-    noun = "seed" if min(seeds) == 1 else "seeds"
+    if min(seeds) == 1:
+        noun = "seed"
+    else:
+        noun = "seeds"
     return [
         f"Some rows have only {min(seeds)} {noun}. What is known of their spread "
         "comes in part from other rows and from assumptions (docs/statistics.md). Rows that depend on a "

@@ -107,10 +107,9 @@ def category_table(
             better="higher",
             notes=_notes(suite, category, members),
         )
-        by_row = [
-            {run: by_category[category] for run, (by_category, _) in by_run.items()}
-            for by_run in averages
-        ]
+        by_row = []
+        for by_run in averages:
+            by_row.append({run: by_category[category] for run, (by_category, _) in by_run.items()})
         made.add_average(column, by_row, mteb_average(comparison, suite, category), decides=False)
         for line, row in zip(made.cells, rows, strict=True):
             if not line[-1].notes and line[-1].state == "missing":
@@ -122,7 +121,9 @@ def category_table(
         better="higher",
         notes=("over data sets, not categories",),
     )
-    by_row = [{run: overall for run, (_, overall) in by_run.items()} for by_run in averages]
+    by_row = []
+    for by_run in averages:
+        by_row.append({run: overall for run, (_, overall) in by_run.items()})
     made.add_average(average, by_row, mteb_average(comparison, suite))
     caption = (
         "Mean of each category over its data sets; an average that lacks a data set is not shown."
@@ -181,10 +182,9 @@ def _tasks(
         for r in row.finished:
             by_run[r.id] = mteb_scores(r.scores, suite)
     for name in names:
-        scored = [
-            [(r, by_run[r.id][name]) for r in row.finished if name in by_run[r.id]]
-            for row in comparison.rows
-        ]
+        scored = []
+        for row in comparison.rows:
+            scored.append([(r, by_run[r.id][name]) for r in row.finished if name in by_run[r.id]])
         measure = next(iter(mteb_measures(comparison, [name], suite)), None)
         notes = _notes(suite, category, [name])
         column = Column(
@@ -192,10 +192,9 @@ def _tasks(
         )
         made.add_scores(column, PREFIX + name, scored, None if measure is None else alone(measure))
     if SUMMEVAL in names:  # its number without the defect of version 1
-        by_row = [
-            [(r, s) for r in row.finished if (s := _find_corrected(r)) is not None]
-            for row in comparison.rows
-        ]
+        by_row = []
+        for row in comparison.rows:
+            by_row.append([(r, s) for r in row.finished if (s := _find_corrected(r)) is not None])
         made.add_scores(
             Column("summeval-corrected", SUMMEVAL, "corrected", better="higher"),
             PREFIX + SUMMEVAL,
@@ -235,7 +234,9 @@ def _sub(parts: Iterable[Sequence[tuple[Record, Score]]]) -> str:
         for _, s in part:
             scores.append(s)
     sizes = sorted({s.n for s in scores} - {0})
-    metrics = [m.replace("_", " ") for m in dict.fromkeys(s.metric for s in scores)]
+    metrics = []
+    for m in dict.fromkeys(s.metric for s in scores):
+        metrics.append(m.replace("_", " "))
     return " · ".join(
         [" / ".join(metrics), *([f"n = {' / '.join(f'{n:,}' for n in sizes)}"] if sizes else [])]
     )

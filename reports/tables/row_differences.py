@@ -30,7 +30,9 @@ def difference_table(comparison: RecordedResults) -> Table | Text | None:
     found = of_rows(comparison, rows)
     if not found.columns:
         return Text((_ALIKE,))
-    notes = {fact.key: (f"{fact.title}: {fact.why}",) for fact in found.marked}
+    notes = {}
+    for fact in found.marked:
+        notes[fact.key] = (f"{fact.title}: {fact.why}",)
     # a phone shows what matters, where something does
     if notes:
         minor = found.texts.keys() - notes.keys()
@@ -52,7 +54,9 @@ def difference_table(comparison: RecordedResults) -> Table | Text | None:
         )
         for line, text in zip(cells, texts, strict=True):
             line.append(replace(line[0], text=text, link="") if text else EMPTY)
-    lines = [TableRow(tuple(line), block_of(row)) for row, line in zip(rows, cells, strict=True)]
+    lines = []
+    for row, line in zip(rows, cells, strict=True):
+        lines.append(TableRow(tuple(line), block_of(row)))
     matter = ", ".join(fact.title.lower() for fact in found.marked)
     caption = "Only what is not the same for all rows. "
     if matter:

@@ -100,7 +100,11 @@ def _method_card(name: str) -> list[tuple[str, str]]:
     except InputError:
         return []
     shown = ("title", "paper", "equations", "reference", "cost", "kept", "notes")
-    return [(f"method: {key}", str(getattr(card, key))) for key in shown if getattr(card, key)]
+    found = []
+    for key in shown:
+        if getattr(card, key):
+            found.append((f"method: {key}", str(getattr(card, key))))
+    return found
 
 
 def _card(row: RecordedRow) -> FactList:

@@ -133,7 +133,10 @@ def average_cell(row: RecordedRow, averages: Mapping[str, Average]) -> Cell:
     """Average over tasks of each seed (record id -> average), then over seeds; only of seeds that
     have every task.
     """
-    whole = {run: average.value for run, average in averages.items() if average.value is not None}
+    whole = {}
+    for run, average in averages.items():
+        if average.value is not None:
+            whole[run] = average.value
     if whole:
         mean, sd = mean_sd(list(whole.values()))
         cell = number(mean, sd=sd, n=len(whole), records=whole)
@@ -148,7 +151,10 @@ def average_cell(row: RecordedRow, averages: Mapping[str, Average]) -> Cell:
         for missing, average in zip(by_seed, averages.values(), strict=True)
     ):
         return absent_cell(row)
-    lacking = [task for task in by_seed[0] if all(task in missing for missing in by_seed)]
+    lacking = []
+    for task in by_seed[0]:
+        if all(task in missing for missing in by_seed):
+            lacking.append(task)
     if not lacking:
         return absent_cell(row).with_notes("incomplete: no seed has all tasks")
     if len(lacking) > _NAMED:

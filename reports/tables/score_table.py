@@ -112,10 +112,9 @@ class ScoreTable:
         """A column of averages, of each row by run id. Rows are compared in it, and not in the
         tasks before it.
         """
-        cells = [
-            average_cell(row, by_run)
-            for row, by_run in zip(self.comparison.rows, averages, strict=True)
-        ]
+        cells = []
+        for row, by_run in zip(self.comparison.rows, averages, strict=True):
+            cells.append(average_cell(row, by_run))
         if decides and target is not None:
             self.deciding = []
         self.add_cells(column, cells, target, decides=decides)
@@ -188,11 +187,10 @@ class ScoreTable:
         digits = {}
         for j, target in self.targets.items():
             rows = [] if self.significance.unknown(target) else self.comparison.rows
-            errors = [
-                error
-                for row in rows
-                if (error := self.significance.standard_error(row, target)) is not None
-            ]
+            errors = []
+            for row in rows:
+                if (error := self.significance.standard_error(row, target)) is not None:
+                    errors.append(error)
             if not errors or 100 * median(errors) < _FINE:
                 digits[j] = 2
             else:
@@ -255,10 +253,9 @@ class ScoreTable:
         for kind, (title, words) in _GUESSING.items():
             cells = [Cell(title, notes=(words,)), *(EMPTY for _ in self.columns[1:])]
             for j, target in self.targets.items():
-                values = [
-                    _guess_of(self.comparison.facts.get(one.task), kind, one.metric)
-                    for one in target.measures
-                ]
+                values = []
+                for one in target.measures:
+                    values.append(_guess_of(self.comparison.facts.get(one.task), kind, one.metric))
                 known = [value for value in values if value is not None]
                 if known and len(known) == len(values):
                     cells[j] = number(100 * sum(known) / len(known), digits=digits.get(j, 2))

@@ -6,7 +6,7 @@ import math
 
 from reports.document.table import Cell, Column, Table
 from reports.load import RecordedResults, RecordedRow
-from reports.records.layer_grids import grids
+from reports.records.layer_grids import LayerGrid, grids
 from reports.tables.score_cells import mean_cell
 from reports.tables.score_table import ScoreTable
 from reports.targets import SOURCES, Measure
@@ -30,7 +30,10 @@ def geometry_tables(comparison: RecordedResults) -> list[Table]:
     for task, source in comparison.columns("geometry"):
         data = task.removeprefix("geometry:")
         made = ScoreTable(comparison, None)
-        found = [m for m in GEOMETRY if any(row.scores(task, source, m) for row in comparison.rows)]
+        found = []
+        for m in GEOMETRY:
+            if any(row.scores(task, source, m) for row in comparison.rows):
+                found.append(m)
         for metric in found or [
             "alignment",
             "uniformity",
@@ -65,24 +68,13 @@ def extremes(
     for grid in [grid for grid in known if grid.source == source] or known:
         for members in grid.rows(comparison).values():
             row = members[0]
-            places = []
-            for k in grid.layers:
-                for p in grid.poolings:
-                    if (k, p) != (0, "cls"):
-                        places.append((k, p))
-            means = {place: grid.mean(row, *place) for place in places}
-            scores = {}
-            for place, s in means.items():
-                if s is not None and not math.isnan(s):
-                    scores[place] = s
+            scores = _scores_of_layers(grid, row)
             if len(scores) < 2:
                 continue
-            ends = (
-                ("best", max(scores, key=scores.__getitem__)),
-                ("worst", min(scores, key=scores.__getitem__)),
-            )
+            best = max(scores, key=scores.__getitem__)
+            worst = min(scores, key=scores.__getitem__)
             lines = []
-            for end, (layer, pooling) in ends:
+            for end, (layer, pooling) in (("best", best), ("worst", worst)):
                 cell = mean_cell(
                     row, grid.scores(row, layer, pooling), grid.pairs, scale=100, digits=2
                 )
@@ -94,3 +86,16 @@ def extremes(
                 lines.append((f"{end} of {len(scores)}: {what} of layer {layer}", cell))
             ends_of_rows.append((row, lines))
     return ends_of_rows
+
+
+def _scores_of_layers(grid: LayerGrid, row: RecordedRow) -> dict[tuple[int, str], float]:
+    """Return (layer, pooling) -> mean score, without the [CLS] token before the first layer."""
+    scores = {}
+    for layer in grid.layers:
+        for pooling in grid.poolings:
+            if (layer, pooling) == (0, "cls"):
+                continue
+            mean = grid.mean(row, layer, pooling)
+            if mean is not None and not math.isnan(mean):
+                scores[layer, pooling] = mean
+    return scores

@@ -94,12 +94,13 @@ _KNOWN = {
         grouped=True,
     ),
 }
+# Suites that describe a model rather than score it
 NOT_SCORED = (
     "geometry",
     "layers",
     "compression",
     "efficiency",
-)  # suites that describe a model rather than score it
+)
 # Of these metrics a higher score is better, whichever task has them.
 _HIGHER = frozenset(
     {"spearman", "pearson", "kendall", "cosine_spearman", "cosine_pearson"}
@@ -220,13 +221,19 @@ def _suite_table(
     measures = {key: main_measure(comparison, suite, *key) for key in comparison.columns(suite)}
     found = [one for one in measures.values() if one is not None]
     better = _better(about, found)
-    if about is not None:
-        percent = about.percent
-    else:
+    if about is None:
         percent = _all_below_one(comparison, found)
-    scale = 100 if percent else 1
-    digits = 2 if percent else 4
-    guessed = about if suite not in _KNOWN else None
+    else:
+        percent = about.percent
+    if percent:
+        scale = 100
+        digits = 2
+        legend = f"×100, {MEAN}"
+    else:
+        scale = 1
+        digits = 4
+        legend = MEAN.capitalize()
+    guessed = None if suite in _KNOWN else about
     made = ScoreTable(comparison, significance if better == "higher" else None)
     keys = _keys_of_columns(list(measures))
     for (task, source), measure in measures.items():
@@ -241,10 +248,6 @@ def _suite_table(
         _add_transfer_average(made, comparison, suite, measures)
     if guessed is not None:
         _add_averages(made, comparison, guessed, better)
-    if percent:
-        legend = f"×100, {MEAN}"
-    else:
-        legend = MEAN.capitalize()
     if not better:
         legend += " Nothing installed here says which way is better, so no number is marked."
     return made.table(f"suite-{suite}", known.title, known.caption, legend)
@@ -274,7 +277,9 @@ def _add_transfer_average(
     names = {task.removeprefix(_KNOWN[suite].prefix) for task, _ in measures}
     if names != set(TRANSFER):
         return
-    seven = [one or Measure(*key, "accuracy", "") for key, one in measures.items()]
+    seven = []
+    for key, one in measures.items():
+        seven.append(one or Measure(*key, "accuracy", ""))
     averages = [_means(row, seven, decimals=2) for row in comparison.rows]
     column = Column("average", "Avg.", f"{len(TRANSFER)} tasks", better="higher")
     made.add_average(column, averages, transfer_average(comparison, suite))

@@ -22,24 +22,28 @@ SCRIPTS = ("page.js", "tables.js")
 
 
 def _footnotes(table: Table) -> dict[str, dict[str, str]]:
-    return {
-        text: {"letter": letter, "id": f"table-{slug(table.key)}-note-{letter}"}
-        for text, letter in table.footnotes().items()
-    }
+    footnotes = {}
+    for text, letter in table.footnotes().items():
+        footnotes[text] = {"letter": letter, "id": f"table-{slug(table.key)}-note-{letter}"}
+    return footnotes
 
 
 def _slots(table: Table) -> list[dict[str, int]]:
     """Room that every cell of a column keeps for a spread and a mark, so that its numbers are
     aligned.
     """
-    columns = [[row.cells[j] for row in table.rows] for j in range(len(table.columns))]
-    return [
-        {
-            "worse": int(any(c.worse for c in cells)),
-            "spread": max((len(c.spread) for c in cells), default=0),
-        }
-        for cells in columns
-    ]
+    columns = []
+    for j in range(len(table.columns)):
+        columns.append([row.cells[j] for row in table.rows])
+    slots = []
+    for cells in columns:
+        slots.append(
+            {
+                "worse": int(any(c.worse for c in cells)),
+                "spread": max((len(c.spread) for c in cells), default=0),
+            }
+        )
+    return slots
 
 
 def page(document: Document, data: dict[str, Any]) -> str:

@@ -172,7 +172,9 @@ def latex_table(table: Table, *, float_as: str = "") -> str:
             is, without a number.
     """
     notes = table.footnotes()
-    columns = [[row.cells[j] for row in table.rows] for j in range(len(table.columns))]
+    columns = []
+    for j in range(len(table.columns)):
+        columns.append([row.cells[j] for row in table.rows])
     prose = rf">{{\raggedright\arraybackslash}}p{{{0.42 if len(columns) < 6 else 0.28}\linewidth}}"
     longest = [max((len(cell.text) for cell in cells), default=0) for cells in columns]
     kinds = []
@@ -210,11 +212,10 @@ def _pages(table: Table) -> list[list[tuple[str, list[TableRow]]]]:
         room -= 1
         pages[-1].append((name, []))
         for row in rows:
-            words = [
-                cell
-                for cell, column in zip(row.cells, table.columns, strict=True)
-                if not column.numeric
-            ]
+            words = []
+            for cell, column in zip(row.cells, table.columns, strict=True):
+                if not column.numeric:
+                    words.append(cell)
             height = max(
                 [1, *(-(-len(cell.text) // 36) for cell in words if len(cell.text) > _PROSE)]
             )

@@ -32,11 +32,12 @@ _PLACES = {
     "every-eval-ever": "data",
 }
 ALL_FORMATS = (*FORMATS, "pdf", "ro-crate", "every-eval-ever")
+# folders of a report in which a build removes what it no longer writes
 _OWNED = (
     "tables",
     "figures",
     "data",
-)  # folders of a report in which a build removes what it no longer writes
+)
 
 
 def check_formats(formats: Sequence[str]) -> None:

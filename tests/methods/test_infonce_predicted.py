@@ -9,7 +9,7 @@ import torch
 from harness import registry
 from harness.encoder import Encoder
 from harness.method import FitContext
-from methods.infonce import Heads, InfoNCE
+from methods.infonce import InfoNCE, ProjectionHead
 from methods.parts.generator import Generator
 
 BASE = "embedded:mini-bert"
@@ -46,6 +46,6 @@ def test_the_generator_does_not_learn_and_the_views_differ_without_dropout() -> 
     method = registry.load(registry.METHODS, "infonce")(config, base_model=BASE)
     method.fit(TEXTS, FitContext(seed=1, precision="fp32"))
     heads = method.heads(method.load_base())
-    assert isinstance(heads, Heads)
+    assert isinstance(heads, ProjectionHead)
     assert not any(p.requires_grad for p in heads.generator.parameters())
     assert torch.isfinite(torch.tensor(method.encode(TEXTS))).all()

@@ -134,35 +134,47 @@ def locate(uri: str) -> Location:
     if base.startswith(EMBEDDED):
         name = base.removeprefix(EMBEDDED)
         if name not in EMBEDDED_CORPORA:
-            raise _unknown(uri, "", base, [EMBEDDED + known for known in EMBEDDED_CORPORA])
-        found = _selected(uri, _options(uri, query, _SELECTION))
+            known = [EMBEDDED + known for known in EMBEDDED_CORPORA]
+            raise _unknown_name(uri, "", base, known)
+        found = _select(uri, _options(uri, query, _SELECTION))
         return replace(
             found, files=tuple(embedded_files(name)), kind=name, columns=EMBEDDED_CORPORA[name]
         )
     if base.startswith(HUB):
         whole = base.count("/") == HUB.count("/") + 2
         options = _options(uri, query, _SET_OPTIONS if whole else _FILE_OPTIONS)
-        names = [
-            name
-            for name, c in CATALOGUE.items()
-            if c.uri == base.replace("@main/", "/") and not options
-        ]
-        return replace(_locate_on_hub(uri, base, options), name=names[0] if names else "")
+        name = ""
+        if not options:
+            name = _name_of_address(base.replace("@main/", "/"))
+        return replace(_locate_on_hub(uri, base, options), name=name)
     if base not in CATALOGUE:
         return Location((_local_file(uri),))
-    entry = CATALOGUE[base]
-    options = _options(uri, query, ("revision", *(["parts"] if entry.parts else []), *_SELECTION))
+    return _locate_named(uri, base, query)
+
+
+def _name_of_address(address: str) -> str:
+    """Return the name in the catalogue of an address of the hub; "" if it has none."""
+    return next((name for name, entry in CATALOGUE.items() if entry.uri == address), "")
+
+
+def _locate_named(uri: str, name: str, query: str) -> Location:
+    """Find a text of the catalogue, with the options of a query."""
+    entry = CATALOGUE[name]
+    keys = ["revision", *_SELECTION]
+    if entry.parts:
+        keys.insert(1, "parts")
+    options = _options(uri, query, tuple(keys))
     address, _, fixed = entry.uri.partition("?")
     settings = _options(entry.uri, fixed, _SET_OPTIONS)
     if entry.parts:
         parts = options.pop("parts", ",".join(entry.default_parts or entry.parts)).split(",")
         for part in parts:
             if part not in entry.parts:
-                raise _unknown(uri, f' part "{part}"', part, list(entry.parts))
+                raise _unknown_name(uri, f' part "{part}"', part, list(entry.parts))
         settings["split"] = "+".join(entry.parts[part] for part in parts)
     found = _locate_on_hub(uri, address, settings | options)
     found = replace(found, kind=entry.kind, columns=entry.columns, labels=entry.labels)
-    return replace(found, name=base, source=entry.uri)
+    return replace(found, name=name, source=entry.uri)
 
 
 def _locate_on_hub(uri: str, base: str, options: Mapping[str, str]) -> Location:
@@ -174,13 +186,16 @@ def _locate_on_hub(uri: str, base: str, options: Mapping[str, str]) -> Location:
             "(with @REVISION after NAME for another than the newest, and ?config=...&split=...&columns=... after it)",
             file=uri,
         )
-    columns = [pair.partition(":") for pair in options.get("columns", "").split(",") if pair]
+    columns = []
+    for pair in options.get("columns", "").split(","):
+        if pair:
+            columns.append(pair.partition(":"))
     if not all(role and column for role, _, column in columns):
         raise InputError(
             f'corpus "{uri}": columns: expected role:column, as in columns=anchor:source,positive:target',
             file=uri,
         )
-    found = replace(_selected(uri, options), named={role: column for role, _, column in columns})
+    found = replace(_select(uri, options), named={role: column for role, _, column in columns})
     name, _, after = parts[2].partition("@")
     repository = f"{parts[1]}/{name}"
     revision = options.get("revision") or unquote(after)
@@ -201,7 +216,7 @@ def _options(uri: str, query: str, known: tuple[str, ...]) -> dict[str, str]:
     options = dict(given)
     for key, value in given:
         if key not in known:
-            raise _unknown(uri, f' option "{key}"', key, list(known))
+            raise _unknown_name(uri, f' option "{key}"', key, list(known))
         if not value or len(options) < len(given):
             raise InputError(
                 f'corpus "{uri}": option "{key}" needs one value, as in {key}=...',
@@ -211,7 +226,7 @@ def _options(uri: str, query: str, known: tuple[str, ...]) -> dict[str, str]:
     return options
 
 
-def _selected(uri: str, options: Mapping[str, str]) -> Location:
+def _select(uri: str, options: Mapping[str, str]) -> Location:
     """A location of which only the selection is known yet."""
     number = options.get("min_tokens", "")
     tokenizer = options.get("tokenizer", "")
@@ -241,7 +256,7 @@ def _local_file(uri: str) -> Path:
     )
 
 
-def _unknown(uri: str, what: str, given: str, known: list[str]) -> InputError:
+def _unknown_name(uri: str, what: str, given: str, known: list[str]) -> InputError:
     return InputError(
         f'corpus "{uri}": unknown{what}{nearest(given, known)}; known: {", ".join(known)}', file=uri
     )

@@ -279,7 +279,7 @@ def corpus_of(
             items_of_table(given, roles, columns), kind, "given data set", limit, rows=True
         )
     else:
-        corpus = corpus_in_memory(_listed(given, kind, columns), kind, f"given {kind}", limit)
+        corpus = corpus_in_memory(_list_items(given, kind, columns), kind, f"given {kind}", limit)
     if len(corpus) < 2:
         raise InputError(
             f"training text: needs at least 2 {kind}, not {len(corpus)}", file="training text"
@@ -287,7 +287,7 @@ def corpus_of(
     return corpus
 
 
-def _listed(given: Any, kind: Kind, columns: Mapping[str, str] | None) -> Sequence[Any]:
+def _list_items(given: Any, kind: Kind, columns: Mapping[str, str] | None) -> Sequence[Any]:
     """Return the items of something that has no columns.
 
     Raises:
@@ -340,7 +340,10 @@ def corpus_in_memory(
     whole = list(islice(_with_text(every, kind, counts), limit))
     if kind == "pairs" and not any(texts[3] for texts in whole):
         whole = [texts[:3] for texts in whole]  # as a file's, so that equal texts have equal hashes
-    width = len(whole[0]) if whole else 1
+    if whole:
+        width = len(whole[0])
+    else:
+        width = 1
     table, sha256 = _table_in_memory(lambda sink: _write(sink, whole, width))
     _report_empty(uri, counts["empty"], len(whole))
     if counts["empty"]:
@@ -443,7 +446,10 @@ def _columns(uri: str, kind: Kind, location: Location, given: Mapping[str, str] 
     # meaning.
     read = [role for role in roles if role != "label" or "label" in usual]
     column = {role: usual.get(role) or role for role in read}
-    needed = [role for i, role in enumerate(read) if i < _NEEDED[kind] or role in named]
+    needed = []
+    for i, role in enumerate(read):
+        if i < _NEEDED[kind] or role in named:
+            needed.append(role)
     return _Columns(tuple(column.values()), tuple(column[role] for role in needed))
 
 
@@ -457,44 +463,60 @@ def _read(
     commit = location.revision
 
     def write(sink: Any) -> dict[str, Any]:
-        rows = chain.from_iterable(map(file_rows, files)) if files else hub_rows(location, commit)
-        items: Iterator[Texts] = values_of(rows, columns.names, columns.required)
-        if columns.each:
-            items = ([text] for row in items for text in row)
-        counts: Counter[str] = Counter()
-        items = _with_text(items, kind, counts)
-        if location.min_tokens:
-            items = _long_enough(items, location.min_tokens, _tokenizer(location.tokenizer), counts)
-        sha256 = _write(sink, islice(items, limit), 1 if columns.each else len(columns.names))
-        found = {"sha256": sha256, "revision": commit}
-        return found | {key: counts[key] for key in ("left_out", "empty")}
+        return _write_selected(sink, location, commit, columns, kind, limit)
 
     request: dict[str, Any] = {"columns": asdict(columns), "selection": location.selection}
     request |= {"limit": limit, "kind": kind}
-    tables = any(text_format(file)[0] in (".csv", ".tsv") for file in files)
-    if tables or location.min_tokens:
+    formats = [text_format(file) for file in files]
+    if location.min_tokens or any(ending in (".csv", ".tsv") for ending, _ in formats):
         request["reader"] = _READER
     if not files:
-        request["set"] = {
-            key: getattr(location, key)
-            for key in ("repository", "revision", "config", "split", "labels")
-        }
+        keys = ("repository", "revision", "config", "split", "labels")
+        request["set"] = {key: getattr(location, key) for key in keys}
         commit = hub_commit(location.repository, location.revision or None) or _newest(request)
         if not commit:
             raise out_of_reach(location.data_set)
-        return _stored(request, commit, write)
+        return _load_or_store(request, commit, write)
     for file in files:
         require_ordinary(file)
-    formats = [text_format(file) for file in files]
-    if sum(file.stat().st_size for file in files) <= _SMALL and not any(
-        zipped for _, zipped in formats
-    ):
+    is_small = sum(file.stat().st_size for file in files) <= _SMALL
+    if is_small and not any(zipped for _, zipped in formats):
         return _table_in_memory(write)
     request["files"] = [
         [ending, sha256_of(file)] for file, ending in zip(files, formats, strict=True)
     ]
-    table, facts = _stored(request, "", write)
+    table, facts = _load_or_store(request, "", write)
     return table, facts | {"revision": commit}
+
+
+def _write_selected(
+    sink: Any, location: Location, commit: str, columns: _Columns, kind: Kind, limit: int | None
+) -> dict[str, Any]:
+    """Write the selected texts of a location; their sha256, how many the selection left out, and
+    the hub's commit.
+    """
+    if location.files:
+        rows: Iterator[tuple[str, Mapping[str, Any]]] = chain.from_iterable(
+            map(file_rows, location.files)
+        )
+    else:
+        rows = hub_rows(location, commit)
+    items: Iterator[Texts] = values_of(rows, columns.names, columns.required)
+    width = len(columns.names)
+    if columns.each:
+        items = ([text] for row in items for text in row)
+        width = 1
+    counts: Counter[str] = Counter()
+    items = _with_text(items, kind, counts)
+    if location.min_tokens:
+        items = _long_enough(items, location.min_tokens, _tokenizer(location.tokenizer), counts)
+    sha256 = _write(sink, islice(items, limit), width)
+    return {
+        "sha256": sha256,
+        "revision": commit,
+        "left_out": counts["left_out"],
+        "empty": counts["empty"],
+    }
 
 
 def _write(sink: Any, items: Iterable[Texts], width: int) -> str:
@@ -515,7 +537,9 @@ def _write(sink: Any, items: Iterable[Texts], width: int) -> str:
             digest.update(
                 b"".join(b"%d:%b" % (len(text), text) for texts in encoded for text in texts)
             )
-            arrays = [pa.array(column, pa.string()) for column in zip(*encoded, strict=True)]
+            arrays = []
+            for column in zip(*encoded, strict=True):
+                arrays.append(pa.array(column, pa.string()))
             writer.write_batch(pa.record_batch(arrays, schema=schema))
     return digest.hexdigest()
 
@@ -549,7 +573,7 @@ def _newest(request: dict[str, Any]) -> str:
     return ""
 
 
-def _stored(
+def _load_or_store(
     request: dict[str, Any], commit: str, write: Callable[[Any], dict[str, Any]]
 ) -> tuple[pa.Table, dict[str, Any]]:
     """What `write` writes, or wrote for the same request and commit before.
@@ -566,14 +590,17 @@ def _stored(
 
     folder = _folder(request, commit)
     make_once(
-        folder, "the texts of a corpus", make, is_sound=lambda folder: _opened(folder) is not None
+        folder,
+        "the texts of a corpus",
+        make,
+        is_sound=lambda folder: _open_stored(folder) is not None,
     )
-    found = _opened(folder)
+    found = _open_stored(folder)
     assert found is not None
     return found
 
 
-def _opened(folder: Path) -> tuple[pa.Table, dict[str, Any]] | None:
+def _open_stored(folder: Path) -> tuple[pa.Table, dict[str, Any]] | None:
     """The table in a folder; None where there is none, or it is damaged."""
     import pyarrow as pa
 

@@ -29,9 +29,8 @@ if TYPE_CHECKING:
     from datasets import IterableDataset
 
 FORMATS = (".txt", ".csv", ".tsv", ".jsonl", ".parquet")
-LONGEST = (
-    16 * 2**20
-)  # bytes of a line, or of one value of a table; more is no text but a fault or an attack
+# bytes of a line, or of one value of a table; more is no text but a fault or an attack
+LONGEST = 16 * 2**20
 _AT_ONCE = 1000  # rows of a table that are read at once
 _SILENT_SECONDS = 20.0  # between two messages about a long download
 _BOM = b"\xef\xbb\xbf"
@@ -72,9 +71,9 @@ def file_rows(path: Path) -> Rows:
         return
 
     def read_lines() -> Iterator[str]:
-        with opened(path, zipped) as stream:
+        with open_stream(path, zipped) as stream:
             for number, line in enumerate(byte_lines(path, stream), 1):
-                yield decoded(path, number, line)
+                yield decode_line(path, number, line)
 
     if ending == ".jsonl":
         yield from _json_rows(path, enumerate(read_lines(), 1))
@@ -144,7 +143,7 @@ def _check_row(
 
 
 @contextmanager
-def opened(path: Path, zipped: bool) -> Iterator[IO[bytes]]:
+def open_stream(path: Path, zipped: bool) -> Iterator[IO[bytes]]:
     """The bytes of a file, unpacked where it is gzipped.
 
     Raises:
@@ -178,7 +177,7 @@ def byte_lines(path: Path, stream: IO[bytes]) -> Iterator[bytes]:
         yield line.removeprefix(_BOM) if number == 1 else line
 
 
-def decoded(path: Path, number: int, line: bytes, encoding: str = "utf-8") -> str:
+def decode_line(path: Path, number: int, line: bytes, encoding: str = "utf-8") -> str:
     """The text of one line, in UTF-8 or an encoding that has a character for every byte.
 
     Raises:

@@ -139,15 +139,18 @@ def _values(given: Any, name: str) -> list[Any]:
     if isinstance(column, str | bytes) or not hasattr(column, "__iter__"):
         message = f"expected a list of texts, not {_kind(column)}"
         raise InputError(message, file=WHERE, key=f'column "{name}"')
-    values: list[Any] = column.to_pylist() if hasattr(column, "to_pylist") else list(column)
+    if hasattr(column, "to_pylist"):
+        values: list[Any] = column.to_pylist()
+    else:
+        values = list(column)
     feature = (getattr(given, "features", None) or {}).get(name)
     classes = getattr(feature, "names", None)
     if not classes:
         return values
-    return [
-        classes[value] if type(value) is int and 0 <= value < len(classes) else None
-        for value in values
-    ]
+    found = []
+    for value in values:
+        found.append(classes[value] if type(value) is int and 0 <= value < len(classes) else None)
+    return found
 
 
 def _is_missing(value: Any) -> bool:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from harness.errors import InputError
 from harness.files.reading import expand_user, read_toml
-from harness.sources.corpus.rows import byte_lines, decoded, opened, without_end
+from harness.sources.corpus.rows import byte_lines, decode_line, open_stream, without_end
 from harness.sources.remote.cache_folder import cache_root, unpack_once
 from harness.sources.remote.hub import hub_file
 from harness.sources.senteval.prepared import given_or_prepared, prepared_folder
@@ -414,12 +414,13 @@ def numbered_lines(
     """
     if not file.exists():
         raise _no_such_file(file)
-    with opened(file, False) as stream:
+    with open_stream(file, False) as stream:
         raw = enumerate(byte_lines(file, stream), 1)
-        lines = [
-            (number, without_end(file, number, decoded(file, number, line, encoding)))
-            for number, line in raw
-        ]
+        lines = []
+        for number, line in raw:
+            lines.append(
+                (number, without_end(file, number, decode_line(file, number, line, encoding)))
+            )
     numbered = [(number, line) for number, line in lines if blank or line.strip()]
     if not numbered:
         raise InputError("is empty", file=file)

@@ -81,9 +81,9 @@ def prepared_folder(name: str) -> Path:
     def make(folder: Path) -> None:
         _LOG.info("%s: %s from %s; licence: %s", name, data.size, data.address, data.licence)
         downloads.mkdir(parents=True, exist_ok=True)
-        files = [
-            _download(f"{data.address}/{file}", downloads, data.sha256) for file in data.downloads
-        ]
+        files = []
+        for file in data.downloads:
+            files.append(_download(f"{data.address}/{file}", downloads, data.sha256))
         _CONVERSIONS[name](files, folder)
 
     if name in _FAILURES:

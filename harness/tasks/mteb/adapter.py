@@ -206,14 +206,14 @@ def benchmark_tasks(name: str) -> dict[str, str]:
         own = task.metadata.name
         part = benchmark.name
         for usual in ("", "all"):
-            if _taken(open_task(own, usual)) == _taken(task):
+            if _splits_and_subsets(open_task(own, usual)) == _splits_and_subsets(task):
                 part = usual
                 break
         kinds[own + (f"/{part}" if part else "")] = task.metadata.type
     return kinds
 
 
-def _taken(task: Any) -> tuple[list[str], list[str]]:
+def _splits_and_subsets(task: Any) -> tuple[list[str], list[str]]:
     return sorted(task.hf_subsets), sorted(task.eval_splits)
 
 
@@ -260,9 +260,9 @@ def _load_known(name: str) -> Any:
         with _quiet(hub=False):
             return mteb.get_task(name)
     except KeyError:
-        known = [
-            task.metadata.name for task in mteb.get_tasks(languages=["eng"], modalities=["text"])
-        ]
+        known = []
+        for task in mteb.get_tasks(languages=["eng"], modalities=["text"]):
+            known.append(task.metadata.name)
         raise InputError(
             f'"{PREFIX}{name}": mteb has no such task{nearest(name, known)}', key=f"{PREFIX}{name}"
         ) from None
@@ -335,7 +335,10 @@ def _evaluate(
             read.
     """
     predicts = kind_of(task).rows is not None
-    parts = parts_of(task) if predicts and load else []
+    if predicts and load:
+        parts = parts_of(task)
+    else:
+        parts = []
     try:
         with tempfile.TemporaryDirectory() as folder:
             for part in parts:

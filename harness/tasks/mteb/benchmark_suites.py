@@ -40,10 +40,9 @@ class BenchmarkMean:
 def benchmark_suite(benchmark: str, about: str) -> Suite:
     """One of `MTEB_SUITES`, with the average of each category and that over all data sets."""
     categories = MTEB_SUITES[benchmark]
-    means = [
-        BenchmarkMean(f"{benchmark}, {category}", benchmark, names)
-        for category, names in categories.items()
-    ]
+    means = []
+    for category, names in categories.items():
+        means.append(BenchmarkMean(f"{benchmark}, {category}", benchmark, names))
     means.append(
         BenchmarkMean(f"{benchmark}, average over data sets", benchmark, names_of(categories))
     )

@@ -60,8 +60,12 @@ class EmbeddedRetrieval(AbsTaskRetrieval):
 
     def _split(self, group: str) -> RetrievalSplitData:
         rows = embedded_rows("retrieval", RETRIEVAL_GROUPS[group])
-        queries = [{"id": f"q-{row['id']}", "text": row["query"]} for row in rows]
-        corpus = [{"id": f"p-{row['id']}", "text": row["passage"], "title": ""} for row in rows]
+        queries = []
+        for row in rows:
+            queries.append({"id": f"q-{row['id']}", "text": row["query"]})
+        corpus = []
+        for row in rows:
+            corpus.append({"id": f"p-{row['id']}", "text": row["passage"], "title": ""})
         return RetrievalSplitData(
             queries=Dataset.from_list(queries),
             corpus=Dataset.from_list(corpus),

@@ -91,9 +91,11 @@ def kind_of(task: Any) -> Kind:
             return Kind(PAIRS, _pair_classification)
         return Kind(lacks=f"{metric}: its threshold is the best one")
     if isinstance(task, kinds.AbsTaskClustering | kinds.AbsTaskClusteringLegacy):
-        sets = (
-            DRAWS if isinstance(task, kinds.AbsTaskClustering) else SETS
-        )  # newer tasks draw sets from one collection
+        # newer tasks draw sets from one collection
+        if isinstance(task, kinds.AbsTaskClustering):
+            sets = DRAWS
+        else:
+            sets = SETS
         if metric == "v_measure":
             return Kind(sets)
         return Kind(lacks=f"{metric} of each set is not saved by mteb")
@@ -122,11 +124,17 @@ def read_examples(task: Any, folder: Path) -> pd.DataFrame | None:
         file = folder / part.prediction_file_name
         if rows_of is None or not file.exists():
             continue
-        name = "" if part is task else part.metadata.name
+        if part is task:
+            name = ""
+        else:
+            name = part.metadata.name
         saved = json.loads(file.read_text("utf-8"))
         for subset, splits in saved.items():
             for split, predictions in splits.items() if subset != "mteb_model_meta" else ():
-                shown = subset if subset not in ("default", "parallel") else ""
+                if subset not in ("default", "parallel"):
+                    shown = subset
+                else:
+                    shown = ""
                 found = rows_of(part, predictions, split, subset)
                 frames += [_add_split(rows, split, name, shown) for rows in found]
     if frames:
@@ -196,33 +204,39 @@ def task_facts(task: Any, splits: Sequence[str], examples: pd.DataFrame | None) 
     """
     kind = kind_of(task)
     metric = task.metadata.main_score
+    is_correlation = metric.endswith(("spearman", "pearson"))
     chance = majority = None
     if isinstance(task, kinds.AbsTaskMultilabelClassification):
         pass
     elif isinstance(task, kinds.AbsTaskClassification) and metric == "accuracy":
-        counts = []
-        for split in splits:
-            for subset in task.hf_subsets:
-                if found := _labels(task, split, subset):
-                    counts.append(found)
-        if counts:
-            chance = float(np.mean([1 / len(labels) for labels in counts]))
-            majority = float(np.mean([max(labels) / sum(labels) for labels in counts]))
+        chance, majority = _guesses_of_labels(task, splits)
     elif (
         isinstance(task, kinds.AbsTaskPairClassification) and examples is not None and len(examples)
     ):
         pairs = examples[examples["metric"] == metric]
         if len(pairs):
             chance = float(pairs.groupby(["split", "subset"])["target"].mean().mean())
-        else:
-            chance = None
-    elif isinstance(task, kinds.AbsTaskSTS | kinds.AbsTaskSummarization) and metric.endswith(
-        ("spearman", "pearson")
-    ):
+    elif isinstance(task, kinds.AbsTaskSTS | kinds.AbsTaskSummarization) and is_correlation:
         chance = 0.0
     human = HUMAN.get(task.metadata.name)
     known = chance is not None or human is not None
     return Facts(kind.unit, kind.lacks, metric if known else "", chance, majority, human=human)
+
+
+def _guesses_of_labels(task: Any, splits: Sequence[str]) -> tuple[float, float] | tuple[None, None]:
+    """Return the accuracies of guessing and of the commonest class, means over splits and subsets;
+    None where mteb does not say how many examples each label has.
+    """
+    counts = []
+    for split in splits:
+        for subset in task.hf_subsets:
+            if found := _labels(task, split, subset):
+                counts.append(found)
+    if not counts:
+        return None, None
+    chance = np.mean([1 / len(labels) for labels in counts])
+    majority = np.mean([max(labels) / sum(labels) for labels in counts])
+    return float(chance), float(majority)
 
 
 def _labels(task: Any, split: str, subset: str) -> list[int]:
@@ -338,13 +352,19 @@ def _retrieval(task: Any, predictions: Any, split: str, subset: str) -> Rows:
         ranked = {}
         for query, docs in found.items():
             ranked[query] = sorted(docs.items(), key=lambda x: x[1], reverse=True)
-        found = {query: dict(docs[1:]) for query, docs in ranked.items()}
+        found = {}
+        for query, docs in ranked.items():
+            found[query] = dict(docs[1:])
     if measure == "mrr":
-        values = {query: _reciprocal_rank(gold[query], docs, k) for query, docs in found.items()}
+        values = {}
+        for query, docs in found.items():
+            values[query] = _reciprocal_rank(gold[query], docs, k)
     else:
         name = _TREC[measure]
         said = pytrec_eval.RelevanceEvaluator(gold, {f"{name}.{k}"}).evaluate(found)
-        values = {query: scores[f"{name}_{k}"] for query, scores in said.items()}
+        values = {}
+        for query, scores in said.items():
+            values[query] = scores[f"{name}_{k}"]
     place = {query: number for number, query in enumerate(data["queries"]["id"])}
     texts = _texts(data["queries"]["text"])
     order = sorted(values, key=place.__getitem__)

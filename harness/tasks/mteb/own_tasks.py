@@ -51,7 +51,9 @@ def retrieval_task(name: str, revision: str, folder: Folder) -> Any:
 
 def _split(folder: Folder) -> RetrievalSplitData:
     passages = folder.passages.items()
-    corpus = [{"id": one, "title": title, "text": text} for one, (title, text) in passages]
+    corpus = []
+    for one, (title, text) in passages:
+        corpus.append({"id": one, "title": title, "text": text})
     queries = [{"id": one, "text": text} for one, text in folder.queries.items()]
     return RetrievalSplitData(
         queries=Dataset.from_list(queries),

@@ -35,7 +35,9 @@ def read_beir(folder: Path) -> Folder:
         InputError: a missing or damaged file, an id that is not there, or no test part.
     """
     passages = _read_texts(folder / _CORPUS)
-    queries = {query: text for query, (_, text) in _read_texts(folder / _QUERIES).items()}
+    queries = {}
+    for query, (_, text) in _read_texts(folder / _QUERIES).items():
+        queries[query] = text
     grades = folder / "qrels" / "test.tsv"
     files = sorted((folder / "qrels").glob("*.tsv"))
     if not grades.is_file() and len(files) == 1:

@@ -59,7 +59,10 @@ def labelled_texts(own: OwnData) -> Labelled:
                 place = f"{own.where}, line {line}"
                 raise InputError(message, file=place, key='column "label"', remedy=remedy)
         labels = [number[name] for name in rows["label"]]
-        read = "all" if len(parts) == 1 else part
+        if len(parts) == 1:
+            read = "all"
+        else:
+            read = part
         examples[read] = [
             (text, "", label) for text, label in zip(rows["text"], labels, strict=True)
         ]

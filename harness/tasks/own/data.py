@@ -87,7 +87,7 @@ class TaskFile(Config):
         """The file or folder, absolute."""
         return Path(self.task.removeprefix(self.prefix)).expanduser().absolute()
 
-    def located(self) -> TaskFile:
+    def with_full_path(self) -> TaskFile:
         """Return the same with the absolute path, for another process."""
         return self.model_copy(update={"task": f"{self.prefix}{self.path}"})
 
@@ -270,11 +270,10 @@ def _rename(table: pd.DataFrame, columns: Mapping[str, str], where: str) -> pd.D
         columns=[role for role in columns if role in table.columns and role not in new]
     )
     kept = kept.rename(columns=new)
-    lower = {
-        name: name.lower()
-        for name in kept.columns
-        if name.lower() in known and name.lower() not in kept.columns
-    }
+    lower = {}
+    for name in kept.columns:
+        if name.lower() in known and name.lower() not in kept.columns:
+            lower[name] = name.lower()
     return kept.rename(columns=lower)
 
 

@@ -28,7 +28,10 @@ def open_file(settings: TaskFile, frame: Any = None) -> Task:
     Raises:
         InputError: there is no such file, or its columns are those of no kind.
     """
-    table = None if frame is None else to_pandas(frame)
+    if frame is None:
+        table = None
+    else:
+        table = to_pandas(frame)
     if table is None and settings.path.is_dir():
         return _open_folder(settings)
     if settings.kind == "retrieval" and table is None and not is_there(settings.path):

@@ -44,7 +44,9 @@ class FileRetrieval(MTEBTask):
     def sha256(self) -> str:
         read = self.folder
         whole = [sorted(read.passages.items()), sorted(read.queries.items())]
-        grades = [(query, sorted(found.items())) for query, found in sorted(read.relevant.items())]
+        grades = []
+        for query, found in sorted(read.relevant.items()):
+            grades.append((query, sorted(found.items())))
         return hashlib.sha256(repr([whole, grades]).encode("utf-8", "surrogatepass")).hexdigest()
 
     @property
@@ -61,7 +63,9 @@ class FileRetrieval(MTEBTask):
 
     def texts(self) -> list[str]:
         """Queries, and passages behind their titles: as mteb joins them."""
-        passages = [f"{title} {text}".strip() for title, text in self.folder.passages.values()]
+        passages = []
+        for title, text in self.folder.passages.values():
+            passages.append(f"{title} {text}".strip())
         return [*self.folder.queries.values(), *passages]
 
     def at_least(self) -> int:

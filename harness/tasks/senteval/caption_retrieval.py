@@ -7,10 +7,11 @@ Two linear maps lead into one space, in which images and captions are ranked by 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,9 @@ from harness.sources.senteval.labelled import downstream_folder
 from harness.sources.senteval.prepared import CAPTIONS, given_or_prepared, read_captions
 from harness.tasks.base import Array, TaskResult, Vectors, finite
 from harness.tasks.protocol import add_number
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 VERSION = "harness-senteval-retrieval-1"
 PREPARATION = "captions as given; words joined by single spaces"
@@ -94,6 +98,35 @@ def rank_recalls(images: Array, captions: Array) -> Recalls:
     return Recalls(np.concatenate(image_ranks), np.concatenate(caption_ranks), folds)
 
 
+def _draw_batches(
+    n: int, shuffle: np.random.RandomState
+) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]]:
+    """Yield the rows of the batches of one pass over n captions, with the contrasts of their images
+    and of their captions.
+    """
+    order = shuffle.permutation(n)
+    for begin in range(0, n, _BATCH):
+        rows = order[begin : begin + _BATCH]
+        others = np.concatenate([order[:begin], order[begin + _BATCH :]])
+        for_images = shuffle.choice(others, _CONTRASTS * len(rows))
+        for_texts = shuffle.choice(others, _CONTRASTS * len(rows))
+        yield rows, for_images, for_texts
+
+
+def _hinge_loss(
+    images: Tensor, captions: Tensor, other_images: Tensor, other_captions: Tensor
+) -> Tensor:
+    """Hinge loss of pairs (b, d) against k contrasts of each in both directions, (b, k, d)."""
+    import torch
+
+    own = (images * captions).sum(1, keepdim=True)
+    to_captions = torch.einsum("bd,bkd->bk", images, other_captions)
+    to_images = torch.einsum("bd,bkd->bk", captions, other_images)
+    by_text = (_MARGIN - own + to_captions).clamp_min(0).sum()
+    by_image = (_MARGIN - own + to_images).clamp_min(0).sum()
+    return by_text + by_image
+
+
 def fit_and_rank(
     images: dict[str, Array], captions: dict[str, Array], *, seed: int = 1111, width: int = WIDTH
 ) -> tuple[Recalls, Recalls]:
@@ -111,11 +144,12 @@ def fit_and_rank(
     from torch.nn import functional as F  # noqa: N812 - torch's own convention
 
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    x = {p: torch.as_tensor(np.asarray(images[p], dtype=np.float32), device=device) for p in images}
-    t = {
-        p: torch.as_tensor(np.asarray(captions[p], dtype=np.float32), device=device)
-        for p in captions
-    }
+
+    def to_tensor(vectors: Array) -> Tensor:
+        return torch.as_tensor(np.asarray(vectors, dtype=np.float32), device=device)
+
+    x = {part: to_tensor(vectors) for part, vectors in images.items()}
+    t = {part: to_tensor(vectors) for part, vectors in captions.items()}
     n = len(t["train"])
     if n <= _BATCH:
         raise InputError(
@@ -129,39 +163,38 @@ def fit_and_rank(
     maps = torch.nn.ModuleList([image_map, text_map])
     optimizer = torch.optim.Adam(maps.parameters())
     shuffle = np.random.RandomState(seed)
-    kept, best, best_total, failures = None, None, -1.0, 0
+    kept = None
+    best = None
+    best_total = -1.0
+    failures = 0
+
+    def map_images(vectors: Tensor) -> Tensor:
+        return F.normalize(image_map(vectors), dim=1)
+
+    def map_texts(vectors: Tensor) -> Tensor:
+        return F.normalize(text_map(vectors), dim=1)
 
     def recalls(part: str) -> Recalls:
         with torch.no_grad():
-            u = F.normalize(image_map(x[part]), dim=1).cpu().numpy()
-            v = F.normalize(text_map(t[part]), dim=1).cpu().numpy()
+            u = map_images(x[part]).cpu().numpy()
+            v = map_texts(t[part]).cpu().numpy()
         return rank_recalls(u, v)
 
     for _ in range(_MAX_PASSES + 1):
-        order = shuffle.permutation(n)
-        for begin in range(0, n, _BATCH):
-            rows = order[begin : begin + _BATCH]
-            others = np.concatenate([order[:begin], order[begin + _BATCH :]])
-            image_contrasts, text_contrasts = (
-                shuffle.choice(others, _CONTRASTS * len(rows)) for _ in range(2)
-            )
-            u = F.normalize(image_map(x["train"][rows // CAPTIONS]), dim=1)
-            v = F.normalize(text_map(t["train"][rows]), dim=1)
-            cu = F.normalize(image_map(x["train"][image_contrasts // CAPTIONS]), dim=1).view(
-                len(rows), _CONTRASTS, -1
-            )
-            cv = F.normalize(text_map(t["train"][text_contrasts]), dim=1).view(
-                len(rows), _CONTRASTS, -1
-            )
-            own = (u * v).sum(1, keepdim=True)
-            by_text = (_MARGIN - own + torch.einsum("bd,bkd->bk", u, cv)).clamp_min(0).sum()
-            by_image = (_MARGIN - own + torch.einsum("bd,bkd->bk", v, cu)).clamp_min(0).sum()
+        for rows, image_contrasts, text_contrasts in _draw_batches(n, shuffle):
+            u = map_images(x["train"][rows // CAPTIONS])
+            v = map_texts(t["train"][rows])
+            cu = map_images(x["train"][image_contrasts // CAPTIONS])
+            cv = map_texts(t["train"][text_contrasts])
+            cu = cu.view(len(rows), _CONTRASTS, -1)
+            cv = cv.view(len(rows), _CONTRASTS, -1)
             optimizer.zero_grad()
-            (by_text + by_image).backward()  # type: ignore[no-untyped-call]
+            _hinge_loss(u, v, cu, cv).backward()  # type: ignore[no-untyped-call]
             optimizer.step()
         now = recalls("dev")
         if now.total > best_total:
-            best, best_total = now, now.total
+            best = now
+            best_total = now.total
             kept = {key: value.clone() for key, value in maps.state_dict().items()}
         else:
             failures += 1
@@ -220,9 +253,9 @@ class CaptionRetrievalTask:
 
     def outcome(self, vectors: Vectors) -> tuple[Recalls, Recalls, int]:
         """Recalls on dev and test, and how many vectors held NaN or infinity (replaced by 0)."""
-        vectors_by_part = {
-            part: finite(vectors(texts)) for part, texts in self.data.captions.items()
-        }
+        vectors_by_part = {}
+        for part, texts in self.data.captions.items():
+            vectors_by_part[part] = finite(vectors(texts))
         captions = {part: x for part, (x, _) in vectors_by_part.items()}
         dev, test = fit_and_rank(self.data.images, captions, seed=self.seed, width=self.width)
         return dev, test, sum(bad for _, bad in vectors_by_part.values())

@@ -266,7 +266,9 @@ class SE:
         task = CaptionRetrievalTask(root, seed=self.params.seed)
         self._prepare(task.texts())
         dev, test, damaged = task.outcome(self._vectors)
-        sizes = {f"n{part}": len(task.data.captions[part]) for part in ("dev", "test")}
+        sizes = {}
+        for part in ("dev", "test"):
+            sizes[f"n{part}"] = len(task.data.captions[part])
         result = {"devacc": dev.total, "acc": [test.image_to_text, test.text_to_image], **sizes}
         return result, damaged_note(task.name, damaged)
 

@@ -34,18 +34,18 @@ from harness.tasks.senteval.classifier import Classifier, get_optimizer
 # Logits (S, R, classes - 1, b), less those of class 0, of rows (S, b) -> derivatives of the mean
 # loss by them.
 Errors = Callable[[Tensor, Tensor], Tensor]
-_GATHERED = (
-    1 << 19
-)  # numbers of a batch that are gathered at a time: 2 MB stay in a processor's cache
+# numbers of a batch that are gathered at a time: 2 MB stay in a processor's cache
+_GATHERED = 1 << 19
 _NESTED_STATE = 1111  # fixed in SentEval for both levels, whatever the seed
 _VALIDATION = 0.05
 Rows = NDArray[np.int64]
 _NONE: Rows = np.empty(0, dtype=np.int64)
+# which take a step in one operation
 _FUSED = (
     torch.optim.Adam,
     torch.optim.SGD,
     torch.optim.Adagrad,
-)  # which take a step in one operation
+)
 
 
 @dataclass(frozen=True)
@@ -221,8 +221,8 @@ def with_ones(x: Array) -> Tensor:
     return torch.as_tensor(rows, device="cuda" if torch.cuda.is_available() else "cpu")
 
 
-class Heads:
-    """Heads of S splits x R L2 values on d features: logistic regression, or one hidden layer with
+class ClassifierStack:
+    """ClassifierStack of S splits x R L2 values on d features: logistic regression, or one hidden layer with
     a sigmoid.
 
     `layers` are (S, R, outputs, inputs + 1) tensors, biases last. All fits have torch's default
@@ -242,25 +242,26 @@ class Heads:
         self.shuffle = np.random.RandomState(config.seed)
         if drawn:
             self.shuffle.permutation(drawn)
-        generator = torch.Generator().manual_seed(
-            config.seed
-        )  # draws what the seeded global one would
-        sizes = [x.shape[1] - 1, *([config.nhid] if config.nhid else []), classes]
+        # The generator draws what the seeded global one would.
+        generator = torch.Generator().manual_seed(config.seed)
+        sizes = [x.shape[1] - 1, classes]
+        if config.nhid:
+            sizes.insert(1, config.nhid)
         self.layers = []
         for a, b in itertools.pairwise(sizes):
-            bound = 1 / math.sqrt(
-                a
-            )  # nn.Linear draws first its weight and then its bias from this range
-            parts = [torch.empty(b, n).uniform_(-bound, bound, generator=generator) for n in (a, 1)]
-            layer = torch.cat(parts, dim=1).to(x.device)
+            # nn.Linear draws first its weight and then its bias from this range.
+            bound = 1 / math.sqrt(a)
+            weight = torch.empty(b, a).uniform_(-bound, bound, generator=generator)
+            bias = torch.empty(b, 1).uniform_(-bound, bound, generator=generator)
+            layer = torch.cat([weight, bias], dim=1).to(x.device)
             self.layers.append(layer.expand(*decay.shape, *layer.shape).clone().requires_grad_())
         kind, settings = get_optimizer(config.optim)
-        self.optimizer = kind(
-            self.layers, **({"fused": True} if kind in _FUSED else {"foreach": False}), **settings
-        )
-        self.decay = decay[..., None, None] * (
-            kind is not torch.optim.Rprop
-        )  # torch's Rprop has no weight decay
+        if kind in _FUSED:
+            self.optimizer = kind(self.layers, fused=True, **settings)
+        else:
+            self.optimizer = kind(self.layers, foreach=False, **settings)
+        has_decay = kind is not torch.optim.Rprop  # torch's Rprop has no weight decay
+        self.decay = decay[..., None, None] * has_decay
         self.dropout = torch.Generator(x.device).manual_seed(config.seed)
         self.buffer = torch.empty(len(train) * config.batch_size, x.shape[1], device=x.device)
 
@@ -287,9 +288,8 @@ class Heads:
         hidden = mask = None
         if first:
             hidden = _products(first[0], x)
-            if (
-                self.config.dropout
-            ):  # one mask for all fits of a step: each fit alone sees an ordinary dropout
+            # one mask for all fits of a step: each fit alone sees an ordinary dropout
+            if self.config.dropout:
                 kept = (
                     torch.rand(hidden.shape[2:], generator=self.dropout, device=x.device)
                     >= self.config.dropout
@@ -356,18 +356,13 @@ def _fit(
         """Of the mean cross-entropy."""
         p = F.pad(z, (0, 0, 1, 0)).softmax(2)
         labels = y[rows][:, None, None].expand(-1, z.shape[1], 1, -1)
-        p.scatter_add_(2, labels, torch.full((), -1.0, device=z.device).expand(labels.shape))
+        minus_one = torch.full((), -1.0, device=z.device)
+        p.scatter_add_(2, labels, minus_one.expand(labels.shape))
         return p[:, :, 1:] / rows.shape[1]
 
     train = torch.as_tensor(np.stack([split.train for split in splits]), device=x.device)
-    heads = Heads(
-        x,
-        train,
-        torch.as_tensor(l2, dtype=x.dtype, device=x.device),
-        classes,
-        config,
-        splits[0].drawn,
-    )
+    decay = torch.as_tensor(l2, dtype=x.dtype, device=x.device)
+    heads = ClassifierStack(x, train, decay, classes, config, splits[0].drawn)
     best = [layer.detach().clone() for layer in heads.layers]
     best_accuracy = np.full(l2.shape, -1.0)
     failures = np.zeros(l2.shape, dtype=np.int64)
@@ -381,10 +376,8 @@ def _fit(
         passes += config.epoch_size
         for i, s in enumerate(there.tolist()):
             held = splits[s].held_out
-            right = (
-                predict([layer[i : i + 1] for layer in heads.layers], x[held][None])[0]
-                == labels[held]
-            )
+            own = [layer[i : i + 1] for layer in heads.layers]
+            right = predict(own, x[held][None])[0] == labels[held]
             if len(held):
                 accuracy = right.mean(axis=1)
             else:

@@ -23,7 +23,7 @@ from harness.results.outcomes import outcomes_frame
 from harness.results.text_ids import pair_units, stack
 from harness.tasks.base import Array, TaskResult, Vectors
 from harness.tasks.senteval.classifier import Classifier
-from harness.tasks.senteval.fits import Heads, logits, with_ones
+from harness.tasks.senteval.fits import ClassifierStack, logits, with_ones
 from harness.tasks.senteval.transfer import LabelledTask, Load, downstream
 from harness.tasks.sts import pearson, spearman
 
@@ -82,7 +82,7 @@ def regress(x: dict[str, Array], scores: dict[str, Array], *, seed: int = 1111) 
         return grades
 
     every = torch.arange(len(train), device=train.device)[None]
-    heads = Heads(
+    heads = ClassifierStack(
         train, every, torch.zeros(1, 1, device=train.device), GRADES, Classifier(seed=seed), 0
     )
     best = -1.0
@@ -143,10 +143,9 @@ class RegressorTask(LabelledTask):
             self._add(result, split, metric, value, pooling, particular)
         about: dict[str, Any] = {"task": self.name, "source": self.source, "split": "test"}
         about["unit"] = pair_units(test.first, test.second)
-        frames = [
-            outcomes_frame(**about, metric=m, outcome=fit.predicted, target=gold)
-            for m in ("spearman", "pearson")
-        ]
+        frames = []
+        for m in ("spearman", "pearson"):
+            frames.append(outcomes_frame(**about, metric=m, outcome=fit.predicted, target=gold))
         result.outcomes = stack(
             [*frames, outcomes_frame(**about, metric="mse", outcome=(fit.predicted - gold) ** 2)]
         )

@@ -86,16 +86,17 @@ class LabelledTask(ABC):
         infinity.
         """
         sizes = {part: len(examples) for part, examples in self.data.parts.items()}
-        notes = [f"{self.name}: {note}" for note in unusual_sizes(self.dataset, sizes)]
+        notes = []
+        for note in unusual_sizes(self.dataset, sizes):
+            notes.append(f"{self.name}: {note}")
         return notes + damaged_note(self.name, damaged)
 
     def texts(self) -> list[str]:
-        return [
-            text
-            for part in self.data.parts.values()
-            for side in (part.first, part.second)
-            for text in side
-        ]
+        found = []
+        for part in self.data.parts.values():
+            for side in (part.first, part.second):
+                found.extend(side)
+        return found
 
     @property
     def features(self) -> str:
@@ -175,9 +176,8 @@ class ClassificationTask(LabelledTask):
         self.classifier = classifier
         if data == "SNLI":  # no search and few passes: the training set has half a million pairs
             self.classifier = replace(classifier, l2=(1e-9,), max_epoch=15, epoch_size=1)
-        if (
-            data == "WordContent"
-        ):  # SentEval: a hidden layer would know too little about a thousand words
+        # SentEval: a hidden layer would know too little about a thousand words
+        if data == "WordContent":
             self.classifier = replace(classifier, nhid=0)
 
     def outcome(self, vectors: Vectors) -> tuple[Accuracies, int]:
