@@ -126,6 +126,8 @@ class Network(nn.Module):
         self.include_prompt = True
         self.left_out: tuple[str, ...] = ()
         self._views_differ = False  # known after the first batch of training
+        self.view_dropout: float | None = None  # of views whose caller names no rates
+        self.used_view_dropout = False
         self._checkpoints_rates = False
 
     def checkpoint_gradients(self) -> None:
@@ -344,7 +346,8 @@ class Network(nn.Module):
 
         A pair of rates is (view a, view b): `hidden_dropout` for embedding, attention-output and
         feed-forward-output dropout, `attention_dropout` for attention probabilities; None keeps the
-        checkpoint's own. In evaluation mode nothing is dropped.
+        checkpoint's own, or takes `view_dropout` where both are None. In evaluation mode nothing is
+        dropped.
 
         Most objectives mean nothing on equal views, so the first batch in training is checked:
         checkpoints of newer models (ModernBERT, Qwen3) drop nothing by themselves, and training
@@ -356,6 +359,9 @@ class Network(nn.Module):
                 per view, gradient checkpointing that would repeat its layers at other rates, or
                 views that are equal for every sentence, unless `differ_by` is None.
         """
+        if self.view_dropout is not None and hidden_dropout is attention_dropout is None:
+            hidden_dropout = attention_dropout = (self.view_dropout, self.view_dropout)
+            self.used_view_dropout = True
         ids_a = self._ids(a)
         if b is None:
             ids_b = ids_a

@@ -2,7 +2,7 @@
 
 from harness.training.batches import BatchStream
 from harness.training.descent import Descent
-from harness.training.loop import TrainedMethod, Trainer, TrainingConfig, planned_steps
+from harness.training.loop import TrainedMethod, Trainer, TrainingConfig, ViewsConfig, planned_steps
 from harness.training.view_method import ViewMethod
 from harness.views.make import Batch
 
@@ -14,5 +14,6 @@ __all__ = [
     "Trainer",
     "TrainingConfig",
     "ViewMethod",
+    "ViewsConfig",
     "planned_steps",
 ]

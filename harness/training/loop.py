@@ -155,6 +155,23 @@ class TrainingConfig(MethodConfig):
         return math.ceil(self.warmup * steps)
 
 
+class ViewsConfig(TrainingConfig):
+    """Of a loss of `encoder.two_views` that names no rates of dropout itself.
+
+    >>> ViewsConfig(dropout=0.2).dropout
+    0.2
+    """
+
+    dropout: float | None = option(
+        None,
+        "dropout rate of both views of a sentence: hidden states and attention; empty: the "
+        "checkpoint's own",
+        ge=0,
+        lt=1,
+        later=True,
+    )
+
+
 class TrainedMethod(Method):
     """A method trained by gradient descent. Subclasses write `heads` and `loss`; the other hooks
     have defaults.
@@ -175,7 +192,7 @@ class TrainedMethod(Method):
     `card` a method learns from sentences, without labels.
     """
 
-    Config: ClassVar[type[MethodConfig]] = TrainingConfig
+    Config: ClassVar[type[MethodConfig]] = ViewsConfig
 
     def __init_subclass__(cls, **options: Any) -> None:
         """A card that names no text means unlabelled sentences: nothing can be trained without
@@ -290,6 +307,8 @@ class TrainedMethod(Method):
         if self.config.packed == "auto" and not context.device.startswith("cpu"):
             # On a GPU padding costs less than the many small kernels of packed attention.
             encoder.packed = False
+        if isinstance(self.config, ViewsConfig):
+            encoder.view_dropout = self.config.dropout
         heads = self.heads(encoder).to(context.device)
         self.fit_report = FitReport()
         self.fit_report = Trainer(self, encoder, heads, stream_of, context).run(self.fit_report)
@@ -471,6 +490,9 @@ class Trainer(Descent):
         with autocast(self.precision, self.context.device), count_tokens() as lengths:
             terms = self._terms(batch)
         check_terms(terms)
+        if self.encoder.view_dropout is not None and not self.encoder.used_view_dropout:
+            message = "has no effect: the loss makes no two views, or names rates itself"
+            raise InputError(message, key="dropout", remedy="leave it out")
         norm = self.update(terms["loss"], rate)
         self.method.after_update(self.encoder, self.heads)
         self.sentences_seen += len(batch.items)

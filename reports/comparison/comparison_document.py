@@ -76,6 +76,7 @@ def built_in() -> list[TableBuilder]:
     from reports.explore.section import explore
     from reports.figures import training_curves
     from reports.figures.cost_tradeoff import tradeoff
+    from reports.figures.grid_curves import grid_curves
     from reports.figures.intervals import overview
     from reports.papers.beside import published_tables
     from reports.tables.certainty import (
@@ -97,6 +98,7 @@ def built_in() -> list[TableBuilder]:
 
     return [
         TableBuilder("scores", overview, 50),
+        TableBuilder("scores", lambda c, b: grid_curves(c, b.first), 60),
         TableBuilder("scores", sts_tables, 100, ("sts", "embedded")),
         TableBuilder("scores", published_tables, 450),
         TableBuilder("mteb", mteb_tables, 100, ("mteb",)),

@@ -228,3 +228,35 @@ def test_a_model_that_cannot_drop_per_view_says_so(tmp_path):
     encoder.two_views(ids, ids, differ_by=None, hidden_dropout=(0.1, 0.2))
     with raises_input_error(key="attention_dropout"):
         encoder.two_views(ids, ids, differ_by=None, attention_dropout=(0.1, 0.2))
+
+
+def test_dropout_of_a_loss_that_names_no_rates_is_an_option():
+    from harness.training import TrainedMethod, ViewsConfig
+
+    seen = []
+
+    class Attract(TrainedMethod):
+        name = "attract_of_the_dropout_tests"
+        version = 1
+
+        def loss(self, encoder, heads, batch):
+            a, b = encoder.two_views(batch.texts)
+            seen.append(float((a - b).detach().square().sum(dim=1).mean()))
+            return {"loss": (a - b).square().sum(dim=1).mean()}
+
+    class OneView(TrainedMethod):
+        name = "one_view_of_the_dropout_tests"
+        version = 1
+
+        def loss(self, encoder, heads, batch):
+            return {"loss": encoder(batch.texts).square().mean()}
+
+    texts = ["A dog runs.", "It rains.", "She sells maps.", "He sings."]
+    for rate in (None, 0.01, 0.4):
+        Attract(ViewsConfig(dropout=rate, batch_size=4, max_steps=1)).fit(texts)
+    own, low, high = seen
+    assert low < own < high  # mini-bert's own rate is 0.1
+    assert "dropout" not in ViewsConfig().model_dump(), "ids of runs without it stay"
+    with pytest.raises(InputError) as refused:
+        OneView(ViewsConfig(dropout=0.2, batch_size=2, max_steps=1)).fit(texts)
+    assert refused.value.key == "dropout"

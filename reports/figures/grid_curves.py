@@ -1,0 +1,135 @@
+"""A curve of the score by each option that rows of one method differ in alone, as those of a
+`grid` of one number do.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from reports.document.blocks import Figure, slug
+from reports.document.table import number_text
+from reports.figures.style import finish, look, new, plain, style
+from reports.load import RecordedResults, RecordedRow
+from reports.results import base_name
+from reports.stats.estimate import Interval, mean_sd, predict
+from reports.targets import Target
+
+FEWEST = 3  # values: two are a line in any case
+_WIDE = 20.0  # times the least value: a logarithmic axis from there on
+
+Curve = list[tuple[float, RecordedRow]]
+
+
+def grid_curves(comparison: RecordedResults, target: Target | None) -> Iterator[Figure]:
+    """Yield a figure for each option that has a curve; rows that are alike in all else are one."""
+    if target is None:
+        return
+    rows = [row for row in comparison.rows if row.finished and not row.source]
+    for option, curves in find_curves(rows).items():
+        yield _draw(option, curves, target)
+
+
+def find_curves(rows: Sequence[RecordedRow]) -> dict[str, list[Curve]]:
+    """Return option -> its curves: rows with different numbers of it, and all else alike.
+
+    A row without the option's number (empty) is in none.
+    """
+    options = dict.fromkeys(key for row in rows for key in row.records[0].config)
+    found: dict[str, list[Curve]] = {}
+    for option in options:
+        alike: dict[str, dict[float, RecordedRow]] = {}
+        for row in rows:
+            value = row.records[0].config.get(option)
+            if isinstance(value, int | float) and not isinstance(value, bool):
+                alike.setdefault(_all_else(row, option), {}).setdefault(float(value), row)
+        curves = [sorted(one.items()) for one in alike.values() if len(one) >= FEWEST]
+        if curves:
+            found[option] = curves
+    return found
+
+
+def _all_else(row: RecordedRow, option: str) -> str:
+    """Return what a row is but for an option."""
+    spec = row.records[0].spec
+    config = {key: value for key, value in spec.config.items() if key != option}
+    text = (spec.corpus or {}).get("sha256")
+    what: list[Any] = [spec.method, row.base_model, text, spec.max_steps, config]
+    return json.dumps(what, sort_keys=True, default=str)
+
+
+def _draw(option: str, curves: list[Curve], target: Target) -> Figure:
+    """Draw mean and interval of each value, a line for each curve."""
+    values = [value for curve in curves for value, _ in curve]
+    with style():
+        plot = new(4.6, 3.0)
+        axes = plot.add_subplot()
+        lines = []
+        for number, curve in enumerate(curves):
+            points = [(value, _interval(row, target)) for value, row in curve]
+            known = [(value, found) for value, found in points if found is not None]
+            label = _name(curve)
+            _draw_curve(axes, known, number, label)
+            lines.append(f"{label}: {', '.join(map(_describe, known))}")
+        if min(values) > 0 and max(values) >= _WIDE * min(values):
+            axes.set_xscale("log")
+            plain(axes.xaxis)
+        axes.set_xticks(sorted(set(values)), [f"{value:g}" for value in sorted(set(values))])
+        axes.minorticks_off()
+        axes.set(xlabel=option.replace("_", " "), ylabel=target.short)
+        if len(curves) > 1:
+            plot.legend(loc="outside upper left", ncols=2, fontsize=8)
+        caption = (
+            "Mean over seeds, with the 95 % interval of the mean where there are two seeds or more; all else "
+            "is alike."
+        )
+        return finish(
+            plot,
+            f"grid-{slug(option)}",
+            f"{target.short} by {option}",
+            caption,
+            f"{target.short} by {option}. {'; '.join(lines)}.",
+        )
+
+
+def _draw_curve(axes: Any, points: list[tuple[float, Interval]], number: int, label: str) -> None:
+    x = [value for value, _ in points]
+    y = [found.value for _, found in points]
+    errors = [[f.value - f.low for _, f in points], [f.high - f.value for _, f in points]]
+    drawn = look(number)
+    axes.errorbar(x, y, yerr=errors, capsize=3, markersize=5, linewidth=1.4, label=label, **drawn)
+
+
+def _interval(row: RecordedRow, target: Target) -> Interval | None:
+    """Return the mean of a row over seeds, in points, and where the true mean is expected."""
+    by_seed = []
+    for run in row.finished:
+        parts = [measure.value(run) for measure in target.measures]
+        if None not in parts:
+            by_seed.append(100 * float(np.mean([part for part in parts if part is not None])))
+    if not by_seed:
+        return None
+    mean, sd = mean_sd(by_seed)
+    if sd is None:
+        return Interval(mean, mean, mean)
+    return predict(mean, [by_seed], runs=math.inf)
+
+
+def _name(curve: Curve) -> str:
+    """Return what the labels of a curve's rows have in common."""
+    labels = [row.label for _, row in curve]
+    common = labels[0]
+    while not all(label.startswith(common) for label in labels):
+        common = common[:-1]
+    common = common.partition(" · ")[0].strip(" ·,=(")
+    return f"{common or curve[0][1].records[0].method}, {base_name(curve[0][1].base_model)}"
+
+
+def _describe(point: tuple[float, Interval]) -> str:
+    value, found = point
+    low, high = number_text(found.low, 2), number_text(found.high, 2)
+    return f"{value:g}: {number_text(found.value, 2)} [{low}, {high}]"
