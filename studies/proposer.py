@@ -27,6 +27,7 @@ from harness.machine.exits import ENDS, calling, refuse_exits
 from harness.machine.progress import Reporter
 from harness.results.record import Record
 from harness.results.store import RunFolder
+from harness.runs.grid import describe_record
 from harness.runs.plan import Job, Plan, make_plan
 from harness.runs.progress import Progress, RunState
 from harness.runs.runner import Runner
@@ -85,7 +86,7 @@ def run_trials(
         if tracked:
             tracker = ending.enter_context(closing(Tracker(workdir, study.name, tracking_uri)))
         resumed, left = trials.queue_slots(storage, stored, planned)
-        if left:
+        if left or _lacks_start(stored, study, workdir):
             reporter = ending.enter_context(Reporter(left, quiet=quiet))
             progress = Progress(workdir, study.name, "study", study.title, executor, reporter, page)
             proposer = OptunaTrials(
@@ -117,6 +118,7 @@ class OptunaTrials:
         self.open: dict[int, OpenTrial] = {}
         self._executed: set[str] = set()
         self._ready: list[Job] = []
+        self._start_is_proposed = False
         self._sampler = f'sampler "{self.study.sampler}"'
 
         expected = []
@@ -144,7 +146,21 @@ class OptunaTrials:
                 trial, self.stored, self.study, config, self.workdir
             )
             jobs += self._advance(self.open[trial.number])
+        if not jobs and not self.open and not self._start_is_proposed:
+            self._start_is_proposed = True
+            jobs = self._propose_start()
         return jobs
+
+    def _propose_start(self) -> list[Job]:
+        """Return the run that scores the model without training, once all trials have ended; none
+        where trials are judged by dev scores, which tell it themselves.
+        """
+        job = _find_start(self.stored, self.study, self.workdir)
+        if job is None:
+            return []
+        self.stored.set_user_attr(trials.START, job.id)
+        self.progress.expect([RunState(job.label, self.study.name)])
+        return [replace(job, command=_command(self.study))]
 
     def _draw(self, trial: optuna.Trial) -> dict[str, Any]:
         """Draw the values of a trial; where the sampler fails, others are drawn next time."""
@@ -165,7 +181,10 @@ class OptunaTrials:
 
     def finish(self, job: Job, record: Record, *, reused: bool) -> None:
         """As `Proposer.finish`."""
-        assert job.trial is not None
+        if job.trial is None:  # the model without training
+            state = "reused" if reused else record.status
+            self.progress.finish(job.label, state, describe_record(record), reason=record.reason)
+            return
         trial = self.open[job.trial]
         # Of several trials that share a run, one has executed it.
         trial.add(record, executed=not reused and record.id not in self._executed)
@@ -178,9 +197,8 @@ class OptunaTrials:
         """Return the next job of a trial; none where it has ended, which is reported."""
         number = trial.trial.number
         if not trial.has_ended:
-            words = ["harness", "study", "run", self.study.name, "--workdir", "NEW_FOLDER"]
             job = trial.jobs[len(trial.records)]
-            return [replace(job, command=shlex.join(words), trial=number)]
+            return [replace(job, command=_command(self.study), trial=number)]
 
         del self.open[number]
         ended = self.stored.get_trials(deepcopy=False)[number]
@@ -199,6 +217,36 @@ class OptunaTrials:
             seconds=result.seconds,
         )
         return []
+
+
+def _command(study: Study) -> str:
+    """Return the command that makes the runs of a study again."""
+    return shlex.join(["harness", "study", "run", study.name, "--workdir", "NEW_FOLDER"])
+
+
+def _find_start(stored: optuna.Study, study: Study, workdir: Path) -> Job | None:
+    """Return the run that scores the model which the best trial started from, untrained; None
+    where there is none, or the trials are judged by dev scores.
+    """
+    leading = trials.best_trials(stored)
+    if study.objective == DEV or not leading:
+        return None
+    runs = trials.result_of(leading[0]).runs
+    record = RunFolder(workdir, runs[0]).read_if_sound() if runs else None
+    if record is None:
+        return None
+    where = f'study "{study.name}"'
+    plan = make_plan(study.experiment(record.config, record.row), where)
+    starts = set(plan.starts.values())
+    return next((job for job in plan.jobs if job.id in starts), None)
+
+
+def _lacks_start(stored: optuna.Study, study: Study, workdir: Path) -> bool:
+    """True of a study whose trials have ended, and whose untrained model was not scored."""
+    known = stored.user_attrs.get(trials.START, "")
+    if known and RunFolder(workdir, known).read_if_sound() is not None:
+        return False
+    return _find_start(stored, study, workdir) is not None
 
 
 class OpenTrial:

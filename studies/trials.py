@@ -15,6 +15,7 @@ from pydantic import BaseModel
 UNUSABLE = "unusable"  # user attribute of a trial whose sampler failed
 SLOT = "slot"  # which planned trial it is
 _RESULT = "about"  # a `TrialResult`
+START = "untrained"  # user attribute of a study: the id of the run that scores the untrained model
 
 _DONE = (TrialState.COMPLETE, TrialState.PRUNED)
 

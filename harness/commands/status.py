@@ -13,6 +13,7 @@ from typing import Any
 from harness.commands.options import JSON, WORKDIR, Commands, add_command, add_group
 from harness.errors import InputError
 from harness.files.printable import redacted, tell, tell_json
+from harness.files.reading import is_there
 
 
 def register(commands: Commands) -> None:
@@ -60,6 +61,13 @@ def show_status(args: argparse.Namespace) -> int:
 
     states = read_progress(args.workdir)
     if not states:
+        file = args.workdir / "progress.json"
+        if is_there(file):
+            raise InputError(
+                "holds no comparison or study, or is damaged",
+                file=str(file),
+                remedy="it may be deleted: the next one writes it",
+            )
         raise InputError(
             f"--workdir {args.workdir}: no progress.json of a comparison or study there",
             key="--workdir",

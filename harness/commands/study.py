@@ -124,7 +124,7 @@ def _show(result: StudyResult, *, top: int) -> None:
     study = result.study
     leading = best_trials(result.stored)
     if leading:
-        start = untrained_score(leading[0], study, result.workdir)
+        start = untrained_score(result.stored, leading[0], study, result.workdir)
     else:
         start = None
     tables = (

@@ -296,15 +296,25 @@ def _read_history(file: Path) -> list[GateEntry]:
         try:
             place, entry = _parse(line, found)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            why = f"{error!s:.100}" if str(error) else "nested too deeply"
             raise InputError(
-                f"not a proposal ({one_line(why)})",
+                f"not a proposal ({one_line(_describe_fault(error))})",
                 file=file,
                 line=number,
                 remedy="restore the file, or begin another with --history",
             ) from None
         found[place:] = [entry, *found[place + 1 :]]
     return found
+
+
+def _describe_fault(error: Exception) -> str:
+    """Return why a line is no proposal."""
+    if isinstance(error, KeyError):
+        return f'no key "{error.args[0]}"'
+    if isinstance(error, RecursionError):
+        return "nested too deeply"
+    if isinstance(error, TypeError | AttributeError):
+        return "no JSON object, or one with other values than a proposal has"
+    return f"{error!s:.100}"
 
 
 def _parse(line: str, before: list[GateEntry]) -> tuple[int, GateEntry]:

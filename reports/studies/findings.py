@@ -18,7 +18,7 @@ from reports.stats.estimate import Interval, mean_sd, predict, quartile
 from studies.definition.space import Space
 from studies.definition.study import DEV, Study
 from studies.proposer import objective_value
-from studies.trials import best_trials, result_of
+from studies.trials import START, best_trials, result_of
 
 if TYPE_CHECKING:
     import optuna
@@ -36,25 +36,32 @@ def select_scored(trials: Sequence[FrozenTrial]) -> list[FrozenTrial]:
     return [t for t in trials if t.state.name == "COMPLETE" and math.isfinite(t.values[0])]
 
 
-def untrained_score(trial: FrozenTrial, study: Study, workdir: Path) -> float | None:
-    """Return the dev score of the model that a trial started from, the mean over its runs; None
-    where trials are judged by another score, or a run does not know it.
+def untrained_score(
+    stored: optuna.Study, trial: FrozenTrial, study: Study, workdir: Path
+) -> float | None:
+    """Return the objective of the model that a trial started from; None where it is not known.
+
+    A dev score is known to the runs of the trial, and the mean over them; any other is that of a
+    run without training.
     """
-    if study.objective != DEV:
+    if study.objective == DEV:
+        return _initial_dev(trial, workdir)
+    run = stored.user_attrs.get(START, "")
+    record = RunFolder(workdir, run).read_if_sound() if run else None
+    if record is None or record.status != "finished":
         return None
+    return objective_value(record, study, workdir)
+
+
+def _initial_dev(trial: FrozenTrial, workdir: Path) -> float | None:
     scores = []
     for run in result_of(trial).runs:
         record = RunFolder(workdir, run).read_if_sound()
-        if record is not None:
-            score = record.training.get("initial_dev")
-        else:
-            score = None
+        score = record.training.get("initial_dev") if record is not None else None
         if score is None:
             return None
         scores.append(float(score))
-    if scores:
-        return sum(scores) / len(scores)
-    return None
+    return sum(scores) / len(scores) if scores else None
 
 
 def compare_with_start(trial: FrozenTrial, start: float | None) -> str:

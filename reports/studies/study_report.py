@@ -84,7 +84,7 @@ def describe(
     start = None
     if leading:
         confirmed = confirm(leading[0], study, workdir)
-        start = untrained_score(leading[0], study, workdir)
+        start = untrained_score(stored, leading[0], study, workdir)
     of_search, of_parameters = study_figures.all_figures(stored, study, space, trials)
     planned = len(plan_trials(study, space))
     blocks: list[tuple[str, str, list[Block | None]]] = [

@@ -119,9 +119,13 @@ def test_a_damaged_state_is_left_out(tmp_path: Path, change: dict[str, object]) 
 @pytest.mark.parametrize(
     "text", ["", "{", "[]", "3", '{"a": 1}', '{"a": {"updated": 1}}', "[" * 100_000]
 )
-def test_a_damaged_file_shows_nothing(tmp_path: Path, text: str) -> None:
+def test_a_damaged_file_shows_nothing(
+    tmp_path: Path, text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "progress.json").write_text(text)
     assert read_progress(tmp_path) == []
+    assert main(["status", "--workdir", str(tmp_path)]) == 2
+    assert f"{tmp_path / 'progress.json'}: " in capsys.readouterr().err  # which is there
     with Progress(tmp_path, "mine") as progress:
         progress.expect(states(1))
     assert [state["name"] for state in read_progress(tmp_path)] == ["mine"]

@@ -152,7 +152,7 @@ def test_the_score_without_training_is_the_first_line_and_may_be_the_best(tmp_pa
     keys = {**TRAINED, "config": config, "space": {"learning_rate": [1e-12]}}
     found = search(tmp_path, keys)
     (best,) = best_trials(found.stored)
-    start = untrained_score(best, found.study, tmp_path)
+    start = untrained_score(found.stored, best, found.study, tmp_path)
     assert start is not None
     base = TRAINED["base_model"]
     untrained = api.train("pooling", config={"pooling": "cls"}, base_model=base, dev=None)
@@ -165,3 +165,25 @@ def test_the_score_without_training_is_the_first_line_and_may_be_the_best(tmp_pa
     assert "no setting" in compare_with_start(best, best.value)
     assert "no setting" not in compare_with_start(best, best.values[0] - 0.01)
     assert compare_with_start(best, None) == ""
+
+
+def test_trials_that_a_task_judges_are_shown_beside_its_score_without_training(
+    tmp_path: Path,
+) -> None:
+    task = "Embedded-STS-contrast"
+    keys = {**TRAINED, "objective": task, "suites": [task], "space": {"learning_rate": [1e-12]}}
+    keys["config"] = {**TRAINED["config"], "pooling": "cls"}
+    del keys["config"]["learning_rate"]
+    found = search(tmp_path, keys)
+    (best,) = best_trials(found.stored)
+    start = untrained_score(found.stored, best, found.study, tmp_path)
+    scored = api.evaluate(TRAINED["base_model"], [task], pooling="cls")
+    (expected, *_) = (s.value for s in scored.result.scores if s.metric == "spearman")
+    assert start == pytest.approx(expected, abs=1e-4)
+    assert "no setting" in compare_with_start(best, max(start, best.value))
+    made = document(tmp_path, "small")
+    assert made is not None
+    assert table(made[0], "best").rows[0].cells[0].text == "untrained"
+    before = {path.name for path in (tmp_path / "runs").iterdir()}
+    search(tmp_path, keys)  # nothing is left to do
+    assert {path.name for path in (tmp_path / "runs").iterdir()} == before
