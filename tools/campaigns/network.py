@@ -1,8 +1,8 @@
 """Shows that no command opens a connection unless it is given a host, or a model or data of a hub.
 
-    python -m tools.campaigns.network [--only PART_OF_A_COMMAND] [--seconds 300]
+    python -m tools.campaigns.network [--only PART_OF_A_COMMAND] [--seconds 1500]
 
-Each command runs under strace (Linux; the package `strace`), with a small comparison and a study
+The commands run under strace (Linux; the package `strace`), with a small comparison and a study
 whose models, text and tasks ship with the package, and in an environment without HF_HUB_OFFLINE. A
 case passes if the command ends with the exit code that is expected, and neither it nor a process
 that it started connects to, sends to or listens at an address of the internet, also none on this
@@ -13,6 +13,8 @@ machine. A bind to port 0 of [::1], by which urllib3 asks whether there is IPv6,
 from __future__ import annotations
 
 import argparse
+import contextlib
+import json
 import os
 import re
 import shlex
@@ -83,28 +85,49 @@ COMMANDS = (
 )
 CALLS = "connect,sendto,sendmsg,listen"
 HOST = re.compile(r"AF_INET6?\b")
+MARK = re.compile(r'sun_path="/command (\d+)"')
+# Runs the commands in one process, which imports once; a socket of no file marks where each begins.
+DRIVER = """
+import json, socket, sys
+from harness.cli import main
+
+for number, command in enumerate(json.loads(sys.argv[1])):
+    with socket.socket(socket.AF_UNIX) as mark:
+        mark.connect_ex(f"/command {number}")
+    try:
+        code = main(command)
+    except SystemExit as end:
+        code = end.code
+    print(f"EXIT {code}", flush=True)
+"""
 
 
-def connections(command: str, folder: Path, seconds: float) -> tuple[int | None, list[str]]:
-    """Run a command of harness under strace; return its exit code, None where it did not end, and
-    the calls with an address of the internet.
+def connections(commands: list[str], folder: Path, seconds: float) -> list[tuple[str, list[str]]]:
+    """Run commands of harness under strace; return of each that was begun its exit code, as text,
+    and the calls with an address of the internet.
     """
     trace = folder / "trace"
     words = ["strace", "-f", "-qq", "-e", f"trace={CALLS}", "-o", str(trace)]
-    words += [sys.executable, "-m", "harness", *shlex.split(command)]
+    given = json.dumps([shlex.split(command) for command in commands])
+    words += [sys.executable, "-c", DRIVER, given]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path.cwd()), *sys.path])}
     for name in ("HF_HUB_OFFLINE", "HF_ENDPOINT", "MLFLOW_TRACKING_URI"):
         environment.pop(name, None)
     environment |= {"HF_HOME": str(folder / "hf"), "HARNESS_CACHE": str(folder / "cache")}
-    try:
-        ended = subprocess.run(
-            words, cwd=folder, env=environment, capture_output=True, timeout=seconds, check=False
+    said = folder / "said"
+    with said.open("w") as stream, contextlib.suppress(subprocess.TimeoutExpired):
+        subprocess.run(
+            words, cwd=folder, env=environment, stdout=stream, timeout=seconds, check=False
         )
-        code = ended.returncode
-    except subprocess.TimeoutExpired:
-        code = None
-    lines = trace.read_text(errors="replace").splitlines()
-    return code, [line for line in lines if HOST.search(line)]
+    codes = re.findall(r"^EXIT (.*)$", said.read_text(), flags=re.MULTILINE)
+    calls: list[list[str]] = []
+    for line in trace.read_text(errors="replace").splitlines():
+        if MARK.search(line):
+            calls.append([])
+        elif HOST.search(line) and calls:
+            calls[-1].append(line)
+    codes += ["not ended"] * (len(calls) - len(codes))
+    return list(zip(codes, calls, strict=True))
 
 
 def main() -> int:
@@ -113,25 +136,24 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--only", default="", help="commands with this in them")
-    parser.add_argument("--seconds", type=float, default=300, help="of a command")
+    parser.add_argument("--seconds", type=float, default=1500, help="of all commands")
     options = parser.parse_args()
     started = time.monotonic()
-    tried = failed = 0
+    chosen = [one for one in COMMANDS if options.only in one[1]]
+    failed = len(chosen)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name).resolve()
         (folder / "small.toml").write_text(EXPERIMENT)
         (folder / "study.toml").write_text(STUDY)
         (folder / "scores.csv").write_text(SCORES)
         (folder / "text.txt").write_text("A dog runs.\nIt rains.\n" * 20)
-        for expected, command in COMMANDS:
-            if options.only not in command:
-                continue
-            tried += 1
-            code, found = connections(command, folder, options.seconds)
-            ok = code == expected and not found
-            failed += not ok
-            seen = "no connection" if not found else f"{len(found)} calls: {found[0][:160]}"
-            print(f"{'yes' if ok else 'NO '} harness {command}: exit {code}, {seen}", flush=True)
+        ended = connections([command for _, command in chosen], folder, options.seconds)
+    for (expected, command), (code, found) in zip(chosen, ended, strict=False):
+        ok = code == str(expected) and not found
+        failed -= ok
+        seen = "no connection" if not found else f"{len(found)} calls: {found[0][:160]}"
+        print(f"{'yes' if ok else 'NO '} harness {command}: exit {code}, {seen}")
+    tried = len(chosen)
     took = time.monotonic() - started
     print(f"tried {tried}, passed {tried - failed}, failed {failed}, {took:.0f} s")
     return 1 if failed else 0
