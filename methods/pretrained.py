@@ -110,6 +110,8 @@ class PretrainedConfig(MethodConfig):
 
     @model_validator(mode="after")
     def _vectors_are_made_elsewhere(self) -> Self:
+        if self.model_by_seed and self.model != DEFAULT_BASE_MODEL:
+            raise ValueError('keys "model" and "model_by_seed" exclude each other')
         if kinds := sorted(filter(None, map(kind_of_model, self.models))):
             for key, usual in (("pooling", OWN), ("max_length", None), ("backend", "torch")):
                 if getattr(self, key) != usual:

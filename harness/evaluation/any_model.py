@@ -204,8 +204,9 @@ def in_hand(model: Any, pooling: str | None = None, max_length: int | None = Non
     """
     if pooling or max_length:
         raise InputError(
-            "pooling and max_length go with the name or folder of a model; this one is made already",
-            key="pooling",
+            "cannot be set for a model that pools and cuts texts itself",
+            key="pooling" if pooling else "max_length",
+            remedy="leave it out, or give the name or folder of a model",
         )
     if isinstance(model, Method):
         return OpenedModel(model, str(model.config.pooling))

@@ -4,6 +4,8 @@ common with endpoints and models of mteb.
 
 from __future__ import annotations
 
+import hashlib
+import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
@@ -13,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from harness.encoder.sentences import clean
-from harness.errors import InputError
+from harness.errors import HarnessError, InputError, RunError
 from harness.files.code import digest_of, find_sources
 from harness.files.hashing import sha256_of
 from harness.files.imports import import_path
@@ -122,7 +124,8 @@ def choose_prompts(model: OutsideModel, asked: Mapping[str, str] | str | None) -
 
 
 class FileVectors(OutsideModel):
-    """Vectors of texts from a file: the columns (or arrays) `text` and `vector`.
+    """Vectors of texts from a file: the columns (or arrays) `text` and `vector`; `sha256` in place of
+    `text` has hashes of texts in UTF-8, as 64 hexadecimal digits.
 
     Raises:
         InputError: it has no such columns, or vectors of different lengths.
@@ -135,14 +138,14 @@ class FileVectors(OutsideModel):
         self.name = file.stem
         self.file = file
         try:
-            texts, vectors = _read(file)
+            names, vectors, self.hashed = _read(file)
         except InputError:
             raise
         except Exception as error:  # pyarrow and numpy raise classes of their own
             raise InputError(f"cannot be read: {first_line(error):.200}", file=file) from error
-        if vectors.ndim != 2 or len(texts) != len(vectors) or not vectors.size:
+        if vectors.ndim != 2 or len(names) != len(vectors) or not vectors.size:
             raise InputError(
-                f"expected a vector of one length for each of {len(texts):,} texts, not an array of "
+                f"expected a vector of one length for each of {len(names):,} texts, not an array of "
                 f"shape {vectors.shape}",
                 file=file,
                 key="vector",
@@ -150,16 +153,21 @@ class FileVectors(OutsideModel):
         if not np.isfinite(vectors).all():
             raise InputError("has values that are no numbers", file=file, key="vector")
         self.vectors = vectors
-        self.rows = {text: row for row, text in enumerate(texts)}
-        self._refuse_two_vectors(texts)
+        self.rows = {name: row for row, name in enumerate(names)}
+        self._refuse_two_vectors(names)
 
-    def _refuse_two_vectors(self, texts: list[str]) -> None:
-        if len(self.rows) == len(texts):
+    def _refuse_two_vectors(self, names: list[str]) -> None:
+        if len(self.rows) == len(names):
             return
-        for row, text in enumerate(texts):
-            if not np.array_equal(self.vectors[row], self.vectors[self.rows[text]]):
-                message = f'"{text:.80}" has two different vectors'
-                raise InputError(message, file=self.file, key="text")
+        for row, name in enumerate(names):
+            if not np.array_equal(self.vectors[row], self.vectors[self.rows[name]]):
+                message = f'"{" ".join(name.split()):.80}" has two different vectors'
+                raise InputError(message, file=self.file, key="sha256" if self.hashed else "text")
+
+    def _key(self, text: str) -> str:
+        if not self.hashed:
+            return text
+        return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
     @cached_property
     def identity(self) -> str:
@@ -168,14 +176,14 @@ class FileVectors(OutsideModel):
 
     def fault_of(self, texts: Sequence[str]) -> InputError | None:
         """Return which texts are not in the file."""
-        missing = list(dict.fromkeys(text for text in texts if text not in self.rows))
+        missing = list(dict.fromkeys(text for text in texts if self._key(text) not in self.rows))
         if not missing:
             return None
         return InputError(
             f"{len(missing):,} of {len(set(texts)):,} texts are missing, the first is "
             f'"{" ".join(missing[0].split()):.80}"',
             file=self.file,
-            key="text",
+            key="sha256" if self.hashed else "text",
             remedy="add their vectors",
         )
 
@@ -187,30 +195,44 @@ class FileVectors(OutsideModel):
         """
         if (fault := self.fault_of(texts)) is not None:
             raise fault
-        return self.vectors[[self.rows[text] for text in texts]]
+        return self.vectors[[self.rows[self._key(text)] for text in texts]]
 
 
-def _read(file: Path) -> tuple[list[str], np.ndarray]:
+def _read(file: Path) -> tuple[list[str], np.ndarray, bool]:
+    """Return texts or their hashes, the vectors, and whether they are hashes."""
     if file.suffix == ".npz":
         with np.load(file, allow_pickle=False) as arrays:
-            _need(file, list(arrays))
-            return [str(text) for text in arrays["text"]], np.asarray(arrays["vector"], np.float32)
+            column = _column_of_texts(file, list(arrays))
+            vectors = np.asarray(arrays["vector"], np.float32)
+            return _texts_of(file, column, arrays[column].tolist()), vectors, column != "text"
     import pandas as pd
 
     table = pd.read_parquet(file)
-    _need(file, list(table.columns))
+    column = _column_of_texts(file, list(table.columns))
     lengths = {len(vector) for vector in table["vector"]}
     if len(lengths) > 1:
         raise InputError(f"vectors have {sorted(lengths)} dimensions", file=file, key="vector")
-    return [str(text) for text in table["text"]], np.array(list(table["vector"]), np.float32)
+    vectors = np.array(list(table["vector"]), np.float32)
+    return _texts_of(file, column, table[column].tolist()), vectors, column != "text"
 
 
-def _need(file: Path, names: list[str]) -> None:
-    for name in ("text", "vector"):
+def _texts_of(file: Path, column: str, values: list[Any]) -> list[str]:
+    for row, value in enumerate(values, 1):
+        if not isinstance(value, str):
+            raise InputError(
+                f"row {row:,} has {value!r:.60}, no text", file=file, key=column, remedy="remove it"
+            )
+    return [value.lower() for value in values] if column == "sha256" else values
+
+
+def _column_of_texts(file: Path, names: list[str]) -> str:
+    column = "sha256" if "sha256" in names and "text" not in names else "text"
+    for name in (column, "vector"):
         if name not in names:
             raise InputError(
                 f"no column of that name; its columns are: {', '.join(names)}", file=file, key=name
             )
+    return column
 
 
 class ModuleFunction(OutsideModel):
@@ -248,5 +270,17 @@ class ModuleFunction(OutsideModel):
         return digest_of("\n".join(lines))
 
     def vectors_of(self, texts: list[str], device: str | None) -> Any:
-        """Return what the function gives."""
-        return self.function(list(texts))
+        """Return what the function gives.
+
+        Raises:
+            RunError: it fails, with the line of its code.
+        """
+        try:
+            return self.function(list(texts))
+        except HarnessError:
+            raise
+        except Exception as error:  # of the user's own code
+            said = f"{type(error).__name__}: {first_line(error):.200}"
+            frame = traceback.extract_tb(error.__traceback__)[-1]
+            place = f"{frame.filename}, line {frame.lineno}: {frame.line}"
+            raise RunError(f'"{self.name}" failed: {said} ({place})') from error

@@ -44,7 +44,7 @@ def import_path(path: str, *, key: str) -> Any:
         found: Any = importlib.import_module(module)
         for part in name.split("."):
             found = getattr(found, part)
-    except Exception as error:  # whatever a module does when it is imported
+    except (Exception, SystemExit) as error:  # whatever a module does when it is imported
         said = f"{type(error).__name__}: {first_line(error):.200}"
         raise InputError(f'"{path}" cannot be imported: {said}', key=key) from error
     finally:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import harness
-from harness.errors import InputError
+from harness.errors import InputError, RunError
+from harness.evaluation.outside_models import FileVectors
 from harness.tasks.catalogue import resolve_tasks
 
 TASK = "Embedded-STS-natural"
@@ -52,6 +55,53 @@ def test_a_function_of_a_module_is_a_model(tmp_path: Path, monkeypatch: pytest.M
     )
     monkeypatch.chdir(tmp_path)
     assert score("lettermodel:letters") == score(letters)
+
+
+def test_texts_may_be_hashed(texts: list[str], tmp_path: Path) -> None:
+    file = tmp_path / "hashed.parquet"
+    hashes = [hashlib.sha256(text.encode()).hexdigest() for text in texts]
+    pd.DataFrame({"sha256": hashes, "vector": list(letters(texts))}).to_parquet(file)
+    assert score(str(file)) == score(letters)
+    pd.DataFrame({"sha256": hashes[1:], "vector": list(letters(texts[1:]))}).to_parquet(file)
+    with pytest.raises(InputError) as error:
+        harness.evaluate(str(file), TASK)
+    assert (error.value.file, error.value.key) == (str(file), "sha256")
+
+
+@pytest.mark.parametrize("values", [["a", None], [1.5, 7.5]])
+def test_a_row_without_text_is_named(values: list[Any], tmp_path: Path) -> None:
+    file = tmp_path / "odd.parquet"
+    pd.DataFrame({"text": values, "vector": [[0.0, 1.0], [1.0, 0.0]]}).to_parquet(file)
+    with pytest.raises(InputError) as error:
+        FileVectors(file)
+    assert (error.value.file, error.value.key) == (str(file), "text")
+
+
+def test_two_vectors_of_one_text_are_refused(tmp_path: Path) -> None:
+    file = tmp_path / "twice.npz"
+    np.savez(file, text=np.array(["a", "b", "a"]), vector=np.eye(3))
+    with pytest.raises(InputError) as error:
+        FileVectors(file)
+    assert (error.value.file, error.value.key) == (str(file), "text")
+    np.savez(file, text=np.array(["a", "b", "a"]), vector=np.ones((3, 2)))
+    assert FileVectors(file).encode("a").tolist() == [1.0, 1.0]
+
+
+def test_a_function_that_fails_is_one_line_with_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "failingmodel.py").write_text(
+        "def embed(texts):\n    return texts[0] / 2  # no number\n"
+    )
+    (tmp_path / "leavingmodel.py").write_text("import sys\nsys.exit(3)\n")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(RunError) as error:
+        harness.evaluate("failingmodel:embed", TASK)
+    assert "failingmodel.py, line 2" in str(error.value)
+    assert len(str(error.value).splitlines()) == 1
+    with pytest.raises(InputError) as left:
+        harness.evaluate("leavingmodel:embed", TASK)
+    assert left.value.key == "model"
 
 
 def test_missing_texts_are_counted_and_named(texts: list[str], tmp_path: Path) -> None:

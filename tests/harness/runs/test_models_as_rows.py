@@ -241,6 +241,13 @@ def test_a_model_that_is_not_there_is_found_before_anything_runs(model: str) -> 
         plan([{"model": model}])
 
 
+def test_a_row_has_one_model_or_one_for_each_seed() -> None:
+    row = {"model": "encoders:embed", "model_by_seed": ["a.npz", "b.npz"]}
+    with pytest.raises(InputError) as caught:
+        plan([row], seeds=2)
+    assert "model_by_seed" in str(caught.value)
+
+
 def test_a_row_has_a_method_or_a_model() -> None:
     with pytest.raises(InputError) as caught:
         plan([{"method": "pooling", "model": "embedded:mini-bert"}])
