@@ -76,19 +76,24 @@ class Ray(Executor):
 
         threads = self._cpus()
         memory = self.settings.memory_per_run
-        task = ray.remote(
-            num_cpus=threads,
-            num_gpus=self.settings.gpus_per_run,
-            max_retries=self.settings.retries,  # of lost workers and nodes alone: what a job raises is its answer
-            max_calls=0,  # a worker stays for the next job, on GPUs too: what it has loaded stays loaded
-            **({"memory": int(memory * 2**30)} if memory else {}),
-        )(_run_job)
+        options = {
+            "num_cpus": threads,
+            "num_gpus": self.settings.gpus_per_run,
+            "max_retries": self.settings.retries,  # of lost workers: what a job raises is its answer
+        }
+        if memory:
+            options["memory"] = int(memory * 2**30)
+        # A worker stays for the next job, on GPUs too: what it has loaded stays loaded. After code of
+        # a plugin, which may have changed what later jobs use, it ends.
+        staying = ray.remote(**options, max_calls=0)(_run_job)
+        ending = ray.remote(**options, max_calls=1)(_run_job)
         most = self.settings.workers or _WAITING
         waiting: dict[Any, Any] = {}
         try:
             while queue or waiting:
                 while queue and len(waiting) < most:
                     job = queue.popleft()
+                    task = ending if getattr(job, "runs_plugin", False) else staying
                     waiting[task.options(name=job.id).remote(threads, function, job)] = job
                 done, _ = ray.wait(list(waiting), timeout=TICK)
                 for reference in done:

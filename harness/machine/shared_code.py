@@ -29,6 +29,7 @@ _WATCHED = (
     "methods.",
     "random",
 )
+_WATCHED_ALONE = ("torch", "torch.nn.functional", "numpy")  # without the modules inside of them
 _OF_NUMPY = "_ArrayFunctionDispatcher"  # the type of its functions
 _OURS = ("harness.", "methods.")
 _PARTS = (FunctionType, BuiltinFunctionType, type, property, classmethod, staticmethod)
@@ -44,6 +45,8 @@ class _Process:
         numbers: part of the reference -> its hash, as first computed; empty before.
         threads: that were there then.
         change: what a run changed, as a sentence; empty where nothing is known.
+        at_import: what was changed when it was first seen: functions of libraries that are of the
+            user, hooks and modes. A module of a plugin does so as soon as it is imported.
     """
 
     functions: dict[tuple[Any, str], Any] = field(default_factory=dict)
@@ -51,20 +54,34 @@ class _Process:
     numbers: Mapping[str, str] = field(default_factory=dict)
     threads: set[int] = field(default_factory=set)
     change: str = ""
+    at_import: list[str] = field(default_factory=list)
 
 
 _PROCESS = _Process()
 
 
-def remember() -> None:
+def remember() -> bool:
     """Remember functions and reference numbers, before code of a plugin runs; what was remembered
     before stays.
+
+    Returns:
+        True if this is the first time.
     """
-    if not _PROCESS.numbers:
+    begins = not _PROCESS.numbers
+    _remember_functions()
+    if begins:
         _PROCESS.threads = {id(thread) for thread in threading.enumerate()}
         _PROCESS.numbers = compute_reference()
+        _PROCESS.at_import += [part for part, counts in _count_hooks().items() if any(counts)]
+        _remember_functions()  # of what the reference has imported
+    return begins
+
+
+def _remember_functions() -> None:
     for owner, name, function in _new_functions():
         _PROCESS.functions[owner, name] = function
+        if _is_replaced(owner, function):
+            _PROCESS.at_import.append(_full_name(owner, name))
 
 
 def find_change(by: str) -> str:
@@ -80,9 +97,23 @@ def find_change(by: str) -> str:
     return _PROCESS.change
 
 
+def known_change() -> str:
+    """Return what `find_change` has found before; empty where it found nothing."""
+    return _PROCESS.change
+
+
+def change_at_import() -> str:
+    """Return what a module of the user changes when it is imported, as a sentence; empty where none
+    does. Rows of that module mean it, other rows do not.
+    """
+    found = _PROCESS.at_import
+    more = f" and {len(found) - 1} more" if len(found) > 1 else ""
+    return f"code that this process imported changed {found[0]}{more}" if found else ""
+
+
 def is_changed() -> bool:
-    """True if `find_change` found one: this process is of no use for further runs."""
-    return bool(_PROCESS.change)
+    """True if something was changed: this process is of no use for further runs."""
+    return bool(_PROCESS.change or _PROCESS.at_import)
 
 
 def _changes() -> Iterator[str]:
@@ -96,7 +127,7 @@ def _changes() -> Iterator[str]:
             yield _full_name(owner, name)
     for owner, name, function in _new_functions():
         _PROCESS.functions[owner, name] = function
-        if not owner.__name__.startswith(_OURS) and _is_of_user(function):
+        if _is_replaced(owner, function):
             yield _full_name(owner, name)
     numbers = compute_reference()
     for part in [*_PROCESS.numbers, *(numbers.keys() - _PROCESS.numbers.keys())]:
@@ -108,7 +139,8 @@ def _new_functions() -> Iterator[tuple[Any, str, Any]]:
     """Yield owner, name and function of the watched modules and their classes that are not known
     yet.
     """
-    for module_name in [name for name in sys.modules if name.startswith(_WATCHED)]:
+    watched = [name for name in sys.modules if name.startswith(_WATCHED)]
+    for module_name in [*watched, *(name for name in _WATCHED_ALONE if name in sys.modules)]:
         module = sys.modules[module_name]
         if module_name in _PROCESS.modules or module is None:
             continue
@@ -143,9 +175,14 @@ def _is_of_library(function: Any) -> bool:
     return is_library(_file_of(function))
 
 
-def _is_of_user(function: Any) -> bool:
+def _is_replaced(owner: Any, function: Any) -> bool:
+    """True of a function that is the user's code in a module or class that is not."""
+    module = sys.modules.get(getattr(owner, "__module__", owner.__name__))
     file = _file_of(function)
-    return bool(file) and not file.startswith("<") and is_own(file)
+    home = getattr(module, "__file__", None) or ""
+    if owner.__name__.startswith(_OURS) or not file or file.startswith("<"):
+        return False
+    return is_own(file) and not is_own(home)
 
 
 def _runs_own_code(thread: threading.Thread) -> bool:

@@ -110,7 +110,7 @@ def execute(job: Job, workdir: Path, **hooks: Any) -> Record:
     Args:
         hooks: `progress`, `on_dev` and `stop`, as in `Execution`.
     """
-    own = not registry.is_shipped(registry.METHODS, job.spec.method) or bool(job.scoring)
+    own = job.runs_plugin
     with run_lock(RunFolder(workdir, job.id).path):
         with preserve_process_state():
             open_planned_files(job.files)
@@ -118,9 +118,14 @@ def execute(job: Job, workdir: Path, **hooks: Any) -> Record:
             done = find_finished(job, workdir)
             if done is not None:
                 return done
-            if own or registry.uses_plugins():
-                shared_code.remember()
-            if change := shared_code.find_change("code that this process imported"):
+            begins = (own or registry.uses_plugins()) and shared_code.remember()
+            if own or begins:
+                change = shared_code.find_change("code that this process imported")
+            else:  # what it uses is checked at its end
+                change = shared_code.known_change()
+            if not own:
+                change = change or shared_code.change_at_import()
+            if change:
                 return _record_failure(job, workdir, f"{change}; {_AGAIN}")
             record = Execution(job, workdir, **hooks).run()
         if own:
@@ -387,9 +392,9 @@ class Execution:
         before = self.folder.read_if_sound()
         remove(self.folder.model)
         self._fit(method)
-        self._check_imports()
         if not self.spec.trained:
             return method, earlier
+        self._check_imports()
         about = markdown_text(
             f"from {self.spec.base_model}, seed {seed_text(self.spec.random_seed)}"
         )
@@ -419,8 +424,7 @@ class Execution:
         """
         try:
             check_code(self.job)
-            shipped = registry.is_shipped(registry.METHODS, self.spec.method)
-            if shipped and not self.job.scoring:
+            if not self.job.runs_plugin:
                 change = shared_code.find_change("an earlier run")
                 if change:
                     raise RunError(f"{change}; {_AGAIN}")

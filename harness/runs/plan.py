@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import Any
 
+from harness import registry
 from harness.config import nearest
 from harness.errors import HarnessError, InputError, OutOfReach, RunError
 from harness.files.printable import join_some
@@ -90,6 +91,11 @@ class Job:
         if self.trial is not None:
             return f"trial {self.trial}"
         return f"{self.row} · {self.spec.base_model} · seed {seed_text(self.spec.random_seed)}"
+
+    @property
+    def runs_plugin(self) -> bool:
+        """True if its method, or a task that it is scored on, does not ship."""
+        return not registry.is_shipped(registry.METHODS, self.spec.method) or bool(self.scoring)
 
     @property
     def place(self) -> tuple[str, str, int]:

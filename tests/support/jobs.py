@@ -26,6 +26,7 @@ class Call:
     id: str
     function: Callable[..., Any]
     arguments: tuple[Any, ...] = ()
+    runs_plugin: bool = False
 
 
 def call(job: Call) -> Any:

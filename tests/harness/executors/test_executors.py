@@ -4,6 +4,7 @@ one process.
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -97,6 +98,14 @@ def test_answers_errors_and_deaths(kind: type[Executor], tmp_path: Path) -> None
     assert found["always dies"].lost
     assert (tmp_path / "always").read_text() == "xx"  # one retry
     assert found["threads"].value == ("1", 1)
+
+
+def test_a_ray_worker_ends_with_a_job_of_a_plugin(tmp_path: Path) -> None:
+    pytest.importorskip("ray")
+    plugins = {"first": False, "second": True, "third": False}
+    calls = [Call(name, os.getpid, (), runs_plugin) for name, runs_plugin in plugins.items()]
+    found = answers(executor(Ray, tmp_path, workers=1), calls)
+    assert found["third"].value not in (found["first"].value, found["second"].value)
 
 
 def test_a_worker_that_ended_is_noticed_though_its_child_lives_on(tmp_path: Path) -> None:

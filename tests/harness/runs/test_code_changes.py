@@ -246,6 +246,39 @@ def test_rows_after_one_that_changes_torch_fail_and_have_their_scores_in_a_new_p
     assert both[1].scores == alone[0].scores
 
 
+def test_rows_beside_a_module_that_changes_torch_when_it_is_imported_fail(
+    plugin: Path, tmp_path: Path
+) -> None:
+    forward = torch.nn.LayerNorm.forward
+    text = CHANGING.replace("        torch.nn.LayerNorm.forward = ", "        _ = ")
+    (plugin / "changing.py").write_text(
+        text + "\ntorch.nn.LayerNorm.forward = lambda self, x: x * 0.5\n"
+    )
+    try:
+        changing, other = jobs_beside_a_changing_row()
+        assert torch.nn.LayerNorm.forward is not forward
+        failed = execute(other, tmp_path)
+        assert (failed.status, failed.scores) == ("failed", [])
+        assert "LayerNorm.forward" in failed.reason
+        assert execute(changing, tmp_path).status == "finished"
+    finally:
+        torch.nn.LayerNorm.forward = forward
+
+
+def test_a_row_that_ships_is_checked_once_after_a_plugin(
+    plugin: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (plugin / "changing.py").write_text(CHANGING.replace("torch.nn.LayerNorm.forward =", "_ ="))
+    changing, other = jobs_beside_a_changing_row()
+    checks: list[int] = []
+    compute = shared_code.compute_reference
+    monkeypatch.setattr(shared_code, "compute_reference", lambda: checks.append(1) or compute())
+    assert execute(changing, tmp_path).status == "finished"
+    assert len(checks) == 3  # first, what was imported, and after the row
+    assert execute(other, tmp_path).status == "finished"
+    assert len(checks) == 4
+
+
 def test_rows_after_one_that_changes_nothing_are_recorded(plugin: Path, tmp_path: Path) -> None:
     (plugin / "changing.py").write_text(CHANGING.replace("torch.nn.LayerNorm.forward =", "_ ="))
     records = [execute(job, tmp_path) for job in jobs_beside_a_changing_row()]
