@@ -41,7 +41,7 @@ def draw_scores(gap: float, spreads: Sequence[float], draws: int) -> np.ndarray:
     generator = np.random.default_rng(0)
     scores = generator.normal(size=(draws, len(spreads), MOST)) * np.array(spreads)[:, None]
     scores[:, 0] += gap
-    return scores
+    return np.asarray(scores)
 
 
 def difference(scores: np.ndarray, seeds: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -128,12 +128,12 @@ def _add_seeds(scores: np.ndarray) -> tuple[Ranking, float]:
     while True:
         significance = _significance(question, counts, since, analyses)
         contending = analyse_results(significance.results, significance).contending
-        contending = {key for key in contending if counts[key] < MOST}
-        if not contending:
+        growing = [key for key in contending if counts[key] < MOST]
+        if not growing:
             ranking = Ranking(significance.results.rows, significance, question.target)
             return ranking, float(np.mean(list(counts.values())))
         analyses += 1
-        for key in contending:
+        for key in growing:
             counts[key] += 1
             since[*key, counts[key]] = analyses
 

@@ -1,31 +1,39 @@
-"""`python -m tools.campaigns.gate [--loops 12] [--cells unlike]`: what a loop keeps that tries many
-changes of which some are real, by several rules.
+"""Measures what a loop keeps that tries many changes of which some are real, by several rules.
 
-Scores are normal. In the table of docs/how-to/plan-and-decide.md a loop tries 1,000 changes, 50 of
-them real, with 0.84 points over seeds (SimCSE on BERT-base) and 0.7 points of a difference over
-test pairs (two methods) or 0.2 (near variants of one). Of the others, the real changes apart, each
-changes nothing or costs a point. A kept candidate becomes the next baseline, so that the tests
-depend on one another as they do in use.
+    python -m tools.campaigns.gate [--only unlike labels]
 
-The cells "unlike" have baselines and candidates of other spreads over seeds than one another, and a
-baseline that stays.
+Scores are normal. In the part "loops" a loop tries 1,000 changes, 50 of them real, with 0.84 points
+over seeds (SimCSE on BERT-base) and 0.7 points of a difference over test pairs (two methods) or 0.2
+(near variants of one). Of the others, the real changes apart, each changes nothing or costs a
+point. A kept candidate becomes the next baseline, so that the tests depend on one another as they
+do in use.
+
+In the part "unlike" baselines and candidates have other spreads over seeds than one another, and
+the baseline stays. In the part "labels" a script calls every change by one name, and asks
+`harness.gate` itself. Figures are saved in tools/campaigns/results/ with their draws and their standard error; the exit
+code is 1 if one is beyond its bound (`tools.campaigns.measured`).
 """
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from scipy import stats
+from scipy.special import stdtr
 
-from reports.stats.clusters import Chance
+import harness
 from reports.stats.online import BETTER, FIRST_SEEDS, UNDECIDED, Proposal, look, next_level
-from reports.stats.simultaneous import Rows, keep_own_freedom
-from reports.stats.simultaneous import judge as judge_pairs
+from reports.stats.simultaneous import combine_freedom, keep_own_freedom
+from tools.campaigns.measured import FOLDER, Figure, Part, main, share
 
+FILE = FOLDER / "gate.csv"
 SEEDS_SD, PROPOSALS, REAL = 0.84, 1000, 50
+WRONG, FOUND = "accepted wrongly", "real ones found"
 Draw = Callable[[int], np.ndarray]
 Rule = Callable[[Draw, np.ndarray, list[Proposal]], tuple[bool, int]]
 
@@ -36,24 +44,32 @@ def by_gate(most: int, pairs_sd: float, looks: tuple[int, ...] = (5, 7, 10, 15, 
     def judge(draw: Draw, baseline: np.ndarray, history: list[Proposal]) -> tuple[bool, int]:
         proposal = Proposal(next_level(history), most)
         runs = draw(most)
-        examples = np.eye(2) * pairs_sd**2 / 2
-        of_pairs = Chance(examples, examples, np.zeros(2))
         for seeds in (n for n in looks if FIRST_SEEDS <= n <= most):
-            counts = np.array([seeds, len(baseline)])
-            variances = np.array([runs[:seeds].var(ddof=1), baseline.var(ddof=1)])
-            spread, freedom = keep_own_freedom(variances, counts)
-            means = np.array([runs[:seeds].mean(), baseline.mean()])
-            rows = Rows(means, spread / counts, freedom, of_pairs)
-            gain = judge_pairs(rows, np.array([[0, 1]]))[0]
-            p = gain.p / 2 if gain.value > 0 else 1 - gain.p / 2
-            variances_of_gain = (float(rows.seeds[0]), float(rows.seeds[1]) + pairs_sd**2)
-            look(proposal, seeds, p, gain.value, variances_of_gain)
+            gain, p, variances = judge_gain(runs[:seeds], baseline, pairs_sd)
+            look(proposal, seeds, p, gain, variances)
             if proposal.decision != UNDECIDED:
                 break
         history.append(proposal)
         return proposal.decision == BETTER, seeds
 
     return judge
+
+
+def judge_gain(
+    runs: np.ndarray, baseline: np.ndarray, pairs_sd: float
+) -> tuple[float, float, tuple[float, float]]:
+    """Return the gain of runs over a baseline, its one-sided p as `harness.gate` has it, and its
+    variances by the candidate's seeds and by all else.
+    """
+    counts = np.array([len(runs), len(baseline)])
+    variances = np.array([runs.var(ddof=1), baseline.var(ddof=1)])
+    of_run, freedom = keep_own_freedom(variances, counts)
+    parts = of_run / counts
+    gain = float(runs.mean() - baseline.mean())
+    error = float(parts.sum() + pairs_sd**2) ** 0.5
+    together = combine_freedom(parts, freedom, pairs_sd**2)
+    p = float(stdtr(together, -gain / error))
+    return gain, p, (float(parts[0]), float(parts[1]) + pairs_sd**2)
 
 
 def by_test(draw: Draw, baseline: np.ndarray, history: list[Proposal]) -> tuple[bool, int]:
@@ -102,6 +118,18 @@ class Unlike:
     candidate_sd: float
     real: int = 0
 
+    @property
+    def proposals(self) -> int:
+        return 60 if self.real else 100
+
+    @property
+    def name(self) -> str:
+        changes = f"{self.real} of {self.proposals} gain 2 points" if self.real else "none gains"
+        return (
+            f"baseline {self.baseline_runs} runs that vary by {self.baseline_sd:g}, candidates by "
+            f"{self.candidate_sd:g}; {changes}"
+        )
+
 
 UNLIKE = (
     Unlike(0.2, 20, 0.84),
@@ -113,84 +141,153 @@ UNLIKE = (
     Unlike(0.2, 20, 0.84, real=10),
     Unlike(0.2, 20, 2.0, real=10),
 )
+LOOKS = {"5, 10, 20 seeds": (5, 10, 20), "after every seed": tuple(range(5, 21))}
 
 
-def unlike_loop(
-    cell: Unlike, proposals: int, rule: Rule, generator: np.random.Generator
-) -> tuple[int, int, int]:
+def unlike_loop(cell: Unlike, rule: Rule, generator: np.random.Generator) -> tuple[int, int, int]:
     """Real and false changes that were kept, and the runs that it took; the baseline stays."""
     baseline = generator.normal(0, cell.baseline_sd, cell.baseline_runs)
-    gains = np.zeros(proposals)
-    gains[generator.choice(proposals, cell.real, replace=False)] = 2.0
+    gains = np.zeros(cell.proposals)
+    gains[generator.choice(cell.proposals, cell.real, replace=False)] = 2.0
     history: list[Proposal] = []
     kept_real = kept_false = runs = 0
     for gain in gains:
         drawn = generator.normal(gain, cell.candidate_sd, 20)
         keep, used = rule(lambda n, drawn=drawn: drawn[:n], baseline, history)  # type: ignore[misc]
         runs += used
-        kept_real += keep and gain > 0
-        kept_false += keep and gain == 0
+        kept_real += int(keep and gain > 0)
+        kept_false += int(keep and gain == 0)
     return kept_real, kept_false, runs
 
 
-def print_unlike(loops: int) -> None:
-    """A line for each cell: 100 changes of which none is real, or 60 of which ten are."""
-    print(
-        "baseline sd, runs  candidate sd  changes  real  looks            kept wrongly  real found"
-    )
+def measure_unlike(loops: int = 400) -> Iterator[Figure]:
+    """Yield for each cell, of 100 changes of which none is real or 60 of which ten are, how many of
+    the kept ones are wrong and how many of the real ones are found.
+    """
     for cell in UNLIKE:
-        proposals = 60 if cell.real else 100
-        for looks in ((5, 10, 20), tuple(range(5, 21))):
+        for looks, seeds in LOOKS.items():
+            often = len(seeds) > 3
+            if often and cell.real:
+                continue
             generator = np.random.default_rng(0)
-            rule = by_gate(20, 0.0, looks)
-            found = [unlike_loop(cell, proposals, rule, generator) for _ in range(loops)]
-            shares = [false / max(1, true + false) for true, false, _ in found]
-            error = np.std(shares, ddof=1) / loops**0.5
-            real = np.array([true for true, *_ in found])
-            said = (
-                f"{real.mean():.1f} (se {real.std(ddof=1) / loops**0.5:.1f})" if cell.real else "-"
-            )
-            print(
-                f"{cell.baseline_sd:11.2f}, {cell.baseline_runs:2}  {cell.candidate_sd:15.2f}  {proposals:7}  "
-                f"{cell.real:4}  {'5, 10, 20' if len(looks) == 3 else 'every seed':12}  "
-                f"{np.mean(shares):7.1%} (se {error:.1%})  {said}",
-                flush=True,
-            )
+            rule = by_gate(20, 0.0, seeds)
+            count = loops // 2 if often else loops
+            found = [unlike_loop(cell, rule, generator) for _ in range(count)]
+            name = f"{cell.name}; {looks}"
+            yield _mean_of("unlike", name, WRONG, _shares_of_wrong(found), at_most=5.0)
+            if cell.real:
+                real = [100 * true / cell.real for true, *_ in found]
+                yield _mean_of("unlike", name, FOUND, real, at_least=60.0)
 
 
-def print_loops(loops: int) -> None:
-    """A line for each rule and each size of the real changes."""
-    print("rule                     real  others  pairs  kept wrongly  real found  runs a loop")
+def _shares_of_wrong(found: Sequence[tuple[int, int, int]]) -> list[float]:
+    """Return of each loop how many of the kept changes are wrong, in per cent."""
+    return [100 * false / max(1, true + false) for true, false, _ in found]
+
+
+def _mean_of(
+    part: str,
+    cell: str,
+    name: str,
+    values: Sequence[float],
+    *,
+    at_most: float | None = None,
+    at_least: float | None = None,
+) -> Figure:
+    """Return the mean over loops. Where none of them has a wrong one, the error is that of half a
+    loop.
+    """
+    count = len(values)
+    error = float(np.std(values, ddof=1)) / count**0.5
+    if error == 0 and name == WRONG:
+        error = share(part, cell, name, 0, count).error
+    return Figure(part, cell, name, float(np.mean(values)), error, count, at_most, at_least)
+
+
+CHANGES = (5.0, -5.0, 0.0, 0.0, 2.0, 0.0, -1.0, 0.0)
+"""Gains of the changes of a loop in points, again and again."""
+
+
+def measure_labels(loops: int = 8, changes: int = 24) -> Iterator[Figure]:
+    """Yield what `harness.gate` answers where every change has the label "mine", and where each has
+    its own: changes whose answer the label alters, accepted changes that gain nothing, and changes
+    of five points that are found.
+    """
+    for baseline_sd, candidate_sd in ((0.84, 0.84), (0.2, 2.0)):
+        generator = np.random.default_rng(0)
+        altered = accepted = wrong = found = 0
+        gains = np.resize(CHANGES, changes)
+        for _ in range(loops):
+            baseline = 70 + generator.normal(0, baseline_sd, 20)
+            runs = 70 + gains[:, None] + generator.normal(0, candidate_sd, (changes, 20))
+            one = _ask_gate(baseline, runs, ["mine"] * changes)
+            own = _ask_gate(baseline, runs, [f"change {n}" for n in range(changes)])
+            altered += int((one != own).sum())
+            accepted += int(one.sum())
+            wrong += int((one & (gains <= 0)).sum())
+            found += int((one & (gains == 5)).sum())
+        asked = loops * changes
+        cell = f"baseline varies by {baseline_sd:g}, candidates by {candidate_sd:g}"
+        # Not one may be, so this is no estimate with an error.
+        share_altered = 100 * altered / asked
+        name = "answers that the label alters"
+        yield Figure("labels", cell, name, share_altered, 0.0, asked, at_most=0)
+        yield share("labels", cell, WRONG, wrong, max(accepted, 1), at_most=5.0)
+        real = loops * int((gains == 5).sum())
+        yield share("labels", cell, "gains of 5 points found", found, real, at_least=60.0)
+
+
+def _ask_gate(baseline: np.ndarray, runs: np.ndarray, labels: Sequence[str]) -> np.ndarray:
+    """Return which changes the gate keeps, each looked at with 5, 10 and 20 seeds while it is
+    undecided.
+
+    Args:
+        baseline: (20,) scores in per cent.
+        runs: (changes, 20).
+        labels: of the changes.
+    """
+    kept = []
+    with tempfile.TemporaryDirectory() as folder:
+        history = Path(folder) / "gate.jsonl"
+        for of_change, label in zip(runs, labels, strict=True):
+            decision = ""
+            for seeds in (5, 10, 20):
+                lines = [("base", n, score) for n, score in enumerate(baseline)]
+                lines += [(label, n, score) for n, score in enumerate(of_change[:seeds])]
+                frame = pd.DataFrame(lines, columns=["row", "seed", "score"])
+                answer = harness.gate(frame, baseline="base", candidate=label, history=history)
+                decision = str(answer.data["decision"])
+                if decision != UNDECIDED:
+                    break
+            kept.append(decision == BETTER)
+    return np.array(kept)
+
+
+def measure_loops(loops: int = 15) -> Iterator[Figure]:
+    """Yield for each size of the real changes and each rule what is kept and found."""
     cases = ((2.0, 0.0, 0.2), (3.0, 0.0, 0.2), (3.0, 0.0, 0.7), (5.0, 0.0, 0.7), (3.0, -1.0, 0.7))
     for effect, rest, pairs_sd in cases:
-        rules: dict[str, Rule] = {
-            f"gate, at most {most} seeds": by_gate(most, pairs_sd) for most in (10, 20)
-        }
-        rules["5 seeds, p < 0.05"] = by_test
-        rules["3 seeds, higher mean"] = by_mean
-        for name, rule in rules.items():
+        rules: dict[str, Rule] = {"gate, at most 20 seeds": by_gate(20, pairs_sd)}
+        if effect == cases[0][0]:
+            rules["gate, at most 10 seeds"] = by_gate(10, pairs_sd)
+        rules["five seeds, p < 0.05"] = by_test
+        rules["three seeds, higher mean"] = by_mean
+        for rule, judge in rules.items():
             generator = np.random.default_rng(0)
-            found = [loop(rule, effect, rest, pairs_sd, generator) for _ in range(loops)]
-            wrong = np.mean([false / max(1, true + false) for true, false, _ in found])
-            share = np.mean([true / REAL for true, *_ in found])
-            runs = np.mean([used for *_, used in found])
-            line = (
-                f"{name:24} {effect:+.0f}   {rest:+.0f}  {pairs_sd:8.1f}  "
-                f"{wrong:12.1%}  {share:10.0%}  {runs:10,.0f}"
-            )
-            print(line, flush=True)
+            found = [loop(judge, effect, rest, pairs_sd, generator) for _ in range(loops)]
+            cell = f"real gain {effect:g}, others {rest:g}, test pairs {pairs_sd:g}: {rule}"
+            bound = 5.0 if rule.startswith("gate") else None
+            yield _mean_of("loops", cell, WRONG, _shares_of_wrong(found), at_most=bound)
+            real = [100 * true / REAL for true, *_ in found]
+            yield _mean_of("loops", cell, FOUND, real)
+            yield _mean_of("loops", cell, "runs", [float(used) for *_, used in found])
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--loops", type=int, default=12)
-    parser.add_argument("--cells", choices=("like", "unlike", "all"), default="all")
-    args = parser.parse_args()
-    if args.cells != "like":
-        print_unlike(args.loops)
-    if args.cells != "unlike":
-        print_loops(args.loops)
-
+PARTS: dict[str, Part] = {
+    "labels": measure_labels,
+    "unlike": measure_unlike,
+    "loops": measure_loops,
+}
 
 if __name__ == "__main__":
-    main()
+    main(FILE, PARTS, __doc__ or "")

@@ -1,12 +1,12 @@
-"""Shows the coverage of intervals for published numbers and for sources of spread: tables of
+"""Measures the coverage of intervals for published numbers and for sources of spread: tables of
 docs/statistics.md.
 
-python -m tools.campaigns.prediction_and_spread [--trials 4000]
+python -m tools.campaigns.prediction_and_spread [--only streams]
 """
 
 from __future__ import annotations
 
-import argparse
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -14,11 +14,13 @@ from reports.stats.estimate import predict
 from reports.stats.influence import influence
 from reports.stats.spread_sources import pairs_freedom, variance_interval
 from tests.support.simulated_streams import coverage
+from tools.campaigns.measured import FOLDER, Figure, Part, main, share
+
+FILE = FOLDER / "prediction_and_spread.csv"
 
 
-def published_numbers(trials: int) -> None:
-    """Print how often the mean of several more runs is where it is expected, in per cent."""
-    print("| published number | our seeds | inside |\n|---|---|---|")
+def measure_published(trials: int = 10_000) -> Iterator[Figure]:
+    """Yield how often the mean of several more runs is where it is expected."""
     generator = np.random.default_rng(0)
     for runs in (5, 8):
         for n in (2, 3, 5, 10):
@@ -27,7 +29,8 @@ def published_numbers(trials: int) -> None:
                 own = generator.normal(size=n)
                 expected = predict(float(own.mean()), [own.tolist()], runs=runs)
                 hits += expected.low <= generator.normal(size=runs).mean() <= expected.high
-            print(f"| mean of {runs} | {n} | {100 * hits / trials:.1f} |", flush=True)
+            name = f"{n} seeds of ours"
+            yield share("published", f"mean of {runs}", name, hits, trials, at_least=94.0)
 
 
 STREAMS = {
@@ -39,20 +42,20 @@ STREAMS = {
 }
 
 
-def streams(trials: int) -> None:
-    """Print the coverage of a stream's standard deviation and of its share of all streams' variance."""
-    print("\n| what a stream brings | runs | standard deviation | share |\n|---|---|---|---|")
+def measure_streams(trials: int = 4000) -> Iterator[Figure]:
+    """Yield the coverage of a stream's standard deviation and of its share of all streams' variance."""
     for name, (alone, others, together) in STREAMS.items():
         for runs in (4, 5, 10):
-            deviation, share = coverage(alone, others, together, runs, trials=trials)
-            print(f"| {name} | {runs} | {100 * deviation:.1f} | {100 * share:.1f} |", flush=True)
+            found = coverage(alone, others, together, runs, trials=trials)
+            for column, part in zip(("standard deviation", "share"), found, strict=True):
+                cell = f"{name}, {runs} runs"
+                yield share("streams", cell, column, part * trials, trials, at_least=94.0)
 
 
-def pairs(trials: int) -> None:
-    """Print the coverage of the standard deviation that the drawn pairs bring, by what each pair moves
+def measure_test_pairs(trials: int = 400) -> Iterator[Figure]:
+    """Yield the coverage of the standard deviation that the drawn pairs bring, by what each pair moves
     one run's score.
     """
-    print("\n| pairs | correlation | standard deviation of the test pairs |\n|---|---|---|")
     generator = np.random.default_rng(0)
     for n in (200, 1379):
         for rho in (0.3, 0.7, 0.85):
@@ -68,25 +71,22 @@ def pairs(trials: int) -> None:
             truth = np.var(correlations)
 
             hits = 0
-            tries = max(trials // 10, 100)
-            for _ in range(tries):
+            for _ in range(trials):
                 x, y = draw()
                 correlation, moved = influence("spearman", y, x)
                 variance = float(moved @ moved)
                 freedom = pairs_freedom(correlation, variance, n)
                 low, high = variance_interval(variance, freedom)
-                hits += low <= truth <= high
-            print(f"| {n:,} | {rho} | {100 * hits / tries:.1f} |", flush=True)
+                hits += int(low <= truth <= high)
+            cell = f"{n:,} test pairs, correlation {rho:g}"
+            yield share("test-pairs", cell, "standard deviation", hits, trials)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--trials", type=int, default=4000)
-    trials = parser.parse_args().trials
-    published_numbers(trials)
-    streams(trials)
-    pairs(trials)
-
+PARTS: dict[str, Part] = {
+    "published": measure_published,
+    "streams": measure_streams,
+    "test-pairs": measure_test_pairs,
+}
 
 if __name__ == "__main__":
-    main()
+    main(FILE, PARTS, __doc__ or "")

@@ -1,20 +1,20 @@
-"""Shows how often intervals cover on the real STS sets when sentences have effects: a table of
+"""Measures how often intervals cover on the real STS sets when sentences have effects: a table of
 docs/statistics.md.
 
-    HF_ENDPOINT=... python -m tools.campaigns.repeated_texts [--source senteval] [--trials 1000]
+    HF_ENDPOINT=... python -m tools.campaigns.repeated_texts
 
 The sets are the hub's, with their sentences and pairs. Two rows of equal quality score every pair
 as its gold score
 plus noise: a part for each sentence, a part for each pair (equal for identical pairs of two tasks),
 with the given shares; "product": vectors with errors, so that the effect of a sentence depends on
-the other one. Each trial draws new gold scores from those of the set. Printed: the ratio of the
+the other one. Each trial draws new gold scores from those of the set. Measured: the ratio of the
 standard error to the true one and the coverage of the interval, of the difference (its true value
 is 0) and of a row's mean.
 """
 
 from __future__ import annotations
 
-import argparse
+from collections.abc import Iterator
 
 import numpy as np
 from scipy.sparse import csr_matrix
@@ -25,8 +25,18 @@ from harness.sources.pair_sets import load_sts
 from harness.tasks.sts import STS
 from reports.stats.clusters import chance
 from reports.stats.influence import of_spearman
+from tools.campaigns.measured import FOLDER, Figure, Part, main, share
 
-WAYS = ("pairs", "sentences", "groups of pairs", "sub-corpora")
+FILE = FOLDER / "repeated_texts.csv"
+SOURCE = "senteval"
+WAYS = ("pairs", "sentences (this)", "connected groups", "sub-corpora")
+EFFECTS = {
+    "pairs": 0.0,
+    "0.3 sentences": 0.3,
+    "0.6 sentences": 0.6,
+    "sentences": 1.0,
+    "both sentences": None,
+}
 
 
 class Sets:
@@ -87,45 +97,36 @@ def noise(sets: Sets, share: float | None, generator: np.random.Generator) -> np
     return share**0.5 * sentence + (1 - share) ** 0.5 * own
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--trials", type=int, default=1000)
-    parser.add_argument("--source", default="senteval")
-    parser.add_argument("--tasks", nargs="*", default=STS)
-    args = parser.parse_args()
-    sets = Sets(args.source, tuple(args.tasks))
-    sizes = np.bincount(sets.group)
-    print(
-        f"{len(sets.pair)} pairs, {len(sets.first)} unlike ones, {sets.sentences} sentences, {len(sizes)} groups,"
-    )
-    print(f"the largest of {sizes.max()} pairs; {sets.corpus.max() + 1} sub-corpora")
-    print(f"\n| effects | of | {' | '.join(WAYS)} |\n|---|---|{'---|' * len(WAYS)}")
-    for name, share in (
-        ("pairs", 0.0),
-        ("0.3 sentences", 0.3),
-        ("0.6 sentences", 0.6),
-        ("sentences", 1.0),
-        ("product", None),
-    ):
+def measure_repeated(trials: int = 600) -> Iterator[Figure]:
+    """Yield, for each kind of effects, the ratio of standard errors and the coverage by each way to
+    redraw the pairs.
+    """
+    sets = Sets(SOURCE, STS)
+    for name, part in EFFECTS.items():
         generator = np.random.default_rng(1)
         values = []
         errors = []
-        for _ in range(args.trials):
+        for _ in range(trials):
             gold = sets.draw_gold(generator)
-            one, of_one = sets.score(gold, gold * 3 + 0.8 * noise(sets, share, generator))
-            other, of_other = sets.score(gold, gold * 3 + 0.8 * noise(sets, share, generator))
+            one, of_one = sets.score(gold, gold * 3 + 0.8 * noise(sets, part, generator))
+            other, of_other = sets.score(gold, gold * 3 + 0.8 * noise(sets, part, generator))
             apart = [a - b for a, b in zip(of_one, of_other, strict=True)]
             values.append((one - other, one))
             errors.append([np.sqrt(sets.variances(x)) for x in (apart, of_one)])
         off = np.array(values)
         known = np.array(errors)
         off[:, 1] -= off[:, 1].mean()
-        for place, what in enumerate(("difference", "mean")):
-            ratio = known[:, place].mean(axis=0) / off[:, place].std()
-            covered = 100 * (np.abs(off[:, place, None]) <= 1.96 * known[:, place]).mean(axis=0)
-            cells = [f"{r:.2f}, {c:.1f}" for r, c in zip(ratio, covered, strict=True)]
-            print(f"| {name} | {what} | {' | '.join(cells)} |", flush=True)
+        for place, what in enumerate(("a difference", "a mean")):
+            ratios = known[:, place].mean(axis=0) / off[:, place].std()
+            inside = np.abs(off[:, place, None]) <= 1.96 * known[:, place]
+            cell = f"effects of {name}, {what}"
+            for way, ratio, covered in zip(WAYS, ratios, inside.sum(axis=0), strict=True):
+                error = float(ratio) / (2 * trials) ** 0.5  # of the true one, which is drawn too
+                yield Figure("repeated", cell, f"{way}: ratio", float(ratio), error, trials)
+                yield share("repeated", cell, f"{way}: covers", int(covered), trials)
 
+
+PARTS: dict[str, Part] = {"repeated": measure_repeated}
 
 if __name__ == "__main__":
-    main()
+    main(FILE, PARTS, __doc__ or "")
