@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import import_module, metadata
 from importlib.machinery import PathFinder
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import Distribution, EntryPoint, entry_points
 from pathlib import Path
 from typing import Any
 
@@ -183,7 +183,7 @@ def open_plugin(group: Group, point: EntryPoint) -> Any:
     """
     try:
         if point.dist is not None and (
-            other := unhide(point.dist.name).get(point.module.partition(".")[0])
+            other := unhide(package(point)[0]).get(point.module.partition(".")[0])
         ):
             raise ImportError(
                 f"another module of that name was imported before ({other}); rename it"
@@ -284,9 +284,15 @@ def points(group: Group) -> list[EntryPoint]:
 
 def package(point: EntryPoint) -> tuple[str, str]:
     """Name and version of the package that an entry point comes from."""
-    if point.dist is not None:
-        return (point.dist.name, point.dist.version)
-    return ("", "")
+    if point.dist is None:
+        return ("", "")
+    return _name_and_version(point.dist)
+
+
+@cache
+def _name_and_version(distribution: Distribution) -> tuple[str, str]:
+    """Return what the metadata of a package say, which are read from its folder at each look."""
+    return (distribution.name, distribution.version)
 
 
 def origin(point: EntryPoint) -> str:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -137,16 +138,22 @@ def no_report() -> Iterator[None]:
         yield
 
 
+_frozen = 0  # modules that were imported when garbage was last set aside
+
+
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
-    """After each file: what lives on (the collected tests, torch, transformers, mlflow ...) is not
-    searched again.
+    """After each file, and each test that imported libraries: what lives on (the collected tests,
+    torch, transformers, mlflow ...) is not searched again.
 
     A run collects garbage before it measures its memory. Among some million objects of imported
     libraries that takes longer than all else that the small cells of these tests do.
     """
-    if nextitem is None or nextitem.path != item.path:
+    global _frozen
+    another_file = nextitem is None or nextitem.path != item.path
+    if another_file or len(sys.modules) > _frozen + 50:
         gc.collect()
         gc.freeze()
+        _frozen = len(sys.modules)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

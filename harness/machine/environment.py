@@ -85,13 +85,17 @@ def versions(libraries: tuple[str, ...] = LIBRARIES) -> dict[str, str]:
     """Installed versions, read from package metadata (nothing is imported); libraries that are
     absent are left out.
     """
-    installed = {}
-    for library in libraries:
-        try:
-            installed[library] = version(library)
-        except PackageNotFoundError:
-            continue
-    return installed
+    found = {library: _version(library) for library in libraries}
+    return {library: number for library, number in found.items() if number}
+
+
+@cache
+def _version(library: str) -> str:
+    """Return the installed version, "" where the library is absent."""
+    try:
+        return version(library)
+    except PackageNotFoundError:
+        return ""
 
 
 def device_name(device: str) -> str:
