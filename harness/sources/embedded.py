@@ -37,10 +37,15 @@ def embedded_rows(name: str, parts: Iterable[str] = PARTS) -> list[dict[str, Any
     """
     found = []
     for file in embedded_files(name, parts):
-        for line in file.read_text(encoding="utf-8").split("\n"):
-            if line:
-                found.append({"part": file.parent.name, **json.loads(line)})
+        found += [{"part": file.parent.name, **row} for row in _read_rows(file)]
     return found
+
+
+@cache
+def _read_rows(file: Path) -> tuple[dict[str, Any], ...]:
+    """Return the rows of a file of this package, which does not change while a process runs."""
+    lines = file.read_text(encoding="utf-8").split("\n")
+    return tuple(json.loads(line) for line in lines if line)
 
 
 def topic_rows(parts: Iterable[str], count: int) -> list[dict[str, Any]]:

@@ -318,9 +318,9 @@ def pdf(tex: str, folder: Path) -> bytes:
     """
     if not shutil.which("pdflatex"):
         raise InputError(
-            "--format pdf: pdflatex is not installed; install TeX, as Debian's texlive-latex-recommended "
-            "with lmodern; the other formats are written",
+            "--format pdf: pdflatex is not installed, and the other formats are written",
             key="--format",
+            remedy="install TeX, as Debian's texlive-latex-recommended with lmodern",
         )
     with tempfile.TemporaryDirectory(prefix="report-") as place:
         work = Path(place)

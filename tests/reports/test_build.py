@@ -245,7 +245,7 @@ def test_command(built: Built, tmp_path: Path, capsys: pytest.CaptureFixture[str
 
 @pytest.mark.skipif(
     shutil.which("pdflatex") is None,
-    reason="needs pdflatex (Debian: texlive-latex-recommended, lmodern)",
+    reason="needs pdflatex (Debian: texlive-latex-recommended)",
 )
 def test_latex_compiles_as_it_is(built: Built, tmp_path: Path) -> None:
     latex = built[1]["latex"]

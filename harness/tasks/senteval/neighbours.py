@@ -15,7 +15,6 @@ from harness.results.outcomes import outcomes_frame
 from harness.results.text_ids import text_ids
 from harness.tasks.base import Array, TaskResult, Vectors, damaged_note, finite
 from harness.tasks.protocol import add_number
-from harness.tasks.senteval.fits import outer_folds
 from harness.tasks.senteval.suites import (
     DOWNSTREAM,
     EMBEDDED_TRANSFER,
@@ -79,6 +78,8 @@ class NeighbourTask:
         """Return the predicted label and the fold of each tested text (no folds: all 0), and how
         many vectors held NaN or infinity (replaced by 0).
         """
+        from harness.tasks.senteval.fits import outer_folds  # imports torch
+
         parts = self.of.data.parts
         tested = self.of.tested
         x, damaged = finite(vectors(tested.first))

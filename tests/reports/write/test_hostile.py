@@ -133,7 +133,7 @@ def test_latex_compiles(built: dict[str, Path]) -> None:
     from reports.write.latex import pdf
 
     if shutil.which("pdflatex") is None:
-        pytest.skip("needs TeX (Debian: texlive-latex-recommended, lmodern)")
+        pytest.skip("needs TeX (Debian: texlive-latex-recommended)")
     made = pdf(built["latex"].read_text(encoding="utf-8"), built["latex"].parent)
     assert made.startswith(b"%PDF")
 

@@ -17,7 +17,7 @@ from tests.support.synthetic import Invented
 
 SMALL = ("STS12", "STS-B", "Embedded-STS-natural")
 needs_tex = pytest.mark.skipif(
-    not shutil.which("pdflatex"), reason="needs TeX (Debian: texlive-latex-recommended, lmodern)"
+    not shutil.which("pdflatex"), reason="needs TeX (Debian: texlive-latex-recommended)"
 )
 
 
