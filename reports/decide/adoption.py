@@ -70,7 +70,7 @@ def decide(
     data: dict[str, Any] = {
         "incumbent": incumbent,
         "on": question.target.title,
-        "dev": {row.label: _shown(_dev_mean(row, dev_scores)) for row in (old, *others)},
+        "dev": {row.label: _as_percent(_dev_mean(row, dev_scores)) for row in (old, *others)},
         "test": {label: _as_points(d) for label, d in found.items()},
         "examples": question.significance.examples(question.target),
     }
@@ -82,10 +82,10 @@ def decide(
         text = f"{chosen.label}: {_in_words(difference)} points on {question.target.title}"
     elif _none_is_better(found, len(others)):
         decision = "keep"
-        text = _keep(found, question)
+        text = _describe_keep(found, question)
     else:
         decision = "undecided"
-        text = _undecided(question, chosen, old, difference, data)
+        text = _describe_undecided(question, chosen, old, difference, data)
     return Adoption(decision, text, chosen.label, best, data)
 
 
@@ -110,14 +110,14 @@ def _highest(found: Mapping[str, Difference]) -> float:
     return max(100 * d.estimate.high for d in found.values() if d.judged)
 
 
-def _keep(found: Mapping[str, Difference], question: Question) -> str:
+def _describe_keep(found: Mapping[str, Difference], question: Question) -> str:
     """Say that nothing is better, and by how much nothing is."""
     bound = math.ceil(10 * max(_highest(found), 0.0)) / 10
     by = f" by more than {bound:.1f} points" if bound > 0 else ""
     return f"Keep your model: nothing tried is better{by} on {question.target.title}."
 
 
-def _undecided(
+def _describe_undecided(
     question: Question,
     chosen: RecordedRow,
     old: RecordedRow,
@@ -199,7 +199,7 @@ def _dev_mean(row: RecordedRow, dev_scores: Mapping[str, float]) -> float:
     return float(np.mean(known))
 
 
-def _shown(value: float) -> float | None:
+def _as_percent(value: float) -> float | None:
     return 100 * value if math.isfinite(value) else None
 
 
