@@ -104,7 +104,7 @@ def list_methods() -> dict[str, dict[str, Any]]:
     A method that cannot be imported is listed with the reason under "unusable".
     """
     listed = {}
-    for name in registry.names(registry.METHODS):
+    for name in sorted([*registry.names(registry.METHODS), registry.COMMAND], key=str.casefold):
         try:
             listed[name] = _describe_method(registry.load(registry.METHODS, name))
         except InputError as error:
