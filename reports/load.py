@@ -418,6 +418,7 @@ def _planned_comparisons(file: ComparisonFile) -> dict[str, Any]:
         "baseline": str(experiment.get("baseline") or ""),
         "contrasts": tuple(contrasts),
         "primary": str(experiment.get("primary") or ""),
+        "incumbent": str(experiment.get("incumbent") or ""),
     }
 
 

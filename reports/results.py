@@ -181,6 +181,7 @@ class Results:
         baseline: label of the row that all others are planned to be compared with.
         contrasts: labels of further rows that are planned to be compared.
         primary: the score that decides, as the file names it.
+        incumbent: label of the row in use, which others may replace.
         plan: written before the results; None where none was.
         note: what is not known of seeds and examples, and so is not counted; a clause.
     """
@@ -191,6 +192,7 @@ class Results:
     baseline: str = ""
     contrasts: tuple[Key, ...] = ()
     primary: str = ""
+    incumbent: str = ""
     plan: FrozenPlan | None = None
     note: str = ""
 

@@ -17,7 +17,7 @@ from reports.load import RecordedResults
 from reports.read.plan_followed import FrozenPlan
 from reports.read.provenance import provenance_of
 from reports.stats.significance import Significance
-from reports.stats.verdicts import planned
+from reports.stats.verdicts import planned, replaces_model
 from reports.tables.builder import TableBuilder, from_other_packages
 from reports.tables.suites import NOT_SCORED
 from reports.write.markdown import csv_lines
@@ -65,6 +65,10 @@ _LAST = {
     ),
     "limits": ("Limits", ""),  # what reading the others has shown is there too
 }
+_IN_USE = (
+    "Each row is compared with {}, the model in use. Row and run are chosen by the dev set, and the "
+    "intervals, from the test examples, hold for all rows at once."
+)
 _BY_PART = ("scores", "mteb", "differences")  # a file with parts has these once for each
 _VARIED_ALONE = (
     'Its runs differ in some streams of random numbers alone: see "Where the spread comes from".'
@@ -222,6 +226,14 @@ def _plan_text(comparison: RecordedResults) -> list[Block | None]:
     if plan is None:
         if not (comparison.baseline or comparison.contrasts):
             return []
+        if replaces_model(comparison):
+            return [
+                Text(
+                    (
+                        f"{_IN_USE.format(comparison.incumbent)} {how_to_ask_why(comparison)}".strip(),
+                    )
+                )
+            ]
         what = "The baseline was" if comparison.baseline else "The pairs were"
         ask = how_to_ask_why(comparison)
         return [Text((f"{what} chosen in the experiment file, not frozen. {ask}".strip(),))]

@@ -8,6 +8,7 @@ from reports.document.table import number_text
 from reports.results import InterimAnalyses, ResultRow, Results, find_start
 from reports.stats.significance import NOT_JUDGED, SAME, Difference, Significance
 from reports.stats.verdicts import (
+    IN_USE,
     Ranking,
     describe_lost_seeds,
     judge_family,
@@ -252,6 +253,8 @@ def _describe_planned(comparison: Results, significance: Significance, target: T
     status = plan_status(comparison)
     if status == "as planned":
         start = "As planned"
+    elif status == IN_USE:
+        start = "Each row against the model in use"
     elif comparison.plan is None:
         start = f"By the {'baseline' if comparison.baseline else 'pairs'} {status}"
     else:

@@ -85,11 +85,23 @@ def planned(results: Results) -> Family:
     return Family(what, tuple(pairs), apart)
 
 
+IN_USE = "each row against the model in use"
+
+
+def replaces_model(results: Results) -> bool:
+    """True of a comparison whose question is whether a row replaces the model in use: its pairs
+    follow from the question, and nobody chose them.
+    """
+    return bool(results.incumbent) and results.incumbent == results.baseline
+
+
 def plan_status(results: Results) -> str:
     """Return how the pairs that a comparison's file names were chosen: "as planned" only with a
     frozen plan from which nothing differs.
     """
     frozen = results.plan
+    if frozen is None and replaces_model(results):
+        return IN_USE
     if frozen is None:
         return "chosen in the experiment file, not frozen"
     if not frozen.deviations:

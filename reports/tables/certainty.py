@@ -27,6 +27,7 @@ from reports.stats.verdicts import (
     judge_family,
     own_against_others,
     planned,
+    replaces_model,
     starts,
 )
 from reports.suite_targets import primary_target
@@ -68,7 +69,9 @@ def against_base(comparison: RecordedResults, significance: Significance) -> Tab
 def planned_tables(comparison: RecordedResults, significance: Significance) -> list[Table]:
     """The comparisons that the file names, and those with rows made elsewhere."""
     frozen = comparison.plan
-    if frozen is None:
+    if frozen is None and replaces_model(comparison):
+        title = "Each row against the model in use"
+    elif frozen is None:
         title = "Comparisons chosen in the experiment file, not frozen"
     elif frozen.deviations:
         title = "Named comparisons, not as planned"

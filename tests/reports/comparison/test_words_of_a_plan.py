@@ -166,3 +166,20 @@ def test_the_primary_score_is_the_headlines_and_the_others_are_secondary(
     assert not other.data["primary"]
     lacking = read(made, primary="MRPC")
     assert first_sentence(lacking).startswith("The primary score MRPC has no result.")
+
+
+def test_the_question_about_the_model_in_use_is_no_choice_of_pairs(
+    made: synthetic.Invented,
+) -> None:
+    comparison = read(made, incumbent="SCD")
+    assert first_sentence(comparison).startswith("Each row against the model in use, on the")
+    assert is_a_family_of_its_own(comparison)
+    answer = verdict(made.workdir, "SimCSE", "SCD")
+    assert answer.data["plan"] == "each row against the model in use"
+    build_comparison(made.workdir, "invented", formats=("md",))
+    page = (made.workdir / "reports" / "invented" / "report.md").read_text()
+    assert "not frozen" not in page
+    assert "Each row is compared with SCD, the model in use." in page
+    freeze(made, read_records(made.workdir, "invented"))
+    planned_too = read(made, incumbent="SCD")
+    assert first_sentence(planned_too).startswith("As planned")
