@@ -4,6 +4,7 @@ the services of companies. The client is that of the package openai, with its re
 
 from __future__ import annotations
 
+import importlib.util
 import logging
 import os
 import time
@@ -43,7 +44,7 @@ class Endpoint(OutsideModel):
     Each text is sent once: its vector is stored on this machine, also where a later request fails.
 
     Raises:
-        InputError: no host, no "#NAME", or credentials in the URL.
+        InputError: no host, no "#NAME", credentials in the URL, or no package openai.
     """
 
     timed = False
@@ -65,6 +66,12 @@ class Endpoint(OutsideModel):
             raise InputError(
                 f'expected an address as http://HOST:PORT/v1#NAME, not "{name}"', key="model"
             )
+        if importlib.util.find_spec("openai") is None:
+            raise InputError(
+                f'"{name}" needs the package openai',
+                key="model",
+                remedy='pip install "sentence-harness[endpoints]"',
+            )
         self._client: openai.OpenAI | None = None
         self._stored: StoredVectors | dict[str, Array] | None = None
 
@@ -75,20 +82,10 @@ class Endpoint(OutsideModel):
 
     @property
     def client(self) -> openai.OpenAI:
-        """The client, made on first use.
-
-        Raises:
-            InputError: the package openai is not installed.
-        """
+        """The client, made on first use."""
         if self._client is None:
-            try:
-                import openai
-            except ImportError:
-                raise InputError(
-                    f'"{self.name}" needs the package openai',
-                    key="model",
-                    remedy='pip install "sentence-harness[endpoints]"',
-                ) from None
+            import openai
+
             self._client = openai.OpenAI(
                 base_url=self.base_url,
                 api_key=os.environ.get(KEY) or "none",  # servers of one's own ask for none

@@ -69,6 +69,7 @@ class MtebModel(OutsideModel):
         self.prompts = MakersPrompts()
         self._loaded: Any = None
         self.meta = _find_meta(model)
+        self.timed = "API" not in self.meta.framework  # seconds of a network say nothing
         if not trust_remote_code and _runs_code(self.meta):
             raise _refusal(model)
 

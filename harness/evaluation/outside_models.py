@@ -35,7 +35,7 @@ class OutsideModel(ABC):
         prompts: what its makers put before texts; None where nothing is known of any.
     """
 
-    timed: ClassVar[bool] = True
+    timed: bool = True
     takes_prompts: ClassVar[bool] = True
     stores = True
     name: str

@@ -16,6 +16,7 @@ from pydantic import field_validator
 from harness import registry
 from harness.config import Config, option
 from harness.errors import InputError
+from harness.files.model_names import OBJECT
 from harness.machine.environment import usable_cores
 from harness.machine.exits import calling
 
@@ -166,7 +167,14 @@ def check_known(settings: ExecutorSettings, methods: Iterable[str]) -> None:
         InputError: one of them is registered in this process only.
     """
     own = ", ".join(sorted(registry.names_of_process(registry.METHODS).intersection(methods)))
-    if registry.load(registry.EXECUTORS, settings.name).parallel and own:
+    parallel = registry.load(registry.EXECUTORS, settings.name).parallel
+    if parallel and OBJECT in own:
+        raise InputError(
+            "an object of Python as a row is known to this process only",
+            key=f'executor "{settings.name}"',
+            remedy='give it as "module:function", or use the executor serial',
+        )
+    if parallel and own:
         raise InputError(
             f'executor "{settings.name}": install as a package the class of a script or notebook: {own}',
             key="executor",

@@ -10,6 +10,7 @@ UNKNOWN = "unknown"  # how an outside model pools, cuts and was trained
 OBJECT = "python:"  # before the name of an object of this process
 _FILES = (".parquet", ".npz")
 MTEB = "mteb:"
+MTEB_MODEL = "model of mteb"
 _SCHEMES = ("embedded", "mteb", "python")
 ENDPOINTS = ("http://", "https://")
 
@@ -37,7 +38,7 @@ def kind_of_model(name: str) -> str:
     if is_file(name):
         return "vectors of a file"
     if name.startswith(MTEB):
-        return "model of mteb"
+        return MTEB_MODEL
     if name.startswith(OBJECT):
         return "object of Python"
     return "function" if is_function(name) else ""

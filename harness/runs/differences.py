@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness.files.model_names import UNKNOWN, kind_of_model
+from harness.files.model_names import MTEB_MODEL, UNKNOWN, kind_of_model
 from harness.files.reading import read_toml
 from harness.registry import COMMAND
 from harness.results.comparison import Tuning
@@ -91,6 +91,8 @@ def _settings(spec: RunSpec, trained: Mapping[str, Any], **given: Any) -> Settin
     if kind := _kind_of_vectors(config):
         settings |= dict.fromkeys(("pooling", "max_length"), UNKNOWN)
         settings["loop"] = f"own vectors ({kind}): all else unknown"
+        if kind == MTEB_MODEL:
+            settings["prompts"] = "of its makers"
     if text is not None:
         settings["text"] = (
             f"{text.get('name') or text['uri']}: {text.get('count', 0):,} {text.get('kind', 'entries')}"

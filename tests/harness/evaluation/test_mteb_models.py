@@ -138,6 +138,14 @@ def test_consent_goes_with_models_of_mteb_alone() -> None:
     assert caught.value.key == "trust_remote_code"
 
 
+def test_a_model_behind_a_network_is_not_timed() -> None:
+    far = open_outside("mteb:openai/text-embedding-3-small")
+    near = open_outside(f"mteb:{NAME}")
+    assert far is not None
+    assert near is not None
+    assert (far.timed, near.timed) == (False, True)
+
+
 def test_no_such_model() -> None:
     with pytest.raises(InputError) as caught:
         open_outside("mteb:sentence-transformers/all-MiniLM-L6-v3")

@@ -16,6 +16,7 @@ from harness.api.adoption import score_on_dev
 from harness.api.result import Comparison
 from harness.errors import InputError
 from harness.executors.executor import ExecutorSettings
+from harness.runs.differences import planned_differences
 from harness.runs.experiment import DevSettings, Experiment, read_experiment
 from harness.runs.plan import Plan, make_plan
 from harness.runs.selection import rehearse
@@ -241,6 +242,17 @@ def test_a_model_that_is_not_there_is_found_before_anything_runs(model: str) -> 
         plan([{"model": model}])
 
 
+def test_the_dry_run_says_what_is_not_known(tmp_path: Path) -> None:
+    file = write_vectors(tmp_path / "a.npz")
+    model = "mteb:openai/text-embedding-3-small"
+    found = planned_differences(plan([{"model": file}, {"model": model}, {"method": "pooling"}]))
+    texts = {key: list(values) for key, values in found.texts.items()}
+    assert texts["pooling"] == ["unknown", "unknown", "mean"]
+    assert texts["max_length"] == ["unknown", "unknown", "all"]
+    assert texts["prompts"] == ["none", "of its makers", "none"]
+    assert all(text.startswith("own vectors") for text in texts["loop"][:2])
+
+
 def test_a_row_has_one_model_or_one_for_each_seed() -> None:
     row = {"model": "encoders:embed", "model_by_seed": ["a.npz", "b.npz"]}
     with pytest.raises(InputError) as caught:
@@ -274,6 +286,7 @@ def test_objects_are_rows_of_one_process() -> None:
 def test_an_object_is_not_sent_to_other_processes() -> None:
     with pytest.raises(InputError) as caught:
         compare([embed, "pooling"], executor=ExecutorSettings(name="processes"))
+    assert "module:function" in str(caught.value.remedy)
     assert len(str(caught.value).splitlines()) == 1
 
 
