@@ -226,7 +226,9 @@ def _chain(name: str, folder: Path) -> list[tuple[str, str]]:
     kinds = [kind.rpartition(".")[2] for kind, _ in rows]
     if not _CHAIN.fullmatch(" ".join(kinds)):
         raise UnsupportedModel(
-            f"{MODULES} holds {' > '.join(kinds)}; known is {_CHAIN.pattern}", file=name
+            f"{MODULES} holds {', '.join(kinds) or 'no modules'}: expected a Transformer and a Pooling, with "
+            "Dense or Normalize after them",
+            file=name,
         )
     return [(kind, path) for kind, (_, path) in zip(kinds, rows, strict=True)]
 

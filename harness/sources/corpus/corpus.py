@@ -301,7 +301,8 @@ def _list_items(given: Any, kind: Kind, columns: Mapping[str, str] | None) -> Se
         raise InputError(message, file=WHERE, remedy="give sorted(...) of it")
     if hasattr(given, "to_pylist"):  # an array of Arrow
         given = given.to_pylist()
-    if not isinstance(given, Iterable) or isinstance(given, Mapping | bytes):
+    no_list = getattr(given, "ndim", 1) == 0 or isinstance(given, Mapping | bytes)
+    if no_list or not isinstance(given, Iterable):
         raise InputError(
             f"training text: expected a list of {_EXPECTED[kind]}, a data frame or data set, a path or a Corpus, "
             f"not {type(given).__name__}",

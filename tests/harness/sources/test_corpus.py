@@ -554,6 +554,7 @@ def test_what_pandas_writes_for_missing_text_is_no_text() -> None:
         (pd.DataFrame([["a"], ["b"]]), "columns"),
         ({"a": "first text", "b": "second text"}, None),
         ({"A", "B"}, None),
+        (np.array("a text"), None),
         (frozenset({"A", "B"}), None),
         (DatasetDict({"train": Dataset.from_dict({"text": ["a", "b"]})}), None),
         (pd.DataFrame({"text": ["a", "b"], "n": [1, 2]}).groupby("n"), "item 0"),
