@@ -15,7 +15,7 @@ from harness.errors import InputError
 from harness.executors.executor import ExecutorSettings
 from harness.machine.progress import Reporter
 from harness.results.answer import Answer
-from harness.results.store import checked_workdir
+from harness.results.store import checked_workdir, comparison_files
 from harness.runs.between import (
     Between,
     Factor,
@@ -33,7 +33,7 @@ from reports.targets import Target
 from reports.why.document import answer_lines, as_data, document
 from reports.why.equal_runs import compare_equal_runs
 from reports.why.explanation import DesignRows, Explanation, explain, parts_of
-from reports.why.published import compare_with_published
+from reports.why.published import compare_with_published, find_published
 from reports.why.shares import Design, Subset
 from reports.with_report import WithReport
 from reports.write.report_folder import FORMATS, check_formats, write
@@ -105,12 +105,15 @@ def why(
     _check_question(bool(b) + bool(against_preset) + bool(against), equivalence)
     read = comparison_of(found, comparison)
     if against:
-        lines, data = compare_equal_runs(read, comparison_of(Path(against), read.name), a)
+        name = read.name if read.name in comparison_files(Path(against)) else ""
+        lines, data = compare_equal_runs(read, comparison_of(Path(against), name), a)
         return Answer("\n".join(lines), data, data)
     target = question_of(read, on).target
     forget_loaded()
     ends = Ends(a, b, against_preset, base_model)
     between = find_between(read.workdir, read.name, ends, seeds, executor)
+    if published:  # before anything is trained
+        find_published(published, target, between.b.base_model)
     made = Designer(between, read.workdir).make(_find_factors(between, factors, join), runs)
     command = _command(read.workdir, read.name, ends, on, factors, join)
     if runs is None:

@@ -78,7 +78,7 @@ def _describe_smallest(found: Explanation) -> str:
         return f"{found.b} is within {margin} points of {found.a} as it is."
     if smallest.gap is None:
         return f"No change of fewer settings brings {found.b} within {margin} points of {found.a}."
-    names = " and ".join(smallest.factors)
+    names = " and ".join(f'"{name}"' for name in smallest.factors)
     gap = f"{points(smallest.gap.value)} {interval_text(smallest.gap)}"
     return (
         f"The smallest change that brings {found.b} within {margin} points of {found.a}: {names} "
@@ -93,7 +93,7 @@ def _describe_interaction(found: Explanation) -> str:
     side = "more" if one.estimate.value > 0 else "less"
     size = number_text(abs(100 * one.estimate.value), 2)
     return (
-        f"{one.one} and {one.other} together add {size} points {side} than each alone "
+        f'"{one.one}" and "{one.other}" together add {size} points {side} than each alone '
         f"{interval_text(one.estimate)}."
     )
 

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import stdtrit
 
 from harness.errors import InputError
-from harness.results.published import PublishedRow, published_rows
+from harness.results.published import published_rows
 from reports.document.table import number_text
 from reports.stats.simultaneous import ALPHA
 from reports.targets import Target
@@ -28,7 +28,7 @@ def compare_with_published(key: str, found: Explanation, base_model: str) -> str
     Raises:
         InputError: no such published row, or none of the target's tasks.
     """
-    value = find_published(published_rows(key), found.target, base_model, key)
+    value = find_published(key, found.target, base_model)
     row = found.rows[0]
     left = row.mean - value
     text = f"Published {number_text(value, 2)} ({key}): not explained by settings that are known: "
@@ -40,13 +40,14 @@ def compare_with_published(key: str, found: Explanation, base_model: str) -> str
     return f"{text} [{low}, {high}], by the {row.runs} runs of {found.b}."
 
 
-def find_published(rows: list[PublishedRow], target: Target, base_model: str, key: str) -> float:
+def find_published(key: str, target: Target, base_model: str) -> float:
     """Return the published number of a target: the mean over its tasks, or the average that the
     paper prints.
 
     Raises:
-        InputError: the rows have no number of the target's tasks.
+        InputError: no such published row, or none of the target's tasks.
     """
+    rows = published_rows(key)
     name = base_model.rpartition("/")[2].lower()
     same = [row for row in rows if row["base_model"].lower() in (name, base_model.lower())]
     some = same or rows

@@ -171,6 +171,9 @@ def test_nothing_is_trained_without_a_number_of_runs(work: Path) -> None:
     with pytest.raises(InputError) as caught:
         harness.why(work, "A", "B", join=[JOIN], runs=5)
     assert caught.value.key == "--runs"
+    with pytest.raises(InputError) as caught:
+        harness.why(work, "A", "B", join=[JOIN], runs=6, published="scd.csv:SCD-BERT")
+    assert caught.value.key == "--published"
     assert sorted(path.name for path in (work / "runs").iterdir()) == before
 
 
