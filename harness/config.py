@@ -141,8 +141,10 @@ class Config(BaseModel):
                     key=f"{key:.100}",
                 ) from None
             if not first["loc"]:  # a rule about several keys, which names them itself
-                own = first.get("ctx", {}).get("error")
-                raise InputError(str(own or phrase(first)), file=where) from None
+                text = str(first.get("ctx", {}).get("error") or phrase(first))
+                named = re.match(r'keys? "([^"]+)"', text)
+                key = named[1] if named else ""
+                raise InputError(text, file=where, key=key or None) from None
             raise InputError(f'key "{key}": {phrase(first)}', file=where, key=key) from None
 
     @classmethod

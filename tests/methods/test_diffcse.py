@@ -147,7 +147,6 @@ def test_a_generator_of_another_vocabulary_or_without_a_head_is_refused(
     other = base_model(tmp_path / "other", "roberta")
     with raises_input_error(key="generator") as error:
         set_up(corpus, generator=other)
-    assert "\n" not in str(error.value)
     method = DiffCSE(DiffCSE.configure({}), base_model=base_model(tmp_path / "bare", "bert"))
     with pytest.raises(InputError, match=r'no masked-language head .* set "generator"') as error:
         method.heads(method.load_base())
@@ -158,7 +157,5 @@ def test_a_generator_of_another_vocabulary_or_without_a_head_is_refused(
     "values", [{"mask": 1.0}, {"rtd_weight": -1}, {"head": "mlp"}, {"micro_batch": 4}]
 )
 def test_bad_settings_are_refused_in_one_line(values: dict[str, Any]) -> None:
-    with pytest.raises(InputError) as error:
+    with raises_input_error(key=next(iter(values))):
         DiffCSE.configure(values)
-    assert next(iter(values)) in str(error.value)
-    assert "\n" not in str(error.value)

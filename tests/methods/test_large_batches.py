@@ -168,9 +168,8 @@ def test_methods_whose_loss_is_no_function_of_the_vectors_alone_refuse_parts() -
     }
     assert {name for name, cls in trained.items() if cls.Config.in_parts} == set(IN_PARTS)  # type: ignore[attr-defined]
     for name in trained.keys() - IN_PARTS.keys():
-        with raises_input_error(key="micro_batch") as error:
+        with raises_input_error(key="micro_batch"):
             method(name, micro_batch=32)
-        assert "\n" not in str(error.value)
 
 
 def test_masked_language_modelling_refuses_parts() -> None:

@@ -12,7 +12,6 @@ import pytest
 import torch
 from sentence_transformers import SentenceTransformer
 
-from harness.errors import InputError
 from harness.method import FitContext
 from harness.sources import Corpus, load_corpus
 from harness.training import Batch
@@ -132,16 +131,13 @@ def test_without_peft_adapters_are_refused_in_one_line(
 ) -> None:
     monkeypatch.setitem(__import__("sys").modules, "peft", None)
     method = made(base, lora=2)
-    with raises_input_error(key="lora") as error:
+    with raises_input_error(key="lora"):
         method.heads(method.load_base())
-    assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize(
     "values", [{"mask": 0}, {"mntp_steps": -1}, {"lora": 0}, {"attention_rate": 0.0}]
 )
 def test_bad_settings_are_refused_in_one_line(values: dict[str, Any]) -> None:
-    with pytest.raises(InputError) as error:
+    with raises_input_error(key=next(iter(values))):
         LLM2Vec.configure(values)
-    assert next(iter(values)) in str(error.value)
-    assert "\n" not in str(error.value)

@@ -24,6 +24,7 @@ from methods.model2vec import (
     sif_weights,
     zipf,
 )
+from tests.support.errors import raises_input_error
 
 TEXTS = ["A man plays a guitar.", "Rain", "", "unknown \U0001f9ff word"]
 
@@ -124,7 +125,5 @@ def test_what_a_row_knew_and_its_start_are_those_of_what_is_distilled() -> None:
 
 @pytest.mark.parametrize("values", [{"of": {"method": "nothing"}}, {"dimensions": 0}, {"sif": 1.0}])
 def test_bad_settings_are_refused_in_one_line(values: dict[str, Any]) -> None:
-    with pytest.raises(InputError) as error:
+    with raises_input_error(key=next(iter(values))):
         Model2Vec.configure(values)
-    assert next(iter(values)) in str(error.value)
-    assert "\n" not in str(error.value)

@@ -203,9 +203,8 @@ def test_a_module_of_a_hub_model_is_never_unpickled(
             8,
         )
         return
-    with raises_input_error(file="org/dense") as error:
+    with raises_input_error(file="org/dense"):
         run_by_sentence_transformers("org/dense", "why")
-    assert "\n" not in str(error.value)
     with raises_input_error(file=with_dense):  # in a folder too
         run_by_sentence_transformers(str(with_dense), "why")
 

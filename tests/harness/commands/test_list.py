@@ -67,10 +67,9 @@ def test_published_rows_by_key(numbers: None) -> None:
     ],
 )
 def test_a_key_without_rows_is_one_clear_line(numbers: None, key: str, message: str) -> None:
-    with pytest.raises(InputError) as error:
+    with raises_input_error() as error:
         published.published_rows(key)
     assert message in str(error.value)
-    assert "\n" not in str(error.value)
 
 
 def test_the_published_tables_of_the_reports_have_the_columns_that_are_read() -> None:

@@ -13,7 +13,6 @@ from sentence_transformers import SentenceTransformer
 
 from harness.encoder import Encoder
 from harness.encoder.prompts import DEFAULT, Echo
-from harness.errors import InputError
 from harness.evaluation.any_model import open_for_evaluation
 from harness.method import MethodConfig
 from methods.model2vec import encode_tokens
@@ -147,17 +146,15 @@ def test_a_text_that_is_no_template_is_refused_in_one_line(name: str, template: 
         lambda: MethodConfig.parse({"pooling": f"{name}:{template}"}, "file.toml"),
         lambda: Encoder.from_pretrained("embedded:mini-bert", pooling=f"{name}:{template}"),
     ):
-        with pytest.raises(InputError) as error:
+        with raises_input_error() as error:
             refuse()
         assert "[X] is the place of the sentence, twice" in str(error.value)
-        assert "\n" not in str(error.value)
 
 
 def test_a_template_without_room_for_a_sentence_is_refused_before_the_run(tmp_path: Path) -> None:
     method = PoolingMethod(PoolingMethod.configure({"pooling": "echo", "max_length": 13}))
-    with raises_input_error(file="embedded:mini-bert") as error:
+    with raises_input_error(file="embedded:mini-bert"):
         method.check(None)
-    assert "\n" not in str(error.value)
     roomy = PoolingMethod(PoolingMethod.configure({"pooling": "echo", "max_length": 14}))
     roomy.check(None)
 

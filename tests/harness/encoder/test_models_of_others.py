@@ -240,9 +240,8 @@ def test_models_with_segments_of_their_own_have_other_ids_than_before(tmp_path: 
 def test_a_damaged_adapter_is_one_line(change: dict[str, Any], tmp_path: Path) -> None:
     folder = save_adapter(tmp_path / "adapter", save_plain(tmp_path / "plain"))
     update(folder / "adapter_config.json", **change)
-    with pytest.raises(InputError) as caught:
+    with raises_input_error():
         open_model(str(folder))
-    assert "\n" not in str(caught.value)
 
 
 # --- prompts that are not pooled
@@ -606,9 +605,8 @@ def test_a_hostile_folder_is_one_line(name: str, tmp_path: Path) -> None:
     plain = save_plain(tmp_path / "plain")
     folder = save_sentence_encoder(tmp_path / "model", plain, modules.Pooling(32, "mean"))
     HOSTILE[name](folder)
-    with pytest.raises(InputError) as caught:
+    with raises_input_error() as caught:
         open_for_evaluation(str(folder))
-    assert "\n" not in str(caught.value)
     assert len(str(caught.value)) < 1500
 
 

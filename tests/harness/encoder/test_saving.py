@@ -275,10 +275,9 @@ def test_a_plain_folder_gets_mean_pooling_and_float32():
 )
 def test_models_that_do_not_exist(make, name, monkeypatch):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    with pytest.raises(InputError) as error:
+    with raises_input_error() as error:
         make(name)
     assert name in str(error.value)
-    assert "\n" not in str(error.value)
 
 
 def rows_of(folder, change):
@@ -313,10 +312,9 @@ def test_damaged_folders_are_one_clear_line(bases, tmp_path, damage):
     encoder.affine = nn.Linear(32, 4)
     encoder.save(tmp_path / "saved")
     DAMAGES[damage](tmp_path / "saved")
-    with pytest.raises(InputError) as error:
+    with raises_input_error() as error:
         Encoder.load(tmp_path / "saved")
     assert "saved" in str(error.value)
-    assert "\n" not in str(error.value)
 
 
 def test_a_base_whose_file_lacks_weights(bases, tmp_path):
@@ -394,10 +392,9 @@ def test_pickled_weights_are_refused_unopened(tmp_path, monkeypatch, load, add, 
     shutil.copytree(resolve_model(MINI), tmp_path / "model")
     add(tmp_path / "model")
     monkeypatch.setattr(torch, "load", opened)
-    with pytest.raises(InputError) as error:
+    with raises_input_error() as error:
         load(str(tmp_path / "model"))
     assert named in str(error.value)
-    assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize(

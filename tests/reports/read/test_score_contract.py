@@ -16,6 +16,7 @@ from harness.cli import main
 from harness.errors import InputError
 from reports.read.score_logs import tell_models_apart
 from reports.read.score_tables import read_scores
+from tests.support.errors import raises_input_error
 
 
 def write(folder: Path, text: str, name: str = "scores.csv") -> Path:
@@ -31,9 +32,8 @@ def table(**rows: list[float]) -> str:
 
 
 def refused(source: Any) -> InputError:
-    with pytest.raises(InputError) as caught:
+    with raises_input_error() as caught:
         harness.verdict(source)
-    assert "\n" not in str(caught.value)
     return caught.value
 
 
@@ -67,11 +67,12 @@ def test_two_scales_in_one_task_are_refused_with_both_rows(
     tmp_path: Path, scores: dict[str, list[float]]
 ) -> None:
     error = refused(write(tmp_path, table(**scores)))
-    assert error.key == 'column "score"'
+    assert error.key == "score"
     assert "row a has" in str(error)
     assert "while row" in str(error)
     assert error.file is not None
-    assert error.file.endswith("scores.csv, line 2")
+    assert error.file.endswith("scores.csv")
+    assert error.line == 2
 
 
 def test_a_scale_that_is_stated_holds(tmp_path: Path) -> None:
@@ -161,8 +162,7 @@ def test_tasks_of_unlike_directions_have_no_mean(tmp_path: Path) -> None:
 @pytest.mark.parametrize("column", ["split", "revision", "metric"])
 def test_a_table_may_say_what_was_scored(tmp_path: Path, column: str) -> None:
     error = refused(write(tmp_path, f"row,score,{column}\na,81,x\nb,80,y\n"))
-    assert error.file is not None
-    assert error.file.endswith("line 3")
+    assert error.line == 3
     assert read_scores(write(tmp_path, f"row,score,{column}\na,81,x\nb,80,\n")).shape[0] == 2
 
 
@@ -193,14 +193,15 @@ def test_no_word_is_taken_for_nothing(tmp_path: Path, name: str) -> None:
     if name:
         assert read_scores(write(tmp_path, text))["row"].tolist() == [name, "old"]
     else:
-        assert refused(write(tmp_path, text)).key == 'column "row"'
+        assert refused(write(tmp_path, text)).key == "row"
 
 
 def test_a_missing_score_is_refused_with_its_line(tmp_path: Path) -> None:
     for text in ("NA", "null", "", "nan", "1_000"):
         error = refused(write(tmp_path, f'row,seed,score\n"a\nb",1,80\nold,1,{text}\n'))
         assert error.file is not None
-        assert error.file.endswith("scores.csv, line 4")  # a name may have a line break
+        assert error.file.endswith("scores.csv")
+        assert error.line == 4  # a name may have a line break
 
 
 def test_seeds_of_a_spreadsheet_are_the_same_seeds(tmp_path: Path) -> None:
@@ -228,7 +229,8 @@ def test_several_sources_are_one_table(tmp_path: Path) -> None:
     error = refused([one, two, write(tmp_path, table(a=[80.1]), "three.csv")])
     assert "one.csv, line 2" in str(error)
     assert error.file is not None
-    assert error.file.endswith("three.csv, line 2")
+    assert error.file.endswith("three.csv")
+    assert error.line == 2
 
 
 def test_a_source_without_a_name_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
@@ -272,7 +274,8 @@ def test_a_damaged_table_of_scores_in_a_folder_is_refused(tmp_path: Path) -> Non
     write(tmp_path, "row,score\nc,1,2\n", "more.csv")
     error = refused(tmp_path)
     assert error.file is not None
-    assert error.file.endswith("more.csv, line 2")
+    assert error.file.endswith("more.csv")
+    assert error.line == 2
 
 
 def test_all_scores_of_a_report_are_read(tmp_path: Path) -> None:
@@ -453,7 +456,8 @@ def test_an_odd_sample_of_lm_eval_is_refused(tmp_path: Path, value: str) -> None
     write(tmp_path, text, "org__a/samples_t_2026.jsonl")
     error = refused(tmp_path)
     assert error.file is not None
-    assert error.file.endswith("samples_t_2026.jsonl, line 2")
+    assert error.file.endswith("samples_t_2026.jsonl")
+    assert error.line == 2
 
 
 def test_a_log_that_claims_to_be_huge_is_not_unpacked(
