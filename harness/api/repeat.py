@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import math
 import os
+import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
+
+from pydantic import BaseModel, ValidationError
 
 from harness import registry
 from harness.api.experiments import compare
+from harness.config import first_fault
 from harness.errors import InputError
 from harness.files.hashing import sha256_of
 from harness.files.imports import import_path
-from harness.files.printable import join_some
-from harness.files.reading import is_there, read_json, read_toml
+from harness.files.printable import join_some, one_line
+from harness.files.reading import is_there, read_json, read_text, read_toml
 from harness.files.zips import unpack_zip
 from harness.machine.progress import Reporter
 from harness.results.comparison import ComparisonFile
@@ -28,6 +32,7 @@ from harness.runs.experiment import read_experiment
 from harness.tasks.own.data import TaskFile, names_file
 
 PACKED = "packed"  # folder of the new work directory: the unpacked archive
+ARCHIVE = "archive.sha256"  # beside it: which archive that is, so that the same call resumes
 
 Place = tuple[str, str, str]
 ScoreKey = tuple[str, ...]
@@ -54,25 +59,72 @@ class Repetition:
         return not self.differences
 
 
-def unpack(archive: Path, workdir: Path) -> tuple[Path, str]:
-    """Unpack an archive into WORKDIR/packed; return this folder and the comparison's name.
+class PackedFile(BaseModel):
+    """A file of its own that an archive names: its place, and its hash where that is known."""
+
+    file: str
+    sha256: str = ""
+    used_as: str = ""
+    included: bool = False
+
+
+class PackedPlugin(BaseModel):
+    """A plugin that runs of an archive need."""
+
+    group: Literal["harness.methods", "harness.tasks"]
+    name: str
+    value: str
+    package: str = ""
+    version: str = ""
+
+
+class Manifest(BaseModel):
+    """What an archive says of itself; whatever else it says is for readers."""
+
+    comparison: str
+    data: list[PackedFile] = []
+    code: dict[str, str] = {}
+    plugins: list[PackedPlugin] = []
+
+
+def unpack(archive: Path, workdir: Path) -> tuple[Path, Manifest]:
+    """Unpack an archive into WORKDIR/packed, unless it is there; return this folder.
 
     Raises:
-        InputError: the work directory is not new, or the archive is none of `harness pack`.
+        InputError: the work directory has something else, or the archive is none of `harness pack`.
     """
+    folder = workdir / PACKED
+    digest = sha256_of(archive)
+    mark = workdir / ARCHIVE
+    if mark.is_file() and read_text(mark) == digest:
+        return folder, _read_manifest(folder, archive)
     if workdir.exists() and (not workdir.is_dir() or any(workdir.iterdir())):
         raise InputError("is not empty", file=workdir, key="--run", remedy="name a new folder")
-    folder = workdir / PACKED
     folder.mkdir(parents=True)
     unpack_zip(archive, folder)
+    manifest = _read_manifest(folder, archive)
+    locate_data(folder)
+    mark.write_text(digest)
+    return folder, manifest
+
+
+def _read_manifest(folder: Path, archive: Path) -> Manifest:
+    """Raises:
+    InputError: the archive is none of `harness pack`, or damaged.
+    """
     if not (folder / MANIFEST).is_file():
         message = f"has no {MANIFEST}, so it is no archive of `harness pack`"
         raise InputError(message, file=archive)
-    name = read_json(folder / MANIFEST).get("comparison")
-    if not isinstance(name, str) or read_comparison_file(folder, name) is None:
+    try:
+        manifest = Manifest.model_validate(read_json(folder / MANIFEST))
+        file = read_comparison_file(folder, manifest.comparison)
+    except ValidationError as error:
+        raise InputError(f"damaged: {MANIFEST}: {first_fault(error)}", file=archive) from None
+    except InputError as error:
+        raise InputError(f"damaged ({error.message})", file=archive) from None
+    if file is None:
         raise InputError("damaged: it has no comparison", file=archive)
-    locate_data(folder)
-    return folder, name
+    return manifest
 
 
 def repeat(
@@ -95,23 +147,28 @@ def repeat(
         InputError: a damaged archive, code without consent, missing data.
     """
     workdir = workdir.absolute()
-    folder, name = unpack(archive, workdir)
-    where = folder / EXPERIMENT
-    manifest = read_json(folder / MANIFEST)
-    _find_data(manifest, where, data)
-    file = where / f"{name}.toml"
-    keys = locate_files(read_toml(file), where, str(archive))
-    experiment = read_experiment({"name": name, **keys}, overrides, allow_code=allow_code)
-    experiment = experiment.model_copy(update={"reports": [], "incumbent": ""})  # scores alone
-    with _code_of(manifest, where, str(archive), allow_code=allow_code):
-        compare(
-            experiment,
-            workdir=workdir,
-            tracked=False,
-            formats=[],
-            executor="serial",
-            progress=progress,
-        )
+    is_new = not workdir.exists()
+    try:
+        folder, manifest = unpack(archive, workdir)
+        name = manifest.comparison
+        where = folder / EXPERIMENT
+        _find_data(manifest, where, data)
+        keys = locate_files(read_toml(where / f"{name}.toml"), where, str(archive))
+        experiment = read_experiment({"name": name, **keys}, overrides, allow_code=allow_code)
+        experiment = experiment.model_copy(update={"reports": [], "incumbent": ""})  # scores alone
+        with _code_of(manifest, where, str(archive), allow_code=allow_code):
+            compare(
+                experiment,
+                workdir=workdir,
+                tracked=False,
+                formats=[],
+                executor="serial",
+                progress=progress,
+            )
+    except InputError:
+        if is_new and not (workdir / "runs").exists():  # nothing has run: the next call begins anew
+            shutil.rmtree(workdir, ignore_errors=True)
+        raise
     before = read_comparison_file(folder, name)
     assert before is not None
     own = {run.id for run in before.runs if not run.source}
@@ -129,24 +186,24 @@ def _with_rows(records: Sequence[Record], file: ComparisonFile) -> list[Record]:
     ]
 
 
-def _find_data(manifest: Mapping[str, Any], where: Path, data: Path | None) -> None:
+def _find_data(manifest: Manifest, where: Path, data: Path | None) -> None:
     """Put the files that were not packed at their places.
 
     Raises:
         InputError: one is not there, or is another.
     """
-    for entry in manifest.get("data", ()):
-        place, digest = str(entry["file"]), str(entry["sha256"])
-        target = where / place
+    for entry in manifest.data:
+        target = where / entry.file
+        if ".." in Path(entry.file).parts or Path(entry.file).is_absolute():
+            message = f'names the file "{one_line(entry.file)}", outside of it'
+            raise InputError(message, file=MANIFEST)
         if is_there(target):
             continue
-        if ".." in Path(place).parts or Path(place).is_absolute():
-            raise InputError(f'names the file "{place}", outside of it', file=MANIFEST)
         remedy = f"give the folder that has {target.name} as --data FOLDER"
         found = None if data is None else data / target.name
-        if found is None or not found.is_file():
+        if found is None or not is_there(found):
             raise InputError("is not in the archive", file=target.name, remedy=remedy)
-        if sha256_of(found) != digest:
+        if entry.sha256 and sha256_of(found) != entry.sha256:
             message = "is another file than that of the archive (sha256)"
             raise InputError(message, file=found, remedy=remedy)
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -195,21 +252,19 @@ def _located(value: Any, key: str, folder: Path, archive: str) -> Any:
 
 
 @contextmanager
-def _code_of(
-    manifest: Mapping[str, Any], where: Path, archive: str, *, allow_code: bool
-) -> Iterator[None]:
+def _code_of(manifest: Manifest, where: Path, archive: str, *, allow_code: bool) -> Iterator[None]:
     """Have the code of an archive importable, where that is allowed.
 
     Raises:
         InputError: a plugin is neither installed nor allowed.
     """
-    missing = [plugin for plugin in manifest.get("plugins", ()) if not _is_installed(plugin)]
+    groups = {group.entry_points: group for group in (registry.METHODS, registry.TASKS)}
+    missing = [one for one in manifest.plugins if one.name not in registry.names(groups[one.group])]
     if missing and not allow_code:
-        names = join_some([f"{one['name']} ({one['package']} {one['version']})" for one in missing])
+        names = join_some([f"{one.name} ({one.package} {one.version})" for one in missing])
+        message = f"needs plugins that are not installed: {one_line(names)}"
         remedy = "install it, or read its code in the archive and give --allow-code"
-        raise InputError(
-            f"needs plugins that are not installed: {names}", file=archive, remedy=remedy
-        )
+        raise InputError(message, file=archive, remedy=remedy)
     if not allow_code:
         yield  # and the archive's folder is on no path of Python
         return
@@ -218,17 +273,12 @@ def _code_of(
     os.chdir(where)
     try:
         for plugin in missing:
-            group = next(one for one in registry.GROUPS if one.entry_points == plugin["group"])
-            registry.add(group, plugin["name"], import_path(plugin["value"], key=plugin["name"]))
+            loaded = import_path(plugin.value, key=plugin.name)
+            registry.add(groups[plugin.group], plugin.name, loaded)
         yield
     finally:
         os.chdir(before)
         sys.path.remove(str(where))
-
-
-def _is_installed(plugin: Mapping[str, Any]) -> bool:
-    group = next(one for one in registry.GROUPS if one.entry_points == plugin["group"])
-    return plugin["name"] in registry.names(group)
 
 
 def compare_records(before: Sequence[Record], now: Sequence[Record]) -> Repetition:

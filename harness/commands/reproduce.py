@@ -15,7 +15,7 @@ from harness.commands.options import Commands, Parser
 from harness.config import nearest
 from harness.errors import InputError, RunError
 from harness.files.printable import join_some, one_line, tell, visible
-from harness.files.reading import is_there, read_json, read_text
+from harness.files.reading import is_there, read_text
 from harness.results.comparison import ComparisonFile
 
 # a report may come from anyone: nothing else is run
@@ -122,21 +122,20 @@ def _show_archive(args: argparse.Namespace) -> int:
     from tempfile import TemporaryDirectory
 
     from harness.api.repeat import unpack
-    from harness.results.elsewhere import MANIFEST
     from harness.results.store import read_comparison_file
 
     with TemporaryDirectory(prefix="harness-archive-") as place:
-        folder, name = unpack(Path(args.cell), Path(place))
-        file = read_comparison_file(folder, name)
-        manifest = read_json(folder / MANIFEST)
+        folder, manifest = unpack(Path(args.cell), Path(place))
+        file = read_comparison_file(folder, manifest.comparison)
     runs = () if file is None else file.runs
     rows = list(dict.fromkeys(run.row for run in runs))
-    tell(f"{one_line(name)}: {len(runs)} runs of {len(rows)} rows: {one_line(join_some(rows, 8))}")
-    for entry in manifest.get("data", ()):
-        state = "included" if entry.get("included") else "not included"
-        tell(one_line(f"data: {entry.get('file')} ({entry.get('used_as')}), {state}"))
-    for name_of_file in manifest.get("code", ()):
-        tell(one_line(f"code: {name_of_file}"))
+    count = f"{len(runs)} runs of {len(rows)} rows"
+    tell(one_line(f"{manifest.comparison}: {count}: {join_some(rows, 8)}"))
+    for entry in manifest.data:
+        state = "included" if entry.included else "not included"
+        tell(one_line(f"data: {entry.file} ({entry.used_as}), {state}"))
+    for name in manifest.code:
+        tell(one_line(f"code: {name}"))
     tell(f"run it again with: harness reproduce {shlex.quote(args.cell)} --run NEW")
     return 0
 

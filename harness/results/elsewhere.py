@@ -55,7 +55,11 @@ def open_workdir(place: Path) -> Iterator[Path]:
             raise InputError(
                 "an archive without runs/; expected one of a work directory", file=place
             )
-        locate_data(unpacked)
+        try:
+            locate_data(unpacked)
+        except InputError as error:
+            message = f"a comparison in it is damaged ({error.message})"
+            raise InputError(message, file=place) from None
         yield unpacked
 
 

@@ -88,7 +88,7 @@ def make_pack(
     records = _read_records(workdir, file)
     experiment = read_experiment(file.experiment)
     pack = Pack()
-    own = _collect_data(pack, experiment, file, records, data=data)
+    own = _collect_data(pack, experiment, file, records, OwnFolders(workdir, file), data=data)
     hide = HiddenPaths(workdir, {one.path: one.place for one in own})
     code = PackedCode(records)
     for place, source in code.files.items():
@@ -96,7 +96,8 @@ def make_pack(
     pack.remarks += code.remarks
     for record in records:
         _add_run(pack, workdir, record, hide, weights=weights)
-    _add_comparison(pack, workdir, file, experiment, own, hide)
+    places = Places(own, OwnFolders(workdir, file))
+    _add_comparison(pack, workdir, file, experiment, places, hide)
     pack.manifest = {
         "schema": SCHEMA,
         "comparison": name,
@@ -165,16 +166,18 @@ def _collect_data(
     experiment: Experiment,
     file: ComparisonFile,
     records: Iterable[Record],
+    folders: OwnFolders,
     *,
     data: bool,
 ) -> list[OwnFile]:
     """Add the user's own files, each once.
 
     Raises:
-        InputError: one holds something else than when the comparison ran.
+        InputError: one is not here, or holds something else than when the comparison ran.
     """
     found: dict[Path, OwnFile] = {}
-    for path, name, used in _files_of(experiment, file):
+    for given, name, used in _files_of(experiment, file):
+        path = folders.find(given)
         if path in found:
             continue
         place = f"{DATA}/{path.name}"
@@ -182,28 +185,46 @@ def _collect_data(
             place = f"{DATA}/{len(found) + 1}/{path.name}"
         digest = sha256_of(path) if path.is_file() else ""
         found[path] = OwnFile(path, place, name, used, digest)
-        if not is_there(path):
-            pack.remarks.append(f"{path.name} ({used}) is not here any more, so it is not included")
-        elif data:
+        if data and not is_there(path):
+            message = f"is not here; it is the {used} of the comparison"
+            remedy = "give the command in the folder of the file, or --no-data"
+            raise InputError(message, file=given, remedy=remedy)
+        if data:
             for part in _parts_of(path):
                 inside = part.relative_to(path).as_posix() if part != path else ""
                 pack.add(str(PurePosixPath(EXPERIMENT, place, inside)), part)
-    _check_content(file, records, found)
+    _check_content(file, records, found, folders)
     return list(found.values())
 
 
-def _files_of(experiment: Experiment, file: ComparisonFile) -> Iterator[tuple[Path, str, str]]:
+class OwnFolders:
+    """Where the files of an experiment may be, which names them from the folder of its command: the
+    present one, that of the work directory, or that of another file of the experiment.
+    """
+
+    def __init__(self, workdir: Path, file: ComparisonFile) -> None:
+        known = [TaskFile(**listed.settings).path.parent for listed in file.files.values()]
+        above = workdir.absolute().parent
+        self.folders = list(dict.fromkeys([Path.cwd(), *known, above, above.parent]))
+
+    def find(self, name: str | Path) -> Path:
+        """Return the file of a name; below the present folder where it is nowhere."""
+        paths = [folder / Path(name).expanduser() for folder in self.folders]
+        return next((path for path in paths if is_there(path)), paths[0])
+
+
+def _files_of(experiment: Experiment, file: ComparisonFile) -> Iterator[tuple[str, str, str]]:
     for listed in file.files.values():
         settings = TaskFile(**listed.settings)
-        yield settings.path, settings.name, "suite"
+        yield str(settings.path), settings.name, "suite"
     if experiment.dev is not None and experiment.dev.file is not None:
-        yield experiment.dev.file.path, "", "dev"
+        yield experiment.dev.task, "", "dev"
     texts = [experiment.corpus, *experiment.corpora.values()]
     texts += [row.corpus for row in experiment.methods if row.corpus is not None]
     for text in texts:
         path = Path(text.uri)
         if ":" not in text.uri and (path.suffix or is_there(path)):
-            yield path.absolute(), "", "corpus"
+            yield text.uri, "", "corpus"
 
 
 def _parts_of(path: Path) -> list[Path]:
@@ -215,7 +236,10 @@ def _parts_of(path: Path) -> list[Path]:
 
 
 def _check_content(
-    file: ComparisonFile, records: Iterable[Record], found: Mapping[Path, OwnFile]
+    file: ComparisonFile,
+    records: Iterable[Record],
+    found: Mapping[Path, OwnFile],
+    folders: OwnFolders,
 ) -> None:
     """Raises:
     InputError: a file holds something else than the comparison has read.
@@ -231,10 +255,12 @@ def _check_content(
         if is_there(settings.path) and open_file(settings).sha256 != listed.sha256:
             raise InputError("has changed since it was scored", file=settings.path, remedy=remedy)
     for text in _unlike([record.corpus for record in records if record.corpus is not None]):
-        path = Path(text["uri"]).absolute()
+        path = folders.find(text["uri"])
         if path in found and is_there(path):
             fields = CorpusSettings.model_fields
-            stated = CorpusSettings(**{key: text[key] for key in fields if key in text})
+            stated = CorpusSettings(
+                **{**{key: text[key] for key in fields if key in text}, "uri": str(path)}
+            )
             if load_text(stated).sha256 != text["sha256"]:
                 message = "has changed since runs were trained on it"
                 raise InputError(message, file=path, remedy=remedy)
@@ -288,7 +314,7 @@ def _add_comparison(
     workdir: Path,
     file: ComparisonFile,
     experiment: Experiment,
-    own: list[OwnFile],
+    own: Places,
     hide: HiddenPaths,
 ) -> None:
     """Add the comparison, its frozen plan, and the experiment to be run again."""
@@ -313,25 +339,38 @@ def _add_comparison(
         pack.private += private_paths(plan.read_text("utf-8"))
 
 
-def _packed_settings(settings: Mapping[str, Any], own: Iterable[OwnFile]) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Places:
+    """The own files by what an experiment calls them."""
+
+    own: list[OwnFile]
+    folders: OwnFolders
+
+    def find(self, name: str) -> OwnFile | None:
+        """Return the own file that a name means; None for a name of something else."""
+        path = self.folders.find(name)
+        return next((one for one in self.own if one.path == path), None)
+
+
+def _packed_settings(settings: Mapping[str, Any], own: Places) -> dict[str, Any]:
     file = TaskFile(**settings)
-    place = next(one.place for one in own if one.path == file.path)
-    return {**settings, "task": f"{file.prefix}{EXPERIMENT}/{place}"}
+    one = own.find(str(file.path))
+    assert one is not None
+    return {**settings, "task": f"{file.prefix}{EXPERIMENT}/{one.place}"}
 
 
-def _relocate(keys: Mapping[str, Any], own: list[OwnFile]) -> dict[str, Any]:
+def _relocate(keys: Mapping[str, Any], own: Places) -> dict[str, Any]:
     """Return keys of an experiment whose files are those of the archive."""
-    places = {one.path: one for one in own}
     moved = dict(keys)
     if "suites" in keys:
-        moved["suites"] = [_moved_suite(entry, places) for entry in keys["suites"]]
+        moved["suites"] = [_moved_suite(entry, own) for entry in keys["suites"]]
     if isinstance(keys.get("dev"), dict):
-        moved["dev"] = _moved(keys["dev"], "task", places)
+        moved["dev"] = _moved(keys["dev"], "task", own)
     if isinstance(keys.get("corpus"), dict):
-        moved["corpus"] = _moved(keys["corpus"], "uri", places)
+        moved["corpus"] = _moved(keys["corpus"], "uri", own)
     if "corpora" in keys:
         moved["corpora"] = {
-            kind: _moved(text, "uri", places) for kind, text in keys["corpora"].items()
+            kind: _moved(text, "uri", own) for kind, text in keys["corpora"].items()
         }
     if isinstance(keys.get("blocks"), dict):
         moved["blocks"] = {name: _relocate(block, own) for name, block in keys["blocks"].items()}
@@ -340,16 +379,15 @@ def _relocate(keys: Mapping[str, Any], own: list[OwnFile]) -> dict[str, Any]:
     return moved
 
 
-def _moved(table: Mapping[str, Any], key: str, places: Mapping[Path, OwnFile]) -> dict[str, Any]:
-    name = table.get(key, "")
-    one = places.get(TaskFile(task=name).path) if name else None
+def _moved(table: Mapping[str, Any], key: str, own: Places) -> dict[str, Any]:
+    one = own.find(table[key]) if table.get(key) else None
     return dict(table) if one is None else {**table, key: one.place}
 
 
-def _moved_suite(entry: Any, places: Mapping[Path, OwnFile]) -> Any:
+def _moved_suite(entry: Any, own: Places) -> Any:
     table = entry if isinstance(entry, dict) else {"task": entry}
     file = TaskFile(**{key: value for key, value in table.items() if value is not None})
-    one = places.get(file.path)
+    one = own.find(file.task.removeprefix(file.prefix))
     if one is None:
         return entry
     given = file.model_dump(exclude_defaults=True)

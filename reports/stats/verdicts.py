@@ -85,7 +85,7 @@ def planned(results: Results) -> Family:
     return Family(what, tuple(pairs), apart)
 
 
-IN_USE = "each row against the model in use"
+IN_USE = "a row against the model in use"
 
 
 def replaces_model(results: Results) -> bool:

@@ -353,3 +353,59 @@ def test_an_experiment_of_an_archive_reads_its_own_files_alone(
     with pytest.raises(InputError) as refused:
         repeat(archive, tmp_path / "new")
     assert refused.value.file == str(archive)
+
+
+def test_names_from_the_folder_of_the_command_are_found_from_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    monkeypatch.chdir(home)
+    own_files.pairs_file(home / "pairs.csv", 60)
+    (home / "domain.txt").write_text(TEXTS)
+    settings = {"suites": ["pairs.csv"], "dev": "pairs.csv", "corpus": "domain.txt"}
+    small_runs.compare(Path("work"), **settings, seeds=[1], max_steps=1)
+    monkeypatch.chdir(tmp_path)
+    pack = make_pack(Path("home/work"), "small")
+    assert [entry["file"] for entry in pack.manifest["data"]] == [
+        "data/pairs.csv",
+        "data/domain.txt",
+    ]
+    archive = tmp_path / "small.zip"
+    write_zip(archive, pack.members)
+    write_zip(tmp_path / "other.zip", {**pack.members, "more.txt": b"x"})
+    shutil.move(home / "domain.txt", home / "other.txt")
+    with pytest.raises(InputError) as refused:
+        make_pack(Path("home/work"), "small")
+    assert refused.value.file == "domain.txt"
+    shutil.rmtree(home)
+    assert repeat(archive, tmp_path / "new").equal
+    # The same call again finds its runs; another archive is another folder's.
+    begun = {record.id: record.finished for record in read_records(tmp_path / "new", "small")}
+    assert repeat(archive, tmp_path / "new").equal
+    again = {record.id: record.finished for record in read_records(tmp_path / "new", "small")}
+    assert again == begun
+    with pytest.raises(InputError) as refused:
+        repeat(tmp_path / "other.zip", tmp_path / "new")
+    assert refused.value.key == "--run"
+
+
+@pytest.mark.parametrize(
+    "manifest",
+    [
+        b"[1",
+        b"[]",
+        b"{}",
+        b'{"comparison": "../../x"}',
+        b'{"comparison": "small", "data": 3}',
+        b'{"comparison": "small", "data": [{"file": "../../../etc/hosts"}]}',
+        b'{"comparison": "small", "plugins": [{"group": "x", "name": "y", "value": "os:system"}]}',
+    ],
+)
+def test_a_manifest_that_is_none_is_one_line(packed: Path, tmp_path: Path, manifest: bytes) -> None:
+    archive = tmp_path / "bad.zip"
+    write_zip(archive, {**contents(packed), "pack.json": manifest})
+    with pytest.raises(InputError) as refused:
+        repeat(archive, tmp_path / "new")
+    assert refused.value.file in (str(archive), "pack.json")
+    assert not (tmp_path / "new").exists(), "the next call may use the folder"

@@ -175,7 +175,7 @@ def test_the_question_about_the_model_in_use_is_no_choice_of_pairs(
     assert first_sentence(comparison).startswith("Each row against the model in use, on the")
     assert is_a_family_of_its_own(comparison)
     answer = verdict(made.workdir, "SimCSE", "SCD")
-    assert answer.data["plan"] == "each row against the model in use"
+    assert answer.data["plan"] == "a row against the model in use"
     build_comparison(made.workdir, "invented", formats=("md",))
     page = (made.workdir / "reports" / "invented" / "report.md").read_text()
     assert "not frozen" not in page
