@@ -150,8 +150,8 @@ def _find_factors(between: Between, only: Sequence[str], join: Sequence[str]) ->
     Raises:
         InputError: the rows do not differ, or a name is none of their factors.
     """
-    same_steps = bool(between.plan.experiment.budget.kind)
-    found = choose_factors(find_factors(between.a, between.b, same_steps=same_steps), only, join)
+    differing = find_factors(between.a, between.b, same_steps=between.same_steps)
+    found = choose_factors(differing, only, join)
     if not found:
         raise InputError(
             f'"{between.a.label}" and "{between.b.label}" have the same settings',

@@ -128,7 +128,7 @@ def find_factors(a: Row, b: Row, *, same_steps: bool = False) -> list[Factor]:
     """Return the groups of settings in which two rows differ, those that often matter first.
 
     Args:
-        same_steps: a budget gives both as many training steps, whatever their epochs.
+        same_steps: both have as many training steps, whatever their epochs.
     """
     first, second = (set(row.method.Config.model_fields) for row in (a, b))
     changes: dict[str, list[tuple[str, str, str]]] = {}
@@ -325,6 +325,18 @@ class Between:
     a: Row
     b: Row
     seeds: tuple[int, ...]
+
+    @property
+    def same_steps(self) -> bool:
+        """True if the comparison gives both rows as many training steps, whatever their epochs."""
+        whole = self.plan.experiment
+        if whole.budget.kind or whole.max_steps is None:
+            return bool(whole.budget.kind)
+        lengths = []
+        for row in (self.a, self.b):
+            text = None if row.corpus is None else load_text(row.corpus)
+            lengths.append(row.length(text))
+        return all(one is not None and one.epoch >= whole.max_steps for one in lengths)
 
     def try_rows(
         self, factors: Sequence[Factor], subsets: Iterable[frozenset[int]]

@@ -19,6 +19,7 @@ from harness.errors import InputError
 from harness.results.answer import Answer
 from harness.runs.between import (
     OTHERS,
+    Between,
     Factor,
     choose_factors,
     find_factors,
@@ -72,6 +73,20 @@ def test_an_option_of_one_method_goes_with_the_method() -> None:
     bounded = [factor.name for factor in find_factors(a, b, same_steps=True)]
     assert "training steps" in names
     assert "training steps" not in bounded
+
+
+@pytest.mark.parametrize(("steps", "same"), [(8, True), (9, False), (None, False)])
+def test_epochs_make_no_difference_where_all_rows_end_within_the_first(
+    steps: int | None, same: bool
+) -> None:
+    rows = [
+        {"method": "simcse", "name": name, "config": {"epochs": n}}
+        for name, n in zip("ab", (1, 2), strict=True)
+    ]
+    made = {**SMALL, "budget": {}, "max_steps": steps, "methods": rows}  # 64 texts: 8 batches of 8
+    plan = make_plan(read_experiment(made), "small")
+    a, b, *_ = rows_before_budget(plan, "small")
+    assert Between(plan, a, b, (1, 2, 3)).same_steps is same
 
 
 def test_a_row_between_has_some_settings_of_each() -> None:
