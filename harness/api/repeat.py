@@ -20,6 +20,7 @@ from harness.config import first_fault
 from harness.errors import InputError
 from harness.files.hashing import sha256_of
 from harness.files.imports import import_path
+from harness.files.model_names import is_file
 from harness.files.printable import join_some, one_line
 from harness.files.reading import is_there, read_json, read_text, read_toml
 from harness.files.zips import unpack_zip
@@ -232,7 +233,29 @@ def locate_files(keys: Mapping[str, Any], folder: Path, archive: str) -> dict[st
                 for name, one in value.items()
             }
         elif key == "methods":
-            found[key] = [locate_files(row, folder, archive) for row in value]
+            rows = [locate_files(row, folder, archive) for row in value]
+            found[key] = [_with_vectors(row, folder, archive) for row in rows]
+        elif key == "shared":
+            found[key] = _with_vectors(value, folder, archive)
+    return found
+
+
+def _with_vectors(row: Any, folder: Path, archive: str) -> Any:
+    """Return a row or its config with the absolute paths of its files of vectors."""
+    if not isinstance(row, dict):
+        return row
+
+    def place(name: Any) -> Any:
+        own = isinstance(name, str) and is_file(name)
+        return _path_in(name, folder, archive) if own else name
+
+    found = dict(row)
+    if "model" in row:
+        found["model"] = place(row["model"])
+    if isinstance(row.get("model_by_seed"), list):
+        found["model_by_seed"] = [place(name) for name in row["model_by_seed"]]
+    if "config" in row:
+        found["config"] = _with_vectors(row["config"], folder, archive)
     return found
 
 
@@ -244,11 +267,15 @@ def _located(value: Any, key: str, folder: Path, archive: str) -> Any:
     if ":" in value and not TaskFile(task=value).prefix:
         return value  # a name of the hub, or embedded:NAME
     prefix = TaskFile(task=value).prefix
-    path = folder / value.removeprefix(prefix)
+    return f"{prefix}{_path_in(value.removeprefix(prefix), folder, archive)}"
+
+
+def _path_in(name: str, folder: Path, archive: str) -> str:
+    path = folder / name
     if not path.resolve().is_relative_to(folder.resolve()) and not path.is_symlink():
-        message = f'its experiment names the file "{value}", which is not in it'
+        message = f'its experiment names the file "{name}", which is not in it'
         raise InputError(message, file=archive)
-    return f"{prefix}{path}"
+    return str(path)
 
 
 @contextmanager

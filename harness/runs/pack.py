@@ -19,6 +19,7 @@ from harness import registry
 from harness.config import nearest
 from harness.errors import InputError
 from harness.files.hashing import sha256_of
+from harness.files.model_names import is_file
 from harness.files.printable import has_known_token, join_some, redacted
 from harness.files.reading import is_there
 from harness.results.comparison import ComparisonFile
@@ -225,6 +226,14 @@ def _files_of(experiment: Experiment, file: ComparisonFile) -> Iterator[tuple[st
         path = Path(text.uri)
         if ":" not in text.uri and (path.suffix or is_there(path)):
             yield text.uri, "", "corpus"
+    for row in experiment.methods:
+        yield from ((name, "", "vectors") for name in filter(is_file, _models_of(row.config)))
+
+
+def _models_of(config: Mapping[str, Any]) -> list[str]:
+    """Return the models that a row names, if it does."""
+    models = config.get("model_by_seed") or [config.get("model")]
+    return [name for name in models if isinstance(name, str)]
 
 
 def _parts_of(path: Path) -> list[Path]:
@@ -250,6 +259,10 @@ def _check_content(
         own_dev = (record.dev or {}).get("file")
         if own_dev is not None and is_there(TaskFile(**own_dev).path):
             read_dev(record.spec)
+        for name, digest in _vectors_of(record):
+            path = folders.find(name)
+            if is_there(path) and sha256_of(path) != digest:
+                raise InputError("has changed since it was scored", file=path, remedy=remedy)
     for listed in file.files.values():
         settings = TaskFile(**listed.settings)
         if is_there(settings.path) and open_file(settings).sha256 != listed.sha256:
@@ -264,6 +277,13 @@ def _check_content(
             if load_text(stated).sha256 != text["sha256"]:
                 message = "has changed since runs were trained on it"
                 raise InputError(message, file=path, remedy=remedy)
+
+
+def _vectors_of(record: Record) -> Iterator[tuple[str, str]]:
+    """Yield the files of vectors that a run has scored, each with its hash."""
+    models = _models_of(record.spec.config)
+    if models and all(map(is_file, models)):
+        yield from zip(models, record.spec.inputs.get("model", "").split(), strict=False)
 
 
 def _unlike(texts: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
@@ -375,8 +395,18 @@ def _relocate(keys: Mapping[str, Any], own: Places) -> dict[str, Any]:
     if isinstance(keys.get("blocks"), dict):
         moved["blocks"] = {name: _relocate(block, own) for name, block in keys["blocks"].items()}
     if "methods" in keys:
-        moved["methods"] = [_relocate(row, own) for row in keys["methods"]]
+        moved["methods"] = [_moved_row(_relocate(row, own), own) for row in keys["methods"]]
     return moved
+
+
+def _moved_row(row: dict[str, Any], own: Places) -> dict[str, Any]:
+    """Return a row whose files of vectors are those of the archive."""
+    if not any(map(is_file, _models_of(row.get("config", {})))):
+        return row
+    config = _moved(row["config"], "model", own)
+    if models := config.get("model_by_seed"):
+        config["model_by_seed"] = [_moved({"model": m}, "model", own)["model"] for m in models]
+    return {**row, "config": config}
 
 
 def _moved(table: Mapping[str, Any], key: str, own: Places) -> dict[str, Any]:

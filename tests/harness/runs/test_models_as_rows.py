@@ -13,11 +13,14 @@ import pytest
 
 import harness
 from harness.api.adoption import score_on_dev
+from harness.api.repeat import locate_files
 from harness.api.result import Comparison
+from harness.cli import main
 from harness.errors import InputError
 from harness.executors.executor import ExecutorSettings
 from harness.runs.differences import planned_differences
 from harness.runs.experiment import DevSettings, Experiment, read_experiment
+from harness.runs.pack import make_pack
 from harness.runs.plan import Plan, make_plan
 from harness.runs.selection import rehearse
 from harness.sources import load_sts
@@ -240,6 +243,27 @@ def test_settings_that_vectors_cannot_have(
 def test_a_model_that_is_not_there_is_found_before_anything_runs(model: str) -> None:
     with pytest.raises(InputError):
         plan([{"model": model}])
+
+
+def test_files_of_vectors_go_with_an_archive(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first, *files = [write_vectors(Path(f"{seed}.npz"), seed) for seed in (1, 2, 3)]
+    rows = [{"model": first}, {"name": "theirs", "model_by_seed": files}]
+    compare(rows, seeds=2, workdir="work", dev={"task": TASK})
+    assert main(["pack", "comparison", "--workdir", "work", "--out", "all.zip"]) == 0
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    assert main(["reproduce", "../all.zip", "--run", "new"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1].startswith("equal: ")
+    with pytest.raises(InputError):
+        locate_files({"methods": [{"model": "../theirs.npz"}]}, elsewhere, "all.zip")
+    monkeypatch.chdir(tmp_path)
+    write_vectors(Path(first), seed=4)
+    with pytest.raises(InputError) as caught:
+        make_pack(tmp_path / "work", "comparison")
+    assert caught.value.file == str(tmp_path / first)
 
 
 def test_the_dry_run_says_what_is_not_known(tmp_path: Path) -> None:
