@@ -23,6 +23,8 @@ CONTENTS = {
         "tutorials/your-data",
         "tutorials/first-comparison",
         "tutorials/your-own-loss",
+        "tutorials/library-loss",
+        "tutorials/authors-script",
         "tutorials/study",
         "tutorials/paper",
         "tutorials/your-scores",

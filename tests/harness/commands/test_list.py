@@ -17,6 +17,7 @@ import pytest
 from docs import method_pages
 from harness import registry
 from harness.cli import main
+from harness.commands.list import list_methods
 from harness.errors import InputError
 from harness.results import published
 from methods.simcse import SimCSE
@@ -192,3 +193,8 @@ def test_a_module_that_fails_when_it_is_imported_is_one_error(
     point = EntryPoint("odd", "odd_module:Odd", registry.METHODS.entry_points)
     with raises_input_error(key="odd"):
         registry.open_plugin(registry.METHODS, point)
+
+
+def test_a_training_script_is_listed_as_a_method() -> None:
+    about = list_methods()["command"]
+    assert {"run", "folder", "hours"} <= about["options"].keys()
