@@ -60,6 +60,11 @@ LONG_FILES = (
     "harness/results/test_store.py",
     "harness/commands/test_reproduce.py",
     "docs/test_contributing.py",
+    "harness/test_network.py",
+    "harness/runs/test_code_changes.py",
+    "harness/training/test_command.py",
+    "docs/test_readme.py",
+    "reports/test_build.py",
 )
 LONG_SECONDS = 30.0  # a test that takes longer is named at the end of the run
 
