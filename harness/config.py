@@ -142,7 +142,7 @@ class Config(BaseModel):
                 ) from None
             if not first["loc"]:  # a rule about several keys, which names them itself
                 text = str(first.get("ctx", {}).get("error") or phrase(first))
-                named = re.match(r'keys? "([^"]+)"', text)
+                named = re.search(r'keys? "([^"]+)"', text)
                 key = named[1] if named else ""
                 raise InputError(text, file=where, key=key or None) from None
             raise InputError(f'key "{key}": {phrase(first)}', file=where, key=key) from None

@@ -298,13 +298,13 @@ def test_what_is_loaded_is_what_was_compared(compared: harness.Comparison, tmp_p
         again.verdict("SimCSE", "pooling").data
         == harness.verdict(compared, "SimCSE", "pooling").data
     )
-    with pytest.raises(InputError, match=r"no comparison .smal. .did you mean"):
+    with raises_input_error(file=compared.workdir):
         harness.load(compared.workdir, "smal")
-    with pytest.raises(InputError, match=str(tmp_path)):
+    with raises_input_error(file=tmp_path):
         harness.load(tmp_path)
     model = compared.workdir / "runs" / compared.records[1].id / "model"
     assert type(harness.load(model)).__name__ == "SimCSE"
-    with pytest.raises(InputError, match=compared.workdir.name):
+    with raises_input_error(file=compared.workdir):
         harness.load_model(compared.workdir)
 
 

@@ -17,6 +17,7 @@ from harness.sources import load_corpus
 from harness.training import Batch
 from methods.retromae import Decoder, RetroMAE, decode, draw_words, hidden_from_places, word_numbers
 from tests.support.encoder_models import base_model
+from tests.support.errors import raises_input_error
 from tests.support.kill_and_resume import weights_whole_and_resumed
 
 pytestmark = pytest.mark.timeout(300)
@@ -186,5 +187,5 @@ def test_a_model_without_position_embeddings_is_refused_in_one_line(
     "values", [{"encoder_mask": 0.0}, {"decoder_mask": 1.0}, {"pooling": "first_last_avg"}]
 )
 def test_bad_settings_are_refused_in_one_line(values: dict[str, Any]) -> None:
-    with pytest.raises(InputError, match=next(iter(values))):
+    with raises_input_error(key=next(iter(values))):
         RetroMAE.configure(values)

@@ -237,7 +237,7 @@ def test_presets_are_valid_and_wrong_values_are_named() -> None:
     for preset, family in iterate_presets(WMSE.presets):
         WMSE.configure({}, preset=preset, family=family)
     for values in ({"projector": ()}, {"shrinkage": 1.0}, {"slice": 1}, {"statistics": "none"}):
-        with pytest.raises(InputError, match=next(iter(values))):
+        with raises_input_error(key=next(iter(values))):
             WMSE.configure(values)
 
 

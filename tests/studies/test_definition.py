@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from harness.errors import InputError
 from harness.runs.experiment import Conditions, read_experiment
 from harness.runs.plan import make_plan
 from studies.definition.study import Study, read_study
@@ -47,14 +46,14 @@ def test_a_stored_study_is_the_study_of_its_file(file: str) -> None:
 @pytest.mark.parametrize(
     ("override", "key"),
     [
-        ("steps=0", '"steps"'),
-        ('dev.sauce="x"', '"dev.sauce"'),
-        ('precision="fp8"', '"precision"'),
-        ("max_steps=3", '"max_steps"'),
+        ("steps=0", "steps"),
+        ('dev.sauce="x"', "dev.sauce"),
+        ('precision="fp8"', "precision"),
+        ("max_steps=3", "max_steps"),
     ],
 )
 def test_an_error_names_the_key_of_the_study_file(file: str, override: str, key: str) -> None:
-    with pytest.raises(InputError, match=key):
+    with raises_input_error(file=file, key=key):
         read_study(file, [override])
 
 

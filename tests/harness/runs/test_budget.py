@@ -79,7 +79,7 @@ def test_two_keys_that_bound_the_training_are_refused(file: Path, addition: str,
     top, table = ("", addition) if addition.startswith("[") else (addition, "")
     before, rows = FILE.split("[[methods]]", 1)
     file.write_text(f"{top}budget = {{ steps = 7 }}\n{before}{table}[[methods]]{rows}")
-    with pytest.raises(InputError, match=f'mine.toml.*key "{key}"'):
+    with raises_input_error(file=file, key=key):
         read_experiment(str(file))
 
 

@@ -83,28 +83,20 @@ def test_the_ten_tasks_and_their_files() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("text", "line"),
     [
-        ("tr\t0\tfine\nxx\t0\tfine\n", "past_present.txt, line 2: expected tr, va or te"),
-        (
-            "tr\t0\tfine\nva\t0\n",
-            "past_present.txt, line 2: expected tr, va or te, a label and a sentence",
-        ),
-        (
-            "tr\t0\ta\nva\t1\tb\nte\t0\tc\n",
-            r'past_present.txt, line 2: label "1" does not occur in the training part',
-        ),
-        (
-            "tr\t0\ta\nva\t0\tb\n",
-            "past_present.txt: no test examples; the file is empty or truncated",
-        ),
-        ("", "past_present.txt: is empty"),
+        ("tr\t0\tfine\nxx\t0\tfine\n", 2),
+        ("tr\t0\tfine\nva\t0\n", 2),  # no sentence
+        ("tr\t0\ta\nva\t1\tb\nte\t0\tc\n", 2),  # a label that is not in the training part
+        ("tr\t0\ta\nva\t0\tb\n", None),  # no test examples
+        ("", None),
     ],
 )
-def test_wrong_files_are_one_clear_line(tmp_path: Path, text: str, message: str) -> None:
+def test_wrong_files_are_one_clear_line(tmp_path: Path, text: str, line: int | None) -> None:
     (tmp_path / "probing").mkdir()
-    (tmp_path / "probing" / "past_present.txt").write_text(text)
-    with pytest.raises(InputError, match=message):
+    file = tmp_path / "probing" / "past_present.txt"
+    file.write_text(text)
+    with raises_input_error(file=file, line=line):
         probing_task("Tense", root=tmp_path).texts()
 
 
