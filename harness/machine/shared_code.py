@@ -10,7 +10,6 @@ import sys
 import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cache
 from types import BuiltinFunctionType, CodeType, FunctionType
 from typing import Any
 
@@ -284,26 +283,26 @@ def _train_layers() -> dict[str, Any]:
     }
 
 
-@cache
-def _make_bert() -> Any:
+def _run_bert() -> dict[str, Any]:
+    """Return the vectors of a BERT of random weights, with and without dropout, and which activations
+    transformers has. The model is new each time: an old one would hold the activations of before.
+    """
+    import torch
+    from transformers.activations import ACT2FN
     from transformers.models.bert.configuration_bert import BertConfig
     from transformers.models.bert.modeling_bert import BertModel
 
     sizes = {"hidden_size": 8, "num_attention_heads": 2, "intermediate_size": 16}
-    return BertModel(BertConfig(vocab_size=12, num_hidden_layers=1, **sizes))
-
-
-def _run_bert() -> dict[str, Any]:
-    """Return the vectors of a BERT of random weights, with and without dropout."""
-    import torch
-
-    model = _make_bert()
+    model = BertModel(BertConfig(vocab_size=12, num_hidden_layers=1, **sizes))
     torch.default_generator.manual_seed(12)
     tokens = torch.arange(8).view(2, 4)
     mask = torch.tensor([[1, 1, 1, 1], [1, 1, 0, 0]])
     trained = model.train()(tokens, attention_mask=mask).last_hidden_state
     encoded = model.eval()(tokens, attention_mask=mask)
-    return {"BERT of transformers": [trained, encoded.last_hidden_state, encoded.pooler_output]}
+    return {
+        "BERT of transformers": [trained, encoded.last_hidden_state, encoded.pooler_output],
+        "the activations of transformers": [id(activation) for activation in ACT2FN.values()],
+    }
 
 
 def _count_hooks() -> dict[str, Any]:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from transformers import activations
 from transformers.models.bert import modeling_bert
 from transformers.models.roberta import modeling_roberta
 
@@ -67,6 +68,14 @@ CHANGES: dict[str, tuple[Callable[[Patch], None], str]] = {
     "a function by another of the library": (
         replace(torch.Tensor, "mean", torch.Tensor.sum),
         "the layers of torch.nn",
+    ),
+    "an activation by its name": (
+        lambda patch: patch.setitem(activations.ACT2FN, "gelu", torch.nn.ReLU),
+        "BERT of transformers",
+    ),
+    "one that the reference does not use": (
+        lambda patch: patch.setitem(activations.ACT2FN, "gelu_new", torch.nn.ReLU),
+        "the activations of transformers",
     ),
     "steps of an optimiser": (
         replace(torch.optim.AdamW, "step", lambda self, closure=None: None),
