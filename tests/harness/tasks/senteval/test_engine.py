@@ -235,7 +235,7 @@ def test_errors_name_what_is_wrong(root: Path, tmp_path: Path) -> None:
         engine.SE(params(root, classifier={"nhid": 0, "tenacty": 3}), batcher)
     with pytest.raises(RunError, match="batcher"):
         engine.SE(params(root), lambda p, b: np.ones(3)).eval("MR")
-    with raises_input_error(file=tmp_path):
+    with raises_input_error(file=tmp_path / "MR/rt-polarity.pos"):
         engine.SE(params(tmp_path), batcher).eval("MR")
     results = engine.SE(params(root), batcher).eval(["ImageCaptionRetrieval", "CR"])
     assert "train.pkl" in results["ImageCaptionRetrieval"]["error"]
