@@ -37,7 +37,7 @@ Known deviations were also planted in SimCSE on the embedded model, in SCD and i
 each beside three differences that change no expected score: the same text in another order, batches encoded with their
 padding, which draws other dropout masks, and another limit of the collapse guard. "Alone" is the deviating row less the
 recipe (`harness verdict`; \\*: significant), "share" what `harness why` finds when all of it differs. By
-`python -m tools.campaigns.why planted`: three seeds, {steps} training steps, short text. Deviations and recipe were
+`python -m tools.campaigns.why planted`: three seeds, {steps} training steps, short text. The deviations were
 fixed before the first run.
 """
 STAR = r"\*"
@@ -141,6 +141,7 @@ QUESTIONS = {
         ),
         shorter,
         f"20 training steps with batches of 16, scored on the first {PAIRS} pairs of Embedded-STS-natural",
+        factors=("temperature",),
     ),
     "scd": Question(
         'What is the difference between SCD\'s presets "paper" and "code" worth?',

@@ -126,8 +126,8 @@ def print_simulation(draws: int) -> None:
 
 
 SEEDS = [1, 2, 3]
-STEPS = 12
-PAIRS = 200
+STEPS = 20
+PAIRS = 800
 RECIPE: dict[str, Any] = {
     "pooling": "mean",
     "temperature": 0.05,
@@ -136,7 +136,6 @@ RECIPE: dict[str, Any] = {
     "batch_size": 8,
     "bucket": 1,
     "select": "last",
-    "trainable_layers": 2,
 }
 PLANTED: dict[str, dict[str, Any]] = {
     "[CLS], not mean": {"pooling": "cls"},
