@@ -17,6 +17,7 @@ from typing import Any
 from harness.config import nearest
 from harness.errors import InputError
 from harness.files.code import Importing
+from harness.files.model_names import OBJECT
 from harness.machine.exits import ENDS
 
 OWN = "sentence-harness"  # the package that the built-in plugins come from
@@ -158,6 +159,12 @@ def load(group: Group, name: str) -> Any:
         return maker.method_from_path(name.removeprefix(LOSS))
     if group is METHODS and name == COMMAND:
         return import_module("harness.training.command").Command
+    if group is METHODS and name.startswith(OBJECT):
+        raise InputError(
+            f'"{name}" was an object of another process',
+            key="methods",
+            remedy='give the object again, from Python, or write it as model = "module:function"',
+        )
     points = _points(group.entry_points).get(name, ())
     if not points:
         known = names(group)

@@ -314,6 +314,13 @@ def test_an_object_is_not_sent_to_other_processes() -> None:
     assert len(str(caught.value).splitlines()) == 1
 
 
+def test_an_object_of_another_process_is_one_line() -> None:
+    with pytest.raises(InputError) as caught:
+        plan([{"name": "theirs", "method": "python:0123456789abcdef"}])
+    assert "module:function" in str(caught.value)
+    assert len(str(caught.value)) < 300
+
+
 def test_two_objects_of_one_name_need_names() -> None:
     with pytest.raises(InputError):
         compare([Doubling(), Doubling()])
