@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -174,15 +174,25 @@ def measure_unlike(loops: int = 400) -> Iterator[Figure]:
             count = loops // 2 if often else loops
             found = [unlike_loop(cell, rule, generator) for _ in range(count)]
             name = f"{cell.name}; {looks}"
-            yield _mean_of("unlike", name, WRONG, _shares_of_wrong(found), at_most=5.0)
+            yield _wrong_of("unlike", name, found, at_most=5.0)
             if cell.real:
                 real = [100 * true / cell.real for true, *_ in found]
                 yield _mean_of("unlike", name, FOUND, real, at_least=60.0)
 
 
-def _shares_of_wrong(found: Sequence[tuple[int, int, int]]) -> list[float]:
-    """Return of each loop how many of the kept changes are wrong, in per cent."""
-    return [100 * false / max(1, true + false) for true, false, _ in found]
+def _wrong_of(
+    part: str, cell: str, found: Sequence[tuple[int, int, int]], *, at_most: float | None
+) -> Figure:
+    """Return how many of the kept changes of a loop are wrong, in per cent, the mean over loops.
+
+    Where none is wrong, its error is that of half a wrong one among all that were kept.
+    """
+    shares = [100 * false / max(1, true + false) for true, false, _ in found]
+    figure = _mean_of(part, cell, WRONG, shares, at_most=at_most)
+    if figure.error > 0:
+        return figure
+    kept = sum(true + false for true, false, _ in found)
+    return replace(figure, error=share(part, cell, WRONG, 0, max(kept, len(found))).error)
 
 
 def _mean_of(
@@ -194,13 +204,9 @@ def _mean_of(
     at_most: float | None = None,
     at_least: float | None = None,
 ) -> Figure:
-    """Return the mean over loops. Where none of them has a wrong one, the error is that of half a
-    loop.
-    """
+    """Return the mean over loops."""
     count = len(values)
     error = float(np.std(values, ddof=1)) / count**0.5
-    if error == 0 and name == WRONG:
-        error = share(part, cell, name, 0, count).error
     return Figure(part, cell, name, float(np.mean(values)), error, count, at_most, at_least)
 
 
@@ -277,7 +283,7 @@ def measure_loops(loops: int = 15) -> Iterator[Figure]:
             found = [loop(judge, effect, rest, pairs_sd, generator) for _ in range(loops)]
             cell = f"real gain {effect:g}, others {rest:g}, test pairs {pairs_sd:g}: {rule}"
             bound = 5.0 if rule.startswith("gate") else None
-            yield _mean_of("loops", cell, WRONG, _shares_of_wrong(found), at_most=bound)
+            yield _wrong_of("loops", cell, found, at_most=bound)
             real = [100 * true / REAL for true, *_ in found]
             yield _mean_of("loops", cell, FOUND, real)
             yield _mean_of("loops", cell, "runs", [float(used) for *_, used in found])

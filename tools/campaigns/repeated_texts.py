@@ -97,7 +97,7 @@ def noise(sets: Sets, share: float | None, generator: np.random.Generator) -> np
     return share**0.5 * sentence + (1 - share) ** 0.5 * own
 
 
-def measure_repeated(trials: int = 600) -> Iterator[Figure]:
+def measure_repeated(trials: int = 300) -> Iterator[Figure]:
     """Yield, for each kind of effects, the ratio of standard errors and the coverage by each way to
     redraw the pairs.
     """
