@@ -296,9 +296,9 @@ def explain_case(case: Case, folder: Path, number: int) -> dict[str, Any]:
     for name, change in case.changes.items():
         factors[group_of(next(iter(change)))] = name
     for share in answer["factors"]:
-        name = factors.get(share["factor"])
-        if name is None:
+        if share["factor"] not in factors:
             continue
+        name = factors[share["factor"]]
         alone = harness.verdict(work, name, "recipe", **options).data
         planted[name] = {
             "alone": alone["difference"],

@@ -93,8 +93,9 @@ def test_a_row_between_has_some_settings_of_each() -> None:
     a, b, *_ = rows_of(A, B)
     factors = find_factors(a, b)
     row = make_between(a, b, factors, frozenset({0, 2}))
-    assert (row.config.pooling, row.config.temperature) == ("mean", 0.1)
-    assert (row.config.learning_rate, row.config.warmup) == (1e-4, 0.5)
+    config: Any = row.config
+    assert (config.pooling, config.temperature) == ("mean", 0.1)
+    assert (config.learning_rate, config.warmup) == (1e-4, 0.5)
     assert make_between(a, b, factors, frozenset({0, 1, 2})) is a
     assert make_between(a, b, factors, frozenset()) is b
 
@@ -267,6 +268,7 @@ def test_runs_of_equal_settings_are_compared_by_environment_and_step(
     answer = harness.why(work, "A", against=copy)
     assert [run["equal"] for run in answer.data] == [True, True, True]
 
+    logs: list[list[dict[str, Any]]]
     logs = [[{"step": n, "kind": "train", "loss": 1.0 / n} for n in (1, 5, 10)] for _ in range(2)]
     assert first_difference(*logs) is None
     logs[1][1]["loss"] += 1e-6
