@@ -79,7 +79,10 @@ def run(args: argparse.Namespace) -> int:
     if is_there(Path(args.cell)) and zipfile.is_zipfile(args.cell):
         return _show_archive(args) if args.workdir is None else _repeat_archive(args)
     if args.allow_code or args.data or args.overrides:
-        raise InputError("--allow-code, --data and --set go with an archive of `harness pack`")
+        raise InputError(
+            "--allow-code, --data and --set go with an archive of `harness pack`",
+            key="--allow-code",
+        )
     report, name = split_name(args.cell)
     data = read_report(report)
     cells = find_cells(data)

@@ -126,7 +126,9 @@ def resolve_rows(experiment: Experiment, where: str, *, tolerant: bool = False) 
     labels = [entry.label for entry in experiment.methods]
     twice = next((label for label in labels if labels.count(label) > 1), "")
     if twice:
-        raise InputError(f'{where}: two rows are called "{twice}"; give one of them another name')
+        raise InputError(
+            f'two rows are called "{twice}"', file=where, remedy="give one of them another name"
+        )
     rows = []
     for number, entry in enumerate(experiment.methods, 1):
         rows += _rows_of(experiment, entry, where, f"{where}: methods[{number}]", tolerant)

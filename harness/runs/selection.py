@@ -245,25 +245,34 @@ def check_budget(budget: Budget | None, experiment: Experiment) -> Budget | None
     both = set(budget.seeds) & set(experiment.seeds)
     own = any(entry.base_models for entry in experiment.methods)
     if budget.trials < 1:
-        raise InputError(f"--tune {budget.trials}: expected 1 or more trials a row")
+        raise InputError(f"--tune {budget.trials}: expected 1 or more trials a row", key="--tune")
     if both:
         raise InputError(
-            f"--tune: seed {min(both)} would be searched on and reported; "
-            "choose another (--set seeds)"
+            f"--tune: seed {min(both)} would be searched on and reported",
+            key="--tune",
+            remedy="choose another (--set seeds)",
         )
     if experiment.dev is None:
         raise InputError(
-            "--tune: the experiment has no dev set to search on; give it a table [dev]"
+            "--tune: the experiment has no dev set to search on",
+            key="--tune",
+            remedy="give it a table [dev]",
         )
     if experiment.blocks or own:
-        raise InputError("--tune: not for a file with blocks, or with base models of rows")
+        raise InputError(
+            "--tune: not for a file with blocks, or with base models of rows", key="--tune"
+        )
     if len(experiment.base_models) > 1:
         raise InputError(
-            "--tune: one base model at a time; choose it with --set 'base_models=[\"NAME\"]'"
+            "--tune: one base model at a time",
+            key="--tune",
+            remedy="choose it with --set 'base_models=[\"NAME\"]'",
         )
     if (steps or 0) < 1:
         raise InputError(
-            f"--tune: {steps or 0} training steps of a trial; give 1 or more (--set max_steps=N)"
+            f"--tune: {steps or 0} training steps of a trial",
+            key="--tune",
+            remedy="give 1 or more (--set max_steps=N)",
         )
     return replace(budget, steps=steps)
 

@@ -71,15 +71,22 @@ def check_until(until: Until, experiment: Experiment) -> None:
     first = max(len(experiment.seeds), FIRST)
     by_seed = [e.label for e in experiment.methods if e.config.get("model_by_seed")]
     if by_seed:
-        raise InputError(f"--until: no model for further seeds of {', '.join(by_seed)}")
+        raise InputError(
+            f"--until: no model for further seeds of {', '.join(by_seed)}", key="--until"
+        )
     if experiment.blocks:
-        raise InputError("--until: adds seeds that all rows share; this file has blocks")
+        raise InputError(
+            "--until: adds seeds that all rows share; this file has blocks", key="--until"
+        )
     if until.equivalence < 0:
         raise InputError(
-            f"--equivalence {until.equivalence:g}: expected a number of points, 0 or more"
+            f"--equivalence {until.equivalence:g}: expected a number of points, 0 or more",
+            key="--equivalence",
         )
     if until.most < first:
-        raise InputError(f"--max-seeds {until.most}: the first analysis takes {first}")
+        raise InputError(
+            f"--max-seeds {until.most}: the first analysis takes {first}", key="--max-seeds"
+        )
 
 
 @dataclass
