@@ -80,7 +80,7 @@ COMMANDS = (
     (0, "reproduce work/reports/small"),
     (0, "evaluate embedded:mini-bert --suite Embedded-STS-contrast"),
     (0, "train simcse --preset mini --set max_steps=1 --set batch_size=8 --limit 32 --out model"),
-    (0, "evaluate ./model --suite Embedded-STS-contrast --mteb-results results"),
+    (0, "evaluate ./model --suite Embedded-STS-contrast"),
     (0, "plan small.toml"),
 )
 CALLS = "connect,sendto,sendmsg,listen"
