@@ -433,7 +433,10 @@ def read_comparison(workdir: Path, name: str) -> RecordedResults:
     records = read_records(workdir, comparison=name, damaged=damaged)
     if not records:
         known = comparisons(workdir)
-        if known:
+        if damaged and file is not None:
+            count = "1 record is" if len(damaged) == 1 else f"{len(damaged)} records are"
+            text = f"{count} damaged, which the next `harness compare` makes again"
+        elif known:
             text = f"known: {', '.join(known)}"
         else:
             text = "it holds no runs: run `harness compare` first"

@@ -249,3 +249,17 @@ def test_the_only_row_is_the_reason_why_there_is_no_verdict(tmp_path: Path) -> N
         verdict(tmp_path)
     assert '"SimCSE" is the only row' in str(error.value)
     assert "examples" not in str(error.value)
+
+
+def test_runs_that_are_all_damaged_are_not_called_missing(tmp_path: Path) -> None:
+    made = synthetic.Invented(tmp_path, scale=0.1)
+    records = [
+        made.add("SimCSE", seed, tasks=("STS-B",), curves=False, geometry=False)
+        for seed in (1, 2, 3)
+    ]
+    synthetic.write_comparison(tmp_path, records)
+    for record in (tmp_path / "runs").glob("*/record.json"):
+        record.write_text("{")
+    with pytest.raises(InputError) as error:
+        verdict(tmp_path)
+    assert "3 records are damaged" in str(error.value)
