@@ -13,7 +13,14 @@ import pytest
 from docs.measured import all_figures, markdown, table_of, value_of
 from tests.support.simulated_rows import planned_pair
 from tests.support.simulated_until import decide_at_once, draw_scores
-from tools.campaigns import error_rates, example_rates, gate, measured
+from tools.campaigns import (
+    error_rates,
+    example_rates,
+    gate,
+    measured,
+    prediction_and_spread,
+    repeated_texts,
+)
 from tools.campaigns.measured import Figure, measure, read_figures, share
 
 
@@ -56,7 +63,8 @@ def test_figures_without_draws_are_those_of_today(part: measured.Part) -> None:
 
 
 def test_every_part_that_a_campaign_has_is_measured() -> None:
-    parts = {*error_rates.PARTS, *gate.PARTS}
+    campaigns = (error_rates, gate, prediction_and_spread, repeated_texts)
+    parts = {part for campaign in campaigns for part in campaign.PARTS} - {"test-pairs"}
     assert parts <= all_figures().keys()
 
 
