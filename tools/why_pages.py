@@ -53,6 +53,7 @@ class Question:
         conditions: of the comparison: suites, dev set, budget.
         size: of each run, in words.
         factors: those that are one each, all others being joined.
+        remark: what a reader should know.
     """
 
     asked: str
@@ -60,6 +61,7 @@ class Question:
     conditions: Callable[[Path], dict[str, Any]]
     size: str
     factors: tuple[str, ...] = ()
+    remark: str = ""
 
     @property
     def names(self) -> tuple[str, str]:
@@ -142,6 +144,8 @@ QUESTIONS = {
         shorter,
         f"20 training steps with batches of 16, scored on the first {PAIRS} pairs of Embedded-STS-natural",
         factors=("temperature",),
+        remark="The search itself took 100 training steps with batches of 32, and chose by the dev set "
+        "([recipes](mini-recipes.md)): a gain there need not be seen at this size.",
     ),
     "scd": Question(
         'What is the difference between SCD\'s presets "paper" and "code" worth?',
@@ -224,7 +228,7 @@ def describe_answer(name: str, saved: Mapping[str, Any]) -> str:
         [
             f"### {question.asked}",
             "",
-            f"{headline} {' '.join(after)}",
+            " ".join(filter(None, [headline, *after, question.remark])),
             "",
             *lines,
             "",
