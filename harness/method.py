@@ -520,7 +520,9 @@ def _code_of(frame: traceback.FrameSummary) -> str:
     """
     first = frame.lineno or 0
     last = frame.end_lineno or first
-    lines = [linecache.getline(frame.filename, number) for number in range(first, last + 1)]
+    lines = []
+    for number in range(first, last + 1):
+        lines.append(linecache.getline(frame.filename, number))
     return textwrap.shorten(" ".join(lines), _LONGEST_CODE, placeholder=" ...")
 
 

@@ -125,7 +125,10 @@ def _active(run: Mapping[str, Any], now: float) -> dict[str, Any]:
     ]
     low = min(scores, default=0.0)
     height = max(scores, default=0.0) - min(scores, default=0.0) or 1.0
-    curve = "".join(_BARS[int((len(_BARS) - 1) * (score - low) / height)] for score in scores)
+    texts = []
+    for score in scores:
+        texts.append(_BARS[int((len(_BARS) - 1) * (score - low) / height)])
+    curve = "".join(texts)
     if run["began"]:
         took = describe_duration(now - run["began"])
     else:

@@ -120,7 +120,10 @@ def mteb_average(results: Results, suite: str, category: str = "") -> Target | N
     set has no score.
     """
     sets = results.benchmarks[suite]
-    names = sets[category] if category else names_of(sets)
+    if category:
+        names = sets[category]
+    else:
+        names = names_of(sets)
     measures = mteb_measures(results, names, suite)
     if len(measures) < len(names):
         return None

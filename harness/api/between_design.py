@@ -152,13 +152,17 @@ def _estimate_cost(made: Made, folder: Path) -> float | None:
         record = RunFolder(folder, job_id).read_if_sound()
         if record is not None and record.seconds > 0:
             seconds.append(record.seconds)
-    return made.missing * float(np.mean(seconds)) if seconds else None
+    if seconds:
+        return made.missing * float(np.mean(seconds))
+    return None
 
 
 def _duration(seconds: float) -> str:
     if seconds < 90:
         return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+    if seconds < 5400:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h"
 
 
 def run_design(
@@ -171,7 +175,10 @@ def run_design(
     """
     e = plan.experiment
     with comparison_lock(folder, e.name):
-        tracker = None if tracking == "none" else Tracker(folder, e.name, tracking)
+        if tracking == "none":
+            tracker = None
+        else:
+            tracker = Tracker(folder, e.name, tracking)
         executor = registry.load(registry.EXECUTORS, e.executor.name)(e.executor, folder)
         with reporter, closing(tracker) if tracker is not None else nullcontext():
             progress = Progress(folder, e.name, "comparison", e.title, executor, reporter, page)

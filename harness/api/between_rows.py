@@ -71,7 +71,10 @@ def _find_row(rows: Sequence[Row], label: str, base_model: str) -> Row:
         labels = list(dict.fromkeys(row.label for row in rows))
         known = ", ".join(labels)
         raise InputError(f'no row "{label}"{nearest(label, labels)}; rows: {known}', key="why")
-    wanted = [row for row in named if base_model in ("", row.base_model, base_name(row.base_model))]
+    wanted = []
+    for row in named:
+        if base_model in ("", row.base_model, base_name(row.base_model)):
+            wanted.append(row)
     if len(wanted) != 1:
         bases = ", ".join(base_name(row.base_model) for row in named)
         raise InputError(

@@ -189,10 +189,14 @@ def _kind_of(given: Any, columns: Mapping[str, str] | None) -> Kind:
         return given.kind
     if is_table(given):
         names: Any = getattr(given, "column_names", None)
-        names = getattr(given, "columns", ()) if names is None else names
+        if names is None:
+            names = getattr(given, "columns", ())
         is_pairs = "anchor" in (columns or {}) or "anchor" in [str(name) for name in names]
         return "pairs" if is_pairs else "sentences"
-    first = next(iter(given), "") if isinstance(given, Sequence) else ""
+    if isinstance(given, Sequence):
+        first = next(iter(given), "")
+    else:
+        first = ""
     return "sentences" if isinstance(first, str) else "pairs"
 
 
@@ -216,4 +220,6 @@ def _plain(value: Any) -> Any:
         return value.model_dump(exclude_defaults=True)
     if isinstance(value, Sequence) and not isinstance(value, str):
         return [_plain(part) for part in value]
-    return str(value) if isinstance(value, Path) else value
+    if isinstance(value, Path):
+        return str(value)
+    return value

@@ -123,7 +123,10 @@ def study(
         changes = [*overrides, *as_overrides(**given), *shared]
         definition = read_study(source, changes, quick=quick, name=name)
         check_options(study, options, [definition.method])
-        where = str(source) if isinstance(source, str | Path) else f'study "{definition.name}"'
+        if isinstance(source, str | Path):
+            where = str(source)
+        else:
+            where = f'study "{definition.name}"'
         with naming(where):
             searched = make_space(definition, where)
             check(definition, searched, where)
@@ -163,8 +166,14 @@ def _source(given: Any) -> str | Path | Mapping[str, Any]:
         keys = dict(given)
     else:
         kind = registered(given)
-        values = {} if isinstance(given, type) else given.config.model_dump(exclude_unset=True)
-        start = {} if isinstance(given, type) else {"base_model": given.base_model}
+        if isinstance(given, type):
+            values = {}
+        else:
+            values = given.config.model_dump(exclude_unset=True)
+        if isinstance(given, type):
+            start = {}
+        else:
+            start = {"base_model": given.base_model}
         keys = {"method": kind, "name": kind.name, "config": values, **start}
     if "method" in keys and not isinstance(keys["method"], str):
         keys["method"] = registered(keys["method"]).name

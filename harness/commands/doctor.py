@@ -194,7 +194,10 @@ def check_run(folder: RunFolder) -> list[Fault]:
     }
     found = []
     for file, what in wrong:
-        cost = _TRAINED_AGAIN if file.startswith(MODEL) else costs[file]
+        if file.startswith(MODEL):
+            cost = _TRAINED_AGAIN
+        else:
+            cost = costs[file]
         found.append(Fault(f"{name}/{file}", what, cost))
     return found
 

@@ -28,7 +28,9 @@ def show_runs(plan: Plan, workdir: Path, *, measure: bool) -> None:
     from harness.runs.costs import TO_TRAIN, CostEstimate
 
     estimate = CostEstimate(plan, workdir, measure=measure)
-    lines = [_describe_row(label, base, cost) for (label, base), cost in estimate.rows.items()]
+    lines = []
+    for (label, base), cost in estimate.rows.items():
+        lines.append(_describe_row(label, base, cost))
     title = f"{plan.experiment.name}: {len(plan.jobs)} runs of {len(estimate.rows)} rows"
     print_table(title, _HEADS, lines, texts=True)
     for (label, _), cost in estimate.rows.items():
@@ -70,7 +72,9 @@ def _describe_row(label: str, base: str, cost: RowCost) -> tuple[str, ...]:
 def _duration(seconds: float | None) -> str:
     from harness.machine.progress import describe_duration
 
-    return "unknown" if seconds is None else describe_duration(seconds)
+    if seconds is None:
+        return "unknown"
+    return describe_duration(seconds)
 
 
 def _list_states(states: Mapping[str, int]) -> str:
@@ -120,7 +124,9 @@ def show_differences(plan: Plan) -> None:
     found = planned_differences(plan)
     if len(found.rows) < 2 or len(found.rows) > 60 or not found.columns:
         return
-    heads = [column.title + ("*" if column in found.marked else "") for column in found.columns]
+    heads = []
+    for column in found.columns:
+        heads.append(column.title + ("*" if column in found.marked else ""))
     lines = []
     for place, (label, _) in enumerate(found.rows):
         texts = [found.texts[column.key][place] for column in found.columns]

@@ -77,7 +77,9 @@ def register(subparsers: Commands) -> None:
 def run(args: argparse.Namespace) -> int:
     """Exit code 0; with `--run`, 1 if the new number differs as shown."""
     if is_there(Path(args.cell)) and zipfile.is_zipfile(args.cell):
-        return _show_archive(args) if args.workdir is None else _repeat_archive(args)
+        if args.workdir is None:
+            return _show_archive(args)
+        return _repeat_archive(args)
     if args.allow_code or args.data or args.overrides:
         raise InputError(
             "--allow-code, --data and --set go with an archive of `harness pack`",

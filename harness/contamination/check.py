@@ -249,7 +249,10 @@ def _compare(text: CheckedText, tasks: Mapping[str, _OpenTask]) -> dict[str, Tas
     found = find_texts(list(place), text.stream() if place else ())
     result = {}
     for key, task in tasks.items():
-        result[key] = _count(task, place, found) if task.texts else task.about
+        if task.texts:
+            result[key] = _count(task, place, found)
+        else:
+            result[key] = task.about
     return result
 
 

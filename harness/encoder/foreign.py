@@ -163,7 +163,10 @@ def run_by_sentence_transformers(name: str, why: str, *, backend: str = "torch")
     folder = model_folder(name)
     check_is_encoder(name, folder)
     # Some files are in half precision, which a processor computes slowly and less exactly.
-    options = {"use_safetensors": True, "dtype": torch.float32} if backend == "torch" else {}
+    if backend == "torch":
+        options = {"use_safetensors": True, "dtype": torch.float32}
+    else:
+        options = {}
     how: Any = {"model_kwargs": options, "backend": backend}
     try:
         with quiet_transformers():

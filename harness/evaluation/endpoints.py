@@ -98,7 +98,10 @@ class Endpoint(OutsideModel):
     def stored(self) -> StoredVectors | dict[str, Array]:
         """The vectors of earlier requests."""
         if self._stored is None:
-            self._stored = _open_store(self.identity) if self.stores else {}
+            if self.stores:
+                self._stored = _open_store(self.identity)
+            else:
+                self._stored = {}
         return self._stored
 
     def vectors_of(self, texts: list[str], device: str | None) -> Any:
@@ -121,7 +124,8 @@ class Endpoint(OutsideModel):
                         fresh[text] = waiting[text] = vector
                     if len(waiting) >= _SEGMENT or time.monotonic() - stored_at > _PATIENCE:
                         self.stored.update(waiting.items())
-                        waiting, stored_at = {}, time.monotonic()
+                        waiting = {}
+                        stored_at = time.monotonic()
                     advance(len(batch))
             finally:
                 if waiting:
@@ -159,7 +163,10 @@ class Endpoint(OutsideModel):
                     return [*self._request(texts[:half]), *self._request(texts[half:])]
                 raise self._refusal(error) from None
             except openai.APIConnectionError as error:
-                why = "gave no answer in time" if _is_timeout(error) else _reason_of(error)
+                if _is_timeout(error):
+                    why = "gave no answer in time"
+                else:
+                    why = _reason_of(error)
                 raise RunError(f"{self.name}: {why}, after {self.retries} retries") from None
             except (ValueError, TypeError, openai.OpenAIError) as error:  # a whole answer, but none
                 if attempt == self.retries:
@@ -191,10 +198,9 @@ def _vectors_of(answer: Any, count: int) -> list[Array]:
     numbers = sorted(item.index for item in items)
     if numbers != list(range(count)):
         raise ValueError(f"{len(items)} vectors for {count} texts")
-    vectors = [
-        np.asarray(item.embedding, dtype=np.float32)
-        for item in sorted(items, key=lambda one: one.index)
-    ]
+    vectors = []
+    for item in sorted(items, key=lambda one: one.index):
+        vectors.append(np.asarray(item.embedding, dtype=np.float32))
     for vector in vectors:
         if vector.ndim != 1 or not vector.size or not np.isfinite(vector).all():
             raise ValueError("a vector with no numbers")

@@ -44,7 +44,10 @@ class GivenObject(OutsideModel):
 
     def vectors_of(self, texts: list[str], device: str | None) -> Any:
         """Return what the object gives."""
-        options = {} if device is None else {"device": device}
+        if device is None:
+            options = {}
+        else:
+            options = {"device": device}
         return self.opened.model.encode(texts, show_progress_bar=False, **options)
 
 
@@ -168,4 +171,6 @@ def name_of(model: Any) -> str:
     ('len', 'get')
     """
     stated = getattr(model, "name", None) or getattr(model, "__name__", None)
-    return stated if isinstance(stated, str) else type(model).__name__
+    if isinstance(stated, str):
+        return stated
+    return type(model).__name__

@@ -115,7 +115,10 @@ class MtebModel(OutsideModel):
         plain = []
         for place, text in enumerate(texts):
             _, mark, rest = text.partition(_MARK)
-            named, _, alone = rest.partition(_MARK) if mark else ("\tSTS\t", "", text)
+            if mark:
+                named, _, alone = rest.partition(_MARK)
+            else:
+                named, _, alone = ("\tSTS\t", "", text)
             places.setdefault(named, []).append(place)
             plain.append(alone)
         parts = []

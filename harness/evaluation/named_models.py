@@ -47,7 +47,9 @@ def open_outside(
         return _open_file(expand_user(name))
     if name.startswith(MTEB):
         return MtebModel(name.removeprefix(MTEB), trust_remote_code=trust_remote_code)
-    return ModuleFunction(name) if is_function(name) else None
+    if is_function(name):
+        return ModuleFunction(name)
+    return None
 
 
 def _open_file(file: Path) -> FileVectors:

@@ -55,7 +55,9 @@ def label_of(name: str) -> str:
     if name.startswith(ENDPOINTS):
         return name.rpartition("#")[2]
     last = name.rstrip("/").rpartition("/")[2].rpartition(":")[2]
-    return Path(last).stem if is_file(last) else last
+    if is_file(last):
+        return Path(last).stem
+    return last
 
 
 def calls_others(name: str) -> str:

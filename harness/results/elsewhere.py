@@ -76,7 +76,10 @@ def locate_data(folder: Path) -> None:
         located = {}
         for key, listed in file.files.items():
             prefix, begin, inside = str(listed.settings["task"]).partition(f"{EXPERIMENT}/")
-            task = f"{prefix}{folder / EXPERIMENT / inside}" if begin else prefix
+            if begin:
+                task = f"{prefix}{folder / EXPERIMENT / inside}"
+            else:
+                task = prefix
             settings = {**listed.settings, "task": task}
             located[key] = listed.model_copy(update={"settings": settings})
         write_comparison_file(folder, file.model_copy(update={"files": located}))

@@ -49,7 +49,10 @@ def curve_points(folder: RunFolder) -> Points:
     for line in lines:
         for name, value in line.items():
             if name not in NOT_SENT and _is_number(value):
-                group = "train" if line["kind"] == "train" else f"train {line['kind']}"
+                if line["kind"] == "train":
+                    group = "train"
+                else:
+                    group = f"train {line['kind']}"
                 found[f"{group}/{name}", line["step"]] = value
     return found
 

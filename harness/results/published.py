@@ -67,9 +67,11 @@ def summary(rows: list[PublishedRow]) -> list[str]:
     said = []
     for place, printed in lines.items():
         metrics = {row["metric"] for row in printed}
-        where = " · ".join(
-            part for part in (*place, *(metrics if len(metrics) == 1 else ())) if part
-        )
+        texts = []
+        for part in (*place, *(metrics if len(metrics) == 1 else ())):
+            if part:
+                texts.append(part)
+        where = " · ".join(texts)
         values = [f"{row['task']} {row['value']}" for row in printed]
         said.append(f"{where}: {', '.join(values)}")
     return said

@@ -312,7 +312,10 @@ class RunFolder:
 
         The run's lock must be held.
         """
-        weights = {name: digest for name, digest in record.files.items() if name.startswith(MODEL)}
+        weights = {}
+        for name, digest in record.files.items():
+            if name.startswith(MODEL):
+                weights[name] = digest
         files = {name: digest for name, digest in record.files.items() if name not in weights}
         record = record.model_copy(update={"files": files, "removed": record.removed or weights})
         self.write(record)  # before they are gone

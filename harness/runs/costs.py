@@ -60,7 +60,9 @@ class RowCost:
         """Seconds of all of them; None where they are not known."""
         if not self.due:
             return 0.0
-        return None if self.seconds is None else self.seconds * self.due
+        if self.seconds is None:
+            return None
+        return self.seconds * self.due
 
 
 class CostEstimate:
@@ -80,10 +82,14 @@ class CostEstimate:
         jobs_of: dict[tuple[str, str], list[Job]] = {}
         for job in plan.jobs:
             jobs_of.setdefault((job.row, job.spec.base_model), []).append(job)
-        found = {
-            key: [find_finished(job, workdir) for job in jobs] for key, jobs in jobs_of.items()
-        }
-        records = [record for some in found.values() for record in some if record is not None]
+        found = {}
+        for key, jobs in jobs_of.items():
+            found[key] = [find_finished(job, workdir) for job in jobs]
+        records = []
+        for some in found.values():
+            for record in some:
+                if record is not None:
+                    records.append(record)
         self._scoring = _read_scoring(records)
         self.rows = {key: self._cost_row(jobs, found[key]) for key, jobs in jobs_of.items()}
 
@@ -95,7 +101,9 @@ class CostEstimate:
         """Return the seconds of all runs, one after the other; None while one is unknown."""
         totals = [cost.total for cost in self.rows.values()]
         known = [total for total in totals if total is not None]
-        return sum(known) if len(known) == len(totals) else None
+        if len(known) == len(totals):
+            return sum(known)
+        return None
 
     def at_a_time(self) -> int:
         """Return how many runs share the time. Workers on one CPU share its cores, so that together
@@ -139,7 +147,9 @@ class CostEstimate:
             return IMPOSSIBLE
         if record is not None:
             return REUSED
-        return TO_TRAIN if needs_training(job, self._workdir) else TO_SCORE
+        if needs_training(job, self._workdir):
+            return TO_TRAIN
+        return TO_SCORE
 
     def _is_of_here(self, record: Record) -> bool:
         return record.environment.get("device_name") == self._device
@@ -188,7 +198,9 @@ class CostEstimate:
                 key,
                 lambda: time_row(row, corpus, job.steps, plan.device, precision=precision),
             )
-        return None if known is None else Rates(**known)
+        if known is None:
+            return None
+        return Rates(**known)
 
     def _find_scoring(self, job: Job) -> tuple[float, float] | None:
         """Return how many sentences a run encodes for its tasks, and the seconds of their scoring
@@ -202,7 +214,9 @@ class CostEstimate:
             known = measure_once(
                 self._workdir, _TEXTS, key, lambda: {"sentences": count_texts(job.tasks)}
             )
-        return None if known is None else (known["sentences"], 0.0)
+        if known is None:
+            return None
+        return (known["sentences"], 0.0)
 
 
 def count_texts(tasks: Iterable[str]) -> int:

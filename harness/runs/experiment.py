@@ -531,7 +531,10 @@ def _name_method(entry: Any) -> Any:
 
 def _name_model(entry: Any) -> Any:
     """Return a table of `methods`; one with `model` as one of the method "pretrained"."""
-    given = {key: entry[key] for key in _MODEL_KEYS if entry.get(key)} if _is_row(entry) else {}
+    if _is_row(entry):
+        given = {key: entry[key] for key in _MODEL_KEYS if entry.get(key)}
+    else:
+        given = {}
     if not given:
         return entry
     row = {key: value for key, value in entry.items() if key not in given}

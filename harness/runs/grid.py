@@ -186,7 +186,10 @@ def describe_record(record: Record) -> str:
     best = record.training.get("best_dev")
     initial = record.training.get("initial_dev")
     if best is not None and initial is not None and best <= initial:
-        weights = "trained" if record.training.get("best_step") else "untrained"
+        if record.training.get("best_step"):
+            weights = "trained"
+        else:
+            weights = "untrained"
         parts.append(
             f"the dev score never exceeded the untrained model's ({100 * initial:.2f}), {weights} "
             "weights were scored"

@@ -47,7 +47,8 @@ def time_row(
         if steps:
             step, method = _time_steps(row, corpus, device, precision)
         else:
-            step, method = 0.0, _fit(row, corpus, device, precision)
+            step = 0.0
+            method = _fit(row, corpus, device, precision)
         texts = _texts_of(corpus)
         method.encode(texts[:8], device=device)
         started = time.perf_counter()

@@ -48,7 +48,10 @@ class PackedCode:
         lost = []
         for name, digest in hashes.items():
             file = self.files.get(name, Path(name))
-            found = _digest(file) if file.is_file() else ""
+            if file.is_file():
+                found = _digest(file)
+            else:
+                found = ""
             if found == digest:
                 self.files[name] = file
             elif name in self.files:
@@ -128,7 +131,10 @@ def _script_of(record: Record) -> dict[str, Path]:
 
 def _find_plugins(records: Sequence[Record]) -> list[dict[str, str]]:
     methods = {record.spec.method for record in records}
-    tasks = {key.partition(":")[2] for record in records for key in record.task_code}
+    tasks = set()
+    for record in records:
+        for key in record.task_code:
+            tasks.add(key.partition(":")[2])
     found = []
     for group, names in ((registry.METHODS, methods), (registry.TASKS, tasks)):
         for point in registry.points(group):

@@ -52,9 +52,13 @@ class HiddenPaths:
             return self.in_text(tree)
         if isinstance(tree, dict):
             return {self.in_text(key): self.in_tree(value) for key, value in tree.items()}
-        return [self.in_tree(one) for one in tree] if isinstance(tree, list) else tree
+        if isinstance(tree, list):
+            return [self.in_tree(one) for one in tree]
+        return tree
 
 
 def _last_part(found: re.Match[str]) -> str:
     parts = re.split(r"[/\\]+", found[0].rstrip("/\\"))
-    return f"~/{parts[-1]}" if len(parts) > 3 else "~"
+    if len(parts) > 3:
+        return f"~/{parts[-1]}"
+    return "~"

@@ -183,7 +183,8 @@ class Progress:
         """
         run = self.runs[label]
         if steps:
-            run.step, run.steps = step, steps
+            run.step = step
+            run.steps = steps
         run.text = text
         self._show([run])
 

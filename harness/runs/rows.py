@@ -187,14 +187,18 @@ def _check_shared(experiment: Experiment, rows: Sequence[Row], where: str) -> No
     Raises:
         InputError: no method has them.
     """
-    known = {name for row in rows for name in row.method.Config.model_fields}
+    known: set[str] = set()
+    for row in rows:
+        known.update(row.method.Config.model_fields)
     for key in sorted(set(experiment.shared) - known):
         raise InputError(
             f'shared: no method here has the key "{key}"{nearest(key, sorted(known))}',
             file=where,
             key=key,
         )
-    presets = {name for row in rows for name in preset_names(row.method.presets)}
+    presets = set()
+    for row in rows:
+        presets.update(preset_names(row.method.presets))
     preset = experiment.preset
     if preset is not None and preset not in presets:
         message = f'no method here has the preset "{preset}"{nearest(preset, sorted(presets))}'

@@ -180,7 +180,10 @@ class MoreSeeds:
     def summary(self) -> str:
         """One line about the last analysis."""
         last = self.analyses[-1]
-        rows = "; ".join(f"{row['row']}: {row['state']}" for row in last.rows or ())
+        texts = []
+        for row in last.rows or ():
+            texts.append(f"{row['row']}: {row['state']}")
+        rows = "; ".join(texts)
         line = f"interim analysis {len(self.analyses)}, {last.seeds} seeds: {rows or 'nothing to compare'}"
         if self.ended:
             return f"{line} ({_ENDINGS[self.ended]})"

@@ -67,7 +67,10 @@ def _described(comparison: RecordedResults) -> list[str]:
     """Return the suites of the file that describe models rather than score them; the geometry of
     every model is described.
     """
-    met = {score.suite for record in comparison.records for score in record.scores}
+    met = set()
+    for record in comparison.records:
+        for score in record.scores:
+            met.add(score.suite)
     return [suite for suite in NOT_SCORED if suite in met and suite != "geometry"]
 
 

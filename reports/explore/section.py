@@ -203,9 +203,10 @@ def _example_table(comparison: RecordedResults, tasks: Sequence[ExploredTask]) -
         "second": "Error, second",
         "median": "Error, median",
     }
-    columns = tuple(
-        Column(key, title, numeric=key not in ("example", "why")) for key, title in heads.items()
-    )
+    found = []
+    for key, title in heads.items():
+        found.append(Column(key, title, numeric=key not in ("example", "why")))
+    columns = tuple(found)
     caption = (
         f"Of each task the {_EXAMPLES} examples with the largest median error, and the {_EXAMPLES} on which the two "
         "rows with the smallest mean error differ most; harness examples prints more."

@@ -108,7 +108,8 @@ def draw_dots(dots: Sequence[Dot], key: str, title: str, caption: str, score: st
             add_bar(plot, ScalarMappable(shade, cmap), axes, score)
             caption += f" Colour: {score}, light is high{'; white or grey: not known' * (len(known) < len(dots))}."
         place_labels(axes, [(d.uniformity, d.alignment) for d in dots], [d.name for d in dots])
-        said = "; ".join(
-            f"{d.label}: uniformity {d.uniformity:.2f}, alignment {d.alignment:.2f}" for d in dots
-        )
+        texts = []
+        for d in dots:
+            texts.append(f"{d.label}: uniformity {d.uniformity:.2f}, alignment {d.alignment:.2f}")
+        said = "; ".join(texts)
         return finish(plot, key, title, caption, f"Scatter of {len(dots)} points. {said}.")

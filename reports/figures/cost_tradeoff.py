@@ -69,7 +69,10 @@ def tradeoff(comparison: RecordedResults, target: Target | None) -> Figure | Non
     devices = _devices(points)
     if len(devices) > 1:
         caption += f" Runs on unlike devices ({', '.join(devices)}) are not comparable."
-    best = ", ".join(f"{p.row.label} ({p.cost:,.0f}, {p.score:.2f})" for p in front)
+    texts = []
+    for p in front:
+        texts.append(f"{p.row.label} ({p.cost:,.0f}, {p.score:.2f})")
+    best = ", ".join(texts)
     return finish(
         plot,
         "tradeoff",

@@ -68,14 +68,17 @@ def published_tables(comparison: RecordedResults, significance: Significance) ->
 def _table(matching: Matching, table: PaperTable, rows: Sequence[RecordedRow]) -> Table | None:
     """Return a table of our rows and the published ones; None without a number of both."""
     plain = [column for column in matching.columns(table) if column.score and not column.difference]
-    columns = [one for one in plain if any(matching.measure(row, one).by_seed for row in rows)]
+    columns = []
+    for one in plain:
+        if any(matching.measure(row, one).by_seed for row in rows):
+            columns.append(one)
     published = _published_lines(matching, table, columns, rows)
     if not columns or not published:
         return None
     own = [_own_line(matching, row, columns) for row in rows]
-    heads = [
-        Column(f"c{place}", column.head, group=column.group) for place, column in enumerate(columns)
-    ]
+    heads = []
+    for place, column in enumerate(columns):
+        heads.append(Column(f"c{place}", column.head, group=column.group))
     name = matching.definition.name
     return Table(
         f"published-{name}-{table.key}",

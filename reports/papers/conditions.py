@@ -308,9 +308,11 @@ def _plain(uri: str) -> str:
     text.
     """
     place, _, query = _REVISION.sub(r"\1", uri).partition("?")
-    left = "&".join(
-        part for part in query.split("&") if part and not part.startswith(("revision=", "columns="))
-    )
+    texts = []
+    for part in query.split("&"):
+        if part and not part.startswith(("revision=", "columns=")):
+            texts.append(part)
+    left = "&".join(texts)
     if left:
         return f"{place}?{left}"
     return place

@@ -182,7 +182,10 @@ class Matching:
         def order(one: RecordedRow) -> tuple[Any, ...]:
             tasks = len({score.task for record in one.finished for score in record.scores})
             count = max(((r.corpus or {}).get("count") or 0 for r in one.records), default=0)
-            newest = tuple(-ord(c) for c in max((r.finished for r in one.records), default=""))
+            found = []
+            for c in max((r.finished for r in one.records), default=""):
+                found.append(-ord(c))
+            newest = tuple(found)
             rank = self._rank(row, one)
             return *rank, -len(one.finished), -tasks, -count, newest, one.key
 

@@ -189,9 +189,10 @@ def _mean(rows: _Scored) -> float:
 
 
 def _means(levels: _Levels) -> str:
-    return ", ".join(
-        f"{str(level).replace(chr(10), ' ')}: {_mean(members):.2f}" for level, members in levels
-    )
+    texts = []
+    for level, members in levels:
+        texts.append(f"{str(level).replace(chr(10), ' ')}: {_mean(members):.2f}")
+    return ", ".join(texts)
 
 
 def _title(key: str) -> str:
@@ -336,7 +337,10 @@ def _describe_scan(figure: PaperFigure, trials: Sequence[ScoredTrial], where: st
         right = ""
     else:
         right = " Right: the best trial of each cell."
-    shared = "".join(f" {key}: {trials[0].runs[0].config.get(key)}." for key in figure.same)
+    texts = []
+    for key in figure.same:
+        texts.append(f" {key}: {trials[0].runs[0].config.get(key)}.")
+    shared = "".join(texts)
     studies = ", ".join(sorted({trial.study for trial in trials}))
     return (
         f"Maximum (full) and upper quartile (dashed) of the trials of each {what}, whatever their "

@@ -188,7 +188,11 @@ def _headline(numbers: list[Match]) -> str:
     inside = counts["inside"]
     above = counts["above"]
     below = counts["below"]
-    rest = ", ".join(f"{counts[kind]} {text}" for kind, text in _KINDS.items() if counts[kind])
+    texts = []
+    for kind, text in _KINDS.items():
+        if counts[kind]:
+            texts.append(f"{counts[kind]} {text}")
+    rest = ", ".join(texts)
     if not (compared := inside + above + below):
         return (
             f"None of {len(numbers)} published numbers was measured here with the paper's own base model, text, "

@@ -40,11 +40,11 @@ class LayerGrid:
         """
         alike: dict[tuple[object, ...], list[RecordedRow]] = {}
         for row in comparison.rows:
-            values = tuple(
-                tuple(s.value for _, s in self.scores(row, layer, pooling))
-                for layer in self.layers
-                for pooling in self.poolings
-            )
+            found = []
+            for layer in self.layers:
+                for pooling in self.poolings:
+                    found.append(tuple(s.value for _, s in self.scores(row, layer, pooling)))
+            values = tuple(found)
             if any(values):
                 alike.setdefault((row.base_model, values), []).append(row)
         return {rows[0].key: rows for rows in alike.values()}

@@ -120,15 +120,17 @@ def without_overlap(comparison: RecordedResults) -> tuple[RecordedResults, dict[
             remedy="run `harness compare` with the same experiment again: finished runs are reused",
         )
     left_out, notes = _examples_to_leave_out(comparison, texts)
-    rows = tuple(
-        replace(
-            row,
-            runs=tuple(
-                _rescore(comparison, record, left_out, notes.keys()) for record in row.records
-            ),
+    found = []
+    for row in comparison.rows:
+        found.append(
+            replace(
+                row,
+                runs=tuple(
+                    _rescore(comparison, record, left_out, notes.keys()) for record in row.records
+                ),
+            )
         )
-        for row in comparison.rows
-    )
+    rows = tuple(found)
     scored = set()
     for row in rows:
         for record in row.records:

@@ -199,7 +199,10 @@ def pairs_table(block: Ranking, name: str, most: int = MOST_COLUMNS) -> Table:
     if block.detectable is not None:
         marks.append(f"{describe_detectable(*block.detectable).capitalize()}.")
     legend = " ".join(marks)
-    groups = "; ".join(", ".join(str(place + 1) for place in group) for group in block.groups())
+    texts = []
+    for group in block.groups():
+        texts.append(", ".join(str(place + 1) for place in group))
+    groups = "; ".join(texts)
     caption = f"Row minus column in points, by {block.target.title}."
     if len(block.judged) > 1:
         caption += f" Rows that do not differ significantly: {groups}."

@@ -68,8 +68,14 @@ def _limits_of_families(comparison: RecordedResults, significance: Significance)
     scores = len(significance.targets)
     if not names or len(names) * scores == 1:
         return []
-    noun = "family" if len(names) == 1 else "families"
-    by = "one score" if scores == 1 else f"{scores} scores"
+    if len(names) == 1:
+        noun = "family"
+    else:
+        noun = "families"
+    if scores == 1:
+        by = "one score"
+    else:
+        by = f"{scores} scores"
     return [
         f"Differences are judged in {len(names)} {noun} ({'; '.join(names)}) by {by}, each with 5 % of its own: "
         "where all rows are equal, more than one such page in twenty shows some false difference."
@@ -79,7 +85,9 @@ def _limits_of_families(comparison: RecordedResults, significance: Significance)
 def _compared(rows: Sequence[ResultRow], significance: Significance) -> list[ResultRow]:
     """Return the rows of a block that are judged by the first target."""
     first = significance.first
-    return [] if first is None else Ranking(rows, significance, first).judged
+    if first is None:
+        return []
+    return Ranking(rows, significance, first).judged
 
 
 def _limits_of_selection(comparison: RecordedResults) -> list[str]:
@@ -107,7 +115,10 @@ def _limits_of_schedule(comparison: RecordedResults) -> list[str]:
     longest = max((record.training.get("steps") or 0 for record in finished), default=0)
     if longest <= min(schedule.every, *schedule.instead_of.values()):
         return []
-    own = ", ".join(f"{label} (every {every:,})" for label, every in schedule.instead_of.items())
+    texts = []
+    for label, every in schedule.instead_of.items():
+        texts.append(f"{label} (every {every:,})")
+    own = ", ".join(texts)
     return [
         f"All rows were scored on the dev set every {schedule.every:,} training steps; the presets "
         f"of some rows say otherwise: {own}."

@@ -93,7 +93,9 @@ def category_table(
     rows = comparison.rows
     sets = comparison.benchmarks[suite]
     names = names_of(sets)
-    averages = [{r.id: mteb_averages(r.scores, suite, sets) for r in row.finished} for row in rows]
+    averages = []
+    for row in rows:
+        averages.append({r.id: mteb_averages(r.scores, suite, sets) for r in row.finished})
     made = ScoreTable(comparison, significance)
     for category, members in sets.items():
         if len(members) > 1:
@@ -202,13 +204,14 @@ def _tasks(
         )
     if category and len(names) > 1:
         column = Column("average", "Avg.", f"{len(names)} data sets", better="higher")
-        averages = [
-            {
-                r.id: mteb_averages(r.scores, suite, comparison.benchmarks[suite])[0][category]
-                for r in row.finished
-            }
-            for row in comparison.rows
-        ]
+        averages = []
+        for row in comparison.rows:
+            averages.append(
+                {
+                    r.id: mteb_averages(r.scores, suite, comparison.benchmarks[suite])[0][category]
+                    for r in row.finished
+                }
+            )
         made.add_average(column, averages, mteb_average(comparison, suite, category))
     return made.table(key, title, caption, _LEGEND)
 

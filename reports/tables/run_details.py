@@ -150,9 +150,10 @@ def _card(row: RecordedRow) -> FactList:
 
 def how_it_was_run(comparison: RecordedResults) -> list[Block]:
     """Row cards, machines, protocols."""
-    machine = tuple(
-        (k, " / ".join(v)) for k, v in _collect_values(comparison.records, "environment").items()
-    )
+    found = []
+    for k, v in _collect_values(comparison.records, "environment").items():
+        found.append((k, " / ".join(v)))
+    machine = tuple(found)
     about = FactList("run-environment", "Hardware and versions", machine)
     return [Text((_RERUN,)), *map(_card, comparison.rows), about, *protocol_table(comparison)]
 

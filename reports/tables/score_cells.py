@@ -30,10 +30,10 @@ def block_of(row: ResultRow) -> str:
 
 def anchor(row: ResultRow) -> str:
     """Id of the row's card on the page: readable, unique, and unbreakable by odd labels."""
-    text = "".join(
-        c if c.isascii() and c.isalnum() else "-"
-        for c in f"{base_name(row.base_model)}-{row.label}"
-    )
+    texts = []
+    for c in f"{base_name(row.base_model)}-{row.label}":
+        texts.append(c if c.isascii() and c.isalnum() else "-")
+    text = "".join(texts)
     digest = hashlib.sha256("\n".join(row.key).encode("utf-8", "surrogatepass")).hexdigest()[:6]
     return f"run-{text.lower()[:50]}-{digest}"
 

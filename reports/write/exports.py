@@ -150,7 +150,11 @@ def _examples(
         .transform("all")
     )
     for one in outcomes[plain].to_dict("records"):
-        sample = " ".join(str(one[key]) for key in ("split", "subset", "example") if one[key] != "")
+        texts = []
+        for key in ("split", "subset", "example"):
+            if one[key] != "":
+                texts.append(str(one[key]))
+        sample = " ".join(texts)
         yield {
             "schema_version": _SCHEMA,
             "evaluation_id": about["evaluation_id"],

@@ -100,10 +100,9 @@ def open_benchmark(name: str) -> Suite:
 
     benchmark = name.removeprefix(BENCHMARK)
     kinds = benchmark_tasks(benchmark)
-    means = [
-        BenchmarkMean(f"{benchmark}, {kind}", benchmark, tasks)
-        for kind, tasks in _sort_by_kind(kinds).items()
-    ]
+    means = []
+    for kind, tasks in _sort_by_kind(kinds).items():
+        means.append(BenchmarkMean(f"{benchmark}, {kind}", benchmark, tasks))
     means.append(BenchmarkMean(f"{benchmark}, average over data sets", benchmark, tuple(kinds)))
     about = f"{benchmark}, as the installed mteb defines it"
     return Suite(tuple(PREFIX + task for task in kinds), about, averages=tuple(means))
@@ -126,10 +125,10 @@ def benchmarks_of(suites: Iterable[object]) -> dict[str, dict[str, tuple[str, ..
 
 def _sort_by_kind(kinds: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
     """Return type -> tasks, of task -> type."""
-    return {
-        kind: tuple(task for task in kinds if kinds[task] == kind)
-        for kind in dict.fromkeys(kinds.values())
-    }
+    found = {}
+    for kind in dict.fromkeys(kinds.values()):
+        found[kind] = tuple(task for task in kinds if kinds[task] == kind)
+    return found
 
 
 TASKS = OpenFamily(

@@ -186,7 +186,10 @@ class OwnData:
             noun = "texts"
         else:
             noun = self.kind_noun
-        sizes = ", ".join(f"{count:,} {part}" for part, count in self.counts.items())
+        parts = []
+        for part, count in self.counts.items():
+            parts.append(f"{count:,} {part}")
+        sizes = ", ".join(parts)
         remarks = []
         if self.split == "drawn":
             remarks.append(
@@ -285,7 +288,10 @@ def _find_kind(table: pd.DataFrame, where: str) -> Kind:
 
 
 def _unknown_kind(table: pd.DataFrame, where: str) -> InputError:
-    kinds = "; ".join(f"{kind}: {', '.join(names)}" for kind, names in COLUMNS.items())
+    texts = []
+    for kind, names in COLUMNS.items():
+        texts.append(f"{kind}: {', '.join(names)}")
+    kinds = "; ".join(texts)
     first = next(iter(COLUMNS.values()))[0]
     has = ", ".join(table.columns)
     return InputError(

@@ -273,10 +273,10 @@ class SE:
         return result, damaged_note(task.name, damaged)
 
     def _sts(self, name: str, root: Path | None) -> tuple[dict[str, Any], list[str]]:
-        subsets = tuple(
-            Subset(subset, first, second, np.array(gold))
-            for subset, (first, second, gold) in read_year(downstream_folder(root), name)
-        )
+        found = []
+        for subset, (first, second, gold) in read_year(downstream_folder(root), name):
+            found.append(Subset(subset, first, second, np.array(gold)))
+        subsets = tuple(found)
         self._prepare(
             [text for subset in subsets for text in (*subset.sentences1, *subset.sentences2)]
         )

@@ -136,7 +136,10 @@ def _task(name: str, source: Source) -> NeighbourTask:
 
 
 def _suite(names: list[str], about: str, of: tuple[Suite, ...]) -> Suite:
-    chance = {f"{PREFIX}{name}": one.chance_of(name) for one in of for name in one.tasks}
+    chance = {}
+    for one in of:
+        for name in one.tasks:
+            chance[f"{PREFIX}{name}"] = one.chance_of(name)
     known = {name: value for name, value in chance.items() if value is not None}
     tasks = tuple(f"{PREFIX}{name}" for name in names)
     return Suite(tasks, about, metric="accuracy", chance={name: known[name] for name in tasks})
