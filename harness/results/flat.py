@@ -44,7 +44,9 @@ def curve_points(folder: RunFolder) -> Points:
         return {}
     train = [line for line in lines if line["kind"] == "train"]
     stride = -(-len(train) // CURVE_LINES) or 1
-    lines = [line for line in lines if line["kind"] != "train"] + train[::-1][::stride][::-1]
+    # The last line is kept.
+    thinned = train[::-1][::stride][::-1]
+    lines = [line for line in lines if line["kind"] != "train"] + thinned
     found = {}
     for line in lines:
         for name, value in line.items():

@@ -54,7 +54,9 @@ def write_card(model: Path, record: Record) -> None:
         text = f"\n{markdown_text(record.row)}\n"
     body = _FRONT.sub("", text, count=1)
     if _START in body and _END in body:
-        body = body[: body.index(_START)] + body[body.index(_END) + len(_END) :].removeprefix("\n")
+        before = body[: body.index(_START)]
+        after = body[body.index(_END) + len(_END) :]
+        body = before + after.removeprefix("\n")
     if not re.search("^# ", body, re.MULTILINE):
         body = f"\n# {markdown_text(_title(record))}\n\n{body.lstrip()}"
     body = body.replace(f'("{FOLDER_IN_CARD}"', f'("{model.name}"')

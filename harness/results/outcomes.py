@@ -145,9 +145,12 @@ def _spearman(y: Floats, x: Floats, w: Floats) -> Floats:
 def _correlation(y: Floats, x: Floats, w: Floats) -> Floats:
     """Of (b, n) each; 0 where a side is constant."""
     total = w.sum(axis=1, keepdims=True)
-    y, x = (z - (w * z).sum(axis=1, keepdims=True) / total for z in (y, x))
+    y = y - (w * y).sum(axis=1, keepdims=True) / total
+    x = x - (w * x).sum(axis=1, keepdims=True) / total
     both = (w * x * y).sum(axis=1)
-    spread = np.sqrt((w * x * x).sum(axis=1) * (w * y * y).sum(axis=1))
+    spread_x = (w * x * x).sum(axis=1)
+    spread_y = (w * y * y).sum(axis=1)
+    spread = np.sqrt(spread_x * spread_y)
     return np.where(spread > 0, both / np.where(spread > 0, spread, 1.0), 0.0)
 
 

@@ -288,7 +288,10 @@ class RunFolder:
 
     def weight_hashes(self) -> dict[str, str]:
         """Name -> sha256 of every file of the saved model but its card, which people may edit."""
-        files = sorted(f for f in self.model.rglob("*") if f.is_file() and not is_card(f))
+        files = []
+        for file in sorted(self.model.rglob("*")):
+            if file.is_file() and not is_card(file):
+                files.append(file)
         return {f.relative_to(self.path).as_posix(): sha256_of(f) for f in files}
 
     def result_hashes(self) -> dict[str, str]:

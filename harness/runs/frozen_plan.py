@@ -161,7 +161,8 @@ def _seeds_by_row(runs: Iterable[Mapping[str, Any]]) -> dict[str, dict[int, str]
     """Row and base model -> seed -> id of the run."""
     found: dict[str, dict[int, str]] = {}
     for run in runs:
-        found.setdefault(f"{run['row']} · {run['base_model']}", {})[int(run["seed"])] = run["id"]
+        ids = found.setdefault(f"{run['row']} · {run['base_model']}", {})
+        ids[int(run["seed"])] = run["id"]
     return found
 
 

@@ -115,7 +115,8 @@ class MoreSeeds:
         after the largest.
         """
         largest = max(self.own)
-        return [*self.own, *range(largest + 1, largest + 1 + self.until.most - len(self.own))]
+        missing = self.until.most - len(self.own)
+        return [*self.own, *range(largest + 1, largest + 1 + missing)]
 
     @property
     def first(self) -> int:

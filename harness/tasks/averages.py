@@ -24,7 +24,9 @@ class Average:
         """ "76.80 (18 of 18)", or that it is incomplete and by what."""
         if self.value is not None:
             return f"{self.value:.2f} ({self.of} of {self.of})"
-        few = ", ".join(self.missing[:3]) + (", ..." if len(self.missing) > 3 else "")
+        few = ", ".join(self.missing[:3])
+        if len(self.missing) > 3:
+            few += ", ..."
         return f"incomplete ({self.of - len(self.missing)} of {self.of}; missing: {few})"
 
 

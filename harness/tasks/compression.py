@@ -52,7 +52,8 @@ def mteb_int8(vectors: Array) -> NDArray[np.float32]:
     x = np.asarray(vectors, dtype=np.float32)
     least = x.min(axis=0)
     with np.errstate(invalid="ignore"):
-        codes = np.floor((x - least) / ((x.max(axis=0) - least) / np.float32(255))) - 128
+        step = (x.max(axis=0) - least) / np.float32(255)
+        codes = np.floor((x - least) / step) - 128
     return np.asarray(np.nan_to_num(codes), dtype=np.float32)
 
 
@@ -108,7 +109,8 @@ class CompressionTask(ModelOnPairs):
         result = TaskResult()
         texts = list(dict.fromkeys(self.texts()))
         place = {text: row for row, text in enumerate(texts)}
-        left = np.array([place[text] for s in data.subsets for text in s.sentences1], dtype=np.intp)
+        first = [place[text] for s in data.subsets for text in s.sentences1]
+        left = np.array(first, dtype=np.intp)
         right = np.array(
             [place[text] for s in data.subsets for text in s.sentences2], dtype=np.intp
         )

@@ -126,7 +126,8 @@ def _centre(x: Any) -> Floats | None:
     """`x` less its mean; None when all rows are equal up to float32 rounding."""
     wide = _wide(x)
     centred = wide - wide.mean(axis=0)
-    return centred if float(np.mean(centred**2)) > _FLAT * float(np.mean(wide**2)) else None
+    varies = float(np.mean(centred**2)) > _FLAT * float(np.mean(wide**2))
+    return centred if varies else None
 
 
 def singular_values(x: Any, *, centre: bool = True) -> Floats:
@@ -146,7 +147,8 @@ def singular_values(x: Any, *, centre: bool = True) -> Floats:
         gram = wide @ wide.T
     else:
         gram = wide.T @ wide
-    values: Floats = np.sqrt(np.clip(np.linalg.eigvalsh(gram / np.trace(gram))[::-1], 0.0, None))
+    squares = np.linalg.eigvalsh(gram / np.trace(gram))[::-1]
+    values: Floats = np.sqrt(np.clip(squares, 0.0, None))
     values /= values.sum()
     return values
 

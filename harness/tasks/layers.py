@@ -125,7 +125,8 @@ class LayersTask(ModelOnPairs):
         right = []
         for s in subsets:
             right.extend(s.sentences2)
-        order = sorted(range(len(left)), key=lambda row: len(left[row]) + len(right[row]))
+        lengths = [len(a) + len(b) for a, b in zip(left, right, strict=True)]
+        order = sorted(range(len(left)), key=lengths.__getitem__)
         parts = []
         damaged = 0
         for start in range(0, len(order), _TOGETHER):
@@ -136,8 +137,10 @@ class LayersTask(ModelOnPairs):
             flat, bad = finite(vectors.reshape(-1, vectors.shape[-1]))
             damaged += bad
             vectors = flat.reshape(vectors.shape)
-            u, v = (vectors[[place[side[row]] for row in rows]] for side in (left, right))
-            similar = cosine(u.reshape(-1, u.shape[-1]), v.reshape(-1, v.shape[-1]))
+            u = vectors[[place[left[row]] for row in rows]]
+            v = vectors[[place[right[row]] for row in rows]]
+            width = u.shape[-1]
+            similar = cosine(u.reshape(-1, width), v.reshape(-1, width))
             parts.append(similar.reshape(u.shape[:-1]))
         similarities = np.empty((len(left), *parts[0].shape[1:]), dtype=np.float32)
         similarities[order] = np.concatenate(parts)

@@ -46,7 +46,8 @@ def word_overlap(first: str, second: str) -> float:
     >>> word_overlap("The dog bit the man.", "The man bit the dog.")
     1.0
     """
-    left, right = (set(re.findall(r"\w+", text.lower())) for text in (first, second))
+    left = set(re.findall(r"\w+", first.lower()))
+    right = set(re.findall(r"\w+", second.lower()))
     return len(left & right) / max(len(left | right), 1)
 
 
@@ -149,7 +150,9 @@ class MarginTask:
         damaged = 0
         cosines = []
         for rows in (self.paraphrases, self.changed):
-            (u, bad_u), (v, bad_v) = (finite(vectors(side)) for side in _sides(rows))
+            first, second = _sides(rows)
+            u, bad_u = finite(vectors(first))
+            v, bad_v = finite(vectors(second))
             damaged += bad_u + bad_v
             cosines.append(cosine(u, v))
         result.note_damaged(self.name, damaged)

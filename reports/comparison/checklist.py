@@ -107,7 +107,8 @@ def _describe_versions(records: list[Record]) -> list[str]:
 
 def _describe_text(corpus: Mapping[str, Any]) -> str:
     """Return how much text a run learned from, and how much of it was left out."""
-    said = f"{corpus.get('uri')}: {corpus.get('count', 0):,} {corpus.get('kind')}"
+    size = f"{corpus.get('count', 0):,} {corpus.get('kind')}"
+    said = f"{corpus.get('uri')}: {size}"
     out = []
     for key, why in (("left_out", "not selected"), ("empty", "without text")):
         if corpus.get(key):

@@ -143,7 +143,8 @@ def _columns_of(table: Table, rows: Sequence[RecordedRow], *, alone: bool) -> li
         texts = [name]
         for row in rows:
             cell = by_row[anchor(row)][place]
-            texts.append(f"{cell.text}{'*' if cell.rank == 1 else ''} {cell.spread}".strip())
+            mark = "*" if cell.rank == 1 else ""
+            texts.append(f"{cell.text}{mark} {cell.spread}".strip())
         columns.append(texts)
     return columns
 
@@ -158,7 +159,10 @@ def _gains(comparison: RecordedResults) -> list[str]:
         for r in (row, start):
             ends.append(target.value(r) if target and r else None)
         known = [value for value in ends if value is not None]
-        gains.append(number_text(known[0] - known[1], 2, signed=True) if len(known) == 2 else "")
+        gain = ""
+        if len(known) == 2:
+            gain = number_text(known[0] - known[1], 2, signed=True)
+        gains.append(gain)
     return gains
 
 
@@ -197,7 +201,9 @@ def _describe_marks(columns: list[list[str]]) -> str:
         marks.append("* highest mean, which may be chance")
     if "±" in text:
         marks.append("± standard deviation over seeds")
-    marks += [f"{mark} {why}" for mark, why in ABSENT.values() if mark in text.split()]
+    for mark, why in ABSENT.values():
+        if mark in text.split():
+            marks.append(f"{mark} {why}")
     return "; ".join(marks)
 
 

@@ -104,7 +104,8 @@ def error(examples: Examples) -> Floats:
         return np.asarray(outcome != target, dtype=np.float64)
     from scipy.stats import rankdata
 
-    return np.asarray(np.abs(rankdata(outcome) - rankdata(target)) / max(len(target) - 1, 1))
+    distance = np.abs(rankdata(outcome) - rankdata(target))
+    return np.asarray(distance / max(len(target) - 1, 1))
 
 
 def read_tasks(
@@ -240,7 +241,8 @@ def _choose(
 
     scores = {}
     for row in rows:
-        scores[row.key] = np.mean([run.outcome for run in task.runs[row.key].values()], axis=0)
+        outcomes = [run.outcome for run in task.runs[row.key].values()]
+        scores[row.key] = np.mean(outcomes, axis=0)
     stored = task.examples.texts
     chosen = []
     for place in order[:most]:

@@ -113,7 +113,10 @@ def explore(comparison: RecordedResults, significance: Significance) -> list[Blo
     if len([row for row in comparison.rows if row.finished]) < 2:
         return []
     pairs_first = sorted(read_tasks(comparison), key=lambda task: task.metric != "spearman")
-    able = (task for task in pairs_first if len(task.rows(comparison)) > 1 and any(task.known[0]))
+    able = []
+    for task in pairs_first:
+        if len(task.rows(comparison)) > 1 and any(task.known[0]):
+            able.append(task)
     tasks = list(islice(able, _TASKS))
     tables = [_slice_table(comparison, task) for task in tasks[:1]] + [
         _example_table(comparison, tasks)
@@ -186,7 +189,8 @@ def _example_table(comparison: RecordedResults, tasks: Sequence[ExploredTask]) -
     """
     lines = []
     for task in (one for one in tasks if comparison.show_texts or one.source == _OWN_SOURCE):
-        rows = sorted(task.rows(comparison), key=lambda row: float(task.errors[row.key].mean()))
+        rows = task.rows(comparison)
+        rows = sorted(rows, key=lambda row: float(task.errors[row.key].mean()))
         lines += [
             _line(task, one, rows, "most rows are wrong")
             for one in choose_hard(task, rows, _EXAMPLES)

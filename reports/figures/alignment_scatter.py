@@ -50,7 +50,8 @@ def scatter(
         a = row.scores(task, source, "alignment")
         u = row.scores(task, source, "uniformity")
         if a and u:
-            alignment, uniformity = (mean_sd([s.value for _, s in scores])[0] for scores in (a, u))
+            alignment = mean_sd([s.value for _, s in a])[0]
+            uniformity = mean_sd([s.value for _, s in u])[0]
             score = target.value(row) if target else None
             if row in named:
                 name = row_name(row, comparison)

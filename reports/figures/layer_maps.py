@@ -36,7 +36,9 @@ def layer_map(
     lines = math.ceil(len(rows) / columns)
     best = []
     with style():
-        plot = new(7.2 if columns > 1 else 4.6, 0.75 + (0.62 + 0.19 * len(grid.poolings)) * lines)
+        width = 7.2 if columns > 1 else 4.6
+        height = 0.75 + (0.62 + 0.19 * len(grid.poolings)) * lines
+        plot = new(width, height)
         panels = new_panels(plot, len(rows), columns, sharex=True, sharey=True)
         for axes, row, table in zip(panels, rows, values, strict=True):
             same = alike[row.key]

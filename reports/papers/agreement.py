@@ -40,7 +40,9 @@ class Verdict:
         """The first reason in full, further ones without their details."""
         if self.kind != "not comparable":
             return self.text
-        kinds = dict.fromkeys(f"{reason.partition(':')[0]}." for reason in self.reasons[1:])
+        kinds: dict[str, None] = {}
+        for reason in self.reasons[1:]:
+            kinds[f"{reason.partition(':')[0]}."] = None
         return " ".join(("Not comparable.", self.reasons[0], *kinds))
 
 

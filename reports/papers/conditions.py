@@ -237,7 +237,11 @@ def has_effect(record: Record, key: str, paper: Mapping[str, Any]) -> bool:
     except InputError:
         return True
     when: Mapping[str, Any] = declared.get("when", {})
-    return all(_meets(value_of(record, k), w) or _meets(paper.get(k), w) for k, w in when.items())
+    for key, wanted in when.items():
+        is_ours = _meets(value_of(record, key), wanted)
+        if not is_ours and not _meets(paper.get(key), wanted):
+            return False
+    return True
 
 
 def _meets(value: Any, wanted: Any) -> bool:

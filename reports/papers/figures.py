@@ -118,7 +118,8 @@ def alignment_uniformity(matching: Matching) -> Figure | None:
         unnamed = f" Not named: the last {len(dots) - _NAMED} points."
     else:
         unnamed = ""
-    dots = [replace(dot, name=short(dot.name) if i < _NAMED else "") for i, dot in enumerate(dots)]
+    for i, dot in enumerate(dots):
+        dots[i] = replace(dot, name=short(dot.name) if i < _NAMED else "")
     filled = "Filled: measured here." if ours else "Nothing of it was measured here."
     caption = (
         f"Means over seeds on STS-B; the lower left is best. {filled} Rings: published points of other base models, "

@@ -181,7 +181,8 @@ class Matching:
 
         def order(one: RecordedRow) -> tuple[Any, ...]:
             tasks = len({score.task for record in one.finished for score in record.scores})
-            count = max(((r.corpus or {}).get("count") or 0 for r in one.records), default=0)
+            counts = [(r.corpus or {}).get("count") or 0 for r in one.records]
+            count = max(counts, default=0)
             found = []
             for c in max((r.finished for r in one.records), default=""):
                 found.append(-ord(c))

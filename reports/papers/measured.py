@@ -145,7 +145,9 @@ def _lacking(record: Record, average: Average) -> str:
     of the first.
     """
     if len(average.missing) < average.of:
-        few = ", ".join(average.missing[:4]) + (", ..." if len(average.missing) > 4 else "")
+        few = ", ".join(average.missing[:4])
+        if len(average.missing) > 4:
+            few += ", ..."
         return f"the average is incomplete, without {few} ({len(average.missing)} of {average.of})"
     reasons = (
         record.missing.get(task) or record.missing.get(PREFIX + task) for task in average.missing

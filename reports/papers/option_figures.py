@@ -131,7 +131,9 @@ def _draw_strips(figure: PaperFigure, score: str, rows: _Scored, panels: _Panels
         for axes, (title, axis, levels) in zip(grid, panels, strict=True):
             for i, (_, members) in enumerate(levels):
                 for k, (_, value) in enumerate(members):
-                    x = i if len(members) == 1 else i + 0.24 * (k / (len(members) - 1) - 0.5)
+                    x = float(i)
+                    if len(members) > 1:
+                        x += 0.24 * (k / (len(members) - 1) - 0.5)
                     axes.plot(
                         [x],
                         [value],
@@ -173,7 +175,8 @@ def _amount_panels(figure: PaperFigure, rows: _Scored) -> _Panels:
     """A panel per level of one factor: its scores by the amount of text."""
     levels = _by_level(rows, partial(_option, key=next(iter(figure.factors))))
     sizes = {_entries(row) for row, _ in rows}
-    unit = str((rows[0][0].finished[0].corpus or {}).get("kind") or "entries")
+    corpus = rows[0][0].finished[0].corpus or {}
+    unit = str(corpus.get("kind") or "entries")
     panels = []
     for level, members in levels if len(levels) > 1 or len(sizes) > 1 else []:
         by_size = _by_level(members, lambda row: (_entries(row), _steps(row)))

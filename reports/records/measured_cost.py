@@ -63,7 +63,8 @@ def _of(record: Record, kept: Sequence[InferenceCost]) -> InferenceCost | None:
 
 
 def _speed(cost: InferenceCost) -> Speed:
-    low, median, high = np.quantile(cost.sentences / np.array(cost.seconds), (0.25, 0.5, 0.75))
+    speeds = cost.sentences / np.array(cost.seconds)
+    low, median, high = np.quantile(speeds, (0.25, 0.5, 0.75))
     return Speed(float(median), float(low), float(high), cost)
 
 

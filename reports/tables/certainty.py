@@ -147,9 +147,11 @@ def _difference_cells(a: ResultRow, b: ResultRow, d: Difference | None) -> list[
         return [absent_cell(a), EMPTY, EMPTY]
     e = d.estimate
     runs = tuple(r.id for r in (*a.finished, *b.finished))
-    low, high = (number_text(100 * x, 2, signed=True) for x in (e.low, e.high))
+    low = number_text(100 * e.low, 2, signed=True)
+    high = number_text(100 * e.high, 2, signed=True)
     text = number_text(100 * e.value, 2, signed=True)
-    p = Cell("< 0.001" if e.p < 0.001 else f"{e.p:.3f}", value=e.p, state="value", records=runs)
+    text = "< 0.001" if e.p < 0.001 else f"{e.p:.3f}"
+    p = Cell(text, value=e.p, state="value", records=runs)
     return [
         Cell(text, f"[{low}, {high}]", 100 * e.value, None, d.seeds[0], "value", records=runs),
         p if d.judged else EMPTY,
@@ -178,7 +180,8 @@ def pairs_table(block: Ranking, name: str, most: int = MOST_COLUMNS) -> Table:
     shown = block.rows[:most]
     columns = [Column("place", "#", aside=True), HEAD[0], Column("mean", block.target.short)]
     columns.append(Column("rank", "Rank", "95 %", aside=True))
-    columns += [Column(f"to {place}", f"− #{place}") for place in range(1, len(shown) + 1)]
+    for place in range(1, len(shown) + 1):
+        columns.append(Column(f"to {place}", f"− #{place}"))
     body = []
     for i, row in enumerate(block.rows):
         ids = tuple(r.id for r in row.finished)
@@ -244,7 +247,8 @@ def _rank_cell(block: Ranking, row: ResultRow) -> Cell:
     if found is None:
         return EMPTY
     first, last = found
-    return Cell(str(first) if first == last else f"{first} to {last}", value=first, state="value")
+    text = str(first) if first == last else f"{first} to {last}"
+    return Cell(text, value=first, state="value")
 
 
 _GOING = ("leads", "open")
@@ -277,7 +281,8 @@ def interim_analyses_table(comparison: RecordedResults, significance: Significan
         decided = _describe_decided(rows, before)
         runs = sum(first <= number for first in analyses.since.values())
         numbers = (Cell(str(n), value=n) for n in (number, seeds, runs))
-        lines.append(TableRow((*numbers, Cell(going or "–"), Cell(decided or "–"))))
+        cells = (*numbers, Cell(going or "–"), Cell(decided or "–"))
+        lines.append(TableRow(cells))
         before = {_key_of(row): row["state"] for row in rows}
     caption = "After every interim analysis, one more seed for the best row and for the rows that are open against it."
     legend = (
@@ -316,7 +321,10 @@ def _describe_decided(rows: Sequence[AnalysedRow], before: Mapping[tuple[str, st
         state = row["state"]
         if state not in _GOING and before.get(_key_of(row)) != state:
             decided.setdefault(state, []).append(_name(row, several))
-    return "; ".join(f"{state}: {', '.join(names)}" for state, names in decided.items())
+    texts = []
+    for state, names in decided.items():
+        texts.append(f"{state}: {', '.join(names)}")
+    return "; ".join(texts)
 
 
 def _has_several_bases(rows: Sequence[AnalysedRow]) -> bool:
@@ -400,7 +408,9 @@ def _share(source: SpreadSource, d: Decomposition) -> Cell:
     if share is None:
         return EMPTY
     records = (*source.records, *d.whole.records)
-    text, low, high = (f"{100 * value:,.0f}" for value in (share.value, share.low, share.high))
+    text = f"{100 * share.value:,.0f}"
+    low = f"{100 * share.low:,.0f}"
+    high = f"{100 * share.high:,.0f}"
     if source.silent:
         spread = ""
     else:

@@ -40,7 +40,8 @@ def _table(comparison: RecordedResults, task: str, source: str) -> Table:
     pairs = task.removeprefix("compression:")
     names = {"spearman": ("", "all", "")}
     for group, title in _GROUPS.items():
-        names |= {f"spearman_{group}_{k}": (title, str(k), f"{4 * k:,} B") for k in _SHOWN}
+        for k in _SHOWN:
+            names[f"spearman_{group}_{k}"] = (title, str(k), f"{4 * k:,} B")
     names |= {metric: ("Quantised", title, "") for metric, title in _QUANTISED.items()}
     for metric, (group, title, sub) in names.items():
         measure = Measure(task, source, metric, "")

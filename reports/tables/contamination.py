@@ -81,7 +81,10 @@ def remarks(comparison: RecordedResults) -> list[str]:
         much = sorted(
             (pair for pair in found if pair[0].share >= LARGE), key=lambda pair: -pair[0].share
         )
-        shares = ", ".join(f"{task} {_percent(one.share).text} %" for one, task in much)
+        texts = []
+        for one, task in much:
+            texts.append(f"{task} {_percent(one.share).text} %")
+        shares = ", ".join(texts)
         if much:
             said += [
                 f"Test sentences occur in the training text {text.name}: {shares}. harness "
@@ -95,7 +98,9 @@ def _percent(share: float) -> Cell:
     shown = f"{100 * share:.1f}"
     if shown == "100.0":
         shown = "100" if share == 1 else "> 99.9"
-    return Cell("< 0.1" if shown == "0.0" and share else shown, value=100 * share, state="value")
+    if shown == "0.0" and share:
+        shown = "< 0.1"
+    return Cell(shown, value=100 * share, state="value")
 
 
 def _unknown_text(comparison: RecordedResults) -> list[str]:
@@ -119,4 +124,7 @@ def _name_text(text: TextOverlap) -> str:
 
 def _some(names: list[str] | tuple[str, ...], most: int = 12) -> str:
     names = list(dict.fromkeys(names))
-    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+    text = ", ".join(names[:most])
+    if len(names) > most:
+        text += f" and {len(names) - most} more"
+    return text

@@ -57,7 +57,8 @@ def cost_table(comparison: RecordedResults) -> Table:
             )
             if key == "train_joules":
                 legend += " Energy: of whole processors and GPUs while a row was trained, where the machine counts it."
-    devices = sorted({str(r.environment.get("device", "")) for r in comparison.records} - {""})
+    named = {str(r.environment.get("device", "")) for r in comparison.records}
+    devices = sorted(named - {""})
     if len(devices) > 1:
         legend += f" Times of unlike devices ({', '.join(devices)}) are not comparable."
     return made.table("cost", "Cost", "Measured on the machine of each run.", legend)
@@ -91,7 +92,9 @@ def _cost_cell(values: dict[str, float], digits: int) -> Cell:
     if not values:
         return EMPTY
     some = list(values.values())
-    text, low, high = (f"{value:,.{digits}f}" for value in (median(some), min(some), max(some)))
+    text = f"{median(some):,.{digits}f}"
+    low = f"{min(some):,.{digits}f}"
+    high = f"{max(some):,.{digits}f}"
     if (low, high) != (text, text):
         spread = f"[{low}, {high}]"
     else:

@@ -52,7 +52,10 @@ def mteb_tables(
 
 def _find_requested(comparison: RecordedResults) -> list[str]:
     """mteb's names of the tasks that have a score or were missed, as first met."""
-    tasks = (name for r in comparison.records for name in [*(s.task for s in r.scores), *r.missing])
+    tasks: list[str] = []
+    for r in comparison.records:
+        tasks.extend(s.task for s in r.scores)
+        tasks.extend(r.missing)
     return list(
         dict.fromkeys(task.removeprefix(PREFIX) for task in tasks if task.startswith(PREFIX))
     )
@@ -186,7 +189,11 @@ def _tasks(
     for name in names:
         scored = []
         for row in comparison.rows:
-            scored.append([(r, by_run[r.id][name]) for r in row.finished if name in by_run[r.id]])
+            own = []
+            for r in row.finished:
+                if name in by_run[r.id]:
+                    own.append((r, by_run[r.id][name]))
+            scored.append(own)
         measure = next(iter(mteb_measures(comparison, [name], suite)), None)
         notes = _notes(suite, category, [name])
         column = Column(

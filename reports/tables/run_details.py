@@ -57,7 +57,8 @@ def _describe_search(row: TunedRow, links: dict[str, str]) -> TableRow:
         return TableRow((head, EMPTY, EMPTY, EMPTY, Cell(row.reason), EMPTY))
     values = []
     for key, value in row.values.items():
-        values.append(f"{key} {value:.3g}" if isinstance(value, float) else f"{key} {value}")
+        text = f"{value:.3g}" if isinstance(value, float) else f"{value}"
+        values.append(f"{key} {text}")
     return TableRow(
         (
             head,
@@ -179,12 +180,14 @@ def protocol_table(comparison: RecordedResults) -> list[Table]:
                 what[k] = v
         if "data" in what:
             what["data"] = str(what["data"])[:12]
-        texts = [s.task, s.source, s.split, ", ".join(filter(None, (s.metric, s.aggregation)))]
+        measured = ", ".join(filter(None, (s.metric, s.aggregation)))
+        texts = [s.task, s.source, s.split, measured]
         texts.append(
             "; ".join(f"{k} {format_option(v)}" for k, v in what.items())
             or "not described in the record"
         )
-        rows.append(TableRow((Cell(one, code=True), *map(Cell, texts)), block=s.source))
+        line = (Cell(one, code=True), *map(Cell, texts))
+        rows.append(TableRow(line, block=s.source))
     heads = {
         "id": "Id",
         "task": "Task",

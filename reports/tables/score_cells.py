@@ -34,7 +34,8 @@ def anchor(row: ResultRow) -> str:
     for c in f"{base_name(row.base_model)}-{row.label}":
         texts.append(c if c.isascii() and c.isalnum() else "-")
     text = "".join(texts)
-    digest = hashlib.sha256("\n".join(row.key).encode("utf-8", "surrogatepass")).hexdigest()[:6]
+    key = "\n".join(row.key).encode("utf-8", "surrogatepass")
+    digest = hashlib.sha256(key).hexdigest()[:6]
     return f"run-{text.lower()[:50]}-{digest}"
 
 
@@ -90,7 +91,9 @@ def absent_cell(row: ResultRow, *tasks: str) -> Cell:
     """Why a row has no number here, where it would be that of `tasks`."""
     runs = tuple(run.id for run in row.runs)
     if row.finished:
-        reasons = (reason for task in tasks for reason in row.reasons(task, named=len(tasks) > 1))
+        reasons: list[str] = []
+        for task in tasks:
+            reasons.extend(row.reasons(task, named=len(tasks) > 1))
         return replace(absent("missing", *reasons), records=runs)
     if row.unavailable:
         return replace(
@@ -189,7 +192,10 @@ def mark_others(ids: Sequence[set[str]], cells: list[list[Cell]], column: int) -
 def size_text(
     rows: Sequence[RecordedRow], task: str, source: str, metric: str, aggregation: str, noun: str
 ) -> str:
-    sizes = sorted({s.n for row in rows for _, s in row.scores(task, source, metric, aggregation)})
+    met: set[int] = set()
+    for row in rows:
+        met.update(s.n for _, s in row.scores(task, source, metric, aggregation))
+    sizes = sorted(met)
     if sizes:
         return f"{' / '.join(f'{n:,}' for n in sizes)} {noun}"
     return ""

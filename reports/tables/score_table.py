@@ -258,7 +258,8 @@ class ScoreTable:
                     values.append(_guess_of(self.comparison.facts.get(one.task), kind, one.metric))
                 known = [value for value in values if value is not None]
                 if known and len(known) == len(values):
-                    cells[j] = number(100 * sum(known) / len(known), digits=digits.get(j, 2))
+                    mean = 100 * sum(known) / len(known)
+                    cells[j] = number(mean, digits=digits.get(j, 2))
             if any(
                 cell.value for cell in cells
             ):  # that guessing correlates with nothing need not be said

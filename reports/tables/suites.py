@@ -170,7 +170,12 @@ def _means(
     """Run id -> the mean over some tasks, of numbers with so many decimals."""
     values = {}
     for r in row.finished:
-        values[r.id] = {m.task: 100 * v for m in measures if (v := m.value(r)) is not None}
+        of_run = {}
+        for measure in measures:
+            value = measure.value(r)
+            if value is not None:
+                of_run[measure.task] = 100 * value
+        values[r.id] = of_run
     tasks = [measure.task for measure in measures]
     return {
         run: mean_of(by_task, tasks, decimals=decimals)
@@ -198,7 +203,9 @@ def other_tables(
     """One table for each suite with scores that is not among those `shown` elsewhere, in the order
     met.
     """
-    met = dict.fromkeys(s.suite for r in comparison.records for s in r.scores if s.split != "dev")
+    met: dict[str, None] = {}
+    for record in comparison.records:
+        met |= dict.fromkeys(s.suite for s in record.scores if s.split != "dev")
     return suite_tables(comparison, significance, [suite for suite in met if suite not in shown])
 
 

@@ -26,7 +26,8 @@ def _metadata(
     *draw: int,
     **about: Any,
 ) -> TaskMetadata:
-    revision = content_id([*(path.read_bytes().hex() for path in embedded_files(file)), *draw])
+    contents = [path.read_bytes().hex() for path in embedded_files(file)]
+    revision = content_id([*contents, *draw])
     return TaskMetadata(
         name=name,
         type=kind,

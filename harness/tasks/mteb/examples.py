@@ -375,4 +375,7 @@ def _retrieval(task: Any, predictions: Any, split: str, subset: str) -> Rows:
 
 def _reciprocal_rank(gold: dict[str, int], docs: dict[str, float], k: int) -> float:
     ranked = sorted(docs.items(), key=lambda x: (x[1], x[0]), reverse=True)[:k]
-    return next((1 / rank for rank, (doc, _) in enumerate(ranked, 1) if gold.get(doc, 0) > 0), 0.0)
+    for rank, (doc, _) in enumerate(ranked, 1):
+        if gold.get(doc, 0) > 0:
+            return 1 / rank
+    return 0.0

@@ -102,8 +102,10 @@ def classify(
         InputError: fewer than `kfold` examples.
     """
     parts = [part for part in ("all", "train", "dev", "test") if part in y]
-    whole_x, whole_y = (np.concatenate([of[part] for part in parts]) for of in (x, y))
-    rows = np.split(np.arange(len(whole_y)), np.cumsum([len(y[part]) for part in parts])[:-1])
+    whole_x = np.concatenate([x[part] for part in parts])
+    whole_y = np.concatenate([y[part] for part in parts])
+    ends = np.cumsum([len(y[part]) for part in parts])
+    rows = np.split(np.arange(len(whole_y)), ends[:-1])
     grid = np.asarray(config.l2, dtype=np.float64)
     if len(rows) == 3:
         train, dev, test = rows
