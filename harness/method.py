@@ -196,7 +196,10 @@ class Method(ABC):
             cls.presets = sheet
 
     def __init__(
-        self, config: MethodConfig | None = None, *, base_model: str = DEFAULT_BASE_MODEL
+        self,
+        config: MethodConfig | None = None,
+        *,
+        base_model: str = DEFAULT_BASE_MODEL,
     ) -> None:
         if config is not None:
             self.config: Any = config
@@ -239,7 +242,10 @@ class Method(ABC):
 
     @classmethod
     def values_for(
-        cls, values: Mapping[str, Any], family: str | None, base_model: str | None
+        cls,
+        values: Mapping[str, Any],
+        family: str | None,
+        base_model: str | None,
     ) -> Mapping[str, Any]:
         """The values of a config for this base model or family: methods that hold other methods
         tell these of it.

@@ -156,12 +156,18 @@ class Mlflow:
             base_model = re.split("[/:]", record.base_model.rstrip("/"))[-1]
             about = {"harness.parent": row, "mlflow.note.content": _description(record)}
             parent = self.client.create_run(
-                self.id, start, about, f"{record.row} ({base_model})"[:250]
+                self.id,
+                start,
+                about,
+                f"{record.row} ({base_model})"[:250],
             )
             self.rows[row] = parent.info.run_id
         tags = _tags(record, folder.path) | {PARENT: self.rows[row]}
         run = self.client.create_run(
-            self.id, start, tags, f"{record.row} seed {seed_text(record.random_seed)}"[:250]
+            self.id,
+            start,
+            tags,
+            f"{record.row} seed {seed_text(record.random_seed)}"[:250],
         )
         run_id = run.info.run_id
         for file in folder.own_files(record):
@@ -175,7 +181,9 @@ class Mlflow:
         }
         self._log(run_id, row_params(record) | own, values, end)
         self.client.set_terminated(
-            run_id, "FAILED" if record.status == "failed" else "FINISHED", end
+            run_id,
+            "FAILED" if record.status == "failed" else "FINISHED",
+            end,
         )  # last: all sent
         self.sent[key] = run
         self.changed.add(self.rows[row])

@@ -58,7 +58,10 @@ class SavedMethod(InputModule):
         texts = features["texts"]
         device = str(self.place.device)
         vectors = self.method.encode(
-            texts, batch_size=len(texts), convert_to_tensor=True, device=device
+            texts,
+            batch_size=len(texts),
+            convert_to_tensor=True,
+            device=device,
         )
         return {**features, "sentence_embedding": vectors}
 
@@ -68,7 +71,10 @@ class SavedMethod(InputModule):
 
     @classmethod
     def load(  # type: ignore[override]  # its options by name, as the library hands them over
-        cls, model_name_or_path: str, subfolder: str = "", **options: Any
+        cls,
+        model_name_or_path: str,
+        subfolder: str = "",
+        **options: Any,
     ) -> Self:
         """From a folder that `Method.save` wrote, or a repository of the hub that holds one.
 
@@ -83,7 +89,11 @@ class SavedMethod(InputModule):
         return cls(saved_method(folder))
 
     def save(
-        self, output_path: str, *args: Any, safe_serialization: bool = True, **kwargs: Any
+        self,
+        output_path: str,
+        *args: Any,
+        safe_serialization: bool = True,
+        **kwargs: Any,
     ) -> None:
         """Write the method (safetensors and JSON) among what is in `output_path` already."""
         with tempfile.TemporaryDirectory() as folder:
@@ -117,7 +127,11 @@ class _Chosen(Module):
         return {**without, "attention_mask": mask}
 
     def save(
-        self, output_path: str, *args: Any, safe_serialization: bool = True, **kwargs: Any
+        self,
+        output_path: str,
+        *args: Any,
+        safe_serialization: bool = True,
+        **kwargs: Any,
     ) -> None:
         """Write config.json."""
         self.save_config(output_path)

@@ -158,7 +158,12 @@ class RecipeFile(Mapping[str, Mapping[str, Any] | Recipes]):
         return presets
 
     def _row(
-        self, preset: str, family: str, key: str, table: Any, rows: Mapping[tuple[str, str], Recipe]
+        self,
+        preset: str,
+        family: str,
+        key: str,
+        table: Any,
+        rows: Mapping[tuple[str, str], Recipe],
     ) -> Recipe:
         values = dict(self._check_kind(dict, key, table))
         like = values.pop("like", None)
@@ -179,7 +184,9 @@ class RecipeFile(Mapping[str, Mapping[str, Any] | Recipes]):
     def _check_kind(self, kind: type, key: str, given: Any) -> Any:
         if not isinstance(given, kind):
             raise InputError(
-                f'key "{key}": expected {_KINDS[kind]}, not {given!r}', file=self.path, key=key
+                f'key "{key}": expected {_KINDS[kind]}, not {given!r}',
+                file=self.path,
+                key=key,
             )
         return given
 

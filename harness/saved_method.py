@@ -19,7 +19,12 @@ METHOD_FILE = "harness_method.json"
 
 
 def write_settings(
-    folder: Path, *, method: str, base_model: str, config: Config, **more: Any
+    folder: Path,
+    *,
+    method: str,
+    base_model: str,
+    config: Config,
+    **more: Any,
 ) -> None:
     """Write METHOD_FILE into a folder that holds the weights of a method; `more` are further keys.
 

@@ -71,7 +71,10 @@ class BYOLHeads(Following):
             projector(encoder.dimension, config.projector, bias="hidden", init=config.head_init),
         )
         self.predictor = projector(
-            out, (config.predictor, out), bias="hidden", init=config.head_init
+            out,
+            (config.predictor, out),
+            bias="hidden",
+            init=config.head_init,
         )
 
 

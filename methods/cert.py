@@ -84,7 +84,11 @@ class CERTConfig(TrainingConfig):
         "cosine", "of the learning rate to 0, after the warm-up"
     )
     temperature: float = option(
-        0.07, "divides the cosines (tau)", gt=0, sweep=(0.01, 0.5), log=True
+        0.07,
+        "divides the cosines (tau)",
+        gt=0,
+        sweep=(0.01, 0.5),
+        log=True,
     )
     momentum: float = option(
         0.999, "of the key encoder: the share of its own weights that it keeps", ge=0, le=1

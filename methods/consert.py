@@ -110,7 +110,11 @@ class ConSERT(TrainedMethod):
         return {"loss": config.contrastive_weight * self._contrastive_loss(encoder, ids, changes)}
 
     def _order_tokens(
-        self, view: View, ids: list[list[int]], encoder: Encoder, batch: Batch
+        self,
+        view: View,
+        ids: list[list[int]],
+        encoder: Encoder,
+        batch: Batch,
     ) -> list[list[int]]:
         """Return the token rows of a view; "shuffle" has them in another order."""
         if view != "shuffle":

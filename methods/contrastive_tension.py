@@ -27,7 +27,11 @@ STEPS = (1.0, 0.8, 0.6, 0.4, 0.2)
 
 @full_precision
 def tension(
-    u: Tensor, v: Tensor, same: Tensor, *, reduction: Literal["mean", "sum"] = "mean"
+    u: Tensor,
+    v: Tensor,
+    same: Tensor,
+    *,
+    reduction: Literal["mean", "sum"] = "mean",
 ) -> Tensor:
     """Binary cross-entropy of dot products: L = sum_i softplus(x_i) - y_i x_i, x_i = u_i . v_i,
     mean or sum over pairs.
@@ -44,7 +48,11 @@ def tension(
 
 @full_precision
 def tension_in_batch(
-    u: Tensor, v: Tensor, log_scale: Tensor, *, similarity: Similarity = "dot"
+    u: Tensor,
+    v: Tensor,
+    log_scale: Tensor,
+    *,
+    similarity: Similarity = "dot",
 ) -> Tensor:
     """L = (CE(S) + CE(S^T))/2 with S_ij = sim(u_i, v_j) exp(g), target j = i, each a mean over the
     n rows.
@@ -67,7 +75,9 @@ def tension_in_batch(
 
 
 def pairs_of(
-    texts: Sequence[str], negatives: int, rng: np.random.Generator
+    texts: Sequence[str],
+    negatives: int,
+    rng: np.random.Generator,
 ) -> tuple[list[str], list[str]]:
     """Return the sentences that the first copy reads and those of the second, row by row.
 

@@ -44,10 +44,17 @@ class CorInfoMaxConfig(TwoViewConfig):
 
     pooling: str = option("mean", POOLING_HELP)
     learning_rate: float = option(
-        1e-4, "peak learning rate of AdamW", gt=0, sweep=(1e-5, 1e-3), log=True
+        1e-4,
+        "peak learning rate of AdamW",
+        gt=0,
+        sweep=(1e-5, 1e-3),
+        log=True,
     )
     batch_size: int = option(
-        32, "sentences (or pairs) per training step", ge=2, sweep=[32, 64, 128, 256]
+        32,
+        "sentences (or pairs) per training step",
+        ge=2,
+        sweep=[32, 64, 128, 256],
     )
     epochs: int = option(1, "passes over the corpus", ge=1)
     projector_blocks: int = option(
@@ -60,7 +67,11 @@ class CorInfoMaxConfig(TwoViewConfig):
         "ema: compare each view with what a slowly following copy of the encoder makes of the other",
     )
     covariance_weight: float = option(
-        0.2, "weight of the log-determinants", ge=0, sweep=(0.02, 2.0), log=True
+        0.2,
+        "weight of the log-determinants",
+        ge=0,
+        sweep=(0.02, 2.0),
+        log=True,
     )
     invariance_weight: float = option(
         2000.0,

@@ -29,7 +29,11 @@ TEMPLATES = {
 
 @full_precision
 def extended_nt_xent(
-    anchors: Tensor, positives: Tensor, negatives: Tensor, *, temperature: float
+    anchors: Tensor,
+    positives: Tensor,
+    negatives: Tensor,
+    *,
+    temperature: float,
 ) -> Tensor:
     """`nt_xent` with hard negatives, from which the positives are pushed away too: 3n columns.
 
@@ -98,12 +102,17 @@ class CoTBERT(PromptBERT):
         ids_a, ids_b = self.views(encoder, batch)
         z_a, z_b = self.project_views(encoder, heads, ids_a, ids_b)
         ids_n = self._prompt(2).rows(
-            batch.texts, self._plain_tokenizer(), self._sentence_length(encoder)
+            batch.texts,
+            self._plain_tokenizer(),
+            self._sentence_length(encoder),
         )
         # The negatives in one pass, a half as each view; the middle row of an odd number twice.
         half = len(ids_n) // 2
         first, second = self.encode_views(
-            encoder, ids_n[: len(ids_n) - half], ids_n[half:], templates=(2, 2)
+            encoder,
+            ids_n[: len(ids_n) - half],
+            ids_n[half:],
+            templates=(2, 2),
         )
         z_n = heads.mlp(torch.cat([first[:half], second]))
 

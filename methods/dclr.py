@@ -202,7 +202,12 @@ class DCLR(SimCSE):
         )
         weights = self._negative_weights(batch).to(z_a.device)
         return debiased_contrast(
-            z_a, z_b, noise, weights, temperature=config.temperature, form=config.form
+            z_a,
+            z_b,
+            noise,
+            weights,
+            temperature=config.temperature,
+            form=config.form,
         )
 
     @torch.no_grad()

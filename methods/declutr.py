@@ -39,7 +39,11 @@ class DeCLUTRConfig(TrainingConfig):
 
     pooling: str = option("mean", POOLING_HELP)
     learning_rate: float = option(
-        5e-5, "peak learning rate of AdamW", gt=0, sweep=(1e-5, 3e-4), log=True
+        5e-5,
+        "peak learning rate of AdamW",
+        gt=0,
+        sweep=(1e-5, 3e-4),
+        log=True,
     )
     batch_size: int = option(16, "documents per training step", ge=2, sweep=[8, 16, 32])
     train_length: int = option(
@@ -125,7 +129,11 @@ class DeCLUTRConfig(TrainingConfig):
 
 
 def slanted_triangular_rate(
-    update: int, length: int, *, cut: float = 0.1, ratio: float = 32.0
+    update: int,
+    length: int,
+    *,
+    cut: float = 0.1,
+    ratio: float = 32.0,
 ) -> float:
     """Share of the peak learning rate at `update` (1 is the first) of a schedule of `length`
     updates.
@@ -155,12 +163,20 @@ class DeCLUTR(TrainedMethod):
     Config: ClassVar[type[MethodConfig]] = DeCLUTRConfig
 
     def __init__(
-        self, config: MethodConfig | None = None, *, base_model: str = DEFAULT_BASE_MODEL
+        self,
+        config: MethodConfig | None = None,
+        *,
+        base_model: str = DEFAULT_BASE_MODEL,
     ) -> None:
         super().__init__(config, base_model=base_model)
         c = self.config
         self.sampler = SpanSampler(
-            c.l_min, c.l_max, c.anchors, c.positives, c.strategy, c.anchor_grid
+            c.l_min,
+            c.l_max,
+            c.anchors,
+            c.positives,
+            c.strategy,
+            c.anchor_grid,
         )
 
     @cached_property
@@ -284,7 +300,9 @@ class DeCLUTR(TrainedMethod):
         return text
 
     def _draw_spans(
-        self, encoder: Encoder, batch: Batch
+        self,
+        encoder: Encoder,
+        batch: Batch,
     ) -> tuple[list[list[int]], list[list[int]]]:
         """Draw spans: ids of the AN anchors and, in the same order, of the P positives of each."""
         length = self.config.train_length
@@ -303,7 +321,11 @@ class DeCLUTR(TrainedMethod):
         return anchor_ids, encoder.tokenize(positives, length)
 
     def _mask_and_embed(
-        self, encoder: Encoder, heads: Any, ids: list[list[int]], rng: np.random.Generator
+        self,
+        encoder: Encoder,
+        heads: Any,
+        ids: list[list[int]],
+        rng: np.random.Generator,
     ) -> tuple[Tensor, Tensor]:
         """Return embeddings of the masked anchors, and their masked-language-modelling loss."""
         masked, labels = mask_tokens(

@@ -72,7 +72,11 @@ class DiffCSEConfig(SimCSEConfig):
     """Defaults: the released script for BERT-base."""
 
     learning_rate: float = option(
-        7e-6, "peak learning rate of AdamW", gt=0, sweep=(1e-6, 3e-4), log=True
+        7e-6,
+        "peak learning rate of AdamW",
+        gt=0,
+        sweep=(1e-6, 3e-4),
+        log=True,
     )
     head: Literal["batchnorm", "training"] = option(  # type: ignore[assignment]
         "batchnorm",

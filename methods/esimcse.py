@@ -25,7 +25,11 @@ from methods.simcse import STATE_A_RATE, SimCSE, SimCSEConfig
 
 @full_precision
 def nt_xent_queue(
-    anchors: Tensor, positives: Tensor, queue: Tensor, *, temperature: float
+    anchors: Tensor,
+    positives: Tensor,
+    queue: Tensor,
+    *,
+    temperature: float,
 ) -> Tensor:
     """NT-Xent with the rows of a queue as negatives of every anchor.
 

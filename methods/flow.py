@@ -46,7 +46,11 @@ class FlowConfig(VectorMapConfig):
         "reversal", "channels reversed, or a learned 1x1 convolution"
     )
     learning_rate: float = option(
-        1e-3, "constant learning rate of the flow", gt=0, sweep=(1e-4, 1e-2), log=True
+        1e-3,
+        "constant learning rate of the flow",
+        gt=0,
+        sweep=(1e-4, 1e-2),
+        log=True,
     )
     batch_size: int = option(
         64, "sentences per training step: the authors' 32 pairs", ge=2, sweep=[32, 64, 128]
@@ -106,7 +110,10 @@ class Flow(ArrayMethod, VectorMap):
         return report
 
     def _encode_corpus(
-        self, encoder: Encoder, items: Sequence[Any], context: FitContext
+        self,
+        encoder: Encoder,
+        items: Sequence[Any],
+        context: FitContext,
     ) -> NDArray[np.float32]:
         """Return the vectors (n, D) of the corpus, mapped from an unnamed file: memory stays the same
         however large the corpus is.
@@ -200,7 +207,11 @@ def _train(flow: Glow, vectors: NDArray[np.float32], config: Any, context: FitCo
         TrainingStopped: the loss is not finite.
     """
     stream = BatchStream(
-        range(len(vectors)), batch_size=config.batch_size, bucket=1, seed=context.seed, length_cap=0
+        range(len(vectors)),
+        batch_size=config.batch_size,
+        bucket=1,
+        seed=context.seed,
+        length_cap=0,
     )
     weights = list(flow.parameters())
     groups = [{"params": weights, "weight_decay": config.weight_decay}]

@@ -103,10 +103,17 @@ class GradientParadigmConfig(TwoViewConfig):
     """Defaults: the original losses; presets switch the paper's changes on."""
 
     learning_rate: float = option(
-        1e-5, "peak learning rate of AdamW", gt=0, sweep=(1e-6, 1e-4), log=True
+        1e-5,
+        "peak learning rate of AdamW",
+        gt=0,
+        sweep=(1e-6, 1e-4),
+        log=True,
     )
     batch_size: int = option(
-        128, "sentences (or pairs) per training step", ge=2, sweep=[64, 128, 256, 512]
+        128,
+        "sentences (or pairs) per training step",
+        ge=2,
+        sweep=[64, 128, 256, 512],
     )
     epochs: int = option(1, "passes over the corpus", ge=1)
     eval_every: int = option(125, "training steps between two evaluations on the dev set", ge=1)
@@ -125,7 +132,11 @@ class GradientParadigmConfig(TwoViewConfig):
     )
     base: Base = option("barlow_twins", "the loss whose gradient is changed")
     redundancy: float = option(
-        30.0, "weight of what pushes rows apart (lambda)", ge=0, sweep=(0.3, 100.0), log=True
+        30.0,
+        "weight of what pushes rows apart (lambda)",
+        ge=0,
+        sweep=(0.3, 100.0),
+        log=True,
     )
     margin: float | None = option(
         None,

@@ -58,7 +58,11 @@ class InferSentConfig(TrainingConfig):
         "u,v,|u-v|,u*v", "what the classifier sees of both vectors: u, v, |u-v|, u*v"
     )
     learning_rate: float = option(
-        0.1, "first learning rate of SGD", gt=0, sweep=(0.01, 1.0), log=True
+        0.1,
+        "first learning rate of SGD",
+        gt=0,
+        sweep=(0.01, 1.0),
+        log=True,
     )
     decay: float = option(
         0.99, "the learning rate is multiplied by this after each epoch", gt=0, le=1

@@ -87,7 +87,11 @@ class InfoNCE(ViewMethod):
         return {"loss": loss}
 
     def _write(
-        self, encoder: Encoder, generator: Generator, ids: list[list[int]], batch: Batch
+        self,
+        encoder: Encoder,
+        generator: Generator,
+        ids: list[list[int]],
+        batch: Batch,
     ) -> list[list[int]]:
         """Return token rows in which a share of the tokens is the generator's."""
         masked, labels = mask_tokens(

@@ -21,7 +21,9 @@ from methods.parts.optimizers import adamw
 
 
 def jensen_shannon_information(
-    local: Tensor, mask: Tensor, vectors: Tensor
+    local: Tensor,
+    mask: Tensor,
+    vectors: Tensor,
 ) -> tuple[Tensor, Tensor]:
     """Jensen-Shannon estimate of mutual information in two halves; the loss is their sum (in nats).
 
@@ -67,7 +69,11 @@ class ISBertConfig(TrainingConfig):
 
     pooling: Literal["mean"] = option("mean", "the vector is the mean of the local features")
     learning_rate: float = option(
-        2e-6, "peak learning rate of AdamW", gt=0, sweep=(1e-6, 1e-4), log=True
+        2e-6,
+        "peak learning rate of AdamW",
+        gt=0,
+        sweep=(1e-6, 1e-4),
+        log=True,
     )
     batch_size: int = option(32, "sentences per training step", ge=2, sweep=[16, 32, 64, 128])
     train_length: int = option(

@@ -181,7 +181,11 @@ class LLM2Vec(TrainedMethod):
         return {"loss": nt_xent(h_a, h_b, temperature=c.temperature)}
 
     def _predict_masked(
-        self, encoder: Encoder, heads: Any, ids: list[list[int]], batch: Batch
+        self,
+        encoder: Encoder,
+        heads: Any,
+        ids: list[list[int]],
+        batch: Batch,
     ) -> Tensor:
         tokenizer = encoder.tokenizer
         mask = tokenizer.mask_token_id
@@ -196,7 +200,12 @@ class LLM2Vec(TrainedMethod):
         else:
             shares = (1.0, 0.0)
         masked, labels = mask_tokens(
-            ids, tokenizer, batch.rng, probability=self.config.mask, shares=shares, mask=int(mask)
+            ids,
+            tokenizer,
+            batch.rng,
+            probability=self.config.mask,
+            shares=shares,
+            mask=int(mask),
         )
         states = encoder.hidden_states(encoder.collate(masked))[-1]
 

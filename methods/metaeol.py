@@ -108,7 +108,9 @@ class MetaEOL(ArrayMethod):
 
     def _base(self) -> LayerEncoder:
         return self.kind.from_pretrained(
-            self.base_model, pooling="last", max_length=self.config.max_length
+            self.base_model,
+            pooling="last",
+            max_length=self.config.max_length,
         )
 
     def _prepare(self, base: LayerEncoder, seed: int) -> None:

@@ -20,7 +20,12 @@ from methods.simcse import SimCSE, SimCSEConfig
 
 @full_precision
 def mixed_negatives(
-    anchors: Tensor, positives: Tensor, *, shift: int, mix: float, temperature: float
+    anchors: Tensor,
+    positives: Tensor,
+    *,
+    shift: int,
+    mix: float,
+    temperature: float,
 ) -> Tensor:
     """NT-Xent with a hard negative that is mixed on the unit sphere.
 
@@ -77,5 +82,9 @@ class MixCSE(SimCSE):
         else:
             shift = 0
         return mixed_negatives(
-            z_a, z_b, shift=shift, mix=config.mix, temperature=config.temperature
+            z_a,
+            z_b,
+            shift=shift,
+            mix=config.mix,
+            temperature=config.temperature,
         )

@@ -99,7 +99,10 @@ class Model2VecConfig(MethodConfig):
         RowConfig(method="simcse"), "the row: a table of method, preset and config"
     )
     dimensions: int = option(
-        256, "of the vectors, by principal components", ge=1, sweep=[64, 128, 256, 512]
+        256,
+        "of the vectors, by principal components",
+        ge=1,
+        sweep=[64, 128, 256, 512],
     )
     sif: float | None = option(
         1e-4, "coefficient of the weights a / (a + p); empty: none", gt=0, lt=1
@@ -131,7 +134,10 @@ class Model2Vec(Static):
 
     @classmethod
     def values_for(
-        cls, values: Mapping[str, Any], family: str | None, base_model: str | None
+        cls,
+        values: Mapping[str, Any],
+        family: str | None,
+        base_model: str | None,
     ) -> Mapping[str, Any]:
         """Return `values`, in which a row whose preset depends on the base model gets its family."""
         of = values.get("of")

@@ -225,7 +225,12 @@ Window = Literal["half", "full"]
 
 @full_precision
 def sigreg(
-    z: Tensor, directions: Tensor, *, points: int = 17, limit: float = 5.0, window: Window = "half"
+    z: Tensor,
+    directions: Tensor,
+    *,
+    points: int = 17,
+    limit: float = 5.0,
+    window: Window = "half",
 ) -> Tensor:
     """Sliced Epps-Pulley statistic: how far projections are from a standard normal distribution in
     every direction.

@@ -39,7 +39,11 @@ class PromptBERTConfig(SimCSEConfig):
     )
     batch_size: int = option(256, "sentences per training step", ge=2, sweep=[64, 128, 256, 512])
     learning_rate: float = option(
-        1e-5, "peak learning rate of AdamW", gt=0, sweep=(3e-6, 3e-4), log=True
+        1e-5,
+        "peak learning rate of AdamW",
+        gt=0,
+        sweep=(3e-6, 3e-4),
+        log=True,
     )
     train_length: int = option(
         32,
@@ -110,7 +114,10 @@ class PromptBERT(SimCSE):
         return h_a - alone_a, h_b - alone_b
 
     def _template_vectors(
-        self, encoder: Encoder, ids: Sequence[Sequence[int]], which: int
+        self,
+        encoder: Encoder,
+        ids: Sequence[Sequence[int]],
+        which: int,
     ) -> Tensor:
         """Return the template's own vectors (n, d), its two sides as far apart as the sentences in
         `ids` hold them.

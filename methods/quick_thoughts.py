@@ -106,7 +106,10 @@ class QuickThoughtsConfig(TrainingConfig):
 
     pooling: str = option("mean", POOLING_HELP)
     batch_size: int = option(
-        400, "consecutive sentences per training step", ge=2, sweep=[64, 128, 256, 400]
+        400,
+        "consecutive sentences per training step",
+        ge=2,
+        sweep=[64, 128, 256, 400],
     )
     train_length: int = option(
         64, "maximum number of tokens in training, special tokens included", ge=4
@@ -115,7 +118,11 @@ class QuickThoughtsConfig(TrainingConfig):
     shared: bool = option(False, "one encoder for both sides instead of the paper's two")
     similarity: Similarity = option("dot", "dot product (paper) or cosine")
     temperature: float = option(
-        1.0, "divides the similarities; the paper has none (1)", gt=0, sweep=(0.01, 10), log=True
+        1.0,
+        "divides the similarities; the paper has none (1)",
+        gt=0,
+        sweep=(0.01, 10),
+        log=True,
     )
     own: Own = option(
         "left_out",
@@ -181,7 +188,12 @@ class ConsecutiveSentences(BatchStream):
     """
 
     def __init__(
-        self, corpus: Corpus, *, batch_size: int, seed: int, drop_last: bool = False
+        self,
+        corpus: Corpus,
+        *,
+        batch_size: int,
+        seed: int,
+        drop_last: bool = False,
     ) -> None:
         super().__init__(corpus, batch_size=batch_size, bucket=1, seed=seed, length_cap=1)
         self._counts = np.array([len(split_sentences(text)) for text in corpus])

@@ -68,7 +68,9 @@ def draw_words(words: np.ndarray, share: float, count: int, rng: np.random.Gener
 
 
 def hidden_from_places(
-    words: Sequence[np.ndarray], share: float, rng: np.random.Generator
+    words: Sequence[np.ndarray],
+    share: float,
+    rng: np.random.Generator,
 ) -> Tensor:
     """Return the attention mask (n, length, length): True where a place of a text may not look.
 
@@ -125,7 +127,11 @@ class RetroMAEConfig(TrainingConfig):
 
     pooling: Literal["cls", "mean", "max"] = option("cls", "cls (the paper), mean or max")
     learning_rate: float = option(
-        1e-4, "peak learning rate of AdamW", gt=0, sweep=(1e-5, 1e-3), log=True
+        1e-4,
+        "peak learning rate of AdamW",
+        gt=0,
+        sweep=(1e-5, 1e-3),
+        log=True,
     )
     batch_size: int = option(256, "sentences per training step", ge=2, sweep=[64, 128, 256])
     epochs: int = option(8, "passes over the corpus", ge=1)
@@ -138,7 +144,11 @@ class RetroMAEConfig(TrainingConfig):
     )
     eval_every: int = option(1000, "training steps between two evaluations on the dev set", ge=1)
     encoder_mask: float = option(
-        0.3, "share of the tokens masked for the encoder", gt=0, lt=1, sweep=[0.15, 0.3, 0.5]
+        0.3,
+        "share of the tokens masked for the encoder",
+        gt=0,
+        lt=1,
+        sweep=[0.15, 0.3, 0.5],
     )
     decoder_mask: float = option(
         0.5,
@@ -198,7 +208,11 @@ class RetroMAE(TrainedMethod):
 
 
 def decode(
-    encoder: Encoder, decoder: nn.Module, vectors: Tensor, ids: Tensor, hidden: Tensor
+    encoder: Encoder,
+    decoder: nn.Module,
+    vectors: Tensor,
+    ids: Tensor,
+    hidden: Tensor,
 ) -> Tensor:
     """Return the decoder's states (n, length, d) for the sentences `ids` (n, length) with `vectors`
     (n, d).

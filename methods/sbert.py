@@ -20,7 +20,11 @@ class SBERTConfig(TrainingConfig):
     pooling: str = option("mean", POOLING_HELP)
     batch_size: int = option(16, "pairs per training step", ge=2, sweep=[16, 32, 64, 128])
     learning_rate: float = option(
-        2e-5, "peak learning rate of AdamW", gt=0, sweep=(1e-5, 1e-4), log=True
+        2e-5,
+        "peak learning rate of AdamW",
+        gt=0,
+        sweep=(1e-5, 1e-4),
+        log=True,
     )
     warmup: float = option(0.1, "share of the training steps with rising learning rate", ge=0, lt=1)
     weight_decay: float = option(

@@ -34,7 +34,11 @@ class SelfGuidedConfig(TrainingConfig):
 
     pooling: str = option("cls", POOLING_HELP)
     learning_rate: float = option(
-        5e-5, "peak learning rate of AdamW", gt=0, sweep=(1e-5, 1e-4), log=True
+        5e-5,
+        "peak learning rate of AdamW",
+        gt=0,
+        sweep=(1e-5, 1e-4),
+        log=True,
     )
     batch_size: int = option(16, "sentences (or pairs) per training step", ge=2, sweep=[16, 32, 64])
     train_length: int = option(
@@ -157,7 +161,10 @@ class SelfGuided(TrainedMethod):
     def optimizer(self, groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
         """AdamW with both betas 0.9 by default, as the code has it."""
         return torch.optim.AdamW(
-            groups, lr=self.config.learning_rate, betas=(0.9, self.config.beta2), fused=True
+            groups,
+            lr=self.config.learning_rate,
+            betas=(0.9, self.config.beta2),
+            fused=True,
         )
 
     def loss(self, encoder: Encoder, heads: Any, batch: Batch) -> dict[str, Tensor]:
@@ -228,7 +235,10 @@ class SelfGuided(TrainedMethod):
         return range(config.guide_first, last + 1), range(drawn, last + 1)
 
     def _guide(
-        self, frozen: Encoder, features: dict[str, Tensor], rng: np.random.Generator
+        self,
+        frozen: Encoder,
+        features: dict[str, Tensor],
+        rng: np.random.Generator,
     ) -> Tensor:
         """Return pooled layers of the frozen copy (n, L, d), without gradient; L = 1, drawn per
         sentence, but for opt3.

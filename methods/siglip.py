@@ -23,7 +23,11 @@ class SigLIPConfig(ViewConfig, TrainingConfig):
 
     pooling: str = option("cls", POOLING_HELP)
     scale: float = option(
-        10.0, "factor of the cosines at the start; it is learnt", gt=0, sweep=(1.0, 100.0), log=True
+        10.0,
+        "factor of the cosines at the start; it is learnt",
+        gt=0,
+        sweep=(1.0, 100.0),
+        log=True,
     )
     bias: float = option(-10.0, "added to the scaled cosines at the start; it is learnt")
     head: Literal["none", "training"] = option(

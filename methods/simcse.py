@@ -25,7 +25,11 @@ class ContrastiveConfig(TrainingConfig):
 
     pooling: str = option("cls", POOLING_HELP)
     temperature: float = option(
-        0.05, "divides the similarities", gt=0, sweep=(0.001, 1.0), log=True
+        0.05,
+        "divides the similarities",
+        gt=0,
+        sweep=(0.001, 1.0),
+        log=True,
     )
     similarity: Literal["cosine", "dot"] = option(
         "cosine", "of two sentences in the loss; the paper's dot is unscaled"
@@ -135,7 +139,10 @@ class SimCSE(TrainedMethod):
         return heads.mlp(h_a), heads.mlp(h_b)  # type: ignore[operator]
 
     def encode_views(
-        self, encoder: Encoder, ids_a: Sequence[Sequence[int]], ids_b: Sequence[Sequence[int]]
+        self,
+        encoder: Encoder,
+        ids_a: Sequence[Sequence[int]],
+        ids_b: Sequence[Sequence[int]],
     ) -> tuple[Tensor, Tensor]:
         """Return the vectors (n, d) of both views, with dropout at the config's rates."""
         config: SimCSEConfig = self.config
@@ -157,7 +164,10 @@ class SimCSE(TrainedMethod):
     def contrast(self, z_a: Tensor, z_b: Tensor, heads: nn.Module, batch: Batch) -> Tensor:
         """Return the contrastive term of the two views' projections, (n, d) each."""
         return nt_xent(
-            z_a, z_b, temperature=self.config.temperature, similarity=self.config.similarity
+            z_a,
+            z_b,
+            temperature=self.config.temperature,
+            similarity=self.config.similarity,
         )
 
     def with_mlm(

@@ -182,7 +182,12 @@ class SkipThought(RecurrentMethod):
         return {"loss": after + before, "after": after, "before": before}
 
     def _decode_loss(
-        self, encoder: Encoder, heads: Any, decoder: Any, vectors: Tensor, texts: list[str]
+        self,
+        encoder: Encoder,
+        heads: Any,
+        decoder: Any,
+        vectors: Tensor,
+        texts: list[str],
     ) -> Tensor:
         """Loss of writing `texts` from `vectors`, each word given the true words before it."""
         ids = encoder.tokenize(texts, max_length=self.config.train_length)

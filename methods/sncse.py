@@ -29,7 +29,12 @@ TEMPLATES = {
 
 @full_precision
 def bidirectional_margin(
-    anchors: Tensor, positives: Tensor, negatives: Tensor, *, lower: float, upper: float
+    anchors: Tensor,
+    positives: Tensor,
+    negatives: Tensor,
+    *,
+    lower: float,
+    upper: float,
 ) -> Tensor:
     """Penalty where a soft negative's cosine is not lower than the positive's by at least `lower`
     and at most `upper`.

@@ -80,7 +80,10 @@ class Static(ArrayMethod):
         table = read_word_vectors(self.config.vectors, self.config.words)
         self._matrix = table.matrix
         self._tokenizer = word_tokenizer(
-            table.row, self.config.tokens, self.config.lower_case, self.config.max_length
+            table.row,
+            self.config.tokens,
+            self.config.lower_case,
+            self.config.max_length,
         )
         self.fit_report = FitReport(
             training={"words": len(table.row), "dimensions": int(table.matrix.shape[1])}

@@ -23,7 +23,11 @@ class SupervisedSimCSEConfig(ContrastiveConfig):
 
     batch_size: int = option(512, "pairs per training step", ge=2, sweep=[64, 128, 256, 512])
     learning_rate: float = option(
-        5e-5, "peak learning rate of AdamW", gt=0, sweep=(1e-5, 1e-4), log=True
+        5e-5,
+        "peak learning rate of AdamW",
+        gt=0,
+        sweep=(1e-5, 1e-4),
+        log=True,
     )
     epochs: int = option(3, "passes over the corpus", ge=1)
     head: Literal["training", "mlp", "none"] = option(

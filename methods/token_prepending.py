@@ -56,7 +56,10 @@ class PrependingEncoder(LayerEncoder):
     exit: int | None = None
 
     def _run(
-        self, features: dict[str, Tensor], *, every_layer: bool = False
+        self,
+        features: dict[str, Tensor],
+        *,
+        every_layer: bool = False,
     ) -> tuple[tuple[Tensor, ...], Tensor]:
         ids = features["input_ids"]
         rows = torch.arange(len(ids))
@@ -64,7 +67,9 @@ class PrependingEncoder(LayerEncoder):
         last = features["attention_mask"].sum(dim=1) - 1
 
         def overwrite(
-            layer: nn.Module, inputs: tuple[Any, ...], named: dict[str, Any]
+            layer: nn.Module,
+            inputs: tuple[Any, ...],
+            named: dict[str, Any],
         ) -> tuple[Any, dict[str, Any]]:
             states = (inputs[0] if inputs else named["hidden_states"]).clone()
             states[rows, place] = states[rows, last]

@@ -38,7 +38,11 @@ def delete_words(text: str, share: float, rng: np.random.Generator) -> str:
 
 
 def load_decoder(
-    name: str, encoder: Encoder, *, tied: bool, layers: int | None = None
+    name: str,
+    encoder: Encoder,
+    *,
+    tied: bool,
+    layers: int | None = None,
 ) -> PreTrainedModel:
     """Load a left-to-right language model with cross-attention, from the checkpoint `name` that
     `encoder` was loaded from.
@@ -129,7 +133,11 @@ class TSDAEConfig(TrainingConfig):
     )
     eval_every: int = option(1000, "training steps between two evaluations on the dev set", ge=1)
     deletion: float = option(
-        0.6, "probability that a word is deleted", ge=0, lt=1, sweep=(0.1, 0.9)
+        0.6,
+        "probability that a word is deleted",
+        ge=0,
+        lt=1,
+        sweep=(0.1, 0.9),
     )
     tied: bool = option(
         True, "the decoder uses the encoder's weights (its cross-attention is its own), or a copy"
@@ -193,5 +201,7 @@ def reconstruction(decoder: nn.Module, vectors: Tensor, ids: Tensor, mask: Tenso
     ).logits
     labels = ids[:, 1:].masked_fill(mask[:, 1:] == 0, IGNORED)
     return functional.cross_entropy(
-        logits.flatten(0, 1).float(), labels.flatten(), ignore_index=IGNORED
+        logits.flatten(0, 1).float(),
+        labels.flatten(),
+        ignore_index=IGNORED,
     )

@@ -31,7 +31,11 @@ class VICRegConfig(TwoViewConfig):
         log=True,
     )
     covariance_weight: float = option(
-        0.01, "weight of the squared covariances (lambda_C)", ge=0, sweep=(1e-3, 1e-1), log=True
+        0.01,
+        "weight of the squared covariances (lambda_C)",
+        ge=0,
+        sweep=(1e-3, 1e-1),
+        log=True,
     )
     eps: float = option(1e-4, "added to a variance before its root", gt=0)
 

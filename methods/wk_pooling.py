@@ -96,7 +96,11 @@ def layer_weights(gram: Tensor, *, window: int, left: str) -> Tensor:
 
 
 def wk_vectors(
-    states: Sequence[Tensor], mask: Tensor, *, window: int = 2, left: str = "code"
+    states: Sequence[Tensor],
+    mask: Tensor,
+    *,
+    window: int = 2,
+    left: str = "code",
 ) -> Tensor:
     """Sentence vectors (n, d) of K layers' `states`, each (n, length, d); `mask` (n, length) is 1
     at tokens, padding follows them.

@@ -101,7 +101,10 @@ def build_report(
 
 
 def build_comparison(
-    workdir: Path, name: str, *, formats: Sequence[str] = FORMATS
+    workdir: Path,
+    name: str,
+    *,
+    formats: Sequence[str] = FORMATS,
 ) -> dict[str, Path]:
     """Write the report of a comparison at its end, as `build_report` does. The same records give
     the same bytes.
@@ -116,7 +119,11 @@ def build_comparison(
 
 
 def describe(
-    name: str, workdir: Path, *, without_overlap: bool = False, with_texts: bool = False
+    name: str,
+    workdir: Path,
+    *,
+    without_overlap: bool = False,
+    with_texts: bool = False,
 ) -> Report:
     """The report of a comparison or study; arguments as in `build_report`.
 
@@ -183,7 +190,11 @@ def describe_paper(workdir: Path, definition: Any) -> Report:
         row.method for table in definition.tables for row in table.rows if row.method
     )
     return Report(
-        document, data, files, methods, rehearsal=any(line["report"] for line in data["joined"])
+        document,
+        data,
+        files,
+        methods,
+        rehearsal=any(line["report"] for line in data["joined"]),
     )
 
 

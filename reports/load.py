@@ -108,7 +108,11 @@ class RecordedRow(ResultRow):
         return by_score
 
     def scores(
-        self, task: str, source: str, metric: str, aggregation: str = ""
+        self,
+        task: str,
+        source: str,
+        metric: str,
+        aggregation: str = "",
     ) -> list[tuple[Record, Score]]:
         """This score of every finished seed that has it, never of the dev split."""
         return list(self._index.get((task, source, metric, aggregation), ()))
@@ -314,7 +318,9 @@ def _data(record: Record) -> list[Any]:
 
 
 def _row(
-    label: str, base_model: str, records: Iterable[Record]
+    label: str,
+    base_model: str,
+    records: Iterable[Record],
 ) -> tuple[RecordedRow, list[Record]]:
     """The newest run of each seed in the newest configuration, and the runs that these replace."""
     newest_first = sorted(records, key=lambda r: (r.finished, r.started, r.id), reverse=True)
@@ -387,7 +393,10 @@ def _assign_groups(rows: list[RecordedRow]) -> list[RecordedRow]:
 
 
 def _read_block(
-    workdir: Path, file: ComparisonFile, block: ListedBlock, records: Iterable[Record]
+    workdir: Path,
+    file: ComparisonFile,
+    block: ListedBlock,
+    records: Iterable[Record],
 ) -> RecordedResults:
     """Return one block of a comparison: its own runs alone, with the scores that it asks for."""
     listed = file.runs_by_row

@@ -166,7 +166,9 @@ ROOM = 12  # panels, or lines in one panel, that a reader can still tell apart
 
 
 def rows_shown(
-    rows: Sequence[AnyRow], target: Target | None, room: int = ROOM
+    rows: Sequence[AnyRow],
+    target: Target | None,
+    room: int = ROOM,
 ) -> tuple[list[AnyRow], str]:
     """At most `room` of the rows, in their order, and a sentence for the caption about the others
     ("" if none).

@@ -179,7 +179,9 @@ def _frame(table: Table) -> pd.DataFrame:
     else:
         index = None
     frame = pd.DataFrame(
-        [[_text(cell, notes) for cell in cells] for _, cells in lines], index=index, columns=heads
+        [[_text(cell, notes) for cell in cells] for _, cells in lines],
+        index=index,
+        columns=heads,
     )
     legend = [
         *table.explanations("*: best."),

@@ -439,7 +439,11 @@ def objective_value(record: Record, study: Study, workdir: Path) -> float:
 
 
 def _named_score(
-    record: Record, objective: str, task: str, metric: str, aggregation: str
+    record: Record,
+    objective: str,
+    task: str,
+    metric: str,
+    aggregation: str,
 ) -> float | None:
     """Return a score of a task; where the objective leaves out the metric, or its aggregation, and
     the usual one is none of the task's, its first score that fits.

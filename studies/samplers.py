@@ -141,6 +141,8 @@ def make_pruner(study: Study, steps: int) -> BasePruner:
         return pruners.PercentilePruner(25.0, n_startup_trials=5)
     if study.pruner == "hyperband":
         return pruners.HyperbandPruner(
-            min_resource=max(1, steps // 9), max_resource=max(1, steps), reduction_factor=3
+            min_resource=max(1, steps // 9),
+            max_resource=max(1, steps),
+            reduction_factor=3,
         )
     return pruners.NopPruner()

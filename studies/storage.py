@@ -218,7 +218,10 @@ def create_or_resume(storage: BaseStorage, study: Study, where: str) -> optuna.S
         InputError: it exists with another definition (the difference is shown).
     """
     stored = optuna.create_study(
-        storage=storage, study_name=study.name, direction="maximize", load_if_exists=True
+        storage=storage,
+        study_name=study.name,
+        direction="maximize",
+        load_if_exists=True,
     )
     if DEFINITION in stored.user_attrs or stored.get_trials(deepcopy=False):
         check_same(definition_of(stored), study, where)

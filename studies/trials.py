@@ -57,7 +57,9 @@ def trials_by_slot(stored: optuna.Study) -> dict[int, list[FrozenTrial]]:
 
 
 def queue_slots(
-    storage: BaseStorage, stored: optuna.Study, planned: Sequence[Mapping[str, Any]]
+    storage: BaseStorage,
+    stored: optuna.Study,
+    planned: Sequence[Mapping[str, Any]],
 ) -> tuple[list[optuna.Trial], int]:
     """Queue every slot that has no trial, or only failed ones.
 

@@ -22,7 +22,12 @@ from studies.trials import SLOT, best_trials, ended_trials, has_result, result_o
 
 
 def tune_rows(
-    experiment: Experiment, budget: Budget, workdir: Path, *, quiet: bool = True, **options: Any
+    experiment: Experiment,
+    budget: Budget,
+    workdir: Path,
+    *,
+    quiet: bool = True,
+    **options: Any,
 ) -> Tuning:
     """Run the studies of all rows one after the other; a call that was interrupted resumes.
 
@@ -102,7 +107,11 @@ def study_of(experiment: Experiment, entry: Entry, row: Row, budget: Budget) -> 
 
 
 def _plan_search(
-    experiment: Experiment, entry: Entry, row: Row, budget: Budget, workdir: Path
+    experiment: Experiment,
+    entry: Entry,
+    row: Row,
+    budget: Budget,
+    workdir: Path,
 ) -> Study | str:
     where = f'--tune: row "{row.label}"'
     if not (

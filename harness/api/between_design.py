@@ -166,7 +166,11 @@ def _duration(seconds: float) -> str:
 
 
 def run_design(
-    plan: Plan, folder: Path, reporter: Reporter, tracking: str | None, command: str
+    plan: Plan,
+    folder: Path,
+    reporter: Reporter,
+    tracking: str | None,
+    command: str,
 ) -> None:
     """Run the rows of a design as an ordinary comparison.
 

@@ -36,7 +36,11 @@ class Ends:
 
 
 def find_between(
-    folder: Path, name: str, ends: Ends, seeds: int | None, executor: Executor
+    folder: Path,
+    name: str,
+    ends: Ends,
+    seeds: int | None,
+    executor: Executor,
 ) -> Between:
     """Return the two rows of a comparison, or one and a preset, with the seeds of a design.
 

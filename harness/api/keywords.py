@@ -104,7 +104,10 @@ class Store:
     written: list[Path] = field(default_factory=list)
 
     def corpus(
-        self, given: Any, columns: Mapping[str, str] | None, limit: int | None
+        self,
+        given: Any,
+        columns: Mapping[str, str] | None,
+        limit: int | None,
     ) -> dict[str, Any] | None:
         """Return training text as an experiment file names it.
 

@@ -73,7 +73,12 @@ class Comparison(WithReport):
         return "failed" if self.failed else "finished"
 
     def verdict(
-        self, a: str = "", b: str = "", *, on: str = "", equivalence: float = 0.5
+        self,
+        a: str = "",
+        b: str = "",
+        *,
+        on: str = "",
+        equivalence: float = 0.5,
     ) -> Answer:
         """Is row `a` better than `b`? All pairs of rows without them; arguments as
         `harness.verdict` has them.

@@ -56,7 +56,9 @@ def run_clean(args: argparse.Namespace) -> int:
     workdir = checked_workdir(args.workdir, create=False)
     if not workdir.is_dir():
         raise InputError(
-            f"--workdir {args.workdir}: there is no such folder", key="--workdir", file=workdir
+            f"--workdir {args.workdir}: there is no such folder",
+            key="--workdir",
+            file=workdir,
         )
     if not args.kinds:
         _list_kinds(args)

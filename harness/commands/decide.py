@@ -170,7 +170,11 @@ def register(commands: Commands) -> None:
         help="only this task; may be repeated (default: all)",
     )
     examples.add_argument(
-        "--top", type=int, default=10, metavar="N", help="examples per task (default: 10)"
+        "--top",
+        type=int,
+        default=10,
+        metavar="N",
+        help="examples per task (default: 10)",
     )
     examples.add_argument(
         "--text", default="", metavar="WORDS", help="only examples that contain these words"

@@ -125,7 +125,10 @@ def _show_faults(workdir: Path, as_json: bool) -> int:
     else:
         if faults:
             print_table(
-                f"Damage in {workdir}", ["file", "what", "what it costs"], faults, texts=True
+                f"Damage in {workdir}",
+                ["file", "what", "what it costs"],
+                faults,
+                texts=True,
             )
         tell(f"{len(runs)} runs checked, {len(faults) or 'no'} files damaged")
         removed = [run for run in runs if has_removed_weights(RunFolder(workdir, run))]
@@ -173,7 +176,9 @@ def check_run(folder: RunFolder) -> list[Fault]:
     except InputError as error:
         return [
             Fault(
-                f"{name}/record.json", str(error).partition(": ")[2].partition(";")[0], _RUN_AGAIN
+                f"{name}/record.json",
+                str(error).partition(": ")[2].partition(";")[0],
+                _RUN_AGAIN,
             )
         ]
     if record is None and (folder.examples_file.exists() or folder.details_file.exists()):

@@ -73,7 +73,9 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _select(
-    listed: dict[str, dict[str, Any]], names: list[str], what: str
+    listed: dict[str, dict[str, Any]],
+    names: list[str],
+    what: str,
 ) -> dict[str, dict[str, Any]]:
     """Return the entries of these names.
 

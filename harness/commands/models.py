@@ -55,7 +55,11 @@ def register(commands: options.Commands) -> None:
         "--max-length", type=int, metavar="N", help="longest text in tokens (default: the model's)"
     )
     score.add_argument(
-        "--batch-size", type=int, default=64, metavar="N", help="sentences per batch (default: 64)"
+        "--batch-size",
+        type=int,
+        default=64,
+        metavar="N",
+        help="sentences per batch (default: 64)",
     )
     score.add_argument(
         "--suite",
@@ -130,7 +134,11 @@ def register(commands: options.Commands) -> None:
     fit.add_argument("--limit", type=int, metavar="N", help="use the first N items of the text")
     fit.add_argument("--device", default="auto", help=_DEVICE)
     fit.add_argument(
-        "--seed", type=int, default=1, metavar="N", help="seed of all randomness (default: 1)"
+        "--seed",
+        type=int,
+        default=1,
+        metavar="N",
+        help="seed of all randomness (default: 1)",
     )
     fit.add_argument(
         "--dev",

@@ -31,7 +31,9 @@ class Parser(argparse.ArgumentParser):
         super().error(safe_line(message))
 
     def parse_known_args(  # type: ignore[override]
-        self, args: Sequence[str] | None = None, namespace: Any = None
+        self,
+        args: Sequence[str] | None = None,
+        namespace: Any = None,
     ) -> tuple[Any, list[str]]:
         """As argparse's; an unknown option is reported with the nearest one, before missing
         arguments are.
@@ -83,7 +85,10 @@ def add_command(
 def add_group(commands: Commands, name: str, *, help: str, example: str) -> Commands:
     """Add a command that has commands of its own."""
     parser = commands.add_parser(
-        name, help=help, description=f"{help[0].upper()}{help[1:]}.", epilog=f"example: {example}"
+        name,
+        help=help,
+        description=f"{help[0].upper()}{help[1:]}.",
+        epilog=f"example: {example}",
     )
     return parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
 

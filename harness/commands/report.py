@@ -90,7 +90,11 @@ def _build(args: argparse.Namespace) -> int:
     ways = {"without_overlap": args.without_overlap, "with_texts": args.with_texts}
     formats = args.format or report_folder.FORMATS
     for kind, path in build_report(
-        args.name, args.workdir, out=args.out, formats=formats, **ways
+        args.name,
+        args.workdir,
+        out=args.out,
+        formats=formats,
+        **ways,
     ).items():
         tell(f"{kind:6} {path}")
     return 0

@@ -230,7 +230,11 @@ def _format_cell(cell: dict[str, Any]) -> str:
 
 
 def _repeat(
-    name: str, cell: dict[str, Any], data: dict[str, Any], commands: list[str], workdir: Path
+    name: str,
+    cell: dict[str, Any],
+    data: dict[str, Any],
+    commands: list[str],
+    workdir: Path,
 ) -> bool:
     """Run the commands in a new work directory; is the cell of the new report the same as shown?"""
     from harness.results.store import comparison_files, read_comparison_file
@@ -312,7 +316,9 @@ def _is_executor_option(override: str) -> bool:
 
 
 def _new_report(
-    data: dict[str, Any], merged: ComparisonFile | None, workdir: Path
+    data: dict[str, Any],
+    merged: ComparisonFile | None,
+    workdir: Path,
 ) -> dict[str, Any]:
     """The same report, of all runs of the new work directory."""
     from harness.results.store import write_comparison_file

@@ -49,5 +49,7 @@ def run_check(name: str, subject: Subject) -> Check:
         else:
             kind = f"{type(error).__name__}: "
         return Check(
-            name, False, f"{kind}{' '.join(str(error).split())}{own_line(error, subject.method)}"
+            name,
+            False,
+            f"{kind}{' '.join(str(error).split())}{own_line(error, subject.method)}",
         )

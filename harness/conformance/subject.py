@@ -83,7 +83,9 @@ class Subject:
             lowered["batch_size"] = min(8, getattr(plain, "batch_size"))  # noqa: B009 - no method must have it
         try:
             return self.method.configure(
-                {**self.values, **lowered}, preset=self.preset, base_model=self.base_model
+                {**self.values, **lowered},
+                preset=self.preset,
+                base_model=self.base_model,
             )
         except InputError:  # the method asks for more than that
             return plain
@@ -101,7 +103,9 @@ class Subject:
         from harness.sources import load_corpus
 
         corpus: Corpus = load_corpus(
-            f"embedded:{self.text}", kind=self.text, limit=ITEMS[self.text]
+            f"embedded:{self.text}",
+            kind=self.text,
+            limit=ITEMS[self.text],
         )
         return corpus
 

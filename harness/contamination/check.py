@@ -151,7 +151,9 @@ def _texts(corpus: Corpus) -> Iterator[str]:
 
 
 def find_overlaps(
-    workdir: Path, texts: Mapping[str, CheckedText], tasks: Sequence[Task]
+    workdir: Path,
+    texts: Mapping[str, CheckedText],
+    tasks: Sequence[Task],
 ) -> Iterator[str]:
     """Compare texts, by what they are called, with the tasks, and store the overlaps; a line for
     each large one.

@@ -89,7 +89,9 @@ def find_texts(texts: Sequence[str], stream: Iterable[str]) -> Found:
         contained = held >= CONTAINMENT * long.sizes[longer]
         rows = [*row[resembles].tolist(), *inside[contained].tolist()]
         for number, place in zip(
-            rows, [*text[resembles].tolist(), *longer[contained].tolist()], strict=True
+            rows,
+            [*text[resembles].tolist(), *longer[contained].tolist()],
+            strict=True,
         ):
             example.setdefault(place, lines[number])
     near = example.keys() - equal

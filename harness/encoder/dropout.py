@@ -183,7 +183,13 @@ def _attend(
     rates.used.add("attention")
     if pair[0] == pair[1]:
         output, _ = sdpa_attention_forward(
-            module, query, key, value, attention_mask, dropout=pair[0], **kwargs
+            module,
+            query,
+            key,
+            value,
+            attention_mask,
+            dropout=pair[0],
+            **kwargs,
         )
         return output, None
     outputs = []
@@ -285,7 +291,10 @@ _SAME = 1e-4  # what rounding may change in float32, as a share of the largest n
 
 
 def packed_pass(
-    transformer: PreTrainedModel, rates: ViewRates, features: dict[str, Tensor], **options: Any
+    transformer: PreTrainedModel,
+    rates: ViewRates,
+    features: dict[str, Tensor],
+    **options: Any,
 ) -> tuple[tuple[Tensor, ...], Tensor]:
     """A forward pass of collated `features` (rows, length) without their padding, padded again at
     the end.

@@ -73,7 +73,11 @@ class ForeignEncoder:
         self.model.max_seq_length = min(tokens, self.model.max_seq_length or tokens)
 
     def encode(
-        self, sentences: str | Sequence[str], *, show_progress_bar: bool = False, **options: Any
+        self,
+        sentences: str | Sequence[str],
+        *,
+        show_progress_bar: bool = False,
+        **options: Any,
     ) -> Any:
         """Vectors as `Encoder.encode`, with the options of that method.
 
@@ -214,7 +218,10 @@ def own_prompts(name: str) -> dict[str, str]:
 
 
 def chosen_prompts(
-    name: str, model: Any, own: Mapping[str, str], asked: Mapping[str, str] | Literal["own"] | None
+    name: str,
+    model: Any,
+    own: Mapping[str, str],
+    asked: Mapping[str, str] | Literal["own"] | None,
 ) -> tuple[dict[str, str] | None, list[str]]:
     """The prompts for the texts of tasks, and the keys of a model's own prompts that are not used.
 

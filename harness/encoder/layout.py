@@ -154,7 +154,9 @@ def refuse_pickles(name: str, folder: Path, *, downloaded: bool = False) -> None
         ]
         if unsafe:
             raise _pickle_error(
-                name, f"{file.relative_to(folder)} names {unsafe[0]}, which", folder
+                name,
+                f"{file.relative_to(folder)} names {unsafe[0]}, which",
+                folder,
             )
 
 

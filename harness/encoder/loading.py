@@ -60,7 +60,9 @@ _FAMILIES = {
 
 
 def read_parts(
-    name: str, folder: Path, pooling: Pooling
+    name: str,
+    folder: Path,
+    pooling: Pooling,
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase, nn.Sequential | None]:
     """The transformer in float32 without a pooler, the tokenizer, and for "cls_pooler" the pooler
     as modules.

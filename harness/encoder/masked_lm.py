@@ -197,7 +197,9 @@ def mask_tokens(
 def padded_labels(labels: Sequence[Sequence[int]]) -> Tensor:
     """Rows of labels as (n, length), -100 behind the shorter ones."""
     return pad_sequence(
-        [torch.tensor(row) for row in labels], batch_first=True, padding_value=IGNORED
+        [torch.tensor(row) for row in labels],
+        batch_first=True,
+        padding_value=IGNORED,
     )
 
 

@@ -553,7 +553,10 @@ class Network(nn.Module):
         )
 
     def _run(
-        self, features: dict[str, Tensor], *, every_layer: bool = False
+        self,
+        features: dict[str, Tensor],
+        *,
+        every_layer: bool = False,
     ) -> tuple[tuple[Tensor, ...], Tensor]:
         """What the transformer gives as its hidden states (of every layer, or none) and as the last
         one.
@@ -567,7 +570,9 @@ class Network(nn.Module):
         return output.hidden_states if every_layer else (), output.last_hidden_state
 
     def _in_parts(
-        self, encode: Callable[[dict[str, Tensor]], Tensor], parts: Sequence[dict[str, Tensor]]
+        self,
+        encode: Callable[[dict[str, Tensor]], Tensor],
+        parts: Sequence[dict[str, Tensor]],
     ) -> list[Tensor]:
         """`encode` of every part; of several only the results are stored, and the backward pass
         encodes each once more.

@@ -49,7 +49,9 @@ class Packing:
         """(1, tokens, ...) to (rows, length, ...), 0 where there is padding."""
         tokens = packed.squeeze(0)
         padded = tokens.new_zeros(self.rows * self.length, *tokens.shape[1:]).index_copy(
-            0, self._places, tokens
+            0,
+            self._places,
+            tokens,
         )
         return padded.view(self.rows, self.length, *tokens.shape[1:])
 
@@ -90,7 +92,11 @@ def has_kernels(states: Tensor) -> bool:
 
 
 def fits(
-    query: Tensor, key: Tensor, mask: Tensor | None, packing: Packing, options: Mapping[str, Any]
+    query: Tensor,
+    key: Tensor,
+    mask: Tensor | None,
+    packing: Packing,
+    options: Mapping[str, Any],
 ) -> bool:
     """Do all tokens of a row meet, and does the model request nothing else? Other attention has no
     such kernels.

@@ -128,7 +128,10 @@ class Prompt:
         )
 
     def rows(
-        self, texts: Sequence[str], tokenizer: PreTrainedTokenizerBase, words: int
+        self,
+        texts: Sequence[str],
+        tokenizer: PreTrainedTokenizerBase,
+        words: int,
     ) -> list[list[int]]:
         """Token rows of sentences in the template, each sentence cut to `words` tokens; `tokenizer`
         as in `pieces`.
@@ -139,7 +142,10 @@ class Prompt:
         for place, text in enumerate(texts):
             sentences.append(written.normalize_str(clean(text, place)))
         cut = tokenizer(
-            sentences, add_special_tokens=False, truncation=True, max_length=max(words, 1)
+            sentences,
+            add_special_tokens=False,
+            truncation=True,
+            max_length=max(words, 1),
         )["input_ids"]
         return [[*before, *row, *after] for row in cut]
 
@@ -165,7 +171,9 @@ def _require_fast(tokenizer: PreTrainedTokenizerBase) -> None:
 
 
 def _set_template(
-    tokenizer: PreTrainedTokenizerBase, order: Sequence[str], pieces: dict[str, list[int]]
+    tokenizer: PreTrainedTokenizerBase,
+    order: Sequence[str],
+    pieces: dict[str, list[int]],
 ) -> None:
     """Make `tokenizer` put `pieces` (name -> ids) around every text, which `order` calls "$A";
     padding on the right.

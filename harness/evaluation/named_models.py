@@ -23,7 +23,10 @@ from harness.files.reading import expand_user
 
 
 def open_outside(
-    name: str, *, version: str = "", trust_remote_code: bool = False
+    name: str,
+    *,
+    version: str = "",
+    trust_remote_code: bool = False,
 ) -> OutsideModel | None:
     """Return the outside model of that name; None for other names. Nothing is sent yet.
 

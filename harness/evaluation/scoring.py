@@ -175,7 +175,9 @@ def _check_number(count: int, most: int | None) -> None:
 
 
 def record_missing(
-    result: TaskResult, unread: Mapping[str, Exception], unscored: Mapping[str, Exception]
+    result: TaskResult,
+    unread: Mapping[str, Exception],
+    unscored: Mapping[str, Exception],
 ) -> None:
     """Enter the tasks without scores: those whose data could not be read, and those that could not
     be scored with it.
@@ -243,7 +245,12 @@ def evaluate(
     else:
         first = EmbeddingTable([], np.empty((0, 0), dtype=np.float32))
     table = EmbeddingTable(
-        texts, first.vectors, fresh=first.fresh, seconds=first.seconds, more=more, origin=origin
+        texts,
+        first.vectors,
+        fresh=first.fresh,
+        seconds=first.seconds,
+        more=more,
+        origin=origin,
     )
 
     def score(task: Task) -> TaskResult:

@@ -102,7 +102,10 @@ class Executor(ABC):
 
     @abstractmethod
     def run(
-        self, function: Callable[[Any], Any], queue: deque[Any], tick: Callable[[], None]
+        self,
+        function: Callable[[Any], Any],
+        queue: deque[Any],
+        tick: Callable[[], None],
     ) -> Iterator[JobResult]:
         """Call `function(job)` for every job of the queue; an answer for each, as they end.
 
@@ -123,7 +126,10 @@ class Serial(Executor):
     parallel = False
 
     def run(
-        self, function: Callable[[Any], Any], queue: deque[Any], tick: Callable[[], None]
+        self,
+        function: Callable[[Any], Any],
+        queue: deque[Any],
+        tick: Callable[[], None],
     ) -> Iterator[JobResult]:
         """As `Executor.run`."""
         while queue:

@@ -33,7 +33,10 @@ class Processes(Executor):
     name = "processes"
 
     def run(
-        self, function: Callable[[Any], Any], queue: deque[Any], tick: Callable[[], None]
+        self,
+        function: Callable[[Any], Any],
+        queue: deque[Any],
+        tick: Callable[[], None],
     ) -> Iterator[JobResult]:
         """As `Executor.run`."""
         workers: dict[int, _Worker] = {}

@@ -68,7 +68,10 @@ class Ray(Executor):
             ) from None
 
     def run(
-        self, function: Callable[[Any], Any], queue: deque[Any], tick: Callable[[], None]
+        self,
+        function: Callable[[Any], Any],
+        queue: deque[Any],
+        tick: Callable[[], None],
     ) -> Iterator[JobResult]:
         """As `Executor.run`."""
         self._connect()

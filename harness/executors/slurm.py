@@ -32,7 +32,10 @@ class Slurm(Executor):
     local = False
 
     def run(
-        self, function: Callable[[Any], Any], queue: deque[Any], tick: Callable[[], None]
+        self,
+        function: Callable[[Any], Any],
+        queue: deque[Any],
+        tick: Callable[[], None],
     ) -> Iterator[JobResult]:
         """As `Executor.run`."""
         try:

@@ -180,7 +180,10 @@ class Importing:
                 )
             if source.imported is None and name in sys.modules:
                 _IMPORTED[name] = Source(
-                    source.file, source.digest, source.tree, _import_of(sys.modules[name])
+                    source.file,
+                    source.digest,
+                    source.tree,
+                    _import_of(sys.modules[name]),
                 )
 
 

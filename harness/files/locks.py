@@ -33,7 +33,9 @@ def comparison_lock(workdir: Path, name: str) -> AbstractContextManager[None]:
             written.
     """
     return work_lock(
-        workdir / "comparisons", f".{name}", f'comparison "{name}" in work directory {workdir}'
+        workdir / "comparisons",
+        f".{name}",
+        f'comparison "{name}" in work directory {workdir}',
     )
 
 

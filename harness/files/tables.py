@@ -176,7 +176,9 @@ def _read_text(path: Path) -> str:
         raise InputError(f"cannot be read ({first_line(error)})", file=path) from None
     if len(content) > LARGEST:
         raise InputError(
-            f"holds more than {LARGEST >> 20} MiB of text", file=path, remedy="split it"
+            f"holds more than {LARGEST >> 20} MiB of text",
+            file=path,
+            remedy="split it",
         )
     for mark, encoding in _MARKS.items():
         if content.startswith(mark):
@@ -207,7 +209,10 @@ def _read_csv(path: Path, text: str) -> Iterator[tuple[int, dict[str, str]]]:
 
 
 def separated_rows(
-    path: Path, read_lines: Callable[[], Iterable[str]], *, longest: int = LONGEST
+    path: Path,
+    read_lines: Callable[[], Iterable[str]],
+    *,
+    longest: int = LONGEST,
 ) -> Iterator[tuple[int, list[str]]]:
     """Yield the names of a header, then the cells of each row, as they stand in the file.
 
@@ -283,7 +288,10 @@ class _Separated:
                 raise InputError(message, file=self.path, line=line, remedy=remedy) from None
             remedy = "close each quote that is opened"
             raise InputError(
-                f"not CSV ({error})", file=self.path, line=line, remedy=remedy
+                f"not CSV ({error})",
+                file=self.path,
+                line=line,
+                remedy=remedy,
             ) from None
         finally:
             csv.field_size_limit(limit)

@@ -102,7 +102,9 @@ class Reporter:
             else:
                 more = ""
             self._bars.show_run(
-                shown[0][:100] + more, sum(run[1] for run in runs), sum(run[2] for run in runs)
+                shown[0][:100] + more,
+                sum(run[1] for run in runs),
+                sum(run[2] for run in runs),
             )
             self._bars.show_whole(f"all runs, {self.remaining}" if self.remaining else "all runs")
         elif runs and self._is_due():
@@ -198,7 +200,10 @@ class Bars:
         self._progress.stop()
 
     def show_whole(
-        self, text: str | None = None, done: int | None = None, total: int | None = None
+        self,
+        text: str | None = None,
+        done: int | None = None,
+        total: int | None = None,
     ) -> None:
         """Change the bar of the whole; what is left out does not change."""
         self._progress.update(self._whole, description=text, completed=done, total=total)
@@ -207,7 +212,11 @@ class Bars:
     def show_run(self, text: str, done: int, total: int) -> None:
         """Change the bar of the current run."""
         self._progress.update(
-            self._run, description=text, completed=done, total=max(total, 1), visible=True
+            self._run,
+            description=text,
+            completed=done,
+            total=max(total, 1),
+            visible=True,
         )
         self._draw()
 

@@ -151,12 +151,16 @@ def outcomes(workdir: Path, records: Iterable[Record]) -> pd.DataFrame:
 
     kept = [r for r in records if r.status == "finished"]
     return _of_files(
-        kept, [RunFolder(workdir, record.id).outcomes() for record in kept], [*RUN, *COLUMNS]
+        kept,
+        [RunFolder(workdir, record.id).outcomes() for record in kept],
+        [*RUN, *COLUMNS],
     )
 
 
 def _of_files(
-    records: Sequence[Record], files: Sequence[pd.DataFrame], columns: list[str]
+    records: Sequence[Record],
+    files: Sequence[pd.DataFrame],
+    columns: list[str],
 ) -> pd.DataFrame:
     """The tables that runs keep as one, without the tasks of other comparisons that score the same
     runs.
@@ -178,7 +182,9 @@ def _run(record: Record) -> dict[str, Any]:
 
 
 def _tidy(
-    lines: list[dict[str, Any]], columns: Sequence[str], plain: set[str] = _PLAIN
+    lines: list[dict[str, Any]],
+    columns: Sequence[str],
+    plain: set[str] = _PLAIN,
 ) -> pd.DataFrame:
     import pandas as pd
 

@@ -48,7 +48,10 @@ def read_measurements(workdir: Path) -> dict[str, dict[str, Any]]:
 
 
 def measure_once(
-    workdir: Path, table: str, key: str, measure: Callable[[], dict[str, Any]]
+    workdir: Path,
+    table: str,
+    key: str,
+    measure: Callable[[], dict[str, Any]],
 ) -> dict[str, Any]:
     """The stored measurement, else what `measure` returns, which is then stored. Processes wait for
     each other.

@@ -174,7 +174,9 @@ def _average_precision(y: Floats, x: Floats, w: Floats) -> Floats:
     precision = np.where(drawn > 0, true / np.where(drawn > 0, drawn, 1.0), 0.0)
     gain = np.diff(true, axis=1, prepend=0.0)
     return np.where(
-        true[:, -1] > 0, (precision * gain).sum(axis=1) / np.maximum(true[:, -1], 1e-300), 0.0
+        true[:, -1] > 0,
+        (precision * gain).sum(axis=1) / np.maximum(true[:, -1], 1e-300),
+        0.0,
     )
 
 

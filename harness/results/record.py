@@ -239,7 +239,11 @@ class Record(BaseModel):
         return self.model_copy(update={"row": row, "comparison": comparison, "spec": spec})
 
     def score(
-        self, task: str, metric: str = "spearman", aggregation: str = "all", split: str = "test"
+        self,
+        task: str,
+        metric: str = "spearman",
+        aggregation: str = "all",
+        split: str = "test",
     ) -> float | None:
         """The value of one score, or None where it was not computed."""
         for s in self.scores:

@@ -496,7 +496,10 @@ def limit_to_tasks(record: Record, tasks: Iterable[str]) -> Record:
 
 
 def read_records(
-    workdir: Path, comparison: str | None = None, *, damaged: dict[str, str] | None = None
+    workdir: Path,
+    comparison: str | None = None,
+    *,
+    damaged: dict[str, str] | None = None,
 ) -> list[Record]:
     """The records of a comparison in the order of its table, or all records of a work directory.
 

@@ -64,7 +64,9 @@ def _without_version(spec: RunSpec) -> str:
 
 
 def _changes_of(
-    job: Job, workdir: Path, earlier: Mapping[str, list[Record]]
+    job: Job,
+    workdir: Path,
+    earlier: Mapping[str, list[Record]],
 ) -> Iterator[tuple[str, str, str]]:
     """Yield (plugin, what changed, when the earlier run ended) for each reason of code for which a
     job is due.

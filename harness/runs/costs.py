@@ -212,7 +212,10 @@ class CostEstimate:
         known = self._stored.get(_TEXTS, {}).get(key)
         if known is None and self._measure:
             known = measure_once(
-                self._workdir, _TEXTS, key, lambda: {"sentences": count_texts(job.tasks)}
+                self._workdir,
+                _TEXTS,
+                key,
+                lambda: {"sentences": count_texts(job.tasks)},
             )
         if known is None:
             return None

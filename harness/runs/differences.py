@@ -57,7 +57,9 @@ def planned_settings(plan: Plan, job: Job) -> Settings:
 
 
 def recorded_settings(
-    record: Record, log: Sequence[Mapping[str, Any]], rate_from: str | None
+    record: Record,
+    log: Sequence[Mapping[str, Any]],
+    rate_from: str | None,
 ) -> Settings:
     """The settings of a run, from its record and training log; `rate_from` is in the file of its
     comparison.

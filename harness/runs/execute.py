@@ -374,7 +374,9 @@ class Execution:
         return record
 
     def _load_or_train(
-        self, method: Method, earlier: Record | None
+        self,
+        method: Method,
+        earlier: Record | None,
     ) -> tuple[Method, Record | None]:
         """The fitted method and the record that belongs to its weights; trained now unless they are
         saved.
@@ -473,7 +475,12 @@ class Execution:
                     return fitted.encode(texts, device=self.device)
 
             return evaluate(
-                encode, tasks, pooling=how, model=fitted, device=self.device, **settings
+                encode,
+                tasks,
+                pooling=how,
+                model=fitted,
+                device=self.device,
+                **settings,
             )
 
         pooling = method.config.pooling
@@ -481,7 +488,9 @@ class Execution:
         if not method.transductive:
             stored = stored_vectors(self.spec, self.workdir, self.device)
             origin = Origin(
-                f"harness/{method.name}", stored.name, results=self.workdir / "cache" / "mteb"
+                f"harness/{method.name}",
+                stored.name,
+                results=self.workdir / "cache" / "mteb",
             )
             return score(
                 method,
@@ -495,7 +504,9 @@ class Execution:
 
         def alone(task: Task) -> TaskResult:
             return score(
-                method.for_task(task.texts()), [task], f"{pooling}, fitted to the task's text"
+                method.for_task(task.texts()),
+                [task],
+                f"{pooling}, fitted to the task's text",
             )
 
         readable, unread = each(tasks, lambda task: texts_of(task, most))
@@ -652,7 +663,9 @@ def read_dev(spec: RunSpec) -> DevSet | None:
     if "file" not in spec.dev:
         return load_dev(
             DevSettings(
-                task=spec.dev["task"], source=spec.dev["source"], pairs=spec.dev.get("pairs")
+                task=spec.dev["task"],
+                source=spec.dev["source"],
+                pairs=spec.dev.get("pairs"),
             )
         )
     file = TaskFile(**spec.dev["file"])

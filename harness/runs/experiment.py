@@ -486,7 +486,10 @@ ExperimentSource = str | Path | Mapping[str, Any] | Experiment
 
 
 def read_experiment(
-    source: ExperimentSource, overrides: Sequence[str] = (), *, allow_code: bool = True
+    source: ExperimentSource,
+    overrides: Sequence[str] = (),
+    *,
+    allow_code: bool = True,
 ) -> Experiment:
     """A validated experiment from a TOML file, a preset's name, its keys or an `Experiment`, with
     `a.b=c` overrides.

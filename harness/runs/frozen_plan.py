@@ -167,7 +167,10 @@ def _seeds_by_row(runs: Iterable[Mapping[str, Any]]) -> dict[str, dict[int, str]
 
 
 def _seed_deviations(
-    row: str, before: Mapping[int, str], now: Mapping[int, str], most: int
+    row: str,
+    before: Mapping[int, str],
+    now: Mapping[int, str],
+    most: int,
 ) -> list[Deviation]:
     """Planned seeds of a row that are not run, and seeds that are run and were not planned.
 

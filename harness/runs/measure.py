@@ -32,7 +32,12 @@ class Rates:
 
 
 def time_row(
-    row: Row, corpus: Corpus | None, steps: int, device: str, *, precision: str
+    row: Row,
+    corpus: Corpus | None,
+    steps: int,
+    device: str,
+    *,
+    precision: str,
 ) -> dict[str, float]:
     """Return the fields of `Rates` of a row; no weights are stored.
 
@@ -63,7 +68,10 @@ def time_row(
 
 
 def _time_steps(
-    row: Row, corpus: Corpus | None, device: str, precision: str
+    row: Row,
+    corpus: Corpus | None,
+    device: str,
+    precision: str,
 ) -> tuple[float, Method]:
     """Return the mean seconds of two training steps, after a first one, and the method after them."""
     from harness.runs.rows import with_steps

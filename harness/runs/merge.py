@@ -76,7 +76,9 @@ def _merge_costs(old: dict[str, float], new: dict[str, float]) -> dict[str, floa
 
 
 def merge_examples(
-    old: pd.DataFrame | None, new: pd.DataFrame | None, tasks: Sequence[Task]
+    old: pd.DataFrame | None,
+    new: pd.DataFrame | None,
+    tasks: Sequence[Task],
 ) -> pd.DataFrame | None:
     if old is None:
         return new

@@ -282,7 +282,11 @@ def _check_primary(
 
 
 def make_plan(
-    experiment: Experiment, where: str, *, starts: bool = True, most_sentences: int | None = None
+    experiment: Experiment,
+    where: str,
+    *,
+    starts: bool = True,
+    most_sentences: int | None = None,
 ) -> Plan:
     """Resolve rows, text, dev set and tasks.
 
@@ -398,7 +402,10 @@ def load_text(settings: CorpusSettings) -> Corpus:
 
     try:
         return load_corpus(
-            settings.uri, kind=settings.kind, columns=settings.columns, limit=settings.limit
+            settings.uri,
+            kind=settings.kind,
+            columns=settings.columns,
+            limit=settings.limit,
         )
     except OutOfReach as error:
         embedded = f'embedded: --set corpus.uri="embedded:{settings.kind}"'

@@ -111,7 +111,10 @@ class Progress:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: Any
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: Any,
     ) -> None:
         self._restore_handlers()
         self._ended = True
@@ -222,7 +225,13 @@ class Progress:
         self.write(seldom=True)
 
     def finish(
-        self, label: str, state: str, line: str, *, reason: str = "", seconds: float = 0.0
+        self,
+        label: str,
+        state: str,
+        line: str,
+        *,
+        reason: str = "",
+        seconds: float = 0.0,
     ) -> None:
         """A run has ended; `line` is shown."""
         run = self.runs.setdefault(label, RunState(label))

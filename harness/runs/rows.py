@@ -98,7 +98,11 @@ class Row:
             stream: BatchStream = self.method(config, base_model=self.base_model).stream(corpus, 0)
         elif {"batch_size", "epochs", "max_steps"} <= type(config).model_fields.keys():
             stream = BatchStream(
-                range(len(corpus)), batch_size=config.batch_size, bucket=1, seed=0, length_cap=0
+                range(len(corpus)),
+                batch_size=config.batch_size,
+                bucket=1,
+                seed=0,
+                length_cap=0,
             )
         else:
             return None
@@ -138,7 +142,11 @@ def resolve_rows(experiment: Experiment, where: str, *, tolerant: bool = False) 
 
 
 def _rows_of(
-    experiment: Experiment, entry: Entry, where: str, place: str, tolerant: bool
+    experiment: Experiment,
+    entry: Entry,
+    where: str,
+    place: str,
+    tolerant: bool,
 ) -> list[Row]:
     """A row on each of its base models; its base models and seeds are its own, its blocks' or the
     comparison's.
@@ -160,7 +168,11 @@ def _rows_of(
         fault = ""
         try:
             config = method.configure(
-                values, preset=preset, family=family, base_model=base_model, where=place
+                values,
+                preset=preset,
+                family=family,
+                base_model=base_model,
+                where=place,
             )
         except InputError as error:
             if not tolerant or preset not in preset_names(method.presets):
@@ -242,7 +254,10 @@ def _seeds_of(experiment: Experiment, entry: Entry) -> dict[str, dict[int, Block
 
 
 def corpus_for(
-    experiment: Experiment, entry: Entry, kind: Text, where: str
+    experiment: Experiment,
+    entry: Entry,
+    kind: Text,
+    where: str,
 ) -> CorpusSettings | None:
     """The text of a row whose method learns from `kind`.
 

@@ -172,7 +172,11 @@ class Runner:
         show = partial(self.progress.step, job.label)
         try:
             return execute(
-                job, self.workdir, progress=show, on_dev=on_dev, stop=lambda: self.progress.stopping
+                job,
+                self.workdir,
+                progress=show,
+                on_dev=on_dev,
+                stop=lambda: self.progress.stopping,
             )
         except StopRequested:
             return None

@@ -24,7 +24,11 @@ ALWAYS = "Embedded-STS-natural"  # what every row of a rehearsal is scored on, a
 
 
 def select(
-    whole: Experiment, only: Sequence[str], where: str, *, tuned: bool = False
+    whole: Experiment,
+    only: Sequence[str],
+    where: str,
+    *,
+    tuned: bool = False,
 ) -> Experiment:
     """The experiment, or the part of it that `only` selects, with the dev schedule of the whole.
 
@@ -112,7 +116,9 @@ def _find_selected(experiment: Experiment, only: Sequence[str]) -> tuple[set[str
 
 
 def _blocks_of(
-    entries: Sequence[Entry], names: Sequence[str], experiment: Experiment
+    entries: Sequence[Entry],
+    names: Sequence[str],
+    experiment: Experiment,
 ) -> dict[str, Any]:
     """Return those of the blocks `names` that one of the entries is in."""
     blocks = {}

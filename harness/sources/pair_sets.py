@@ -218,7 +218,11 @@ def read_translated_file(file: Path) -> senteval.ScoredPairs:
             frame = pd.read_parquet(file, columns=names)
         else:
             frame = pd.read_csv(
-                file, names=names, index_col=False, dtype=str, keep_default_na=False
+                file,
+                names=names,
+                index_col=False,
+                dtype=str,
+                keep_default_na=False,
             )
         gold = frame["similarity_score"].astype(float).to_numpy()
     except (OSError, ValueError) as error:  # pandas' and pyarrow's errors are ValueErrors

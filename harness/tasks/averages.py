@@ -31,7 +31,10 @@ class Average:
 
 
 def mean_of(
-    values: Mapping[str, float], tasks: Sequence[str], *, decimals: int | None = None
+    values: Mapping[str, float],
+    tasks: Sequence[str],
+    *,
+    decimals: int | None = None,
 ) -> Average:
     """The plain mean over `tasks`; `decimals`: each value is rounded first, as some papers' scripts
     do.

@@ -214,7 +214,12 @@ def partition_isotropy(x: Any) -> float:
 
 
 def cosine_histograms(
-    x: Any, y: Any, gold: Any, *, edges: Sequence[float] = (0, 1, 2, 3, 4, 5), bins: int = 50
+    x: Any,
+    y: Any,
+    gold: Any,
+    *,
+    edges: Sequence[float] = (0, 1, 2, 3, 4, 5),
+    bins: int = 50,
 ) -> dict[str, Any]:
     """How the cosines of pairs are spread, for the pairs of each range of gold scores.
 
@@ -225,7 +230,9 @@ def cosine_histograms(
     (bins,).
     """
     cosine = np.clip(
-        np.einsum("ij,ij->i", unit_rows(as_array(x)), unit_rows(as_array(y))), -1.0, 1.0
+        np.einsum("ij,ij->i", unit_rows(as_array(x)), unit_rows(as_array(y))),
+        -1.0,
+        1.0,
     )
     scores = np.asarray(as_array(gold), dtype=np.float64)
     limits = np.linspace(-1.0, 1.0, bins + 1)

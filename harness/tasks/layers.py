@@ -160,5 +160,8 @@ SUITE = Suite(
     chance=0.0,
 )
 EMBEDDED = Suite(
-    TASKS.names[1:], "layers and poolings on the embedded pairs", metric="spearman", chance=0.0
+    TASKS.names[1:],
+    "layers and poolings on the embedded pairs",
+    metric="spearman",
+    chance=0.0,
 )

@@ -52,7 +52,9 @@ def word_overlap(first: str, second: str) -> float:
 
 
 def wins(
-    paraphrases: NDArray[Any], changed: NDArray[Any], alike: NDArray[np.intp]
+    paraphrases: NDArray[Any],
+    changed: NDArray[Any],
+    alike: NDArray[np.intp],
 ) -> NDArray[np.float64]:
     """(n,): the share of its paraphrases that have a higher similarity than each of n pairs; equal
     counts half.
@@ -164,7 +166,12 @@ class MarginTask:
             "similarity": "cosine",
         }
         add_number(
-            result, self, value=float(shares.mean()), n=len(shares), pooling=pooling, **about
+            result,
+            self,
+            value=float(shares.mean()),
+            n=len(shares),
+            pooling=pooling,
+            **about,
         )
         about = {"task": self.name, "source": self.source, "split": "test", "metric": "accuracy"}
         units = pair_units(*_sides(self.changed))
@@ -182,7 +189,9 @@ class MarginTask:
             for rows in (self.paraphrases, self.changed)
         )
         order: NDArray[np.intp] = np.argsort(
-            np.abs(same[None] - other[:, None]), axis=1, kind="stable"
+            np.abs(same[None] - other[:, None]),
+            axis=1,
+            kind="stable",
         )[:, :NEAREST]
         return order
 

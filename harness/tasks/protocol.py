@@ -65,7 +65,11 @@ def protocol_id(description: Mapping[str, Any]) -> str:
     no NaN).
     """
     text = json.dumps(
-        description, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+        description,
+        sort_keys=True,
+        separators=(",", ":"),
+        ensure_ascii=False,
+        allow_nan=False,
     )
     return hashlib.sha256(text.encode("utf-8")).hexdigest()[:_ID_LENGTH]
 
@@ -150,6 +154,13 @@ def add_number(
     """
     described = getattr(task, "described_as", task.name)
     about = Description(
-        described, task.source, split, metric, task.sha256, aggregation, preparation, particular
+        described,
+        task.source,
+        split,
+        metric,
+        task.sha256,
+        aggregation,
+        preparation,
+        particular,
     )
     add_score(result, about, suite=task.suite, pooling=pooling, value=value, n=n, name=task.name)

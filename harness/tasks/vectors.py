@@ -98,7 +98,9 @@ class EmbeddingTable:
         )
 
     def _encode_missing(
-        self, more: Callable[[list[str]], EmbeddingTable], texts: Sequence[str]
+        self,
+        more: Callable[[list[str]], EmbeddingTable],
+        texts: Sequence[str],
     ) -> dict[str, Array]:
         """Vectors of those `texts` that were not announced, from before or encoded now."""
         known = {text: self._kept[text] for text in texts if text in self._kept}
@@ -120,7 +122,10 @@ class EmbeddingTable:
 
 
 def encode_once(
-    encode: Encode, texts: Sequence[str], *, cache: VectorStore | None = None
+    encode: Encode,
+    texts: Sequence[str],
+    *,
+    cache: VectorStore | None = None,
 ) -> EmbeddingTable:
     """Encode every distinct text in one call of `encode`.
 

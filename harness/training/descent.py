@@ -283,5 +283,7 @@ class Curves:
         """Write all lines to the file; `durable` waits until they are on the disk."""
         if self.file is not None:
             write_atomic(
-                self.file, "".join(json.dumps(line) + "\n" for line in self.lines), durable=durable
+                self.file,
+                "".join(json.dumps(line) + "\n" for line in self.lines),
+                durable=durable,
             )

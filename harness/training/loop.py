@@ -61,10 +61,17 @@ class TrainingConfig(MethodConfig):
     """
 
     learning_rate: float = option(
-        3e-5, "peak learning rate of AdamW", gt=0, sweep=(1e-5, 1e-4), log=True
+        3e-5,
+        "peak learning rate of AdamW",
+        gt=0,
+        sweep=(1e-5, 1e-4),
+        log=True,
     )
     batch_size: int = option(
-        64, "sentences (or pairs) per training step", ge=2, sweep=[64, 128, 256, 512]
+        64,
+        "sentences (or pairs) per training step",
+        ge=2,
+        sweep=[64, 128, 256, 512],
     )
     epochs: int = option(1, "passes over the corpus", ge=1)
     max_steps: int | None = option(None, "upper bound on training steps; empty: no bound", ge=1)
@@ -261,7 +268,11 @@ class TrainedMethod(Method):
         defaults.
         """
         return torch.optim.AdamW(
-            groups, lr=self.config.learning_rate, betas=(0.9, 0.999), eps=1e-8, fused=True
+            groups,
+            lr=self.config.learning_rate,
+            betas=(0.9, 0.999),
+            eps=1e-8,
+            fused=True,
         )
 
     def schedule(self, step: int, steps: int) -> float:
@@ -560,7 +571,9 @@ class Trainer(Descent):
         number, seen = best
         self.seconds["dev"] += time.perf_counter() - started
         self.curves.add(
-            self.step, kind, {**seen, **({"encoder": number} if len(encoders) > 1 else {})}
+            self.step,
+            kind,
+            {**seen, **({"encoder": number} if len(encoders) > 1 else {})},
         )
         return encoders[number], seen
 

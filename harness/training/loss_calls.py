@@ -239,7 +239,10 @@ def total(returned: Any) -> dict[str, Tensor]:
 
 
 def gradient_fault(
-    loss: Tensor, vectors: Sequence[tuple[int, Tensor]], *, zero_counts: bool = True
+    loss: Tensor,
+    vectors: Sequence[tuple[int, Tensor]],
+    *,
+    zero_counts: bool = True,
 ) -> str:
     """Return why views cannot be learned from, given the vectors of view 0 and 1; empty if they can.
 

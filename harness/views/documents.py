@@ -44,7 +44,10 @@ def crops_needed(sentences: int, pair: CropPair) -> int:
 
 
 def draw_pair(
-    crops: Sequence[str], sentences: int, pair: CropPair, rng: np.random.Generator
+    crops: Sequence[str],
+    sentences: int,
+    pair: CropPair,
+    rng: np.random.Generator,
 ) -> tuple[str, str]:
     """Two crops, all ordered pairs that `pair` allows equally likely: "different" ones, which may
     share sentences, "disjoint" ones, which do not, or the "same" crop twice (the paper's dropout

@@ -75,7 +75,10 @@ def clean(text: str) -> list[str]:
 
 
 def replace_synonyms(
-    words: Sequence[str], n: int, rng: np.random.Generator, synonyms: Synonyms
+    words: Sequence[str],
+    n: int,
+    rng: np.random.Generator,
+    synonyms: Synonyms,
 ) -> list[str]:
     """Up to `n` distinct words that are no stop words and have a synonym, in random order: each is
     replaced by one of its synonyms, the same one wherever it occurs.
@@ -92,7 +95,10 @@ def replace_synonyms(
 
 
 def insert_synonyms(
-    words: Sequence[str], n: int, rng: np.random.Generator, synonyms: Synonyms
+    words: Sequence[str],
+    n: int,
+    rng: np.random.Generator,
+    synonyms: Synonyms,
 ) -> list[str]:
     """`n` times: a synonym of a random word put before a random word (so never at the very end).
 

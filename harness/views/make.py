@@ -131,7 +131,9 @@ def make_views(
 
 
 def _crop_documents(
-    documents: Sequence[str], config: ViewConfig, rng: np.random.Generator
+    documents: Sequence[str],
+    config: ViewConfig,
+    rng: np.random.Generator,
 ) -> list[list[str]]:
     """Two crops of each document, of sentences; those of one view in each list."""
     sides: list[list[str]] = [[], []]
@@ -148,7 +150,9 @@ def _crop_documents(
 
 
 def _change_texts(
-    sides: list[list[str]], config: ViewConfig, rng: np.random.Generator
+    sides: list[list[str]],
+    config: ViewConfig,
+    rng: np.random.Generator,
 ) -> list[list[str]]:
     """The texts of both views with the changes that are made to words."""
     synonyms = _load_synonyms() if config.needs_wordnet else None
@@ -195,7 +199,11 @@ def _load_synonyms() -> Callable[[str], Sequence[str]]:
 
 
 def encode_views(
-    encoder: Encoder, batch: Batch, config: ViewConfig, *, max_length: int | None = None
+    encoder: Encoder,
+    batch: Batch,
+    config: ViewConfig,
+    *,
+    max_length: int | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Vectors (n, d) of both views of a batch's items, from one forward pass; arguments as
     `make_views`.

@@ -15,7 +15,11 @@ if TYPE_CHECKING:
 
 
 def shuffle_tokens(
-    ids: Sequence[int], fraction: float, rng: np.random.Generator, *, special: Collection[int] = ()
+    ids: Sequence[int],
+    fraction: float,
+    rng: np.random.Generator,
+    *,
+    special: Collection[int] = (),
 ) -> list[int]:
     """A copy of `ids` in which round(fraction * n) of its n ordinary tokens are permuted among
     their own positions.
@@ -41,7 +45,11 @@ def shuffle_tokens(
 
 
 def delete_tokens(
-    ids: Sequence[int], rate: float, rng: np.random.Generator, *, special: Collection[int] = ()
+    ids: Sequence[int],
+    rate: float,
+    rng: np.random.Generator,
+    *,
+    special: Collection[int] = (),
 ) -> list[int]:
     """`ids` without each ordinary token with probability `rate`, independently; where none would be
     left, one drawn uniformly stays.
@@ -92,7 +100,11 @@ def repeat_tokens(
 
 
 def crop_tokens(
-    ids: Sequence[int], rate: float, rng: np.random.Generator, *, special: Collection[int] = ()
+    ids: Sequence[int],
+    rate: float,
+    rng: np.random.Generator,
+    *,
+    special: Collection[int] = (),
 ) -> list[int]:
     """`ids` with a span of its n ordinary tokens, and round(rate * n) of them cut off its two ends.
 

@@ -78,7 +78,10 @@ def replace_words(text: str, count: int, rng: np.random.Generator, synonyms: Syn
 
 
 def change_words(
-    text: str, config: ViewConfig, rng: np.random.Generator, synonyms: Synonyms | None
+    text: str,
+    config: ViewConfig,
+    rng: np.random.Generator,
+    synonyms: Synonyms | None,
 ) -> str:
     """Return `text` after the views of words that `config` names, in their order."""
     for name in config.views:

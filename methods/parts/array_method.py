@@ -92,7 +92,11 @@ def new_folder(method: Method, path: str | Path, card: str = "", **more: Any) ->
     with staged_folder(path) as staged:
         yield staged
         write_settings(
-            staged, method=method.name, base_model=method.base_model, config=method.config, **more
+            staged,
+            method=method.name,
+            base_model=method.base_model,
+            config=method.config,
+            **more,
         )
         title = f"# {method.card.title}"
         text = card_text(card.strip() or title, ours=make_sentence_transformer(staged))

@@ -15,7 +15,12 @@ MemoryTerms = Literal["library", "in_batch"]
 
 @full_precision
 def nt_xent_memory(
-    a: Tensor, b: Tensor, older: Tensor, *, temperature: float, terms: MemoryTerms
+    a: Tensor,
+    b: Tensor,
+    older: Tensor,
+    *,
+    temperature: float,
+    terms: MemoryTerms,
 ) -> Tensor:
     """`nt_xent_symmetric` with the m rows of `older` as negatives of every row; mean over 2n.
 

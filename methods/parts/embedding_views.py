@@ -80,7 +80,9 @@ class EmbeddingRecorder:
 
 @contextmanager
 def change_embeddings(
-    transformer: PreTrainedModel, change_a: Change, change_b: Change
+    transformer: PreTrainedModel,
+    change_a: Change,
+    change_b: Change,
 ) -> Iterator[None]:
     """Change embeddings in forward passes inside the block: those of the first half of the rows by
     `change_a`, those of the second by `change_b`, padded also where the batch is packed. The

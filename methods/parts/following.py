@@ -35,7 +35,11 @@ class Following(nn.Module):
     """
 
     def __init__(
-        self, encoder: Encoder, projector: nn.Module, *, with_projector: bool = True
+        self,
+        encoder: Encoder,
+        projector: nn.Module,
+        *,
+        with_projector: bool = True,
     ) -> None:
         super().__init__()
         self.projector = projector

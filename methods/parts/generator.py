@@ -37,7 +37,9 @@ class Generator(nn.Module):
         self.requires_grad_(False)
 
     def write(
-        self, ids: Sequence[Sequence[int]], masked: Sequence[Sequence[int]]
+        self,
+        ids: Sequence[Sequence[int]],
+        masked: Sequence[Sequence[int]],
     ) -> list[list[int]]:
         """Return `ids` with every ordinary token replaced by the likeliest one, given `masked`."""
         special = set(self.encoder.tokenizer.all_special_ids)
@@ -48,7 +50,9 @@ class Generator(nn.Module):
         return written
 
     def fill(
-        self, masked: Sequence[Sequence[int]], labels: Sequence[Sequence[int]]
+        self,
+        masked: Sequence[Sequence[int]],
+        labels: Sequence[Sequence[int]],
     ) -> list[list[int]]:
         """Return `masked` with the likeliest token in the places that have a label of
         `harness.encoder.masked_lm.mask_tokens`, and its own tokens elsewhere.

@@ -71,7 +71,9 @@ class Mixing(nn.Module):
 
     def _weight(self) -> Tensor:
         lower = self.lower.tril(-1) + torch.eye(
-            len(self.lower), dtype=self.lower.dtype, device=self.lower.device
+            len(self.lower),
+            dtype=self.lower.dtype,
+            device=self.lower.device,
         )
         upper = self.upper.triu(1) + (self.get_buffer("sign") * self.log_s.exp()).diag()
         return self.get_buffer("p") @ lower @ upper
@@ -114,7 +116,9 @@ class Coupling(nn.Module):
         super().__init__()
         self.affine = kind == "affine"
         self.network = CouplingNetwork(
-            channels // 2, width, channels if self.affine else channels // 2
+            channels // 2,
+            width,
+            channels if self.affine else channels // 2,
         )
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:

@@ -25,7 +25,12 @@ Widths = Annotated[
 
 
 def _linear(
-    inputs: int, outputs: int, *, bias: bool, init: Init, generator: torch.Generator | None
+    inputs: int,
+    outputs: int,
+    *,
+    bias: bool,
+    init: Init,
+    generator: torch.Generator | None,
 ) -> nn.Linear:
     """A linear layer, initialised "normal" (N(0, 0.02), bias 0: the Hugging Face BERT scheme) or
     "pytorch" (uniform in +-1/sqrt(inputs) for weight and bias, `nn.Linear`'s own).
@@ -105,7 +110,11 @@ def projector(
 
 
 def blocks(
-    dimension: int, count: int, *, init: Init, generator: torch.Generator | None = None
+    dimension: int,
+    count: int,
+    *,
+    init: Init,
+    generator: torch.Generator | None = None,
 ) -> nn.Sequential:
     """(n, dimension) -> (n, dimension) by `count` blocks, each Linear - BatchNorm - ReLU - Linear -
     ReLU - Linear.

@@ -114,7 +114,10 @@ class RecurrentEncoder(Encoder):
         with torch.autocast(device_type=ids.device.type, enabled=False):
             lengths = mask.sum(1).cpu()
             packed = pack_padded_sequence(
-                self.words(ids).float(), lengths, batch_first=True, enforce_sorted=False
+                self.words(ids).float(),
+                lengths,
+                batch_first=True,
+                enforce_sorted=False,
             )
             states, last = self.layer(packed)
             if self.reduce != "last":
@@ -194,7 +197,11 @@ class RecurrentEncoder(Encoder):
             with quiet_transformers():
                 tokenizer = AutoTokenizer.from_pretrained(folder / WORDS, trust_remote_code=False)
             return cls(
-                tokenizer, words, layer, reduce=about["reduce"], max_length=about["max_length"]
+                tokenizer,
+                words,
+                layer,
+                reduce=about["reduce"],
+                max_length=about["max_length"],
             )
         except (KeyError, OSError, RuntimeError, SafetensorError, ValueError) as error:
             raise InputError(

@@ -32,7 +32,11 @@ POSITIVE_LENGTHS = (2.0, 4.0)
 
 
 def span_lengths(
-    shape: tuple[float, float], low: int, high: int, count: int, rng: np.random.Generator
+    shape: tuple[float, float],
+    low: int,
+    high: int,
+    count: int,
+    rng: np.random.Generator,
 ) -> NDArray[np.int64]:
     """floor(Beta(*shape) * (high - low) + low), `count` times: low..high - 1, or high where low =
     high.
@@ -41,7 +45,10 @@ def span_lengths(
 
 
 def anchors_on_grid(
-    n: int, lengths: NDArray[np.int64], l_max: int, rng: np.random.Generator
+    n: int,
+    lengths: NDArray[np.int64],
+    l_max: int,
+    rng: np.random.Generator,
 ) -> NDArray[np.int64]:
     """Starts of anchors of these lengths, as the reference code places them.
 
@@ -68,7 +75,10 @@ def _draw_cell(cells: int, anchors: int, rng: np.random.Generator) -> int:
 
 
 def anchors_apart(
-    n: int, lengths: NDArray[np.int64], l_max: int, rng: np.random.Generator
+    n: int,
+    lengths: NDArray[np.int64],
+    l_max: int,
+    rng: np.random.Generator,
 ) -> NDArray[np.int64]:
     """Starts of anchors of these lengths, as the paper describes them: each uniform over 0..n -
     length, and at least l_max tokens between the end of one and the start of the next.
@@ -168,7 +178,14 @@ class SpanSampler:
         for i, (start, length) in enumerate(zip(starts.tolist(), lengths.tolist(), strict=True)):
             spans[i, 0] = start, start + length
             spans[i, 1:] = place_positives(
-                n, start, start + length, self.positives, self.l_min, self.l_max, self.strategy, rng
+                n,
+                start,
+                start + length,
+                self.positives,
+                self.l_min,
+                self.l_max,
+                self.strategy,
+                rng,
             )
         return spans
 
@@ -234,7 +251,11 @@ class DocumentTokens:
         return len(self.starts([text])[0]) > count
 
     def long_enough(
-        self, corpus: Corpus, count: int, prepare: Callable[[str], str], preparation: str
+        self,
+        corpus: Corpus,
+        count: int,
+        prepare: Callable[[str], str],
+        preparation: str,
     ) -> NDArray[np.intp]:
         """Return the places (n,) of the documents with at least `count` tokens, cached for the other
         rows of a comparison.

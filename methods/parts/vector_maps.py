@@ -111,7 +111,11 @@ class VectorMap(Method):
         return fitted
 
     def _fit_to(
-        self, encoder: Encoder, items: Sequence[Any], uri: str, context: FitContext
+        self,
+        encoder: Encoder,
+        items: Sequence[Any],
+        uri: str,
+        context: FitContext,
     ) -> None:
         if len(items) < 2:
             raise InputError(
@@ -196,7 +200,9 @@ def texts_of(item: Any) -> list[str]:
 
 
 def text_chunks(
-    items: Sequence[Any], context: FitContext, size: int = CHUNK
+    items: Sequence[Any],
+    context: FitContext,
+    size: int = CHUNK,
 ) -> Iterator[list[str]]:
     """Yield the texts of `items`, `size` items at a time.
 

@@ -106,7 +106,9 @@ def _files(uri: str) -> tuple[Path, ...]:
     if is_hub_id and path.suffix not in (".txt", ".vec", ".gz"):
         return _model_files(uri, lambda name: hub_file(uri, name, kind="model"))
     raise InputError(
-        f'vectors "{uri}": no such file', file=uri, remedy=f"give a {SOURCES}, such as {GLOVE}"
+        f'vectors "{uri}": no such file',
+        file=uri,
+        remedy=f"give a {SOURCES}, such as {GLOVE}",
     )
 
 
@@ -141,7 +143,9 @@ def _existing(path: Path) -> Path:
 
 
 def _read_model(
-    words_file: Path, weights_file: Path, limit: int | None
+    words_file: Path,
+    weights_file: Path,
+    limit: int | None,
 ) -> tuple[list[str], NDArray[np.float32]]:
     import torch
     from safetensors.torch import load_file
@@ -200,7 +204,9 @@ def _read_text(path: Path, limit: int | None) -> tuple[list[str], NDArray[np.flo
             row = _floats(b" ".join(fields[1:]))
             if len(row) != d:
                 raise InputError(
-                    f"{_quote(b' '.join(fields[1:]))} is not {d} numbers", file=path, line=number
+                    f"{_quote(b' '.join(fields[1:]))} is not {d} numbers",
+                    file=path,
+                    line=number,
                 )
             if not np.isfinite(row).all():
                 raise InputError("holds a number that is infinite, or none", file=path, line=number)
@@ -237,7 +243,9 @@ def _read_start(
         )
     if header and header[1] != b"%d" % d:
         raise InputError(
-            f"{d} numbers, but the first line announces {_quote(header[1])}", file=path, line=2
+            f"{d} numbers, but the first line announces {_quote(header[1])}",
+            file=path,
+            line=2,
         )
     return header, start, d
 

@@ -197,7 +197,10 @@ def _part(part: RecordedResults, builders: list[TableBuilder]) -> Section:
         else:
             alone = []
         return Section(
-            f"part-{slug(part.name)}", part.title, alone, "The rows of this part of the file."
+            f"part-{slug(part.name)}",
+            part.title,
+            alone,
+            "The rows of this part of the file.",
         )
     significance = Significance(part)
     built = (block for builder in builders for block in builder(part, significance))

@@ -129,7 +129,9 @@ def _no_gain(comparison: Results, significance: Significance, target: Target) ->
 
 
 def _differences_to_starts(
-    comparison: Results, significance: Significance, target: Target
+    comparison: Results,
+    significance: Significance,
+    target: Target,
 ) -> Found:
     """Return each own row with its difference to its untrained start, the largest first."""
     judged = judge_family(starts(comparison), significance, target)

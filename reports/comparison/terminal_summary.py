@@ -21,7 +21,9 @@ _SHORTEST_NAME = 24  # characters: a longer name is cut before a score is left o
 
 
 def summary_table(
-    workdir: Path, name: str, part: str = ""
+    workdir: Path,
+    name: str,
+    part: str = "",
 ) -> tuple[list[str], list[list[str]], list[str]]:
     """Columns, rows and notes as text: scores as mean ± deviation, the best of each block marked
     with "*".

@@ -131,6 +131,8 @@ def _add_mark(block: Block) -> Block:
         return replace(block, title=f"{block.title} {MARK}", legend=(SENTENCE, *block.legend))
     if isinstance(block, Figure):
         return replace(
-            block, title=f"{block.title} {MARK}", caption=f"{SENTENCE} {block.caption}".strip()
+            block,
+            title=f"{block.title} {MARK}",
+            caption=f"{SENTENCE} {block.caption}".strip(),
         )
     return block

@@ -143,7 +143,11 @@ def _with_same_examples(runs: Mapping[Key, Mapping[str, Examples]]) -> ExploredT
     first = next(one for one in every if one.digest == usual)
     task, source, _, metric = first.score
     return ExploredTask(
-        task, source, metric, first, {key: by_id for key, by_id in same.items() if by_id}
+        task,
+        source,
+        metric,
+        first,
+        {key: by_id for key, by_id in same.items() if by_id},
     )
 
 
@@ -197,7 +201,11 @@ class Chosen:
 
 
 def choose_differing(
-    task: ExploredTask, a: RecordedRow, b: RecordedRow, most: int, text: str = ""
+    task: ExploredTask,
+    a: RecordedRow,
+    b: RecordedRow,
+    most: int,
+    text: str = "",
 ) -> list[Chosen]:
     """The examples on which two rows differ most in error; `by` is positive where `a` has the
     smaller error.
@@ -207,7 +215,10 @@ def choose_differing(
 
 
 def choose_hard(
-    task: ExploredTask, rows: Sequence[RecordedRow], most: int, text: str = ""
+    task: ExploredTask,
+    rows: Sequence[RecordedRow],
+    most: int,
+    text: str = "",
 ) -> list[Chosen]:
     """The examples that most rows get wrong, by the median of their errors."""
     by = np.median([task.errors[row.key] for row in rows], axis=0)
@@ -215,7 +226,12 @@ def choose_hard(
 
 
 def _choose(
-    task: ExploredTask, rows: Sequence[RecordedRow], by: Floats, size: Floats, most: int, text: str
+    task: ExploredTask,
+    rows: Sequence[RecordedRow],
+    by: Floats,
+    size: Floats,
+    most: int,
+    text: str,
 ) -> list[Chosen]:
     """The `most` examples of the largest size above 0; only those with a text that contains `text`."""
     texts, gold, _ = task.known

@@ -178,7 +178,12 @@ def _slice_table(comparison: RecordedResults, task: ExploredTask) -> Table | Non
     )
     if masks:
         return Table(
-            "slices", f"Scores by slice of {task.task}", caption, tuple(columns), body, (legend,)
+            "slices",
+            f"Scores by slice of {task.task}",
+            caption,
+            tuple(columns),
+            body,
+            (legend,),
         )
     return None
 

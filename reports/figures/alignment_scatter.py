@@ -39,7 +39,10 @@ class Dot:
 
 
 def scatter(
-    comparison: RecordedResults, task: str, source: str, target: Target | None
+    comparison: RecordedResults,
+    task: str,
+    source: str,
+    target: Target | None,
 ) -> Figure | None:
     """The rows of a comparison on one data set; supervised rows as stars, untrained ones as
     squares.
@@ -63,7 +66,11 @@ def scatter(
     title = f"Alignment and uniformity · {data}"
     caption = f"Means over seeds; the lower left corner is best.{others.replace('not drawn', 'not named')}"
     return draw_dots(
-        dots, f"geometry-{source}-{data}", title, caption, target.short if target else ""
+        dots,
+        f"geometry-{source}-{data}",
+        title,
+        caption,
+        target.short if target else "",
     )
 
 

@@ -115,7 +115,10 @@ def _draw_row(axes: Any, y: int, row: ResultRow, block: Ranking, *, leading: boo
 
 
 def _draw_block(
-    axes: Any, block: Ranking, places: dict[tuple[str, str], int], results: Results
+    axes: Any,
+    block: Ranking,
+    places: dict[tuple[str, str], int],
+    results: Results,
 ) -> list[str]:
     """Draw the rows of a block that have a place; the same in words."""
     descriptions = []

@@ -114,7 +114,12 @@ def place_labels(axes: Any, points: Points, labels: Sequence[str], line: Points 
         if not labels[i]:
             continue
         text = axes.annotate(
-            labels[i], points[i], xytext=(0, 0), textcoords="offset points", va="center", fontsize=8
+            labels[i],
+            points[i],
+            xytext=(0, 0),
+            textcoords="offset points",
+            va="center",
+            fontsize=8,
         )
         size = text.get_window_extent(renderer)
         places: list[tuple[int, int, tuple[float, float], str, Bbox]] = []
@@ -142,7 +147,10 @@ def _box_around(start: Any, end: Any, margin: float) -> Bbox:
 
     (x0, y0), (x1, y1) = start, end
     return Bbox.from_extents(
-        min(x0, x1) - margin, min(y0, y1) - margin, max(x0, x1) + margin, max(y0, y1) + margin
+        min(x0, x1) - margin,
+        min(y0, y1) - margin,
+        max(x0, x1) + margin,
+        max(y0, y1) + margin,
     )
 
 

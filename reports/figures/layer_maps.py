@@ -22,7 +22,9 @@ _FEW = 7  # layers up to which a cell has room for a decimal
 
 
 def layer_map(
-    comparison: RecordedResults, grid: LayerGrid, target: Target | None = None
+    comparison: RecordedResults,
+    grid: LayerGrid,
+    target: Target | None = None,
 ) -> Figure | None:
     """Layer by pooling as a heat map for each row (self-guided contrastive learning, figure 1)."""
     alike = grid.rows(comparison)
@@ -47,7 +49,12 @@ def layer_map(
             else:
                 name = row_name(row, comparison)
             mesh = draw_heat_map(
-                axes, table, grid.layers, grid.poolings, limits, digits=1 if few else 0
+                axes,
+                table,
+                grid.layers,
+                grid.poolings,
+                limits,
+                digits=1 if few else 0,
             )
             y, x = np.unravel_index(np.nanargmax(table), table.shape)
             axes.add_patch(_frame_of(int(x), int(y)))

@@ -174,7 +174,11 @@ def legend_below(plot: Plot, handles: Iterable[Any], labels: Iterable[str]) -> N
     else:
         columns = 3
     plot.legend(
-        list(handles), names, loc="outside lower center", ncols=min(columns, len(names)), fontsize=8
+        list(handles),
+        names,
+        loc="outside lower center",
+        ncols=min(columns, len(names)),
+        fontsize=8,
     )
 
 
@@ -196,10 +200,14 @@ def _compact(svg: str) -> str:
     svg = re.sub(r' transform="rotate\(-0 [^"]*"', "", svg)
     svg = svg.replace("'DejaVu Sans'", "system-ui, 'Segoe UI', 'DejaVu Sans'")
     svg = svg.replace(f" font-family: {_FONTS};", "").replace(
-        "<svg ", f'<svg font-family="{_FONTS}" ', 1
+        "<svg ",
+        f'<svg font-family="{_FONTS}" ',
+        1,
     )
     svg = re.sub(
-        r"(?<= d=\")[^\"]*", lambda m: _round_numbers(m[0]).strip().replace(" \n", " "), svg
+        r"(?<= d=\")[^\"]*",
+        lambda m: _round_numbers(m[0]).strip().replace(" \n", " "),
+        svg,
     )
     svg = re.sub(r' (?:x|y|points)="[^"]*"', lambda m: _round_numbers(m[0]), svg)
     return re.sub(r">\s+<", ">\n<", svg)

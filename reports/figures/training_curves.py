@@ -81,7 +81,10 @@ def development(comparison: RecordedResults, target: Target | None = None) -> Fi
     with style():
         plot = new(7.2, 2.7 + 0.17 * math.ceil(len(rows) / 4))
         grid = plot.subplots(
-            1, len(curves), width_ratios=[1.5, *[1] * (len(curves) - 1)], squeeze=False
+            1,
+            len(curves),
+            width_ratios=[1.5, *[1] * (len(curves) - 1)],
+            squeeze=False,
         )[0]
         for axes, (key, by_row) in zip(grid, curves.items(), strict=True):
             for i, (row, one) in enumerate(zip(rows, by_row, strict=True)):
@@ -150,11 +153,15 @@ def losses(comparison: RecordedResults, target: Target | None = None) -> Figure 
     with style():
         plot = new(7.2, 0.35 + 1.75 * math.ceil(len(panels) / columns))
         for axes, (row, term, i, curves) in zip(
-            new_panels(plot, len(panels), columns), panels, strict=True
+            new_panels(plot, len(panels), columns),
+            panels,
+            strict=True,
         ):
             _draw_seeds(axes, curves, look(i))
             axes.set_title(
-                f"{row_name(row, comparison)}\n{short(term)}", fontsize=8, fontweight="normal"
+                f"{row_name(row, comparison)}\n{short(term)}",
+                fontsize=8,
+                fontweight="normal",
             )
             axes.locator_params(axis="x", nbins=4, integer=True)
             axes.locator_params(axis="y", nbins=4)

@@ -103,7 +103,11 @@ def draw_best(
         for intervals, log in zip((across, up), logs, strict=True)
     )
     return draw_heat_map(
-        axes, grid, across_labels, up_labels, (float(np.nanmin(grid)), float(np.nanmax(grid)))
+        axes,
+        grid,
+        across_labels,
+        up_labels,
+        (float(np.nanmin(grid)), float(np.nanmax(grid))),
     )
 
 

@@ -75,7 +75,9 @@ def judge(
         return Verdict("not published", "The published number is not legible.")
     if reasons:
         return Verdict(
-            "not comparable", f"Not comparable. {' '.join(reasons)}", reasons=tuple(reasons)
+            "not comparable",
+            f"Not comparable. {' '.join(reasons)}",
+            reasons=tuple(reasons),
         )
     mean = mean_sd(values)[0]
     if deterministic:

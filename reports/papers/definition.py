@@ -254,7 +254,9 @@ class PaperTable(Config):
                 if name in (one.label, *one.published):
                     found.append((one, [name] if name in one.published else one.published))
         return min(
-            found, key=lambda pair: (pair[0] is not row, pair[0].method != row.method), default=None
+            found,
+            key=lambda pair: (pair[0] is not row, pair[0].method != row.method),
+            default=None,
         )
 
 
@@ -369,7 +371,9 @@ class Definition(Config):
             columns = self.spread(table.columns)
             heads = [column.head for column in columns]
             _check_known(
-                place, [*table.headline, *(c.name for c in columns if c.difference)], heads
+                place,
+                [*table.headline, *(c.name for c in columns if c.difference)],
+                heads,
             )
         return self
 

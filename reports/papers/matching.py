@@ -255,7 +255,9 @@ class Matching:
             return Measured(missing=f'no difference: "{reference.label}" was not {why}')
         scores = next(c for c in self.columns(place.table) if c.head == place.column.name)
         gap = subtract(
-            self.measure(ours, scores), self.measure(alike[0], scores), place.column.difference
+            self.measure(ours, scores),
+            self.measure(alike[0], scores),
+            place.column.difference,
         )
         if gap.by_seed and alike[0] is not same[0]:
             remark = f'The difference is to a row "{reference.label}" that was trained alike and is not shown.'
@@ -263,7 +265,10 @@ class Matching:
         return gap
 
     def _trained_alike(
-        self, row: PaperRow, ours: RecordedRow, reference: PaperRow
+        self,
+        row: PaperRow,
+        ours: RecordedRow,
+        reference: PaperRow,
     ) -> list[RecordedRow]:
         """Our rows of a reference that were trained as `ours` was, so that the difference means
         something.
@@ -390,7 +395,11 @@ class Matching:
         return min(found, key=lambda one: one[0])[1:]
 
     def _reasons(
-        self, p: Published, place: Place, ours: RecordedRow, measured: Measured
+        self,
+        p: Published,
+        place: Place,
+        ours: RecordedRow,
+        measured: Measured,
     ) -> list[str]:
         """Why our number cannot be compared with the published one."""
         reasons = self.conditions.reasons(p["base_model"], place.row, ours)
@@ -410,7 +419,10 @@ class Matching:
         return list(dict.fromkeys(reasons))
 
     def _random_sides(
-        self, place: Place, ours: RecordedRow, measured: Measured
+        self,
+        place: Place,
+        ours: RecordedRow,
+        measured: Measured,
     ) -> tuple[tuple[float, ...], ...]:
         """The sides of a difference that depend on a seed, where it is not taken seed by seed."""
         if not measured.sides or place.reference is None:

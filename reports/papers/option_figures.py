@@ -60,7 +60,9 @@ def ablation(matching: Matching, figure: PaperFigure) -> Figure | None:
 
 
 def _scored_rows(
-    matching: Matching, figure: PaperFigure, rows: Sequence[RecordedRow]
+    matching: Matching,
+    figure: PaperFigure,
+    rows: Sequence[RecordedRow],
 ) -> tuple[str, _Scored] | None:
     """The title of a score and the rows that have it: of the base model and text (no rehearsal
     where there is a run) and of the number of training steps with most rows.
@@ -88,7 +90,9 @@ def _scored_rows(
         for budget in chosen:
             members.extend(budgets[budget])
         best = max(
-            best, members, key=lambda m: (bool(m) and not m[0].rehearsal, count_needed(m), len(m))
+            best,
+            members,
+            key=lambda m: (bool(m) and not m[0].rehearsal, count_needed(m), len(m)),
         )
     scored = {}
     for column in matching.columns(figure):
@@ -274,7 +278,9 @@ def scan(matching: Matching, figure: PaperFigure) -> Figure | None:
 
 
 def _group_trials(
-    matching: Matching, figure: PaperFigure, trials: Sequence[ScoredTrial]
+    matching: Matching,
+    figure: PaperFigure,
+    trials: Sequence[ScoredTrial],
 ) -> dict[str, _Named]:
     """Return the trials of each row of the method's studies, by the group of the row."""
     chosen = {id(trial) for trial in trials}
@@ -301,7 +307,10 @@ def _panels_of_groups(plot: Any, groups: Mapping[str, _Named], key: str) -> list
 
 
 def _panels_of_two(
-    plot: Any, groups: Mapping[str, _Named], figure: PaperFigure, trials: Sequence[ScoredTrial]
+    plot: Any,
+    groups: Mapping[str, _Named],
+    figure: PaperFigure,
+    trials: Sequence[ScoredTrial],
 ) -> list[_ScanPanel]:
     """Return a panel for each of two options; draw the best trials by both into a third one."""
     first, second = figure.factors
@@ -315,7 +324,9 @@ def _panels_of_two(
         best.append((_value(t, first), _value(t, second), 100 * t.value))
     draw_best(right, best, across, up)
     right.set(
-        xlabel=figure.factors[first], ylabel=figure.factors[second], title="By both: best trial"
+        xlabel=figure.factors[first],
+        ylabel=figure.factors[second],
+        title="By both: best trial",
     )
     rows = []
     for members in groups.values():
@@ -365,7 +376,9 @@ def _rows_of_studies(matching: Matching, figure: PaperFigure) -> list[PaperRow]:
 
 
 def _find_trials(
-    matching: Matching, figure: PaperFigure, keys: Sequence[str]
+    matching: Matching,
+    figure: PaperFigure,
+    keys: Sequence[str],
 ) -> tuple[TrialSetting, list[ScoredTrial]] | None:
     """The setting with most trials of the method, STS-B dev first, of those with two values of each
     option and one value of each option in `same`.
@@ -385,7 +398,9 @@ def _find_trials(
             found.append((setting, trials))
     order = matching.library.settings
     return min(
-        found, key=lambda f: (f[0].dev_task != "STS-B", -len(f[1]), order.index(f[0])), default=None
+        found,
+        key=lambda f: (f[0].dev_task != "STS-B", -len(f[1]), order.index(f[0])),
+        default=None,
     )
 
 

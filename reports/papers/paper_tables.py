@@ -183,7 +183,9 @@ def _derived_cell(column: PaperColumn, own: Match | None, reference: Match | Non
     if own is None or reference is None or own.value is None or reference.value is None:
         return BLANK
     return number(
-        column.difference * (own.value - reference.value), digits=column.digits, signed=True
+        column.difference * (own.value - reference.value),
+        digits=column.digits,
+        signed=True,
     )
 
 
@@ -283,7 +285,11 @@ def _in_order(matching: Matching, keys: Iterable[BlockKey]) -> list[BlockKey]:
 
 
 def _lines_of_block(
-    matching: Matching, table: PaperTable, key: BlockKey, block: Lines, shown: list[RecordedRow]
+    matching: Matching,
+    table: PaperTable,
+    key: BlockKey,
+    block: Lines,
+    shown: list[RecordedRow],
 ) -> list[TableRow]:
     """Return the lines of a block, with one for each row of the paper that it lacks; our rows in it
     are added to `shown`.
@@ -333,7 +339,11 @@ def _block_name(base: str, rehearsal: bool) -> str:
 
 
 def _run_line(
-    matching: Matching, table: PaperTable, row: PaperRow, ours: RecordedRow, block: str
+    matching: Matching,
+    table: PaperTable,
+    row: PaperRow,
+    ours: RecordedRow,
+    block: str,
 ) -> TableRow:
     count = len(ours.finished)
     whole = len(ours.records)
@@ -356,7 +366,10 @@ def _run_line(
             *matching.conditions.remarks(base, row, ours),
         ]
     head = Cell(
-        label, link=anchor(ours), records=tuple(r.id for r in ours.records), notes=tuple(notes)
+        label,
+        link=anchor(ours),
+        records=tuple(r.id for r in ours.records),
+        notes=tuple(notes),
     )
     columns = matching.columns(table)
     cells = (measured_cell(matching.value(Place(table, row, c), ours), c, ours) for c in columns)
@@ -382,7 +395,11 @@ def _is_expected(matching: Matching, table: PaperTable, row: PaperRow, base: str
 
 
 def _line_without_run(
-    matching: Matching, table: PaperTable, row: PaperRow, base: str, block: str
+    matching: Matching,
+    table: PaperTable,
+    row: PaperRow,
+    base: str,
+    block: str,
 ) -> TableRow:
     """The line of a row that has no run: n/a with the reason where the paper has a number."""
     if row.method and not table.studies:
@@ -455,7 +472,9 @@ def _layer_lines(matching: Matching, table: PaperTable, shown: list[RecordedRow]
     ]
     lines = []
     for row, ends in extremes(
-        matching.library.as_comparison(table.key, untrained), first.name, "senteval"
+        matching.library.as_comparison(table.key, untrained),
+        first.name,
+        "senteval",
     ):
         seeds = Cell(str(len(row.finished)), value=len(row.finished))
         block = _block_name(row.base_model, row.rehearsal)
@@ -495,7 +514,12 @@ def paper_table(matching: Matching, table: PaperTable) -> tuple[Table | None, li
         columns, [replace(row, cells=tuple(row.cells[j] for j in keep)) for row in rows]
     )
     result = Table(
-        table.key, table.title, table.caption, tuple(columns), body, _legend(shown, body, dropped)
+        table.key,
+        table.title,
+        table.caption,
+        tuple(columns),
+        body,
+        _legend(shown, body, dropped),
     )
     return (_transpose(result) if len(specs) > _MOST_COLUMNS else result), shown
 
@@ -513,7 +537,9 @@ def _make_columns(table: PaperTable, specs: Sequence[PaperColumn]) -> list[Colum
 
 
 def _legend(
-    own: Iterable[RecordedRow], rows: Iterable[TableRow], dropped: Sequence[str]
+    own: Iterable[RecordedRow],
+    rows: Iterable[TableRow],
+    dropped: Sequence[str],
 ) -> tuple[str, ...]:
     legend = [
         "Measured: mean ± standard deviation over seeds. Published: as printed, without a standard deviation."

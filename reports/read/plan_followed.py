@@ -41,7 +41,9 @@ class FrozenPlan:
 
 
 def read_frozen_plan(
-    workdir: Path, comparison: ComparisonFile, records: Iterable[Record]
+    workdir: Path,
+    comparison: ComparisonFile,
+    records: Iterable[Record],
 ) -> FrozenPlan | None:
     """Return a comparison's plan with the deviations of its records; None without a plan.
 

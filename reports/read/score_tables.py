@@ -258,7 +258,9 @@ def _check_columns(names: list[str], where: str) -> None:
             known = ", ".join(COLUMNS)
             guess = nearest(name, list(COLUMNS))
             raise InputError(
-                f'unknown column "{name}"{guess}; known: {known}', key=name, file=where
+                f'unknown column "{name}"{guess}; known: {known}',
+                key=name,
+                file=where,
             )
 
 
@@ -272,7 +274,10 @@ def _describe_lacking(names: list[str], lacking: list[str], where: str) -> Input
         steps.append(f'rename "{called}" to "row"')
     elif others and (guess := nearest(others[0], lacking)):
         return InputError(
-            f'unknown column "{others[0]}"{guess}', key=others[0], file=where, remedy="rename it"
+            f'unknown column "{others[0]}"{guess}',
+            key=others[0],
+            file=where,
+            remedy="rename it",
         )
     if "score" in lacking and len(others) > 1:
         steps.append(

@@ -57,7 +57,10 @@ def text_overlaps(comparison: RecordedResults) -> list[TextOverlap]:
                 )
     return [
         TextOverlap(
-            use, _name(about), tuple(dict.fromkeys(rows)), read_overlap(comparison.workdir, about)
+            use,
+            _name(about),
+            tuple(dict.fromkeys(rows)),
+            read_overlap(comparison.workdir, about),
         )
         for (use, _, _), (about, rows) in met.items()
     ]
@@ -89,7 +92,10 @@ def scored_tasks(comparison: RecordedResults) -> dict[tuple[str, str], str | Non
 
 
 def find_task_overlap(
-    text: TextOverlap, task: str, source: str, data: str | None
+    text: TextOverlap,
+    task: str,
+    source: str,
+    data: str | None,
 ) -> TaskOverlap | None:
     """The result for one task; None if it was not checked, or with data other than `data`."""
     if text.found is not None:
@@ -202,7 +208,10 @@ def _join_touched(known: Iterable[TaskOverlap]) -> dict[str, frozenset[int]]:
 
 
 def _rescore(
-    comparison: RecordedResults, record: Record, left_out: Mapping[Key, LeftOut], changed: Any
+    comparison: RecordedResults,
+    record: Record,
+    left_out: Mapping[Key, LeftOut],
+    changed: Any,
 ) -> Record:
     """The record with the scores of its remaining examples; scores that cannot be recomputed are
     dropped.

@@ -86,7 +86,10 @@ class RunLibrary:
         return [row for row in rows if matches(row.records[0], where or {})]
 
     def as_comparison(
-        self, name: str, rows: Iterable[RecordedRow], title: str = ""
+        self,
+        name: str,
+        rows: Iterable[RecordedRow],
+        title: str = "",
     ) -> RecordedResults:
         """Some rows as the figures and tables of comparisons take them."""
         return RecordedResults(name, tuple(rows), workdir=self.workdir, title=title or name)
@@ -213,7 +216,9 @@ def _rows(records: Iterable[Record]) -> tuple[RecordedRow, ...]:
             taken.add((base_model, name))
             rows.append(
                 RecordedRow.of_records(
-                    name, base_model, [by_seed[seed] for seed in sorted(by_seed)]
+                    name,
+                    base_model,
+                    [by_seed[seed] for seed in sorted(by_seed)],
                 )
             )
     return tuple(rows)

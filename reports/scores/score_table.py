@@ -96,7 +96,10 @@ def question_of_scores(source: Source, on: str = "", pair: Sequence[str] = ()) -
     _check_mean(frame, tasks, name)
 
     by_run = frame.pivot_table(
-        index=["row", "seed"], columns=["task", "example"], values="score", sort=False
+        index=["row", "seed"],
+        columns=["task", "example"],
+        values="score",
+        sort=False,
     )
     _check_complete(by_run, name)
     moved = _influences(frame, by_run, tasks)
@@ -255,7 +258,10 @@ def _score_and_influence(scores: Floats, target: Floats, metric: str) -> Scored:
 
 
 def _describe_unknown(
-    few: list[str], runs_of: dict[str, list[int]], has_examples: bool, left_out: list[str]
+    few: list[str],
+    runs_of: dict[str, list[int]],
+    has_examples: bool,
+    left_out: list[str],
 ) -> list[str]:
     """Return what is not known of seeds and examples, a phrase each."""
     parts = []

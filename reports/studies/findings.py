@@ -37,7 +37,10 @@ def select_scored(trials: Sequence[FrozenTrial]) -> list[FrozenTrial]:
 
 
 def untrained_score(
-    stored: optuna.Study, trial: FrozenTrial, study: Study, workdir: Path
+    stored: optuna.Study,
+    trial: FrozenTrial,
+    study: Study,
+    workdir: Path,
 ) -> float | None:
     """Return the objective of the model that a trial started from; None where it is not known.
 
@@ -225,7 +228,9 @@ def confirm(best: FrozenTrial, study: Study, workdir: Path) -> Confirmation | No
         ):
             by_seed[r.seed] = r, value
     return Confirmation(
-        best.number, tuple(chosen), tuple(by_seed[seed] for seed in sorted(by_seed))
+        best.number,
+        tuple(chosen),
+        tuple(by_seed[seed] for seed in sorted(by_seed)),
     )
 
 

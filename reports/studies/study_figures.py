@@ -129,7 +129,10 @@ def importance(search: optuna.Study) -> Figure | None:
 
 
 def by_parameter(
-    study: Study, space: Space, trials: Sequence[FrozenTrial], parameter: Parameter
+    study: Study,
+    space: Space,
+    trials: Sequence[FrozenTrial],
+    parameter: Parameter,
 ) -> Figure | None:
     """The best trial and the upper quartile by one number, a colour for each value of `by`."""
     name = parameter.name
@@ -166,7 +169,9 @@ def by_parameter(
 
 
 def _groups_by(
-    by: str | None, space: Space, trials: list[FrozenTrial]
+    by: str | None,
+    space: Space,
+    trials: list[FrozenTrial],
 ) -> dict[str, list[FrozenTrial]]:
     """Return the trials by the value of the parameter `by`, where there is one."""
     if not by:
@@ -185,7 +190,10 @@ def _describe_line(group: str, points: Points) -> str:
 
 
 def all_figures(
-    search: optuna.Study, study: Study, space: Space, trials: Sequence[FrozenTrial]
+    search: optuna.Study,
+    study: Study,
+    space: Space,
+    trials: Sequence[FrozenTrial],
 ) -> tuple[list[Figure], list[Figure]]:
     """The figures of the search, and those of the parameters; what has nothing to draw is left out."""
     numbers = [p for p in space.parameters if p.numeric and p.name != study.by]

@@ -76,7 +76,11 @@ def trials_on_dev(workdir: Path) -> Iterator[tuple[str, float, list[str]]]:
 
 
 def describe(
-    stored: optuna.Study, study: Study, space: Space, trials: Sequence[FrozenTrial], workdir: Path
+    stored: optuna.Study,
+    study: Study,
+    space: Space,
+    trials: Sequence[FrozenTrial],
+    workdir: Path,
 ) -> Document:
     """Every table and figure of a study, in the order of the page."""
     leading = best_trials(stored)
@@ -121,7 +125,9 @@ def describe(
 
 
 def _records_of(
-    trials: Sequence[FrozenTrial], confirmed: Confirmation | None, workdir: Path
+    trials: Sequence[FrozenTrial],
+    confirmed: Confirmation | None,
+    workdir: Path,
 ) -> list[Record]:
     """Return the records of the runs of a study, but those that a worker on another machine has."""
     ids: dict[str, None] = {}

@@ -65,7 +65,10 @@ def space_table(study: Study, space: Space) -> Table:
 
 
 def best_table(
-    study: Study, space: Space, leading: Sequence[FrozenTrial], start: float | None = None
+    study: Study,
+    space: Space,
+    leading: Sequence[FrozenTrial],
+    start: float | None = None,
 ) -> Table | None:
     """Return the best trials, below the score without training where it is known."""
     if not leading:

@@ -48,7 +48,10 @@ def _table(comparison: RecordedResults, task: str, source: str) -> Table:
         if metric == "spearman" or any(row.scores(task, source, metric) for row in comparison.rows):
             noun = "pairs" if metric == "spearman" else ""
             made.add_task(
-                Column(metric, title, sub, group=group), measure, noun=noun, decides=False
+                Column(metric, title, sub, group=group),
+                measure,
+                noun=noun,
+                decides=False,
             )
     caption = f"{pairs} ({SOURCES.get(source, source)}) by vectors of fewer dimensions or bits, compared by cosine."
     legend = (
@@ -56,7 +59,10 @@ def _table(comparison: RecordedResults, task: str, source: str) -> Table:
         "set; random ones are the mean of ten draws: chance. int8 as in sentence-transformers (ST) and in mteb."
     )
     return made.table(
-        f"compression-{source}-{pairs}", f"Compressed vectors · {pairs}", caption, legend
+        f"compression-{source}-{pairs}",
+        f"Compressed vectors · {pairs}",
+        caption,
+        legend,
     )
 
 

@@ -100,7 +100,13 @@ def _cost_cell(values: dict[str, float], digits: int) -> Cell:
     else:
         spread = ""
     return Cell(
-        text, spread, median(some), mean_sd(some)[1], len(some), "value", records=tuple(values)
+        text,
+        spread,
+        median(some),
+        mean_sd(some)[1],
+        len(some),
+        "value",
+        records=tuple(values),
     )
 
 

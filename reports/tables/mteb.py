@@ -149,7 +149,9 @@ def _notes(suite: str, category: str, names: Sequence[str]) -> tuple[str, ...]:
 
 
 def dataset_tables(
-    comparison: RecordedResults, suite: str, significance: Significance | None = None
+    comparison: RecordedResults,
+    suite: str,
+    significance: Significance | None = None,
 ) -> Iterator[Table]:
     """One table for each category with any score: its data sets and their average."""
     scored = _find_scored(comparison)

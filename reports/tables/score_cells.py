@@ -59,7 +59,9 @@ def head_cells(row: RecordedRow) -> tuple[Cell, Cell, Cell]:
     done = len(row.finished)
     total = len(row.records)
     count = Cell(
-        str(done) if done == total else f"{done} of {total}", value=done, notes=tuple(notes)
+        str(done) if done == total else f"{done} of {total}",
+        value=done,
+        notes=tuple(notes),
     )
     about = [ADDED] if row.added else []
     if row.source:
@@ -190,7 +192,12 @@ def mark_others(ids: Sequence[set[str]], cells: list[list[Cell]], column: int) -
 
 
 def size_text(
-    rows: Sequence[RecordedRow], task: str, source: str, metric: str, aggregation: str, noun: str
+    rows: Sequence[RecordedRow],
+    task: str,
+    source: str,
+    metric: str,
+    aggregation: str,
+    noun: str,
 ) -> str:
     met: set[int] = set()
     for row in rows:

@@ -77,7 +77,12 @@ class ScoreTable:
             column = replace(column, sub=" · ".join(filter(None, (column.sub, size))))
         scored = [row.scores(task, source, metric, how) for row in self.comparison.rows]
         self.add_scores(
-            column, task, scored, alone(measure) if decides else None, scale=scale, digits=digits
+            column,
+            task,
+            scored,
+            alone(measure) if decides else None,
+            scale=scale,
+            digits=digits,
         )
 
     def add_scores(
@@ -98,7 +103,9 @@ class ScoreTable:
             cells.append(mean_cell(row, runs, task, scale=scale, digits=digits))
         self.add_cells(column, cells, target)
         mark_others(
-            [{s.comparable for _, s in runs} for runs in scored], self.cells, len(self.columns) - 1
+            [{s.comparable for _, s in runs} for runs in scored],
+            self.cells,
+            len(self.columns) - 1,
         )
 
     def add_average(
@@ -156,7 +163,9 @@ class ScoreTable:
         return Table(key, title, caption, tuple(self.columns), body, (*legend, *said))
 
     def _without_untested_marks(
-        self, body: Sequence[TableRow], significance: Significance
+        self,
+        body: Sequence[TableRow],
+        significance: Significance,
     ) -> tuple[TableRow, ...]:
         """Return the lines, best and second marked only in blocks where rows were tested."""
         tested = self._tested_blocks(significance)

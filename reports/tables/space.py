@@ -42,7 +42,12 @@ def geometry_tables(comparison: RecordedResults) -> list[Table]:
             noun = "near pairs" if metric == "alignment" else "sentences"
             measure = Measure(task, source, metric, "")
             made.add_task(
-                Column(metric, title), measure, scale=1, digits=digits, noun=noun, decides=False
+                Column(metric, title),
+                measure,
+                scale=1,
+                digits=digits,
+                noun=noun,
+                decides=False,
             )
         title = f"Geometry of the space · {data}"
         caption = f"{data} ({SOURCES.get(source, source)}), L2-normalised embeddings."
@@ -55,7 +60,9 @@ def geometry_tables(comparison: RecordedResults) -> list[Table]:
 
 
 def extremes(
-    comparison: RecordedResults, pairs: str, source: str
+    comparison: RecordedResults,
+    pairs: str,
+    source: str,
 ) -> list[tuple[RecordedRow, list[tuple[str, Cell]]]]:
     """The best and the worst of all layers and poolings of each model, as (what it is, its score x
     100).
@@ -76,7 +83,11 @@ def extremes(
             lines = []
             for end, (layer, pooling) in (("best", best), ("worst", worst)):
                 cell = mean_cell(
-                    row, grid.scores(row, layer, pooling), grid.pairs, scale=100, digits=2
+                    row,
+                    grid.scores(row, layer, pooling),
+                    grid.pairs,
+                    scale=100,
+                    digits=2,
                 )
                 if grid.source != source:
                     cell = cell.with_notes(

@@ -132,7 +132,10 @@ def sts_tables(
 
 
 def _sts_table(
-    comparison: RecordedResults, significance: Significance | None, key: str, members: list[Target]
+    comparison: RecordedResults,
+    significance: Significance | None,
+    key: str,
+    members: list[Target],
 ) -> Table:
     made = ScoreTable(comparison, significance)
     for measure in (measure for target in members for measure in target.measures):
@@ -149,7 +152,9 @@ def _sts_table(
     if len(average.measures) > 1:
         column = Column("average", "Avg.", f"{len(average.measures)} tasks", better="higher")
         made.add_average(
-            column, [_means(row, average.measures) for row in comparison.rows], average
+            column,
+            [_means(row, average.measures) for row in comparison.rows],
+            average,
         )
     if key == "embedded":
         title = "Embedded suite"
@@ -165,7 +170,9 @@ def _sts_table(
 
 
 def _means(
-    row: RecordedRow, measures: Sequence[Measure], decimals: int | None = None
+    row: RecordedRow,
+    measures: Sequence[Measure],
+    decimals: int | None = None,
 ) -> dict[str, Average]:
     """Run id -> the mean over some tasks, of numbers with so many decimals."""
     values = {}
@@ -198,7 +205,10 @@ def suite_tables(
 
 
 def other_tables(
-    comparison: RecordedResults, significance: Significance | None = None, *, shown: Collection[str]
+    comparison: RecordedResults,
+    significance: Significance | None = None,
+    *,
+    shown: Collection[str],
 ) -> Iterator[Table]:
     """One table for each suite with scores that is not among those `shown` elsewhere, in the order
     met.
@@ -221,7 +231,9 @@ def _better(about: Suite | None, measures: Sequence[Measure]) -> Better:
 
 
 def _suite_table(
-    comparison: RecordedResults, significance: Significance | None, suite: str
+    comparison: RecordedResults,
+    significance: Significance | None,
+    suite: str,
 ) -> Table:
     about = find_suite(suite)
     known = _KNOWN.get(suite) or _describe_unknown(suite, about)
@@ -308,7 +320,10 @@ def _describe_metric(measure: Measure, about: Suite | None, scale: float, digits
 
 
 def _add_averages(
-    made: ScoreTable, comparison: RecordedResults, about: Suite, better: Better
+    made: ScoreTable,
+    comparison: RecordedResults,
+    about: Suite,
+    better: Better,
 ) -> None:
     """Add the averages that a suite of another package takes."""
     for average in about.averages:

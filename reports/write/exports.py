@@ -141,7 +141,9 @@ def _result_id(task: str, metric: str, aggregation: str = "") -> str:
 
 
 def _examples(
-    comparison: RecordedResults, record: Record, about: dict[str, Any]
+    comparison: RecordedResults,
+    record: Record,
+    about: dict[str, Any],
 ) -> Iterator[dict[str, Any]]:
     outcomes = RunFolder(comparison.workdir, record.id).outcomes()
     plain = (

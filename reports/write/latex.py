@@ -155,7 +155,9 @@ def table_file(table: Table) -> str:
         len(c.text) > _PROSE for row in table.rows for c in row.cells
     )
     title = re.sub(
-        rf"^{_OF_A_PAPER.pattern}\d* · ", "", table.title
+        rf"^{_OF_A_PAPER.pattern}\d* · ",
+        "",
+        table.title,
     )  # a paper that reads it counts its own tables
     text = latex_table(replace(table, title=title), float_as="table*" if wide else "table")
     return f"% needs \\usepackage{{{','.join(PACKAGES)}}}\n{text}"

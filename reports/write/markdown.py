@@ -82,7 +82,9 @@ def markdown(document: Document) -> str:
         made.filters[name] = lambda value, to=to: Markup(to(value))  # noqa: S704
     return (
         re.sub(
-            r"\n{3,}", "\n\n", made.get_template("report.md.j2").render(document=document)
+            r"\n{3,}",
+            "\n\n",
+            made.get_template("report.md.j2").render(document=document),
         ).rstrip()
         + "\n"
     )

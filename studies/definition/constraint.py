@@ -56,7 +56,10 @@ class Constraint:
 
 
 def read_constraint(
-    text: str, keys: Mapping[str, Any], searched: list[str], place: str
+    text: str,
+    keys: Mapping[str, Any],
+    searched: list[str],
+    place: str,
 ) -> Constraint:
     """Read the constraint that a file states.
 

@@ -110,7 +110,11 @@ class Parameter(Config, strict=True):
             return cast(Scalar, trial.suggest_categorical(self.name, list(self.choices)))
         if self.integer:
             return trial.suggest_int(
-                self.name, int(self.low), int(self.high), step=int(self.step or 1), log=self.log
+                self.name,
+                int(self.low),
+                int(self.high),
+                step=int(self.step or 1),
+                log=self.log,
             )
         return trial.suggest_float(self.name, self.low, self.high, step=self.step, log=self.log)
 
@@ -267,7 +271,10 @@ def _meet_condition(parameter: Parameter) -> dict[str, Any]:
 
 
 def _make_parameters(
-    study: Study, method: type[Method], base: Mapping[str, Any], where: str
+    study: Study,
+    method: type[Method],
+    base: Mapping[str, Any],
+    where: str,
 ) -> list[Parameter]:
     """Return the parameters that can be active, each after those that its condition refers to."""
     declared = method.Config.sweeps()
@@ -303,7 +310,9 @@ def _make_parameters(
 
 
 def _can_be_active(
-    parameter: Parameter, searched: Mapping[str, Any], base: Mapping[str, Any]
+    parameter: Parameter,
+    searched: Mapping[str, Any],
+    base: Mapping[str, Any],
 ) -> bool:
     """True unless a condition on something that is not searched fails already."""
     for key, wanted in parameter.when.items():
@@ -328,7 +337,11 @@ def _sort_by_condition(parameters: list[Parameter], where: str) -> list[Paramete
 
 
 def _make_parameter(
-    name: str, given: Any, declared: dict[str, Any] | None, integer: bool, place: str
+    name: str,
+    given: Any,
+    declared: dict[str, Any] | None,
+    integer: bool,
+    place: str,
 ) -> Parameter:
     """Return one entry of [space].
 

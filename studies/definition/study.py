@@ -142,7 +142,10 @@ class Study(Conditions):
         Its runs have the same ids.
         """
         entry = Entry(
-            method=self.method, name=label, preset=self.preset, config={**self.config, **values}
+            method=self.method,
+            name=label,
+            preset=self.preset,
+            config={**self.config, **values},
         )
         return Experiment(
             **self.conditions(),

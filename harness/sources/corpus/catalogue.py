@@ -138,7 +138,10 @@ def locate(uri: str) -> Location:
             raise _unknown_name(uri, "", base, known)
         found = _select(uri, _options(uri, query, _SELECTION))
         return replace(
-            found, files=tuple(embedded_files(name)), kind=name, columns=EMBEDDED_CORPORA[name]
+            found,
+            files=tuple(embedded_files(name)),
+            kind=name,
+            columns=EMBEDDED_CORPORA[name],
         )
     if base.startswith(HUB):
         whole = base.count("/") == HUB.count("/") + 2

@@ -120,7 +120,10 @@ def values_of(rows: Rows, columns: Sequence[str], required: Sequence[str]) -> It
 
 
 def _check_row(
-    where: str, row: Mapping[str, Any], columns: Sequence[str], required: Sequence[str]
+    where: str,
+    row: Mapping[str, Any],
+    columns: Sequence[str],
+    required: Sequence[str],
 ) -> None:
     """Raise the error for a row that lacks a column, or has a value that is no text."""
     for column in columns:

@@ -24,7 +24,9 @@ def is_table(given: Any) -> bool:
 
 
 def items_of_table(
-    given: Any, roles: Sequence[str], columns: Mapping[str, str] | None
+    given: Any,
+    roles: Sequence[str],
+    columns: Mapping[str, str] | None,
 ) -> list[tuple[str, ...]]:
     """Return the texts of each row, in the order of `roles`, "" where there is none.
 

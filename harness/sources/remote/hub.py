@@ -63,7 +63,11 @@ def out_of_reach(what: str) -> OutOfReach:
 
 @contextmanager
 def _clear_errors(
-    what: str, repo: str, revision: str | None, folder: str | Path, kind: str = "data set"
+    what: str,
+    repo: str,
+    revision: str | None,
+    folder: str | Path,
+    kind: str = "data set",
 ) -> Iterator[None]:
     from huggingface_hub import errors, get_session
 
@@ -168,7 +172,11 @@ def hub_file(
 
     what = f"hf://{'datasets/' if kind == 'dataset' else ''}{repo}{'@' + revision if revision else ''}/{file}"
     with _clear_errors(
-        what, repo, revision, constants.HF_HUB_CACHE, "data set" if kind == "dataset" else "model"
+        what,
+        repo,
+        revision,
+        constants.HF_HUB_CACHE,
+        "data set" if kind == "dataset" else "model",
     ):
         try:
             local = not hub_reachable()

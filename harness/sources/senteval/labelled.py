@@ -330,7 +330,10 @@ def _assemble(parts: Mapping[str, Sequence[Example]], classes: int) -> Labelled:
 
 
 def in_order(
-    parts: Mapping[str, Sequence[Example]], classes: int, *, snli: bool = False
+    parts: Mapping[str, Sequence[Example]],
+    classes: int,
+    *,
+    snli: bool = False,
 ) -> Labelled:
     """The examples as SentEval orders them; SNLI's by the second sentence first and by the label's
     name last.
@@ -401,7 +404,10 @@ def _lines(file: Path, encoding: str = "utf-8") -> list[str]:
 
 
 def numbered_lines(
-    file: Path, *, encoding: str = "utf-8", blank: bool = False
+    file: Path,
+    *,
+    encoding: str = "utf-8",
+    blank: bool = False,
 ) -> list[tuple[int, str]]:
     """Lines of a text file with their numbers from 1, split at newlines only.
 

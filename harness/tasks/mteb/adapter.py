@@ -83,7 +83,9 @@ class HarnessEncoder(AbsEncoder):
         vectors = self.vectors
         if isinstance(vectors, PromptedVectors):
             vectors = vectors.of_mteb(
-                task_metadata.name, task_metadata.type, getattr(prompt_type, "value", "")
+                task_metadata.name,
+                task_metadata.type,
+                getattr(prompt_type, "value", ""),
             )
         try:
             rows, damaged = finite(vectors(texts))
@@ -325,7 +327,11 @@ def run_task(
 
 
 def _evaluate(
-    task: Any, encoder: HarnessEncoder, cache: Any, *, load: bool
+    task: Any,
+    encoder: HarnessEncoder,
+    cache: Any,
+    *,
+    load: bool,
 ) -> tuple[Any, pd.DataFrame | None, str]:
     """What mteb gives for a task, the examples of its scores where it predicted them now, and why
     there are none.
@@ -429,7 +435,11 @@ class _StoredResults:
 
 
 def write_results(
-    folder: Path, name: str, revision: str, results: Iterable[str], **about: Any
+    folder: Path,
+    name: str,
+    revision: str,
+    results: Iterable[str],
+    **about: Any,
 ) -> list[Path]:
     """Write results (JSON of mteb's `TaskResult`) of the model `name` at `revision`; the files, one
     a task.

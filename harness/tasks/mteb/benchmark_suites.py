@@ -47,7 +47,9 @@ def benchmark_suite(benchmark: str, about: str) -> Suite:
         BenchmarkMean(f"{benchmark}, average over data sets", benchmark, names_of(categories))
     )
     return Suite(
-        tuple(PREFIX + name for name in names_of(categories)), about, averages=tuple(means)
+        tuple(PREFIX + name for name in names_of(categories)),
+        about,
+        averages=tuple(means),
     )
 
 

@@ -96,7 +96,9 @@ def mteb_values(scores: Iterable[Score], suite: str = "") -> dict[str, float]:
 
 
 def mteb_averages(
-    scores: Iterable[Score], suite: str, categories: Categories | None = None
+    scores: Iterable[Score],
+    suite: str,
+    categories: Categories | None = None,
 ) -> tuple[dict[str, Average], Average]:
     """The average of each category of a suite, and that over all its data sets. One that lacks a
     set has no value.

@@ -174,7 +174,10 @@ def clustering(name: str, scores: Mapping[str, Sequence[Mapping[str, Any]]]) -> 
 
 
 def sound(
-    examples: pd.DataFrame, metric: str, value: float, splits: Sequence[str]
+    examples: pd.DataFrame,
+    metric: str,
+    value: float,
+    splits: Sequence[str],
 ) -> pd.DataFrame | None:
     """The rows of one score, if it follows from them; None where it does not, or they are of
     another metric.

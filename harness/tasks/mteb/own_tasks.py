@@ -17,7 +17,10 @@ _CLUSTERED = 16_384  # texts that are clustered: mteb's own limit
 
 
 def _metadata(
-    name: str, kind: Literal["Retrieval", "Clustering"], revision: str, **about: Any
+    name: str,
+    kind: Literal["Retrieval", "Clustering"],
+    revision: str,
+    **about: Any,
 ) -> TaskMetadata:
     return TaskMetadata(
         name=name,

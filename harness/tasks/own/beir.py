@@ -62,7 +62,11 @@ def _read_texts(file: Path) -> dict[str, tuple[str, str]]:
     titles = table["title"] if "title" in table.columns else [""] * len(table)
     texts = {}
     for line, one, title, text in zip(
-        table.index, table["_id"], titles, table["text"], strict=True
+        table.index,
+        table["_id"],
+        titles,
+        table["text"],
+        strict=True,
     ):
         if one in texts:
             raise InputError(f'the id "{one}" occurs twice', file=file, line=line)
@@ -71,7 +75,9 @@ def _read_texts(file: Path) -> dict[str, tuple[str, str]]:
 
 
 def _read_grades(
-    file: Path, passages: dict[str, Any], queries: dict[str, str]
+    file: Path,
+    passages: dict[str, Any],
+    queries: dict[str, str],
 ) -> dict[str, dict[str, int]]:
     table = read_table(file)
     names = ("query-id", "corpus-id", "score")

@@ -321,7 +321,10 @@ def _check_cells(frame: pd.DataFrame, where: str) -> None:
 
 
 def _split(
-    table: pd.DataFrame, frame: pd.DataFrame, share: float | None, where: str
+    table: pd.DataFrame,
+    frame: pd.DataFrame,
+    share: float | None,
+    where: str,
 ) -> tuple[pd.Series[str], Split]:
     """Return the part of each example, and how the parts came about."""
     import pandas as pd

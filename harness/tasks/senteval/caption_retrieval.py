@@ -114,7 +114,10 @@ def _draw_batches(
 
 
 def _hinge_loss(
-    images: Tensor, captions: Tensor, other_images: Tensor, other_captions: Tensor
+    images: Tensor,
+    captions: Tensor,
+    other_images: Tensor,
+    other_captions: Tensor,
 ) -> Tensor:
     """Hinge loss of pairs (b, d) against k contrasts of each in both directions, (b, k, d)."""
     import torch
@@ -128,7 +131,11 @@ def _hinge_loss(
 
 
 def fit_and_rank(
-    images: dict[str, Array], captions: dict[str, Array], *, seed: int = 1111, width: int = WIDTH
+    images: dict[str, Array],
+    captions: dict[str, Array],
+    *,
+    seed: int = 1111,
+    width: int = WIDTH,
 ) -> tuple[Recalls, Recalls]:
     """Recalls on dev and test of the weights best on dev; images (n, d), captions (5n, e) by
     "train", "dev", "test".

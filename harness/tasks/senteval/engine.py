@@ -92,7 +92,10 @@ class SE:
     """
 
     def __init__(
-        self, params: dict[str, Any], batcher: Batcher, prepare: Prepare | None = None
+        self,
+        params: dict[str, Any],
+        batcher: Batcher,
+        prepare: Prepare | None = None,
     ) -> None:
         """Raises:
         InputError: a setting that SentEval does not have or that is out of its range.
@@ -283,7 +286,10 @@ class SE:
         return self._correlations(name, subsets, self._vectors)
 
     def _correlations(
-        self, name: str, subsets: tuple[Subset, ...], vectors: Vectors
+        self,
+        name: str,
+        subsets: tuple[Subset, ...],
+        vectors: Vectors,
     ) -> tuple[dict[str, Any], list[str]]:
         """Correlations of the pairs' cosines with their gold scores, by subset and over all; and
         remarks.

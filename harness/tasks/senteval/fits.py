@@ -185,7 +185,12 @@ def _with_validation(train: Rows, test: Rows, config: Classifier) -> Split:
 
 
 def solve(
-    x: Array, y: Array, splits: Sequence[Split], l2: Array, classes: int, config: Classifier
+    x: Array,
+    y: Array,
+    splits: Sequence[Split],
+    l2: Array,
+    classes: int,
+    config: Classifier,
 ) -> Solution:
     """Fit one head for each split s and L2 value l2[s, r].
 
@@ -204,7 +209,12 @@ def solve(
         group = np.flatnonzero((alike == one).all(axis=1))
         for part in np.array_split(group, math.ceil(len(group) / together)):
             best, accuracy[part] = _fit(
-                features, labels, [splits[s] for s in part], l2[part], classes, config
+                features,
+                labels,
+                [splits[s] for s in part],
+                l2[part],
+                classes,
+                config,
             )
             for i, s in enumerate(part.tolist()):
                 predicted[s] = predict(
@@ -232,7 +242,13 @@ class ClassifierStack:
     """
 
     def __init__(
-        self, x: Tensor, train: Tensor, decay: Tensor, classes: int, config: Classifier, drawn: int
+        self,
+        x: Tensor,
+        train: Tensor,
+        decay: Tensor,
+        classes: int,
+        config: Classifier,
+        drawn: int,
     ) -> None:
         """`x` (N, d + 1); `train` (S, n): the rows of each split; `decay` (S, R): the L2 weight of
         each fit, which is added to the gradient of all parameters, as the `weight_decay` of torch's
@@ -350,7 +366,12 @@ def predict(layers: Sequence[Tensor], x: Tensor) -> NDArray[np.int64]:
 
 
 def _fit(
-    x: Tensor, y: Tensor, splits: Sequence[Split], l2: Array, classes: int, config: Classifier
+    x: Tensor,
+    y: Tensor,
+    splits: Sequence[Split],
+    l2: Array,
+    classes: int,
+    config: Classifier,
 ) -> tuple[list[Tensor], NDArray[np.float64]]:
     """The layers of the best check of each fit and their accuracy (S, R) on the held-out rows."""
 

@@ -34,7 +34,11 @@ FOLDS = 10  # of a set without parts
 
 
 def predict_labels(
-    x: Array, labels: NDArray[np.int64], tested: Array, *, neighbours: int = NEIGHBOURS
+    x: Array,
+    labels: NDArray[np.int64],
+    tested: Array,
+    *,
+    neighbours: int = NEIGHBOURS,
 ) -> NDArray[np.int64]:
     """Return the commonest label among the nearest rows of `x` by cosine, for each tested row; the
     smallest of labels that are equally common.

@@ -83,7 +83,12 @@ def regress(x: dict[str, Array], scores: dict[str, Array], *, seed: int = 1111) 
 
     every = torch.arange(len(train), device=train.device)[None]
     heads = ClassifierStack(
-        train, every, torch.zeros(1, 1, device=train.device), GRADES, Classifier(seed=seed), 0
+        train,
+        every,
+        torch.zeros(1, 1, device=train.device),
+        GRADES,
+        Classifier(seed=seed),
+        0,
     )
     best = -1.0
     kept = predict("test")
@@ -118,7 +123,9 @@ class RegressorTask(LabelledTask):
         """The fit, and how many vectors held NaN or infinity (replaced by 0)."""
         x, damaged = self.inputs(vectors)
         return regress(
-            x, {name: part.labels for name, part in self.data.parts.items()}, seed=self.seed
+            x,
+            {name: part.labels for name, part in self.data.parts.items()},
+            seed=self.seed,
         ), damaged
 
     def evaluate(self, vectors: Vectors, *, pooling: str) -> TaskResult:

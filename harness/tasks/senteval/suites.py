@@ -37,7 +37,11 @@ EMBEDDED_TRANSFER: dict[str, tuple[str, tuple[str, ...]]] = {
 
 
 def probing_task(
-    dataset: str, *, name: str = "", classifier: Classifier = FULL, root: Path | None = None
+    dataset: str,
+    *,
+    name: str = "",
+    classifier: Classifier = FULL,
+    root: Path | None = None,
 ) -> ClassificationTask:
     """One probing task by SentEval's name, from files below `root` or HARNESS_SENTEVAL, or
     downloaded on first use.
@@ -88,7 +92,10 @@ def make_task(name: str, source: Source) -> Task:
     else:
         suite = "transfer"
     return transfer_task(
-        dataset, name=name, suite=suite, classifier=CONFIGURATIONS[configuration or "full"]
+        dataset,
+        name=name,
+        suite=suite,
+        classifier=CONFIGURATIONS[configuration or "full"],
     )
 
 

@@ -207,7 +207,11 @@ class ClassificationTask(LabelledTask):
         result.outcomes = self._outcomes(outcome, tested)
         majority = float(np.bincount(tested.labels).max() / len(tested))
         facts = Facts(
-            PAIRS if tested.second else SENTENCES, "", "accuracy", 1 / self.data.classes, majority
+            PAIRS if tested.second else SENTENCES,
+            "",
+            "accuracy",
+            1 / self.data.classes,
+            majority,
         )
         result.figures[self.name] = facts.plain()
         return result
@@ -227,7 +231,10 @@ class ClassificationTask(LabelledTask):
         if self.dataset == "MRPC":
             frames.append(
                 outcomes_frame(
-                    **about, metric="f1", outcome=outcome.predicted, target=tested.labels
+                    **about,
+                    metric="f1",
+                    outcome=outcome.predicted,
+                    target=tested.labels,
                 )
             )
         return stack(frames)
@@ -257,7 +264,11 @@ def transfer_task(
     first use.
     """
     return ClassificationTask(
-        dataset, downstream(dataset, root), name=name, suite=suite, classifier=classifier
+        dataset,
+        downstream(dataset, root),
+        name=name,
+        suite=suite,
+        classifier=classifier,
     )
 
 
