@@ -7,33 +7,19 @@ from functools import cached_property
 from typing import Any
 
 from harness.errors import InputError
-from harness.tasks.mteb.task import MTEBTask
 from harness.tasks.own.data import OwnData, TaskFile, read_own
-from harness.tasks.own.file_task import SOURCE
+from harness.tasks.own.mteb_task import FileMTEBTask
 
 
-class FileClustering(MTEBTask):
+class FileClustering(FileMTEBTask):
     """The test part of labelled texts."""
 
     kind = "clustering"
-
-    def __init__(self, settings: TaskFile, frame: Any = None) -> None:
-        super().__init__(task_name=settings.name, suite="own-clustering")
-        object.__setattr__(self, "settings", settings)
-        object.__setattr__(self, "described_as", self.kind)
-        object.__setattr__(self, "_frame", frame)
-
-    settings: TaskFile
-    described_as: str
     _frame: Any
 
-    @property
-    def name(self) -> str:
-        return self.settings.name
-
-    @property
-    def source(self) -> str:
-        return SOURCE
+    def __init__(self, settings: TaskFile, frame: Any = None) -> None:
+        super().__init__(settings, self.kind)
+        object.__setattr__(self, "_frame", frame)
 
     @cached_property
     def own(self) -> OwnData:
@@ -63,10 +49,6 @@ class FileClustering(MTEBTask):
     @cached_property
     def sha256(self) -> str:
         return hashlib.sha256(repr(self.labelled).encode("utf-8", "surrogatepass")).hexdigest()
-
-    @property
-    def content(self) -> str:
-        return self.sha256[:16]
 
     @property
     def data_remarks(self) -> list[str]:

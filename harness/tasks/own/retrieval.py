@@ -8,30 +8,16 @@ import hashlib
 from functools import cached_property
 from typing import Any
 
-from harness.tasks.mteb.task import MTEBTask
 from harness.tasks.own.beir import Folder, read_beir
 from harness.tasks.own.data import FEW, TaskFile
-from harness.tasks.own.file_task import SOURCE
+from harness.tasks.own.mteb_task import FileMTEBTask
 
 
-class FileRetrieval(MTEBTask):
+class FileRetrieval(FileMTEBTask):
     """Retrieval by a user's queries from a user's passages."""
 
     def __init__(self, settings: TaskFile) -> None:
-        super().__init__(task_name=settings.name, suite="own-retrieval")
-        object.__setattr__(self, "settings", settings)
-        object.__setattr__(self, "described_as", "retrieval")
-
-    settings: TaskFile
-    described_as: str
-
-    @property
-    def name(self) -> str:
-        return self.settings.name
-
-    @property
-    def source(self) -> str:
-        return SOURCE
+        super().__init__(settings, "retrieval")
 
     @cached_property
     def folder(self) -> Folder:
@@ -48,10 +34,6 @@ class FileRetrieval(MTEBTask):
         for query, found in sorted(read.relevant.items()):
             grades.append((query, sorted(found.items())))
         return hashlib.sha256(repr([whole, grades]).encode("utf-8", "surrogatepass")).hexdigest()
-
-    @property
-    def content(self) -> str:
-        return self.sha256[:16]
 
     @property
     def data_remarks(self) -> list[str]:
