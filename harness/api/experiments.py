@@ -14,7 +14,7 @@ from typing import Any, Literal
 from harness import registry
 from harness.api import keywords
 from harness.api.adoption import conclude
-from harness.api.methods import registered
+from harness.api.methods import register_given
 from harness.api.result import Comparison
 from harness.contamination.check import CheckedText, find_overlaps, selection_text, training_text
 from harness.errors import InputError, naming, refuse
@@ -345,8 +345,8 @@ def _row(row: Any) -> Any:
         return {"method": row} if isinstance(row, str) else row
     if makes_vectors(row):
         made = make_model_method(row)
-        return {"method": registered(made).name, "name": made.given.name}
-    kind = registered(row)
+        return {"method": register_given(made).name, "name": made.given.name}
+    kind = register_given(row)
     if isinstance(row, type):
         return {"method": kind.name}
     start = {} if row.base_model == DEFAULT_BASE_MODEL else {"base_models": [row.base_model]}

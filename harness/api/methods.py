@@ -77,7 +77,9 @@ def train(
         RunError: an error in the method's own code, with its line.
     """
     kind: type[Method] = (
-        registry.load(registry.METHODS, method) if isinstance(method, str) else registered(method)
+        registry.load(registry.METHODS, method)
+        if isinstance(method, str)
+        else register_given(method)
     )
     if isinstance(method, Method):
         if config or preset or options:
@@ -192,7 +194,7 @@ def loss(
     return make_loss_method(function, build=build, **given)
 
 
-def registered(method: Any) -> type[Method]:
+def register_given(method: Any) -> type[Method]:
     """The class of a method that is given as a class or an instance, known by its name in this
     process.
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from harness.api.keywords import check_options
-from harness.api.methods import registered
+from harness.api.methods import register_given
 from harness.errors import InputError
 from harness.evaluation.model_scores import Scores
 from harness.files.hashing import content_id
@@ -172,7 +172,7 @@ def _fit_untrained(model: type[Method], options: Mapping[str, Any]) -> Method:
     Raises:
         InputError: it learns, or has no such option.
     """
-    kind = registered(model)
+    kind = register_given(model)
     check_options(evaluate, options, [kind.name])
     method = kind(kind.configure(options))
     if method.text != "none":

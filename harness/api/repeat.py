@@ -223,14 +223,14 @@ def locate_files(keys: Mapping[str, Any], folder: Path, archive: str) -> dict[st
     found = dict(keys)
     for key, value in keys.items():
         if key == "suites":
-            found[key] = [_located(one, "task", folder, archive) for one in value]
+            found[key] = [_locate(one, "task", folder, archive) for one in value]
         elif key == "dev":
-            found[key] = _located(value, "task", folder, archive)
+            found[key] = _locate(value, "task", folder, archive)
         elif key == "corpus":
-            found[key] = _located(value, "uri", folder, archive)
+            found[key] = _locate(value, "uri", folder, archive)
         elif key in ("corpora", "blocks") and isinstance(value, dict):
             found[key] = {
-                name: _located(one, "uri", folder, archive)
+                name: _locate(one, "uri", folder, archive)
                 if key == "corpora"
                 else locate_files(one, folder, archive)
                 for name, one in value.items()
@@ -262,10 +262,10 @@ def _with_vectors(row: Any, folder: Path, archive: str) -> Any:
     return found
 
 
-def _located(value: Any, key: str, folder: Path, archive: str) -> Any:
+def _locate(value: Any, key: str, folder: Path, archive: str) -> Any:
     if isinstance(value, dict):
         if key in value:
-            return {**value, key: _located(value[key], key, folder, archive)}
+            return {**value, key: _locate(value[key], key, folder, archive)}
         return value
     if not isinstance(value, str) or not (names_file(value) or (folder / value).exists()):
         return value

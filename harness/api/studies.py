@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness import registry
 from harness.api.keywords import as_overrides, check_options, storing, table_overrides
-from harness.api.methods import registered
+from harness.api.methods import register_given
 from harness.errors import InputError, naming
 from harness.executors.executor import ExecutorSettings, check_known, executor_settings
 from harness.files.reading import is_there
@@ -165,7 +165,7 @@ def _source(given: Any) -> str | Path | Mapping[str, Any]:
     elif isinstance(given, Mapping):
         keys = dict(given)
     else:
-        kind = registered(given)
+        kind = register_given(given)
         if isinstance(given, type):
             values = {}
         else:
@@ -176,7 +176,7 @@ def _source(given: Any) -> str | Path | Mapping[str, Any]:
             start = {"base_model": given.base_model}
         keys = {"method": kind, "name": kind.name, "config": values, **start}
     if "method" in keys and not isinstance(keys["method"], str):
-        keys["method"] = registered(keys["method"]).name
+        keys["method"] = register_given(keys["method"]).name
     return {"dev": EMBEDDED_DEV.model_dump(exclude_unset=True), **keys}
 
 

@@ -220,7 +220,7 @@ def in_hand(model: Any, pooling: str | None = None, max_length: int | None = Non
     if isinstance(model, OutsideModel):
         return OpenedModel(model, UNKNOWN)
     if callable(getattr(model, "encode", None)):
-        takes_all = _taken(model.encode) is None
+        takes_all = _keywords_of(model.encode) is None
         return OpenedModel(model if takes_all else _with_encode(model.encode), UNKNOWN)
     if callable(model):
         return OpenedModel(_with_encode(model), UNKNOWN)
@@ -232,7 +232,7 @@ def in_hand(model: Any, pooling: str | None = None, max_length: int | None = Non
 
 def _with_encode(function: Callable[..., Any]) -> SimpleNamespace:
     """Return an object whose `encode` gives a function those options only that it takes."""
-    taken = _taken(function)
+    taken = _keywords_of(function)
 
     def encode(texts: Sequence[str], **options: Any) -> Any:
         known = {key: options[key] for key in options if taken is None or key in taken}
@@ -241,7 +241,7 @@ def _with_encode(function: Callable[..., Any]) -> SimpleNamespace:
     return SimpleNamespace(encode=encode)
 
 
-def _taken(function: Callable[..., Any]) -> set[str] | None:
+def _keywords_of(function: Callable[..., Any]) -> set[str] | None:
     """Return the names of the keywords that a function takes; None where it takes any."""
     try:
         parameters = list(inspect.signature(function).parameters.values())

@@ -243,7 +243,7 @@ def _to(value: Any, device: torch.device) -> Any:
 
 
 @contextmanager
-def seeded(seed: int) -> Iterator[None]:
+def use_seed(seed: int) -> Iterator[None]:
     """Seed Python's and NumPy's global generators inside the block, and restore them after it.
 
     A loss may draw from them: like everything else it then depends on seed and step alone.

@@ -30,7 +30,7 @@ from harness.training.loss_calls import (
     gradient_fault,
     total,
 )
-from harness.training.loss_state import LossState, seeded
+from harness.training.loss_state import LossState, use_seed
 from harness.training.view_method import ViewMethod
 from harness.views.make import Batch, encode, make_views
 from harness.views.settings import ViewConfig
@@ -86,7 +86,7 @@ class OwnLoss(ViewMethod):
                 values[name] = value
         model = _parameter_for_model(kind.build)
         wanted = {} if model is None else {model: _model_for(model, encoder)}
-        with seeded(torch.initial_seed()):
+        with use_seed(torch.initial_seed()):
             built = _call_maker(kind.build, wanted, values)
             if kind.miner is not None:
                 built.harness_miner = kind.miner()
@@ -115,7 +115,7 @@ class OwnLoss(ViewMethod):
             ]
         else:
             given = list(encode(encoder, views, config.differ_by))
-        with seeded(int(batch.rng.integers(2**31))):
+        with use_seed(int(batch.rng.integers(2**31))):
             terms = self._evaluate(heads.built, *given)
         if not self._learns:
             vectors = _encoded_by(models) if self._call.on_features else list(enumerate(given))
@@ -333,7 +333,7 @@ def _make_config(
                 f"{name} needs a value of {key}", key=key, remedy=f"give {key}=..., or a factory"
             )
         if _fits_a_config(given):
-            fields[key] = (Any, option(given, f"argument of {name}", **_swept(space, key)))
+            fields[key] = (Any, option(given, f"argument of {name}", **_sweep_of(space, key)))
             arguments.append(key)
         elif given is not parameter.default:
             raise InputError(
@@ -362,7 +362,7 @@ def _fits_a_config(value: Any) -> bool:
     return value is None or isinstance(value, bool | int | float | str)
 
 
-def _swept(space: Mapping[str, Any], key: str) -> dict[str, Any]:
+def _sweep_of(space: Mapping[str, Any], key: str) -> dict[str, Any]:
     if key not in space:
         return {}
     given = space[key]
@@ -392,11 +392,11 @@ def method_from_path(path: str) -> type[Method]:
         return make_loss_method(found, name=name)
     if not callable(found):
         raise InputError(f'"{path}" is a {type(found).__name__}, and no loss', key="loss")
-    if isinstance(found, type) or len(_needed(found)) < 2:
+    if isinstance(found, type) or len(_arguments_needed(found)) < 2:
         return make_loss_method(build=found, name=name)
     return make_loss_method(found, name=name)
 
 
-def _needed(function: Callable[..., Any]) -> list[str]:
+def _arguments_needed(function: Callable[..., Any]) -> list[str]:
     """Return the names of the arguments that a function cannot be called without."""
     return [p.name for p in _signature(function).values() if p.default is p.empty]

@@ -17,7 +17,7 @@ from reports.load import RecordedResults
 from reports.read.plan_followed import FrozenPlan
 from reports.read.provenance import provenance_of
 from reports.stats.significance import Significance
-from reports.stats.verdicts import planned, replaces_model
+from reports.stats.verdicts import planned_family, replaces_model
 from reports.tables.builder import TableBuilder, from_other_packages
 from reports.tables.suites import NOT_SCORED
 from reports.write.markdown import csv_lines
@@ -257,7 +257,7 @@ def how_to_ask_why(comparison: RecordedResults) -> str:
     """Return how to find which settings make the difference of the first planned pair; nothing
     where no pair has runs.
     """
-    pairs = planned(comparison).pairs
+    pairs = planned_family(comparison).pairs
     if not pairs or pairs[0][0].source or pairs[0][1].source:
         return ""
     a, b = (shlex.quote(row.label) for row in pairs[0])

@@ -14,7 +14,7 @@ from reports.stats.verdicts import (
     judge_family,
     own_against_others,
     plan_status,
-    planned,
+    planned_family,
     starts,
 )
 from reports.suite_targets import name_target, primary_target
@@ -235,7 +235,7 @@ def _elsewhere(comparison: Results, significance: Significance, target: Target) 
 def _describe_planned(comparison: Results, significance: Significance, target: Target) -> str:
     """Say what the comparisons that the file names show, and whether they were planned."""
     against: dict[str, Found] = {}
-    for (row, other), d in judge_family(planned(comparison), significance, target):
+    for (row, other), d in judge_family(planned_family(comparison), significance, target):
         against.setdefault(other.label, []).append((row, d))
     verbs = {
         "better": "is better than",

@@ -59,13 +59,13 @@ def summary_table(
             room -= width
         else:
             without.append(title)
-    without += _described(comparison)
+    without += _descriptive_suites(comparison)
     columns[0] = [_shorten(name, name_width - 3 + max(room, 0)) for name in names]
     lines = [list(line) for line in zip(*columns, *last, strict=True)]
     return lines[0], lines[1:], _notes(comparison, columns, without)
 
 
-def _described(comparison: RecordedResults) -> list[str]:
+def _descriptive_suites(comparison: RecordedResults) -> list[str]:
     """Return the suites of the file that describe models rather than score them; the geometry of
     every model is described.
     """

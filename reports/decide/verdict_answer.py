@@ -30,7 +30,7 @@ from reports.stats.verdicts import (
     kind_of,
     own_against_others,
     plan_status,
-    planned,
+    planned_family,
     starts,
 )
 from reports.suite_targets import name_target, primary_target
@@ -375,7 +375,7 @@ def _plan_as_json(block: Ranking, a: ResultRow, b: ResultRow) -> dict[str, Any]:
     found: dict[str, Any] = {}
     if comparison.primary:
         found["primary"] = block.target == primary_target(comparison)
-    pairs = planned(comparison).pairs
+    pairs = planned_family(comparison).pairs
     if (a, b) in pairs or (b, a) in pairs:
         found["plan"] = plan_status(comparison)
     return found

@@ -171,7 +171,7 @@ class Significance:
         """
         return self._examples.on_other_examples
 
-    def _scored(self, measure: Measure) -> dict[str, Scored]:
+    def _scores_of(self, measure: Measure) -> dict[str, Scored]:
         return self._examples.of(measure.score)
 
     def texts(self, measure: Measure) -> Ids | None:
@@ -179,7 +179,7 @@ class Significance:
 
     def _count(self, measure: Measure) -> int:
         """How many examples a task has; 0 where no run saved them."""
-        return next((len(scored.influence) for scored in self._scored(measure).values()), 0)
+        return next((len(scored.influence) for scored in self._scores_of(measure).values()), 0)
 
     def unknown(self, target: Target) -> str:
         """Why nothing can be judged by the target, "" where it can: no run saved its examples, or
@@ -187,7 +187,7 @@ class Significance:
         """
         if self._examples.given is not None:
             return ""
-        lacking = [one.task for one in target.measures if not self._scored(one)]
+        lacking = [one.task for one in target.measures if not self._scores_of(one)]
         if lacking:
             known = self.results.facts.get(lacking[0])
             if known is not None and known.lacks:
@@ -204,7 +204,7 @@ class Significance:
         kept = {
             run
             for one in measures
-            for run in (*self._scored(one), *(run for run, *_ in self.on_other_examples))
+            for run in (*self._scores_of(one), *(run for run, *_ in self.on_other_examples))
         }
         return bool(measures) and record.id not in kept
 
@@ -218,7 +218,7 @@ class Significance:
         """
         key = (row.key, target)
         if key not in self._by_row:
-            by_task = [self._scored(one) for one in target.measures]
+            by_task = [self._scores_of(one) for one in target.measures]
             whole = [
                 record for record in row.finished if all(record.id in scored for scored in by_task)
             ]
@@ -246,7 +246,7 @@ class Significance:
         for seed, run in zip(runs.seeds, runs.ids, strict=True):
             digest = hashlib.sha256(str(seed).encode())
             for measure in target.measures:
-                scored = self._scored(measure)[run]
+                scored = self._scores_of(measure)[run]
                 numbers = np.append(scored.influence, scored.value)
                 digest.update(repr(measure).encode())
                 digest.update((np.round(numbers, 9) + 0.0).tobytes())
@@ -304,7 +304,8 @@ class Significance:
     def influences(self, runs: Runs, target: Target) -> list[Floats]:
         """Of each task's examples on the mean over the tasks, (seeds, n)."""
         return [
-            np.stack([self._scored(one)[run].influence for run in runs.ids]) / len(target.measures)
+            np.stack([self._scores_of(one)[run].influence for run in runs.ids])
+            / len(target.measures)
             for one in target.measures
         ]
 
@@ -341,7 +342,7 @@ class Significance:
         """
         total = 0.0
         for measure in target.measures:
-            values = [scored.value for scored in self._scored(measure).values()]
+            values = [scored.value for scored in self._scores_of(measure).values()]
             distinct = np.unique(np.round(values, 9))
             if len(distinct) > 1:
                 step = float(np.diff(distinct).min()) / len(target.measures)
@@ -367,7 +368,7 @@ class Significance:
 
     def _is_share(self, target: Target) -> bool:
         """True if the target's scores are means of outcomes between 0 and 1."""
-        scored = [one for measure in target.measures for one in self._scored(measure).values()]
+        scored = [one for measure in target.measures for one in self._scores_of(measure).values()]
         return all(one.is_share and len(one.influence) > 1 for one in scored)
 
     def run_variance(self, row: ResultRow, target: Target) -> float | None:

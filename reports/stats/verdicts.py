@@ -57,7 +57,7 @@ def own_against_others(results: Results) -> Family:
     return Family(f"{_count(pairs, 'pair')} of an own row and one made elsewhere", pairs)
 
 
-def planned(results: Results) -> Family:
+def planned_family(results: Results) -> Family:
     """Return what the comparison's file names: every row against its `baseline`, and its
     `[[contrasts]]`.
 

@@ -26,7 +26,7 @@ from reports.stats.verdicts import (
     describe_detectable,
     judge_family,
     own_against_others,
-    planned,
+    planned_family,
     replaces_model,
     starts,
 )
@@ -78,7 +78,7 @@ def planned_tables(comparison: RecordedResults, significance: Significance) -> l
     else:
         title = "Planned comparisons"
     wanted = (
-        (planned(comparison), "planned", title, "Compared with"),
+        (planned_family(comparison), "planned", title, "Compared with"),
         (
             own_against_others(comparison),
             "elsewhere",

@@ -8,7 +8,7 @@ from reports.document.blocks import Text
 from reports.load import RecordedResults
 from reports.results import ResultRow
 from reports.stats.significance import Significance
-from reports.stats.verdicts import Ranking, own_against_others, planned, starts
+from reports.stats.verdicts import Ranking, own_against_others, planned_family, starts
 from reports.tables import contamination
 
 _ENOUGH = 5  # seeds whose spread says something of the runs' own
@@ -59,10 +59,12 @@ def _limits_of_families(comparison: RecordedResults, significance: Significance)
     one alone.
     """
     names = []
-    if any(len(_compared(rows, significance)) > 1 for rows in comparison.blocks.values()):
+    if any(len(_judged_rows(rows, significance)) > 1 for rows in comparison.blocks.values()):
         names.append("all pairs of rows")
     named = [
-        family for family in (planned(comparison), own_against_others(comparison)) if family.apart
+        family
+        for family in (planned_family(comparison), own_against_others(comparison))
+        if family.apart
     ]
     names += [family.name for family in (*named, starts(comparison)) if family.pairs]
     scores = len(significance.targets)
@@ -82,7 +84,7 @@ def _limits_of_families(comparison: RecordedResults, significance: Significance)
     ]
 
 
-def _compared(rows: Sequence[ResultRow], significance: Significance) -> list[ResultRow]:
+def _judged_rows(rows: Sequence[ResultRow], significance: Significance) -> list[ResultRow]:
     """Return the rows of a block that are judged by the first target."""
     first = significance.first
     if first is None:
