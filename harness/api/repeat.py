@@ -173,21 +173,18 @@ def repeat(
     before = read_comparison_file(folder, name)
     assert before is not None
     own = {run.id for run in before.runs if not run.source}
-    old = []
-    for run in own:
-        if (record := RunFolder(folder, run).read()) is not None:
-            old.append(record)
+    old = [record for run in own if (record := RunFolder(folder, run).read()) is not None]
     return compare_records(_with_rows(old, before), read_records(workdir, name))
 
 
 def _with_rows(records: Sequence[Record], file: ComparisonFile) -> list[Record]:
     """Return the records as the rows of a comparison: two rows may share a run."""
     by_id = {record.id: record for record in records}
-    with_rows = []
-    for run in file.runs:
-        if run.id in by_id and not run.source:
-            with_rows.append(by_id[run.id].as_row(run.row, file.name, run.base_model))
-    return with_rows
+    return [
+        by_id[run.id].as_row(run.row, file.name, run.base_model)
+        for run in file.runs
+        if run.id in by_id and not run.source
+    ]
 
 
 def _find_data(manifest: Manifest, where: Path, data: Path | None) -> None:
@@ -223,14 +220,14 @@ def locate_files(keys: Mapping[str, Any], folder: Path, archive: str) -> dict[st
     found = dict(keys)
     for key, value in keys.items():
         if key == "suites":
-            found[key] = [_locate(one, "task", folder, archive) for one in value]
+            found[key] = [_located(one, "task", folder, archive) for one in value]
         elif key == "dev":
-            found[key] = _locate(value, "task", folder, archive)
+            found[key] = _located(value, "task", folder, archive)
         elif key == "corpus":
-            found[key] = _locate(value, "uri", folder, archive)
+            found[key] = _located(value, "uri", folder, archive)
         elif key in ("corpora", "blocks") and isinstance(value, dict):
             found[key] = {
-                name: _locate(one, "uri", folder, archive)
+                name: _located(one, "uri", folder, archive)
                 if key == "corpora"
                 else locate_files(one, folder, archive)
                 for name, one in value.items()
@@ -262,11 +259,9 @@ def _with_vectors(row: Any, folder: Path, archive: str) -> Any:
     return found
 
 
-def _locate(value: Any, key: str, folder: Path, archive: str) -> Any:
+def _located(value: Any, key: str, folder: Path, archive: str) -> Any:
     if isinstance(value, dict):
-        if key in value:
-            return {**value, key: _locate(value[key], key, folder, archive)}
-        return value
+        return {**value, key: _located(value[key], key, folder, archive)} if key in value else value
     if not isinstance(value, str) or not (names_file(value) or (folder / value).exists()):
         return value
     if ":" in value and not TaskFile(task=value).prefix:
@@ -323,10 +318,7 @@ def compare_records(before: Sequence[Record], now: Sequence[Record]) -> Repetiti
         label = f"{old.row}, seed {old.seed}"
         found.runs += 1
         if new is None or new.status != old.status:
-            if new is None:
-                state = "not run"
-            else:
-                state = f"{new.status} ({new.reason})"
+            state = "not run" if new is None else f"{new.status} ({new.reason})"
             found.differences.append(f"{label}: {old.status} in the archive, now {state}")
             continue
         ended = len(found.differences)
@@ -346,11 +338,11 @@ def _place_of(record: Record) -> Place:
 
 
 def _scores_of(record: Record) -> dict[ScoreKey, float]:
-    scores: dict[ScoreKey, float] = {}
-    for s in record.scores:
-        if s.value is not None and math.isfinite(s.value):
-            scores[(s.task_key, s.split, s.metric, s.aggregation)] = s.value
-    return scores
+    return {
+        (s.task_key, s.split, s.metric, s.aggregation): s.value
+        for s in record.scores
+        if s.value is not None and math.isfinite(s.value)
+    }
 
 
 def _describe(key: ScoreKey, before: float, now: float | None) -> str:
@@ -368,15 +360,10 @@ def count_digits(a: float, b: float) -> str:
     ('the first 5 digits are equal', 'no digit is equal')
     """
     scale = max(abs(a), abs(b))
-    if a != b and scale:
-        same = math.floor(-math.log10(abs(a - b) / scale))
-    else:
-        same = 17
+    same = math.floor(-math.log10(abs(a - b) / scale)) if a != b and scale else 17
     if same < 1:
         return "no digit is equal"
-    if same > 1:
-        return f"the first {same} digits are equal"
-    return "the first digit is equal"
+    return f"the first {same} digits are equal" if same > 1 else "the first digit is equal"
 
 
 _PARTS = {
@@ -407,9 +394,7 @@ def explain(before: Record, now: Record) -> Iterator[str]:
             if getattr(before.spec, key) != getattr(now.spec, key):
                 yield phrase
         for key, phrase in {"corpus": "training text", "dev": "dev set"}.items():
-            texts = []
-            for record in (before, now):
-                texts.append((getattr(record.spec, key) or {}).get("sha256"))
+            texts = [(getattr(record.spec, key) or {}).get("sha256") for record in (before, now)]
             if texts[0] != texts[1]:
                 yield f"the {phrase} is another"
         return

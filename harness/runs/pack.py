@@ -72,12 +72,7 @@ class Pack:
 
 
 def make_pack(
-    workdir: Path,
-    name: str,
-    *,
-    data: bool = True,
-    weights: bool = False,
-    paths: bool = False,
+    workdir: Path, name: str, *, data: bool = True, weights: bool = False, paths: bool = False
 ) -> Pack:
     """Collect what belongs into the archive of a comparison.
 
@@ -129,10 +124,7 @@ def _read_comparison(workdir: Path, name: str) -> ComparisonFile:
     if file is None:
         known = sorted(comparison_files(workdir))
         message = f'no comparison "{name}"{nearest(name, known)}'
-        if known:
-            remedy = f"it has: {', '.join(known)}"
-        else:
-            remedy = "run `harness compare` first"
+        remedy = f"it has: {', '.join(known)}" if known else "run `harness compare` first"
         raise InputError(message, file=workdir, remedy=remedy)
     return file
 
@@ -144,10 +136,7 @@ def _read_records(workdir: Path, file: ComparisonFile) -> list[Record]:
         InputError: none has ended, or they are those of a rehearsal.
     """
     ids = dict.fromkeys(run.id for run in file.runs)
-    found = []
-    for run in ids:
-        if (record := RunFolder(workdir, run).read()) is not None:
-            found.append(record)
+    found = [record for run in ids if (record := RunFolder(workdir, run).read()) is not None]
     if not any(record.status == "finished" for record in found):
         raise InputError("no run of it has finished", file=file.name, remedy="run it first")
     if any(record.rehearsal for record in found):
@@ -195,10 +184,7 @@ def _collect_data(
         place = f"{DATA}/{path.name}"
         if any(other.place == place for other in found.values()):
             place = f"{DATA}/{len(found) + 1}/{path.name}"
-        if path.is_file():
-            digest = sha256_of(path)
-        else:
-            digest = ""
+        digest = sha256_of(path) if path.is_file() else ""
         found[path] = OwnFile(path, place, name, used, digest)
         if data and not is_there(path):
             message = f"is not here; it is the {used} of the comparison"
@@ -206,10 +192,7 @@ def _collect_data(
             raise InputError(message, file=given, remedy=remedy)
         if data:
             for part in _parts_of(path):
-                if part != path:
-                    inside = part.relative_to(path).as_posix()
-                else:
-                    inside = ""
+                inside = part.relative_to(path).as_posix() if part != path else ""
                 pack.add(str(PurePosixPath(EXPERIMENT, place, inside)), part)
     _check_content(file, records, found, folders)
     return list(found.values())
@@ -308,26 +291,19 @@ def _unlike(texts: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 
 
 def _describe_data(own: Iterable[OwnFile], included: bool) -> list[dict[str, Any]]:
-    found = []
-    for one in own:
-        found.append(
-            {
-                "file": one.place,
-                "sha256": one.sha256,
-                "used_as": one.used,
-                "included": included and is_there(one.path),
-            }
-        )
-    return found
+    return [
+        {
+            "file": one.place,
+            "sha256": one.sha256,
+            "used_as": one.used,
+            "included": included and is_there(one.path),
+        }
+        for one in own
+    ]
 
 
 def _add_run(
-    pack: Pack,
-    workdir: Path,
-    record: Record,
-    hide: HiddenPaths,
-    *,
-    weights: bool,
+    pack: Pack, workdir: Path, record: Record, hide: HiddenPaths, *, weights: bool
 ) -> None:
     """Add a run: its record and files, with paths of this machine left out."""
     folder = RunFolder(workdir, record.id)
@@ -369,9 +345,10 @@ def _add_comparison(
     keys = _relocate(keys, own)
     text = hide.in_text(experiment_text(keys))
     pack.add(f"{EXPERIMENT}/{file.name}.toml", text.encode())
-    listed = {}
-    for key, one in file.files.items():
-        listed[key] = one.model_copy(update={"settings": _packed_settings(one.settings, own)})
+    listed = {
+        key: one.model_copy(update={"settings": _packed_settings(one.settings, own)})
+        for key, one in file.files.items()
+    }
     tree = file.model_copy(update={"files": listed}).model_dump(mode="json", exclude={"sha256"})
     tree["experiment"] = _relocate(tree["experiment"], own)
     packed = ComparisonFile.model_validate(hide.in_tree(tree))
@@ -444,22 +421,16 @@ def _moved_suite(entry: Any, own: Places) -> Any:
     if one is None:
         return entry
     given = file.model_dump(exclude_defaults=True)
-    if one.name and one.name != one.path.name:
-        name = {"name": one.name}
-    else:
-        name = {}
+    name = {"name": one.name} if one.name and one.name != one.path.name else {}
     return {**given, **name, "task": f"{file.prefix}{one.place}"}
 
 
 def _base_models(records: Iterable[Record], hide: HiddenPaths) -> dict[str, dict[str, str]]:
     models = {record.base_model: record.spec.model for record in records}
-    base_models = {}
-    for name, content in sorted(models.items()):
-        base_models[hide.in_text(name)] = {
-            "content": content,
-            "licence": licence_of(name) or "not stated",
-        }
-    return base_models
+    return {
+        hide.in_text(name): {"content": content, "licence": licence_of(name) or "not stated"}
+        for name, content in sorted(models.items())
+    }
 
 
 def _versions(records: Iterable[Record]) -> dict[str, list[str]]:
@@ -487,10 +458,7 @@ def _licence_of(package: str) -> str:
         return str(about["License-Expression"])
     first = str(about["License"] or "").strip().partition("\n")[0]
     classes = [one for one in about.get_all("Classifier") or () if one.startswith("License")]
-    if classes:
-        short = classes[0].rpartition("::")[2].strip()
-    else:
-        short = "not stated"
+    short = classes[0].rpartition("::")[2].strip() if classes else "not stated"
     return first if 0 < len(first) <= 60 else short
 
 
@@ -516,13 +484,9 @@ def _check_private(pack: Pack, records: Iterable[Record], *, allowed: bool) -> N
         is_code = name.startswith(f"{EXPERIMENT}/") and name.endswith((".py", ".sh", ".toml"))
         is_setting = "/model/" in name and name.endswith(".json")
         if is_code or is_setting:
-            if isinstance(content, bytes):
-                raw = content
-            else:
-                raw = content.read_bytes()
+            raw = content if isinstance(content, bytes) else content.read_bytes()
             text = raw.decode("utf-8", errors="replace")
-            if is_setting:
-                pack.private += private_paths(text)
+            pack.private += private_paths(text) if is_setting else []
             if has_known_token(text):
                 message = "holds what may be a credential"
                 raise InputError(message, file=name, remedy="remove it; nothing was written")

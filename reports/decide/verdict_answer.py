@@ -155,7 +155,7 @@ def judge_two(question: Question, block: Ranking, a: ResultRow, b: ResultRow) ->
     """Judge two rows in the smallest family that was named with them in it; else among all
     pairs.
     """
-    made = [make(question.results) for make in (planned, own_against_others, starts)]
+    made = [make(question.results) for make in (planned_family, own_against_others, starts)]
     families = [family for family in made if family.apart]
     for family in sorted(families, key=lambda family: len(family.pairs)):
         if (a, b) in family.pairs or (b, a) in family.pairs:
