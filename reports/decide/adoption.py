@@ -136,6 +136,11 @@ def _describe_undecided(
     data["needed"] = needed
     if needed is None:
         return f"{start}: {shown}. More seeds come first: their spread alone leaves it open."
+    if needed <= count:  # what matters would have been found
+        return (
+            f"{start}: {shown}. A gain of {EQUIVALENCE:g} points would be found in 80 % of cases with these, "
+            "so one that matters is unlikely."
+        )
     return f"{start}: {shown}. About {needed:,} would be needed."
 
 

@@ -26,7 +26,7 @@ from harness.files.printable import tell
 from harness.training import TrainedMethod
 
 START = "untrained"
-TASK = "Embedded-STS-natural"
+TASK = "Embedded-STS-contrast"
 
 Loss = Callable[..., Any]
 

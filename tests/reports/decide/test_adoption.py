@@ -113,3 +113,16 @@ def test_power_of_two_rows_is_that_of_their_own_spread(made: synthetic.Invented)
     )
     with pytest.raises(InputError):
         power(made.workdir, a="SimCSE")
+
+
+def test_examples_that_are_there_already_are_not_asked_for(tmp_path: Path) -> None:
+    many = synthetic.Invented(tmp_path, scale=1.0)
+    for label, noise in (("start", 0.18), ("SimCSE", 0.177)):
+        for seed in (1, 2, 3):
+            about = {"tasks": TASKS, "curves": False, "geometry": False}
+            many.add(label, seed, noise=noise, supervision="untrained", **about)
+    found = answer(many, {"start": 0.2, "SimCSE": 0.8})
+    assert found.decision == "undecided"
+    assert found.data["needed"] < found.data["examples"] == 1379
+    assert "needed" not in found.text
+    assert "0.5 points would be found in 80 %" in found.text
