@@ -18,7 +18,7 @@ from reports.comparison.headline import headline
 from reports.decide.verdict_answer import verdict
 from reports.load import RecordedResults, read_comparison
 from reports.stats.significance import Significance
-from reports.stats.verdicts import Ranking, judge_family, planned
+from reports.stats.verdicts import Ranking, judge_family, planned_family
 from tests.support import synthetic
 
 TASKS = ("STS12", "STS-B", "Embedded-STS-natural")
@@ -80,7 +80,7 @@ def is_a_family_of_its_own(comparison: RecordedResults) -> bool:
             if i < j:
                 among_all[a.label, b.label] = block.differences[i, j].estimate.p
                 among_all[b.label, a.label] = block.differences[i, j].estimate.p
-    own = judge_family(planned(comparison), significance, target)
+    own = judge_family(planned_family(comparison), significance, target)
     assert own
     return any(d.estimate.p < among_all[a.label, b.label] - 1e-9 for (a, b), d in own)
 

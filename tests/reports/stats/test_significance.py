@@ -15,7 +15,7 @@ from reports.stats.verdicts import (
     describe_detectable,
     judge_family,
     kind_of,
-    planned,
+    planned_family,
 )
 from reports.targets import targets
 from tests.support import synthetic
@@ -91,7 +91,7 @@ def test_planned_pairs_are_corrected_for_their_own_number_alone(made):
         add(made, f"SCD {i}", (1, 2, 3), 1 + i / 8)
     comparison, _ = read(made)
     comparison = replace(comparison, baseline="SCD 4", contrasts=())
-    family = planned(comparison)
+    family = planned_family(comparison)
     assert (len(family.pairs), family.name) == (4, "4 rows against the baseline SCD 4")
     significance = Significance(comparison)
     block = Ranking(comparison.rows, significance, significance.targets[0])
