@@ -98,7 +98,7 @@ def test_planned_pairs_are_corrected_for_their_own_number_alone(made):
     for (a, b), d in judge_family(family, significance, significance.targets[0]):
         i, j = block.rows.index(a), block.rows.index(b)
         assert d.estimate.p <= block.differences[min(i, j), max(i, j)].estimate.p + 1e-6
-    one = planned(replace(comparison, baseline="", contrasts=(("SCD 0", "SCD 1"),)))
+    one = planned_family(replace(comparison, baseline="", contrasts=(("SCD 0", "SCD 1"),)))
     assert [(a.label, b.label) for a, b in one.pairs] == [("SCD 0", "SCD 1")]
 
 
