@@ -10,6 +10,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -121,6 +122,21 @@ def nothing_known_of_shared_code(monkeypatch: pytest.MonkeyPatch) -> None:
     from harness.machine import shared_code
 
     monkeypatch.setattr(shared_code, "_PROCESS", shared_code._Process())
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(fixturedef: pytest.FixtureDef[Any]) -> Iterator[Any]:
+    """Fixtures of modules and sessions replace functions, too, and are set up before those of tests."""
+    if fixturedef.scope == "function":
+        return (yield)
+    from harness.machine import shared_code
+
+    known = shared_code._PROCESS
+    shared_code._PROCESS = shared_code._Process()
+    try:
+        return (yield)
+    finally:
+        shared_code._PROCESS = known
 
 
 @pytest.fixture(scope="module")

@@ -91,7 +91,10 @@ class Network(nn.Module):
             `pack_batches`.
     """
 
-    ends_normalized = False  # of encoders that are made without this constructor, too
+    # Of encoders that are made without this constructor, too.
+    ends_normalized = False
+    view_dropout: float | None = None  # of views whose caller names no rates
+    used_view_dropout = False
     token_module: nn.Module | None
     affine: nn.Linear | None
 
@@ -126,8 +129,6 @@ class Network(nn.Module):
         self.include_prompt = True
         self.left_out: tuple[str, ...] = ()
         self._views_differ = False  # known after the first batch of training
-        self.view_dropout: float | None = None  # of views whose caller names no rates
-        self.used_view_dropout = False
         self._checkpoints_rates = False
 
     def checkpoint_gradients(self) -> None:

@@ -454,9 +454,11 @@ def _licence_of(package: str) -> str:
         about = metadata.metadata(package)
     except metadata.PackageNotFoundError:
         return "not stated"
-    if about["License-Expression"]:
-        return str(about["License-Expression"])
-    first = str(about["License"] or "").strip().partition("\n")[0]
+    expressions = about.get_all("License-Expression")
+    if expressions:
+        return str(expressions[0])
+    texts = about.get_all("License") or [""]
+    first = str(texts[0]).strip().partition("\n")[0]
     classes = [one for one in about.get_all("Classifier") or () if one.startswith("License")]
     short = classes[0].rpartition("::")[2].strip() if classes else "not stated"
     return first if 0 < len(first) <= 60 else short

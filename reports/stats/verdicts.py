@@ -399,10 +399,7 @@ def describe_detectable(least: float, most: float = 0.0) -> str:
     first, last = _points(least), _points(max(least, most))
     if first == last:
         return f"differences of {first} points or more are found in {CHANCE:.0%} of cases"
-    return (
-        f"differences of {first} points or more are found in {CHANCE:.0%} of cases between the rows "
-        f"that vary least, of {last} between those that vary most"
-    )
+    return f"differences of {first} to {last} points, by pair, are found in {CHANCE:.0%} of cases"
 
 
 def _points(least: float) -> str:

@@ -140,8 +140,12 @@ def test_the_study_ends_with_a_row(folders: dict[str, Path]) -> None:
 
 def test_every_block_is_one_that_is_run_or_a_session() -> None:
     for page in TUTORIALS.glob("*.md"):
-        languages = {language for language, title, _ in blocks(page.stem) if not title}
-        assert languages <= {"sh", "console", "text"}, page
+        untitled = [(language, text) for language, title, text in blocks(page.stem) if not title]
+        for language, text in untitled:
+            if language == "python":
+                compile(text, str(page), "exec")
+        languages = {language for language, _ in untitled}
+        assert languages <= {"sh", "console", "text", "python"}, page
         assert page.stem in PAGES or "sh" not in languages, page
 
 

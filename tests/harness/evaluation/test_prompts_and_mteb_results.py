@@ -190,7 +190,7 @@ def test_a_list_of_prompts_has_one_a_seed_and_their_spread(tmp_path: Path) -> No
     method = kind(settings).fit(None, FitContext(seed=2))
     method.save(tmp_path / "model")
     assert kind.load(tmp_path / "model").prompts.by_key == texts[1]
-    with pytest.raises(InputError, match="seed 3, but prompts lists 2"):
+    with raises_input_error(key="prompts"):
         kind(settings).fit(None, FitContext(seed=3))
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from harness.api.repeat import compare_records, count_digits, repeat
 from harness.cli import main
@@ -37,6 +38,8 @@ def packed(few_pairs: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder.mkdir()
     pairs = own_files.pairs_file(folder / "pairs.csv", 90)
     (folder / "domain.txt").write_text(TEXTS)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # as in the tests that repeat it
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         small_runs.compare(
@@ -47,6 +50,7 @@ def packed(few_pairs: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
             seeds=[1],
             max_steps=2,
         )
+        torch.set_num_threads(threads)
         options = ["--workdir", str(folder / "work"), "--out", str(folder / "small.zip")]
         assert main(["pack", "small", *options]) == 0
     return folder / "small.zip"
