@@ -39,14 +39,16 @@ class RowCost:
 
     Attributes:
         states: how many are reused, to train, to score or n/a.
-        seconds: of one run that is due; None where it is not known.
+        training: seconds of a run until it is scored; None where they are not known.
+        scoring: seconds of its encoding and scoring; None where they are not known.
         weights: bytes of the saved weights of one run; None where they are not known.
         fault: why it could not be measured.
     """
 
     jobs: Sequence[Job]
     states: Counter[str] = field(default_factory=Counter)
-    seconds: float | None = None
+    training: float | None = None
+    scoring: float | None = None
     weights: float | None = None
     fault: str = ""
 
@@ -60,9 +62,18 @@ class RowCost:
         """Seconds of all of them; None where they are not known."""
         if not self.due:
             return 0.0
-        if self.seconds is None:
+        if self.scoring is None:
             return None
-        return self.seconds * self.due
+        if not self.states[TO_TRAIN]:
+            return self.scoring * self.due
+        if self.training is None:
+            return None
+        return self.training * self.states[TO_TRAIN] + self.scoring * self.due
+
+    @property
+    def seconds(self) -> float | None:
+        """Seconds of one run that is due, on the mean; None where they are not known."""
+        return None if self.total is None or not self.due else self.total / self.due
 
 
 class CostEstimate:
@@ -134,9 +145,17 @@ class CostEstimate:
         cost = RowCost(jobs)
         for job, record in zip(jobs, records, strict=True):
             cost.states[self._state(job, record)] += 1
-        here = [record for record in records if record is not None and self._is_of_here(record)]
+        # A run that found vectors of an earlier one does not tell what encoding costs.
+        here = [
+            record
+            for record in records
+            if record is not None
+            and self._is_of_here(record)
+            and "sentences_cached" not in record.cost
+        ]
         if here:
-            cost.seconds = fmean(record.seconds for record in here)
+            cost.training = fmean(map(_training_seconds, here))
+            cost.scoring = fmean(record.seconds - _training_seconds(record) for record in here)
             cost.weights = fmean(record.cost.get("parameters", 0.0) * 4 for record in here)
         elif cost.due:
             self._estimate(cost)
@@ -166,8 +185,9 @@ class CostEstimate:
         if rates is None or scoring is None:
             return
         sentences, further = scoring
-        sentences += self._dev_sentences(job)
-        cost.seconds = job.steps * rates.step + sentences * rates.sentence + further
+        dev = self._dev_sentences(job)
+        cost.training = job.steps * rates.step + dev * rates.sentence
+        cost.scoring = sentences * rates.sentence + further
         cost.weights = rates.parameters * 4
 
     def _dev_sentences(self, job: Job) -> int:
@@ -232,6 +252,10 @@ def count_texts(tasks: Iterable[str]) -> int:
 
     readable, _ = each([find_task(key) for key in tasks], texts_of)
     return len({text for _, texts in readable for text in texts})
+
+
+def _training_seconds(record: Record) -> float:
+    return record.cost.get("train_seconds", 0.0) + record.cost.get("dev_seconds", 0.0)
 
 
 def _read_scoring(records: Iterable[Record]) -> dict[tuple[str, ...], tuple[float, float]]:

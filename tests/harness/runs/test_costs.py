@@ -74,8 +74,14 @@ def test_a_row_that_is_unknown_leaves_no_total(small: Comparison, tmp_path: Path
 
 def test_scoring_on_a_further_task_is_not_training(small: Comparison, tmp_path: Path) -> None:
     work = shutil.copytree(small.workdir, tmp_path / "work")
-    estimate = CostEstimate(plan_of(suites=[NATURAL, CONTRAST]), work)
+    plan = plan_of(suites=[NATURAL, CONTRAST])
+    estimate = CostEstimate(plan, work)
     assert estimate.rows[KEY].states == {TO_SCORE: 2}
+    assert estimate.seconds() is None
+    measured = CostEstimate(plan, work, measure=True)
+    (rates,) = [one for one in read_measurements(work)["rates"].values() if one["step"]]
+    texts = count_texts([f"embedded:{NATURAL}", f"embedded:{CONTRAST}"])
+    assert measured.rows[KEY].total == pytest.approx(2 * texts * rates["sentence"])
 
 
 @pytest.mark.parametrize(
