@@ -99,6 +99,8 @@ class PretrainedConfig(MethodConfig):
         empty = value in ({}, [])
         if empty or (isinstance(value, list) and {} in value):
             raise ValueError('needs at least one, as {STS = "query: "}')
+        if isinstance(value, list) and any(one in value[:place] for place, one in enumerate(value)):
+            raise ValueError("expected different prompts for each seed")
         return value
 
     @field_validator("model_by_seed")
@@ -158,11 +160,17 @@ class Pretrained(Method):
 
     @property
     def inputs(self) -> dict[str, str]:
-        """Fingerprint of the model, and how it is computed where earlier versions did otherwise."""
+        """Fingerprint of the model, and how it is computed where earlier versions did otherwise.
+
+        Raises:
+            InputError: two models of `model_by_seed` are the same.
+        """
         from harness.encoder.foreign import in_half_precision, leaves_prompts_out
 
         models = self.config.models
-        inputs = {"model": " ".join(map(self._fingerprint, models))}
+        fingerprints = [self._fingerprint(name) for name in models]
+        _refuse_copies(models, fingerprints)
+        inputs = {"model": " ".join(fingerprints)}
         weights = [name for name in models if not kind_of_model(name)]
         if self.config.pooling == OWN and any(map(in_half_precision, weights)):
             inputs["precision"] = "float32"
@@ -347,6 +355,21 @@ class Pretrained(Method):
 
 
 T = TypeVar("T")
+
+
+def _refuse_copies(models: Sequence[str], fingerprints: Sequence[str]) -> None:
+    """Check that models differ: copies of one would count as seeds that agree.
+
+    Raises:
+        InputError: two of them are the same.
+    """
+    first: dict[str, str] = {}
+    for model, found in zip(models, fingerprints, strict=True):
+        if found in first:
+            message = f"{first[found]} and {model} are the same model"
+            remedy = "name a model of another training for each seed"
+            raise InputError(message, key="model_by_seed", remedy=remedy)
+        first[found] = model
 
 
 def of_seed(values: Sequence[T], seed: int, key: str) -> T:

@@ -194,6 +194,13 @@ def test_a_list_of_prompts_has_one_a_seed_and_their_spread(tmp_path: Path) -> No
         kind(settings).fit(None, FitContext(seed=3))
 
 
+def test_equal_prompts_are_no_seeds() -> None:
+    kind = registry.load(registry.METHODS, "pretrained")
+    same = [{"STS": "query: "}, {"STS": "query: "}]
+    with raises_input_error():
+        kind.configure({"model": MODEL, "prompts": same})
+
+
 def test_a_saved_row_keeps_its_prompts(prompted: Path, tmp_path: Path) -> None:
     kind = registry.load(registry.METHODS, "pretrained")
     method = kind(kind.configure({"model": str(prompted), "prompts": {"STS": "a: "}})).fit()

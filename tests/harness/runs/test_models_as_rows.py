@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import shutil
 from pathlib import Path
 from typing import Any, Literal
 
@@ -27,6 +28,7 @@ from harness.sources import load_sts
 from harness.tasks.catalogue import resolve_tasks
 from tests.support import embedding_server
 from tests.support.embedding_server import embed
+from tests.support.errors import raises_input_error
 from tests.support.short_runs import few_pairs, no_report
 
 TASK = "Embedded-STS-natural"
@@ -150,6 +152,13 @@ def test_three_models_are_three_seeds(tmp_path: Path) -> None:
     assert scores_of(found)["theirs"] == [reference(file) for file in files]
     assert len(set(scores_of(found)["theirs"])) == 3
     assert len({record.id for record in found.records if record.row == "theirs"}) == 3
+
+
+def test_copies_of_one_model_are_no_seeds(tmp_path: Path) -> None:
+    first = write_vectors(tmp_path / "1.npz", 1)
+    copy = shutil.copyfile(first, tmp_path / "copy.npz")
+    with raises_input_error(key="model_by_seed"):
+        plan([{"name": "theirs", "model_by_seed": [first, str(copy)]}], seeds=2)
 
 
 def test_each_seed_is_scored_on_dev_with_its_own_model(tmp_path: Path) -> None:
