@@ -452,7 +452,12 @@ class Method(ABC):
     def save(self, path: str | Path, *, card: str = "") -> None:
         """Write the model in the SentenceTransformer layout (safetensors), with its configuration."""
         self.encoder.save(path, card=card)
-        write_settings(Path(path), method=self.name, base_model=self.base_model, config=self.config)
+        write_settings(
+            Path(path),
+            method=self.name,
+            base_model=self.base_model,
+            config=self.config,
+        )
 
     @classmethod
     def load(cls, path: str | Path) -> Self:

@@ -218,7 +218,12 @@ def preset_names(presets: Presets) -> list[str]:
 
 
 def recipe_of(
-    presets: Presets, name: str, *, family: str | None, base_model: str | None, where: str
+    presets: Presets,
+    name: str,
+    *,
+    family: str | None,
+    base_model: str | None,
+    where: str,
 ) -> Recipe:
     """What the preset called `name` means for a family, or for a base model, whose family is read
     where it matters.

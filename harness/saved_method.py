@@ -33,7 +33,12 @@ def write_settings(
     >>> sorted(saved_settings(work / "again"))
     ['base_model', 'config', 'method', 'weights']
     """
-    about = {"method": method, "base_model": base_model, "config": config.model_dump(), **more}
+    about = {
+        "method": method,
+        "base_model": base_model,
+        "config": config.model_dump(),
+        **more,
+    }
     files = sorted(
         file for pattern in ("*.safetensors", "tokenizer.json") for file in folder.rglob(pattern)
     )

@@ -45,7 +45,12 @@ def conclude(workdir: Path, experiment: Experiment, records: list[Record]) -> st
     if adoption.decision == "adopt":
         record = next(one for one in records if one.id == adoption.run)
         text = f"{text}, {describe_training(record)}; {_save(workdir, record, best)}."
-    kept = {"decision": adoption.decision, "text": text, "row": adoption.row, "run": adoption.run}
+    kept = {
+        "decision": adoption.decision,
+        "text": text,
+        "row": adoption.row,
+        "run": adoption.run,
+    }
     write_atomic(workdir / DECISION, json.dumps({**kept, **adoption.data}, indent=1) + "\n")
     return text
 

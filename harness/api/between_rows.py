@@ -114,7 +114,13 @@ def _make_preset_row(experiment: Experiment, text: str, a: Row) -> Row:
         raise InputError(f'expected METHOD:PRESET, not "{text}"', key="--against-preset")
     entry = Entry(method=method, preset=preset, name=text, base_models=[a.base_model])
     alone = experiment.model_copy(
-        update={"methods": [entry], "shared": {}, "blocks": {}, "baseline": "", "contrasts": []}
+        update={
+            "methods": [entry],
+            "shared": {},
+            "blocks": {},
+            "baseline": "",
+            "contrasts": [],
+        }
     )
     dev = experiment.dev
     every = getattr(a.config, "eval_every", None)

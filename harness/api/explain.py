@@ -189,7 +189,13 @@ class Inquiry:
         data = {**as_data(found), "notes": notes, "level": found.level}
         lines = answer_lines(found, notes)
         if formats:
-            write(document(found, command, notes), report, formats, extra={}, data={"why": data})
+            write(
+                document(found, command, notes),
+                report,
+                formats,
+                extra={},
+                data={"why": data},
+            )
             _remember_seeds(report, seeds)
             lines.append(f"report: {report}")
         return Answer("\n".join(lines), data, data["factors"])
@@ -260,7 +266,12 @@ def _remember_seeds(report: Path, seeds: int) -> None:
 
 
 def _command(
-    folder: Path, name: str, ends: Ends, on: str, factors: Sequence[str], join: Sequence[str]
+    folder: Path,
+    name: str,
+    ends: Ends,
+    on: str,
+    factors: Sequence[str],
+    join: Sequence[str],
 ) -> str:
     """Return the command of the answer, without --runs."""
     words = ["harness", "why", ends.a]

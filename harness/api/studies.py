@@ -174,7 +174,12 @@ def _source(given: Any) -> str | Path | Mapping[str, Any]:
             start = {}
         else:
             start = {"base_model": given.base_model}
-        keys = {"method": kind, "name": kind.name, "config": values, **start}
+        keys = {
+            "method": kind,
+            "name": kind.name,
+            "config": values,
+            **start,
+        }
     if "method" in keys and not isinstance(keys["method"], str):
         keys["method"] = register_given(keys["method"]).name
     return {"dev": EMBEDDED_DEV.model_dump(exclude_unset=True), **keys}

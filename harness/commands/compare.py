@@ -136,7 +136,11 @@ def run(args: argparse.Namespace) -> int:
     choices["until"] = api.Until(**until) if args.until else None
     if args.dry_run or args.measure:
         return show_plan(
-            args.experiment, args.workdir, measure=args.measure, freeze=args.freeze, **choices
+            args.experiment,
+            args.workdir,
+            measure=args.measure,
+            freeze=args.freeze,
+            **choices,
         )
     choices |= {"formats": args.format or report_folder.FORMATS, **options.run_settings(args)}
     result = api.compare(args.experiment, workdir=args.workdir, **choices)
@@ -145,7 +149,12 @@ def run(args: argparse.Namespace) -> int:
 
 
 def show_plan(
-    source: Any, workdir: Path, *, measure: bool = False, freeze: bool = False, **choices: Any
+    source: Any,
+    workdir: Path,
+    *,
+    measure: bool = False,
+    freeze: bool = False,
+    **choices: Any,
 ) -> int:
     """Print what a comparison would run, how its rows differ, and about how long it would take.
 

@@ -318,7 +318,17 @@ def make_sentence_transformer(folder: Path) -> bool:
         folder / CONFIG,
         {"prompts": {}, "default_prompt_name": None, "similarity_fn_name": "cosine"},
     )
-    write_json(folder / MODULES, [{"idx": 0, "name": "0", "path": "", "type": SAVED_METHOD}])
+    write_json(
+        folder / MODULES,
+        [
+            {
+                "idx": 0,
+                "name": "0",
+                "path": "",
+                "type": SAVED_METHOD,
+            }
+        ],
+    )
     return True
 
 

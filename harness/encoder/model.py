@@ -185,7 +185,14 @@ class Encoder(Network):
             )
         with staged_folder(path) as staged:
             _write_transformer(self, staged)
-            rows = [{"idx": 0, "name": "0", "path": "", "type": _type_of("Transformer")}]
+            rows = [
+                {
+                    "idx": 0,
+                    "name": "0",
+                    "path": "",
+                    "type": _type_of("Transformer"),
+                }
+            ]
             with torch.random.fork_rng(
                 devices=[]
             ):  # modules are drawn at random before they get their weights
@@ -202,7 +209,14 @@ class Encoder(Network):
                     write_json(staged / place / "config.json", module[1])
                 else:
                     module.save(str(staged / place))
-                rows.append({"idx": index, "name": str(index), "path": place, "type": kind})
+                rows.append(
+                    {
+                        "idx": index,
+                        "name": str(index),
+                        "path": place,
+                        "type": kind,
+                    }
+                )
             write_json(staged / MODULES, rows)
             own = {"pooling": self.pooling.name, "first_layer": self.pooling.first_layer}
             defaults: dict[str, Any] = {

@@ -253,7 +253,12 @@ def _keywords_of(function: Callable[..., Any]) -> set[str] | None:
 
 
 def stored_vectors(
-    name: str, opened: OpenedModel, max_length: int | None, device: str, *, prompted: bool = False
+    name: str,
+    opened: OpenedModel,
+    max_length: int | None,
+    device: str,
+    *,
+    prompted: bool = False,
 ) -> StoredVectors | None:
     """The vectors that earlier evaluations of a model stored; None for a model without a known
     content.

@@ -160,7 +160,12 @@ def make_model_method(model: Any) -> type[GivenModel]:
         (GivenConfig,),
         {"__annotations__": {"model": str}, "model": stated, "__module__": __name__},
     )
-    parts = {"name": OBJECT + identity, "version": identity, "Config": config, "given": given}
+    parts = {
+        "name": OBJECT + identity,
+        "version": identity,
+        "Config": config,
+        "given": given,
+    }
     return type("GivenModelOf", (GivenModel,), {**parts, "__module__": __name__})
 
 

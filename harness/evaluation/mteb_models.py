@@ -128,7 +128,13 @@ class MtebModel(OutsideModel):
         return np.concatenate(parts)[order]
 
 
-def _encode(model: Any, texts: list[str], name: str, kind: str, side: str) -> np.ndarray:
+def _encode(
+    model: Any,
+    texts: list[str],
+    name: str,
+    kind: str,
+    side: str,
+) -> np.ndarray:
     import torch
     from datasets import Dataset
     from mteb.types import PromptType

@@ -220,7 +220,10 @@ def _texts_of(file: Path, column: str, values: list[Any]) -> list[str]:
     for row, value in enumerate(values, 1):
         if not isinstance(value, str):
             raise InputError(
-                f"row {row:,} has {value!r:.60}, no text", file=file, key=column, remedy="remove it"
+                f"row {row:,} has {value!r:.60}, no text",
+                file=file,
+                key=column,
+                remedy="remove it",
             )
     return [value.lower() for value in values] if column == "sha256" else values
 

@@ -24,7 +24,11 @@ NOT_SENT = ("step", "kind", "lr", "grad_norm")
 
 def row_params(record: Record) -> dict[str, Any]:
     """What all seeds of a row share. The row's name is a label; other parameters are another row."""
-    parts = {"corpus": record.corpus or {}, "dev": record.dev or {}, "config": record.config}
+    parts = {
+        "corpus": record.corpus or {},
+        "dev": record.dev or {},
+        "config": record.config,
+    }
     own = {name: getattr(record, name) for name in ("row", "method", "base_model", "supervision")}
     found = {}
     for name, value in (own | _flat(parts) | seed_fields(record.random_seed)).items():

@@ -93,7 +93,12 @@ def costs(records: Iterable[Record]) -> pd.DataFrame:
     for r in records:
         if not r.unavailable:
             lines.append(
-                {**_run(r), "status": r.status, "steps": r.training.get("steps"), **r.cost}
+                {
+                    **_run(r),
+                    "status": r.status,
+                    "steps": r.training.get("steps"),
+                    **r.cost,
+                }
             )
     further = list(dict.fromkeys(key for line in lines for key in line if key not in COSTS))
     frame = _tidy(lines, (*COSTS, *further), plain={*_PLAIN, *further})

@@ -127,7 +127,12 @@ def front_matter(record: Record) -> str:
 def scores_text(record: Record) -> str:
     """The content of `SCORES_FILE`: every score with all its digits and the protocols of its ids."""
     scores = [score.model_dump() for score in record.scores]
-    about = {"record": record.id, "seed": record.seed, "cost": record.cost, "scores": scores}
+    about = {
+        "record": record.id,
+        "seed": record.seed,
+        "cost": record.cost,
+        "scores": scores,
+    }
     about["protocols"] = record.protocols
     return json.dumps(about, indent=1, default=str) + "\n"
 

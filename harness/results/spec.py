@@ -97,7 +97,13 @@ class RunSpec(BaseModel):
     @property
     def random_seed(self) -> int:
         """The seed as `harness.seeds` takes it: a `PartSeed` where only some streams vary."""
-        return seed_of({"seed": self.seed, "vary": list(self.vary), "held": self.held or 0})
+        return seed_of(
+            {
+                "seed": self.seed,
+                "vary": list(self.vary),
+                "held": self.held or 0,
+            }
+        )
 
     @property
     def trained(self) -> bool:

@@ -390,7 +390,12 @@ def _as_entry(row: Row, experiment: Experiment) -> Entry:
     config = row.config.model_dump(mode="json", exclude_none=True)
     if experiment.budget.kind:  # a file may not say both
         config = {k: v for k, v in config.items() if k not in ("epochs", "max_steps")}
-    return Entry(method=row.method.name, name=row.label, config=config, corpus=row.corpus)
+    return Entry(
+        method=row.method.name,
+        name=row.label,
+        config=config,
+        corpus=row.corpus,
+    )
 
 
 def design_name(name: str, a: str, b: str, rows: Mapping[frozenset[int], Row]) -> str:

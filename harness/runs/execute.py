@@ -686,7 +686,12 @@ def stored_vectors(spec: RunSpec, workdir: Path, device: str) -> StoredVectors:
     code = f"{NUMERICS}.{spec.version}"
     where = environment.device_name(device)
     cache = EmbeddingCache(workdir / "cache" / "embeddings")
-    return cache.of(key, str(spec.config.get("pooling")), code=code, device=where)
+    return cache.of(
+        key,
+        str(spec.config.get("pooling")),
+        code=code,
+        device=where,
+    )
 
 
 def _readable(error: BaseException) -> BaseException:

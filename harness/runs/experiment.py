@@ -546,7 +546,11 @@ def _name_model(entry: Any) -> Any:
         return row
     models = given.get("model_by_seed") or [given.get("model", "")]
     named = isinstance(models, list) and isinstance(models[0], str) and models[0]
-    return {**({"name": label_of(models[0])} if named else {}), "method": PRETRAINED, **row}
+    return {
+        **({"name": label_of(models[0])} if named else {}),
+        "method": PRETRAINED,
+        **row,
+    }
 
 
 def _is_row(entry: Any) -> bool:
@@ -566,7 +570,11 @@ def _name_loss(entry: Any) -> Any:
         raise InputError("a row has a method or a loss, not both", key="loss")
     if entry.get("view"):
         row["config"] = {"view": entry["view"], **row.get("config", {})}
-    return {"name": loss.rpartition(":")[2], **row, "method": registry.LOSS + loss}
+    return {
+        "name": loss.rpartition(":")[2],
+        **row,
+        "method": registry.LOSS + loss,
+    }
 
 
 def read_keys(name: str, known: Mapping[str, Path]) -> tuple[str, dict[str, Any]]:

@@ -151,10 +151,22 @@ def _contents(plan: Plan, until: Until | None) -> dict[str, Any]:
     rows = {}
     for job in jobs:
         base_model = job.spec.base_model
-        runs.append({"row": job.row, "base_model": base_model, "seed": job.spec.seed, "id": job.id})
+        runs.append(
+            {
+                "row": job.row,
+                "base_model": base_model,
+                "seed": job.spec.seed,
+                "id": job.id,
+            }
+        )
         rows[f"{job.row} · {base_model}"] = settings_of(job.spec.model_dump(mode="json"))
     tasks = list(plan.keys_of(plan.block_tasks))
-    return {"analysis": analysis, "tasks": tasks, "runs": runs, "rows": rows}
+    return {
+        "analysis": analysis,
+        "tasks": tasks,
+        "runs": runs,
+        "rows": rows,
+    }
 
 
 def _seeds_by_row(runs: Iterable[Mapping[str, Any]]) -> dict[str, dict[int, str]]:

@@ -103,7 +103,13 @@ class Grid:
         else:
             state = record.status
         line = describe_record(shown) + (" (reused)" if reused else "")
-        self.progress.finish(job.label, state, line, reason=record.reason, seconds=record.seconds)
+        self.progress.finish(
+            job.label,
+            state,
+            line,
+            reason=record.reason,
+            seconds=record.seconds,
+        )
         for note in record.training.get("notes", []):
             if note not in self.said:  # the same data in every run
                 self.said.add(note)

@@ -72,7 +72,12 @@ class Pack:
 
 
 def make_pack(
-    workdir: Path, name: str, *, data: bool = True, weights: bool = False, paths: bool = False
+    workdir: Path,
+    name: str,
+    *,
+    data: bool = True,
+    weights: bool = False,
+    paths: bool = False,
 ) -> Pack:
     """Collect what belongs into the archive of a comparison.
 
@@ -303,7 +308,12 @@ def _describe_data(own: Iterable[OwnFile], included: bool) -> list[dict[str, Any
 
 
 def _add_run(
-    pack: Pack, workdir: Path, record: Record, hide: HiddenPaths, *, weights: bool
+    pack: Pack,
+    workdir: Path,
+    record: Record,
+    hide: HiddenPaths,
+    *,
+    weights: bool,
 ) -> None:
     """Add a run: its record and files, with paths of this machine left out."""
     folder = RunFolder(workdir, record.id)

@@ -29,7 +29,11 @@ def create_dictionary(
     `threshold`: words that occur less often are left out (0: none).
     """
     counts = Counter(word for sentence in sentences for word in sentence)
-    marks = {"<s>": 10**9 + 4, "</s>": 10**9 + 3, "<p>": 10**9 + 2}
+    marks = {
+        "<s>": 10**9 + 4,
+        "</s>": 10**9 + 3,
+        "<p>": 10**9 + 2,
+    }
     kept = {word: n for word, n in counts.items() if n >= threshold} | marks
     words = sorted(kept, key=lambda word: -kept[word])
     return words, {word: place for place, word in enumerate(words)}

@@ -82,7 +82,15 @@ class EfficiencyTask(ModelOnPairs):
             measured.append(("train_seconds", report.cost["train_seconds"], seen, training))
         for metric, value, n, how in measured:
             add_number(
-                result, self, metric, value, n, pooling, split=split, preparation=preparation, **how
+                result,
+                self,
+                metric,
+                value,
+                n,
+                pooling,
+                split=split,
+                preparation=preparation,
+                **how,
             )
         return result
 

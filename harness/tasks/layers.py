@@ -112,7 +112,14 @@ class LayersTask(ModelOnPairs):
                     pairs.data.preparation,
                     COSINE,
                 )
-                add_score(result, about, suite=self.suite, pooling=rule, value=value, n=len(gold))
+                add_score(
+                    result,
+                    about,
+                    suite=self.suite,
+                    pooling=rule,
+                    value=value,
+                    n=len(gold),
+                )
         result.figures[self.name] = {"spearman_by_layer": drawn}
         return result
 

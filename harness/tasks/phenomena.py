@@ -173,7 +173,12 @@ class MarginTask:
             pooling=pooling,
             **about,
         )
-        about = {"task": self.name, "source": self.source, "split": "test", "metric": "accuracy"}
+        about = {
+            "task": self.name,
+            "source": self.source,
+            "split": "test",
+            "metric": "accuracy",
+        }
         units = pair_units(*_sides(self.changed))
         result.outcomes = outcomes_frame(**about, outcome=shares, unit=units)
         agreement = float(wins(_second(self.paraphrases), _second(self.changed), alike).mean())

@@ -163,4 +163,12 @@ def add_number(
         preparation,
         particular,
     )
-    add_score(result, about, suite=task.suite, pooling=pooling, value=value, n=n, name=task.name)
+    add_score(
+        result,
+        about,
+        suite=task.suite,
+        pooling=pooling,
+        value=value,
+        n=n,
+        name=task.name,
+    )

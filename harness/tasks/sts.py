@@ -218,7 +218,13 @@ class STSTask:
             }
             frames.append(
                 pd.DataFrame(
-                    {**about, "pair": np.arange(gold.size), "gold": gold, "score": score, **ids}
+                    {
+                        **about,
+                        "pair": np.arange(gold.size),
+                        "gold": gold,
+                        "score": score,
+                        **ids,
+                    }
                 )
             )
         result.note_damaged(self.name, damaged)

@@ -315,7 +315,12 @@ class Command(Method):
     def save(self, path: str | Path, *, card: str = "") -> None:
         """Write the model in the SentenceTransformer layout, with the configuration."""
         self.model.save(path, card=card)
-        write_settings(Path(path), method=self.name, base_model=self.base_model, config=self.config)
+        write_settings(
+            Path(path),
+            method=self.name,
+            base_model=self.base_model,
+            config=self.config,
+        )
 
     @classmethod
     def load(cls, path: str | Path) -> Self:

@@ -200,7 +200,11 @@ def _pack(value: Any) -> Any:
             pairs.append([_pack(key), _pack(one)])
         return {"kind": "dict", "value": pairs}
     if isinstance(value, deque):
-        return {"kind": "deque", "value": [_pack(one) for one in value], "most": value.maxlen}
+        return {
+            "kind": "deque",
+            "value": [_pack(one) for one in value],
+            "most": value.maxlen,
+        }
     if isinstance(value, list | tuple | set | frozenset):
         kind = next(name for name, known in _SEQUENCES.items() if isinstance(value, known))
         return {"kind": kind, "value": [_pack(one) for one in value]}

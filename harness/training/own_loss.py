@@ -314,7 +314,10 @@ class _Copies:
 
 
 def _make_config(
-    build: Callable[..., Any] | None, options: dict[str, Any], space: dict[str, Any], name: str
+    build: Callable[..., Any] | None,
+    options: dict[str, Any],
+    space: dict[str, Any],
+    name: str,
 ) -> tuple[type[OwnLossConfig], tuple[str, ...]]:
     """Return the config of a loss and the names of its arguments."""
     own = OwnLossConfig.model_fields

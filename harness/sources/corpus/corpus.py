@@ -323,7 +323,12 @@ def _names_a_file(item: Any) -> bool:
 
 
 def corpus_in_memory(
-    items: Iterable[Any], kind: Kind, uri: str, limit: int | None = None, *, rows: bool = False
+    items: Iterable[Any],
+    kind: Kind,
+    uri: str,
+    limit: int | None = None,
+    *,
+    rows: bool = False,
 ) -> Corpus:
     """A corpus of texts or pairs, in any form that `TrainingText` allows; empty ones are left out.
 
@@ -455,7 +460,10 @@ def _columns(uri: str, kind: Kind, location: Location, given: Mapping[str, str] 
 
 
 def _read(
-    location: Location, columns: _Columns, kind: Kind, limit: int | None
+    location: Location,
+    columns: _Columns,
+    kind: Kind,
+    limit: int | None,
 ) -> tuple[pa.Table, dict[str, Any]]:
     """The selected texts of a location; their sha256, how many the selection left out, and the
     hub's commit.
@@ -491,7 +499,12 @@ def _read(
 
 
 def _write_selected(
-    sink: Any, location: Location, commit: str, columns: _Columns, kind: Kind, limit: int | None
+    sink: Any,
+    location: Location,
+    commit: str,
+    columns: _Columns,
+    kind: Kind,
+    limit: int | None,
 ) -> dict[str, Any]:
     """Write the selected texts of a location; their sha256, how many the selection left out, and
     the hub's commit.
@@ -614,7 +627,10 @@ def _open_stored(folder: Path) -> tuple[pa.Table, dict[str, Any]] | None:
 
 
 def _long_enough(
-    items: Iterator[Texts], min_tokens: int, tokenizer: Tokenizer, counts: Counter[str]
+    items: Iterator[Texts],
+    min_tokens: int,
+    tokenizer: Tokenizer,
+    counts: Counter[str],
 ) -> Iterator[Texts]:
     """The items whose first text has so many tokens; counts["left_out"] is the number of the
     others.

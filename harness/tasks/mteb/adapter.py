@@ -271,7 +271,12 @@ def _load_known(name: str) -> Any:
 
 
 def run_task(
-    task: Any, name: str, subset: str, vectors: Vectors, origin: Origin, local: bool
+    task: Any,
+    name: str,
+    subset: str,
+    vectors: Vectors,
+    origin: Origin,
+    local: bool,
 ) -> BenchmarkScores:
     """Run one opened task of mteb with `vectors`, or read its result from the folder of `origin`.
 

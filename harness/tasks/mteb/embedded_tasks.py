@@ -66,7 +66,13 @@ class EmbeddedRetrieval(AbsTaskRetrieval):
             queries.append({"id": f"q-{row['id']}", "text": row["query"]})
         corpus = []
         for row in rows:
-            corpus.append({"id": f"p-{row['id']}", "text": row["passage"], "title": ""})
+            corpus.append(
+                {
+                    "id": f"p-{row['id']}",
+                    "text": row["passage"],
+                    "title": "",
+                }
+            )
         return RetrievalSplitData(
             queries=Dataset.from_list(queries),
             corpus=Dataset.from_list(corpus),

@@ -120,7 +120,12 @@ class MTEBTask:
         return result
 
     def _run(
-        self, task_name: str, task: Any, result: TaskResult, vectors: Vectors, pooling: str
+        self,
+        task_name: str,
+        task: Any,
+        result: TaskResult,
+        vectors: Vectors,
+        pooling: str,
     ) -> None:
         from harness.tasks.mteb.adapter import run_task
 

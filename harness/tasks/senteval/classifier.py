@@ -70,7 +70,12 @@ class Classifier:
 
     def describe(self) -> dict[str, Any]:
         """All that enters a protocol id."""
-        return {"solver": "senteval", **asdict(self), "l2": list(self.l2), "version": VERSION}
+        return {
+            "solver": "senteval",
+            **asdict(self),
+            "l2": list(self.l2),
+            "version": VERSION,
+        }
 
 
 def check_whole_number(key: str, value: object, least: int) -> None:

@@ -88,7 +88,10 @@ class Solution:
 
 
 def classify(
-    x: Mapping[str, Array], y: Mapping[str, Array], classes: int, config: Classifier
+    x: Mapping[str, Array],
+    y: Mapping[str, Array],
+    classes: int,
+    config: Classifier,
 ) -> Accuracies:
     """Accuracies of vectors x (n, d) and labels y (n,) by part.
 

@@ -146,7 +146,12 @@ def _suite(names: list[str], about: str, of: tuple[Suite, ...]) -> Suite:
             chance[f"{PREFIX}{name}"] = one.chance_of(name)
     known = {name: value for name, value in chance.items() if value is not None}
     tasks = tuple(f"{PREFIX}{name}" for name in names)
-    return Suite(tasks, about, metric="accuracy", chance={name: known[name] for name in tasks})
+    return Suite(
+        tasks,
+        about,
+        metric="accuracy",
+        chance={name: known[name] for name in tasks},
+    )
 
 
 _OF_SENTENCES = ["MR", "CR", "SUBJ", "MPQA", "SST2", "SST5", "TREC"]

@@ -115,8 +115,20 @@ class RegressorTask(LabelledTask):
     (`harness.tasks.sts`).
     """
 
-    def __init__(self, dataset: str, load: Load, *, name: str = "", seed: int = 1111) -> None:
-        super().__init__(dataset, load, name=name or f"regressor:{dataset}", suite="downstream")
+    def __init__(
+        self,
+        dataset: str,
+        load: Load,
+        *,
+        name: str = "",
+        seed: int = 1111,
+    ) -> None:
+        super().__init__(
+            dataset,
+            load,
+            name=name or f"regressor:{dataset}",
+            suite="downstream",
+        )
         self.seed = seed
 
     def outcome(self, vectors: Vectors) -> tuple[Regression, int]:

@@ -122,7 +122,12 @@ PROTOTYPING = Suite(
 DOWNSTREAM = Suite(
     ("SST5", "SICK-E", "SNLI", *REGRESSORS, "caption-retrieval"),
     "SentEval's other tasks: SST5, SICK-E, SNLI, trained regressors, caption retrieval",
-    chance={"SST5": 1 / 5, "SICK-E": 1 / 3, "SNLI": 1 / 3, **dict.fromkeys(REGRESSORS, 0.0)},
+    chance={
+        "SST5": 1 / 5,
+        "SICK-E": 1 / 3,
+        "SNLI": 1 / 3,
+        **dict.fromkeys(REGRESSORS, 0.0),
+    },
 )
 PROBING_SUITE = Suite(
     tuple(PROBING),
