@@ -389,7 +389,7 @@ def card_text(text: str, *, ours: bool = False, after: str = "") -> str:
     tags = "\n".join(f"- {tag}" for tag in TAGS)
     if ours:
         flag = ", trust_remote_code=True"
-        install = "  # and: pip install sentence-harness"
+        install = "  # needs the package sentence-harness"
     else:
         flag = ""
         install = ""
